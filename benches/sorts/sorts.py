@@ -9,12 +9,15 @@ for each placement and way: seconds of each sort, and of all.
 """
 
 import argparse
-import os
 import pathlib
 import random
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from agents import Agents
 
 
 def options():
@@ -30,33 +33,6 @@ def options():
     parser.add_argument("--placements", default="striped", help="values of --placement, or `none` for no such option")
     parser.add_argument("--rounds", type=int, default=1)
     return parser.parse_args()
-
-
-class Agents:
-    """Agents on the directories of their disks."""
-
-    def __init__(self, programs, directory, count):
-        self.programs, self.directory, self.count, self.running = programs, directory, count, []
-
-    def start(self, *more):
-        self.stop()
-        addresses = []
-        for number in range(self.count):
-            command = [self.programs / "starfish", "agent", "--until-input-ends", "--listen", "127.0.0.1:0", "--create"]
-            command += ["--root", self.directory / f"disk{number}", *more]
-            agent = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-            )
-            self.running.append(agent)
-            addresses.append(agent.stdout.readline().removeprefix("listening on ").split(",")[0])
-        os.environ["STARFISH_AGENTS"] = ",".join(addresses)
-        os.environ["STARFISH_KEY_FILE"] = "none"
-
-    def stop(self):
-        for agent in self.running:
-            agent.stdin.close()
-            agent.wait()
-        self.running = []
 
 
 def lines(path, mib, seed):

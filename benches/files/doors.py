@@ -1,0 +1,324 @@
+#!/usr/bin/env python3
+"""One large file through every door: `starfish get`, a mount, files of Python, beside each other on the same agents.
+
+Starts agents of its own on loopback, with their disks below TMPDIR, and measures in rounds, each way once a round. Prints the
+median of each way in MiB/s, what it is of the way it is compared with (the median of the ratios within rounds), and the seconds of
+processors for each GiB: of the program, the mount and the agents together.
+
+    TMPDIR=/dev/shm target/python/venv/bin/python benches/files/doors.py --programs target/release --mib 1024
+    target/python/venv/bin/python benches/files/doors.py --disk-model DISK.toml --mib 256       disks slowed down to a model
+    TMPDIR=/dev/shm target/python/venv/bin/python benches/files/doors.py --small                small files
+
+The ways of Python need the package (`make python`); `ceiling`, the bare limit of FUSE, needs
+`cargo build --release -p mount --example ceiling`. What is missing is left out, and said.
+"""
+
+import argparse
+import contextlib
+import importlib.util
+import mmap
+import os
+import pathlib
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from agents import Agents, processor_s
+
+MIB = 1 << 20
+RANGES, RANGE_BYTES = 1000, 100 << 10
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--programs", default="target/release", help="directory of starfish, with examples/ceiling")
+    parser.add_argument("--agents", type=int, default=4, help="agents, each with a disk")
+    parser.add_argument("--disk-model", help="slow each disk down to this model")
+    parser.add_argument("--disk-rate", type=float, default=0, help="MiB/s of such a disk, to compare with their sum")
+    parser.add_argument("--mib", type=int, default=1024, help="size of the file")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--ways", help="only these, with commas between")
+    parser.add_argument("--small", action="store_true", help="small files instead: made, asked for, listed, removed")
+    parser.add_argument("--files", type=int, default=10_000, help="how many small ones")
+    return parser.parse_args()
+
+
+class Bench:
+    """The agents, the file on them, and a directory to mount in."""
+
+    def __init__(self, asked, place):
+        self.asked, self.place = asked, place
+        self.programs = pathlib.Path(asked.programs).resolve()
+        self.starfish = self.programs / "starfish"
+        self.directory, self.bytes = place / "mnt", asked.mib * MIB
+        self.directory.mkdir()
+        self.agents = Agents(self.programs, place, asked.agents)
+        self.model = ["--disk-model", asked.disk_model] if asked.disk_model else []
+
+    def run(self, *command, **more):
+        return subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL, **more)
+
+    def forget(self):
+        """Start the agents anew if their disks are slow, so that nothing is in their memory."""
+        if self.model:
+            self.agents.start(*self.model)
+
+    @contextlib.contextmanager
+    def mounted(self, *more):
+        """Mount, for as long as a block lasts; gives the process."""
+        process = subprocess.Popen([self.starfish, "mount", self.directory, *more], stdout=subprocess.DEVNULL)
+        with unmounted(self, process):
+            yield process
+
+    @contextlib.contextmanager
+    def ceiling(self):
+        program = [self.programs / "examples" / "ceiling", self.directory, str(self.bytes)]
+        process = subprocess.Popen(program)
+        with unmounted(self, process):
+            yield process
+
+
+@contextlib.contextmanager
+def unmounted(bench, process):
+    """Wait until the directory is mounted, and unmount it when the block ends."""
+    device = bench.place.stat().st_dev
+    while bench.directory.stat().st_dev == device:
+        assert process.poll() is None, "it could not be mounted"
+        time.sleep(0.01)
+    try:
+        yield
+    finally:
+        subprocess.run(["fusermount3", "-u", bench.directory], check=False)
+        process.wait()
+
+
+def timed(bench, work, mount=None):
+    """Seconds of `work`, and those of processors for it."""
+    processes = [mount.pid] if mount else []
+
+    def worked():
+        own = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return (
+            sum(usage.ru_utime + usage.ru_stime for usage in own)
+            + bench.agents.processor_s()
+            + sum(processor_s(process) for process in processes)
+        )
+
+    before, begin = worked(), time.monotonic()
+    work()
+    elapsed = time.monotonic() - begin
+    return elapsed, worked() - before
+
+
+def cat(bench):
+    bench.forget()
+    return timed(bench, lambda: bench.run(bench.starfish, "cat", "big"))
+
+
+def get(bench):
+    bench.forget()
+    target = bench.place / "copy"
+    try:
+        return timed(bench, lambda: bench.run(bench.starfish, "get", "big", target, "--progress", "never"))
+    finally:
+        target.unlink()
+
+
+def put(bench):
+    bench.forget()
+    source = bench.place / "source"
+    try:
+        return timed(bench, lambda: bench.run(bench.starfish, "put", source, "written", "--progress", "never"))
+    finally:
+        bench.run(bench.starfish, "rm", "written")
+
+
+def read_all(path, direct=False):
+    """Read a file as programs do, a MiB at a time."""
+    flags = os.O_RDONLY | (os.O_DIRECT if direct else 0)
+    with open(os.open(path, flags), "rb", buffering=0) as file:
+        memory = mmap.mmap(-1, MIB)
+        while file.readinto(memory):
+            pass
+
+
+def write_all(path, source, size):
+    """Write a file a MiB at a time, and bring it onto the media."""
+    block = source[: 1 << 20]
+    with open(path, "wb", buffering=0) as file:
+        for _ in range(size // MIB):
+            file.write(block)
+        os.fsync(file.fileno())
+
+
+def mount_read(bench, *more):
+    bench.forget()
+    with bench.mounted(*more) as mount:
+        return timed(bench, lambda: read_all(bench.directory / "big"), mount)
+
+
+def mount_write(bench, *more):
+    bench.forget()
+    block = random.Random(1).randbytes(MIB)
+    with bench.mounted(*more) as mount:
+        path = bench.directory / "written"
+        outcome = timed(bench, lambda: write_all(path, block, bench.bytes), mount)
+        path.unlink()
+        return outcome
+
+
+def ceiling_read(bench):
+    with bench.ceiling() as mount:
+        return timed(bench, lambda: read_all(bench.directory / "zeros"), mount)
+
+
+def ceiling_write(bench):
+    block = random.Random(1).randbytes(MIB)
+    with bench.ceiling() as mount:
+        return timed(bench, lambda: write_all(bench.directory / "zeros", block, bench.bytes), mount)
+
+
+PYTHON = """
+import sys, time, random, fsspec
+way, size = sys.argv[1], int(sys.argv[2])
+fs = fsspec.filesystem("starfish")
+fs.info("/big")
+draw = random.Random(1)
+ranges = [draw.randrange(size - {range_bytes}) for _ in range({ranges})]
+begin = time.monotonic()
+if way == "cat_file":
+    assert len(fs.cat_file("/big")) == size
+elif way == "cat_ranges":
+    read = fs.cat_ranges(["/big"] * len(ranges), ranges, [start + {range_bytes} for start in ranges])
+    assert all(len(one) == {range_bytes} for one in read)
+else:
+    with fs.open("/big", "rb") as file:
+        while file.read(1 << 20):
+            pass
+print(time.monotonic() - begin)
+"""
+
+
+def python(way):
+    """A way of Python, in a process of its own, that has connected before the time begins."""
+    program = PYTHON.format(ranges=RANGES, range_bytes=RANGE_BYTES)
+
+    def measure(bench):
+        bench.forget()
+        seconds = []
+
+        def work():
+            outcome = subprocess.run(
+                [sys.executable, "-c", program, way, str(bench.bytes)], check=True, capture_output=True, text=True
+            )
+            seconds.append(float(outcome.stdout))
+
+        _, worked = timed(bench, work)
+        return seconds[0], worked
+
+    return measure
+
+
+# Each way: its measurement, the bytes it moves of a file of so many, and the way it is compared with.
+WAYS = {
+    "cat": (cat, None, None),
+    "get": (get, None, None),
+    "put": (put, None, None),
+    "mount read": (mount_read, None, "get"),
+    "mount read --direct": (lambda bench: mount_read(bench, "--direct"), None, "get"),
+    "mount write": (mount_write, None, "put"),
+    "fuse ceiling read": (ceiling_read, None, "get"),
+    "fuse ceiling write": (ceiling_write, None, "put"),
+    "python cat_file": (python("cat_file"), None, "get"),
+    "python cat_ranges": (python("cat_ranges"), RANGES * RANGE_BYTES, "get"),
+    "python read": (python("read"), None, "get"),
+}
+
+
+def possible(bench):
+    """The ways that can be measured here."""
+    ways = dict(WAYS)
+    if bench.asked.ways:
+        ways = {name: ways[name] for name in bench.asked.ways.split(",")}
+    if not (bench.programs / "examples" / "ceiling").exists():
+        print("# fuse ceiling: not built", file=sys.stderr)
+        ways = {name: way for name, way in ways.items() if not name.startswith("fuse")}
+    if importlib.util.find_spec("starfish") is None:
+        print("# python: the package is missing in this interpreter", file=sys.stderr)
+        ways = {name: way for name, way in ways.items() if not name.startswith("python")}
+    return ways
+
+
+def large(bench):
+    """Measure all ways and print them."""
+    source = bench.place / "source"
+    source.write_bytes(random.Random(0).randbytes(bench.bytes))
+    bench.agents.start(*bench.model)
+    # With names: the mount and Python's file system need the namespace.
+    bench.run(bench.starfish, "mkdir", "/begun")
+    bench.run(bench.starfish, "put", source, "big", "--progress", "never")
+    ways = possible(bench)
+    rates, processors = {name: [] for name in ways}, {name: [] for name in ways}
+    for _ in range(bench.asked.rounds):
+        for name, (measure, moved, _) in ways.items():
+            seconds, worked = measure(bench)
+            moved = moved or bench.bytes
+            rates[name].append(moved / MIB / seconds)
+            processors[name].append(worked * 1024 * MIB / moved)
+    print("way,mib_s,compared_with,ratio,processor_s_per_gib")
+    for name, (_, _, other) in ways.items():
+        ratio = ""
+        if other in rates:
+            ratio = f"{statistics.median(one / two for one, two in zip(rates[name], rates[other], strict=True)):.3f}"
+        row = [name, f"{statistics.median(rates[name]):.0f}", other or "", ratio]
+        print(*row, f"{statistics.median(processors[name]):.2f}", sep=",")
+        if bench.asked.disk_rate:
+            share = statistics.median(rates[name]) / bench.asked.disk_rate / bench.asked.agents
+            print(f"# {name}: {share:.3f} of the disks' sum")
+
+
+def small(bench):
+    """Small files through the mount: made with 4 KiB in each, asked for, listed, removed; operations a second."""
+    bench.agents.start(*bench.model)
+    bench.run(bench.starfish, "mkdir", "/begun")
+    contents, count = os.urandom(4096), bench.asked.files
+    print("operation,per_s,seconds")
+
+    def told(what, work, mount_options=()):
+        with bench.mounted(*mount_options) as mount:
+            seconds, _ = timed(bench, work, mount)
+        print(f"{what},{count / seconds:.0f},{seconds:.2f}", flush=True)
+
+    directory = bench.directory / "small"
+    names = [directory / f"file{number:06}" for number in range(count)]
+
+    def make():
+        directory.mkdir()
+        for name in names:
+            with open(name, "wb", buffering=0) as file:
+                file.write(contents)
+
+    told("create + 4 KiB + close", make)
+    told("stat", lambda: [os.stat(name) for name in names])
+    told("list", lambda: os.listdir(directory))
+    told("ls -l", lambda: bench.run("ls", "-l", directory))
+    told("unlink", lambda: [os.unlink(name) for name in names])
+
+
+def main():
+    asked = options()
+    with tempfile.TemporaryDirectory() as place:
+        bench = Bench(asked, pathlib.Path(place))
+        try:
+            (small if asked.small else large)(bench)
+        finally:
+            bench.agents.stop()
+
+
+if __name__ == "__main__":
+    main()
