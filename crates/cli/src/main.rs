@@ -51,6 +51,7 @@ mod simulation;
 mod store;
 mod study;
 mod this_node;
+mod times;
 mod trace_file;
 mod values;
 

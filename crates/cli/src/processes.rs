@@ -77,7 +77,16 @@ impl Agents {
     /// The time that the processor has worked for the agents so far, in steps of 10 ms; nothing for those that are
     /// gone.
     pub(crate) fn processor_time(&self) -> Duration {
-        self.lock().children.iter().filter_map(|process| processor_time(process.child.id())).sum()
+        (self.processor_clock())()
+    }
+
+    /// Tells the same whenever it is asked, on any thread.
+    pub(crate) fn processor_clock(&self) -> impl Fn() -> Duration + Send + use<> {
+        let processes = self.processes.clone();
+        move || {
+            let processes = processes.lock().unwrap_or_else(PoisonError::into_inner);
+            processes.children.iter().filter_map(|process| processor_time(process.child.id())).sum()
+        }
     }
 
     /// A path in the directory that will be removed.

@@ -43,15 +43,16 @@ pub(crate) fn measure<T>(agents: Option<&Agents>, work: impl FnOnce() -> T) -> (
 }
 
 /// User and system time.
-struct Processor([Duration; 2]);
+pub(crate) struct Processor([Duration; 2]);
 
 impl Processor {
-    fn sum(&self) -> Duration {
+    pub(crate) fn sum(&self) -> Duration {
         self.0[0] + self.0[1]
     }
 }
 
-fn processor(who: UsageWho) -> Processor {
+/// What processors have worked for these so far.
+pub(crate) fn processor(who: UsageWho) -> Processor {
     // It cannot fail for these.
     let usage = getrusage(who).ok();
     Processor(

@@ -116,11 +116,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.html.as_deref().map_or(Ok(()), local::check_writable)?;
     let is_host = arguments.disk_model == HOST;
     let model = if is_host { None } else { Some(load_model(&arguments.disk_model)?) };
-    let predictor = predictor(arguments, is_host)?;
     let agents = match &arguments.predict {
         None => Some(Agents::start(usize::from(arguments.agents), &agent_options(arguments, is_host))?),
         Some(_) => None,
     };
+    let predictor = predictor(arguments, agents.as_ref(), is_host)?;
     let of_disk = model.and_then(|model| match model {
         DiskDescription::Streaming(disk) => Some(disk.written_per_second() as f64),
         _ => None,
@@ -197,16 +197,23 @@ fn traces(path: &Path, cells: &[WriteCell]) -> Result<(PathBuf, PathBuf)> {
     Ok((whole, predicted))
 }
 
-fn predictor(arguments: &Arguments, is_host: bool) -> Result<Option<WritePredictor>> {
-    let (agents, scheduling) = (usize::from(arguments.agents), arguments.scheduling);
-    let of = |machine: &str, set: &[String]| {
-        WritePredictor::of(machine, set, arguments.processes, agents, scheduling).map(Some)
+fn predictor(
+    arguments: &Arguments,
+    agents: Option<&Agents>,
+    is_host: bool,
+) -> Result<Option<WritePredictor>> {
+    let Arguments { processes, scheduling, .. } = *arguments;
+    let predictor = match (&arguments.predict, agents) {
+        (Some(machine), _) => {
+            WritePredictor::of(machine, &[], processes, usize::from(arguments.agents), scheduling)?
+        }
+        (None, Some(agents)) if !is_host => {
+            let set = this_computer(&arguments.disk_model);
+            WritePredictor::of_this_computer(agents, &set, processes, scheduling)?
+        }
+        (None, _) => return Ok(None),
     };
-    match &arguments.predict {
-        Some(machine) => of(machine, &[]),
-        None if is_host => Ok(None),
-        None => of("loopback", &this_computer(&arguments.disk_model)),
-    }
+    Ok(Some(predictor))
 }
 
 fn agent_options(arguments: &Arguments, is_host: bool) -> Vec<String> {

@@ -23,7 +23,7 @@ use crate::pdiol_bench::results::{ProgramRow, Results};
 use crate::pdiol_bench::testbed::{
     CACHE_FOR_BOTH, CACHE_FOR_READING, CACHE_FOR_WRITING, Disks, ProgramTestbed,
 };
-use crate::pdiol_bench::times::Times;
+use crate::times::Times;
 use node::Size;
 
 /// Run the benchmark of the thesis on PDIOL: sequential programs on one disk used locally, and on 1, 2 and 4 agents.

@@ -5,18 +5,64 @@ use std::path::Path;
 use std::rc::Rc;
 
 use command_line::failure::{Failure, Result};
-use description::MachineDescription;
+use description::{MachineDescription, Processor};
 use experiment::{Beginning, Experiment, Launch, StoredFile};
 use fs::{IoNodeSettings, Scheduling};
+use machine::Duration;
 
-use super::measure::Measured;
+use super::measure::{Measured, measure};
 use super::member::MemberOutcome;
-use super::{BLOCK_BYTES, WriteCell};
+use super::{BLOCK_BYTES, WriteCell, WriteMethod};
 use crate::described::load_machine_of_agents;
+use crate::processes::Agents;
 use crate::trace_file::TraceFile;
 
 /// So many events of a prediction are in its trace at most.
 const EVENTS_MAX: u64 = 10_000_000;
+
+/// What is to be set for a message to be so many seconds on its way.
+fn latency(seconds: f64) -> String {
+    format!("network.latency={} ns", (seconds.max(0.0) * 1e9).round())
+}
+
+/// Requests of processes that wait for each, into the cache of an agent. Of one process alone a pattern is one large request.
+fn probe() -> WriteCell {
+    WriteCell {
+        method: WriteMethod::Traditional,
+        pattern: "wc".parse().expect("a pattern of the reports"),
+        record_bytes: RECORD_BYTES,
+        file_bytes: u64::from(PROBERS) * PROBES * RECORD_BYTES,
+        processes: PROBERS,
+        cache_bytes: 0,
+    }
+}
+
+/// What is to be set for the machine that `of` makes to take what was measured of the [`probe`].
+///
+/// What processors work for a request beyond the simulated steps is spread over its two messages, at sender and
+/// receiver; what time it takes beyond that is their latency.
+fn fitted(
+    of: impl Fn(&[String]) -> Result<WritePredictor>,
+    set: &[String],
+    measured: &Measured,
+) -> Result<Vec<String>> {
+    let probe = probe();
+    let each = |of_measured: std::time::Duration, of_predicted: std::time::Duration| {
+        (of_measured.as_secs_f64() - of_predicted.as_secs_f64()) / PROBES as f64
+    };
+    let assumed = of(&[set, &[latency(0.0)]].concat())?;
+    let work = each(measured.processor, assumed.predict(&probe, None)?.processor) / f64::from(4 * PROBERS);
+    let set = [set, &assumed.messages_with(work)].concat();
+    let busy = of(&[&set[..], &[latency(0.0)]].concat())?;
+    let waiting = each(measured.elapsed, busy.predict(&probe, None)?.elapsed) / 2.0;
+    Ok([&set[..], &[latency(waiting)]].concat())
+}
+
+/// The machine whose nodes are processes of one computer.
+const LOOPBACK: &str = "loopback";
+
+/// Size of the records of these requests.
+const RECORD_BYTES: u64 = 8;
 
 /// Predicts for a machine with a compute node for each process and an I/O node for each agent, with a disk.
 pub(crate) struct WritePredictor {
@@ -24,7 +70,33 @@ pub(crate) struct WritePredictor {
     scheduling: Scheduling,
 }
 
+/// Processes that measure what a request takes on this computer, and how many each makes.
+const PROBERS: u32 = 2;
+const PROBES: u64 = 8192;
+
 impl WritePredictor {
+    /// Predicts for this computer: the machine `loopback` with these numbers in place, and with what a small request takes,
+    /// which is measured with these agents.
+    pub(crate) fn of_this_computer(
+        agents: &Agents,
+        set: &[String],
+        processes: u32,
+        scheduling: Scheduling,
+    ) -> Result<Self> {
+        let (count, measured) = (agents.agents.len(), measure(agents, &probe(), None)?);
+        let of = |set: &[String]| Self::of(LOOPBACK, set, PROBERS, count, scheduling);
+        Self::of(LOOPBACK, &fitted(of, set, &measured)?, processes, count, scheduling)
+    }
+
+    /// What is to be set for sending and receiving a message to take so many seconds of a processor more, or less.
+    fn messages_with(&self, more_s: f64) -> [String; 2] {
+        let Processor { clock, system, .. } = &self.machine.processor;
+        let cycles = |cycles: u64| (cycles as f64 + more_s * clock.value.0 as f64).max(0.0).round();
+        [("send_message", &system.send_message), ("receive_message", &system.receive_message)]
+            .map(|(name, cost)| format!("processor.system.{name}={}", cycles(cost.value.0)))
+    }
+
+    /// Predicts for a machine as it is described, with these numbers in place.
     pub(crate) fn of(
         machine: &str,
         set: &[String],
@@ -63,8 +135,37 @@ impl WritePredictor {
         let trial = trial.map_err(|error| Failure::new("predicting", error))?;
         let outcome = &trial.jobs[0];
         let flushes = outcome.flushes.as_ref().map(|flushes| flushes.flushes);
-        let MemberOutcome { latency_s, flushes } = MemberOutcome::of(&outcome.writes.latencies, flushes);
-        let elapsed = std::time::Duration::from_nanos(trial.elapsed.as_nanos());
-        Ok(Measured { elapsed, latency_s, flushes })
+        let nodes = trial.statistics.nodes.iter();
+        let worked = nodes.map(|node| node.processor_threads + node.processor_interrupts);
+        let worked = worked.fold(Duration::ZERO, |sum, of_node| sum + of_node);
+        let MemberOutcome { latency_s, flushes, .. } =
+            MemberOutcome::of(&outcome.writes.latencies, flushes, worked.as_secs_f64());
+        let [elapsed, processor] =
+            [trial.elapsed, worked].map(|time| std::time::Duration::from_nanos(time.as_nanos()));
+        Ok(Measured { elapsed, latency_s, flushes, processor })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(set: &[String]) -> Result<WritePredictor> {
+        WritePredictor::of(LOOPBACK, set, PROBERS, 4, Scheduling::CyclicScan)
+    }
+
+    /// Of a computer that is a simulated machine the fit finds what small requests take.
+    #[test]
+    fn what_small_requests_take_is_found() {
+        let disks = ["disks.model=streaming-20".to_owned(), "processor.shared=2".to_owned()];
+        let messages = ["processor.system.send_message=40000", "processor.system.receive_message=43000"];
+        let computer = [&disks[..], &messages.map(str::to_owned), &[latency(60e-6)]].concat();
+        let measured = of(&computer).expect("a machine").predict(&probe(), None).expect("it writes");
+        let found = fitted(of, &disks, &measured).expect("it writes");
+        let again = of(&found).expect("a machine").predict(&probe(), None).expect("it writes");
+        for (found, right) in [(again.elapsed, measured.elapsed), (again.processor, measured.processor)] {
+            let ratio = found.as_secs_f64() / right.as_secs_f64();
+            assert!((0.98..1.02).contains(&ratio), "{ratio}");
+        }
     }
 }

@@ -14,7 +14,6 @@
 //! ```
 //!
 //! - `application.rs`: cat, grep, sort and bzip2, the text they work on, and whether they did it right
-//! - `times.rs`: elapsed, user, system and waiting time
 //! - `local_disk.rs`, `striped.rs`: the files of a modelled disk and of agents, as these programs have them
 //! - `testbed.rs`: agents and a local disk with files on them, and one run of a program
 //! - `limits.rs`, `prediction.rs`: as above
@@ -31,7 +30,6 @@ pub(crate) mod results;
 pub(crate) mod striped;
 pub(crate) mod targets;
 pub(crate) mod testbed;
-pub(crate) mod times;
 
 /// Bytes of a page, and of a call of a program: those of the thesis.
 pub(crate) const PAGE_BYTES: u64 = 64 << 10;

@@ -4,7 +4,7 @@ use fs::Prefetch;
 use serde::Serialize;
 
 use super::limits::Limits;
-use super::times::Times;
+use crate::times::Times;
 
 /// All that a run of the benchmark found out.
 #[derive(Debug, Serialize)]

@@ -125,7 +125,7 @@ fn prediction_target(rows: &[ProgramRow]) -> Option<Goal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pdiol_bench::times::Times;
+    use crate::times::Times;
     use fs::Prefetch;
     use std::time::Duration;
 

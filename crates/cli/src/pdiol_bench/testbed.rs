@@ -20,9 +20,9 @@ use super::PAGE_BYTES;
 use super::application::{Application, text};
 use super::local_disk::LocalDisk;
 use super::striped::{Striped, TemporaryFiles};
-use super::times::{Times, measure};
 use crate::processes::Agents;
 use crate::this_node;
+use crate::times::{Times, measure};
 
 /// The cache of an agent whose disk is fast: for all that is under way.
 const CACHE: &str = "16MiB";
