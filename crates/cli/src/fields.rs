@@ -43,7 +43,9 @@ fn argument<C: FieldSet>(field: &'static FieldOf<C>) -> Arg {
         TakesOf::Size(..) => argument.value_name("SIZE").value_parser(words(field)),
         TakesOf::Whole(..) => argument.value_name("N").value_parser(words(field)),
         TakesOf::Text(name, ..) => argument.value_name(*name).value_parser(words(field)),
-        TakesOf::WholeOrName(..) => argument.value_name("N").value_parser(words(field)),
+        TakesOf::WholeOrName(..) | TakesOf::WholeOrUnlimited(..) => {
+            argument.value_name("N").value_parser(words(field))
+        }
         TakesOf::Name(names, _) => {
             argument.value_name("NAME").value_parser(PossibleValuesParser::new(*names))
         }
@@ -165,9 +167,9 @@ impl FromArgMatches for ReplayOptions {
 }
 
 /// What was chosen of jobs that share disks.
-pub(crate) struct PlacementOptions(pub(crate) PlacementChoices);
+pub(crate) struct MergeOptions(pub(crate) PlacementChoices);
 
-impl Args for PlacementOptions {
+impl Args for MergeOptions {
     fn augment_args(command: Command) -> Command {
         command.args(PLACEMENT_FIELDS.iter().map(argument))
     }
@@ -177,9 +179,9 @@ impl Args for PlacementOptions {
     }
 }
 
-impl FromArgMatches for PlacementOptions {
+impl FromArgMatches for MergeOptions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        given(PLACEMENT_FIELDS.iter(), matches).map(PlacementOptions)
+        given(PLACEMENT_FIELDS.iter(), matches).map(MergeOptions)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

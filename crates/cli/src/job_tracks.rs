@@ -42,7 +42,9 @@ impl JobTracks {
         let jobs = 0..trial.jobs.len();
         JobTracks {
             nodes: case.machine.node_count() as usize,
-            jobs: jobs.map(|job| slices(trial, job, trial.start + case.stagger * job as u64)).collect(),
+            jobs: jobs
+                .map(|job| slices(trial, job, trial.start + case.options.stagger * job as u64))
+                .collect(),
         }
     }
 }

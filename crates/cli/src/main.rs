@@ -41,6 +41,7 @@ mod pattern_picture;
 mod pdiol_bench;
 mod placement_advice;
 mod placement_bench;
+mod plan_lines;
 mod pointless;
 mod processes;
 mod race;

@@ -3,7 +3,7 @@
 
 use command_line::failure::{Failure, Result};
 use description::MachineDescription;
-use experiment::PlacementCase;
+use experiment::{PlacementCase, PlacementOptions};
 use fs::Scheduling;
 use machine::Duration;
 use placement::{BlockTimes, ManyDisks, Policy};
@@ -157,7 +157,7 @@ impl RaceOutlook {
 
 impl Merges {
     fn case(&self, policy: Policy, scheduling: Scheduling) -> PlacementCase {
-        PlacementCase {
+        let options = PlacementOptions {
             policy,
             jobs: self.jobs,
             disks: self.disks,
@@ -167,8 +167,9 @@ impl Merges {
             read_blocks: self.read_blocks,
             write_blocks: self.write_blocks,
             scheduling,
-            ..PlacementCase::merges(self.machine.clone())
-        }
+            ..PlacementOptions::default()
+        };
+        PlacementCase { machine: self.machine.clone(), options, seed: 1 }
     }
 }
 
@@ -186,8 +187,8 @@ fn mean(case: &PlacementCase, trials: u64) -> Result<Alternative> {
         all.iter().map(|outcome| seconds(outcome).as_secs_f64()).sum::<f64>() / trials as f64
     };
     Ok(Alternative {
-        policy: case.policy.number(),
-        scheduling: case.scheduling.to_string(),
+        policy: case.options.policy.number(),
+        scheduling: case.options.scheduling.to_string(),
         seconds: mean(|outcome| outcome.elapsed),
         first_seconds: mean(|outcome| outcome.first()),
         pending_blocks_most: all.iter().map(|outcome| outcome.pending_most().blocks).max().unwrap_or(0),

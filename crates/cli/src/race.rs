@@ -44,16 +44,16 @@ impl<'a> Race<'a> {
     /// None if nothing can race: one job, or jobs that read where they write.
     fn analysis(&self) -> Option<Analysis> {
         let times = BlockTimes { read: self.outcome.read_ms, write: self.outcome.write_ms };
-        let read_blocks = self.case.read_blocks as u32;
+        let read_blocks = self.case.options.read_blocks as u32;
         let placed = self.case.placements().unwrap_or_default();
         if placed.len() < 2 || placed.iter().any(|placed| placed.reads_where_it_writes()) {
             return None;
         }
-        Some(if self.case.kind == PlacedJob::Copy {
+        Some(if self.case.options.kind == PlacedJob::Copy {
             let two = TwoDisks { times, read_blocks };
             Analysis { ratio: times.ratio(), called: "f", threshold: u64::from(two.read_blocks) }
         } else {
-            let many = ManyDisks::new(times, read_blocks, self.case.disks);
+            let many = ManyDisks::new(times, read_blocks, self.case.options.disks);
             Analysis { ratio: many.ratio(), called: "f^ = f (d - 1)", threshold: many.threshold_blocks() }
         })
     }
@@ -66,7 +66,7 @@ impl<'a> Race<'a> {
             ],
             Some(Analysis { ratio, called, threshold }) => {
                 let (possible, above) = if ratio > 1.0 { ("", "above") } else { ("not ", "not above") };
-                let scheduling = self.case.scheduling;
+                let scheduling = self.case.options.scheduling;
                 let assumed = if scheduling == Scheduling::Fcfs {
                     String::new()
                 } else {
@@ -143,7 +143,7 @@ impl<'a> Race<'a> {
     /// The job that had handed most blocks to writes by this time.
     fn ahead_at(&self, time: Duration) -> usize {
         let started = |job: usize| {
-            let since = time.as_nanos().saturating_sub((self.case.stagger * job as u64).as_nanos());
+            let since = time.as_nanos().saturating_sub((self.case.options.stagger * job as u64).as_nanos());
             let timeline = self.trial.jobs[job].timeline.as_ref();
             timeline.map_or(0, |timeline| timeline.started_by(Duration::from_nanos(since)))
         };

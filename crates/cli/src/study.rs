@@ -6,7 +6,6 @@ use std::fs;
 use std::path::Path;
 
 use include_dir::{Dir, include_dir};
-use plan::PlacementPlan;
 use reproduce::{PlacementStudy, Statement, Study, TextFile};
 
 use command_line::failure::{Failure, Result};
@@ -73,7 +72,7 @@ pub(crate) fn load(name_or_path: &str) -> Result<AnyStudy> {
             (folder_name(path), plans, tables, text)
         }
     };
-    if plans.iter().any(|plan| PlacementPlan::is_one(&plan.text)) {
+    if plans.iter().any(|plan| plan::is_of_placements(&plan.text)) {
         let study = PlacementStudy::parse(&name, &as_texts(&plans));
         return study.map(AnyStudy::Placement).map_err(|error| Failure::usage(name_or_path, error));
     }

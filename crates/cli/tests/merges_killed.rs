@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{Agent, Store, client};
 use description::{Description, MachineDescription};
-use experiment::{Beginning, Experiment, FilePlace, Launch, PlacementCase, StoredFile};
+use experiment::{Beginning, Experiment, FilePlace, Launch, PlacementCase, PlacementOptions, StoredFile};
 use fs::{File, Group};
 use jobs::{Contents, Error, Member, fill};
 use machine::Machine;
@@ -28,14 +28,15 @@ const OPTIONS: [&str; 8] =
 /// Two merges on three disks.
 fn experiment() -> Experiment {
     let machine = MachineDescription::load("shared-disks-1996").expect("it is built in");
-    let small = PlacementCase {
+    let options = PlacementOptions {
         jobs: 2,
         disks: 3,
         runs: 4,
         run_blocks: 300,
         block_bytes: 1024,
-        ..PlacementCase::merges(machine)
+        ..PlacementOptions::default()
     };
+    let small = PlacementCase { machine, options, seed: 1 };
     small.experiment_on_agents().expect("it makes sense")
 }
 

@@ -53,19 +53,36 @@ pub struct MachineChoice {
 impl MachineChoice {
     /// The machine, with its numbers replaced.
     fn load(&self) -> Result<MachineDescription, description::Error> {
-        let Some((nodes, disks)) = self.nodes_and_disks else { return self.load_with(&[]) };
-        let per_node = self.load_with(&[])?.disks.per_io_node.value.max(1);
-        let io_nodes = disks.div_ceil(per_node).to_string();
-        self.load_with(&[("nodes.compute", &nodes.to_string()), ("nodes.io", &io_nodes)])
+        self.made_by(&|set| MachineDescription::load_with(&self.name, set))
     }
 
-    fn load_with(&self, more: &[(&str, &str)]) -> Result<MachineDescription, description::Error> {
+    /// The machine that `text` describes, whatever that of the name is, with its numbers replaced.
+    pub fn parse(&self, text: &str) -> Result<MachineDescription, description::Error> {
+        self.made_by(&|set| MachineDescription::parse_with(text, &self.name, set))
+    }
+
+    /// The machine that `make` makes with numbers replaced.
+    fn made_by(&self, make: &Make<'_>) -> Result<MachineDescription, description::Error> {
+        let Some((nodes, disks)) = self.nodes_and_disks else { return self.made_with(&[], make) };
+        let per_node = self.made_with(&[], make)?.disks.per_io_node.value.max(1);
+        let io_nodes = disks.div_ceil(per_node).to_string();
+        self.made_with(&[("nodes.compute", &nodes.to_string()), ("nodes.io", &io_nodes)], make)
+    }
+
+    fn made_with(
+        &self,
+        more: &[(&str, &str)],
+        make: &Make<'_>,
+    ) -> Result<MachineDescription, description::Error> {
         let set = self.set.iter().map(|(key, value)| (&**key, &**value));
         // What the user has chosen counts.
         let more = more.iter().copied().filter(|(key, _)| !self.set.contains_key(*key));
-        MachineDescription::load_with(&self.name, &more.chain(set).collect::<Vec<_>>())
+        make(&more.chain(set).collect::<Vec<_>>())
     }
 }
+
+/// Makes a machine with numbers replaced, by dotted key.
+type Make<'a> = dyn Fn(&[(&str, &str)]) -> Result<MachineDescription, description::Error> + 'a;
 
 /// Something that can be chosen for a case of the reports on access methods.
 pub type Field = FieldOf<Choices>;
@@ -102,7 +119,12 @@ pub enum TakesOf<C> {
     Text(&'static str, &'static str, Choose<C>),
     /// A whole number, or one of these names.
     WholeOrName(&'static [&'static str], Choose<C>),
+    /// A whole number within these limits, or [`UNLIMITED`].
+    WholeOrUnlimited(RangeInclusive<u64>, fn(&mut C, Option<u64>)),
 }
+
+/// What a bound is called that there is not.
+pub const UNLIMITED: &str = "unlimited";
 
 /// Chooses what a text says, or fails with what would be right.
 type Choose<C> = fn(&mut C, &str) -> Result<(), String>;
@@ -404,15 +426,16 @@ impl<C> TakesOf<C> {
             TakesOf::Whole(allowed, choose) => {
                 match given.whole().filter(|number| allowed.contains(number)) {
                     Some(number) => choose(choices, number),
-                    None => {
-                        return expected(&format!(
-                            "a whole number from {} to {}",
-                            allowed.start(),
-                            allowed.end()
-                        ));
-                    }
+                    None => return expected(&whole_numbers(allowed)),
                 }
             }
+            TakesOf::WholeOrUnlimited(allowed, choose) => match given {
+                Given::Text(UNLIMITED) | Given::Word(UNLIMITED) => choose(choices, None),
+                _ => match given.whole().filter(|number| allowed.contains(number)) {
+                    Some(number) => choose(choices, Some(number)),
+                    None => return expected(&format!("{}, or {UNLIMITED}", whole_numbers(allowed))),
+                },
+            },
             TakesOf::Size(allowed, choose) => match given.bytes() {
                 None => return expected(Bytes::EXPECTED),
                 Some(bytes) if allowed.contains(&bytes) => choose(choices, bytes),
@@ -444,9 +467,14 @@ impl<C> TakesOf<C> {
                 let names = names.iter().map(|name| format!("`\"{name}\"`"));
                 alternatives(std::iter::once("whole number".to_owned()).chain(names))
             }
+            TakesOf::WholeOrUnlimited(..) => format!("whole number or `\"{UNLIMITED}\"`"),
             TakesOf::Text(_, words, _) => (*words).to_owned(),
         }
     }
+}
+
+fn whole_numbers(allowed: &RangeInclusive<u64>) -> String {
+    format!("a whole number from {} to {}", allowed.start(), allowed.end())
 }
 
 impl Given<'_> {

@@ -33,7 +33,7 @@ pub use choices::{Choices, Comparison, ComparisonError};
 pub use error::Error;
 pub use experiment::{Beginning, DiskLayout, Experiment, FilePlace, Launch, StoredFile};
 pub use fields::{
-    FIELDS, Field, FieldOf, FieldSet, Given, MachineChoice, Shown, Takes, TakesOf, field_names,
+    FIELDS, Field, FieldOf, FieldSet, Given, MachineChoice, Shown, Takes, TakesOf, UNLIMITED, field_names,
 };
 pub use jobs::{
     ArrayPattern, ArraysJob, BatchReading, Contents, Error as JobError, FlushTally, InterleaveJob, Job,
@@ -41,7 +41,7 @@ pub use jobs::{
     ReplayAccess, ReplayJob, Run, RunSet, Sequential, Think, WaitCause, Workload, WriteStep,
 };
 pub use options::{Method, Options, Queued};
-pub use placement_case::{PlacedJob, PlacementCase};
+pub use placement_case::{PlacedJob, PlacementCase, PlacementOptions};
 pub use placement_fields::{PLACEMENT_FIELDS, PlacementChoices, PlacementField};
 pub use placement_outcome::{DiskBacklog, PlacementOutcome};
 pub use replay::Replay;

@@ -28,6 +28,16 @@ use crate::{Error, Trial};
 pub struct PlacementCase {
     /// The machine: it has as many compute nodes as there are jobs at least, and the disks.
     pub machine: MachineDescription,
+    /// What is chosen of the jobs and their disks.
+    pub options: PlacementOptions,
+    /// Where all randomness comes from.
+    pub seed: u64,
+}
+
+/// What can be chosen of jobs that share disks. The default are the report's merges (section 2.1), five of them placed
+/// by policy 2 on five disks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlacementOptions {
     /// What the jobs do.
     pub kind: PlacedJob,
     /// Which disks the runs of merges lie on.
@@ -58,8 +68,6 @@ pub struct PlacementCase {
     pub stagger: Duration,
     /// What runs contain.
     pub contents: Contents,
-    /// Where all randomness comes from.
-    pub seed: u64,
 }
 
 /// What jobs do that share disks.
@@ -76,9 +84,9 @@ pub enum PlacedJob {
 impl PlacementCase {
     /// The disks of each job's runs.
     pub fn placements(&self) -> Result<Vec<JobPlacement>, Error> {
-        let (jobs, disks) = (self.jobs as usize, self.disks as usize);
-        let (policy, runs) = match self.kind {
-            PlacedJob::Merge => (self.policy, self.runs as usize),
+        let (jobs, disks) = (self.options.jobs as usize, self.options.disks as usize);
+        let (policy, runs) = match self.options.kind {
+            PlacedJob::Merge => (self.options.policy, self.options.runs as usize),
             // One run on each disk but that of the output.
             PlacedJob::Copy | PlacedJob::Interleave => (Policy::SeparateWithinJob, disks.saturating_sub(1)),
         };
@@ -87,11 +95,11 @@ impl PlacementCase {
 
     /// The blocks of all input runs of a job, which are those of its output.
     pub fn job_blocks(&self) -> u64 {
-        let runs = match self.kind {
-            PlacedJob::Merge => u64::from(self.runs),
-            PlacedJob::Copy | PlacedJob::Interleave => u64::from(self.disks) - 1,
+        let runs = match self.options.kind {
+            PlacedJob::Merge => u64::from(self.options.runs),
+            PlacedJob::Copy | PlacedJob::Interleave => u64::from(self.options.disks) - 1,
         };
-        runs * self.run_blocks
+        runs * self.options.run_blocks
     }
 
     /// The experiment.
@@ -102,7 +110,7 @@ impl PlacementCase {
             placements.iter().enumerate().map(|(job, placed)| self.inputs(job, placed)).collect();
         let outputs = placements.iter().enumerate().map(|(job, placed)| self.output(job, placed));
         let jobs = self.launches(&inputs);
-        let files: Vec<StoredFile> = match self.kind {
+        let files: Vec<StoredFile> = match self.options.kind {
             // Job by job: its input runs in order, then its output run.
             PlacedJob::Merge => inputs
                 .into_iter()
@@ -116,7 +124,7 @@ impl PlacementCase {
             io_nodes: self.io_nodes(&files),
             clients: ClientSettings::report(),
             layout: DiskLayout::Packed,
-            contents: self.contents,
+            contents: self.options.contents,
             files,
             jobs,
             seed: self.seed,
@@ -133,7 +141,8 @@ impl PlacementCase {
             let there = experiment.files.iter().filter(|file| file.place == FilePlace::Disks(vec![disk]));
             there.map(|file| file.bytes.div_ceil(file.block_bytes)).sum::<u64>()
         };
-        let cache_blocks = (0..self.disks).map(blocks_on).max().unwrap_or(0).max(CACHE_BLOCKS_MIN) as usize;
+        let cache_blocks =
+            (0..self.options.disks).map(blocks_on).max().unwrap_or(0).max(CACHE_BLOCKS_MIN) as usize;
         let agent = IoNodeSettings::agent();
         let io_nodes = IoNodeSettings { scheduling, block_bytes_max, prefetch_blocks, cache_blocks, ..agent };
         Ok(Experiment { io_nodes, clients: ClientSettings::agent(), ..experiment })
@@ -141,7 +150,7 @@ impl PlacementCase {
 
     fn check_numbers(&self) -> Result<(), Error> {
         let invalid = |why: String| Err(Error::invalid(why));
-        let PlacementCase { kind, jobs, disks, .. } = self;
+        let PlacementOptions { kind, jobs, disks, .. } = &self.options;
         let (compute, there) = (
             self.machine.nodes.compute.value,
             self.machine.nodes.io.value * self.machine.disks.per_io_node.value,
@@ -159,12 +168,12 @@ impl PlacementCase {
             PlacedJob::Interleave if jobs != disks || *disks < 2 => invalid(format!(
                 "an interleave has a job for each of at least two disks, not {jobs} jobs on {disks}"
             )),
-            PlacedJob::Copy | PlacedJob::Interleave if self.buffer_blocks.is_some() => {
+            PlacedJob::Copy | PlacedJob::Interleave if self.options.buffer_blocks.is_some() => {
                 invalid(format!("only merges can have bounded buffers, and these jobs {kind}"))
             }
-            _ if self.read_blocks == 0 || self.write_blocks == 0 => invalid(format!(
+            _ if self.options.read_blocks == 0 || self.options.write_blocks == 0 => invalid(format!(
                 "{} blocks are read and {} written at once; expected at least one",
-                self.read_blocks, self.write_blocks
+                self.options.read_blocks, self.options.write_blocks
             )),
             _ => Ok(()),
         }
@@ -173,8 +182,8 @@ impl PlacementCase {
     fn inputs(&self, job: usize, placed: &JobPlacement) -> Vec<StoredFile> {
         let run = |(run, disk): (usize, &usize)| StoredFile {
             name: format!("job {job} run {run}"),
-            bytes: self.run_blocks * self.block_bytes,
-            block_bytes: self.read_blocks * self.block_bytes,
+            bytes: self.options.run_blocks * self.options.block_bytes,
+            block_bytes: self.options.read_blocks * self.options.block_bytes,
             place: FilePlace::Disks(vec![*disk as u32]),
             beginning: Beginning::OnDisks,
             is_finished: false,
@@ -185,8 +194,8 @@ impl PlacementCase {
     fn output(&self, job: usize, placed: &JobPlacement) -> StoredFile {
         StoredFile {
             name: output_name(job),
-            bytes: self.job_blocks() * self.block_bytes,
-            block_bytes: self.write_blocks * self.block_bytes,
+            bytes: self.job_blocks() * self.options.block_bytes,
+            block_bytes: self.options.write_blocks * self.options.block_bytes,
             place: FilePlace::Disks(vec![placed.output as u32]),
             beginning: Beginning::Allocated,
             is_finished: false,
@@ -195,27 +204,27 @@ impl PlacementCase {
 
     fn launches(&self, inputs: &[Vec<StoredFile>]) -> Vec<Launch> {
         let launch = |(job, inputs): (usize, &Vec<StoredFile>)| {
-            let run = |file: &StoredFile| Run { file: file.name.clone(), blocks: self.run_blocks };
+            let run = |file: &StoredFile| Run { file: file.name.clone(), blocks: self.options.run_blocks };
             let runs = RunSet {
                 inputs: inputs.iter().map(run).collect(),
                 output: output_name(job),
-                block_bytes: self.block_bytes,
-                read_blocks: self.read_blocks,
-                write_blocks: self.write_blocks,
+                block_bytes: self.options.block_bytes,
+                read_blocks: self.options.read_blocks,
+                write_blocks: self.options.write_blocks,
             };
-            let start = self.stagger * job as u64;
+            let start = self.options.stagger * job as u64;
             Launch { start, ..Launch::at_once(self.job(runs), [job as u32]) }
         };
         inputs.iter().enumerate().map(launch).collect()
     }
 
     fn job(&self, runs: RunSet) -> Job {
-        match self.kind {
+        match self.options.kind {
             PlacedJob::Merge => Job::Merge(MergeJob {
                 runs,
-                reading: self.reading,
-                work: self.work,
-                portion: self.buffer_blocks.map(|blocks| blocks / u64::from(self.jobs)),
+                reading: self.options.reading,
+                work: self.options.work,
+                portion: self.options.buffer_blocks.map(|blocks| blocks / u64::from(self.options.jobs)),
             }),
             PlacedJob::Copy | PlacedJob::Interleave => Job::Interleave(InterleaveJob { runs }),
         }
@@ -224,9 +233,10 @@ impl PlacementCase {
     fn io_nodes(&self, files: &[StoredFile]) -> IoNodeSettings {
         let blocks: u64 = files.iter().map(|file| file.bytes.div_ceil(file.block_bytes)).sum();
         IoNodeSettings {
-            scheduling: self.scheduling,
+            scheduling: self.options.scheduling,
             cache_blocks: blocks as usize,
-            block_bytes_max: self.block_bytes * self.read_blocks.max(self.write_blocks),
+            block_bytes_max: self.options.block_bytes
+                * self.options.read_blocks.max(self.options.write_blocks),
             threads: Threads::PerRequest,
             prefetch_blocks: 0,
             ..IoNodeSettings::report()
@@ -250,17 +260,17 @@ impl PlacementCase {
 
     /// What a trial of this case tells.
     pub fn outcome(&self, trial: &Trial) -> PlacementOutcome {
-        PlacementOutcome::of(trial, &self.outputs(), self.block_bytes, self.stagger)
+        PlacementOutcome::of(trial, &self.outputs(), self.options.block_bytes, self.options.stagger)
     }
 
     /// When the disk had the last write of each job, by number, since the first began: of jobs on whatever machine.
     pub fn ends(&self, jobs: &[Outcome]) -> Vec<Duration> {
-        ends(jobs, self.stagger)
+        ends(jobs, self.options.stagger)
     }
 
     /// The writes that were pending at each disk: of jobs on whatever machine.
     pub fn backlogs(&self, jobs: &[Outcome]) -> Vec<DiskBacklog> {
-        DiskBacklog::of_disks(self.disks as usize, jobs, &self.outputs(), self.stagger)
+        DiskBacklog::of_disks(self.options.disks as usize, jobs, &self.outputs(), self.options.stagger)
     }
 
     /// The disk that each job writes to.
@@ -276,18 +286,40 @@ fn output_name(job: usize) -> String {
     format!("job {job} output")
 }
 
+impl Default for PlacementOptions {
+    fn default() -> Self {
+        PlacementOptions {
+            kind: PlacedJob::Merge,
+            policy: Policy::SeparateWithinJob,
+            jobs: 5,
+            disks: 5,
+            runs: 20,
+            run_blocks: 1000,
+            block_bytes: 4096,
+            read_blocks: 12,
+            write_blocks: 40,
+            scheduling: Scheduling::Fcfs,
+            buffer_blocks: None,
+            reading: BatchReading::Prefetched,
+            work: Duration::ZERO,
+            stagger: Duration::ZERO,
+            contents: Contents::Phantom,
+        }
+    }
+}
+
 impl fmt::Display for PlacementCase {
     /// What it is, for people, in a line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let PlacementCase { kind, jobs, disks, read_blocks, write_blocks, scheduling, .. } = self;
+        let PlacementOptions { kind, jobs, disks, read_blocks, write_blocks, scheduling, .. } = &self.options;
         write!(
             f,
             "{jobs} jobs {kind} on {disks} disks, {read_blocks} blocks read and {write_blocks} written at once"
         )?;
         if *kind == PlacedJob::Merge {
-            write!(f, ", {}", self.policy)?;
+            write!(f, ", {}", self.options.policy)?;
         }
-        if let Some(blocks) = self.buffer_blocks {
+        if let Some(blocks) = self.options.buffer_blocks {
             write!(f, ", {blocks} blocks of buffers")?;
         }
         write!(f, ", {scheduling}")

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use description::{MachineDescription, Time, WrittenAsText};
 use fs::Scheduling;
-use jobs::{BatchReading, Contents};
+use jobs::BatchReading;
 use machine::Duration;
 use placement::Policy;
 
 use crate::fields::{FieldOf, FieldSet, MachineChoice, Shown, TakesOf, parsed};
-use crate::placement_case::{PlacedJob, PlacementCase};
+use crate::placement_case::{PlacedJob, PlacementCase, PlacementOptions};
 
 /// Something that can be chosen for jobs that share disks.
 pub type PlacementField = FieldOf<PlacementChoices>;
@@ -22,28 +22,8 @@ pub struct PlacementChoices {
     pub machine: String,
     /// Numbers of the machine that are replaced, by dotted key.
     pub set: BTreeMap<String, String>,
-    /// The case, but for its machine and its seed.
-    pub(crate) chosen: ChosenPlacement,
-}
-
-/// What is chosen of jobs that share disks, as [`PlacementCase`] has it.
-#[derive(Clone, Debug)]
-pub(crate) struct ChosenPlacement {
-    kind: PlacedJob,
-    policy: Policy,
-    jobs: u32,
-    disks: u32,
-    runs: u32,
-    run_blocks: u64,
-    block_bytes: u64,
-    read_blocks: u64,
-    write_blocks: u64,
-    scheduling: Scheduling,
-    buffer_blocks: Option<u64>,
-    reading: BatchReading,
-    work: Duration,
-    stagger: Duration,
-    contents: Contents,
+    /// What is chosen of the jobs and their disks.
+    pub options: PlacementOptions,
 }
 
 /// Larger numbers are mistakes, and would only make a simulation die of memory.
@@ -69,155 +49,151 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
     FieldOf {
         name: "kind",
         takes: TakesOf::Name(&["merge", "copy", "interleave"], |choices, text| {
-            parsed(text).map(|kind| choices.chosen.kind = kind)
+            parsed(text).map(|kind| choices.options.kind = kind)
         }),
         default: "\"merge\"",
         meaning: "What each job does: merge its runs; copy one disk to the other, of two; interleave a run of every \
                   disk but the one it writes to.",
         column: "kind",
-        shown: |case| Shown::Text(case.kind.to_string()),
+        shown: |case| Shown::Text(case.options.kind.to_string()),
     },
     FieldOf {
         name: "policy",
         takes: TakesOf::Whole(1..=4, |choices, number| {
-            choices.chosen.policy = Policy::numbered(number as u8).unwrap_or(choices.chosen.policy);
+            choices.options.policy = Policy::numbered(number as u8).unwrap_or(choices.options.policy);
         }),
         default: "2",
         meaning: "Where the runs of merges lie: 1 with disks for writing alone, 2 on all disks but that of the output, 3 \
                   as 2 but shifted so that each job reads where it writes, 4 on all disks.",
         column: "policy",
-        shown: |case| match case.kind {
-            PlacedJob::Merge => Shown::Whole(case.policy.number().into()),
+        shown: |case| match case.options.kind {
+            PlacedJob::Merge => Shown::Whole(case.options.policy.number().into()),
             PlacedJob::Copy | PlacedJob::Interleave => Shown::Missing,
         },
     },
     FieldOf {
         name: "jobs",
-        takes: TakesOf::Whole(1..=NODES_MAX, |choices, count| choices.chosen.jobs = count as u32),
+        takes: TakesOf::Whole(1..=NODES_MAX, |choices, count| choices.options.jobs = count as u32),
         default: "5",
         meaning: "How many jobs there are at once, each on a compute node of its own and writing to a disk of its own.",
         column: "jobs",
-        shown: |case| Shown::Whole(case.jobs.into()),
+        shown: |case| Shown::Whole(case.options.jobs.into()),
     },
     FieldOf {
         name: "disks",
-        takes: TakesOf::Whole(1..=NODES_MAX, |choices, count| choices.chosen.disks = count as u32),
+        takes: TakesOf::Whole(1..=NODES_MAX, |choices, count| choices.options.disks = count as u32),
         default: "5",
         meaning: "How many disks they share.",
         column: "disks",
-        shown: |case| Shown::Whole(case.disks.into()),
+        shown: |case| Shown::Whole(case.options.disks.into()),
     },
     FieldOf {
         name: "runs",
-        takes: TakesOf::Whole(1..=RUNS_MAX, |choices, count| choices.chosen.runs = count as u32),
+        takes: TakesOf::Whole(1..=RUNS_MAX, |choices, count| choices.options.runs = count as u32),
         default: "20",
         meaning: "Input runs of each merge.",
         column: "runs",
-        shown: |case| match case.kind {
-            PlacedJob::Merge => Shown::Whole(case.runs.into()),
+        shown: |case| match case.options.kind {
+            PlacedJob::Merge => Shown::Whole(case.options.runs.into()),
             PlacedJob::Copy | PlacedJob::Interleave => Shown::Missing,
         },
     },
     FieldOf {
         name: "run_blocks",
-        takes: TakesOf::Whole(1..=BLOCKS_MAX, |choices, blocks| choices.chosen.run_blocks = blocks),
+        takes: TakesOf::Whole(1..=BLOCKS_MAX, |choices, blocks| choices.options.run_blocks = blocks),
         default: "1000",
         meaning: "Blocks of an input run.",
         column: "run_blocks",
-        shown: |case| Shown::Whole(case.run_blocks),
+        shown: |case| Shown::Whole(case.options.run_blocks),
     },
     FieldOf {
         name: "block",
-        takes: TakesOf::Size(1..=BLOCK_BYTES_MAX, |choices, bytes| choices.chosen.block_bytes = bytes),
+        takes: TakesOf::Size(1..=BLOCK_BYTES_MAX, |choices, bytes| choices.options.block_bytes = bytes),
         default: "\"4 KiB\"",
         meaning: "Size of a block.",
         column: "block_bytes",
-        shown: |case| Shown::Whole(case.block_bytes),
+        shown: |case| Shown::Whole(case.options.block_bytes),
     },
     FieldOf {
         name: "read_blocks",
-        takes: TakesOf::Whole(1..=BLOCKS_MAX, |choices, blocks| choices.chosen.read_blocks = blocks),
+        takes: TakesOf::Whole(1..=BLOCKS_MAX, |choices, blocks| choices.options.read_blocks = blocks),
         default: "12",
         meaning: "Blocks that are read at once: a batch (b_r).",
         column: "read_blocks",
-        shown: |case| Shown::Whole(case.read_blocks),
+        shown: |case| Shown::Whole(case.options.read_blocks),
     },
     FieldOf {
         name: "write_blocks",
-        takes: TakesOf::Whole(1..=BLOCKS_MAX, |choices, blocks| choices.chosen.write_blocks = blocks),
+        takes: TakesOf::Whole(1..=BLOCKS_MAX, |choices, blocks| choices.options.write_blocks = blocks),
         default: "40",
         meaning: "Blocks that are written at once (b_w).",
         column: "write_blocks",
-        shown: |case| Shown::Whole(case.write_blocks),
+        shown: |case| Shown::Whole(case.options.write_blocks),
     },
     FieldOf {
         name: "scheduling",
         takes: TakesOf::Name(&Scheduling::NAMES, |choices, text| {
-            parsed(text).map(|scheduling| choices.chosen.scheduling = scheduling)
+            parsed(text).map(|scheduling| choices.options.scheduling = scheduling)
         }),
         default: "\"fcfs\"",
         meaning: "The order in which a disk serves requests.",
         column: "scheduling",
-        shown: |case| Shown::Text(case.scheduling.to_string()),
+        shown: |case| Shown::Text(case.options.scheduling.to_string()),
     },
     FieldOf {
         name: "buffer_blocks",
-        takes: TakesOf::WholeOrName(&["unlimited"], |choices, text| {
-            choices.chosen.buffer_blocks = match text {
-                "unlimited" => None,
-                number => Some(number.parse().map_err(|_| "expected a number of blocks, or unlimited")?),
-            };
-            Ok(())
+        takes: TakesOf::WholeOrUnlimited(1..=BLOCKS_MAX, |choices, blocks| {
+            choices.options.buffer_blocks = blocks
         }),
         default: "\"unlimited\"",
         meaning: "Blocks of buffers for all merges together, of which each has an equal portion: for what it has asked \
                   for and not used, and for what it has made and is not at its disk.",
         column: "buffer_blocks",
-        shown: |case| case.buffer_blocks.map_or(Shown::Missing, Shown::Whole),
+        shown: |case| case.options.buffer_blocks.map_or(Shown::Missing, Shown::Whole),
     },
     FieldOf {
         name: "on_demand",
         takes: TakesOf::Flag(|choices, on_demand| {
             let prefetched = BatchReading::Prefetched;
-            choices.chosen.reading = if on_demand { BatchReading::OnDemand } else { prefetched };
+            choices.options.reading = if on_demand { BatchReading::OnDemand } else { prefetched };
         }),
         default: "false",
         meaning: "A merge asks for the next batch of a run when the last block of the one before is used, and not when \
                   the first is.",
         column: "on_demand",
-        shown: |case| Shown::Flag(case.reading == BatchReading::OnDemand),
+        shown: |case| Shown::Flag(case.options.reading == BatchReading::OnDemand),
     },
     FieldOf {
         name: "work",
         takes: TakesOf::Text("TIME", "time", |choices, text| {
-            choices.chosen.work = time(text)?;
+            choices.options.work = time(text)?;
             Ok(())
         }),
         default: "\"0 ms\"",
         meaning: "What a merge works on each block.",
         column: "work",
-        shown: |case| Shown::Text(case.work.to_string()),
+        shown: |case| Shown::Text(case.options.work.to_string()),
     },
     FieldOf {
         name: "stagger",
         takes: TakesOf::Text("TIME", "time", |choices, text| {
-            choices.chosen.stagger = time(text)?;
+            choices.options.stagger = time(text)?;
             Ok(())
         }),
         default: "\"0 ms\"",
         meaning: "How much later than the one before each job begins.",
         column: "stagger",
-        shown: |case| Shown::Text(case.stagger.to_string()),
+        shown: |case| Shown::Text(case.options.stagger.to_string()),
     },
     FieldOf {
         name: "contents",
         takes: TakesOf::Name(&["real", "phantom"], |choices, text| {
-            parsed(text).map(|contents| choices.chosen.contents = contents)
+            parsed(text).map(|contents| choices.options.contents = contents)
         }),
         default: "\"phantom\"",
         meaning: "Whether bytes are moved, or only statements about bytes.",
         column: "contents",
-        shown: |case| Shown::Text(case.contents.to_string()),
+        shown: |case| Shown::Text(case.options.contents.to_string()),
     },
 ];
 
@@ -226,76 +202,19 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 impl Default for PlacementChoices {
-    /// The report's merges (section 2.1), five of them placed by policy 2.
     fn default() -> Self {
-        let chosen = ChosenPlacement {
-            kind: PlacedJob::Merge,
-            policy: Policy::SeparateWithinJob,
-            jobs: 5,
-            disks: 5,
-            runs: 20,
-            run_blocks: 1000,
-            block_bytes: 4096,
-            read_blocks: 12,
-            write_blocks: 40,
-            scheduling: Scheduling::Fcfs,
-            buffer_blocks: None,
-            reading: BatchReading::Prefetched,
-            work: Duration::ZERO,
-            stagger: Duration::ZERO,
-            contents: Contents::Phantom,
-        };
-        PlacementChoices { machine: "shared-disks-1996".to_owned(), set: BTreeMap::new(), chosen }
-    }
-}
-
-impl PlacementCase {
-    /// The report's merges (section 2.1), five of them placed by policy 2 on five disks: what is chosen if nobody
-    /// says otherwise.
-    pub fn merges(machine: MachineDescription) -> Self {
-        PlacementChoices::default().case(machine, 1)
+        PlacementChoices {
+            machine: "shared-disks-1996".to_owned(),
+            set: BTreeMap::new(),
+            options: PlacementOptions::default(),
+        }
     }
 }
 
 impl PlacementChoices {
     /// The case of these choices on this machine.
     pub fn case(&self, machine: MachineDescription, seed: u64) -> PlacementCase {
-        let ChosenPlacement {
-            kind,
-            policy,
-            jobs,
-            disks,
-            runs,
-            run_blocks,
-            block_bytes,
-            read_blocks,
-            write_blocks,
-            scheduling,
-            buffer_blocks,
-            reading,
-            work,
-            stagger,
-            contents,
-        } = self.chosen;
-        PlacementCase {
-            machine,
-            kind,
-            policy,
-            jobs,
-            disks,
-            runs,
-            run_blocks,
-            block_bytes,
-            read_blocks,
-            write_blocks,
-            scheduling,
-            buffer_blocks,
-            reading,
-            work,
-            stagger,
-            contents,
-            seed,
-        }
+        PlacementCase { machine, options: self.options, seed }
     }
 }
 
@@ -315,7 +234,7 @@ impl FieldSet for PlacementChoices {
     }
 
     fn machine_choice(&self) -> MachineChoice {
-        let nodes_and_disks = Some((self.chosen.jobs, self.chosen.disks));
+        let nodes_and_disks = Some((self.options.jobs, self.options.disks));
         MachineChoice { name: self.machine.clone(), set: self.set.clone(), nodes_and_disks }
     }
 }
@@ -346,8 +265,8 @@ mod tests {
     #[test]
     fn the_machine_has_what_the_jobs_need() {
         let mut choices = PlacementChoices::default();
-        choices.chosen.jobs = 3;
-        choices.chosen.disks = 7;
+        choices.options.jobs = 3;
+        choices.options.disks = 7;
         let machine = choices.load_machine().expect("it is built in");
         assert_eq!((machine.nodes.compute.value, machine.nodes.io.value), (3, 7));
         assert!(choices.case(machine, 1).check().is_ok());

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use description::MachineDescription;
-use experiment::{BatchReading, Contents, PlacedJob, PlacementCase, PlacementOutcome, Trial};
+use experiment::{
+    BatchReading, Contents, PlacedJob, PlacementCase, PlacementOptions, PlacementOutcome, Trial,
+};
 use machine::{Duration, Instant, NodeId, NotedEvent, Recorder, RowId};
 use placement::Policy;
 
@@ -19,17 +21,29 @@ fn machine(jobs: u32, disks: u32) -> MachineDescription {
 
 /// The report's merges (section 2.1).
 fn merges(policy: Policy, jobs: u32) -> PlacementCase {
-    PlacementCase { policy, jobs, ..PlacementCase::merges(machine(jobs, 5)) }
+    let options = PlacementOptions { policy, jobs, ..PlacementOptions::default() };
+    PlacementCase { machine: machine(jobs, 5), options, seed: 1 }
+}
+
+/// The same case, but for what `change` changes.
+fn with(case: &PlacementCase, change: impl FnOnce(&mut PlacementOptions)) -> PlacementCase {
+    let mut case = case.clone();
+    change(&mut case.options);
+    case
 }
 
 /// What holds in every run: every block that is read is written, once, each disk is busy or idle, and jobs end when
 /// their last write does. That each byte is where it should be, the trial has checked.
 fn check(case: &PlacementCase, trial: &Trial) {
     let outcome = case.outcome(trial);
-    let blocks = u64::from(case.jobs) * case.job_blocks();
+    let blocks = u64::from(case.options.jobs) * case.job_blocks();
     assert_eq!((outcome.blocks_read, outcome.blocks_written), (blocks, blocks), "{case}");
     let reads: u64 = trial.statistics.disks.iter().map(|disk| disk.counts.reads).sum();
-    assert_eq!(reads, blocks / case.run_blocks * case.run_blocks.div_ceil(case.read_blocks), "{case}");
+    assert_eq!(
+        reads,
+        blocks / case.options.run_blocks * case.options.run_blocks.div_ceil(case.options.read_blocks),
+        "{case}"
+    );
     for disk in &trial.statistics.disks {
         let accesses = disk.counts.read_time + disk.counts.write_time;
         assert_eq!(accesses, disk.mechanics.busy(), "{case}: nothing else takes time at a disk");
@@ -87,7 +101,7 @@ fn policy_3_takes_as_long_as_published_and_policy_4_hardly_longer() {
 #[test]
 fn small_portions_hold_up_the_race() {
     let times = [Some(2000), Some(12_000), None].map(|buffer_blocks| {
-        let case = PlacementCase { buffer_blocks, ..merges(Policy::SeparateWithinJob, 3) };
+        let case = with(&merges(Policy::SeparateWithinJob, 3), |merge| merge.buffer_blocks = buffer_blocks);
         let outcome = checked(&case, 0);
         if let Some(blocks) = buffer_blocks {
             assert!(outcome.pending_most().blocks <= blocks / 3, "a portion is what a job has");
@@ -99,15 +113,16 @@ fn small_portions_hold_up_the_race() {
 }
 
 fn copies(read_blocks: u64, write_blocks: u64) -> PlacementCase {
-    PlacementCase {
-        machine: machine(2, 2),
+    let options = PlacementOptions {
         kind: PlacedJob::Copy,
+        jobs: 2,
         disks: 2,
         run_blocks: 10_000,
         read_blocks,
         write_blocks,
-        ..merges(Policy::SeparateWithinJob, 2)
-    }
+        ..PlacementOptions::default()
+    };
+    PlacementCase { machine: machine(2, 2), options, seed: 1 }
 }
 
 /// While a copy races, the queue of writes grows by what one disk reads less what the other writes: 1/r - 1/w (section
@@ -145,13 +160,14 @@ fn a_copy_with_large_writes_does_not_race() {
 #[test]
 fn interleaves_diverge_where_writes_are_slow_enough() {
     let share = |read_blocks, write_blocks| {
-        let case = PlacementCase {
+        let options = PlacementOptions {
             kind: PlacedJob::Interleave,
             run_blocks: 2500,
             read_blocks,
             write_blocks,
-            ..merges(Policy::SeparateWithinJob, 5)
+            ..PlacementOptions::default()
         };
+        let case = PlacementCase { machine: machine(5, 5), options, seed: 1 };
         let outcome = checked(&case, 0);
         seconds(outcome.first()) / seconds(outcome.elapsed)
     };
@@ -164,14 +180,14 @@ fn interleaves_diverge_where_writes_are_slow_enough() {
 fn other_conditions_change_what_they_should() {
     let usual = merges(Policy::SharedWithinJob, 1);
     let alone = checked(&usual, 0);
-    let busy = checked(&PlacementCase { work: Duration::from_millis(2), ..usual.clone() }, 0);
+    let busy = checked(&with(&usual, |merge| merge.work = Duration::from_millis(2)), 0);
     assert!(seconds(busy.elapsed) > 40.0, "20,000 blocks of 2 ms");
     assert!(seconds(alone.elapsed) < 26.0);
     // Writes that are large enough leave the reads to limit the job.
-    let read_limited = PlacementCase { write_blocks: 400, ..usual };
-    let demand = PlacementCase { reading: BatchReading::OnDemand, ..read_limited.clone() };
+    let read_limited = with(&usual, |merge| merge.write_blocks = 400);
+    let demand = with(&read_limited, |merge| merge.reading = BatchReading::OnDemand);
     assert!(checked(&demand, 0).elapsed > checked(&read_limited, 0).elapsed);
-    let late = PlacementCase { stagger: Duration::from_secs(3), ..merges(Policy::SharedWithinJob, 2) };
+    let late = with(&merges(Policy::SharedWithinJob, 2), |merge| merge.stagger = Duration::from_secs(3));
     let outcome = checked(&late, 0);
     let plain = checked(&merges(Policy::SharedWithinJob, 2), 0);
     assert!(outcome.elapsed > plain.elapsed && outcome.ends[0] < outcome.ends[1]);
@@ -180,14 +196,16 @@ fn other_conditions_change_what_they_should() {
 /// Real bytes take the same time as statements about bytes, and arrive.
 #[test]
 fn real_bytes_are_merged() {
-    let case = PlacementCase { run_blocks: 30, runs: 7, write_blocks: 9, ..merges(Policy::AllDisks, 3) };
-    let real = PlacementCase { contents: Contents::Real, ..case.clone() };
+    let case = with(&merges(Policy::AllDisks, 3), |merge| {
+        *merge = PlacementOptions { run_blocks: 30, runs: 7, write_blocks: 9, ..*merge };
+    });
+    let real = with(&case, |merge| merge.contents = Contents::Real);
     assert_eq!(checked(&case, 3), checked(&real, 3));
 }
 
 #[test]
 fn trials_repeat_and_differ() {
-    let case = PlacementCase { run_blocks: 100, ..merges(Policy::SeparateWithinJob, 5) };
+    let case = with(&merges(Policy::SeparateWithinJob, 5), |merge| merge.run_blocks = 100);
     let digest = |number| case.trial(number).expect("it runs").digest;
     assert_eq!(digest(1), digest(1));
     assert_ne!(digest(1), digest(2));
@@ -196,7 +214,7 @@ fn trials_repeat_and_differ() {
 /// A disk's accesses, with the gaps between them, are the time of the trial.
 #[test]
 fn each_disk_is_busy_or_idle() {
-    let case = PlacementCase { run_blocks: 200, ..merges(Policy::SeparateWithinJob, 5) };
+    let case = with(&merges(Policy::SeparateWithinJob, 5), |merge| merge.run_blocks = 200);
     let accesses: Rc<RefCell<Accesses>> = Rc::default();
     let trial = case.recorded_trial(0, accesses.clone()).expect("it runs");
     check(&case, &trial);
@@ -245,13 +263,13 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     let usual = merges(Policy::SeparateWithinJob, 5);
     let why = |case: PlacementCase| case.check().expect_err("refused").to_string();
     assert!(why(merges(Policy::DedicatedWriteDisks, 5)).contains("no disk to read from"));
-    let crowded = PlacementCase { machine: machine(6, 5), jobs: 6, ..usual.clone() };
+    let crowded = merges(usual.options.policy, 6);
     assert!(why(crowded).contains("6 jobs need 6 disks"));
-    assert!(why(PlacementCase { disks: 6, ..usual.clone() }).contains("as many compute nodes and disks"));
-    assert!(why(PlacementCase { read_blocks: 0, ..usual.clone() }).contains("0 blocks are read"));
-    assert!(why(PlacementCase { buffer_blocks: Some(2659), ..usual.clone() }).contains("may wait for ever"));
-    assert!(PlacementCase { buffer_blocks: Some(2660), ..usual.clone() }.check().is_ok());
-    let large = PlacementCase { run_blocks: 100_000, ..usual.clone() };
+    assert!(why(with(&usual, |merge| merge.disks = 6)).contains("as many compute nodes and disks"));
+    assert!(why(with(&usual, |merge| merge.read_blocks = 0)).contains("0 blocks are read"));
+    assert!(why(with(&usual, |merge| merge.buffer_blocks = Some(2659))).contains("may wait for ever"));
+    assert!(with(&usual, |merge| merge.buffer_blocks = Some(2660)).check().is_ok());
+    let large = with(&usual, |merge| merge.run_blocks = 100_000);
     assert!(why(large).contains("has room for"));
-    assert!(why(PlacementCase { kind: PlacedJob::Copy, ..usual }).contains("two jobs on two disks"));
+    assert!(why(with(&usual, |merge| merge.kind = PlacedJob::Copy)).contains("two jobs on two disks"));
 }

@@ -7,15 +7,17 @@
 use maud::{Markup, html};
 use statistics::Sample;
 
-use crate::throughput::{half_width, throughput};
+use crate::measurand::{Measurand, half_width, number};
 
-/// Throughput against something varied, in curves.
+/// Something measured against something varied, in curves.
 #[derive(Clone, Debug)]
 pub struct Figure {
     /// Its number on the page.
     pub number: u32,
     /// What it is about, in a line.
     pub title: String,
+    /// What is measured.
+    pub measurand: Measurand,
     /// What varies along the horizontal axis.
     pub varied: String,
     /// The curves, in the order of the legend.
@@ -27,9 +29,9 @@ pub struct Figure {
 pub struct Curve {
     /// What tells it from the others: an access pattern, say.
     pub name: String,
-    /// How many nodes get the same data, if they do. The throughputs are divided by that.
+    /// How many nodes get the same data, if they do. The values are divided by that.
     pub per_node: Option<u64>,
-    /// Value varied, and the throughput in MiB/s there; from left to right.
+    /// Value varied, and what was measured there; from left to right.
     pub points: Vec<(f64, Sample)>,
 }
 
@@ -67,7 +69,7 @@ pub fn figure(figure: &Figure) -> Markup {
             h3 { "Figure " (figure.number) ": " (figure.title) }
             @if let Some(axes) = &axes { (chart(figure, axes)) }
             figcaption {
-                "Throughput in MiB/s against " (figure.varied) "."
+                (figure.measurand.sentence()) " against " (figure.varied) "."
                 @if figure.lines.iter().any(|line| line.per_node.is_some()) {
                     " A line named with / n is of data that n nodes get: its throughput is divided by n, as if they were "
                     "moved once."
@@ -154,14 +156,16 @@ fn nice_step(span: f64) -> f64 {
 }
 
 fn chart(figure: &Figure, axes: &Axes) -> Markup {
-    let label =
-        format!("{}: throughput against {}; the table below has the numbers", figure.title, figure.varied);
+    let label = format!(
+        "{}: {} against {}; the table below has the numbers",
+        figure.title, figure.measurand.name, figure.varied
+    );
     html! {
         svg viewBox=(format!("0 0 {} {HEIGHT}", width(figure))) role="img" aria-label=(label) {
             (grid(figure, axes))
             @for (index, line) in figure.lines.iter().enumerate() {
                 @let aside = (index as f64 - (figure.lines.len() - 1) as f64 / 2.0) * ASIDE;
-                (drawn(line, index, aside, axes))
+                (drawn(line, index, aside, axes, figure.measurand.unit))
             }
             @for (index, name, y) in names(figure, axes) {
                 text class={ "name colour-" (index % COLOURS) } x=(px(WIDTH - RIGHT + 10.0)) y=(px(y + 4.0)) { (name) }
@@ -184,11 +188,11 @@ fn grid(figure: &Figure, axes: &Axes) -> Markup {
         }
         line.axis x1=(px(LEFT)) x2=(px(WIDTH - RIGHT)) y1=(px(HEIGHT - BOTTOM)) y2=(px(HEIGHT - BOTTOM)) {}
         text.axis-name x=(px(middle)) y=(px(HEIGHT - 8.0)) { (figure.varied) }
-        text.axis-name transform=(format!("translate(14 {}) rotate(-90)", px((TOP + HEIGHT - BOTTOM) / 2.0))) { "MiB/s" }
+        text.axis-name transform=(format!("translate(14 {}) rotate(-90)", px((TOP + HEIGHT - BOTTOM) / 2.0))) { (figure.measurand.unit) }
     }
 }
 
-fn drawn(line: &Curve, index: usize, aside: f64, axes: &Axes) -> Markup {
+fn drawn(line: &Curve, index: usize, aside: f64, axes: &Axes, unit: &str) -> Markup {
     let at = |(value, sample): &(f64, Sample)| {
         format!("{},{}", px(axes.x(*value) + aside), px(axes.y(sample.mean())))
     };
@@ -200,7 +204,7 @@ fn drawn(line: &Curve, index: usize, aside: f64, axes: &Axes) -> Markup {
                 @let (x, y) = (axes.x(*value) + aside, axes.y(sample.mean()));
                 @if let Some(width) = sample.half_width() { (bar(x, axes.y(sample.mean() + width), axes.y(sample.mean() - width))) }
                 path.point d=(point(index, x, y)) {
-                    title { (line.name) " at " (value) ": " (interval(sample)) " MiB/s" }
+                    title { (line.name) " at " (value) ": " (interval(sample)) " " (unit) }
                 }
             }
         }
@@ -287,18 +291,18 @@ fn numbers(figure: &Figure) -> Markup {
     }
 }
 
-fn what_numbers_are(figure: &Figure) -> &'static str {
+fn what_numbers_are(figure: &Figure) -> String {
     let mut samples = figure.lines.iter().flat_map(|line| &line.points).map(|(_, sample)| sample);
     if samples.any(|sample| sample.half_width().is_some()) {
-        "Throughput in MiB/s, mean \u{b1} 95\u{a0}% confidence"
+        format!("{}, mean \u{b1} 95\u{a0}% confidence", figure.measurand.sentence())
     } else {
-        "Throughput in MiB/s"
+        figure.measurand.sentence()
     }
 }
 
 /// `31.21 ± 0.05`, or the mean alone.
 fn interval(sample: &Sample) -> String {
-    let mean = throughput(sample.mean());
+    let mean = number(sample.mean());
     match sample.half_width() {
         None => mean,
         width => format!("{mean} \u{b1} {}", half_width(width)),
@@ -324,7 +328,13 @@ mod tests {
                 points: vec![(1.0, sample(0.9 * end)), (8.0, sample(*end))],
             }
         };
-        Figure { number: 2, title: "t".into(), varied: "K".into(), lines: ends.iter().map(line).collect() }
+        Figure {
+            number: 2,
+            title: "t".into(),
+            measurand: Measurand::THROUGHPUT,
+            varied: "K".into(),
+            lines: ends.iter().map(line).collect(),
+        }
     }
 
     #[test]

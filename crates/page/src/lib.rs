@@ -8,23 +8,24 @@
 //! - [`Figure`] in `chart.rs`: curves with their confidence intervals, as SVG
 //! - [`Plot`] in `plot.rs`: any quantity against any other, every trial a dot
 //! - [`BoxDrawing`], [`ShadedTable`] in `boxes.rs`: what lies where, numbers in shades
+//! - [`Measurand`] in `measurand.rs`: what they measure
 //! - [`document`]: the frame around a page of another make
 //!
 //! What is not here, on purpose: what the numbers mean.
 
 mod boxes;
 mod chart;
+mod measurand;
 mod numbers;
 mod plot;
-mod throughput;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 pub use boxes::{BoxDrawing, DrawnBox, ShadedCell, ShadedTable};
 pub use chart::{Curve, Figure, figure};
+pub use measurand::{Measurand, half_width, number};
 pub use numbers::{NumbersBars, NumbersPage, NumbersPart, NumbersTable};
 pub use plot::{Plot, PlotSeries};
-pub use throughput::{half_width, throughput};
 
 /// How a page looks.
 const STYLE: &str = include_str!("style.css");

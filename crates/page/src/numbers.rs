@@ -7,8 +7,8 @@ use statistics::Sample;
 use crate::boxes::{BoxDrawing, ShadedTable, boxes, shaded};
 use crate::chart::{Figure, figure};
 use crate::document;
+use crate::measurand::{Measurand, half_width, number};
 use crate::plot::{Plot, plot};
-use crate::throughput::{half_width, throughput};
 
 /// Figures and tables on a page of their own.
 #[derive(Clone, Debug)]
@@ -38,12 +38,14 @@ pub enum NumbersPart {
     Shaded(ShadedTable),
 }
 
-/// Throughputs side by side, each with its name, a bar from zero and its number.
+/// Values side by side, each with its name, a bar from zero and its number.
 #[derive(Clone, Debug)]
 pub struct NumbersBars {
     /// What it is about, in a line.
     pub title: String,
-    /// Name and throughput in MiB/s of each, from top to bottom.
+    /// What is measured.
+    pub measurand: Measurand,
+    /// Name and value of each, from top to bottom.
     pub bars: Vec<(String, Sample)>,
     /// So many bars that follow each other belong together, and have colours of their own.
     pub together: usize,
@@ -102,9 +104,9 @@ impl NumbersBars {
         let ends = self.bars.iter().map(|(_, sample)| sample.mean() + margin(sample));
         let most = ends.fold(f64::MIN_POSITIVE, f64::max);
         let along = |value: f64| format!("{:.1}", (BAR_WIDTH * value / most).max(0.0));
-        let bar = |number: usize, sample: &Sample| {
+        let bar = |place: usize, sample: &Sample| {
             let (mean, margin) = (sample.mean(), margin(sample));
-            let colour = format!("colour-{}", number % self.together.max(1) % COLOURS);
+            let colour = format!("colour-{}", place % self.together.max(1) % COLOURS);
             html! {
                 svg viewBox=(format!("0 0 {BAR_WIDTH} {BAR_HEIGHT}")) aria-hidden="true" {
                     rect class=(colour) width=(along(mean)) height=(BAR_HEIGHT) {}
@@ -117,13 +119,13 @@ impl NumbersBars {
                 h2 { (self.title) }
                 div.scroll tabindex="0" role="region" aria-label=(self.title) {
                     table.bars {
-                        thead { tr { th.text scope="col" {} th {} th scope="col" { "MiB/s" } th scope="col" { "\u{b1}" } } }
+                        thead { tr { th.text scope="col" {} th {} th scope="col" { (self.measurand.unit) } th scope="col" { "\u{b1}" } } }
                         tbody {
-                            @for (number, (name, sample)) in self.bars.iter().enumerate() {
+                            @for (place, (name, sample)) in self.bars.iter().enumerate() {
                                 tr {
                                     th.text scope="row" { (name) }
-                                    td { (bar(number, sample)) }
-                                    td { (throughput(sample.mean())) }
+                                    td { (bar(place, sample)) }
+                                    td { (number(sample.mean())) }
                                     td { (half_width(sample.half_width())) }
                                 }
                             }

@@ -1,10 +1,9 @@
 //! What is kept of a trial: whole numbers, so that nothing is lost on the way to a file and back.
 
+use description::MachineDescription;
 use experiment::{PlacementCase, PlacementOutcome, Trial};
 use machine::Duration;
 use serde::{Deserialize, Serialize};
-
-use crate::planned_trial::PlannedCase;
 
 /// What was measured in one trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,10 +74,11 @@ pub const BACKLOG_STEPS: u64 = 128;
 const GROWING_BLOCKS: u64 = 100;
 
 impl PlacedMeasurement {
-    fn of(case: &PlacementCase, trial: &Trial) -> Self {
+    /// What `trial` of `case` came to.
+    pub(crate) fn of(case: &PlacementCase, trial: &Trial) -> Self {
         let outcome = case.outcome(trial);
         let most = outcome.pending_most();
-        let is_copy = case.kind == experiment::PlacedJob::Copy;
+        let is_copy = case.options.kind == experiment::PlacedJob::Copy;
         PlacedMeasurement {
             ends_ns: outcome.ends.iter().map(|end| end.as_nanos()).collect(),
             blocks_read: outcome.blocks_read,
@@ -95,6 +95,12 @@ impl PlacedMeasurement {
     /// f = w / r as it was measured, without unit.
     pub fn ratio(&self) -> f64 {
         self.write_ns as f64 / self.read_ns as f64
+    }
+
+    /// When the first job was done, in seconds.
+    pub fn first_s(&self) -> f64 {
+        let first = self.ends_ns.iter().min().copied().unwrap_or(0);
+        Duration::from_nanos(first).as_secs_f64()
     }
 
     /// When the jobs were done, in seconds, in the order in which they were.
@@ -182,10 +188,10 @@ pub struct Busy {
 }
 
 impl Measurement {
-    /// What `trial` of `case` came to.
-    pub(crate) fn new(case: PlannedCase<'_>, trial: &Trial) -> Self {
+    /// What a trial on this machine came to.
+    pub(crate) fn new(machine: &MachineDescription, trial: &Trial) -> Self {
         let statistics = &trial.statistics;
-        let (compute, io) = statistics.nodes.split_at(case.machine().nodes.compute.value as usize);
+        let (compute, io) = statistics.nodes.split_at(machine.nodes.compute.value as usize);
         let links = statistics.nodes.iter().flat_map(|node| [node.link_out, node.link_in]);
         let processor = |node: &sim::NodeStatistics| node.processor_threads + node.processor_interrupts;
         Measurement {
@@ -193,10 +199,7 @@ impl Measurement {
             bytes_moved: trial.bytes_moved,
             disk_movements: trial.disk_movements,
             flushes: FlushCount::of(trial),
-            placed: match case {
-                PlannedCase::Placement(case) => Some(PlacedMeasurement::of(case, trial)),
-                PlannedCase::Pattern(_) => None,
-            },
+            placed: None,
             events: trial.events,
             messages: statistics.messages,
             digest: trial.digest,

@@ -6,7 +6,7 @@ use description::Misfit;
 
 /// The mistakes found so far.
 #[derive(Default)]
-pub(crate) struct Misfits(RefCell<Vec<Misfit>>);
+pub struct Misfits(RefCell<Vec<Misfit>>);
 
 impl Misfits {
     pub(crate) fn add(&self, misfit: Misfit) {

@@ -1,5 +1,5 @@
-//! A plan of jobs that share disks: the same grammar as `plan.rs`, with the fields of
-//! `crates/experiment/src/placement_fields.rs` and without patterns and records.
+//! Plans of jobs that share disks: the fields of `crates/experiment/src/placement_fields.rs`, and nothing that is
+//! combined beside them.
 //!
 //! ```toml
 //! name = "figure-02"
@@ -14,119 +14,97 @@
 //! jobs = [1, 2, 3, 4, 5]
 //! ```
 
-use std::path::Path;
+use std::ops::Range;
 
-use description::{Error, MachineDescription, Misfit};
-use experiment::{Field, PlacementCase, PlacementChoices, PlacementField};
+use description::{MachineDescription, Misfit};
+use experiment::{PlacementCase, PlacementChoices, Trial};
 use toml::de::DeTable;
 
+use crate::kind::{PlaceKey, PlanKind};
+use crate::measure::{Measure, Quantity};
+use crate::measurement::{Measurement, PlacedMeasurement};
 use crate::misfits::Misfits;
-use crate::plan::{Head, check_size, parse_table};
-use crate::reference::{PLACEMENT_TOP, names};
-use crate::settings::{PlanForm, Series, Settings};
-use crate::value::{TomlValue, entries, unknown_key};
+use crate::planned_trial::PlannedCase;
+use crate::reference::{PLACEMENT_TOP, PlanKey};
+use crate::settings::Chosen;
+use crate::table::Value;
 
-/// What is to be simulated of jobs that share disks.
-#[derive(Clone, Debug)]
-pub struct PlacementPlan {
-    /// What it is called.
-    pub name: String,
-    /// What it is about, in a line; may be empty.
-    pub title: String,
-    /// How many trials of each cell, at least one.
-    pub trials: u64,
-    /// Where all randomness comes from.
-    pub seed: u64,
-    /// Which published figure it is a part of.
-    pub figure: Option<u32>,
-    /// All combinations, the variants in their order.
-    pub cells: Vec<PlacementCell>,
-}
+impl PlanKind for PlacementCase {
+    type Choices = PlacementChoices;
+    /// All there is about a case is chosen.
+    type Subject = ();
 
-/// One combination of such a plan.
-#[derive(Clone, Debug)]
-pub struct PlacementCell {
-    /// The name of the variant.
-    pub variant: String,
-    /// Keys and values of what is varied, in the order of the plan.
-    pub varied: Vec<(String, String)>,
-    /// What is run.
-    pub case: PlacementCase,
-}
+    const TOP: &'static [PlanKey] = &PLACEMENT_TOP;
+    const QUANTITIES: &'static [Quantity] = &[Quantity::Time];
+    const PLACE: &'static [PlaceKey] = &[];
+    const MEASURES: &'static [Measure] = &{
+        let [first, read, write, ratio, writes, blocks] = Measure::OF_PLACEMENTS;
+        [first, read, write, ratio, writes, blocks, Measure::MOVEMENTS]
+    };
 
-const OWN_KEYS: [&str; PLACEMENT_TOP.len()] = names(&PLACEMENT_TOP);
-
-const FORM: PlanForm<PlacementChoices> = PlanForm { own_keys: &OWN_KEYS, usual_name: |_| String::new() };
-
-impl PlacementPlan {
-    /// Whether this is the text of such a plan, by its keys, and not of one of access methods: it has no patterns, and
-    /// chooses something that only jobs have which share disks.
-    pub fn is_one(text: &str) -> bool {
-        let Ok(table) = DeTable::parse(text) else { return false };
-        let table = table.get_ref();
-        let variants = table.get("variant").and_then(|variants| variants.get_ref().as_array());
-        let variants = variants.into_iter().flatten().filter_map(|variant| variant.get_ref().as_table());
-        let vary = table.get("vary").and_then(|vary| vary.get_ref().as_table());
-        let keys = std::iter::once(table).chain(variants).chain(vary).flat_map(entries);
-        let is_own = |key: &str| PlacementField::named(key).is_some() && Field::named(key).is_none();
-        table.get("patterns").is_none() && keys.map(|(key, ..)| key).any(is_own)
+    fn place(&self) -> Vec<Value> {
+        Vec::new()
     }
 
-    /// Reads and checks `text`; complaints name `file`, and paths in it are relative to the folder of that. Fails with
-    /// all that is wrong in it.
-    pub fn parse(text: &str, file: &str) -> Result<PlacementPlan, Error> {
-        let table = parse_table(text).map_err(|misfit| misfit.refused(text, file))?;
-        let folder = Path::new(file).parent().unwrap_or(Path::new(""));
-        let misfits = Misfits::default();
-        let table = table.get_ref();
-        let head = Head::read(table, &misfits);
-        let figure = table.get("figure").map(TomlValue).and_then(|figure| misfits.note(number(figure)));
-        let settings = Settings::read(table, &FORM, folder, head.span.clone(), &misfits);
-        let plan = misfits.judge(()).and_then(|()| {
-            let cells = cells(&settings, head.seed, &misfits);
-            let Head { name, title, trials, seed, .. } = head;
-            misfits.judge(PlacementPlan { name, title, trials, seed, figure, cells })
-        });
-        plan.map_err(|all| Misfit::all_refused(all, text, file))
+    fn usual_name(_: &PlacementChoices) -> String {
+        String::new()
+    }
+
+    fn subjects(_: &DeTable<'_>, _: &Misfits) -> impl ExactSizeIterator<Item = ()> {
+        std::iter::once(())
+    }
+
+    fn case(
+        (): &(),
+        _: &Chosen<String>,
+        choices: &PlacementChoices,
+        machine: MachineDescription,
+        seed: u64,
+    ) -> Result<Option<Self>, Misfit> {
+        Ok(Some(choices.case(machine, seed)))
+    }
+
+    fn place_of(_: &experiment::Error, (): &()) -> Option<Range<usize>> {
+        None
     }
 }
 
-fn cells(settings: &Settings<'_, PlacementChoices>, seed: u64, misfits: &Misfits) -> Vec<PlacementCell> {
-    let (counts, span) = settings.counts();
-    if misfits.note(check_size(counts.into_iter(), span)).is_none() {
-        return Vec::new();
+impl PlannedCase for PlacementCase {
+    fn machine(&self) -> &MachineDescription {
+        &self.machine
     }
-    let series = settings.series(misfits).into_iter();
-    series.filter_map(|series| misfits.note_once(cell(series, seed))).collect()
-}
 
-fn cell(series: Series<PlacementChoices>, seed: u64) -> Result<PlacementCell, Misfit> {
-    let Series { variant, varied, choices, machine } = series;
-    let case = choices.case(MachineDescription::clone(&machine), seed);
-    case.check().map_err(|error| {
-        let varied: String = varied.iter().map(|(key, value)| format!(",{key}={value}")).collect();
-        Misfit { span: variant.span.clone(), message: format!("{}{varied}: {error}", variant.value) }
-    })?;
-    Ok(PlacementCell { variant: variant.value, varied, case })
-}
-
-/// The number of the published figure.
-fn number(figure: TomlValue<'_>) -> Result<u32, Misfit> {
-    let table = figure.table()?;
-    if let Some((key, span, _)) = entries(table).into_iter().find(|(key, ..)| *key != "number") {
-        return Err(unknown_key(key, span, &["number"]));
+    fn printed(&self) -> String {
+        format!("{:?}", self.experiment())
     }
-    let number = table.get("number").map(TomlValue);
-    let number = number.ok_or_else(|| figure.misfit("number is missing: expected { number = 2 }"))?;
-    Ok(number.integer(1..=u64::from(u32::MAX))? as u32)
+
+    /// Each batch is read once, each write written once and read back.
+    fn cost(&self) -> u64 {
+        let blocks = u64::from(self.options.jobs) * self.job_blocks();
+        blocks / self.options.read_blocks.max(1) + 2 * blocks / self.options.write_blocks.max(1)
+    }
+
+    fn check(&self) -> Result<(), experiment::Error> {
+        PlacementCase::check(self)
+    }
+
+    fn trial(&self, number: u64) -> Result<Trial, experiment::Error> {
+        PlacementCase::trial(self, number)
+    }
+
+    fn measurement(&self, trial: &Trial) -> Measurement {
+        let placed = Some(PlacedMeasurement::of(self, trial));
+        Measurement { placed, ..Measurement::new(&self.machine, trial) }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Plan;
 
-    fn parse(text: &str) -> Result<PlacementPlan, String> {
-        PlacementPlan::parse(text, "p.toml").map_err(|error| error.to_string())
+    fn parse(text: &str) -> Result<Plan<PlacementCase>, String> {
+        Plan::parse(text, "p.toml").map_err(|error| error.to_string())
     }
 
     #[test]
@@ -135,13 +113,17 @@ mod tests {
                     [[variant]]\nname = \"a\"\npolicy = 3\n[[variant]]\nname = \"b\"\nbuffer-blocks = 4000\n\
                     [vary]\njobs = [2, 3]\n";
         let plan = parse(text).expect("it makes sense");
-        assert_eq!((plan.trials, plan.figure, plan.cells.len()), (3, Some(2), 4));
+        assert_eq!((plan.trials, plan.number(), plan.cells.len()), (3, Some(2), 4));
         let (first, last) = (&plan.cells[0].case, &plan.cells[3].case);
-        assert_eq!((first.policy.number(), first.jobs, first.buffer_blocks), (3, 2, None));
-        assert_eq!((last.policy.number(), last.jobs, last.buffer_blocks), (2, 3, Some(4000)));
+        assert_eq!(
+            (first.options.policy.number(), first.options.jobs, first.options.buffer_blocks),
+            (3, 2, None)
+        );
+        assert_eq!(
+            (last.options.policy.number(), last.options.jobs, last.options.buffer_blocks),
+            (2, 3, Some(4000))
+        );
         assert_eq!(last.machine.nodes.compute.value, 3, "the machine has a node for each job");
-        assert!(PlacementPlan::is_one(text) && PlacementPlan::is_one("name = \"x\"\npolicy = 4"));
-        assert!(!PlacementPlan::is_one("name = \"x\"\nmethod = \"traditional\"\npatterns = [\"rb\"]"));
     }
 
     #[test]

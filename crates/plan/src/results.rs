@@ -2,30 +2,33 @@
 
 use std::collections::BTreeMap;
 
-use experiment::{FIELDS, Field, Shown, Takes};
+use description::MachineDescription;
+use experiment::{Case, FieldOf, FieldSet, Shown, TakesOf};
 use statistics::Sample;
 
 use crate::journal::Journal;
-use crate::measurement::{Busy, FlushCount, Measurement};
+use crate::kind::PlanKind;
+use crate::measure::{Measure, MeasureOf, PARTS, Quantity};
+use crate::measurement::Measurement;
 use crate::plan::{Plan, PlannedCell};
 use crate::planned_trial::PlannedTrial;
 use crate::table::{Column, ResultTable, Type, Value};
 
 /// What came of a cell.
 #[derive(Clone, Debug)]
-pub struct CellResult<'a> {
+pub struct CellResult<'a, K = Case> {
     /// The plan.
-    pub plan: &'a Plan,
+    pub plan: &'a Plan<K>,
     /// The cell of it.
-    pub cell: &'a PlannedCell,
+    pub cell: &'a PlannedCell<K>,
     /// Number and measurement of each trial that is there, in order.
     pub trials: Vec<(u64, &'a Measurement)>,
 }
 
 /// What `journal` has of the cells of `plans`, in their order; a cell of which no trial is there has none.
-pub fn results<'a>(plans: &'a [Plan], journal: &'a Journal) -> Vec<CellResult<'a>> {
+pub fn results<'a, K: PlanKind>(plans: &'a [Plan<K>], journal: &'a Journal) -> Vec<CellResult<'a, K>> {
     let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
-    let result = |(plan, cell): (&'a Plan, &'a PlannedCell)| {
+    let result = |(plan, cell): (&'a Plan<K>, &'a PlannedCell<K>)| {
         let planned = PlannedTrial::of(&cell.case, plan.trials);
         let trials = planned.filter_map(|one| Some((one.number, journal.get(one.key)?))).collect();
         CellResult { plan, cell, trials }
@@ -33,24 +36,26 @@ pub fn results<'a>(plans: &'a [Plan], journal: &'a Journal) -> Vec<CellResult<'a
     cells.map(result).collect()
 }
 
-impl CellResult<'_> {
+impl<K> CellResult<'_, K> {
     /// The throughputs in MiB/s; `None` if no trial is there.
     pub fn throughput(&self) -> Option<Sample> {
-        self.sample(Measurement::throughput_mib_s)
+        self.sample(Quantity::Throughput)
     }
 
     /// The disk movements of all disks together; `None` if no trial is there.
     pub fn movements(&self) -> Option<Sample> {
-        self.sample(|measurement| measurement.disk_movements as f64)
+        self.sample(Quantity::Movements)
+    }
+
+    /// This quantity of the trials; `None` if no trial is there.
+    pub fn sample(&self, quantity: Quantity) -> Option<Sample> {
+        let values = self.trials.iter().map(|(_, measurement)| quantity.of(measurement));
+        Sample::of(&values.collect::<Vec<_>>())
     }
 
     /// Whether all trials are there.
     pub fn is_complete(&self) -> bool {
         self.trials.len() as u64 == self.plan.trials
-    }
-
-    fn sample(&self, value: impl Fn(&Measurement) -> f64) -> Option<Sample> {
-        Sample::of(&self.trials.iter().map(|(_, measurement)| value(measurement)).collect::<Vec<_>>())
     }
 
     /// The mean of a value of the trials; `None` if no trial is there or one does not have it.
@@ -61,155 +66,155 @@ impl CellResult<'_> {
     }
 }
 
-/// The parts of one kind in a measurement.
-type Parts = fn(&Measurement) -> Busy;
-
-/// The kinds of parts whose utilisation is told.
-const PARTS: [(&str, Parts); 6] = [
-    ("disk", |measurement| measurement.disks),
-    ("bus", |measurement| measurement.buses),
-    ("link", |measurement| measurement.links),
-    ("router_link", |measurement| measurement.router_links),
-    ("compute_processor", |measurement| measurement.compute_processors),
-    ("io_processor", |measurement| measurement.io_processors),
-];
+/// What cells of this kind are compared by.
+fn quantity<K: PlanKind>() -> Quantity {
+    K::QUANTITIES[0]
+}
 
 /// A row for each cell of which trials are there.
 ///
 /// Means of several trials are told as such; utilisations are parts of the measured time, `_utilisation` of all parts
 /// of a kind on average and `_utilisation_max` of the busiest, each the mean of the trials.
-pub fn cell_table(results: &[CellResult<'_>]) -> ResultTable {
+pub fn cell_table<K: PlanKind>(results: &[CellResult<'_, K>]) -> ResultTable {
     let numbers = varied_numbers(results);
-    let mut columns = setting_columns(&numbers);
-    let measured = [
-        ("trials", Type::Integer),
-        ("seed", Type::Integer),
-        ("throughput_mib_s", Type::Number),
-        ("cv", Type::Number),
-        ("ci95_mib_s", Type::Number),
-        ("disk_movements", Type::Number),
-    ];
-    columns.extend(measured.map(|(name, kind)| Column::new(name, kind)));
-    columns.extend(flush_columns(results, Type::Number));
-    columns.extend(utilisation_columns());
-    let rest = [
-        ("messages", Type::Number),
-        ("events", Type::Integer),
-        ("virtual_s", Type::Number),
-        ("digest", Type::Text),
-    ];
-    columns.extend(rest.map(|(name, kind)| Column::new(name, kind)));
-    let with_flushes = has_flushes(results);
-    let rows = results.iter().filter_map(|result| cell_row(result, &numbers, with_flushes)).collect();
+    let measures = Measures::of(results);
+    let (name, unit) = quantity::<K>().column();
+    let mut columns = setting_columns::<K>(&numbers);
+    columns.extend(["trials", "seed"].map(|name| Column::new(name, Type::Integer)));
+    columns.extend([name, "cv", &format!("ci95_{unit}")].map(|name| Column::new(name, Type::Number)));
+    columns.extend(measures.columns(|_| Type::Number));
+    let rows = results.iter().filter_map(|result| cell_row(result, &numbers, &measures)).collect();
     ResultTable { columns, rows }
 }
 
-/// Something that is told of a write cache.
-type OfWriteCache = fn(FlushCount) -> u64;
-
-/// What is told of write caches, if there is one among the results.
-const FLUSHES: [(&str, OfWriteCache); 7] = [
-    ("flushes", |count| count.flushes),
-    ("directory_flushes", |count| count.directory_flushes),
-    ("blocks_of_a_disk_most", |count| count.blocks_of_a_disk_most),
-    ("blocks_of_a_disk_fewest", |count| count.blocks_of_a_disk_fewest),
-    ("write_mean_ns", |count| count.write_mean_ns),
-    ("write_99_ns", |count| count.write_99_ns),
-    ("write_longest_ns", |count| count.write_longest_ns),
-];
-
-fn has_flushes(results: &[CellResult<'_>]) -> bool {
-    results.iter().flat_map(|result| &result.trials).any(|(_, measurement)| measurement.flushes.is_some())
-}
-
-fn flush_columns(results: &[CellResult<'_>], kind: Type) -> Vec<Column> {
-    if !has_flushes(results) {
-        return Vec::new();
-    }
-    FLUSHES.iter().map(|&(name, _)| Column::new(name, kind)).collect()
-}
-
-fn cell_row(result: &CellResult<'_>, numbers: &[VariedNumber], with_flushes: bool) -> Option<Vec<Value>> {
-    let (throughput, movements) = (result.throughput()?, result.movements()?);
+fn cell_row<K: PlanKind>(
+    result: &CellResult<'_, K>,
+    numbers: &[VariedNumber],
+    measures: &Measures,
+) -> Option<Vec<Value>> {
+    let sample = result.sample(quantity::<K>())?;
     let mut row = settings(result, numbers);
     row.extend([
         Value::Integer(result.trials.len() as u64),
         Value::Integer(result.plan.seed),
-        Value::Number(throughput.mean()),
-        Value::Number(throughput.cv()),
-        throughput.half_width().into(),
-        Value::Number(movements.mean()),
+        Value::Number(sample.mean()),
+        Value::Number(sample.cv()),
+        sample.half_width().into(),
     ]);
-    for (_, count) in FLUSHES.iter().filter(|_| with_flushes) {
-        row.push(result.mean(|measurement| Some(count(measurement.flushes?) as f64)).into());
-    }
-    for (_, busy) in PARTS {
-        row.push(result.mean(|measurement| measurement.mean_utilisation(busy(measurement))).into());
-        row.push(result.mean(|measurement| measurement.most_utilisation(busy(measurement))).into());
-    }
-    let digest = result.trials.iter().fold(0u64, |digest, (_, trial)| digest.rotate_left(7) ^ trial.digest);
-    row.extend([
-        result.mean(|measurement| Some(measurement.messages as f64)).into(),
-        Value::Integer(result.trials.iter().map(|(_, measurement)| measurement.events).sum()),
-        result.mean(|measurement| Some(measurement.elapsed_s())).into(),
-        Value::Text(format!("{digest:016x}")),
-    ]);
+    let trials = result.trials.iter().map(|(_, measurement)| measurement);
+    row.extend(measures.values(
+        |measure| result.mean(|measurement| measure.number(measurement)).into(),
+        |of| result.mean(of).into(),
+        trials.clone().map(|measurement| measurement.events).sum(),
+        trials.fold(0, |digest, measurement| digest.rotate_left(7) ^ measurement.digest),
+    ));
     Some(row)
 }
 
 /// A row for each trial that is there.
-pub fn trial_table(results: &[CellResult<'_>]) -> ResultTable {
+pub fn trial_table<K: PlanKind>(results: &[CellResult<'_, K>]) -> ResultTable {
     let numbers = varied_numbers(results);
-    let mut columns = setting_columns(&numbers);
-    let measured = [
-        ("seed", Type::Integer),
-        ("trial", Type::Integer),
-        ("throughput_mib_s", Type::Number),
-        ("disk_movements", Type::Integer),
-    ];
-    columns.extend(measured.map(|(name, kind)| Column::new(name, kind)));
-    let with_flushes = has_flushes(results);
-    columns.extend(flush_columns(results, Type::Integer));
-    columns.extend(utilisation_columns());
-    let rest = [
-        ("messages", Type::Integer),
-        ("events", Type::Integer),
-        ("virtual_s", Type::Number),
-        ("digest", Type::Text),
-    ];
-    columns.extend(rest.map(|(name, kind)| Column::new(name, kind)));
+    let measures = Measures::of(results);
+    let mut columns = setting_columns::<K>(&numbers);
+    columns.extend(["seed", "trial"].map(|name| Column::new(name, Type::Integer)));
+    columns.push(Column::new(quantity::<K>().column().0, Type::Number));
+    columns.extend(measures.columns(Measure::kind));
     let trials = results.iter().flat_map(|result| result.trials.iter().map(move |trial| (result, trial)));
     let rows = trials.map(|(result, (trial, measurement))| {
         let mut row = settings(result, &numbers);
         row.extend([
             Value::Integer(result.plan.seed),
             Value::Integer(*trial),
-            Value::Number(measurement.throughput_mib_s()),
-            Value::Integer(measurement.disk_movements),
+            Value::Number(quantity::<K>().of(measurement)),
         ]);
-        for (_, count) in FLUSHES.iter().filter(|_| with_flushes) {
-            row.push(measurement.flushes.map_or(Value::Missing, |of_trial| Value::Integer(count(of_trial))));
-        }
-        for (_, busy) in PARTS {
-            row.push(measurement.mean_utilisation(busy(measurement)).into());
-            row.push(measurement.most_utilisation(busy(measurement)).into());
-        }
-        row.extend([
-            Value::Integer(measurement.messages),
-            Value::Integer(measurement.events),
-            Value::Number(measurement.elapsed_s()),
-            Value::Text(format!("{:016x}", measurement.digest)),
-        ]);
+        row.extend(measures.values(
+            |measure| measure.value(measurement),
+            |of| of(measurement).into(),
+            measurement.events,
+            measurement.digest,
+        ));
         row
     });
     let rows = rows.collect();
     ResultTable { columns, rows }
 }
 
-fn utilisation_columns() -> impl Iterator<Item = Column> {
-    PARTS.into_iter().flat_map(|(part, _)| {
-        ["", "_max"].map(|suffix| Column::new(format!("{part}_utilisation{suffix}"), Type::Number))
-    })
+/// What both tables tell of results, beside the quantity that they are compared by.
+struct Measures {
+    /// Before how busy the parts of the machine were.
+    before: Vec<Measure>,
+    /// Whether the simulated time is not told yet.
+    with_time: bool,
+}
+
+/// How busy parts of one kind were, if there are any.
+type Utilisation<'a> = &'a dyn Fn(&Measurement) -> Option<f64>;
+
+impl Measures {
+    /// Those of a kind; and those of write caches, if there is one among the results.
+    fn of<K: PlanKind>(results: &[CellResult<'_, K>]) -> Self {
+        let mut trials = results.iter().flat_map(|result| &result.trials);
+        let has_caches = trials.any(|(_, measurement)| measurement.flushes.is_some());
+        let of_caches = Measure::OF_WRITE_CACHES.into_iter().filter(|_| has_caches);
+        let before = K::MEASURES.iter().copied().chain(of_caches).collect();
+        Measures { before, with_time: quantity::<K>() != Quantity::Time }
+    }
+
+    fn time(&self) -> impl Iterator<Item = Measure> {
+        Some(Measure::VIRTUAL_TIME).filter(|_| self.with_time).into_iter()
+    }
+
+    fn columns(&self, kind: fn(&Measure) -> Type) -> Vec<Column> {
+        let column = |measure: &Measure| Column::new(measure.column, kind(measure));
+        let mut columns: Vec<Column> = self.before.iter().map(column).collect();
+        let utilisations = PARTS.into_iter().flat_map(|(part, _)| {
+            ["", "_max"].map(|suffix| Column::new(format!("{part}_utilisation{suffix}"), Type::Number))
+        });
+        columns.extend(utilisations);
+        columns.push(column(&Measure::MESSAGES));
+        columns.push(Column::new("events", Type::Integer));
+        columns.extend(self.time().map(|measure| column(&measure)));
+        columns.push(Column::new("digest", Type::Text));
+        columns
+    }
+
+    /// The values of these columns.
+    fn values(
+        &self,
+        measured: impl Fn(&Measure) -> Value,
+        utilisation: impl Fn(Utilisation<'_>) -> Value,
+        events: u64,
+        digest: u64,
+    ) -> Vec<Value> {
+        let mut values: Vec<Value> = self.before.iter().map(&measured).collect();
+        for (_, busy) in PARTS {
+            values.push(utilisation(&|measurement| measurement.mean_utilisation(busy(measurement))));
+            values.push(utilisation(&|measurement| measurement.most_utilisation(busy(measurement))));
+        }
+        values.push(measured(&Measure::MESSAGES));
+        values.push(Value::Integer(events));
+        values.extend(self.time().map(|measure| measured(&measure)));
+        values.push(Value::Text(format!("{digest:016x}")));
+        values
+    }
+}
+
+impl Measure {
+    /// The kind of its values in a table of trials.
+    fn kind(&self) -> Type {
+        match self.of {
+            MeasureOf::Whole(_) => Type::Integer,
+            MeasureOf::Number(_) => Type::Number,
+        }
+    }
+
+    /// Its value in a table of trials.
+    fn value(&self, measurement: &Measurement) -> Value {
+        match self.of {
+            MeasureOf::Whole(of) => of(measurement).map_or(Value::Missing, Value::Integer),
+            MeasureOf::Number(of) => of(measurement).into(),
+        }
+    }
 }
 
 /// A number of machines that varies, and so gets a column of its own.
@@ -224,7 +229,7 @@ impl VariedNumber {
         Column::new(self.key.replace('.', "_"), self.kind)
     }
 
-    fn value(&self, cell: &PlannedCell) -> Value {
+    fn value<K>(&self, cell: &PlannedCell<K>) -> Value {
         let Some((_, value)) = cell.varied.iter().find(|(key, _)| *key == self.key) else {
             return Value::Missing;
         };
@@ -235,10 +240,10 @@ impl VariedNumber {
     }
 }
 
-fn varied_numbers(results: &[CellResult<'_>]) -> Vec<VariedNumber> {
+fn varied_numbers<K: PlanKind>(results: &[CellResult<'_, K>]) -> Vec<VariedNumber> {
     let mut kinds: BTreeMap<&str, Type> = BTreeMap::new();
     for (key, value) in results.iter().flat_map(|result| &result.cell.varied) {
-        if Field::named(key).is_none() {
+        if FieldOf::<K::Choices>::named(key).is_none() {
             let kind = kinds.entry(key).or_insert(Type::Integer);
             *kind = if whole(value).is_some() { *kind } else { Type::Text };
         }
@@ -252,47 +257,51 @@ fn whole(text: &str) -> Option<u64> {
 }
 
 /// The fields that have a column.
-fn fields() -> impl Iterator<Item = &'static Field> {
-    FIELDS.iter().filter(|field| !field.column.is_empty())
+fn fields<C: FieldSet>() -> impl Iterator<Item = &'static FieldOf<C>> {
+    C::fields().iter().filter(|field| !field.column.is_empty())
 }
 
-fn setting_columns(numbers: &[VariedNumber]) -> Vec<Column> {
+/// How many there are in a machine: name of the column, and the number. A number that can be chosen for a case has a
+/// column already.
+fn counts<K: PlanKind>() -> impl Iterator<Item = (&'static str, fn(&MachineDescription) -> u32)> {
+    let counts: [(&str, fn(&MachineDescription) -> u32); 3] = [
+        ("compute_nodes", |machine| machine.nodes.compute.value),
+        ("io_nodes", |machine| machine.nodes.io.value),
+        ("disks", |machine| machine.nodes.io.value * machine.disks.per_io_node.value),
+    ];
+    counts.into_iter().filter(|(name, _)| fields::<K::Choices>().all(|field| field.column != *name))
+}
+
+fn setting_columns<K: PlanKind>(numbers: &[VariedNumber]) -> Vec<Column> {
     let text = |name: &&str| Column::new(*name, Type::Text);
-    let whole = |name: &&str| Column::new(*name, Type::Integer);
     let mut columns: Vec<Column> = ["plan", "variant", "varied", "machine", "set"].iter().map(text).collect();
-    columns.extend(fields().map(|field| Column::new(field.column, kind(field))));
-    columns.extend(["compute_nodes", "io_nodes", "disks"].iter().map(whole));
+    columns.extend(fields::<K::Choices>().map(|field| Column::new(field.column, kind(field))));
+    columns.extend(counts::<K>().map(|(name, _)| Column::new(name, Type::Integer)));
     columns.extend(numbers.iter().map(VariedNumber::column));
-    columns.extend([Column::new("pattern", Type::Text), Column::new("record_bytes", Type::Integer)]);
+    columns.extend(K::PLACE.iter().map(|key| Column::new(key.column, key.kind)));
     columns
 }
 
-fn kind(field: &Field) -> Type {
+fn kind<C: FieldSet>(field: &FieldOf<C>) -> Type {
     match field.takes {
-        Takes::Flag(_) => Type::Flag,
-        Takes::Size(..) | Takes::Whole(..) => Type::Integer,
-        Takes::Name(..) | Takes::Text(..) | Takes::WholeOrName(..) => Type::Text,
+        TakesOf::Flag(_) => Type::Flag,
+        TakesOf::Size(..) | TakesOf::Whole(..) | TakesOf::WholeOrUnlimited(..) => Type::Integer,
+        TakesOf::Name(..) | TakesOf::Text(..) | TakesOf::WholeOrName(..) => Type::Text,
     }
 }
 
-fn settings(result: &CellResult<'_>, numbers: &[VariedNumber]) -> Vec<Value> {
+fn settings<K: PlanKind>(result: &CellResult<'_, K>, numbers: &[VariedNumber]) -> Vec<Value> {
     let PlannedCell { variant, varied, machine, set, case } = result.cell;
-    let nodes = &case.machine.nodes;
-    let io_nodes = u64::from(nodes.io.value);
     let pairs = |pairs: &[(String, String)]| {
         let pairs: Vec<String> = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect();
         Value::Text(pairs.join(" "))
     };
     let text = |value: &dyn ToString| Value::Text(value.to_string());
     let mut row = vec![text(&result.plan.name), text(variant), pairs(varied), text(machine), pairs(set)];
-    row.extend(fields().map(|field| Value::from(field.shown(case))));
-    row.extend([
-        Value::Integer(nodes.compute.value.into()),
-        Value::Integer(io_nodes),
-        Value::Integer(io_nodes * u64::from(case.machine.disks.per_io_node.value)),
-    ]);
+    row.extend(fields::<K::Choices>().map(|field| Value::from(field.shown(case))));
+    row.extend(counts::<K>().map(|(_, count)| Value::Integer(count(case.machine()).into())));
     row.extend(numbers.iter().map(|number| number.value(result.cell)));
-    row.extend([text(&case.pattern), Value::Integer(case.problem.record_bytes)]);
+    row.extend(case.place());
     row
 }
 

@@ -133,7 +133,7 @@ impl Failure {
 
 fn trial(one: &PlannedTrial<'_>) -> Result<Trial, TrialError> {
     // All that the trial has is its own, and is dropped.
-    let outcome = catch_unwind(AssertUnwindSafe(|| one.run()));
+    let outcome = catch_unwind(AssertUnwindSafe(|| one.case.trial(one.number)));
     match outcome {
         Ok(outcome) => Ok(outcome?),
         Err(panic) => Err(TrialError::Panicked(said(&*panic))),
@@ -172,7 +172,7 @@ pub fn execute(
     let state = Mutex::new(State { journal, so_far, failures: Vec::new(), error: None });
     run(&missing, threads, &|| stop() || broken.load(Ordering::Relaxed), &|index, outcome, wall| {
         let one = &missing[index];
-        let outcome = outcome.map(|trial| Measurement::new(one.case, &trial));
+        let outcome = outcome.map(|trial| one.case.measurement(&trial));
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         state.take(index, one, outcome, wall);
         broken.fetch_or(state.error.is_some(), Ordering::Relaxed);

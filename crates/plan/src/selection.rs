@@ -1,28 +1,39 @@
 //! Some trials of plans, by name.
 
 use std::collections::BTreeSet;
+use std::marker::PhantomData;
 use std::str::FromStr;
 
 use description::{Bytes, WrittenAsText};
+use experiment::Case;
 
+use crate::kind::{PlaceKey, PlanKind};
 use crate::plan::{Plan, PlannedCell};
 use crate::planned_trial::PlannedTrial;
+use crate::table::{Type, Value};
 
-/// Which trials: `VARIANT/PATTERN/RECORD/TRIAL`, as in `fcfs/rb/8192/0` or `fcfs/rb/8KiB/0`.
+/// Which trials: the variant, what names a cell beside that, and the trial. Of access methods it is
+/// `VARIANT/PATTERN/RECORD/TRIAL`, as in `fcfs/rb/8192/0` or `fcfs/rb/8KiB/0`; of jobs that share disks `VARIANT/TRIAL`.
 ///
 /// The variant may be followed by what is varied, as in `fcfs,outstanding=4`; without that, all of it is meant. `*`
 /// stands for all, and so do parts left out at the end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TrialSelection {
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrialSelection<K = Case> {
     variant: Option<String>,
-    pattern: Option<String>,
-    record_bytes: Option<u64>,
+    place: Vec<Option<Value>>,
     trial: Option<u64>,
+    of: PhantomData<K>,
 }
 
-impl TrialSelection {
+impl<K: PlanKind> TrialSelection<K> {
+    /// The parts of one, as it is explained.
+    pub fn form() -> String {
+        let place = K::PLACE.iter().map(|key| key.name);
+        std::iter::once("VARIANT").chain(place).chain(["TRIAL"]).collect::<Vec<_>>().join("/")
+    }
+
     /// The trials of `plans` that are meant, each once, in the order of the plans.
-    pub fn trials<'a>(&self, plans: &'a [Plan]) -> Vec<PlannedTrial<'a>> {
+    pub fn trials<'a>(&self, plans: &'a [Plan<K>]) -> Vec<PlannedTrial<'a>> {
         let mut seen = BTreeSet::new();
         let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
         let meant = cells.filter(|(_, cell)| self.selects(cell));
@@ -31,36 +42,40 @@ impl TrialSelection {
         planned.filter(meant).filter(|one| seen.insert(one.key)).collect()
     }
 
-    fn selects(&self, cell: &PlannedCell) -> bool {
-        let pattern = cell.case.pattern.to_string();
+    fn selects(&self, cell: &PlannedCell<K>) -> bool {
+        let mut place = self.place.iter().zip(cell.case.place());
         self.variant.as_ref().is_none_or(|name| *name == cell.variant || *name == cell.series())
-            && self.pattern.as_ref().is_none_or(|name| *name == pattern)
-            && self.record_bytes.is_none_or(|bytes| bytes == cell.case.problem.record_bytes)
+            && place.all(|(wanted, value)| wanted.as_ref().is_none_or(|wanted| *wanted == value))
     }
 }
 
-impl FromStr for TrialSelection {
+impl<K: PlanKind> FromStr for TrialSelection<K> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let parts: Vec<&str> = text.split('/').collect();
-        if parts.len() > 4 || parts.contains(&"") {
-            return Err(
-                "expected VARIANT/PATTERN/RECORD/TRIAL such as fcfs/rb/8192/0, or a beginning of that".into(),
-            );
+        if parts.len() > K::PLACE.len() + 2 || parts.contains(&"") {
+            return Err(format!("expected {}, or a beginning of that, such as a variant", Self::form()));
         }
         let part = |index: usize| parts.get(index).copied().filter(|part| *part != "*");
-        let number = |index: usize, what: &str, parse: fn(&str) -> Option<u64>| {
-            let number = part(index).map(|part| parse(part).ok_or((what, part)));
-            number.transpose().map_err(|(what, part)| format!("expected {what}, not {part:?}"))
-        };
-        let plain = |text: &str| text.parse().ok();
-        let bytes = |text: &str| text.parse().ok().or_else(|| Some(Bytes::parse(text)?.0));
+        let place =
+            (1..).zip(K::PLACE).map(|(index, key)| part(index).map(|part| value(key, part)).transpose());
+        let trial = part(K::PLACE.len() + 1)
+            .map(|part| part.parse().map_err(|_| format!("expected the number of a trial, not {part:?}")));
         Ok(TrialSelection {
             variant: part(0).map(str::to_owned),
-            pattern: part(1).map(str::to_owned),
-            record_bytes: number(2, "the bytes of a record such as 8192 or 8KiB", bytes)?,
-            trial: number(3, "the number of a trial", plain)?,
+            place: place.collect::<Result<_, _>>()?,
+            trial: trial.transpose()?,
+            of: PhantomData,
         })
     }
+}
+
+/// A value by which cells are selected; whole numbers are sizes.
+fn value(key: &PlaceKey, part: &str) -> Result<Value, String> {
+    let value = match key.kind {
+        Type::Integer => part.parse().ok().or_else(|| Some(Bytes::parse(part)?.0)).map(Value::Integer),
+        _ => Some(Value::Text(part.to_owned())),
+    };
+    value.ok_or_else(|| format!("expected {}, not {part:?}", key.expected))
 }

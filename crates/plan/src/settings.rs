@@ -15,15 +15,15 @@ use crate::value::{TomlValue, entries, unknown_key};
 
 /// A value, and where it was chosen.
 #[derive(Clone)]
-pub(crate) struct Chosen<T> {
+pub struct Chosen<T> {
     pub(crate) value: T,
     pub(crate) span: Range<usize>,
 }
 
 /// What plans of one kind have beside the fields of their cases.
-pub(crate) struct PlanForm<C> {
+pub(crate) struct PlanForm<'k, C> {
     /// The keys that stand at the top only.
-    pub(crate) own_keys: &'static [&'static str],
+    pub(crate) own_keys: &'k [&'static str],
     /// What the only variant is called if there are none; nothing if there is no such name.
     pub(crate) usual_name: fn(&C) -> String,
 }
@@ -68,7 +68,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
     /// What stands there, as far as nothing is wrong with it. What has no place of its own is at `span`.
     pub(crate) fn read(
         table: &'a DeTable<'a>,
-        form: &PlanForm<C>,
+        form: &PlanForm<'_, C>,
         folder: &'a Path,
         span: Range<usize>,
         misfits: &Misfits,
@@ -224,7 +224,7 @@ fn numbers(value: TomlValue<'_>) -> Result<Vec<(String, TomlValue<'_>)>, Misfit>
 fn variants<'a, C: FieldSet>(
     table: &'a DeTable<'a>,
     mut defaults: Variant<C>,
-    form: &PlanForm<C>,
+    form: &PlanForm<'_, C>,
     folder: &Path,
     misfits: &Misfits,
 ) -> Vec<Variant<C>> {

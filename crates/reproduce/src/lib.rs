@@ -14,7 +14,7 @@
 //! - `published.rs`: what the report printed
 //! - `agreement.rs`: how well the two agree; `statements.rs`: likewise of what a report says in words
 //! - `tables_csv.rs`, `report/`: the two files
-//! - `cells_csv.rs`, `plan_page.rs`: the same for a study of figures only that tells more than throughput, cell by
+//! - `cells_csv.rs`, `plan_page/`: the same for a study of figures only that tells more than throughput, cell by
 //!   cell; the page also for plans that are no study
 //! - `placement/`: the study of jobs that share disks: its plans, its file and its page
 
@@ -34,7 +34,7 @@ pub use agreement::{
 };
 pub use cells_csv::cells_csv;
 pub use placement::{PlacementResults, PlacementStudy};
-pub use plan_page::plan_page;
+pub use plan_page::{PageKind, PageResult, plan_page};
 pub use published::{COLUMNS, PublishedCell, PublishedError, PublishedTable, PublishedTables};
 pub use report::{Provenance, Report};
 pub use results::{CellPlace, ReportTable, TableCell};

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use page::{Curve, Figure};
+use page::{Curve, Figure, Measurand};
 use plan::{AccessPattern, CellResult, Kind, Method, Plan, Quantity};
 use statistics::Sample;
 
@@ -268,12 +268,8 @@ fn table(plan: &Plan, results: &[&CellResult<'_>]) -> ReportTable {
             (published.system.clone(), published.quantity)
         });
     let cell = |result: &&CellResult<'_>| {
-        let sample = match quantity {
-            Quantity::Throughput => result.throughput(),
-            Quantity::Movements => result.movements(),
-        };
         let CellPlace { variant, pattern, record_bytes } = place(result.cell);
-        Some(TableCell { variant, pattern, record_bytes, sample: sample? })
+        Some(TableCell { variant, pattern, record_bytes, sample: result.sample(quantity)? })
     };
     ReportTable {
         number: identity(plan).1,
@@ -302,7 +298,13 @@ fn figure(plan: &Plan, results: &[&CellResult<'_>]) -> Figure {
     for line in &mut lines {
         line.points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     }
-    Figure { number: identity(plan).1, title: plan.title.clone(), varied: axis_name(key).to_owned(), lines }
+    Figure {
+        number: identity(plan).1,
+        title: plan.title.clone(),
+        measurand: Measurand::THROUGHPUT,
+        varied: axis_name(key).to_owned(),
+        lines,
+    }
 }
 
 /// The throughputs in MiB/s, each byte of the file counted once however many nodes get it.

@@ -42,7 +42,7 @@ pub fn tables_csv(tables: &[ReportTable]) -> String {
 
 fn value(quantity: Quantity, value: f64) -> String {
     match quantity {
-        Quantity::Throughput => format!("{value:.4}"),
+        Quantity::Throughput | Quantity::Time => format!("{value:.4}"),
         Quantity::Movements => format!("{value:.1}"),
     }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use description::MachineDescription;
-use experiment::PlacementCase;
+use experiment::{PlacementCase, PlacementOptions};
 use fs::Scheduling;
 use node::Size;
 use placement::Policy;
@@ -115,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let progress = Progress::count(arguments.progress, "merging", cases.len() as u64);
     let mut rows = Vec::new();
     // Cases of the same placement have the same runs.
-    for same in cases.chunk_by(|one, next| (one.jobs, one.policy) == (next.jobs, next.policy)) {
+    for same in cases.chunk_by(|one, next| same_jobs(one, next)) {
         testbed.as_mut().map_or(Ok(()), |testbed| testbed.make_runs(&same[0]))?;
         for case in same {
             let measured =
@@ -140,13 +140,19 @@ fn measured(testbed: &mut MergeTestbed, case: &PlacementCase, trials: u32) -> Re
     Ok(MergeTimes::mean(&trials.collect::<Result<Vec<_>>>()?))
 }
 
+/// Whether two cases differ in their orders at the disks only.
+fn same_jobs(one: &PlacementCase, other: &PlacementCase) -> bool {
+    let of = |case: &PlacementCase| (case.options.jobs, case.options.policy);
+    of(one) == of(other)
+}
+
 fn cases(arguments: &Arguments) -> Result<Vec<PlacementCase>> {
     let mut cases = Vec::new();
     for &jobs in &arguments.jobs {
         let machine = machine(arguments, jobs)?;
         for policy in arguments.policies.iter().filter_map(|&number| Policy::numbered(number)) {
             for &scheduling in &arguments.scheduling {
-                let case = PlacementCase {
+                let options = PlacementOptions {
                     policy,
                     jobs,
                     disks: arguments.disks.into(),
@@ -156,8 +162,9 @@ fn cases(arguments: &Arguments) -> Result<Vec<PlacementCase>> {
                     read_blocks: arguments.read_blocks,
                     write_blocks: arguments.write_blocks,
                     scheduling,
-                    ..PlacementCase::merges(machine.clone())
+                    ..PlacementOptions::default()
                 };
+                let case = PlacementCase { machine: machine.clone(), options, seed: 1 };
                 case.check().map_err(|error| Failure::usage("bench placement", error))?;
                 cases.push(case);
             }

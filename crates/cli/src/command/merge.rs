@@ -12,7 +12,7 @@ use recording::RecordedPart;
 
 use super::positive;
 use crate::described::{not_loaded, overrides};
-use crate::fields::PlacementOptions;
+use crate::fields::MergeOptions;
 use crate::job_tracks::JobTracks;
 use crate::local;
 use crate::race::Race;
@@ -31,7 +31,7 @@ use crate::trace_file::TraceFile;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    fields: PlacementOptions,
+    fields: MergeOptions,
 
     /// Number of trials, which differ in all that is random.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive::<u32>)]

@@ -13,7 +13,7 @@ use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use command_line::progress::Show;
 use page::NumbersPart;
-use plan::{CellResult, Journal, Kind, PlannedCase, PlannedTrial};
+use plan::{CellResult, Journal, Kind, Plan, PlanKind, PlannedCell, PlannedTrial, TrialKey};
 use reproduce::{Form, Report, Study, cells_csv, compared, errors, statements_table, tables_csv};
 
 use super::run;
@@ -203,22 +203,19 @@ fn shown(whole: &Study, asked: &Study, journal: &Journal) -> Study {
     let mut shown = whole.clone();
     for plan in &mut shown.plans {
         let asked = asked.plans.iter().find(|asked| asked.published == plan.published);
-        plan.trials = asked.map_or_else(
-            || trials_there(plan.cells.iter().map(|cell| &cell.case), journal),
-            |asked| asked.trials,
-        );
+        plan.trials = asked.map_or_else(|| trials_there(plan, journal), |asked| asked.trials);
     }
     shown.plans.retain(|plan| plan.trials > 0);
     shown
 }
 
-/// How many trials the journal has of each of these cases.
-fn trials_there<'a>(cases: impl Iterator<Item = impl Into<PlannedCase<'a>>>, journal: &Journal) -> u64 {
-    let of_case = |case| {
-        let trials = PlannedTrial::of(case, plan::TRIALS_MAX);
+/// How many trials the journal has of each cell of a plan.
+fn trials_there<K: PlanKind>(plan: &Plan<K>, journal: &Journal) -> u64 {
+    let of_cell = |cell: &PlannedCell<K>| {
+        let trials = PlannedTrial::of(&cell.case, plan::TRIALS_MAX);
         trials.take_while(|one| journal.get(one.key).is_some()).count() as u64
     };
-    cases.map(of_case).min().unwrap_or(0)
+    plan.cells.iter().map(of_cell).min().unwrap_or(0)
 }
 
 /// The command that makes the results of the study that are shown, wherever they are written.
@@ -331,10 +328,8 @@ fn time(study: &Study, journal: &Journal, new: usize, elapsed: Duration) -> Vec<
         planned.filter_map(|one| journal.wall(one.key)).map(|wall| wall.as_secs_f64()).sum()
     };
     let all = wall(&mut planned.iter());
-    let small = wall(&mut planned.iter().filter(|one| match one.case {
-        PlannedCase::Pattern(case) => case.problem.record_bytes < case.options.block_bytes,
-        PlannedCase::Placement(_) => false,
-    }));
+    let small = small_records(&study.plans);
+    let small = wall(&mut planned.iter().filter(|one| small.contains(&one.key)));
     // Adding 0 makes a plain zero of the negative one that a sum of nothing is.
     let share = if all > 0.0 { 100.0 * small / all + 0.0 } else { 0.0 };
     vec![
@@ -344,6 +339,13 @@ fn time(study: &Study, journal: &Journal, new: usize, elapsed: Duration) -> Vec<
             "all of them took {all:.1} s one after the other, {share:.0} % of it for records smaller than a block"
         ),
     ]
+}
+
+/// The trials with records smaller than a block.
+fn small_records(plans: &[Plan]) -> BTreeSet<TrialKey> {
+    let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
+    let small = cells.filter(|(_, cell)| cell.case.problem.record_bytes < cell.case.options.block_bytes);
+    small.flat_map(|(plan, cell)| PlannedTrial::of(&cell.case, plan.trials)).map(|one| one.key).collect()
 }
 
 #[cfg(test)]

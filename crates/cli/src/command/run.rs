@@ -6,21 +6,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
-use plan::{
-    Busy, CellResult, Journal, Measurement, Plan, PlannedTrial, ResultTable, TRIALS_MAX, TrialSelection,
-};
+use plan::{CellResult, Journal, Plan, PlanSet, PlannedTrial, ResultTable, TRIALS_MAX, TrialSelection};
+use reproduce::PageKind;
 
 use crate::interrupt;
 use crate::local;
-use node::Size;
+use crate::plan_lines::{PlanLines, cell_lines, trial_lines};
 
 /// Simulate all trials of a plan, on all processors, and write the results to files.
 ///
-/// A plan is a TOML file: a machine, access patterns and record sizes, variants to compare, what to vary, how many
-/// trials. Every combination becomes a row of results.csv and results.parquet, and every trial a row of trials.csv
+/// A plan is a TOML file: a machine, access patterns and record sizes or jobs that share disks, variants to compare,
+/// what to vary, how many trials. Every combination becomes a row of results.csv and results.parquet, and every trial a row of trials.csv
 /// and trials.parquet, in the folder of the results.
 ///
 /// Each trial is recorded in journal.jsonl in that folder as soon as it is done, so the same command continues
@@ -50,8 +48,8 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "only")]
     fresh: bool,
 
-    /// Run only these trials, again, and print each; nothing is written. * matches all, and trailing parts may be
-    /// left out.
+    /// Run only these trials, again, and print each; nothing is written. Of jobs that share disks they are
+    /// VARIANT/TRIAL. * matches all, and trailing parts may be left out.
     #[arg(long, value_name = "VARIANT/PATTERN/RECORD/TRIAL", conflicts_with = "out")]
     only: Option<String>,
 
@@ -88,12 +86,30 @@ A plan:
 
 Every option of `starfish simulate` may stand at the top, as the default, or in a variant.
 
+A plan of jobs that share disks has no patterns, and the options of `starfish merge` instead:
+  name = \"races\"
+  trials = 5
+
+  [[variant]]
+  name = \"a race\"
+  policy = 2
+
+  [[variant]]
+  name = \"a cure\"
+  policy = 3
+
+  [vary]
+  jobs = [1, 2, 3, 4, 5]
+
+Plans of one kind can be run together.
+
 Examples:
   starfish run methods.toml
   starfish run methods.toml --html methods.html        charts, to be opened with any browser
   starfish run methods.toml --trials 1 --format csv > first.csv
   starfish run experiments/starfish-3.0/*.toml --out results/all
-  starfish run methods.toml --only ddio/rb/8192/0      the first trial of one cell, with its digest";
+  starfish run methods.toml --only ddio/rb/8192/0      the first trial of one cell, with its digest
+  starfish run races.toml --only 'a race,jobs=5/0'     likewise of jobs that share disks";
 
 /// Output format of the results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -108,34 +124,43 @@ enum Format {
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let plans = load(&arguments)?;
-    let threads = arguments.threads.map_or_else(plan::threads_here, |threads| threads as usize);
-    match &arguments.only {
-        Some(only) => run_only(&arguments, &plans, only, threads),
-        None => run_all(&arguments, &plans, threads),
+    match load(&arguments)? {
+        PlanSet::Patterns(plans) => run_plans(&arguments, plans),
+        PlanSet::Placements(plans) => run_plans(&arguments, plans),
     }
 }
 
-fn load(arguments: &Arguments) -> Result<Vec<Plan>> {
-    let load = |path: &String| {
-        let mut plan = Plan::load(path).map_err(|error| {
-            let failure = Failure::usage("run", error);
-            failure.remedy("Nothing was run. `starfish run --help` shows a plan.")
-        })?;
-        plan.trials = arguments.trials.unwrap_or(plan.trials);
-        Ok(plan)
+fn load(arguments: &Arguments) -> Result<PlanSet> {
+    let refused = |error: &dyn std::fmt::Display| {
+        let failure = Failure::usage("run", error);
+        failure.remedy("Nothing was run. `starfish run --help` shows plans.")
     };
-    let plans = arguments.plans.iter().map(load).collect::<Result<Vec<Plan>>>()?;
+    let read = |path: &String| {
+        let text = description::read_text(path).map_err(|error| refused(&error))?;
+        Ok((text, path.clone()))
+    };
+    let texts = arguments.plans.iter().map(read).collect::<Result<Vec<_>>>()?;
+    PlanSet::parse(&texts).map_err(|error| refused(&error))
+}
+
+fn run_plans<K: PageKind + PlanLines>(arguments: &Arguments, mut plans: Vec<Plan<K>>) -> Result<()> {
+    for plan in &mut plans {
+        plan.trials = arguments.trials.unwrap_or(plan.trials);
+    }
     for (index, plan) in plans.iter().enumerate() {
         if let Some(other) = plans[..index].iter().find(|other| other.name == plan.name) {
             let why = format!("{} and {} are both called {:?}", other.file, plan.file, plan.name);
             return Err(Failure::usage("run", why).remedy("Give each plan a name of its own."));
         }
     }
-    Ok(plans)
+    let threads = arguments.threads.map_or_else(plan::threads_here, |threads| threads as usize);
+    match &arguments.only {
+        Some(only) => run_only(arguments, &plans, only, threads),
+        None => run_all(arguments, &plans, threads),
+    }
 }
 
-fn run_all(arguments: &Arguments, plans: &[Plan], threads: usize) -> Result<()> {
+fn run_all<K: PageKind + PlanLines>(arguments: &Arguments, plans: &[Plan<K>], threads: usize) -> Result<()> {
     let folder = match &arguments.out {
         Some(folder) => folder.clone(),
         None => folder_for(plans)?,
@@ -172,8 +197,13 @@ fn command(arguments: &Arguments) -> String {
 }
 
 /// Runs only some trials, again, and prints them.
-fn run_only(arguments: &Arguments, plans: &[Plan], only: &str, threads: usize) -> Result<()> {
-    let selection: TrialSelection =
+fn run_only<K: PlanLines>(
+    arguments: &Arguments,
+    plans: &[Plan<K>],
+    only: &str,
+    threads: usize,
+) -> Result<()> {
+    let selection: TrialSelection<K> =
         only.parse().map_err(|error| Failure::usage(format!("--only {only}"), error))?;
     let planned = selection.trials(plans);
     if planned.is_empty() {
@@ -181,7 +211,7 @@ fn run_only(arguments: &Arguments, plans: &[Plan], only: &str, threads: usize) -
         let first = plans.iter().find_map(|plan| plan.cells.first());
         let example =
             first.map_or_else(String::new, |cell| format!(" For example: --only {}/0", cell.label()));
-        return Err(failure.remedy(format!("A trial is VARIANT/PATTERN/RECORD/TRIAL.{example}")));
+        return Err(failure.remedy(format!("A trial is {}.{example}", TrialSelection::<K>::form())));
     }
     let mut journal = Journal::in_memory();
     let failures = execute(arguments.progress, &planned, &mut journal, threads, None)?;
@@ -194,11 +224,11 @@ fn run_only(arguments: &Arguments, plans: &[Plan], only: &str, threads: usize) -
 }
 
 /// `results/NAME`, called after the one plan's file, or after the folder that all plans are in.
-fn folder_for(plans: &[Plan]) -> Result<PathBuf> {
+fn folder_for<K>(plans: &[Plan<K>]) -> Result<PathBuf> {
     let name = match plans {
         [plan] => Path::new(&plan.file).file_stem().map(ToOwned::to_owned),
         _ => {
-            let folder = |plan: &Plan| {
+            let folder = |plan: &Plan<K>| {
                 Path::new(&plan.file).canonicalize().ok()?.parent()?.file_name().map(ToOwned::to_owned)
             };
             let first = plans.first().and_then(folder);
@@ -280,7 +310,7 @@ fn report(failures: &[plan::Failure], planned: usize) -> Result<()> {
     }
 }
 
-fn print(format: Format, table: &ResultTable, results: &[CellResult<'_>]) -> Result<()> {
+fn print<K: PlanLines>(format: Format, table: &ResultTable, results: &[CellResult<'_, K>]) -> Result<()> {
     match format {
         Format::Table => local::print(cell_lines(results)),
         Format::Csv => {
@@ -293,80 +323,4 @@ fn print(format: Format, table: &ResultTable, results: &[CellResult<'_>]) -> Res
             local::print([text.map_err(|error| Failure::new("printing JSON", error))?])
         }
     }
-}
-
-/// A line for each cell, with how busy the parts of the machine were on average.
-fn cell_lines(results: &[CellResult<'_>]) -> Vec<String> {
-    let head =
-        ["plan", "variant", "pattern", "record", "throughput", "+-95 %", "cv", "movements", "disks", "buses"];
-    let head = head.into_iter().chain(["links", "compute", "I/O"]);
-    let mut lines = TextTable::new(3);
-    lines.row(head);
-    for result in results {
-        let (Some(throughput), Some(movements)) = (result.throughput(), result.movements()) else { continue };
-        let mut row = place(result);
-        row.extend([
-            format!("{:.2} MiB/s", throughput.mean()),
-            throughput.half_width().map_or_else(String::new, |half| format!("{half:.2}")),
-            format!("{:.1} %", 100.0 * throughput.cv()),
-            format!("{:.0}", movements.mean()),
-        ]);
-        let parts: [fn(&Measurement) -> Busy; 5] = [
-            |trial| trial.disks,
-            |trial| trial.buses,
-            |trial| trial.links,
-            |trial| trial.compute_processors,
-            |trial| trial.io_processors,
-        ];
-        row.extend(parts.map(|part| {
-            let utilisation = result.mean(|trial| trial.mean_utilisation(part(trial)));
-            utilisation.map_or_else(String::new, |part| format!("{:.0} %", 100.0 * part))
-        }));
-        lines.row(row);
-    }
-    lines.lines().collect()
-}
-
-/// A line for each trial, with what it takes to recognise it.
-fn trial_lines(results: &[CellResult<'_>]) -> Vec<String> {
-    let mut lines = TextTable::new(3);
-    let head = [
-        "plan",
-        "variant",
-        "pattern",
-        "record",
-        "trial",
-        "seed",
-        "throughput",
-        "movements",
-        "time",
-        "events",
-    ];
-    lines.row(head.into_iter().chain(["digest"]));
-    for result in results {
-        for (number, trial) in &result.trials {
-            let mut row = place(result);
-            row.extend([
-                number.to_string(),
-                result.plan.seed.to_string(),
-                format!("{:.2} MiB/s", trial.throughput_mib_s()),
-                trial.disk_movements.to_string(),
-                format!("{:.6} s", trial.elapsed_s()),
-                trial.events.to_string(),
-                format!("{:016x}", trial.digest),
-            ]);
-            lines.row(row);
-        }
-    }
-    lines.lines().collect()
-}
-
-fn place(result: &CellResult<'_>) -> Vec<String> {
-    let experiment = &result.cell.case;
-    vec![
-        result.plan.name.clone(),
-        result.cell.series(),
-        experiment.pattern.to_string(),
-        Size(experiment.problem.record_bytes).to_string(),
-    ]
 }

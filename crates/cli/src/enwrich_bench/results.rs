@@ -2,7 +2,7 @@
 
 use command_line::TextTable;
 use node::Size;
-use page::{NumbersBars, NumbersPage, NumbersPart, NumbersTable};
+use page::{Measurand, NumbersBars, NumbersPage, NumbersPart, NumbersTable};
 use serde::Serialize;
 use statistics::Sample;
 
@@ -175,6 +175,7 @@ fn bars(rows: &[WriteRow]) -> NumbersPart {
     let title = format!("{}, records of {}", rows[0].pattern, Size(rows[0].record_bytes));
     NumbersPart::Bars(NumbersBars {
         title,
+        measurand: Measurand::THROUGHPUT,
         bars: rows.iter().flat_map(both).flatten().collect(),
         together: 2,
     })

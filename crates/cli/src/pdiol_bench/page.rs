@@ -1,6 +1,6 @@
 //! The results as a page: plots of throughput, all numbers, and at the end what we hold the program to.
 
-use page::{Curve, Figure, NumbersPage, NumbersPart, NumbersTable};
+use page::{Curve, Figure, Measurand, NumbersPage, NumbersPart, NumbersTable};
 use statistics::Sample;
 
 use super::report::{HEAD, LIMITS_HEAD, cells, limit_cells};
@@ -100,7 +100,7 @@ fn figure(number: u32, rows: &[ProgramRow]) -> Figure {
     lines.retain(|line| !line.points.is_empty());
     let (application, bytes) = (rows[0].application, rows[0].file_bytes);
     let title = format!("{application}, {}: {what}; and on one disk used locally", Size(bytes));
-    Figure { number, title, varied: varied.into(), lines }
+    Figure { number, title, measurand: Measurand::THROUGHPUT, varied: varied.into(), lines }
 }
 
 fn by_windows(rows: &[ProgramRow], windows: &[f64]) -> Vec<Curve> {

@@ -43,10 +43,10 @@ impl MergeRow {
     ) -> Self {
         let measured_s = measured.map(|times| times.seconds);
         MergeRow {
-            jobs: case.jobs,
-            disks: case.disks,
-            policy: case.policy.number(),
-            scheduling: case.scheduling.to_string(),
+            jobs: case.options.jobs,
+            disks: case.options.disks,
+            policy: case.options.policy.number(),
+            scheduling: case.options.scheduling.to_string(),
             trials,
             measured_s,
             measured_first_s: measured.map(|times| times.first_seconds),

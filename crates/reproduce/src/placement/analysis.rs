@@ -3,12 +3,12 @@
 use placement::{BlockTimes, ManyDisks, Policy, TwoDisks};
 use plan::{PlacedJob, PlacementCase};
 
-use super::{PlacedCell, mean};
+use super::{Placed, PlacedCell, mean};
 
 /// The times of a block as they were measured, the mean of the trials.
 pub(super) fn times(cell: &PlacedCell<'_>) -> BlockTimes {
     let of = |time: fn(&plan::PlacedMeasurement) -> u64| {
-        mean(cell.trials.iter().map(|(_, _, placed)| time(placed) as f64 / 1e6))
+        mean(cell.placed().map(|placed| time(placed) as f64 / 1e6))
     };
     BlockTimes { read: of(|placed| placed.read_ns), write: of(|placed| placed.write_ns) }
 }
@@ -16,13 +16,13 @@ pub(super) fn times(cell: &PlacedCell<'_>) -> BlockTimes {
 /// The recurrence of d disks for a cell; none for a copy, or one disk.
 pub(super) fn many_disks(cell: &PlacedCell<'_>) -> Option<ManyDisks> {
     let case = &cell.cell.case;
-    let is_of_many = case.kind != PlacedJob::Copy && case.disks >= 2;
-    is_of_many.then(|| ManyDisks::new(times(cell), case.read_blocks as u32, case.disks))
+    let is_of_many = case.options.kind != PlacedJob::Copy && case.options.disks >= 2;
+    is_of_many.then(|| ManyDisks::new(times(cell), case.options.read_blocks as u32, case.options.disks))
 }
 
 /// The recurrence of two disks for a copy.
 pub(super) fn two_disks(cell: &PlacedCell<'_>) -> TwoDisks {
-    TwoDisks { times: times(cell), read_blocks: cell.cell.case.read_blocks as u32 }
+    TwoDisks { times: times(cell), read_blocks: cell.options().read_blocks as u32 }
 }
 
 /// 1/r - 1/w, in blocks a second: how fast the queue of a copy grows while it races.
@@ -34,12 +34,12 @@ pub(super) fn growth(cell: &PlacedCell<'_>) -> f64 {
 /// Whether a race is possible: there are other jobs, none of them reads where it writes, and writing is slow enough.
 pub(super) fn can_race(cell: &PlacedCell<'_>) -> bool {
     let case = &cell.cell.case;
-    let separate = case.kind != PlacedJob::Merge || case.policy == Policy::SeparateWithinJob;
-    let slow = match case.kind {
+    let separate = case.options.kind != PlacedJob::Merge || case.options.policy == Policy::SeparateWithinJob;
+    let slow = match case.options.kind {
         PlacedJob::Copy => times(cell).ratio() > 1.0,
         PlacedJob::Merge | PlacedJob::Interleave => many_disks(cell).is_some_and(|many| many.can_race()),
     };
-    case.jobs >= 2 && separate && slow
+    case.options.jobs >= 2 && separate && slow
 }
 
 /// What the busiest disk has to do, in seconds: the least that the jobs can take together.
@@ -52,9 +52,9 @@ pub(super) fn load(cell: &PlacedCell<'_>) -> f64 {
 
 /// How many blocks are read from and written to each disk.
 fn disk_blocks(case: &PlacementCase) -> Vec<(u64, u64)> {
-    let mut blocks = vec![(0, 0); case.disks as usize];
+    let mut blocks = vec![(0, 0); case.options.disks as usize];
     for placed in case.placements().unwrap_or_default() {
-        placed.input.iter().for_each(|&disk| blocks[disk].0 += case.run_blocks);
+        placed.input.iter().for_each(|&disk| blocks[disk].0 += case.options.run_blocks);
         blocks[placed.output].1 += case.job_blocks();
     }
     blocks

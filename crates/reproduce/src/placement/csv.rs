@@ -30,24 +30,24 @@ pub(super) fn csv(cells: &[PlacedCell<'_>]) -> String {
     let written = "writing to memory";
     writer.write_record(COLUMNS).expect(written);
     for PlacedCell { plan, cell, trials } in cells {
-        let case = &cell.case;
-        let is_merge = case.kind == PlacedJob::Merge;
-        for (number, measurement, placed) in trials {
-            let first = placed.finish_times().first().copied().unwrap_or(0.0);
+        let chosen = &cell.case.options;
+        let is_merge = chosen.kind == PlacedJob::Merge;
+        for (number, measurement) in trials {
+            let Some(placed) = &measurement.placed else { continue };
             let fields = [
-                plan.figure.map_or(String::new(), |figure| figure.to_string()),
-                case.kind.to_string(),
-                if is_merge { case.policy.number().to_string() } else { String::new() },
-                case.scheduling.to_string(),
-                case.jobs.to_string(),
-                case.disks.to_string(),
-                case.run_blocks.to_string(),
-                case.read_blocks.to_string(),
-                case.write_blocks.to_string(),
-                case.buffer_blocks.map_or(String::new(), |blocks| blocks.to_string()),
+                plan.number().map_or(String::new(), |figure| figure.to_string()),
+                chosen.kind.to_string(),
+                if is_merge { chosen.policy.number().to_string() } else { String::new() },
+                chosen.scheduling.to_string(),
+                chosen.jobs.to_string(),
+                chosen.disks.to_string(),
+                chosen.run_blocks.to_string(),
+                chosen.read_blocks.to_string(),
+                chosen.write_blocks.to_string(),
+                chosen.buffer_blocks.map_or(String::new(), |blocks| blocks.to_string()),
                 number.to_string(),
                 format!("{:.4}", measurement.elapsed_s()),
-                format!("{first:.4}"),
+                format!("{:.4}", placed.first_s()),
                 format!("{:.4}", placed.ratio()),
                 placed.pending_writes_most.to_string(),
             ];

@@ -15,7 +15,7 @@ mod said;
 use std::collections::BTreeSet;
 
 use ::page::{NumbersPage, NumbersTable};
-use plan::{Journal, Measurement, PlacedMeasurement, PlacementCell, PlacementPlan, PlannedTrial};
+use plan::{CellResult, Journal, PlacedMeasurement, PlacementCase, PlacementOptions, Plan};
 
 use crate::{StudyError, TextFile};
 
@@ -25,7 +25,7 @@ pub struct PlacementStudy {
     /// What it is called.
     pub name: String,
     /// Its plans, by the number of their figure; those without one last.
-    pub plans: Vec<PlacementPlan>,
+    pub plans: Vec<Plan<PlacementCase>>,
 }
 
 /// What came of them, as far as it is there.
@@ -35,20 +35,14 @@ pub struct PlacementResults<'a> {
 }
 
 /// What came of one cell.
-#[derive(Clone, Debug)]
-struct PlacedCell<'a> {
-    plan: &'a PlacementPlan,
-    cell: &'a PlacementCell,
-    /// Number and measurement of each trial that is there, in order.
-    trials: Vec<(u64, &'a Measurement, &'a PlacedMeasurement)>,
-}
+type PlacedCell<'a> = CellResult<'a, PlacementCase>;
 
 impl PlacementStudy {
     /// Reads and checks the study of these plans.
     pub fn parse(name: &str, plans: &[TextFile<'_>]) -> Result<PlacementStudy, StudyError> {
-        let plans = plans.iter().map(|file| PlacementPlan::parse(file.text, file.name));
-        let mut plans = plans.collect::<Result<Vec<_>, _>>()?;
-        plans.sort_by_key(|plan| plan.figure.unwrap_or(u32::MAX));
+        let plans = plans.iter().map(|file| Plan::parse(file.text, file.name));
+        let mut plans = plans.collect::<Result<Vec<Plan<PlacementCase>>, _>>()?;
+        plans.sort_by_key(|plan| plan.number().unwrap_or(u32::MAX));
         if plans.is_empty() {
             Err(StudyError::Empty)
         } else {
@@ -58,25 +52,18 @@ impl PlacementStudy {
 
     /// The numbers of its figures.
     pub fn figures(&self) -> BTreeSet<u32> {
-        self.plans.iter().filter_map(|plan| plan.figure).collect()
+        self.plans.iter().filter_map(Plan::number).collect()
     }
 
     /// Leaves out all but these figures.
     pub fn keep(&mut self, figures: &BTreeSet<u32>) {
-        self.plans.retain(|plan| plan.figure.is_some_and(|figure| figures.contains(&figure)));
+        self.plans.retain(|plan| plan.number().is_some_and(|figure| figures.contains(&figure)));
     }
 
     /// What a journal has of it.
     pub fn results<'a>(&'a self, journal: &'a Journal) -> PlacementResults<'a> {
-        let cells = self.plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
-        let result = |(plan, cell): (&'a PlacementPlan, &'a PlacementCell)| {
-            let trials = PlannedTrial::of(&cell.case, plan.trials).filter_map(|one| {
-                let measurement = journal.get(one.key)?;
-                Some((one.number, measurement, measurement.placed.as_ref()?))
-            });
-            PlacedCell { plan, cell, trials: trials.collect() }
-        };
-        PlacementResults { cells: cells.map(result).filter(|cell| !cell.trials.is_empty()).collect() }
+        let cells = plan::results(&self.plans, journal).into_iter();
+        PlacementResults { cells: cells.filter(|cell| !cell.trials.is_empty()).collect() }
     }
 }
 
@@ -97,23 +84,46 @@ impl PlacementResults<'_> {
     }
 }
 
-impl PlacedCell<'_> {
-    /// When all jobs were done, in seconds, of each trial.
-    fn seconds(&self) -> Vec<f64> {
-        self.trials.iter().map(|(_, measurement, _)| measurement.elapsed_s()).collect()
-    }
+/// What is asked of a cell.
+trait Placed {
+    /// What was chosen for it.
+    fn options(&self) -> &PlacementOptions;
 
+    /// What its jobs did, trial by trial.
+    fn placed(&self) -> impl Iterator<Item = &PlacedMeasurement>;
+
+    /// When all jobs were done, in seconds, of each trial.
+    fn seconds(&self) -> Vec<f64>;
+
+    /// The same, on average.
     fn mean_seconds(&self) -> f64 {
         mean(self.seconds().into_iter())
     }
 
+    /// Whether it is a part of this figure.
+    fn is_of(&self, figure: u32) -> bool;
+}
+
+impl Placed for PlacedCell<'_> {
+    fn options(&self) -> &PlacementOptions {
+        &self.cell.case.options
+    }
+
+    fn placed(&self) -> impl Iterator<Item = &PlacedMeasurement> {
+        self.trials.iter().filter_map(|(_, measurement)| measurement.placed.as_ref())
+    }
+
+    fn seconds(&self) -> Vec<f64> {
+        self.trials.iter().map(|(_, measurement)| measurement.elapsed_s()).collect()
+    }
+
     fn is_of(&self, figure: u32) -> bool {
-        self.plan.figure == Some(figure)
+        self.plan.number() == Some(figure)
     }
 }
 
 /// The mean of some values; not a number if there are none.
-fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
-    let count = values.len() as f64;
-    values.sum::<f64>() / count
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    sum / count
 }

@@ -3,7 +3,7 @@
 use page::{NumbersPage, NumbersPart, NumbersTable, Plot, PlotSeries, ShadedCell, ShadedTable};
 use plan::{BACKLOG_STEPS, PlacedJob, PlacedMeasurement};
 
-use super::{PlacedCell, analysis, drawings, mean, said};
+use super::{Placed, PlacedCell, analysis, drawings, mean, said};
 
 /// The page of these results, which `command` makes again with this version of the program.
 pub(super) fn page(name: &str, cells: &[PlacedCell<'_>], command: &str, version: &str) -> NumbersPage {
@@ -66,10 +66,10 @@ fn by_jobs(cells: &[PlacedCell<'_>], figure: u32, title: &str) -> Option<Plot> {
     let of_figure = of(cells, figure);
     let name = |cell: &PlacedCell<'_>| {
         let case = &cell.cell.case;
-        format!("policy {}, {}", case.policy.number(), case.scheduling)
+        format!("policy {}, {}", case.options.policy.number(), case.options.scheduling)
     };
     let names = crate::results::distinct(of_figure.iter().map(|cell| name(cell)));
-    let jobs = |cell: &PlacedCell<'_>| f64::from(cell.cell.case.jobs);
+    let jobs = |cell: &PlacedCell<'_>| f64::from(cell.options().jobs);
     let mut all = Vec::new();
     for of_name in &names {
         let cells: Vec<_> = of_figure.iter().copied().filter(|cell| name(cell) == *of_name).collect();
@@ -84,9 +84,9 @@ fn by_jobs(cells: &[PlacedCell<'_>], figure: u32, title: &str) -> Option<Plot> {
 /// Figure 3: the copy over b_w, with its bound N (r + w).
 fn copies(cells: &[PlacedCell<'_>]) -> Option<Plot> {
     let of_figure = of(cells, 3);
-    let x = |cell: &PlacedCell<'_>| cell.cell.case.write_blocks as f64;
+    let x = |cell: &PlacedCell<'_>| cell.options().write_blocks as f64;
     let bound =
-        |cell: &PlacedCell<'_>| analysis::times(cell).bound(cell.cell.case.run_blocks as f64) / 1000.0;
+        |cell: &PlacedCell<'_>| analysis::times(cell).bound(cell.options().run_blocks as f64) / 1000.0;
     let all = vec![
         series("simulated".to_owned(), &of_figure, x),
         line("bound N (r + w)".to_owned(), &of_figure, x, bound),
@@ -99,7 +99,7 @@ fn copies(cells: &[PlacedCell<'_>]) -> Option<Plot> {
 
 /// b_w = b_r, where f is 1.
 fn mark_critical(cells: &[&PlacedCell<'_>]) -> Vec<(f64, String)> {
-    cells.first().map(|cell| (cell.cell.case.read_blocks as f64, "f = 1".to_owned())).into_iter().collect()
+    cells.first().map(|cell| (cell.options().read_blocks as f64, "f = 1".to_owned())).into_iter().collect()
 }
 
 /// Figure 4: pending blocks of both disks over time, of the first trial, and the slope that is predicted for the first
@@ -107,9 +107,10 @@ fn mark_critical(cells: &[&PlacedCell<'_>]) -> Vec<(f64, String)> {
 fn backlogs(cells: &[PlacedCell<'_>]) -> Option<Plot> {
     let mut all = Vec::new();
     for cell in of(cells, 4) {
-        let Some((_, measurement, placed)) = cell.trials.first() else { continue };
+        let Some((_, measurement)) = cell.trials.first() else { continue };
+        let Some(placed) = &measurement.placed else { continue };
         let step = measurement.elapsed_s() / BACKLOG_STEPS as f64;
-        let read_blocks = cell.cell.case.read_blocks;
+        let read_blocks = cell.options().read_blocks;
         for (disk, backlog) in placed.backlogs.iter().enumerate() {
             let at = |(number, &blocks): (usize, &u64)| (number as f64 * step, blocks as f64);
             let name = format!("b_r = {read_blocks}, disk {disk}");
@@ -132,10 +133,10 @@ fn predicted_backlog(cell: &PlacedCell<'_>, placed: &PlacedMeasurement, step: f6
     let begin = begins.min()?;
     let first = placed.backlogs.iter().map(|backlog| backlog[begin]).max()? as f64;
     let growth = analysis::growth(cell);
-    let end = cell.cell.case.run_blocks as f64 * times.times.read / 1000.0;
+    let end = cell.options().run_blocks as f64 * times.times.read / 1000.0;
     let from = begin as f64 * step;
     Some(PlotSeries {
-        name: format!("b_r = {}: 1/r - 1/w = {growth:.0} blocks/s", cell.cell.case.read_blocks),
+        name: format!("b_r = {}: 1/r - 1/w = {growth:.0} blocks/s", cell.options().read_blocks),
         dots: Vec::new(),
         line: vec![(from, first), (end, first + growth * (end - from))],
         is_predicted: true,
@@ -144,12 +145,12 @@ fn predicted_backlog(cell: &PlacedCell<'_>, placed: &PlacedMeasurement, step: f6
 
 /// Figure 6: when the first, second, ... job was done, over r + w, against the measured f.
 fn finishes(cells: &[PlacedCell<'_>], kind: PlacedJob, title: &str) -> Option<Plot> {
-    let of_kind: Vec<_> = of(cells, 6).into_iter().filter(|cell| cell.cell.case.kind == kind).collect();
-    let jobs = of_kind.first()?.cell.case.jobs as usize;
+    let of_kind: Vec<_> = of(cells, 6).into_iter().filter(|cell| cell.options().kind == kind).collect();
+    let jobs = of_kind.first()?.cell.case.options.jobs as usize;
     let blocks = |cell: &PlacedCell<'_>| cell.cell.case.job_blocks() as f64;
     let dots = |place: usize| {
-        let trials = of_kind.iter().flat_map(|cell| cell.trials.iter().map(move |trial| (cell, trial)));
-        let point = trials.filter_map(move |(cell, (_, _, placed))| {
+        let trials = of_kind.iter().flat_map(|cell| cell.placed().map(move |placed| (cell, placed)));
+        let point = trials.filter_map(move |(cell, placed)| {
             let sum = (placed.read_ns + placed.write_ns) as f64 / 1e9;
             Some((placed.ratio(), placed.finish_times().get(place)? / (sum * blocks(cell))))
         });
@@ -171,11 +172,11 @@ fn finishes(cells: &[PlacedCell<'_>], kind: PlacedJob, title: &str) -> Option<Pl
 /// Figure 8: seconds over the buffers; unlimited ones stand at twice the most.
 fn by_buffers(cells: &[PlacedCell<'_>]) -> Option<Plot> {
     let of_figure = of(cells, 8);
-    let most = of_figure.iter().filter_map(|cell| cell.cell.case.buffer_blocks).max()?;
-    let x = |cell: &PlacedCell<'_>| cell.cell.case.buffer_blocks.unwrap_or(2 * most) as f64;
-    let jobs = crate::results::distinct(of_figure.iter().map(|cell| cell.cell.case.jobs));
+    let most = of_figure.iter().filter_map(|cell| cell.options().buffer_blocks).max()?;
+    let x = |cell: &PlacedCell<'_>| cell.options().buffer_blocks.unwrap_or(2 * most) as f64;
+    let jobs = crate::results::distinct(of_figure.iter().map(|cell| cell.options().jobs));
     let of_jobs = |&count: &u32| {
-        let cells: Vec<_> = of_figure.iter().copied().filter(|cell| cell.cell.case.jobs == count).collect();
+        let cells: Vec<_> = of_figure.iter().copied().filter(|cell| cell.options().jobs == count).collect();
         series(format!("{count} jobs"), &cells, x)
     };
     let note = "Each job has an equal portion of the buffers. More of them let the race develop more fully.";
@@ -193,7 +194,8 @@ fn recurrences(cells: &[PlacedCell<'_>]) -> Option<Plot> {
     let of_wanted = |&(read, write): &(u64, u64)| {
         let cell = of(cells, 6).into_iter().find(|cell| {
             let case = &cell.cell.case;
-            case.kind == PlacedJob::Interleave && (case.read_blocks, case.write_blocks) == (read, write)
+            case.options.kind == PlacedJob::Interleave
+                && (case.options.read_blocks, case.options.write_blocks) == (read, write)
         })?;
         let many = analysis::many_disks(cell)?;
         let demands = many.demands(1.5 * many.threshold()).take(CYCLES);
@@ -209,7 +211,7 @@ fn recurrences(cells: &[PlacedCell<'_>]) -> Option<Plot> {
 
 /// The map: slowdown over f and the jobs, of merges that are no figure of the report.
 fn maps(cells: &[PlacedCell<'_>]) -> Vec<ShadedTable> {
-    let without_figure = || cells.iter().filter(|cell| cell.plan.figure.is_none());
+    let without_figure = || cells.iter().filter(|cell| cell.plan.number().is_none());
     let names = crate::results::distinct(without_figure().map(|cell| &*cell.plan.name));
     let of_plan = |name| without_figure().filter(|cell| cell.plan.name == name).collect::<Vec<_>>();
     names.into_iter().filter_map(|name| map(&of_plan(name))).collect()
@@ -217,10 +219,10 @@ fn maps(cells: &[PlacedCell<'_>]) -> Vec<ShadedTable> {
 
 /// The map of one plan.
 fn map(cells: &[&PlacedCell<'_>]) -> Option<ShadedTable> {
-    let mut jobs: Vec<u32> = cells.iter().map(|cell| cell.cell.case.jobs).collect();
+    let mut jobs: Vec<u32> = cells.iter().map(|cell| cell.options().jobs).collect();
     jobs.sort_unstable();
     jobs.dedup();
-    let disks = cells.first()?.cell.case.disks;
+    let disks = cells.first()?.cell.case.options.disks;
     let of_name =
         |name: &str| -> Vec<_> { cells.iter().copied().filter(|cell| cell.cell.variant == name).collect() };
     let ratio = |name: &str| mean(of_name(name).iter().map(|cell| analysis::times(cell).ratio()));
@@ -229,7 +231,7 @@ fn map(cells: &[&PlacedCell<'_>]) -> Option<ShadedTable> {
     let row = |name: &&str| {
         let of_name = of_name(name);
         let slowdown = |count: &u32| {
-            let cell = of_name.iter().find(|cell| cell.cell.case.jobs == *count)?;
+            let cell = of_name.iter().find(|cell| cell.options().jobs == *count)?;
             let value = cell.mean_seconds() / analysis::load(cell);
             Some(ShadedCell { value, is_marked: analysis::can_race(cell) })
         };
@@ -280,11 +282,9 @@ fn numbers(cells: &[PlacedCell<'_>]) -> NumbersTable {
     ];
     let row = |cell: &PlacedCell<'_>| {
         let (times, case) = (analysis::times(cell), &cell.cell.case);
-        let first = mean(
-            cell.trials.iter().map(|(_, _, placed)| placed.finish_times().first().copied().unwrap_or(0.0)),
-        );
-        let queue = cell.trials.iter().map(|(_, _, placed)| placed.pending_writes_most).max().unwrap_or(0);
-        let threshold = match case.kind {
+        let first = mean(cell.placed().map(PlacedMeasurement::first_s));
+        let queue = cell.placed().map(|placed| placed.pending_writes_most).max().unwrap_or(0);
+        let threshold = match case.options.kind {
             PlacedJob::Copy => Some(u64::from(analysis::two_disks(cell).read_blocks)),
             _ => analysis::many_disks(cell).map(|many| many.threshold_blocks()),
         };

@@ -4,7 +4,7 @@
 use page::NumbersTable;
 use plan::{PlacedJob, PlacementCase};
 
-use super::{PlacedCell, analysis, mean};
+use super::{Placed, PlacedCell, analysis, mean};
 use crate::Standing;
 
 /// Something that the report says.
@@ -57,7 +57,7 @@ const SAID: [Said; 22] = [
         published: None,
         bounds: Some((1.1, ANYTHING_MORE)),
         measured: |cells| {
-            let cell = find(cells, 2, |case| case.policy.number() == 2 && case.jobs == 5)?;
+            let cell = find(cells, 2, |case| case.options.policy.number() == 2 && case.options.jobs == 5)?;
             Some(cell.mean_seconds() / analysis::load(cell))
         },
     },
@@ -74,7 +74,9 @@ const SAID: [Said; 22] = [
         statement: "The jobs finish one after the other (policy 2, 5 jobs): the first against the last",
         published: None,
         bounds: Some((0.0, 0.7)),
-        measured: |cells| first_of(find(cells, 2, |case| case.policy.number() == 2 && case.jobs == 5)?),
+        measured: |cells| {
+            first_of(find(cells, 2, |case| case.options.policy.number() == 2 && case.options.jobs == 5)?)
+        },
     },
     Said {
         section: "3.1",
@@ -82,14 +84,14 @@ const SAID: [Said; 22] = [
         published: Some(115.0),
         bounds: Some((111.5, 118.5)),
         measured: |cells| {
-            let cell = find(cells, 3, |case| case.write_blocks == 1)?;
-            Some(analysis::times(cell).bound(cell.cell.case.run_blocks as f64) / 1000.0)
+            let cell = find(cells, 3, |case| case.options.write_blocks == 1)?;
+            Some(analysis::times(cell).bound(cell.options().run_blocks as f64) / 1000.0)
         },
     },
     predicted("3.1", "The copy with b_w = 1, s", |cells| copy(cells, 1)),
     predicted("3.1", "The copy with b_w = 1 against its bound", |cells| {
-        let cell = find(cells, 3, |case| case.write_blocks == 1)?;
-        let bound = analysis::times(cell).bound(cell.cell.case.run_blocks as f64) / 1000.0;
+        let cell = find(cells, 3, |case| case.options.write_blocks == 1)?;
+        let bound = analysis::times(cell).bound(cell.options().run_blocks as f64) / 1000.0;
         Some(cell.mean_seconds() / bound)
     }),
     Said {
@@ -183,7 +185,7 @@ fn find<'c, 'a>(
 }
 
 fn of_policy(cells: &[PlacedCell<'_>], policy: u8, jobs: u32) -> Option<f64> {
-    let cell = find(cells, 2, |case| case.policy.number() == policy && case.jobs == jobs)?;
+    let cell = find(cells, 2, |case| case.options.policy.number() == policy && case.options.jobs == jobs)?;
     Some(cell.mean_seconds())
 }
 
@@ -192,12 +194,12 @@ fn against(cells: &[PlacedCell<'_>], one: u8, other: u8, jobs: u32) -> Option<f6
 }
 
 fn copy(cells: &[PlacedCell<'_>], write_blocks: u64) -> Option<f64> {
-    Some(find(cells, 3, |case| case.write_blocks == write_blocks)?.mean_seconds())
+    Some(find(cells, 3, |case| case.options.write_blocks == write_blocks)?.mean_seconds())
 }
 
 /// When the first job was done, as a part of the whole time, on average.
 fn first_of(cell: &PlacedCell<'_>) -> Option<f64> {
-    let shares = cell.trials.iter().map(|(_, _, placed)| {
+    let shares = cell.placed().map(|placed| {
         let times = placed.finish_times();
         times.first().copied().unwrap_or(0.0) / times.last().copied().unwrap_or(1.0)
     });
@@ -205,13 +207,13 @@ fn first_of(cell: &PlacedCell<'_>) -> Option<f64> {
 }
 
 fn of_reads<'c, 'a>(cells: &'c [PlacedCell<'a>], read_blocks: u64) -> Option<&'c PlacedCell<'a>> {
-    find(cells, 4, |case| case.read_blocks == read_blocks)
+    find(cells, 4, |case| case.options.read_blocks == read_blocks)
 }
 
 /// How fast the queue of a copy grew, in blocks a second, on average.
 fn slope(cell: &PlacedCell<'_>) -> Option<f64> {
     let growths: Option<Vec<f64>> =
-        cell.trials.iter().map(|(_, _, placed)| placed.growth.map(|growth| growth as f64 / 1e3)).collect();
+        cell.placed().map(|placed| placed.growth.map(|growth| growth as f64 / 1e3)).collect();
     Some(mean(growths?.into_iter()))
 }
 
@@ -221,24 +223,29 @@ fn growth(cells: &[PlacedCell<'_>], read_blocks: u64) -> Option<f64> {
 }
 
 fn interleaves<'c, 'a>(cells: &'c [PlacedCell<'a>]) -> impl Iterator<Item = &'c PlacedCell<'a>> {
-    cells.iter().filter(|cell| cell.is_of(6) && cell.cell.case.kind == PlacedJob::Interleave)
+    cells.iter().filter(|cell| cell.is_of(6) && cell.options().kind == PlacedJob::Interleave)
 }
 
 /// Policy 2 by the schedule of this name.
 fn cured(cells: &[PlacedCell<'_>], scheduling: &str, jobs: u32) -> Option<f64> {
     let is_meant = |case: &PlacementCase| {
-        case.policy.number() == 2 && case.jobs == jobs && case.scheduling.name() == scheduling
+        case.options.policy.number() == 2
+            && case.options.jobs == jobs
+            && case.options.scheduling.name() == scheduling
     };
     Some(find(cells, 7, is_meant)?.mean_seconds())
 }
 
 /// Policy 3 beside them.
 fn third(cells: &[PlacedCell<'_>], jobs: u32) -> Option<f64> {
-    Some(find(cells, 7, |case| case.policy.number() == 3 && case.jobs == jobs)?.mean_seconds())
+    Some(
+        find(cells, 7, |case| case.options.policy.number() == 3 && case.options.jobs == jobs)?.mean_seconds(),
+    )
 }
 
 fn portions(cells: &[PlacedCell<'_>], buffer_blocks: u64) -> Option<f64> {
-    let is_meant = |case: &PlacementCase| case.jobs == 3 && case.buffer_blocks == Some(buffer_blocks);
+    let is_meant =
+        |case: &PlacementCase| case.options.jobs == 3 && case.options.buffer_blocks == Some(buffer_blocks);
     Some(find(cells, 8, is_meant)?.mean_seconds())
 }
 

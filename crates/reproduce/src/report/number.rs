@@ -7,6 +7,7 @@ pub(super) fn unit(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::Throughput => "MiB/s",
         Quantity::Movements => "disk movements",
+        Quantity::Time => "s",
     }
 }
 
@@ -14,7 +15,7 @@ pub(super) fn unit(quantity: Quantity) -> &'static str {
 pub(super) fn value(quantity: Quantity, value: f64) -> String {
     match quantity {
         Quantity::Movements => format!("{value:.0}"),
-        Quantity::Throughput => page::throughput(value),
+        Quantity::Throughput | Quantity::Time => page::number(value),
     }
 }
 
@@ -22,7 +23,7 @@ pub(super) fn value(quantity: Quantity, value: f64) -> String {
 pub(super) fn published(quantity: Quantity, value: f64) -> String {
     match quantity {
         Quantity::Movements => format!("{value:.0}"),
-        Quantity::Throughput => format!("{value:.1}"),
+        Quantity::Throughput | Quantity::Time => format!("{value:.1}"),
     }
 }
 

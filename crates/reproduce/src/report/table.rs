@@ -79,6 +79,7 @@ fn caption(table: &ReportTable, known: bool, published: &PublishedTables) -> Mar
     let what = match table.quantity {
         Quantity::Throughput => "Throughput in MiB/s",
         Quantity::Movements => "Disk movements",
+        Quantity::Time => "Time in s",
     };
     html! {
         (what) ", " code { (table.system) } ", " (table.layout) " layout. "

@@ -1,6 +1,6 @@
 //! Results that nobody simulated: a small study, and one that has the published values with some noise.
 
-use page::{Curve, Figure};
+use page::{Curve, Figure, Measurand};
 use plan::Quantity;
 use reproduce::{Provenance, PublishedTables, ReportTable, TableCell};
 use statistics::Sample;
@@ -88,5 +88,11 @@ pub(crate) fn figures() -> Vec<Figure> {
     };
     let patterns = ["ra", "rn", "rb", "rnb", "rbb", "rcb", "rcn"];
     let lines = patterns.into_iter().enumerate().map(line).collect();
-    vec![Figure { number: 2, title: "made up".into(), varied: "K".into(), lines }]
+    vec![Figure {
+        number: 2,
+        title: "made up".into(),
+        measurand: Measurand::THROUGHPUT,
+        varied: "K".into(),
+        lines,
+    }]
 }

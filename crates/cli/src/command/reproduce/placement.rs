@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &Arguments, whole: &PlacementStudy) -> Result<()> {
     let folder = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(&study.name));
     let mut journal = prepare(&folder)?;
     let start = Instant::now();
-    let planned = plan::placement_trials(&study.plans);
+    let planned = plan::trials(&study.plans);
     let new = planned.iter().filter(|one| journal.get(one.key).is_none()).count();
     let threads = arguments.threads.map_or_else(plan::threads_here, usize::from);
     let failures = run::execute(arguments.progress, &planned, &mut journal, threads, Some(&folder))?;
@@ -67,10 +67,7 @@ fn shown(whole: &PlacementStudy, asked: &PlacementStudy, journal: &Journal) -> P
     let mut shown = whole.clone();
     for plan in &mut shown.plans {
         let asked = asked.plans.iter().find(|asked| asked.name == plan.name);
-        plan.trials = asked.map_or_else(
-            || trials_there(plan.cells.iter().map(|cell| &cell.case), journal),
-            |asked| asked.trials,
-        );
+        plan.trials = asked.map_or_else(|| trials_there(plan, journal), |asked| asked.trials);
     }
     shown.plans.retain(|plan| plan.trials > 0);
     shown
@@ -79,7 +76,7 @@ fn shown(whole: &PlacementStudy, asked: &PlacementStudy, journal: &Journal) -> P
 /// The command that makes these results, wherever they are written.
 fn command(arguments: &Arguments, shown: &PlacementStudy) -> String {
     let figures: Vec<String> = shown.figures().iter().map(u32::to_string).collect();
-    let is_whole = shown.plans.iter().any(|plan| plan.figure.is_none());
+    let is_whole = shown.plans.iter().any(|plan| plan.number().is_none());
     let figures = if is_whole { String::new() } else { format!(" --figures {}", figures.join(",")) };
     let trials = arguments.trials.map_or(String::new(), |trials| format!(" --trials {trials}"));
     format!("starfish reproduce {}{figures}{trials}", shown.name)
@@ -100,7 +97,7 @@ fn summary(study: &PlacementStudy, journal: &Journal) -> Vec<String> {
     let mut plans = TextTable::new(2);
     plans.row(["figure", "what", "cells", "trials"]);
     for plan in &study.plans {
-        let number = plan.figure.map_or(String::new(), |number| number.to_string());
+        let number = plan.number().map_or(String::new(), |number| number.to_string());
         plans.row([number, plan.title.clone(), plan.cells.len().to_string(), plan.trials.to_string()]);
     }
     let statements = study.results(journal).statements();

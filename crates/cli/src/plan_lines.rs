@@ -1,0 +1,159 @@
+//! Results of plans as lines for people: what each kind of plans tells of its cells and of its trials.
+
+use command_line::TextTable;
+use node::Size;
+use plan::{Busy, Case, CellResult, Measurement, PlacedMeasurement, PlacementCase, PlanKind, Type};
+
+/// What is printed of plans of one kind.
+pub(crate) trait PlanLines: PlanKind {
+    /// Heads of what names a cell beside plan and variant.
+    const PLACE_HEADS: &'static [&'static str];
+
+    /// Heads of what is told of a cell.
+    const CELL_HEADS: &'static [&'static str];
+
+    /// Heads of what is told of a trial, beside its events and its digest.
+    const TRIAL_HEADS: &'static [&'static str];
+
+    /// What names this case beside plan and variant.
+    fn place_in_words(&self) -> Vec<String>;
+
+    /// What is told of a cell, if trials of it are there.
+    fn of_cell(result: &CellResult<'_, Self>) -> Option<Vec<String>>;
+
+    /// What is told of a trial.
+    fn of_trial(trial: &Measurement) -> Vec<String>;
+}
+
+impl PlanLines for Case {
+    const PLACE_HEADS: &'static [&'static str] = &["pattern", "record"];
+    const CELL_HEADS: &'static [&'static str] =
+        &["throughput", "+-95 %", "cv", "movements", "disks", "buses", "links", "compute", "I/O"];
+    const TRIAL_HEADS: &'static [&'static str] = &["throughput", "movements", "time"];
+
+    fn place_in_words(&self) -> Vec<String> {
+        vec![self.pattern.to_string(), Size(self.problem.record_bytes).to_string()]
+    }
+
+    /// With how busy the parts of the machine were on average.
+    fn of_cell(result: &CellResult<'_>) -> Option<Vec<String>> {
+        let (throughput, movements) = (result.throughput()?, result.movements()?);
+        let mut values = vec![
+            format!("{:.2} MiB/s", throughput.mean()),
+            throughput.half_width().map_or_else(String::new, |half| format!("{half:.2}")),
+            format!("{:.1} %", 100.0 * throughput.cv()),
+            format!("{:.0}", movements.mean()),
+        ];
+        let parts: [fn(&Measurement) -> Busy; 5] = [
+            |trial| trial.disks,
+            |trial| trial.buses,
+            |trial| trial.links,
+            |trial| trial.compute_processors,
+            |trial| trial.io_processors,
+        ];
+        values.extend(parts.map(|part| busy(result, part)));
+        Some(values)
+    }
+
+    fn of_trial(trial: &Measurement) -> Vec<String> {
+        vec![
+            format!("{:.2} MiB/s", trial.throughput_mib_s()),
+            trial.disk_movements.to_string(),
+            format!("{:.6} s", trial.elapsed_s()),
+        ]
+    }
+}
+
+impl PlanLines for PlacementCase {
+    const PLACE_HEADS: &'static [&'static str] = &[];
+    const CELL_HEADS: &'static [&'static str] =
+        &["all, s", "+-95 %", "cv", "first, s", "r, ms", "w, ms", "f", "queue, writes", "blocks", "disks"];
+    const TRIAL_HEADS: &'static [&'static str] =
+        &["all, s", "first, s", "r, ms", "w, ms", "f", "queue, writes", "blocks"];
+
+    fn place_in_words(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn of_cell(result: &CellResult<'_, Self>) -> Option<Vec<String>> {
+        let time = result.sample(plan::Quantity::Time)?;
+        let mean = |of: fn(&PlacedMeasurement) -> f64, digits: usize| {
+            let mean = result.mean(|trial| trial.placed.as_ref().map(of));
+            mean.map_or_else(String::new, |mean| format!("{mean:.digits$}"))
+        };
+        Some(vec![
+            format!("{:.2}", time.mean()),
+            time.half_width().map_or_else(String::new, |half| format!("{half:.2}")),
+            format!("{:.1} %", 100.0 * time.cv()),
+            mean(PlacedMeasurement::first_s, 2),
+            mean(|placed| placed.read_ns as f64 / 1e6, 3),
+            mean(|placed| placed.write_ns as f64 / 1e6, 3),
+            mean(PlacedMeasurement::ratio, 3),
+            mean(|placed| placed.pending_writes_most as f64, 0),
+            mean(|placed| placed.pending_blocks_most as f64, 0),
+            busy(result, |trial| trial.disks),
+        ])
+    }
+
+    fn of_trial(trial: &Measurement) -> Vec<String> {
+        let placed = |of: fn(&PlacedMeasurement) -> f64, digits: usize| {
+            trial.placed.as_ref().map_or_else(String::new, |placed| format!("{:.digits$}", of(placed)))
+        };
+        vec![
+            format!("{:.2}", trial.elapsed_s()),
+            placed(PlacedMeasurement::first_s, 2),
+            placed(|placed| placed.read_ns as f64 / 1e6, 3),
+            placed(|placed| placed.write_ns as f64 / 1e6, 3),
+            placed(PlacedMeasurement::ratio, 3),
+            placed(|placed| placed.pending_writes_most as f64, 0),
+            placed(|placed| placed.pending_blocks_most as f64, 0),
+        ]
+    }
+}
+
+/// How busy parts were, on average.
+fn busy<K>(result: &CellResult<'_, K>, part: fn(&Measurement) -> Busy) -> String {
+    let utilisation = result.mean(|trial| trial.mean_utilisation(part(trial)));
+    utilisation.map_or_else(String::new, |part| format!("{:.0} %", 100.0 * part))
+}
+
+/// A table whose rows begin with what names a cell.
+fn table<K: PlanLines>(heads: &[&[&'static str]]) -> TextTable {
+    let words = K::PLACE.iter().filter(|key| key.kind == Type::Text).count();
+    let mut table = TextTable::new(2 + words);
+    table.row(
+        ["plan", "variant"].iter().chain(K::PLACE_HEADS).chain(heads.iter().copied().flatten()).copied(),
+    );
+    table
+}
+
+fn names<K: PlanLines>(result: &CellResult<'_, K>) -> Vec<String> {
+    let mut names = vec![result.plan.name.clone(), result.cell.series()];
+    names.extend(result.cell.case.place_in_words());
+    names
+}
+
+/// A line for each cell.
+pub(crate) fn cell_lines<K: PlanLines>(results: &[CellResult<'_, K>]) -> Vec<String> {
+    let mut lines = table::<K>(&[K::CELL_HEADS]);
+    for result in results {
+        let Some(values) = K::of_cell(result) else { continue };
+        lines.row(names(result).into_iter().chain(values));
+    }
+    lines.lines().collect()
+}
+
+/// A line for each trial, with what it takes to recognise it.
+pub(crate) fn trial_lines<K: PlanLines>(results: &[CellResult<'_, K>]) -> Vec<String> {
+    let mut lines = table::<K>(&[&["trial", "seed"], K::TRIAL_HEADS, &["events", "digest"]]);
+    for result in results {
+        for (number, trial) in &result.trials {
+            let mut row = names(result);
+            row.extend([number.to_string(), result.plan.seed.to_string()]);
+            row.extend(K::of_trial(trial));
+            row.extend([trial.events.to_string(), format!("{:016x}", trial.digest)]);
+            lines.row(row);
+        }
+    }
+    lines.lines().collect()
+}

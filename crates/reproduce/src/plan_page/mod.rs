@@ -1,0 +1,247 @@
+//! A page for any plan: charts of what its cells are compared by, all numbers, and what the names on it mean.
+//!
+//! What plans of one kind say of their cells is a [`PageKind`]: `patterns.rs` of access methods, `placements.rs` of jobs
+//! that share disks.
+
+mod patterns;
+mod placements;
+
+use std::collections::BTreeSet;
+
+use page::{Curve, Figure, Measurand, NumbersBars, NumbersPage, NumbersPart, NumbersTable};
+use plan::{CellResult, Plan, PlanKind, Value};
+use statistics::Sample;
+
+use crate::results::distinct;
+
+/// So many lines can be told apart in one chart.
+const LINES_MAX: usize = 8;
+
+/// What a page says of plans of one kind.
+pub trait PageKind: PlanKind {
+    /// What its charts show: the first quantity of the kind.
+    const MEASURAND: Measurand;
+
+    /// What a reader has to know first.
+    const LEAD: &'static str;
+
+    /// What an axis is called along which this key or column varies.
+    fn axis_name(key: &str) -> String;
+
+    /// All numbers of a plan, and what its variants are.
+    fn tables(plan: &Plan<Self>, results: &[PageResult<'_, '_, Self>]) -> Vec<NumbersTable>;
+
+    /// The names that stand on a page of these results, and what they mean.
+    fn names(results: &[CellResult<'_, Self>]) -> Vec<(String, String)>;
+}
+
+/// A result, and what it is compared by.
+pub type PageResult<'a, 'r, K> = (&'a CellResult<'r, K>, Sample);
+
+/// The page of these results, which `command` makes again with this version of the program.
+///
+/// A number that is varied is the horizontal axis of its plan's charts; without one, the size of the records if there
+/// are several; without these, every cell is a bar. Cells without any trial are left out.
+pub fn plan_page<K: PageKind>(
+    plans: &[Plan<K>],
+    results: &[CellResult<'_, K>],
+    command: &str,
+    version: &str,
+) -> NumbersPage {
+    let names: Vec<&str> = plans.iter().map(|plan| &*plan.name).collect();
+    let mut parts = Vec::new();
+    let mut figures = 0;
+    for plan in plans {
+        let of_plan = results.iter().filter(|result| std::ptr::eq(result.plan, plan));
+        let sample = |result: &CellResult<'_, K>| result.sample(K::QUANTITIES[0]);
+        let of_plan: Vec<_> = of_plan.filter_map(|result| Some((result, sample(result)?))).collect();
+        match axis(&of_plan) {
+            Some(axis) => parts.extend(charts(plan, &of_plan, axis, &mut figures)),
+            None => parts.push(NumbersPart::Bars(bars(plan, &of_plan))),
+        }
+        parts.extend(K::tables(plan, &of_plan).into_iter().map(NumbersPart::Table));
+    }
+    parts.push(NumbersPart::Table(names_explained(results)));
+    let lead = vec![
+        format!("{} \u{b1} and bars are 95 % confidence intervals of the mean over trials.", K::LEAD),
+        format!("Made by: {command}, with starfish {version}."),
+    ];
+    NumbersPage { title: names.join(", "), lead, parts }
+}
+
+fn heading<K>(plan: &Plan<K>) -> String {
+    if plan.title.is_empty() { plan.name.clone() } else { format!("{}: {}", plan.name, plan.title) }
+}
+
+/// What a chart has along its horizontal axis.
+#[derive(Clone, Copy)]
+enum Axis {
+    /// What varies at this place among the keys of `[vary]`.
+    Varied(usize),
+    /// The number at this place among what names a cell beside its series.
+    Place(usize),
+}
+
+impl Axis {
+    fn value<K: PlanKind>(self, result: &CellResult<'_, K>) -> Option<f64> {
+        match self {
+            Axis::Place(place) => match result.cell.case.place().get(place)? {
+                Value::Integer(number) => Some(*number as f64),
+                _ => None,
+            },
+            Axis::Varied(place) => {
+                result.cell.varied.get(place)?.1.parse().ok().filter(|value: &f64| value.is_finite())
+            }
+        }
+    }
+
+    fn name<K: PageKind>(self, result: &CellResult<'_, K>) -> String {
+        match self {
+            Axis::Place(place) => K::axis_name(K::PLACE[place].column),
+            Axis::Varied(place) => K::axis_name(&result.cell.varied[place].0),
+        }
+    }
+
+    /// Whether there are several values, all of them numbers.
+    fn is_one<K: PlanKind>(self, results: &[PageResult<'_, '_, K>]) -> bool {
+        let values: Option<BTreeSet<u64>> =
+            results.iter().map(|(result, _)| self.value(result).map(f64::to_bits)).collect();
+        values.is_some_and(|values| values.len() > 1)
+    }
+}
+
+fn axis<K: PlanKind>(results: &[PageResult<'_, '_, K>]) -> Option<Axis> {
+    let (first, _) = results.first()?;
+    let varied = (0..first.cell.varied.len()).map(Axis::Varied);
+    varied.chain((0..K::PLACE.len()).map(Axis::Place)).find(|axis| axis.is_one(results))
+}
+
+/// A chart, or one for each group where one would have too many lines.
+fn charts<K: PageKind>(
+    plan: &Plan<K>,
+    results: &[PageResult<'_, '_, K>],
+    axis: Axis,
+    figures: &mut u32,
+) -> Vec<NumbersPart> {
+    let lines = lines(results, axis);
+    let groups: Vec<(String, Vec<Curve>)> = if lines.len() <= LINES_MAX {
+        vec![(heading(plan), lines.into_iter().map(|(_, line)| line).collect())]
+    } else {
+        let of = |group: &String| {
+            lines.iter().filter(|(of, _)| of == group).map(|(_, line)| line.clone()).collect()
+        };
+        let title = |group: &String| match &**group {
+            "" => heading(plan),
+            group => format!("{}: {group}", heading(plan)),
+        };
+        let groups = distinct(lines.iter().map(|(group, _)| group));
+        groups.into_iter().map(|group| (title(group), of(group))).collect()
+    };
+    let varied = results.first().map_or_else(String::new, |(result, _)| axis.name(result));
+    let mut parts = Vec::new();
+    for (title, lines) in groups {
+        for lines in lines.chunks(LINES_MAX) {
+            *figures += 1;
+            let (title, varied) = (title.clone(), varied.clone());
+            parts.push(NumbersPart::Figure(Figure {
+                number: *figures,
+                title,
+                measurand: K::MEASURAND,
+                varied,
+                lines: lines.to_vec(),
+            }));
+        }
+    }
+    parts
+}
+
+/// The lines along an axis, each with its group.
+fn lines<K: PlanKind>(results: &[PageResult<'_, '_, K>], axis: Axis) -> Vec<(String, Curve)> {
+    let mut lines: Vec<(String, Curve)> = Vec::new();
+    for ((result, sample), name) in results.iter().zip(names(results, Some(axis))) {
+        let Some(value) = axis.value(result) else { continue };
+        let place = lines.iter().position(|(_, line)| line.name == name).unwrap_or_else(|| {
+            lines.push((group(result), Curve { name, per_node: None, points: Vec::new() }));
+            lines.len() - 1
+        });
+        lines[place].1.points.push((value, sample.clone()));
+    }
+    for (_, line) in &mut lines {
+        line.points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    }
+    lines
+}
+
+/// What groups a cell with others: the words among what names it beside its series, such as its pattern.
+fn group<K: PlanKind>(result: &CellResult<'_, K>) -> String {
+    words(result).collect::<Vec<_>>().join(" ")
+}
+
+fn words<K: PlanKind>(result: &CellResult<'_, K>) -> impl Iterator<Item = String> {
+    result.cell.case.place().into_iter().filter_map(|value| match value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    })
+}
+
+/// What tells each cell from the others of its plan, but for what is along the axis.
+fn names<K: PlanKind>(results: &[PageResult<'_, '_, K>], axis: Option<Axis>) -> Vec<String> {
+    differing(&results.iter().map(|(result, _)| name_parts(result, axis)).collect::<Vec<_>>())
+}
+
+/// All that names a cell, but for what is along the axis.
+fn name_parts<K: PlanKind>(result: &CellResult<'_, K>, axis: Option<Axis>) -> Vec<String> {
+    let cell = result.cell;
+    let mut parts: Vec<String> = words(result).chain([cell.variant.clone()]).collect();
+    for (place, (key, value)) in cell.varied.iter().enumerate() {
+        if !matches!(axis, Some(Axis::Varied(along)) if along == place) {
+            parts.push(format!("{key}={value}"));
+        }
+    }
+    for (place, value) in cell.case.place().iter().enumerate() {
+        let is_along = matches!(axis, Some(Axis::Place(along)) if along == place);
+        if let Value::Integer(bytes) = value
+            && !is_along
+        {
+            parts.push(format!("{bytes} B"));
+        }
+    }
+    parts
+}
+
+/// Names made of the parts in which they differ; of the first two if they do not differ at all.
+fn differing(named: &[Vec<String>]) -> Vec<String> {
+    let differs = |place: usize| named.iter().any(|parts| parts[place] != named[0][place]);
+    let count = named.first().map_or(0, Vec::len);
+    let places: Vec<usize> = (0..count).filter(|&place| differs(place)).collect();
+    let places = if places.is_empty() { (0..count.min(2)).collect() } else { places };
+    let name = |parts: &Vec<String>| places.iter().map(|&place| &*parts[place]).collect::<Vec<_>>().join(" ");
+    named.iter().map(name).collect()
+}
+
+/// Bars by group, those of all variants next to each other.
+fn bars<K: PageKind>(plan: &Plan<K>, results: &[PageResult<'_, '_, K>]) -> NumbersBars {
+    let names = names(results, None);
+    let cells: Vec<_> =
+        results.iter().zip(names).map(|((result, sample), name)| (result, name, sample)).collect();
+    let groups = distinct(cells.iter().map(|(result, ..)| group(result)));
+    let together = distinct(cells.iter().map(|(result, ..)| &*result.cell.variant)).len();
+    let of = |wanted| cells.iter().filter(move |(result, ..)| group(result) == wanted);
+    let bars = groups.into_iter().flat_map(of).map(|(_, name, sample)| (name.clone(), (*sample).clone()));
+    NumbersBars { title: heading(plan), measurand: K::MEASURAND, bars: bars.collect(), together }
+}
+
+fn names_explained<K: PageKind>(results: &[CellResult<'_, K>]) -> NumbersTable {
+    NumbersTable {
+        title: "What the names mean".to_owned(),
+        notes: Vec::new(),
+        head: ["name", "meaning"].map(str::to_owned).into(),
+        text_columns: 2,
+        rows: K::names(results).into_iter().map(|(name, meaning)| vec![name, meaning]).collect(),
+    }
+}
+
+/// A mean, or a dash if there is none.
+fn shown(mean: Option<f64>, digits: usize) -> String {
+    mean.map_or_else(|| "\u{2013}".to_owned(), |mean| format!("{mean:.digits$}"))
+}

@@ -1,0 +1,243 @@
+//! What a page says of access methods: how fast a file is read or written.
+
+use std::collections::BTreeSet;
+
+use page::{Measurand, NumbersTable};
+use plan::{AccessPattern, ArrayPattern, Case, CellResult, DrawnLog, FlushCount, Measurement, Plan};
+
+use super::{PageKind, shown};
+use crate::results::distinct;
+use crate::study::axis_name;
+
+type Measured<'a, 'r> = super::PageResult<'a, 'r, Case>;
+
+impl PageKind for Case {
+    const MEASURAND: Measurand = Measurand::THROUGHPUT;
+
+    const LEAD: &'static str = "Simulated: how fast a file is read or written, in MiB/s (2^20 bytes), from the first request until all \
+         data are where they belong.";
+
+    fn axis_name(key: &str) -> String {
+        if key == "record_bytes" { "bytes in a record".to_owned() } else { axis_name(key).to_owned() }
+    }
+
+    fn tables(plan: &Plan, results: &[Measured<'_, '_>]) -> Vec<NumbersTable> {
+        let caches = write_caches(plan, results);
+        [numbers(plan, results)].into_iter().chain(caches).chain([variants(plan)]).collect()
+    }
+
+    fn names(results: &[CellResult<'_>]) -> Vec<(String, String)> {
+        let cases = || results.iter().map(|result| &result.cell.case);
+        let patterns = distinct(cases().map(|case| case.pattern)).into_iter();
+        let methods: BTreeSet<String> = cases().map(|case| case.method.to_string()).collect();
+        let methods = METHODS.into_iter().filter(|(method, _)| methods.contains(*method));
+        let measured = [
+            ("cv", "standard deviation of the trials, as a part of their mean"),
+            ("disk movements", "how often the arm of a disk had to move, of all disks together"),
+            ("disks busy", "the part of the time in which a disk was at work, on average"),
+        ];
+        let patterns = patterns.map(|pattern| (pattern.to_string(), pattern_in_words(pattern)));
+        let others = methods.chain(measured).map(|(name, meaning)| (name.to_owned(), meaning.to_owned()));
+        patterns.chain(others).collect()
+    }
+}
+
+fn numbers(plan: &Plan, results: &[Measured<'_, '_>]) -> NumbersTable {
+    let head = [
+        "variant",
+        "pattern",
+        "record, B",
+        "MiB/s",
+        "\u{b1} 95 %",
+        "cv, %",
+        "disk movements",
+        "disks busy, %",
+    ];
+    let row = |(result, throughput): &Measured<'_, '_>| {
+        let Some(movements) = result.movements() else { return Vec::new() };
+        let busy = result.mean(|trial| trial.mean_utilisation(trial.disks));
+        vec![
+            result.cell.series(),
+            result.cell.case.pattern.to_string(),
+            result.cell.case.problem.record_bytes.to_string(),
+            format!("{:.2}", throughput.mean()),
+            shown(throughput.half_width(), 2),
+            format!("{:.1}", 100.0 * throughput.cv()),
+            format!("{:.0}", movements.mean()),
+            shown(busy.map(|busy| 100.0 * busy), 0),
+        ]
+    };
+    NumbersTable {
+        title: format!("{}: all numbers", plan.name),
+        notes: vec![format!("Means of up to {} trials; seed {}.", plan.trials, plan.seed)],
+        head: head.map(str::to_owned).into(),
+        text_columns: 2,
+        rows: results.iter().map(row).collect(),
+    }
+}
+
+/// What the write caches of a plan did, if it has any: the latency of a write, and where the time of flushes went.
+fn write_caches(plan: &Plan, results: &[Measured<'_, '_>]) -> Option<NumbersTable> {
+    let head = [
+        "variant",
+        "pattern",
+        "record, B",
+        "flushes",
+        "of them by directory",
+        "a write, us",
+        "99 %",
+        "longest",
+        "flushing, ms",
+        "telling, %",
+        "meeting, %",
+        "moving, %",
+    ];
+    let row = |(result, _): &Measured<'_, '_>| {
+        let mean = |count: fn(FlushCount) -> u64| {
+            result.mean(|trial: &Measurement| Some(count(trial.flushes?) as f64))
+        };
+        let parts = [
+            mean(|count| count.telling_ns)?,
+            mean(|count| count.meeting_ns)?,
+            mean(|count| count.moving_ns)?,
+        ];
+        let flushing: f64 = parts.iter().sum();
+        let micro = |count| Some(format!("{:.1}", mean(count)? / 1e3));
+        let mut row = vec![
+            result.cell.series(),
+            result.cell.case.pattern.to_string(),
+            result.cell.case.problem.record_bytes.to_string(),
+            format!("{:.1}", mean(|count| count.flushes)?),
+            format!("{:.1}", mean(|count| count.directory_flushes)?),
+            micro(|count| count.write_mean_ns)?,
+            micro(|count| count.write_99_ns)?,
+            micro(|count| count.write_longest_ns)?,
+            format!("{:.1}", flushing / 1e6),
+        ];
+        row.extend(parts.map(|part| format!("{:.1}", 100.0 * part / flushing.max(1.0))));
+        Some(row)
+    };
+    let rows: Vec<Vec<String>> = results.iter().filter_map(row).collect();
+    let notes = vec![
+        "A write is one record into memory; the longest waited for a flush. The time of all flushes, as the slowest \
+         compute node saw it: telling the I/O nodes what there is, meeting the other nodes, and the I/O nodes at work, \
+         sorting and moving data between memories and disks."
+            .to_owned(),
+    ];
+    let title = format!("{}: write caches", plan.name);
+    (!rows.is_empty()).then(|| NumbersTable {
+        title,
+        notes,
+        head: head.map(str::to_owned).into(),
+        text_columns: 2,
+        rows,
+    })
+}
+
+/// What each variant is. What varies has the value of the first cell.
+fn variants(plan: &Plan) -> NumbersTable {
+    let head = [
+        "variant",
+        "machine",
+        "method",
+        "layout",
+        "scheduling",
+        "nodes",
+        "I/O nodes",
+        "file, B",
+        "block, B",
+        "K",
+    ];
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for cell in &plan.cells {
+        if rows.iter().any(|row| row[0] == cell.series()) {
+            continue;
+        }
+        let experiment = &cell.case;
+        let nodes = &experiment.machine.nodes;
+        rows.push(vec![
+            cell.series(),
+            cell.machine.clone(),
+            experiment.method.to_string(),
+            experiment.layout.to_string(),
+            experiment.options.scheduling.to_string(),
+            nodes.compute.value.to_string(),
+            nodes.io.value.to_string(),
+            experiment.problem.file_bytes.to_string(),
+            experiment.options.block_bytes.to_string(),
+            experiment.options.outstanding.to_string(),
+        ]);
+    }
+    NumbersTable {
+        title: format!("{}: its variants", plan.name),
+        notes: vec![
+            "K is the number of requests that each compute node has under way to each disk.".to_owned(),
+        ],
+        head: head.map(str::to_owned).into(),
+        text_columns: 5,
+        rows,
+    }
+}
+
+/// The methods, and what they do.
+const METHODS: [(&str, &str); 4] = [
+    ("traditional", "every compute node asks I/O nodes, which have caches, for its own pieces"),
+    (
+        "two-phase",
+        "compute nodes access blocks as suits the disks, and deal the data among each other before or after",
+    ),
+    (
+        "disk-directed",
+        "all compute nodes ask together, and each I/O node serves its disks in the order that suits them",
+    ),
+    (
+        "write-cached",
+        "compute nodes write into their memory, and flush it together, disk-directed, when one has no more room",
+    ),
+];
+
+/// A pattern, letter by letter: `rcb` reads a matrix whose rows are cyclic and whose columns are in blocks.
+fn pattern_in_words(pattern: AccessPattern) -> String {
+    let name = pattern.to_string();
+    let dealt = |letter: char| match letter {
+        'b' => "in blocks",
+        'c' => "cyclically",
+        _ => "not at all",
+    };
+    match pattern {
+        AccessPattern::Log(DrawnLog::Cmmd) => {
+            return "write: a drawn log of message-passing programs, with large files".to_owned();
+        }
+        AccessPattern::Log(DrawnLog::Cmf(_)) => {
+            return "write: a drawn log of data-parallel programs, with small files".to_owned();
+        }
+        AccessPattern::Arrays(ArrayPattern::InRounds) => {
+            return "write: as wc, but each round of one record a compute node begins for all together"
+                .to_owned();
+        }
+        AccessPattern::Arrays(ArrayPattern::InTurn(first, second)) => {
+            return format!(
+                "write two arrays to two files: every node a piece of {first} and one of {second} in turn"
+            );
+        }
+        AccessPattern::Arrays(ArrayPattern::Apart(first, second)) => {
+            return format!(
+                "write two arrays to two files: half of the nodes as {first}, the others as {second}"
+            );
+        }
+        AccessPattern::Arrays(ArrayPattern::One(_)) => {}
+    }
+    let (verb, rest) = name.split_at(1);
+    let verb = if verb == "r" { "read" } else { "write" };
+    match *rest.chars().collect::<Vec<_>>() {
+        ['a'] => format!("{verb}: all of the file, by every compute node"),
+        ['n'] => format!("{verb}: all of the file, by one compute node"),
+        [letter] => format!("{verb}: records are dealt to compute nodes {}", dealt(letter)),
+        [rows, columns] => format!(
+            "{verb}: a matrix of records, its rows dealt to compute nodes {} and its columns {}",
+            dealt(rows),
+            dealt(columns)
+        ),
+        _ => verb.to_owned(),
+    }
+}
