@@ -3,8 +3,8 @@
 `open` opens a file that is striped over agents; fsspec, and so pandas, pyarrow, Dask and others, knows such files
 by URLs as `starfish://HOST:PORT,.../dir/file`.
 
-For simulations there are three calls: `Machine.load` gives a machine, `simulate` says what a file would take on it,
-and `run` executes a whole plan of experiments, over all cores or on a Dask cluster. Tables are pandas data frames,
+For simulations there are four calls: `Machine.load` gives a machine, `simulate` says what a file would take on it,
+`simulate_merges` what jobs take that share its disks, and `run` executes a whole plan of experiments, over all cores or on a Dask cluster. Tables are pandas data frames,
 and every column's name ends in its unit, if it has one.
 """
 
@@ -13,7 +13,8 @@ from importlib.metadata import version as _version
 from starfish.errors import FileError, InvalidError, SimulationError, StarfishError
 from starfish.files import open
 from starfish.machine import Machine
-from starfish.options import Options
+from starfish.merges import simulate_merges
+from starfish.options import MergeOptions, Options
 from starfish.plans import Plan, Shard, merge, run, split
 from starfish.simulation import simulate
 
@@ -21,6 +22,7 @@ __all__ = [
     "FileError",
     "InvalidError",
     "Machine",
+    "MergeOptions",
     "Options",
     "Plan",
     "Shard",
@@ -30,6 +32,7 @@ __all__ = [
     "open",
     "run",
     "simulate",
+    "simulate_merges",
     "split",
 ]
 

@@ -57,7 +57,7 @@ class Machine:
             FileError: The file cannot be read.
         """
         text = _native.machine_text(name_or_path)
-        return cls(name_or_path, _native.replace_values(text, _file(name_or_path), _pairs(overrides)))
+        return cls(name_or_path, _native.replace_values(text, _file(name_or_path), pairs(overrides)))
 
     @staticmethod
     def names() -> list[str]:
@@ -66,7 +66,7 @@ class Machine:
 
     def replace(self, overrides: Mapping[str, object]) -> Machine:
         """Return this machine with other values, as in `Machine.load`."""
-        return Machine(self.name, _native.replace_values(self.text, _file(self.name), _pairs(overrides)))
+        return Machine(self.name, _native.replace_values(self.text, _file(self.name), pairs(overrides)))
 
     def __getitem__(self, key: str) -> Any:
         """Return the value at a dotted key, as it is written: ``machine["processor.clock"]`` is ``"50 MHz"``.
@@ -160,7 +160,7 @@ def _file(name: str) -> str:
     return name if name.endswith(".toml") else f"{name}.toml"
 
 
-def _pairs(overrides: Mapping[str, object] | None) -> list[tuple[str, str]]:
+def pairs(overrides: Mapping[str, object] | None) -> list[tuple[str, str]]:
     """Write values as TOML does: true and false, numbers, text."""
 
     def written(value: object) -> str:

@@ -174,6 +174,9 @@ def run(
         seconds), ``digest`` (equal for equal runs). What there is none of is missing; a column of whole numbers
         in which something is missing has the type ``Int64``.
 
+        Plans of jobs that share disks have no pattern, and ``elapsed_s`` (mean, until all jobs are done, in seconds)
+        instead of ``throughput_mib_s``; with it come the columns of `simulate_merges`.
+
     Raises:
         InvalidError: A plan makes no sense; nothing has been run then.
         FileError: A file cannot be read or written, or another run is using the journal: one of another process,
@@ -181,7 +184,7 @@ def run(
         SimulationError: Trials failed; those that did not are in the journal.
     """
     plans = as_plans(plan)
-    of_trials = _of_trials(rows)
+    rows_are_trials = of_trials(rows)
     path = None if journal is None else os.fspath(journal)
     with reporting(progress, "simulating") as report:
         if client is None:
@@ -195,7 +198,7 @@ def run(
                 what = "client: Dask is missing here: pip install 'starfish-io[dask]'"
                 raise InvalidError(what) from error
             parts = cluster.run(client, plans, path, shards, report)
-    return _table(plans, parts, of_trials)
+    return _table(plans, parts, rows_are_trials)
 
 
 def split(plan: Plans, shards: int) -> list[Shard]:
@@ -224,7 +227,7 @@ def merge(plan: Plans, parts: Iterable[str], *, rows: Rows = "cells") -> pd.Data
         InvalidError: Trials are missing, or were run by another version of Starfish.
         SimulationError: There are two different outcomes of a trial.
     """
-    return _table(as_plans(plan), list(parts), _of_trials(rows))
+    return _table(as_plans(plan), list(parts), of_trials(rows))
 
 
 def as_plans(plan: Plans) -> tuple[Plan, ...]:
@@ -258,24 +261,30 @@ def texts(plans: Iterable[Plan]) -> list[tuple[str, str]]:
 
 # Text is left to pandas: its type for it depends on its version.
 _DTYPES = {"integer": "int64", "number": "float64", "flag": "bool", "text": None}
+# Those of either kind of plans.
+_FIRST = ("plan", "variant", "pattern", "throughput_mib_s", "elapsed_s")
 # What only some of several plans vary, the rows of the others lack.
-_FIRST = ("plan", "variant", "pattern", "throughput_mib_s")
 _DTYPES_WITH_MISSING = {**_DTYPES, "integer": "Int64", "flag": "boolean"}
 
 
-def _table(plans: tuple[Plan, ...], parts: list[str], of_trials: bool) -> pd.DataFrame:
-    columns = _native.table_columns(texts(plans), parts, of_trials)
+def _table(plans: tuple[Plan, ...], parts: list[str], rows_are_trials: bool) -> pd.DataFrame:
+    return data_frame(_native.table_columns(texts(plans), parts, rows_are_trials), _FIRST)
+
+
+def data_frame(columns: list[tuple[str, str, list[Any]]], names: Sequence[str]) -> pd.DataFrame:
+    """Return the table of columns with their kinds and values; those of these names that it has come first."""
     table: dict[str, Any] = {
         name: pd.Series(values, dtype=cast(Any, _dtype(kind, values))) for name, kind, values in columns
     }
-    return first(pd.DataFrame(table), _FIRST)
+    return first(pd.DataFrame(table), [name for name in names if name in table])
 
 
 def _dtype(kind: str, values: list[Any]) -> str | None:
     return (_DTYPES_WITH_MISSING if None in values else _DTYPES)[kind]
 
 
-def _of_trials(rows: str) -> bool:
+def of_trials(rows: str) -> bool:
+    """Return whether the rows of a table are trials."""
     if rows not in ("cells", "trials"):
         raise InvalidError(f"rows: {rows!r} is neither 'cells' nor 'trials'")
     return rows == "trials"

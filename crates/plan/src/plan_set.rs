@@ -6,6 +6,7 @@ use toml::de::DeTable;
 
 use crate::kind::PlanKind;
 use crate::plan::Plan;
+use crate::planned_trial::{PlannedTrial, trials};
 use crate::value::entries;
 
 /// Plans that are run together. All are of one kind: results of different kinds have different columns.
@@ -49,6 +50,14 @@ impl PlanSet {
             (None, _) => Ok(PlanSet::Placements(parse(plans)?)),
         }
     }
+
+    /// The trials of all cells of all plans, each once, the long ones first.
+    pub fn trials(&self) -> Vec<PlannedTrial<'_>> {
+        match self {
+            PlanSet::Patterns(plans) => trials(plans),
+            PlanSet::Placements(plans) => trials(plans),
+        }
+    }
 }
 
 fn parse<K: PlanKind>(plans: &[(String, String)]) -> Result<Vec<Plan<K>>, Error> {
@@ -81,5 +90,15 @@ mod tests {
         {
             assert!(!is_of_placements(text), "{text}");
         }
+    }
+
+    #[test]
+    fn plans_of_both_kinds_are_not_run_together() {
+        let patterns = "name = \"x\"\nmethod = \"traditional\"\npatterns = [\"rb\"]";
+        let both = [(patterns, "x.toml"), ("name = \"y\"\npolicy = 4", "y.toml")];
+        let both = both.map(|(text, file)| (text.to_owned(), file.to_owned()));
+        let why = PlanSet::parse(&both).expect_err("refused").to_string();
+        assert!(why.starts_with("x.toml is a plan of access methods and y.toml one of jobs"), "{why}");
+        assert!(matches!(PlanSet::parse(&both[1..]), Ok(PlanSet::Placements(plans)) if plans.len() == 1));
     }
 }

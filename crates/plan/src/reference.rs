@@ -101,7 +101,7 @@ mod tests {
     const REQUIRED: &str = "name = \"x\"\npatterns = [\"rb\"]\nmethod = \"traditional\"\n";
 
     fn cells(text: &str) -> String {
-        let plan = Plan::parse(text, "x.toml").unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let plan: Plan = Plan::parse(text, "x.toml").unwrap_or_else(|error| panic!("{error}\n{text}"));
         format!("{} {} {:?}", plan.trials, plan.seed, plan.cells)
     }
 

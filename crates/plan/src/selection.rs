@@ -79,3 +79,26 @@ fn value(key: &PlaceKey, part: &str) -> Result<Value, String> {
     };
     value.ok_or_else(|| format!("expected {}, not {part:?}", key.expected))
 }
+
+#[cfg(test)]
+mod tests {
+    use experiment::PlacementCase;
+
+    use super::*;
+
+    #[test]
+    fn trials_of_jobs_that_share_disks_have_no_pattern() {
+        let text = "name = \"x\"\ntrials = 3\n[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n\
+                    [vary]\njobs = [2, 3]\n";
+        let plans = [Plan::<PlacementCase>::parse(text, "x.toml").expect("it makes sense")];
+        let count = |text: &str| {
+            text.parse::<TrialSelection<PlacementCase>>().map(|selection| selection.trials(&plans).len())
+        };
+        // Variants that choose the same are the same trials.
+        assert_eq!(count("a"), Ok(6));
+        assert_eq!(count("*"), Ok(6));
+        assert_eq!((count("a,jobs=3/1"), count("*/2"), count("c")), (Ok(1), Ok(2), Ok(0)));
+        assert!(count("a/x").is_err_and(|why| why.contains("number of a trial")));
+        assert!(count("a/rb/1").is_err_and(|why| why.contains("VARIANT/TRIAL")));
+    }
+}

@@ -67,6 +67,16 @@ impl Column {
 }
 
 impl ResultTable {
+    /// The same without the columns of these names.
+    pub fn without(self, names: &[&str]) -> ResultTable {
+        let kept: Vec<bool> = self.columns.iter().map(|column| !names.contains(&&*column.name)).collect();
+        let row = |row: Vec<Value>| {
+            row.into_iter().zip(&kept).filter_map(|(value, kept)| kept.then_some(value)).collect()
+        };
+        let columns = self.columns.into_iter().zip(&kept).filter_map(|(column, kept)| kept.then_some(column));
+        ResultTable { columns: columns.collect(), rows: self.rows.into_iter().map(row).collect() }
+    }
+
     /// Writes it as comma-separated values with a header (RFC 4180). Numbers are exact: read back, they are equal.
     /// What is missing is empty.
     pub fn write_csv(&self, to: impl Write) -> io::Result<()> {

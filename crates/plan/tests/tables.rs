@@ -5,7 +5,8 @@ use std::fs::File;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use plan::{
-    Column, Journal, Plan, ResultTable, Type, Value, cell_table, execute, results, trial_table, trials,
+    Case, Column, Journal, PlacementCase, Plan, PlanKind, ResultTable, Type, Value, cell_table, execute,
+    results, trial_table, trials,
 };
 
 fn column(name: &str, kind: Type) -> Column {
@@ -84,18 +85,18 @@ fn csv_and_json_hold_the_table() {
     assert!(json[1]["text"].is_null() && json[1]["flag"].is_null());
 }
 
-#[test]
-fn tables_of_results_have_a_value_of_its_kind_in_every_column() {
-    let text = "name = \"t\"\npatterns = [\"rb\"]\nmethod = \"disk-directed\"\nfile_size = \"128 KiB\"\ntrials = 2\n\
-        [vary]\nset = { \"nodes.io\" = [8, 16], \"processor.clock\" = [\"50 MHz\"] }\n";
-    let plans = [Plan::parse(text, "t.toml").expect("it is right")];
+/// The tables of cells and of trials of a plan, with so many cells; each column has values of its kind, also where it was
+/// read back.
+fn tables<K: PlanKind>(plan: Plan<K>, cells: usize) -> [ResultTable; 2] {
+    let plans = [plan];
     let mut journal = Journal::in_memory();
     let failures = execute(&trials(&plans), &mut journal, 2, &|| false, &|_| {}).expect("a journal");
     assert!(failures.is_empty(), "{failures:?}");
     let results = results(&plans, &journal);
-    for (table, rows) in [(cell_table(&results), 2), (trial_table(&results), 4)] {
+    let tables = [cell_table(&results), trial_table(&results)];
+    for (table, rows) in tables.iter().zip([cells, 2 * cells]) {
         assert_eq!(table.rows.len(), rows);
-        assert_eq!(read_back(&parquet(&table)), table.rows);
+        assert_eq!(read_back(&parquet(table)), table.rows);
         let mut names: Vec<_> = table.columns.iter().map(|column| &column.name).collect();
         names.sort();
         names.dedup();
@@ -114,11 +115,49 @@ fn tables_of_results_have_a_value_of_its_kind_in_every_column() {
                 assert!(fits, "{}: {value:?}", column.name);
             }
         }
-        let value = |name: &str| {
-            let column = table.columns.iter().position(|column| column.name == name).expect("a column");
-            table.rows[0][column].clone()
-        };
-        assert_eq!(value("nodes_io"), Value::Integer(8));
-        assert_eq!(value("processor_clock"), Value::Text("50 MHz".to_owned()));
     }
+    tables
+}
+
+fn value(table: &ResultTable, row: usize, name: &str) -> Value {
+    let column = table.columns.iter().position(|column| column.name == name).expect("a column");
+    table.rows[row][column].clone()
+}
+
+#[test]
+fn tables_of_results_have_a_value_of_its_kind_in_every_column() {
+    let text = "name = \"t\"\npatterns = [\"rb\"]\nmethod = \"disk-directed\"\nfile_size = \"128 KiB\"\ntrials = 2\n\
+        [vary]\nset = { \"nodes.io\" = [8, 16], \"processor.clock\" = [\"50 MHz\"] }\n";
+    for table in tables::<Case>(Plan::parse(text, "t.toml").expect("it is right"), 2) {
+        assert_eq!(value(&table, 0, "nodes_io"), Value::Integer(8));
+        assert_eq!(value(&table, 0, "processor_clock"), Value::Text("50 MHz".to_owned()));
+    }
+}
+
+#[test]
+fn so_have_those_of_jobs_that_share_disks() {
+    let text = "name = \"t\"\nrun_blocks = 20\nruns = 4\ntrials = 2\n\
+        [vary]\nbuffer_blocks = [1000, \"unlimited\"]\nkind = [\"merge\"]\nset = { \"nodes.io\" = [6] }\n";
+    let plan: Plan<PlacementCase> = Plan::parse(text, "t.toml").expect("it is right");
+    let [cells, trials] = tables(plan, 2);
+    for table in [&cells, &trials] {
+        let last = table.rows.len() - 1;
+        assert_eq!(value(table, 0, "buffer_blocks"), Value::Integer(1000));
+        assert_eq!(value(table, last, "buffer_blocks"), Value::Missing);
+        assert_eq!(
+            value(table, 0, "varied"),
+            Value::Text("buffer_blocks=1000 kind=merge nodes.io=6".to_owned())
+        );
+        let counts = ["jobs", "disks", "compute_nodes", "io_nodes"].map(|name| value(table, 0, name));
+        assert_eq!(counts, [5, 5, 5, 6].map(Value::Integer), "what the plan sets counts");
+    }
+    // Of a cell there are means, of a trial whole numbers.
+    assert!(matches!(value(&cells, 0, "pending_writes_most"), Value::Number(_)));
+    assert!(matches!(value(&trials, 0, "pending_writes_most"), Value::Integer(_)));
+    let number = |name: &str| match value(&trials, 0, name) {
+        Value::Number(number) => number,
+        other => panic!("{name}: {other:?}"),
+    };
+    assert!(number("first_s") <= number("elapsed_s") && number("first_s") > 0.0);
+    assert!((number("write_ms") / number("read_ms") / number("ratio") - 1.0).abs() < 1e-6);
 }

@@ -33,7 +33,7 @@ pub(crate) struct Ask {
 }
 
 /// The value of an option, as Python has it.
-enum OptionValue {
+pub(crate) enum OptionValue {
     Flag(bool),
     Whole(u64),
     Text(String),
@@ -60,7 +60,8 @@ impl<'py> FromPyObject<'_, 'py> for OptionValue {
 }
 
 impl OptionValue {
-    fn given(&self) -> Given<'_> {
+    /// The value, to be chosen for a field.
+    pub(crate) fn given(&self) -> Given<'_> {
         match self {
             OptionValue::Flag(flag) => Given::Flag(*flag),
             OptionValue::Whole(number) => Given::Whole(*number),

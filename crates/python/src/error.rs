@@ -52,6 +52,15 @@ impl From<experiment::Error> for Failure {
     }
 }
 
+impl From<plan::PlanSetError> for Failure {
+    fn from(error: plan::PlanSetError) -> Self {
+        match error {
+            plan::PlanSetError::Plan(error) => error.into(),
+            _ => Failure::Invalid(error.to_string()),
+        }
+    }
+}
+
 impl From<plan::TrialError> for Failure {
     fn from(error: plan::TrialError) -> Self {
         match error {

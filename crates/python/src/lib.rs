@@ -4,7 +4,7 @@
 //! to it. But for a recording and connections to file systems it keeps no state: values go in, columns come out.
 //!
 //! - `lib.rs`: the functions Python calls
-//! - `ask.rs`: what Python asks for, as cases
+//! - `ask.rs`: what Python asks for, as cases; `merges.rs`: likewise of jobs that share disks
 //! - `plans.rs`: plans, run as a whole or in parts
 //! - `columns.rs`: results, as columns of a table
 //! - `recording.rs`: what Python's threads do, recorded
@@ -18,6 +18,7 @@ mod attend;
 mod columns;
 mod error;
 mod files;
+mod merges;
 mod of_process;
 mod plans;
 mod reading;
@@ -29,6 +30,7 @@ mod _native {
     use std::path::PathBuf;
 
     use description::{Bytes, Description, MachineDescription, Topology, WrittenAsText, text_of};
+    use plan::PlanSet;
     use pyo3::prelude::*;
     use pyo3::types::{PyDict, PyList};
 
@@ -42,7 +44,8 @@ mod _native {
 
     use crate::ask::Ask;
     use crate::error::{Failure, Result};
-    use crate::plans::Texts;
+    use crate::merges::MergeAsk;
+    use crate::plans::{Facts, Texts};
     use crate::{attend, columns, plans};
 
     /// The number of bytes that a text such as `64 KiB` says.
@@ -117,23 +120,38 @@ mod _native {
         Ok(columns::of_simulation(py, ask.machine_name(), &cases, &outcomes?)?)
     }
 
+    /// Simulates jobs that share disks, and returns name, kind and values of each column of the result.
+    #[pyfunction]
+    fn simulate_merges<'py>(
+        py: Python<'py>,
+        ask: &Bound<'py, PyAny>,
+        threads: usize,
+        report: Option<Py<PyAny>>,
+    ) -> Result<Bound<'py, PyList>> {
+        let ask: MergeAsk = ask.extract()?;
+        let plan = ask.plan()?;
+        let total = plan::trials(std::slice::from_ref(&plan)).len() as u64;
+        let table = attend::run(py, total, report, move |watch| ask.table(plan, threads, watch))?;
+        Ok(columns::of_table(py, &table?)?)
+    }
+
     /// What is known of a plan, by the names that `Plan` has for it.
     #[pyfunction]
-    fn plan_facts<'py>(py: Python<'py>, text: &str, file: &str) -> Result<Bound<'py, PyDict>> {
-        let plan = plan::Plan::parse(text, file)?;
+    fn plan_facts<'py>(py: Python<'py>, text: String, file: String) -> Result<Bound<'py, PyDict>> {
+        let Facts { name, title, trials, seed, cells } = plans::facts(text, file)?;
         let facts = PyDict::new(py);
-        facts.set_item("name", &plan.name)?;
-        facts.set_item("title", &plan.title)?;
-        facts.set_item("trials", plan.trials)?;
-        facts.set_item("seed", plan.seed)?;
-        facts.set_item("cells", plan.cells.len())?;
+        facts.set_item("name", name)?;
+        facts.set_item("title", title)?;
+        facts.set_item("trials", trials)?;
+        facts.set_item("seed", seed)?;
+        facts.set_item("cells", cells)?;
         Ok(facts)
     }
 
     /// The keys of the trials of plans that are not in a journal, the long ones first.
     #[pyfunction]
     fn missing_trials(texts: Texts, journal: Option<PathBuf>) -> Result<Vec<String>> {
-        let plans = plans::parse(&texts)?;
+        let plans = PlanSet::parse(&texts)?;
         let missing = plans::missing(&plans, journal.as_deref())?;
         Ok(missing.iter().map(|job| job.key.to_string()).collect())
     }
@@ -149,11 +167,10 @@ mod _native {
         threads: usize,
         report: Option<Py<PyAny>>,
     ) -> Result<plans::Outcome> {
-        let plans = plans::parse(&texts)?;
-        let total = keys.as_ref().map_or_else(|| plan::trials(&plans).len(), Vec::len) as u64;
+        let plans = PlanSet::parse(&texts)?;
+        let total = keys.as_ref().map_or_else(|| plans.trials().len(), Vec::len) as u64;
         attend::run(py, total, report, move |watch| {
-            let planned =
-                keys.map_or_else(|| Ok(plan::trials(&plans)), |keys| plans::chosen(&plans, &keys))?;
+            let planned = keys.map_or_else(|| Ok(plans.trials()), |keys| plans::chosen(&plans, &keys))?;
             plans::run(&planned, journal, threads, watch)
         })?
     }
@@ -172,7 +189,7 @@ mod _native {
         parts: Vec<String>,
         of_trials: bool,
     ) -> Result<Bound<'py, PyList>> {
-        let plans = plans::parse(&texts)?;
+        let plans = PlanSet::parse(&texts)?;
         Ok(columns::of_table(py, &plans::table(&plans, &parts, of_trials)?)?)
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use plan::{CellResult, Failure as TrialFailure, Journal, Plan, PlannedTrial, ResultTable, TrialKey};
+use plan::{Failure as TrialFailure, Journal, Plan, PlanKind, PlanSet, PlannedTrial, ResultTable, TrialKey};
 
 use crate::attend::Watch;
 use crate::error::{Failure, Result};
@@ -17,28 +17,48 @@ pub(crate) type Texts = Vec<(String, String)>;
 /// At most so many failed trials are named.
 const FAILURES_SHOWN: usize = 5;
 
-/// Reads and checks plans.
-pub(crate) fn parse(texts: &Texts) -> Result<Vec<Plan>> {
-    Ok(texts.iter().map(|(text, file)| Plan::parse(text, file)).collect::<std::result::Result<_, _>>()?)
+/// What is known of a plan.
+pub(crate) struct Facts {
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) trials: u64,
+    pub(crate) seed: u64,
+    pub(crate) cells: usize,
+}
+
+/// What is known of the plan in this text.
+pub(crate) fn facts(text: String, file: String) -> Result<Facts> {
+    fn of<K>(plans: Vec<Plan<K>>) -> Vec<Facts> {
+        let facts = |plan: Plan<K>| {
+            let Plan { name, title, trials, seed, cells, .. } = plan;
+            Facts { name, title, trials, seed, cells: cells.len() }
+        };
+        plans.into_iter().map(facts).collect()
+    }
+    let mut facts = match PlanSet::parse(&[(text, file)])? {
+        PlanSet::Patterns(plans) => of(plans),
+        PlanSet::Placements(plans) => of(plans),
+    };
+    Ok(facts.remove(0))
 }
 
 /// The trials of `plans` that are not in the journal at `known`, the long ones first.
-pub(crate) fn missing<'a>(plans: &'a [Plan], known: Option<&Path>) -> Result<Vec<PlannedTrial<'a>>> {
+pub(crate) fn missing<'a>(plans: &'a PlanSet, known: Option<&Path>) -> Result<Vec<PlannedTrial<'a>>> {
     let mut journal = Journal::in_memory();
     if let Some(path) = known.filter(|path| path.exists()) {
         journal.merge(path)?;
     }
-    Ok(plan::trials(plans).into_iter().filter(|one| journal.get(one.key).is_none()).collect())
+    Ok(plans.trials().into_iter().filter(|one| journal.get(one.key).is_none()).collect())
 }
 
 /// The trials of these keys.
-pub(crate) fn chosen<'a>(plans: &'a [Plan], keys: &[String]) -> Result<Vec<PlannedTrial<'a>>> {
+pub(crate) fn chosen<'a>(plans: &'a PlanSet, keys: &[String]) -> Result<Vec<PlannedTrial<'a>>> {
     let mut wanted = BTreeSet::new();
     for key in keys {
         wanted.insert(key.parse::<TrialKey>().map_err(Failure::Invalid)?);
     }
     let planned: Vec<PlannedTrial<'a>> =
-        plan::trials(plans).into_iter().filter(|one| wanted.remove(&one.key)).collect();
+        plans.trials().into_iter().filter(|one| wanted.remove(&one.key)).collect();
     if wanted.is_empty() { Ok(planned) } else { Err(Failure::Invalid(DIFFERENT.to_owned())) }
 }
 
@@ -68,7 +88,8 @@ pub(crate) fn run(
     Ok((outcome.to_text(), failed))
 }
 
-fn tell(failures: &[TrialFailure]) -> String {
+/// What is to be said of trials that failed.
+pub(crate) fn tell(failures: &[TrialFailure]) -> String {
     let shown =
         failures.iter().take(FAILURES_SHOWN).map(|failure| format!("{}: {}", failure.what, failure.why));
     let mut lines: Vec<String> = shown.collect();
@@ -91,18 +112,23 @@ pub(crate) fn append(path: &Path, part: &str) -> Result<()> {
 }
 
 /// The table of what `parts` have of `plans`, which must be all: a row for each cell, or for each trial.
-pub(crate) fn table(plans: &[Plan], parts: &[String], of_trials: bool) -> Result<ResultTable> {
+pub(crate) fn table(plans: &PlanSet, parts: &[String], of_trials: bool) -> Result<ResultTable> {
     let journal = merge(parts)?;
-    let results = plan::results(plans, &journal);
+    match plans {
+        PlanSet::Patterns(plans) => table_of(plans, &journal, of_trials),
+        PlanSet::Placements(plans) => table_of(plans, &journal, of_trials),
+    }
+}
+
+fn table_of<K: PlanKind>(plans: &[Plan<K>], journal: &Journal, of_trials: bool) -> Result<ResultTable> {
+    let results = plan::results(plans, journal);
     let missing: u64 = results.iter().map(|cell| cell.plan.trials - cell.trials.len() as u64).sum();
     if missing > 0 {
         let text =
             format!("{missing} trials are missing: expected the outcome of every shard of these plans");
         return Err(Failure::Invalid(text));
     }
-    let make: fn(&[CellResult<'_>]) -> ResultTable =
-        if of_trials { plan::trial_table } else { plan::cell_table };
-    Ok(make(&results))
+    Ok(if of_trials { plan::trial_table(&results) } else { plan::cell_table(&results) })
 }
 
 /// What all parts have.

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use description::{Bytes, Frequency, Rate, Rpm, Time, WrittenAsText};
-use experiment::{FIELDS, Field as CaseField, Takes};
+use experiment::{FIELDS, FieldOf, FieldSet, PLACEMENT_FIELDS, TakesOf};
 use machine::Work;
-use plan::reference::{PlanKey, TABLES, TOP};
+use plan::reference::{PLACEMENT_TOP, PlanKey, TABLES, TOP};
 
 use crate::{assert_page_is, root};
 
@@ -37,9 +37,7 @@ fn plan_page() -> String {
     let of_plans = |keys: &[PlanKey]| -> Vec<[String; 4]> {
         keys.iter().map(|key| [key.name, key.value, key.default, key.meaning].map(str::to_owned)).collect()
     };
-    let of_cases = FIELDS.iter().map(|CaseField { name, takes, default, meaning, .. }| {
-        [(*name).to_owned(), takes.in_words(), (*default).to_owned(), (*meaning).to_owned()]
-    });
+    let of_jobs: Vec<PlanKey> = PLACEMENT_TOP.into_iter().filter(|key| key.name == "figure").collect();
     for (title, text, keys) in [
         ("At the top of the plan", "", of_plans(&TOP)),
         ("Tables", "", of_plans(&TABLES)),
@@ -48,7 +46,18 @@ fn plan_page() -> String {
             "At the top of the plan they are the defaults of all variants; a variant has its own; in `[vary]` \
              each has a list of values. They are options of `starfish simulate` and arguments of `starfish.simulate` \
              in Python, too.\n\n",
-            of_cases.collect(),
+            of_cases(&FIELDS),
+        ),
+        (
+            "At the top of a plan of jobs that share disks",
+            "Such a plan has the keys above but `patterns`, `records` and `table`.\n\n",
+            of_plans(&of_jobs),
+        ),
+        (
+            "Settings of jobs that share disks",
+            "They stand where settings do. They are options of `starfish merge` and arguments of \
+             `starfish.simulate_merges` in Python, too.\n\n",
+            of_cases(&PLACEMENT_FIELDS),
         ),
     ] {
         write!(page, "## {title}\n\n{text}| key | value | default | meaning |\n|---|---|---|---|\n")
@@ -63,6 +72,15 @@ fn plan_page() -> String {
     page + "\n"
 }
 
+/// Name, value, default and meaning of these fields.
+fn of_cases<C: FieldSet>(fields: &[FieldOf<C>]) -> Vec<[String; 4]> {
+    let row = |field: &FieldOf<C>| {
+        let FieldOf { name, takes, default, meaning, .. } = field;
+        [(*name).to_owned(), takes.in_words(), (*default).to_owned(), (*meaning).to_owned()]
+    };
+    fields.iter().map(row).collect()
+}
+
 /// Arguments that `starfish.simulate` has by name, since it takes several values of them.
 const NAMED_IN_PYTHON: [&str; 3] = ["machine", "method", "layout"];
 
@@ -72,8 +90,10 @@ fn the_options_of_the_python_package_are_made_from_the_code() {
 }
 
 fn python_options() -> String {
-    let mut module = "\"\"\"What can be chosen for `starfish.simulate`: made from crates/experiment/src/fields.rs.\"\"\"\n\n\
+    let mut module = "\"\"\"What can be chosen for `simulate` and `simulate_merges`: made from crates/experiment/src/fields.rs and \
+        placement_fields.rs.\"\"\"\n\n\
         from __future__ import annotations\n\n\
+        from collections.abc import Sequence\n\
         from typing import TypedDict\n\n\
         Size = int | str\n\
         \"\"\"A number of bytes, or a text such as ``\"64 KiB\"`` or ``\"1.5 MiB\"``, powers of two; \
@@ -83,26 +103,34 @@ fn python_options() -> String {
         class Options(TypedDict, total=False):\n    \
         \"\"\"What can be chosen besides what is compared; ``None`` is the same as nothing.\"\"\"\n"
         .to_owned();
-    for field in FIELDS.iter().filter(|field| !NAMED_IN_PYTHON.contains(&field.name)) {
+    module += &python_fields(&FIELDS, |kind| format!("{kind} | None"));
+    module += "\n\nclass MergeOptions(TypedDict, total=False):\n    \
+        \"\"\"What can be chosen of jobs that share disks, each a value or several; ``None`` is the same as nothing.\"\"\"\n";
+    module += &python_fields(&PLACEMENT_FIELDS, |kind| format!("{kind} | Sequence[{kind}] | None"));
+    module
+}
+
+/// The keys of a typed dictionary for these fields, which have a value of a kind each as `optional` says it.
+fn python_fields<C: FieldSet>(fields: &[FieldOf<C>], optional: fn(&str) -> String) -> String {
+    let mut module = String::new();
+    for field in fields.iter().filter(|field| !NAMED_IN_PYTHON.contains(&field.name)) {
         let kind = match &field.takes {
-            Takes::Flag(_) => "bool",
-            Takes::Size(..) => "Size",
-            Takes::Whole(..) => "int",
-            Takes::Name(..) => "str",
-            Takes::WholeOrName(..) => "int | str",
-            Takes::Text(..) => "Sides",
+            TakesOf::Flag(_) => "bool",
+            TakesOf::Size(..) => "Size",
+            TakesOf::Whole(..) => "int",
+            TakesOf::Name(..) => "str",
+            TakesOf::WholeOrName(..) | TakesOf::WholeOrUnlimited(..) => "int | str",
+            TakesOf::Text("RxC", ..) => "Sides",
+            TakesOf::Text(..) => "str",
         };
+        let kind = optional(kind);
         let (name, meaning) = (field.name, field.meaning.replace('`', "``"));
         let default = match field.default.trim_matches('"') {
             "" => String::new(),
             default => format!(" Default: {default}."),
         };
-        write!(
-            module,
-            "\n    {name}: {kind} | None\n    \"\"\"{}\"\"\"\n",
-            wrapped(&format!("{meaning}{default}"))
-        )
-        .expect("memory");
+        write!(module, "\n    {name}: {kind}\n    \"\"\"{}\"\"\"\n", wrapped(&format!("{meaning}{default}")))
+            .expect("memory");
     }
     module
 }
