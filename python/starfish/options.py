@@ -1,7 +1,8 @@
-"""What can be chosen for `starfish.simulate`: made from crates/experiment/src/fields.rs."""
+"""What can be chosen for `simulate` and `simulate_merges`: made from the tables of crates/experiment."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypedDict
 
 Size = int | str
@@ -70,6 +71,60 @@ class Options(TypedDict, total=False):
     """Size of each compute node's write cache, data and directory together; write-cached only.
     Default: 1 MiB."""
 
-    directory_fraction: Sides | None
+    directory_fraction: str | None
     """The part of the write cache that is kept for its directory: 24 bytes for each write;
     write-cached only. Default: 0.1."""
+
+
+class MergeOptions(TypedDict, total=False):
+    """What can be chosen of jobs that share disks, each a value or several; ``None`` is the same as nothing."""
+
+    kind: str | Sequence[str] | None
+    """What each job does: merge its runs; copy one disk to the other, of two; interleave a run of
+    every disk but the one it writes to. Default: merge."""
+
+    policy: int | Sequence[int] | None
+    """Where the runs of merges lie: 1 with disks for writing alone, 2 on all disks but that of the
+    output, 3 as 2 but shifted so that each job reads where it writes, 4 on all disks. Default: 2."""
+
+    jobs: int | Sequence[int] | None
+    """How many jobs there are at once, each on a compute node of its own and writing to a disk of its
+    own. Default: 5."""
+
+    disks: int | Sequence[int] | None
+    """How many disks they share. Default: 5."""
+
+    runs: int | Sequence[int] | None
+    """Input runs of each merge. Default: 20."""
+
+    run_blocks: int | Sequence[int] | None
+    """Blocks of an input run. Default: 1000."""
+
+    block: Size | Sequence[Size] | None
+    """Size of a block. Default: 4 KiB."""
+
+    read_blocks: int | Sequence[int] | None
+    """Blocks that are read at once: a batch (b_r). Default: 12."""
+
+    write_blocks: int | Sequence[int] | None
+    """Blocks that are written at once (b_w). Default: 40."""
+
+    scheduling: str | Sequence[str] | None
+    """The order in which a disk serves requests. Default: fcfs."""
+
+    buffer_blocks: int | str | Sequence[int | str] | None
+    """Blocks of buffers for all merges together, of which each has an equal portion: for what it has
+    asked for and not used, and for what it has made and is not at its disk. Default: unlimited."""
+
+    on_demand: bool | Sequence[bool] | None
+    """A merge asks for the next batch of a run when the last block of the one before is used, and not
+    when the first is. Default: false."""
+
+    work: str | Sequence[str] | None
+    """What a merge works on each block. Default: 0 ms."""
+
+    stagger: str | Sequence[str] | None
+    """How much later than the one before each job begins. Default: 0 ms."""
+
+    contents: str | Sequence[str] | None
+    """Whether bytes are moved, or only statements about bytes. Default: phantom."""

@@ -36,7 +36,9 @@ def test_everything_public_is_documented(name: str, thing: object) -> None:
     assert documentation.split("\n")[0].endswith((".", ":")), name
 
 
-@pytest.mark.parametrize("function", [starfish.simulate, starfish.run, starfish.split, starfish.merge])
+@pytest.mark.parametrize(
+    "function", [starfish.simulate, starfish.simulate_merges, starfish.run, starfish.split, starfish.merge]
+)
 def test_every_argument_is_documented(function: object) -> None:
     assert callable(function)
     documentation = inspect.getdoc(function) or ""

@@ -210,3 +210,74 @@ fn a_wrong_plan_is_refused_before_anything_runs() {
     let help = String::from_utf8(succeed(starfish(["run", "--help"]))).expect("text");
     assert!(help.contains("[[variant]]") && help.contains("starfish run methods.toml"), "{help}");
 }
+
+const RACES: &str = "name = \"races\"\ntitle = \"Merges\"\ntrials = 3\nrun_blocks = 50\nruns = 8\n\
+    [[variant]]\nname = \"a race\"\npolicy = 2\n[[variant]]\nname = \"a cure\"\npolicy = 3\n[vary]\njobs = [2, 5]\n";
+
+#[test]
+fn jobs_that_share_disks_are_a_plan_like_any() {
+    let folder = folder(RACES);
+    let (table, said) = printed(run(folder.path(), &["plan.toml", "--html", "page.html"]));
+    assert_eq!(table.lines().count(), 1 + 4, "{table}");
+    assert!(table.lines().nth(1).expect("a row").starts_with("races  a race,jobs=2 "), "{table}");
+    assert!(said.contains("12 trials in results/plan: 12 run now, 0 there already"), "{said}");
+    let results = folder.path().join("results/plan");
+    let read = |name: &str| fs::read_to_string(results.join(name)).expect("a file");
+    assert_eq!((read("results.csv").lines().count(), read("trials.csv").lines().count()), (5, 13));
+    let columns = "plan,variant,varied,machine,set,kind,policy,jobs,disks,runs,run_blocks,block_bytes,read_blocks,\
+                   write_blocks,scheduling,buffer_blocks,on_demand,work,stagger,contents,compute_nodes,io_nodes,trials,\
+                   seed,elapsed_s,cv,ci95_s,first_s,read_ms,write_ms,ratio,pending_writes_most,pending_blocks_most,\
+                   disk_movements,disk_utilisation,";
+    assert!(read("results.csv").starts_with(columns), "{}", read("results.csv"));
+    let (json, said) = printed(run(folder.path(), &["plan.toml", "--format", "json", "--threads", "1"]));
+    assert!(said.contains("0 run now, 12 there already"), "{said}");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!((&json[3]["policy"], &json[3]["jobs"]), (&3.into(), &5.into()));
+    let (fresh, _) = printed(run(folder.path(), &["plan.toml", "--fresh", "--format", "csv"]));
+    assert_eq!(fresh, read("results.csv"));
+    let page = fs::read_to_string(folder.path().join("page.html")).expect("a page");
+    for part in [
+        "Figure 1: races: Merges",
+        "Time until all jobs are done in s against jobs",
+        "<polyline",
+        ">a cure</text>",
+        "policy 3</td>",
+        "First come, first served</td>",
+        "starfish run plan.toml",
+    ] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+}
+
+#[test]
+fn trials_of_jobs_that_share_disks_can_be_run_alone() {
+    let folder = folder(RACES);
+    printed(run(folder.path(), &["plan.toml"]));
+    let trials = fs::read_to_string(folder.path().join("results/plan/trials.csv")).expect("a file");
+    let (alone, _) =
+        printed(run(folder.path(), &["plan.toml", "--only", "a cure,jobs=5/2", "--format", "csv"]));
+    let alone: Vec<&str> = alone.lines().collect();
+    assert_eq!(alone.len(), 2);
+    assert!(trials.lines().any(|line| line == alone[1]), "{alone:?}");
+    let said = fail(run(folder.path(), &["plan.toml", "--only", "a cure/rb/8192/2"]), 2);
+    assert!(said.contains("expected VARIANT/TRIAL"), "{said}");
+    let said = fail(run(folder.path(), &["plan.toml", "--only", "x"]), 2);
+    assert!(said.contains("--only a race,jobs=2/0"), "{said}");
+}
+
+#[test]
+fn plans_of_different_kinds_are_not_run_together() {
+    let folder = folder(RACES);
+    fs::write(folder.path().join("methods.toml"), PLAN).expect("a file");
+    let said = fail(run(folder.path(), &["plan.toml", "methods.toml", "--out", "both"]), 2);
+    assert!(said.contains("methods.toml is a plan of access methods and plan.toml one of jobs"), "{said}");
+    assert!(said.contains("one after the other") && said.contains("Nothing was run."), "{said}");
+    assert!(!folder.path().join("both").exists());
+    let twin = RACES.replace("\"races\"", "\"copies\"").replace("policy = 2", "kind = \"interleave\"");
+    fs::write(folder.path().join("twin.toml"), twin.replace("jobs = [2, 5]", "disks = [5]")).expect("a file");
+    let (csv, said) =
+        printed(run(folder.path(), &["plan.toml", "twin.toml", "--out", "both", "--format", "csv"]));
+    assert_eq!(csv.lines().count(), 1 + 4 + 2, "{csv}");
+    // The cure with five jobs is in both.
+    assert!(said.contains("15 trials in both"), "{said}");
+}

@@ -13,7 +13,8 @@ pub enum Quantity {
     Time,
 }
 
-/// Something that is measured of a trial, and a column of the tables of results: of a cell it is the mean of its trials.
+/// Something that is measured of a trial, and a column of the tables of results: of a cell it is the mean of the
+/// trials.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
     /// What its column is called, with its unit last.

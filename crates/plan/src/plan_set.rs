@@ -1,4 +1,6 @@
-//! Plans that are run together, of whichever kind.
+//! Plans that are run together, of whichever kind: their trials, each once, the long ones first.
+
+use std::collections::BTreeSet;
 
 use description::Error;
 use experiment::{Case, Field, PlacementCase, PlacementField};
@@ -6,7 +8,7 @@ use toml::de::DeTable;
 
 use crate::kind::PlanKind;
 use crate::plan::Plan;
-use crate::planned_trial::{PlannedTrial, trials};
+use crate::planned_trial::PlannedTrial;
 use crate::value::entries;
 
 /// Plans that are run together. All are of one kind: results of different kinds have different columns.
@@ -60,12 +62,23 @@ impl PlanSet {
     }
 }
 
+/// The trials of all cells of all plans, each once, the long ones first.
+pub fn trials<K: PlanKind>(plans: &[Plan<K>]) -> Vec<PlannedTrial<'_>> {
+    let mut seen = BTreeSet::new();
+    let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
+    let all = cells.flat_map(|(plan, cell)| PlannedTrial::of(&cell.case, plan.trials));
+    let mut trials: Vec<PlannedTrial<'_>> = all.filter(|trial| seen.insert(trial.key)).collect();
+    // Stable: equal ones stay in the order of the plans.
+    trials.sort_by_key(|trial| std::cmp::Reverse(trial.cost));
+    trials
+}
+
 fn parse<K: PlanKind>(plans: &[(String, String)]) -> Result<Vec<Plan<K>>, Error> {
     plans.iter().map(|(text, file)| Plan::parse(text, file)).collect()
 }
 
-/// Whether this is the text of a plan of jobs that share disks, by its keys, and not of one of access methods: it has no
-/// patterns, and chooses something that only jobs have which share disks.
+/// Whether this is the text of a plan of jobs that share disks, by its keys, and not of one of access methods: it has
+/// no patterns, and chooses something that only jobs have which share disks.
 pub fn is_of_placements(text: &str) -> bool {
     let Ok(table) = DeTable::parse(text) else { return false };
     let table = table.get_ref();

@@ -1,6 +1,5 @@
-//! The trials to run: each once, the long ones first.
+//! Trials to run, and what they are known by.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -8,9 +7,7 @@ use description::MachineDescription;
 use experiment::Trial;
 use serde::{Deserialize, Serialize};
 
-use crate::kind::PlanKind;
 use crate::measurement::Measurement;
-use crate::plan::Plan;
 
 /// One trial of one case, to be run.
 #[derive(Clone, Debug)]
@@ -64,17 +61,6 @@ impl<'a> PlannedTrial<'a> {
     pub fn describe(&self) -> String {
         format!("{}, trial {}", self.case, self.number)
     }
-}
-
-/// The trials of all cells of all plans, each once, the long ones first.
-pub fn trials<K: PlanKind>(plans: &[Plan<K>]) -> Vec<PlannedTrial<'_>> {
-    let mut seen = BTreeSet::new();
-    let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
-    let all = cells.flat_map(|(plan, cell)| PlannedTrial::of(&cell.case, plan.trials));
-    let mut trials: Vec<PlannedTrial<'_>> = all.filter(|trial| seen.insert(trial.key)).collect();
-    // Stable: equal ones stay in the order of the plans.
-    trials.sort_by_key(|trial| std::cmp::Reverse(trial.cost));
-    trials
 }
 
 /// Part `index` of `count` parts that together are all trials, none in two of them, of about equal length.

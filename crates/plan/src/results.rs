@@ -261,10 +261,12 @@ fn fields<C: FieldSet>() -> impl Iterator<Item = &'static FieldOf<C>> {
     C::fields().iter().filter(|field| !field.column.is_empty())
 }
 
-/// How many there are in a machine: name of the column, and the number. A number that can be chosen for a case has a
-/// column already.
-fn counts<K: PlanKind>() -> impl Iterator<Item = (&'static str, fn(&MachineDescription) -> u32)> {
-    let counts: [(&str, fn(&MachineDescription) -> u32); 3] = [
+/// How many there are of something in a machine.
+type Count = fn(&MachineDescription) -> u32;
+
+/// What is counted in a machine: the column, and the count. A count that can be chosen for a case has a column already.
+fn counts<K: PlanKind>() -> impl Iterator<Item = (&'static str, Count)> {
+    let counts: [(&str, Count); 3] = [
         ("compute_nodes", |machine| machine.nodes.compute.value),
         ("io_nodes", |machine| machine.nodes.io.value),
         ("disks", |machine| machine.nodes.io.value * machine.disks.per_io_node.value),

@@ -13,7 +13,8 @@ use crate::planned_trial::PlannedTrial;
 use crate::table::{Type, Value};
 
 /// Which trials: the variant, what names a cell beside that, and the trial. Of access methods it is
-/// `VARIANT/PATTERN/RECORD/TRIAL`, as in `fcfs/rb/8192/0` or `fcfs/rb/8KiB/0`; of jobs that share disks `VARIANT/TRIAL`.
+/// `VARIANT/PATTERN/RECORD/TRIAL`, as in `fcfs/rb/8192/0` or `fcfs/rb/8KiB/0`; of jobs that share disks it is
+/// `VARIANT/TRIAL`.
 ///
 /// The variant may be followed by what is varied, as in `fcfs,outstanding=4`; without that, all of it is meant. `*`
 /// stands for all, and so do parts left out at the end.

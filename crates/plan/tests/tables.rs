@@ -85,8 +85,8 @@ fn csv_and_json_hold_the_table() {
     assert!(json[1]["text"].is_null() && json[1]["flag"].is_null());
 }
 
-/// The tables of cells and of trials of a plan, with so many cells; each column has values of its kind, also where it was
-/// read back.
+/// The tables of cells and of trials of a plan, with so many cells; each column has values of its kind, also where it
+/// was read back.
 fn tables<K: PlanKind>(plan: Plan<K>, cells: usize) -> [ResultTable; 2] {
     let plans = [plan];
     let mut journal = Journal::in_memory();

@@ -115,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let progress = Progress::count(arguments.progress, "merging", cases.len() as u64);
     let mut rows = Vec::new();
     // Cases of the same placement have the same runs.
-    for same in cases.chunk_by(|one, next| same_jobs(one, next)) {
+    for same in cases.chunk_by(same_jobs) {
         testbed.as_mut().map_or(Ok(()), |testbed| testbed.make_runs(&same[0]))?;
         for case in same {
             let measured =

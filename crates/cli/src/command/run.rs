@@ -18,8 +18,8 @@ use crate::plan_lines::{PlanLines, cell_lines, trial_lines};
 /// Simulate all trials of a plan, on all processors, and write the results to files.
 ///
 /// A plan is a TOML file: a machine, access patterns and record sizes or jobs that share disks, variants to compare,
-/// what to vary, how many trials. Every combination becomes a row of results.csv and results.parquet, and every trial a row of trials.csv
-/// and trials.parquet, in the folder of the results.
+/// what to vary, how many trials. Every combination becomes a row of results.csv and results.parquet, and every trial
+/// a row of trials.csv and trials.parquet, in the folder of the results.
 ///
 /// Each trial is recorded in journal.jsonl in that folder as soon as it is done, so the same command continues
 /// after an interruption, and after a change to the plan runs only the new trials. Trials of another version of the

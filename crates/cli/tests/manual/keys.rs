@@ -90,8 +90,7 @@ fn the_options_of_the_python_package_are_made_from_the_code() {
 }
 
 fn python_options() -> String {
-    let mut module = "\"\"\"What can be chosen for `simulate` and `simulate_merges`: made from crates/experiment/src/fields.rs and \
-        placement_fields.rs.\"\"\"\n\n\
+    let mut module = "\"\"\"What can be chosen for `simulate` and `simulate_merges`: made from the tables of crates/experiment.\"\"\"\n\n\
         from __future__ import annotations\n\n\
         from collections.abc import Sequence\n\
         from typing import TypedDict\n\n\

@@ -1,7 +1,7 @@
 //! A page for any plan: charts of what its cells are compared by, all numbers, and what the names on it mean.
 //!
-//! What plans of one kind say of their cells is a [`PageKind`]: `patterns.rs` of access methods, `placements.rs` of jobs
-//! that share disks.
+//! What plans of one kind say of their cells is a [`PageKind`]: `patterns.rs` of access methods, `placements.rs` of
+//! jobs that share disks.
 
 mod patterns;
 mod placements;
