@@ -10,6 +10,7 @@ mod damage;
 mod failures;
 mod faulty;
 mod listed;
+mod locks;
 mod numbered;
 mod pages;
 mod random;
@@ -71,6 +72,7 @@ pub use pages::{
 };
 
 pub use counts::what_an_io_node_does_is_counted;
+pub use locks::{locks_end_with_their_client, locks_keep_others_out};
 pub use random::random_requests_are_all_answered;
 pub use recordings::what_nodes_do_is_recorded_on_demand;
 pub use seeded::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_a_seed};
@@ -200,6 +202,8 @@ macro_rules! for_all_promises {
             a_selection_that_lies_is_refused,
             a_team_fails_together,
             what_a_team_writes_is_known_to_all_its_members,
+            locks_keep_others_out,
+            locks_end_with_their_client,
         }
     };
 }

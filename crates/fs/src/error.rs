@@ -114,6 +114,15 @@ pub enum Error {
     /// An operation on names was refused.
     #[error("{0}")]
     Refused(#[from] namespace::TreeRefusal),
+    /// The node that keeps the locks of the file has not heard of this client for too long, and may have given them to
+    /// others.
+    #[error("the locks on file {} are lost: {keeper} has heard nothing of this client for too long", number.0)]
+    LocksLost {
+        /// The file.
+        number: namespace::FileNumber,
+        /// The I/O node.
+        keeper: NodeId,
+    },
     /// The request makes no sense as it is.
     #[error("{0}")]
     Invalid(String),
@@ -199,6 +208,7 @@ impl Error {
             | Error::WriteLost { node, .. }
             | Error::Remote { node, .. }
             | Error::Protocol { node, .. }
+            | Error::LocksLost { keeper: node, .. }
             | Error::Machine(machine::Error::PeerGone { node, .. }) => Some(*node),
             _ => None,
         }

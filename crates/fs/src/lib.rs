@@ -19,6 +19,7 @@
 //! - `name.rs`, `error.rs`: what a file may be called; what can go wrong; `number.rs`: what stripes of files without
 //!   names are called; `noted.rs`: what is noted of requests;
 //!   `traffic.rs` and `time_histogram.rs`: what is counted of them
+//! - `range_locks.rs`: who has which parts of a file locked
 
 mod backlog;
 mod byte_set;
@@ -40,6 +41,7 @@ mod number;
 mod patience;
 mod piece_run;
 pub mod protocol;
+mod range_locks;
 mod request_queue;
 mod schedule;
 mod scrub_unit;
@@ -62,7 +64,8 @@ pub use error::{Error, Failure, FailureKind, Result};
 pub use io_node::{CacheCounts, IoNodeCounts, IoNodeDiskCounts, IoNodeService, PoolCounts, serve};
 pub use name::{NAME_BYTES_MAX, NameError, check as check_name};
 pub use number::{number_of, object_name};
-pub use protocol::{FileId, ListedStripe};
+pub use protocol::{FileId, HeldLock, ListedStripe};
+pub use range_locks::{LockMode, LockRange};
 pub use schedule::{Scheduling, Sweeps};
 pub use settings::{
     Answers, ClientSettings, Configuration, IoNodeSettings, Prefetching, Service, Sharing, Threads,

@@ -123,6 +123,8 @@ spans_of_requests! {
     Request::MoveSelected(_) => "move selected",
     Request::FormTeam { .. } => "form team",
     Request::MeetTeam { .. } => "meet team",
+    Request::Lock(_) => "lock",
+    Request::RenewLease { .. } => "renew lease",
 }
 
 /// The number of the message in which a node asks with a tag: its own among all, but for an accident.

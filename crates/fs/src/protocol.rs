@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::directory::{Entry, ListedStretch};
 use crate::error::Failure;
+use crate::range_locks::{LockMode, LockRange};
 
 /// The version of the protocol. Another version is refused.
 pub const VERSION: u8 = 8;
@@ -365,6 +366,13 @@ pub enum Request {
         /// The failure before the meeting, if there was one.
         failure: Option<Failure>,
     },
+    /// Give me a lock on part of a file, take it back, or say who keeps me from having it.
+    Lock(LockRequest),
+    /// I am still there: my locks are still mine.
+    RenewLease {
+        /// My lease.
+        lease: u64,
+    },
 }
 
 impl Request {
@@ -400,6 +408,8 @@ impl Request {
             | Request::LetGo { .. }
             | Request::FlushTree
             | Request::FormTeam { .. }
+            | Request::Lock(_)
+            | Request::RenewLease { .. }
             | Request::Scrub { .. } => Class::Control,
             Request::Read { .. }
             | Request::Write { .. }
@@ -698,6 +708,70 @@ pub enum Reply {
         /// What each of them has brought, by rank.
         values: Vec<u64>,
     },
+    /// To [`Request::Lock`] and [`Request::RenewLease`].
+    Lock(LockAnswer),
+}
+
+/// What a client wants of the lock on a part of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockRequest {
+    /// The client's lease; 0 if it has none.
+    pub lease: u64,
+    /// The file.
+    pub number: FileNumber,
+    /// Whose lock it is, of those that the client tells apart.
+    pub owner: u64,
+    /// Which part.
+    pub range: LockRange,
+    /// What is to be done.
+    pub step: LockStep,
+    /// Whether an earlier run of the I/O node has given it.
+    pub claims: bool,
+}
+
+/// What is to be done with a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LockStep {
+    /// See whether one could have it.
+    Test(LockMode),
+    /// Have it, in place of what the owner has of that part.
+    Set(LockMode),
+    /// Have none.
+    Release,
+}
+
+/// An answer about locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LockAnswer {
+    /// It is done, and this is the client's lease.
+    Done {
+        /// The lease.
+        lease: u64,
+    },
+    /// Somebody else has a lock that does not allow it.
+    Held {
+        /// The client's lease.
+        lease: u64,
+        /// That lock.
+        lock: HeldLock,
+    },
+    /// The lease has ended, and all locks of it are lost.
+    Lost,
+    /// The client has as many as it may have.
+    TooMany,
+    /// The node was started a moment ago, and somebody may have locks of its earlier run: ask again.
+    NotYet,
+}
+
+/// A lock that keeps somebody out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldLock {
+    /// Whose it is, if he is of the same client.
+    pub owner: Option<u64>,
+    /// On which part of the file.
+    pub range: LockRange,
+    /// What it lets others have.
+    pub mode: LockMode,
 }
 
 /// An I/O node's report on its computer: see [`machine::Computer`].

@@ -156,7 +156,7 @@ pub(crate) fn kind_of(error: &fs::Error) -> ErrorKind {
         fs::Error::BadName { why: fs::NameError::TooLong, .. } => ErrorKind::NameTooLong,
         fs::Error::BadName { .. } => ErrorKind::BadName,
         fs::Error::MissingStripe { .. } | fs::Error::ForeignStripe { .. } => ErrorKind::Damaged,
-        fs::Error::WriteLost { .. } => ErrorKind::Lost,
+        fs::Error::WriteLost { .. } | fs::Error::LocksLost { .. } => ErrorKind::Lost,
         fs::Error::UnknownDisk { .. } => ErrorKind::Unreachable,
         fs::Error::Refused(refusal) => kind_of_refusal(*refusal),
         fs::Error::Remote { failure, .. } => kind_of_remote(failure.kind),
@@ -215,6 +215,9 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
         }
         fs::Error::BlockTooLarge { .. } => {
             "Choose smaller blocks (--block SIZE), or start the agents with more than now after `--block-max`"
+        }
+        fs::Error::LocksLost { .. } => {
+            "Another program may have written to the file meanwhile. Close it, open it again, and look at what it holds"
         }
         fs::Error::Remote { failure, .. } if failure.kind == FailureKind::BlockTooLarge => {
             "Start the agents with `--block-max` as large as the file's blocks"

@@ -18,7 +18,7 @@ use crate::{
 const NEW: NewTree = NewTree { origin: 4711, mode: 0o755, uid: 0, gid: 0 };
 
 /// Trees of clients of three I/O nodes, each behind a cache of a few pages.
-async fn trees<M: Machine>(base: Base, nodes: &[M]) -> Vec<Tree<M>> {
+pub(super) async fn trees<M: Machine>(base: Base, nodes: &[M]) -> Vec<Tree<M>> {
     let mut trees = Vec::new();
     for client in start(base, nodes, 3, small(base, Threads::Pool(4))).await {
         trees.push(Tree::find_or_begin(&cache(client), NEW).await.expect("a namespace"));
@@ -31,7 +31,7 @@ fn cache<M: Machine>(client: Client<M>) -> PageCache<M> {
     PageCache::new(client, settings)
 }
 
-async fn make<M: Machine>(tree: &Tree<M>, path: &str, exclusive: bool) -> Result<OpenTreeFile<M>> {
+pub(super) async fn make<M: Machine>(tree: &Tree<M>, path: &str, exclusive: bool) -> Result<OpenTreeFile<M>> {
     let disks = tree.all_disks().await?;
     let new = NewInode::File { striping: Striping::new(BLOCK, 3)?, disks };
     let at = Location::of_path(path);
@@ -44,7 +44,7 @@ async fn make_directory<M: Machine>(tree: &Tree<M>, path: &str) -> Result<()> {
     tree.perform(make).await.map(drop)
 }
 
-async fn open<M: Machine>(tree: &Tree<M>, path: &str) -> Result<OpenTreeFile<M>> {
+pub(super) async fn open<M: Machine>(tree: &Tree<M>, path: &str) -> Result<OpenTreeFile<M>> {
     tree.open(TreeOperation::Look { at: Location::of_path(path), follow: true }).await
 }
 
@@ -58,11 +58,11 @@ async fn rename<M: Machine>(tree: &Tree<M>, from: &str, to: &str) -> Result<()> 
     tree.unname(TreeOperation::Rename { from, to, mode: RenameMode::Replace }).await
 }
 
-async fn write<M: Machine>(file: &OpenTreeFile<M>, offset: u64, data: &[u8]) {
+pub(super) async fn write<M: Machine>(file: &OpenTreeFile<M>, offset: u64, data: &[u8]) {
     file.write(offset, Payload::from(data.to_vec())).await.expect("written");
 }
 
-async fn read<M: Machine>(file: &OpenTreeFile<M>) -> Vec<u8> {
+pub(super) async fn read<M: Machine>(file: &OpenTreeFile<M>) -> Vec<u8> {
     let bytes = file.known().size;
     file.paged().read(0, bytes + 10).await.expect("read").to_vec().expect("real bytes")
 }

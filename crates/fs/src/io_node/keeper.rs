@@ -12,6 +12,7 @@ use machine::{Duration, Instant, Machine, MetadataStore, NodeId};
 use namespace::{FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, perform};
 
 use super::IoNode;
+use super::locks::Locks;
 use crate::error::Failure;
 use crate::protocol::Reply;
 
@@ -28,11 +29,13 @@ pub(super) struct Keeper {
     holds: RefCell<BTreeMap<(FileNumber, NodeId), u64>>,
     /// Files that have lost their names since the node began.
     doomed_here: RefCell<BTreeSet<FileNumber>>,
+    pub(super) locks: Locks,
 }
 
 impl Keeper {
     pub(super) fn new(began: Instant) -> Self {
-        Keeper { began, holds: RefCell::default(), doomed_here: RefCell::default() }
+        let (holds, doomed_here) = (RefCell::default(), RefCell::default());
+        Keeper { began, holds, doomed_here, locks: Locks::new(began) }
     }
 
     fn hold(&self, number: FileNumber, client: NodeId) -> bool {
@@ -54,8 +57,9 @@ impl Keeper {
         }
     }
 
-    /// Forgets a client that is gone.
-    pub(super) fn gone(&self, client: NodeId) {
+    /// Forgets a client that is gone, but for its locks, which end with its lease.
+    pub(super) fn gone(&self, client: NodeId, now: Instant) {
+        self.locks.end_leases(now);
         self.holds.borrow_mut().retain(|(_, holder), _| *holder != client);
     }
 
@@ -97,11 +101,15 @@ impl<M: Machine> IoNode<M> {
             TreeOperation::Forget { numbers } => numbers.clone(),
             _ => Vec::new(),
         };
+        let begins = matches!(operation, TreeOperation::Begin { .. });
         let answer = self.transact(operation).await?;
         let mut answer = match answer {
             Ok(answer) => answer,
             Err(refusal) => return Ok(Reply::Refused(refusal)),
         };
+        if begins {
+            self.keeper.locks.note_beginning();
+        }
         // Not before: until then somebody might be let open what is going.
         self.keeper.doomed_here.borrow_mut().retain(|number| !forgotten.contains(number));
         self.keeper.note(&mut answer, self.machine.now());

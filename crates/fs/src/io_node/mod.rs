@@ -23,7 +23,7 @@
 //!   `listed.rs`: one on whatever its members list; `selected.rs`: one on what they select, in closed form; both by
 //!   `told.rs`, what has been told, and `partial_blocks.rs`, moving parts of blocks
 //! - `rosters.rs`: who flushes write caches together; `teams.rs`: who meets here
-//! - `keeper.rs`: the namespace of the set, if this node keeps it
+//! - `keeper.rs`: the namespace of the set, if this node keeps it; `locks.rs`: who has locked which parts of its files
 //! - `scrub.rs`: reading back what lies on the disks; `recordings.rs`: what the node does, recorded on demand
 //! - `counts.rs`: what it has done, in numbers; `disk_health.rs`: whether its disks answer
 
@@ -42,6 +42,7 @@ mod keeper;
 mod length;
 mod listed;
 mod listing;
+mod locks;
 mod losses;
 mod names;
 mod numbered;
@@ -79,6 +80,7 @@ use disk_health::DiskHealth;
 use disks::{Disks, HeldUpReads};
 use keeper::Keeper;
 use listed::Directories;
+pub(crate) use locks::LEASE;
 use names::{Names, NewStripes};
 use numbered::NumberedFiles;
 use pool::{Pool, Serving};
@@ -517,6 +519,8 @@ impl<M: Machine> IoNode<M> {
             Request::MeetTeam { meeting, value, failure } => {
                 self.teams.meet(asker, meeting, value, failure).await
             }
+            Request::Lock(lock) => self.lock(asker, lock),
+            Request::RenewLease { lease } => Ok(self.renew_lease(lease)),
             other => Err(Failure::invalid(format!("an I/O node does not serve {other:?}")).into()),
         }
     }
@@ -544,7 +548,7 @@ impl<M: Machine> RequestHandler for Rc<IoNode<M>> {
         self.selections.forget(peer);
         self.teams.gone(peer);
         self.rosters.gone(peer, self.machine.now());
-        self.keeper.gone(peer);
+        self.keeper.gone(peer, self.machine.now());
         self.names.listings.forget_if_unread();
         self.collectives.client_gone();
     }

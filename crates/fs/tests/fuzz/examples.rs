@@ -1,11 +1,13 @@
 //! A frame of each shape.
 
 use fs::protocol::{
-    Collective, Committed, Direction, Fetch, FoundStripe, Frame, Label, ListedStripe, MeetingId, MemoryId,
-    NumberedStripes, Reply, Request, Selected, SelectedPart, Selecting, Selectors, StripeHome,
+    Collective, Committed, Direction, Fetch, FoundStripe, Frame, HeldLock, Label, ListedStripe, LockAnswer,
+    LockRequest, LockStep, MeetingId, MemoryId, NumberedStripes, Reply, Request, Selected, SelectedPart,
+    Selecting, Selectors, StripeHome,
 };
-use fs::{Entry, EntryRun, FileId, ListedStretch};
+use fs::{Entry, EntryRun, FileId, ListedStretch, LockMode, LockRange};
 use layout::{Extent, Pattern, Problem, Selection, Striping};
+use namespace::FileNumber;
 
 /// Frames, encoded: most kinds of requests, and the replies that have most in them.
 pub(crate) fn frames() -> Vec<Vec<u8>> {
@@ -50,6 +52,8 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         move_selected(Selectors::Asker(selected_part())),
         Request::FormTeam { name: name.clone(), rank: 1, size: 2 },
         Request::MeetTeam { meeting, value: 1 << 40, failure: None },
+        Request::Lock(lock()),
+        Request::RenewLease { lease: 1 << 60 },
     ];
     let label = label();
     let stripe =
@@ -70,12 +74,28 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         },
         Reply::TeamFormed { group: 1 << 60, members: vec![1, 1 << 60] },
         Reply::TeamMet { values: vec![0, 1 << 40] },
+        Reply::Lock(LockAnswer::Held { lease: 1 << 60, lock: held_lock() }),
     ];
     let requests = requests.into_iter().map(|request| Frame::Request(300, request));
     requests
         .chain(replies.into_iter().map(|reply| Frame::Reply(300, reply)))
         .map(|frame| frame.encode())
         .collect()
+}
+
+fn lock() -> LockRequest {
+    LockRequest {
+        lease: 1 << 60,
+        number: FileNumber(1 << 50),
+        owner: 1 << 61,
+        range: LockRange { first: 70_000, last: u64::MAX },
+        step: LockStep::Set(LockMode::Exclusive),
+        claims: true,
+    }
+}
+
+fn held_lock() -> HeldLock {
+    HeldLock { owner: Some(7), range: LockRange::WHOLE, mode: LockMode::Shared }
 }
 
 fn numbered_stripes() -> NumberedStripes {

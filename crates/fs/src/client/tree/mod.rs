@@ -4,9 +4,11 @@
 //! - `open_file.rs`: a file that is open, close-to-open with other clients
 //! - `doomed.rs`: the contents of files without names, which go
 //! - `listing.rs`: the entries of directories, and all records
+//! - `locks.rs`: locks on files
 
 mod doomed;
 mod listing;
+mod locks;
 mod open_file;
 
 use std::cell::{Cell, RefCell};
@@ -17,6 +19,7 @@ use machine::{InFlight, Machine, NodeId, Payload};
 use namespace::{FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, TreeUse};
 
 pub use listing::SomeEntries;
+use locks::TreeLocks;
 pub use open_file::OpenTreeFile;
 use open_file::TreeFileState;
 
@@ -51,6 +54,7 @@ struct TreeInner<M: Machine> {
     /// Files without names whose contents are to be removed, and whether that is going on.
     doomed: RefCell<Vec<FileNumber>>,
     removing: InFlight,
+    locks: TreeLocks,
 }
 
 /// What a new namespace begins with.
@@ -125,6 +129,7 @@ impl<M: Machine> Tree<M> {
                 states: RefCell::default(),
                 doomed: RefCell::default(),
                 removing: InFlight::new(),
+                locks: TreeLocks::default(),
             }),
         }
     }

@@ -1,0 +1,93 @@
+//! What holds of locks.
+
+use machine::conformance::Testbed;
+use machine::{Duration, Machine, Net};
+
+use super::tasks::Tasks;
+use super::trees::{make, open, read, trees, write};
+use super::{Base, run};
+use crate::{LockMode, LockRange};
+
+/// A clause of the promise: how long a client that was killed keeps others out, and then some.
+const LONG: Duration = Duration::from_secs(6);
+
+async fn wait<M: Machine>(node: &M, time: Duration) {
+    node.sleep_until(node.now() + time).await;
+}
+
+/// Several clients that each add to a number while they have it locked lose nothing; parts of a file are locked apart;
+/// shared locks go together, and what one owner has another one of the same client has not.
+pub fn locks_keep_others_out(testbed: &impl Testbed, base: Base) {
+    run(testbed, 6, move |nodes| async move {
+        const TIMES: u8 = 8;
+        let trees = trees(base, &nodes).await;
+        let file = make(&trees[0], "number", true).await.expect("made");
+        write(&file, 0, &[0]).await;
+        file.close().await.expect("closed");
+        let tasks = Tasks::default();
+        for (client, tree) in trees.iter().cloned().enumerate() {
+            let node = nodes[3 + client].clone();
+            tasks.begin(&node.clone(), async move {
+                let file = open(&tree, "number").await.expect("opened");
+                for _ in 0..TIMES {
+                    while let Some(held) = tree
+                        .lock(file.number(), 1, LockRange::WHOLE, LockMode::Exclusive)
+                        .await
+                        .expect("answered")
+                    {
+                        assert_eq!((held.mode, held.owner), (LockMode::Exclusive, None));
+                        wait(&node, Duration::from_millis(1)).await;
+                    }
+                    tree.check_locks(file.number()).await.expect("it has it");
+                    file.attributes().await.expect("known");
+                    let number = read(&file).await[0];
+                    write(&file, 0, &[number + 1]).await;
+                    file.flush().await.expect("flushed");
+                    tree.unlock(file.number(), 1, LockRange::WHOLE).await.expect("unlocked");
+                }
+                file.close().await.expect("closed");
+            });
+        }
+        tasks.wait().await;
+        let file = open(&trees[0], "number").await.expect("opened");
+        assert_eq!(read(&file).await, [3 * TIMES]);
+        let (one, other, number) = (&trees[0], &trees[1], file.number());
+        let part = |first, last| LockRange { first, last };
+        let (shared, exclusive) = (LockMode::Shared, LockMode::Exclusive);
+        assert_eq!(one.lock(number, 1, part(0, 9), exclusive).await, Ok(None));
+        assert_eq!(other.lock(number, 1, part(10, 19), exclusive).await, Ok(None));
+        let held = other.lock(number, 1, part(9, 19), shared).await.expect("answered").expect("it is held");
+        assert_eq!((held.range, held.mode), (part(0, 9), exclusive));
+        let own = one.who_locks(number, 2, part(0, 0), shared).await.expect("answered").expect("it is held");
+        assert_eq!(own.owner, Some(1));
+        assert_eq!(one.lock(number, 1, part(0, 9), shared).await, Ok(None), "weaker now");
+        assert_eq!(other.lock(number, 2, part(5, 9), shared).await, Ok(None));
+        assert!(one.lock(number, 1, part(0, 9), exclusive).await.expect("answered").is_some());
+        other.unlock(number, 2, LockRange::WHOLE).await.expect("unlocked");
+        assert_eq!(one.lock(number, 1, part(0, 9), exclusive).await, Ok(None));
+        // A lock outlasts any time as long as its client is there.
+        wait(&nodes[3], LONG).await;
+        assert!(other.lock(number, 1, part(0, 0), shared).await.expect("answered").is_some());
+        assert_eq!(one.check_locks(number).await, Ok(()));
+        one.unlock(number, 1, LockRange::WHOLE).await.expect("unlocked");
+        other.unlock(number, 1, LockRange::WHOLE).await.expect("unlocked");
+        assert_eq!(one.lock(number, 7, LockRange::WHOLE, exclusive).await, Ok(None), "all is free");
+        one.unlock(number, 7, LockRange::WHOLE).await.expect("unlocked");
+    });
+}
+
+/// What a client has locked that is gone others get a little later.
+pub fn locks_end_with_their_client(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        let file = make(&trees[0], "file", true).await.expect("made");
+        let (number, exclusive) = (file.number(), LockMode::Exclusive);
+        assert_eq!(trees[0].lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
+        nodes[3].net().close();
+        let taken = trees[1].lock(number, 1, LockRange::WHOLE, exclusive).await;
+        assert!(taken.expect("answered").is_some(), "the other may still be writing");
+        wait(&nodes[4], LONG).await;
+        assert_eq!(trees[1].lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
+        trees[1].unlock(number, 1, LockRange::WHOLE).await.expect("unlocked");
+    });
+}

@@ -1,0 +1,190 @@
+//! The locks of clients on files of the namespace, if this node keeps it.
+//!
+//! ```text
+//!  client                              keeper
+//!  Lock, lease 0            ------->   a new lease, good for LEASE
+//!                           <-------   Done, lease 17
+//!  Lock or Renew, lease 17  ------->   good for LEASE from now
+//!                           <-------   Done
+//!     nothing for LEASE                whoever asks next is given what lease 17 had
+//!  Renew, lease 17          ------->
+//!                           <-------   Lost
+//! ```
+//!
+//! - All locks of a client are of one lease, which ends if nothing is heard of the client for [`LEASE`], and not with
+//!   its connection: from here, a client that was killed looks like one that is still writing. A client relies on its
+//!   lease for less than that (`client/tree/locks.rs`).
+//! - Leases are in memory. A keeper that was started anew gives no lock until any lease of an earlier run has ended;
+//!   until then clients claim again what they have.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use machine::{Duration, Instant, Machine, NodeId};
+use namespace::FileNumber;
+
+use super::IoNode;
+use crate::error::Failure;
+use crate::name;
+use crate::protocol::{HeldLock, LockAnswer, LockRequest, LockStep, Reply};
+use crate::range_locks::{RangeLock, RangeLocks};
+
+/// How long a lease is good after its client was heard of. A program whose computer is lost keeps others out for so
+/// long; one that loses its locks by a pause of its network has had to pause as long.
+pub(crate) const LEASE: Duration = Duration::from_secs(5);
+
+/// The most locks that one client has, on all files.
+const LOCKS_MAX: usize = 1 << 16;
+
+/// The most leases of one client.
+const LEASES_MAX: usize = 16;
+
+/// Whose a lock is: a lease, and somebody of its client.
+type Owner = (u64, u64);
+
+/// The locks on all files.
+pub(super) struct Locks {
+    began: Instant,
+    /// Whether nobody can have locks of an earlier run.
+    is_first_run: Cell<bool>,
+    leases: RefCell<BTreeMap<u64, Lease>>,
+    files: RefCell<BTreeMap<FileNumber, RangeLocks<Owner>>>,
+    /// How many leases there have been.
+    given: Cell<u64>,
+}
+
+struct Lease {
+    client: NodeId,
+    until: Instant,
+}
+
+impl Locks {
+    pub(super) fn new(began: Instant) -> Self {
+        let (leases, files) = (RefCell::default(), RefCell::default());
+        Locks { began, is_first_run: Cell::new(false), leases, files, given: Cell::new(0) }
+    }
+
+    /// Notes that the namespace was begun by this run: no earlier one has given locks.
+    pub(super) fn note_beginning(&self) {
+        self.is_first_run.set(true);
+    }
+
+    /// From when on locks are given.
+    fn opens_at(&self) -> Instant {
+        if self.is_first_run.get() { self.began } else { self.began + LEASE }
+    }
+
+    /// Ends the leases of which nothing was heard for too long.
+    pub(super) fn end_leases(&self, now: Instant) {
+        let mut leases = self.leases.borrow_mut();
+        if leases.values().all(|lease| lease.until > now) {
+            return;
+        }
+        leases.retain(|_, lease| lease.until > now);
+        self.files.borrow_mut().retain(|_, locks| {
+            locks.release(|(lease, _)| !leases.contains_key(&lease));
+            !locks.all().is_empty()
+        });
+    }
+
+    /// Renews a lease; whether it is good.
+    fn renew(&self, lease: u64, now: Instant) -> bool {
+        self.end_leases(now);
+        let mut leases = self.leases.borrow_mut();
+        let found = leases.get_mut(&lease);
+        found.map(|lease| lease.until = now + LEASE).is_some()
+    }
+
+    /// A new lease; none, if the client has too many.
+    fn lease(&self, client: NodeId, incarnation: u64, now: Instant) -> Option<u64> {
+        self.given.set(self.given.get() + 1);
+        // Of several runs there are no two alike.
+        let lease = name::hash_of("lease", &[incarnation, self.began.as_nanos(), self.given.get()]);
+        self.enter(lease, client, now).then_some(lease)
+    }
+
+    fn enter(&self, lease: u64, client: NodeId, now: Instant) -> bool {
+        let mut leases = self.leases.borrow_mut();
+        let has_room = leases.values().filter(|lease| lease.client == client).count() < LEASES_MAX;
+        if has_room {
+            leases.insert(lease, Lease { client, until: now + LEASE });
+        }
+        has_room
+    }
+
+    /// How many locks a client has.
+    fn count(&self, client: NodeId) -> usize {
+        let (leases, files) = (self.leases.borrow(), self.files.borrow());
+        let all = files.values().flat_map(RangeLocks::all);
+        all.filter(|lock| leases.get(&lock.owner.0).is_some_and(|lease| lease.client == client)).count()
+    }
+
+    /// Does a step for a lease that is good.
+    fn step(&self, lease: u64, request: &LockRequest) -> LockAnswer {
+        let LockRequest { number, owner, range, step, .. } = *request;
+        let mut files = self.files.borrow_mut();
+        let (locks, owner) = (files.entry(number).or_default(), (lease, owner));
+        let answer = match step {
+            LockStep::Test(mode) | LockStep::Set(mode) => match locks.conflict(owner, range, mode) {
+                Some(lock) => LockAnswer::Held { lease, lock: told(lock, lease) },
+                None => LockAnswer::Done { lease },
+            },
+            LockStep::Release => LockAnswer::Done { lease },
+        };
+        match step {
+            LockStep::Set(mode) if matches!(answer, LockAnswer::Done { .. }) => {
+                locks.set(owner, range, Some(mode))
+            }
+            LockStep::Release => locks.set(owner, range, None),
+            _ => {}
+        }
+        if locks.all().is_empty() {
+            files.remove(&number);
+        }
+        answer
+    }
+}
+
+/// A lock, as somebody hears of it whom it keeps out.
+fn told(lock: RangeLock<Owner>, lease: u64) -> HeldLock {
+    let RangeLock { owner: (its_lease, owner), range, mode } = lock;
+    HeldLock { owner: (its_lease == lease).then_some(owner), range, mode }
+}
+
+impl<M: Machine> IoNode<M> {
+    /// Serves a request for a lock.
+    pub(super) fn lock(&self, client: NodeId, request: LockRequest) -> Result<Reply, Box<Failure>> {
+        if request.range.first > request.range.last {
+            return Err(Failure::invalid("a lock on bytes that end before they begin").into());
+        }
+        let locks = &self.keeper.locks;
+        let gives = !matches!(request.step, LockStep::Release) && !request.claims;
+        let now = self.machine.now();
+        if gives && now < locks.opens_at() {
+            return Ok(Reply::Lock(LockAnswer::NotYet));
+        }
+        locks.end_leases(now);
+        let is_known = request.lease != 0 && locks.renew(request.lease, now);
+        let lease = match request.lease {
+            0 if gives => locks.lease(client, self.settings.incarnation, now),
+            lease if is_known => Some(lease),
+            lease if lease != 0 && request.claims && now < locks.opens_at() => {
+                locks.enter(lease, client, now).then_some(lease)
+            }
+            _ => return Ok(Reply::Lock(LockAnswer::Lost)),
+        };
+        let has_room = || !matches!(request.step, LockStep::Set(_)) || locks.count(client) < LOCKS_MAX;
+        match lease {
+            Some(lease) if has_room() => Ok(Reply::Lock(locks.step(lease, &request))),
+            _ => Ok(Reply::Lock(LockAnswer::TooMany)),
+        }
+    }
+
+    /// Renews a client's lease.
+    pub(super) fn renew_lease(&self, lease: u64) -> Reply {
+        Reply::Lock(match self.keeper.locks.renew(lease, self.machine.now()) {
+            true => LockAnswer::Done { lease },
+            false => LockAnswer::Lost,
+        })
+    }
+}
