@@ -20,6 +20,7 @@ use crate::attributes::without_rights;
 use crate::file_attributes::attributes_of;
 use crate::mounted_tree::{HandleUse, MountedFile, MountedTree, Outcome, about};
 use crate::names::{Maker, named};
+use crate::settings::LockScope;
 
 /// Zeros that are written at a time.
 const ZEROS_AT_ONCE: u64 = 1 << 20;
@@ -77,7 +78,8 @@ impl MountedTree {
         if keeps {
             open_flags |= FopenFlags::FOPEN_KEEP_CACHE;
         }
-        if !writes {
+        if !writes && self.settings.locks != LockScope::Everywhere {
+            // Otherwise it is told by that who has closed the file, and has no locks on it any more.
             open_flags |= FopenFlags::FOPEN_NOFLUSH;
         }
         (self.enter(file, HandleUse { writes, appends, is_direct }), open_flags)
@@ -97,6 +99,7 @@ impl MountedTree {
 
     pub(crate) async fn read(&self, handle: u64, offset: u64, bytes: u64) -> Outcome<Payload> {
         let open = self.file(handle)?;
+        self.check_locks(&open).await?;
         let read = open.file.paged().read(offset, bytes).await;
         self.settle(about(open.file.number()), read)
     }
@@ -110,6 +113,7 @@ impl MountedTree {
         how: WriteFlags,
     ) -> Outcome<u32> {
         let open = self.file(handle)?;
+        self.check_locks(&open).await?;
         let (bytes, data) = (data.len() as u32, Payload::from(data));
         // The kernel has pages of mapped memory written through any handle, and they have their places.
         let wrote = if open.used.appends && !how.contains(WriteFlags::FUSE_WRITE_CACHE) {
@@ -136,7 +140,14 @@ impl MountedTree {
         let open = self.file(handle)?;
         let flushed = open.file.flush().await;
         self.note_pages(&open.file);
-        self.settle(about(open.file.number()), flushed)
+        self.settle(about(open.file.number()), flushed)?;
+        self.check_locks(&open).await
+    }
+
+    /// Fails if locks on the file may have been given to others.
+    async fn check_locks(&self, open: &MountedFile) -> Outcome<()> {
+        let number = open.file.number();
+        self.settle(about(number), self.tree().check_locks(number).await)
     }
 
     pub(crate) async fn sync(&self, handle: u64) -> Outcome<()> {
@@ -147,7 +158,8 @@ impl MountedTree {
     async fn sync_file(&self, open: &MountedFile) -> Outcome<()> {
         let synced = open.file.sync().await;
         self.note_pages(&open.file);
-        self.settle(about(open.file.number()), synced)
+        self.settle(about(open.file.number()), synced)?;
+        self.check_locks(open).await
     }
 
     pub(crate) async fn allocate(
@@ -158,6 +170,7 @@ impl MountedTree {
         what: Allocation,
     ) -> Outcome<()> {
         let open = self.file(handle)?;
+        self.check_locks(&open).await?;
         let end = offset.checked_add(bytes).ok_or(Errno::EFBIG)?;
         let size = open.file.known().size;
         let done = match what {

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 use flume::Sender;
+use fs::LockRange;
 use fuser::{
     BsdFileFlags, Errno, FileHandle, Filesystem, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
     OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
@@ -24,9 +25,10 @@ use nix::libc;
 use crate::contents::Allocation;
 use crate::directories::ListedEntry;
 use crate::file_attributes::{attributes_of, file_number, kernel_kind, kernel_number, time_to_set};
+use crate::locks::{KernelLock, WantedLock};
 use crate::mounted_tree::{MountTask, MountedTree, Outcome};
 use crate::names::Maker;
-use crate::settings::MountSettings;
+use crate::settings::{LockScope, MountSettings};
 use crate::space::SPACE_BLOCK;
 
 /// The largest write, and the largest read, that the kernel asks for in one request; it allows no more by default.
@@ -47,8 +49,12 @@ const WANTED: [InitFlags; 7] = [
     InitFlags::FUSE_CACHE_SYMLINKS,
 ];
 
-/// Locks, if we want to refuse them: the kernel keeps them otherwise.
+/// Locks, unless the kernel is to keep them.
 const LOCKS: [InitFlags; 2] = [InitFlags::FUSE_POSIX_LOCKS, InitFlags::FUSE_FLOCK_LOCKS];
+
+/// The answer that nobody has a lock.
+const NO_LOCK: KernelLock =
+    KernelLock { range: LockRange { first: 0, last: 0 }, kind: libc::F_UNLCK, process: 0 };
 
 /// The generation of all numbers: none is used again.
 const GENERATION: Generation = Generation(0);
@@ -82,6 +88,7 @@ askers!(
     ReplyDirectoryPlus,
     ReplyEmpty,
     ReplyEntry,
+    ReplyLock,
     ReplyOpen,
     ReplyStatfs,
     ReplyWrite,
@@ -176,7 +183,7 @@ fn tell_contents(reply: ReplyData, data: Payload) {
 
 impl Filesystem for KernelDoor {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        let locks = LOCKS.into_iter().filter(|_| self.settings.shared);
+        let locks = LOCKS.into_iter().filter(|_| self.settings.locks != LockScope::Here);
         for flag in WANTED.into_iter().chain(locks) {
             // What it cannot it does not.
             let _ = config.add_capabilities(flag);
@@ -406,10 +413,15 @@ impl Filesystem for KernelDoor {
         _request: &Request,
         _number: INodeNo,
         handle: FileHandle,
-        _owner: LockOwner,
+        owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        self.begin(reply, move |tree| async move { tree.flush(handle.0).await }, tell_done);
+        let work = move |tree: Rc<MountedTree>| async move {
+            let flushed = tree.flush(handle.0).await;
+            let unlocked = tree.unlock_all(handle.0, owner.0).await;
+            flushed.and(unlocked)
+        };
+        self.begin(reply, work, tell_done);
     }
 
     fn fsync(
@@ -429,11 +441,18 @@ impl Filesystem for KernelDoor {
         _number: INodeNo,
         handle: FileHandle,
         _flags: OpenFlags,
-        _owner: Option<LockOwner>,
+        owner: Option<LockOwner>,
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        self.begin(reply, move |tree| async move { tree.close(handle.0).await }, tell_done);
+        let work = move |tree: Rc<MountedTree>| async move {
+            let unlocked = match owner {
+                Some(owner) => tree.unlock_all(handle.0, owner.0).await,
+                None => Ok(()),
+            };
+            tree.close(handle.0).await.and(unlocked)
+        };
+        self.begin(reply, work, tell_done);
     }
 
     fn fallocate(
@@ -585,37 +604,55 @@ impl Filesystem for KernelDoor {
         self.begin(reply, move |tree| async move { tree.remove_extended(number, name).await }, tell_done);
     }
 
-    /// The kernel asks only if it was told to, for a mount that shares files with others: no lock holds there.
+    /// The kernel asks only if it is not to keep locks itself.
     fn getlk(
         &self,
         _request: &Request,
         _number: INodeNo,
-        _handle: FileHandle,
-        _owner: LockOwner,
-        _start: u64,
-        _end: u64,
-        _kind: i32,
-        _process: u32,
+        handle: FileHandle,
+        owner: LockOwner,
+        first: u64,
+        last: u64,
+        kind: i32,
+        process: u32,
         reply: ReplyLock,
     ) {
-        reply.error(Errno::ENOLCK);
+        if self.settings.locks == LockScope::Nowhere {
+            return reply.error(Errno::ENOLCK);
+        }
+        let range = LockRange { first, last };
+        let wanted = WantedLock { handle: handle.0, owner: owner.0, range, kind, process };
+        self.begin(
+            reply,
+            move |tree| async move { tree.who_locks(wanted).await },
+            |reply, held| {
+                let KernelLock { range, kind, process } = held.unwrap_or(NO_LOCK);
+                reply.locked(range.first, range.last, kind, process);
+            },
+        );
     }
 
     /// As [`getlk`](Self::getlk).
     fn setlk(
         &self,
-        _request: &Request,
+        request: &Request,
         _number: INodeNo,
-        _handle: FileHandle,
-        _owner: LockOwner,
-        _start: u64,
-        _end: u64,
-        _kind: i32,
-        _process: u32,
-        _waits: bool,
+        handle: FileHandle,
+        owner: LockOwner,
+        first: u64,
+        last: u64,
+        kind: i32,
+        process: u32,
+        waits: bool,
         reply: ReplyEmpty,
     ) {
-        reply.error(Errno::ENOLCK);
+        if self.settings.locks == LockScope::Nowhere {
+            return reply.error(Errno::ENOLCK);
+        }
+        let range = LockRange { first, last };
+        let wanted = WantedLock { handle: handle.0, owner: owner.0, range, kind, process };
+        let caller = waits.then(|| request.pid());
+        self.begin(reply, move |tree| async move { tree.lock(wanted, caller).await }, tell_done);
     }
 
     /// The kernel then says itself that all of a file is data.

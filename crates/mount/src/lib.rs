@@ -34,16 +34,18 @@
 //!   `unmounting.rs`
 //! - `door.rs`: what the kernel asks for, as tasks
 //! - `mounted_tree.rs`: what the node thread keeps; `names.rs`, `attributes.rs`, `contents.rs`, `directories.rs`
-//!   over `open_directory.rs`, `extended.rs`, `space.rs`: what it does
+//!   over `open_directory.rs`, `extended.rs`, `space.rs`, `locks.rs` over `caller_signals.rs`: what it does
 //! - `file_attributes.rs`, `errno.rs`: inodes and errors as the kernel has them
 
 mod attributes;
+mod caller_signals;
 mod contents;
 mod directories;
 mod door;
 mod errno;
 mod extended;
 mod file_attributes;
+mod locks;
 mod mounted_directory;
 mod mounted_tree;
 mod names;
@@ -53,5 +55,5 @@ mod space;
 mod unmounting;
 
 pub use mounted_directory::MountedDirectory;
-pub use settings::MountSettings;
+pub use settings::{LockScope, MountSettings};
 pub use unmounting::{is_mount_of_ours, unmount};

@@ -10,7 +10,7 @@ use std::rc::{Rc, Weak};
 use flume::Receiver;
 use fs::OpenTreeFile;
 use fuser::{Errno, Notifier};
-use machine::{Duration, InFlight, Machine, OperationInFlight};
+use machine::{Condition, Duration, InFlight, Machine, OperationInFlight};
 use namespace::{FileNumber, Inode};
 use node::{Error, ErrorKind, TreeNode};
 use real::RealMachine;
@@ -48,6 +48,12 @@ pub(crate) struct MountedTree {
     cached: RefCell<BTreeMap<FileNumber, CachedVersion>>,
     notifier: Notifier,
     hearer: Hearer,
+    /// The processes that have locks, by what the kernel calls them as owners.
+    pub(crate) lockers: RefCell<BTreeMap<u64, u32>>,
+    /// Some lock has been let go.
+    pub(crate) unlocked: Condition,
+    /// Whether the kernel asks for nothing more.
+    pub(crate) has_ended: Cell<bool>,
 }
 
 /// An open file.
@@ -109,6 +115,9 @@ pub(crate) async fn serve(
         cached: RefCell::default(),
         notifier,
         hearer,
+        lockers: RefCell::default(),
+        unlocked: Condition::new(),
+        has_ended: Cell::new(false),
     });
     if !mounted.settings.read_only {
         node.spawn("removing what has no name", sweep(Rc::downgrade(&mounted)));
@@ -121,6 +130,8 @@ pub(crate) async fn serve(
             drop(call);
         });
     }
+    mounted.has_ended.set(true);
+    mounted.unlocked.wake_all();
     calls.none().await;
     mounted.close_all().await;
     mounted.tree().contents_gone().await;
@@ -243,6 +254,28 @@ impl MountedTree {
             let _ = self.notifier.inval_inode(crate::file_attributes::kernel_number(file.number()), -1, 0);
         }
         keeps
+    }
+
+    /// Whether others have changed a file since the kernel was told to keep its pages.
+    pub(crate) fn has_old_pages(&self, file: &OpenTreeFile<RealMachine>) -> bool {
+        let cached = self.cached.borrow().get(&file.number()).copied();
+        cached.is_none_or(|cached| cached.by_others != file.changed_by_others())
+    }
+
+    /// Has the kernel forget its pages of a file that is open. A thread of its own waits for that: pages may be on their
+    /// way, which this thread has to bring.
+    pub(crate) async fn drop_pages(&self, file: &OpenTreeFile<RealMachine>) {
+        let known = CachedVersion { version: file.known().version, by_others: file.changed_by_others() };
+        let (number, notifier) =
+            (crate::file_attributes::kernel_number(file.number()), self.notifier.clone());
+        let (done, waited) = flume::bounded(1);
+        std::thread::spawn(move || {
+            // That the kernel has none is no failure.
+            let _ = notifier.inval_inode(number, 0, 0);
+            let _ = done.send(());
+        });
+        let _ = waited.recv_async().await;
+        self.cached.borrow_mut().insert(file.number(), known);
     }
 
     /// Notes that what was written through the kernel's pages has got a version.

@@ -2,6 +2,17 @@
 
 use std::time::Duration;
 
+/// Where the locks of programs (`flock`, `fcntl`) hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockScope {
+    /// In all mounts of the same files that have this scope: the agent that keeps the names keeps the locks.
+    Everywhere,
+    /// In this mount only: the kernel keeps them.
+    Here,
+    /// Nowhere: they are refused.
+    Nowhere,
+}
+
 /// How a directory is mounted.
 #[derive(Clone, Debug)]
 pub struct MountSettings {
@@ -15,8 +26,8 @@ pub struct MountSettings {
     pub direct: bool,
     /// How long the kernel may believe names and attributes without asking.
     pub attribute_timeout: Duration,
-    /// Whether other mounts use the same files: locks, which would hold in this mount only, are refused then.
-    pub shared: bool,
+    /// Where locks hold.
+    pub locks: LockScope,
     /// Whether files can be run with the rights of their owners, which needs root.
     pub set_user: bool,
     /// Whether devices can be opened, which needs root.
@@ -33,7 +44,7 @@ impl Default for MountSettings {
             allow_other: false,
             direct: false,
             attribute_timeout: Duration::from_secs(1),
-            shared: false,
+            locks: LockScope::Everywhere,
             set_user: false,
             devices: false,
             no_execution: false,

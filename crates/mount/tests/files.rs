@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{Mount, has};
-use mount::MountSettings;
+use mount::{LockScope, MountSettings};
 use test_agents::Agents;
 
 /// Two mounts of the same agents.
@@ -255,7 +255,7 @@ fn nothing_is_changed_through_a_mount_that_is_read_only() {
 #[test]
 fn locks_are_refused_where_others_would_not_see_them() {
     let agents = Agents::start(1);
-    let settings = MountSettings { shared: true, ..MountSettings::default() };
+    let settings = MountSettings { locks: LockScope::Nowhere, ..MountSettings::default() };
     let Some(mount) = Mount::of(&agents, "a", settings) else { return };
     let file = File::create(mount.at("file")).expect("a file");
     let error = file.lock().expect_err("no lock");

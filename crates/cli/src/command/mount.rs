@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
-use mount::{MountSettings, MountedDirectory, unmount};
+use mount::{LockScope, MountSettings, MountedDirectory, unmount};
 use node::{Session, Settings, Size, Tree, agents};
 
 use crate::store::agents::AgentsArgs;
@@ -53,9 +53,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     direct: bool,
 
-    /// Refuse locks (flock, fcntl), which would hold within this mount only, since other computers use the same files.
-    #[arg(long)]
-    shared: bool,
+    /// Where the locks of programs (flock, fcntl) hold.
+    #[arg(long, value_name = "WHERE", default_value = "everywhere")]
+    locks: LockReach,
 
     /// For how many seconds names and attributes are believed without asking.
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_timeout)]
@@ -88,6 +88,27 @@ pub(crate) struct Arguments {
     /// This is the process in the background.
     #[arg(long, hide = true, conflicts_with = "background")]
     in_background: bool,
+}
+
+/// Where locks hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LockReach {
+    /// Between all mounts of the same files.
+    Everywhere,
+    /// Within this mount only, which is faster: for files that nobody locks elsewhere.
+    Here,
+    /// They are refused.
+    Nowhere,
+}
+
+impl From<LockReach> for LockScope {
+    fn from(locks: LockReach) -> LockScope {
+        match locks {
+            LockReach::Everywhere => LockScope::Everywhere,
+            LockReach::Here => LockScope::Here,
+            LockReach::Nowhere => LockScope::Nowhere,
+        }
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -166,7 +187,7 @@ fn mount_settings(arguments: &Arguments) -> Result<MountSettings> {
         allow_other: arguments.allow_other,
         direct: arguments.direct,
         attribute_timeout: arguments.attr_timeout,
-        shared: arguments.shared,
+        locks: arguments.locks.into(),
         set_user: arguments.suid,
         devices: arguments.dev,
         no_execution: arguments.noexec,

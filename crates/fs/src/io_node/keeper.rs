@@ -12,7 +12,7 @@ use machine::{Duration, Instant, Machine, MetadataStore, NodeId};
 use namespace::{FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, perform};
 
 use super::IoNode;
-use super::locks::Locks;
+use super::locks::LockTable;
 use crate::error::Failure;
 use crate::protocol::Reply;
 
@@ -29,13 +29,13 @@ pub(super) struct Keeper {
     holds: RefCell<BTreeMap<(FileNumber, NodeId), u64>>,
     /// Files that have lost their names since the node began.
     doomed_here: RefCell<BTreeSet<FileNumber>>,
-    pub(super) locks: Locks,
+    pub(super) locks: LockTable,
 }
 
 impl Keeper {
     pub(super) fn new(began: Instant) -> Self {
         let (holds, doomed_here) = (RefCell::default(), RefCell::default());
-        Keeper { began, holds, doomed_here, locks: Locks::new(began) }
+        Keeper { began, holds, doomed_here, locks: LockTable::new(began) }
     }
 
     fn hold(&self, number: FileNumber, client: NodeId) -> bool {

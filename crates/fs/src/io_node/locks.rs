@@ -43,7 +43,7 @@ const LEASES_MAX: usize = 16;
 type Owner = (u64, u64);
 
 /// The locks on all files.
-pub(super) struct Locks {
+pub(super) struct LockTable {
     began: Instant,
     /// Whether nobody can have locks of an earlier run.
     is_first_run: Cell<bool>,
@@ -58,10 +58,10 @@ struct Lease {
     until: Instant,
 }
 
-impl Locks {
+impl LockTable {
     pub(super) fn new(began: Instant) -> Self {
         let (leases, files) = (RefCell::default(), RefCell::default());
-        Locks { began, is_first_run: Cell::new(false), leases, files, given: Cell::new(0) }
+        LockTable { began, is_first_run: Cell::new(false), leases, files, given: Cell::new(0) }
     }
 
     /// Notes that the namespace was begun by this run: no earlier one has given locks.

@@ -144,6 +144,11 @@ impl<M: Machine> Tree<M> {
         held.get(&number).is_some_and(|locks| locks.all().iter().any(|lock| lock.owner == owner))
     }
 
+    /// Whether locks that `owner` had on a file were lost, and he has not unlocked any of them since.
+    pub fn has_lost_locks(&self, number: FileNumber, owner: u64) -> bool {
+        self.inner.locks.lost.borrow().contains(&(number, owner))
+    }
+
     /// Fails if locks of this client on a file may have been given to others: before something is read or written that
     /// they are to protect. Nobody is asked but from time to time.
     ///
@@ -174,7 +179,7 @@ impl<M: Machine> Tree<M> {
         let mut was_gone = false;
         loop {
             let turn = locks.turn.take().await;
-            if locks.lost.borrow().contains(&(number, owner)) {
+            if self.has_lost_locks(number, owner) {
                 return Err(Error::LocksLost { number, keeper: self.keeper() }.into());
             }
             match self.ask_lock_once(number, owner, range, step, false).await {
@@ -245,7 +250,7 @@ impl<M: Machine> Tree<M> {
         let locks = &self.inner.locks;
         let mut has_some = false;
         for (number, RangeLock { owner, range, mode }) in locks.all() {
-            if locks.lost.borrow().contains(&(number, owner)) {
+            if self.has_lost_locks(number, owner) {
                 continue;
             }
             let is_given = locks.may_rely(self.machine().now()) && {

@@ -1,0 +1,83 @@
+//! Whether a signal has come for a thread that waits for an answer of ours.
+//!
+//! The kernel tells it by a message that `fuser` 0.18 hands on to nobody, and then lets not even SIGKILL end the wait.
+//! So for waits without a bound we look ourselves. An answer of EINTR is right only if there is a signal that the
+//! thread itself will take: otherwise its program would be told of an error that there is not.
+
+use std::fs;
+
+/// The signals of a thread.
+pub(crate) struct CallerSignals {
+    thread: u32,
+    /// Those for any thread of its process that were there at the last look.
+    shared_before: u64,
+}
+
+/// What /proc tells of a thread's signals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Pending {
+    own: u64,
+    shared: u64,
+    blocked: u64,
+    threads: u64,
+}
+
+impl CallerSignals {
+    pub(crate) fn of(thread: u32) -> CallerSignals {
+        CallerSignals { thread, shared_before: 0 }
+    }
+
+    /// Whether one has come that ends the wait. Of a thread that cannot be seen from here there never is one.
+    pub(crate) fn have_come(&mut self) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.thread)).unwrap_or_default();
+        self.look(read(&status))
+    }
+
+    fn look(&mut self, pending: Pending) -> bool {
+        let shared = pending.shared & !pending.blocked;
+        // Another thread may be about to take one that is for any of them; if none has, this one is to.
+        let is_left = shared & self.shared_before != 0;
+        self.shared_before = shared;
+        pending.own & !pending.blocked != 0 || is_left || shared != 0 && pending.threads == 1
+    }
+}
+
+fn read(status: &str) -> Pending {
+    let value = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.map_or("0", str::trim).to_owned()
+    };
+    let mask = |name| u64::from_str_radix(&value(name), 16).unwrap_or(0);
+    let threads = value("Threads").parse().unwrap_or(0);
+    Pending { own: mask("SigPnd"), shared: mask("ShdPnd"), blocked: mask("SigBlk"), threads }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATUS: &str = "Name:\tsleep\nThreads:\t2\nSigQ:\t1/9\nSigPnd:\t0000000000000100\n\
+                          ShdPnd:\t0000000000004000\nSigBlk:\t0000000000000100\n";
+
+    #[test]
+    fn what_proc_tells_is_understood() {
+        assert_eq!(read(STATUS), Pending { own: 0x100, shared: 0x4000, blocked: 0x100, threads: 2 });
+        assert_eq!(read(""), Pending::default());
+    }
+
+    #[test]
+    fn a_signal_ends_the_wait_if_the_thread_will_take_it() {
+        let pending = read(STATUS);
+        let mut signals = CallerSignals::of(1);
+        assert!(!signals.look(pending), "one is blocked, and the other thread may take the other");
+        assert!(signals.look(pending), "it has not");
+        assert!(CallerSignals::of(1).look(Pending { threads: 1, ..pending }));
+        assert!(CallerSignals::of(1).look(Pending { blocked: 0, ..pending }));
+    }
+
+    #[test]
+    fn this_thread_has_none() {
+        assert!(!CallerSignals::of(std::process::id()).have_come());
+        assert!(!CallerSignals::of(0).have_come());
+    }
+}

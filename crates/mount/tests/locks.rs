@@ -1,0 +1,214 @@
+//! Locks of programs hold between mounts as they hold within one.
+
+mod common;
+
+use std::fs::{self, File, TryLockError};
+use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{Mount, has};
+use mount::MountSettings;
+
+/// Two mounts of the same two agents.
+struct Mounts {
+    one: Mount,
+    other: Mount,
+}
+
+impl Mounts {
+    fn new() -> Option<Mounts> {
+        let one = Mount::of_new_agents()?;
+        let other = Mount::of(one.agents(), "other", MountSettings::default())?;
+        Some(Mounts { one, other })
+    }
+
+    fn end(self) {
+        self.other.end();
+        self.one.end();
+    }
+}
+
+fn open(mount: &Mount, name: &str) -> File {
+    File::options().read(true).write(true).create(true).truncate(false).open(mount.at(name)).expect("a file")
+}
+
+fn is_held(tried: Result<(), TryLockError>) -> bool {
+    match tried {
+        Ok(()) => false,
+        Err(TryLockError::WouldBlock) => true,
+        Err(TryLockError::Error(error)) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn flock_holds_between_mounts() {
+    let Some(mounts) = Mounts::new() else { return };
+    let (here, there) = (open(&mounts.one, "file"), open(&mounts.other, "file"));
+    here.lock().expect("nobody has it");
+    assert!(is_held(there.try_lock()) && is_held(there.try_lock_shared()));
+    here.lock_shared().expect("it has more");
+    assert!(is_held(there.try_lock()));
+    assert!(!is_held(there.try_lock_shared()));
+    assert!(is_held(here.try_lock()), "there are two");
+    there.unlock().expect("it has one");
+    here.unlock().expect("it has one");
+    assert!(!is_held(there.try_lock()));
+    // Within a mount, too; and closing lets go.
+    let again = open(&mounts.other, "file");
+    assert!(is_held(again.try_lock()));
+    drop(there);
+    again.lock().expect("it is free when the other is closed");
+    drop((again, here));
+    mounts.end();
+}
+
+#[test]
+fn who_gets_a_lock_sees_what_was_written_under_it() {
+    let Some(mounts) = Mounts::new() else { return };
+    const TIMES: u32 = 50;
+    fs::write(mounts.one.at("number"), 0_u32.to_be_bytes()).expect("a file");
+    let adders = [&mounts.one, &mounts.other, &mounts.one].map(|mount| {
+        let file = open(mount, "number");
+        thread::spawn(move || {
+            for _ in 0..TIMES {
+                file.lock().expect("it comes");
+                let mut number = [0; 4];
+                file.read_exact_at(&mut number, 0).expect("a number");
+                file.write_all_at(&(u32::from_be_bytes(number) + 1).to_be_bytes(), 0).expect("room");
+                file.unlock().expect("it has it");
+            }
+        })
+    });
+    adders.into_iter().for_each(|adder| adder.join().expect("no error"));
+    assert_eq!(fs::read(mounts.other.at("number")).expect("a number"), (3 * TIMES).to_be_bytes());
+    mounts.end();
+}
+
+#[test]
+fn fcntl_holds_between_mounts_range_by_range() {
+    let Some(mounts) = Mounts::new().filter(|_| has("python3")) else { return };
+    let program = "
+import errno, fcntl, os, struct, subprocess, sys, time
+LAYOUT = 'hhqqi4x'
+def lock(file, kind, first, count, command=fcntl.F_SETLK):
+    fcntl.fcntl(file, command, struct.pack(LAYOUT, kind, os.SEEK_SET, first, count, 0))
+def refused(*arguments):
+    try:
+        lock(*arguments)
+    except OSError as error:
+        assert error.errno in (errno.EAGAIN, errno.EACCES), error
+        return True
+    return False
+def who(file, first, count):
+    asked = struct.pack(LAYOUT, fcntl.F_WRLCK, os.SEEK_SET, first, count, 0)
+    kind, _, first, count, process = struct.unpack(LAYOUT, fcntl.fcntl(file, fcntl.F_GETLK, asked))
+    return None if kind == fcntl.F_UNLCK else (kind, first, count, process)
+here = open('file', 'w+b')
+there = open('../other/file', 'r+b')
+lock(here, fcntl.F_WRLCK, 0, 10)
+lock(here, fcntl.F_RDLCK, 10, 0)
+assert refused(there, fcntl.F_RDLCK, 9, 5)
+assert refused(there, fcntl.F_WRLCK, 1000, 1)
+lock(there, fcntl.F_RDLCK, 10, 0)
+assert refused(here, fcntl.F_WRLCK, 1 << 40, 1)
+assert who(there, 3, 1) == (fcntl.F_WRLCK, 0, 10, 0), who(there, 3, 1)
+assert who(here, 10, 1) == (fcntl.F_RDLCK, 10, 0, 0), who(here, 10, 1)
+child = 'import fcntl, struct, os; f = open(\"file\", \"r+b\"); a = struct.pack(\"hhqqi4x\", 1, 0, 0, 1, 0); \
+print(struct.unpack(\"hhqqi4x\", fcntl.fcntl(f, fcntl.F_GETLK, a))[4])'
+process = int(subprocess.run([sys.executable, '-c', child], stdout=subprocess.PIPE, check=True).stdout)
+assert process == os.getpid(), process
+lock(there, fcntl.F_UNLCK, 0, 0)
+lock(here, fcntl.F_UNLCK, 0, 5)
+lock(there, fcntl.F_WRLCK, 0, 5)
+assert refused(there, fcntl.F_WRLCK, 0, 6)
+# POSIX: closing any of its files lets go of all locks of the process.
+open('file', 'rb').close()
+lock(there, fcntl.F_WRLCK, 0, 0)
+# A child waits until its parent lets go.
+waiter = 'import fcntl; f = open(\"file\", \"r+b\"); fcntl.lockf(f, fcntl.LOCK_EX); print(f.read())'
+waiting = subprocess.Popen([sys.executable, '-c', waiter], stdout=subprocess.PIPE)
+time.sleep(0.5)
+assert waiting.poll() is None
+there.write(b'written under the lock')
+there.flush()
+there.close()
+out, _ = waiting.communicate(timeout=20)
+assert out == b\"b'written under the lock'\\n\", out
+";
+    mounts.one.run("python3", &["-c", program]);
+    mounts.end();
+}
+
+#[test]
+fn a_database_has_writers_on_two_mounts() {
+    let Some(mounts) = Mounts::new() else { return };
+    const ROWS: i64 = 15;
+    let paths = [&mounts.one, &mounts.other].map(|mount| mount.at("numbers.db"));
+    let open = |path: &std::path::Path| {
+        let database = rusqlite::Connection::open(path).expect("a database");
+        database.busy_timeout(Duration::from_secs(50)).expect("patience");
+        database
+    };
+    open(&paths[0]).execute_batch("CREATE TABLE numbers (number INTEGER)").expect("a table");
+    let writers = paths.clone().map(|path| {
+        thread::spawn(move || {
+            let database = open(&path);
+            for _ in 0..ROWS {
+                // What one has read is so until it has written.
+                let next = "BEGIN IMMEDIATE; INSERT INTO numbers SELECT count(*) FROM numbers; COMMIT";
+                database.execute_batch(next).expect("it waits for the other");
+            }
+        })
+    });
+    writers.into_iter().for_each(|writer| writer.join().expect("no error"));
+    for path in &paths {
+        let database = open(path);
+        let distinct = "SELECT count(DISTINCT number), max(number) FROM numbers";
+        let found = database.query_row(distinct, [], |row| Ok((row.get(0)?, row.get(1)?)));
+        assert_eq!(found.expect("rows"), (2 * ROWS, 2 * ROWS - 1));
+        let check: String =
+            database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("an answer");
+        assert_eq!(check, "ok");
+    }
+    mounts.end();
+}
+
+#[test]
+fn who_waits_for_a_lock_can_be_interrupted_and_killed() {
+    let Some(mounts) = Mounts::new().filter(|_| has("flock")) else { return };
+    let held = open(&mounts.one, "file");
+    held.lock().expect("nobody has it");
+    for signal in ["INT", "KILL"] {
+        let start = Instant::now();
+        let (is_well, text) = mounts.other.try_run("timeout", &["-s", signal, "1", "flock", "file", "true"]);
+        assert!(!is_well, "{signal}: {text}");
+        assert!(start.elapsed() < Duration::from_secs(10), "{signal}: {:?}", start.elapsed());
+    }
+    drop(held);
+    mounts.other.run("flock", &["file", "true"]);
+    mounts.end();
+}
+
+#[test]
+fn many_wait_for_one_lock_and_all_get_it() {
+    let Some(mounts) = Mounts::new().filter(|_| has("flock")) else { return };
+    let waiting = (0..12).map(|number| {
+        let mount = if number % 2 == 0 { &mounts.one } else { &mounts.other };
+        let (file, log) = (open(mount, "lock"), mount.at("log"));
+        thread::spawn(move || {
+            file.lock().expect("it comes");
+            let mut text = String::new();
+            if let Ok(mut log) = File::open(&log) {
+                log.read_to_string(&mut text).expect("text");
+            }
+            text.push('x');
+            File::create(&log).and_then(|mut log| log.write_all(text.as_bytes())).expect("room");
+            drop(file);
+        })
+    });
+    waiting.collect::<Vec<_>>().into_iter().for_each(|one| one.join().expect("no error"));
+    assert_eq!(fs::read_to_string(mounts.one.at("log")).expect("a log").len(), 12);
+    mounts.end();
+}
