@@ -37,6 +37,8 @@ pub(crate) struct Endpoint<M: Machine> {
     patience: Option<Rc<Patience<M>>>,
     /// What it has done.
     pub(crate) traffic: Traffic,
+    /// What it has asked others, and how long that took.
+    pub(crate) asked: Traffic,
 }
 
 struct Call {
@@ -46,6 +48,9 @@ struct Call {
     token: usize,
     /// What the asker was doing.
     span: SpanPlace,
+    operation: RequestOperation,
+    class: Class,
+    asked: Instant,
 }
 
 /// An answer: the reply and the data that came with it, or why there is none.
@@ -124,8 +129,8 @@ impl<M: Machine> Endpoint<M> {
     pub(crate) fn with_patience(machine: M, limit: Option<Duration>) -> Rc<Self> {
         let (generation, complaints) = (Cell::new(0), Permits::new(COMPLAINTS_MAX));
         let patience = limit.map(|limit| Patience::new(machine.clone(), limit));
-        let (calls, traffic) = (RefCell::default(), Traffic::default());
-        Rc::new(Endpoint { machine, calls, generation, complaints, patience, traffic })
+        let (calls, traffic, asked) = (RefCell::default(), Traffic::default(), Traffic::default());
+        Rc::new(Endpoint { machine, calls, generation, complaints, patience, traffic, asked })
     }
 
     fn begin_wait(&self, peer: NodeId, awaited: Awaited) {
@@ -169,7 +174,8 @@ impl<M: Machine> Endpoint<M> {
         mailbox: &Rc<Mailbox>,
         token: usize,
     ) -> impl Future<Output = ()> {
-        let tag = self.enter_call(to, mailbox.clone(), token);
+        let operation = request.spans().operation;
+        let tag = self.enter_call(to, mailbox.clone(), token, operation, class);
         let machine = &self.machine;
         machine.notes().sent(|| noted::question(machine.node(), tag));
         self.traffic.sent(payload.len());
@@ -209,7 +215,7 @@ impl<M: Machine> Endpoint<M> {
         asker: Asker,
         outcome: std::result::Result<(Reply, Payload), Box<Failure>>,
     ) -> impl Future<Output = machine::Result<()>> {
-        let failure = outcome.as_ref().err().map(|failure| failure.kind);
+        let failure = outcome.as_ref().err().map(|failure| failure.kind.name());
         let (reply, payload) = outcome.unwrap_or_else(|failure| (Reply::Failed(*failure), Payload::empty()));
         let Asker { node, tag, class, .. } = asker;
         // An answer that is too long for a command is none, whatever the question came as.
@@ -302,7 +308,19 @@ impl<M: Machine> Endpoint<M> {
         });
     }
 
-    fn enter_call(&self, to: NodeId, mailbox: Rc<Mailbox>, token: usize) -> u64 {
+    /// How many questions are under way.
+    pub(crate) fn calls_under_way(&self) -> u64 {
+        self.calls.borrow().len() as u64
+    }
+
+    fn enter_call(
+        &self,
+        to: NodeId,
+        mailbox: Rc<Mailbox>,
+        token: usize,
+        operation: RequestOperation,
+        class: Class,
+    ) -> u64 {
         self.begin_wait(to, Awaited::Answer);
         let generation = self.generation.get().wrapping_add(1).max(1);
         self.generation.set(generation);
@@ -310,7 +328,7 @@ impl<M: Machine> Endpoint<M> {
         let entry = calls.vacant_entry();
         let tag = (u64::from(generation) << 32) | entry.key() as u64;
         let span = self.machine.notes().here();
-        entry.insert(Call { tag, to, mailbox, token, span });
+        entry.insert(Call { tag, to, mailbox, token, span, operation, class, asked: self.machine.now() });
         tag
     }
 
@@ -324,6 +342,8 @@ impl<M: Machine> Endpoint<M> {
             self.end_wait(from, Awaited::Answer);
             let machine = &self.machine;
             machine.notes().received(call.span, || noted::answer(machine.node(), tag));
+            let failure = answer.as_ref().err().map(|error| error.counted_as());
+            self.asked.served(call.operation, call.class, machine.now().since(call.asked), failure);
             call.mailbox.put(call.token, answer);
         }
     }

@@ -214,6 +214,15 @@ impl Error {
         }
     }
 
+    /// What it is counted as, if it comes in place of an answer.
+    pub(crate) fn counted_as(&self) -> &'static str {
+        match self {
+            Error::Remote { failure, .. } => failure.kind.name(),
+            Error::Machine(machine::Error::PeerGone { .. }) => "gone",
+            _ => "other",
+        }
+    }
+
     /// Whether an I/O node reported a failure of this kind.
     pub(crate) fn is_remote(&self, kind: FailureKind) -> bool {
         matches!(self, Error::Remote { failure, .. } if failure.kind == kind)

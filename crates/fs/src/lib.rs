@@ -52,12 +52,12 @@ mod traffic;
 mod turns;
 
 pub use client::{
-    Advice, Check, CheckedFile, Checking, Client, CollectiveMethod, CollectiveSettings, Company,
-    DiskExamination, DisksByIdentity, Division, ENTRY_BYTES, Examination, File, FileEntries, FileParts,
-    FileStat, Finding, FindingKind, Group, HeldUpExamination, ListedSettings, MoveTimes, Moved, NewTree,
-    NodeRecording, NumberedFile, OpenTreeFile, PageCache, PageCacheSettings, PagedFile, Prefetch, Remains,
-    Remnant, Section, SelectedSettings, SomeEntries, TeamMembership, TeamTurn, Tree, WriteCache,
-    WriteCacheSettings, Written,
+    Advice, Check, CheckedFile, Checking, Client, ClientCounts, CollectiveMethod, CollectiveSettings,
+    Company, DiskExamination, DisksByIdentity, Division, ENTRY_BYTES, Examination, File, FileEntries,
+    FileParts, FileStat, Finding, FindingKind, Group, HeldUpExamination, ListedSettings, MoveTimes, Moved,
+    NewTree, NodeRecording, NumberedFile, OpenTreeFile, PageCache, PageCacheCounts, PageCacheSettings,
+    PagedFile, Prefetch, Remains, Remnant, Section, SelectedSettings, SomeEntries, TeamMembership, TeamTurn,
+    Tree, WriteCache, WriteCacheSettings, Written,
 };
 pub use directory::{Entry, EntryRun, ListedStretch};
 pub use error::{Error, Failure, FailureKind, Result};

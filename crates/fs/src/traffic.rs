@@ -1,7 +1,8 @@
 //! What a node has served and moved, in numbers that only grow: pure state, without futures.
 //!
 //! - A request is counted once, when its answer has left, under its operation and the class it had then. One whose
-//!   asker is gone before that is not.
+//!   asker is gone before that is not. What the node itself has asked others is counted apart, when the answer has come,
+//!   or it is known that there will be none.
 //! - A failure is one of these answers.
 //! - Bytes are those of data that came or left with messages, whoever asked for them; headers are not counted.
 
@@ -10,7 +11,6 @@ use std::collections::BTreeMap;
 
 use machine::{Class, Duration};
 
-use crate::error::FailureKind;
 use crate::noted::RequestOperation;
 use crate::time_histogram::TimeHistogram;
 
@@ -26,7 +26,7 @@ pub(crate) struct Traffic {
 }
 
 /// Requests of one operation and class that a node has served, with the time from when each had come to when its answer
-/// had left.
+/// had left; or that a client has asked, with the time from when it asked to when it had the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedRequests {
     /// What they asked for.
@@ -42,7 +42,7 @@ pub struct ServedRequests {
 pub struct TrafficCounts {
     /// The requests, by operation and class; those there were none of are left out.
     pub served: Vec<ServedRequests>,
-    /// Those of them that failed, by the [name](FailureKind::name) of the kind of failure.
+    /// Those of them that failed, by the [name](crate::FailureKind::name) of the kind of failure.
     pub failures: Vec<(&'static str, u64)>,
     /// Bytes of data that have left.
     pub bytes_sent: u64,
@@ -74,7 +74,7 @@ impl Traffic {
         operation: RequestOperation,
         class: Class,
         took: Duration,
-        failure: Option<FailureKind>,
+        failure: Option<&'static str>,
     ) {
         let mut served = self.served.borrow_mut();
         if served.is_empty() {
@@ -83,7 +83,7 @@ impl Traffic {
         let index = operation.index() * Class::ALL.len() + class as usize;
         served[index].get_or_insert_default().add(took);
         if let Some(kind) = failure {
-            *self.failures.borrow_mut().entry(kind.name()).or_default() += 1;
+            *self.failures.borrow_mut().entry(kind).or_default() += 1;
         }
     }
 
@@ -119,8 +119,8 @@ mod tests {
             traffic.served(request.spans().operation, class, Duration::from_nanos(took), failure);
         };
         served(Request::Describe, Class::Control, 0, None);
-        served(Request::FetchRecording, Class::Background, 20, Some(FailureKind::Invalid));
-        served(Request::FetchRecording, Class::Background, 10, Some(FailureKind::Invalid));
+        served(Request::FetchRecording, Class::Background, 20, Some("invalid"));
+        served(Request::FetchRecording, Class::Background, 10, Some("invalid"));
         let counts = traffic.counts();
         let served: Vec<_> =
             counts.served.iter().map(|of| (of.operation, of.class, of.times.count())).collect();

@@ -52,7 +52,7 @@ pub use collective::{CollectiveMethod, CollectiveSettings, Group};
 pub use file::File;
 pub use listed::ListedSettings;
 pub use numbered::{DisksByIdentity, NumberedFile};
-pub use pages::{Advice, PageCache, PageCacheSettings, PagedFile, Prefetch};
+pub use pages::{Advice, PageCache, PageCacheCounts, PageCacheSettings, PagedFile, Prefetch};
 pub use recordings::NodeRecording;
 pub use remains::{Remains, Remnant};
 pub use selected::{Company, SelectedSettings};
@@ -67,10 +67,28 @@ use crate::error::{Error, Failure, FailureKind, Result};
 use crate::name;
 use crate::protocol::{ExaminedDisk, FileId, MeetingId, MemoryId, Reply, Request, StripeHome};
 use crate::settings::ClientSettings;
+use crate::traffic::{ServedRequests, TrafficCounts};
 use collective::Meeting;
 use commit::about;
 use file::UnderWay;
 use write_cache::WriteCaches;
+
+/// What a client has asked of I/O nodes since its start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientCounts {
+    /// The requests that have been answered, by operation and class.
+    pub asked: Vec<ServedRequests>,
+    /// Those of them that failed, by what they are counted as.
+    pub failures: Vec<(&'static str, u64)>,
+    /// Bytes of data that have left.
+    pub bytes_sent: u64,
+    /// Bytes of data that have come.
+    pub bytes_received: u64,
+    /// How often an I/O node was gone.
+    pub losses: u64,
+    /// Requests whose answers are waited for.
+    pub waiting: u64,
+}
 
 /// How an I/O node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -443,6 +461,21 @@ impl<M: Machine> Client<M> {
             lists.push((node, all));
         }
         Ok(lists)
+    }
+
+    /// What has been asked of I/O nodes.
+    pub fn counts(&self) -> ClientCounts {
+        let endpoint = &self.inner.endpoint;
+        let TrafficCounts { served, failures, .. } = endpoint.asked.counts();
+        let TrafficCounts { bytes_sent, bytes_received, .. } = endpoint.traffic.counts();
+        ClientCounts {
+            asked: served,
+            failures,
+            bytes_sent,
+            bytes_received,
+            losses: self.inner.losses.borrow().values().sum(),
+            waiting: endpoint.calls_under_way(),
+        }
     }
 
     /// How often a node was gone.

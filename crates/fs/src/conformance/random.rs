@@ -7,14 +7,17 @@ use std::rc::Rc;
 use layout::{Pattern, Problem, Striping};
 use machine::conformance::Testbed;
 use machine::{Class, Condition, Delivery, Disk, Duration, Error, Machine, Message, Net, NodeId, Payload};
+use namespace::FileNumber;
 
 use super::tasks::Tasks;
 use super::{BLOCK, Base, Draw, contents, read, run, small, start, write};
 use crate::protocol::{
-    Collective, Direction, Fetch, Frame, Listed, MeetingId, MemoryId, NumberedStripes, Reply, Request,
-    StripeHome,
+    Collective, Direction, Fetch, Frame, Listed, LockRequest, LockStep, MeetingId, MemoryId, NumberedStripes,
+    Reply, Request, StripeHome,
 };
-use crate::{Entry, EntryRun, FailureKind, FileId, IoNodeSettings, ListedStretch, Threads};
+use crate::{
+    Entry, EntryRun, FailureKind, FileId, IoNodeSettings, ListedStretch, LockMode, LockRange, Threads,
+};
 
 /// Clients that ask at random.
 const ASKERS: usize = 3;
@@ -300,7 +303,9 @@ impl<M: Machine> RandomAsker<M> {
         let striping = Striping::new(BLOCK, 1 + self.below(2) as u32).expect("a striping");
         let identity = self.disk ^ u64::from(self.below(9) == 0);
         let stripes = NumberedStripes { file, striping, places: vec![(stripe, identity)] };
-        match self.below(8) {
+        match self.below(10) {
+            8 => Request::Lock(self.lock(file)),
+            9 => Request::RenewLease { lease: self.below(3) },
             0 => Request::Examine,
             1 => Request::DescribeDisks,
             2..=4 => Request::Attach { stripes, create: self.below(3) > 0 },
@@ -308,6 +313,19 @@ impl<M: Machine> RandomAsker<M> {
             6 => Request::RemoveNumbered { files: vec![file] },
             _ => Request::ListNumbered { after: self.other_file() },
         }
+    }
+
+    /// A request for a lock by one of a few owners.
+    fn lock(&self, file: FileId) -> LockRequest {
+        let mode = if self.below(2) == 0 { LockMode::Shared } else { LockMode::Exclusive };
+        let step = match self.below(3) {
+            0 => LockStep::Test(mode),
+            1 => LockStep::Set(mode),
+            _ => LockStep::Release,
+        };
+        let range = LockRange { first: self.below(20), last: self.below(40) };
+        let (lease, owner) = (self.below(2), self.below(3));
+        LockRequest { lease, number: FileNumber(file.0), owner, range, step, claims: self.below(9) == 0 }
     }
 
     /// A request of a group that this node is no member of.

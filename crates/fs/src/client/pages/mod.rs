@@ -37,7 +37,7 @@ mod transfer;
 mod window;
 mod write_list;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use layout::Striping;
@@ -96,6 +96,20 @@ struct Inner<M: Machine> {
     write_list: WriteList,
     /// Questions for sizes on their way. What is sent meanwhile may be missing from the answers.
     size_questions: InFlight,
+    counts: Cell<PageCacheCounts>,
+}
+
+/// What programs have read of pages since the cache was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageCacheCounts {
+    /// Reads of a page that was there.
+    pub hits: u64,
+    /// Reads of a page that an I/O node had to be waited for, or that was on its way.
+    pub misses: u64,
+    /// Bytes of the former.
+    pub hit_bytes: u64,
+    /// Bytes of the latter.
+    pub missed_bytes: u64,
 }
 
 impl<M: Machine> PageCache<M> {
@@ -113,6 +127,7 @@ impl<M: Machine> PageCache<M> {
                 reads: BackgroundReads::default(),
                 write_list: WriteList::new(write_agents),
                 size_questions: InFlight::new(),
+                counts: Cell::default(),
             }),
         }
     }
@@ -132,6 +147,11 @@ impl<M: Machine> PageCache<M> {
     /// Bytes of the pages in the cache now.
     pub fn bytes(&self) -> u64 {
         self.inner.table.borrow().bytes()
+    }
+
+    /// What has been read of pages.
+    pub fn counts(&self) -> PageCacheCounts {
+        self.inner.counts.get()
     }
 
     /// Opens a finished file, or an unfinished one that this cache has open.
@@ -270,6 +290,17 @@ impl<M: Machine> PageCache<M> {
             self.inner.release(&file);
         }
         outcome
+    }
+}
+
+impl PageCacheCounts {
+    fn count(&mut self, is_hit: bool, bytes: u64) {
+        let (reads, all) = match is_hit {
+            true => (&mut self.hits, &mut self.hit_bytes),
+            false => (&mut self.misses, &mut self.missed_bytes),
+        };
+        *reads += 1;
+        *all += bytes;
     }
 }
 

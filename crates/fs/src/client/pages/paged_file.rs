@@ -203,6 +203,9 @@ impl<M: Machine> PagedFile<M> {
         let pin = self.cache.pin(&self.file, page).await?;
         let mut look = self.cache.table.borrow_mut().look(pin.place, &range);
         let waits = matches!(look, Look::Pending(_));
+        let mut counts = self.cache.counts.get();
+        counts.count(matches!(look, Look::Here(_)), range.end - range.start);
+        self.cache.counts.set(counts);
         if matches!(look, Look::Missing) {
             look = self.start_reading(&pin, &range);
         } else if waits {
