@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use common::{Store, fail, finish, give_environment_of, succeed};
+use common::{Agent, Store, fail, finish, give_environment_of, succeed};
 use mount_point::{MountPoint, within};
 
 #[test]
@@ -83,4 +83,58 @@ fn where_nothing_can_be_mounted_it_says_so() {
     let store = Store::start(&[1]);
     let said = store.run_failing(&["mount", "nowhere"]);
     assert!(said.contains("no such directory") && said.contains("Make it first"), "{said}");
+}
+
+/// Tries to get the lock of a file at once.
+fn is_free(file: &Path) -> bool {
+    let file = fs::File::options().read(true).write(true).open(file).expect("a file");
+    match file.try_lock() {
+        Ok(()) => true,
+        Err(fs::TryLockError::WouldBlock) => false,
+        Err(fs::TryLockError::Error(error)) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_mount_that_is_killed_keeps_no_lock() {
+    let Some(point) = MountPoint::new() else { return };
+    let other = point.store.path("other");
+    fs::create_dir(&other).expect("a directory");
+    let mut killed = point.command(&["mount"], &[]).spawn().expect("the program");
+    within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+    succeed(point.store.command(&["mount", "other", "--background", "--log", "other.log"]));
+    let held = fs::File::create(point.path.join("file")).expect("a file");
+    held.lock().expect("nobody has it");
+    assert!(!is_free(&other.join("file")));
+    killed.kill().expect("it is there");
+    killed.wait().expect("it ends");
+    assert!(!is_free(&other.join("file")), "who cannot be heard of may still be writing");
+    within(Duration::from_secs(20), "the lock is free", || is_free(&other.join("file")));
+    drop(held);
+    succeed(point.store.command(&["umount", "other"]));
+}
+
+#[test]
+fn locks_outlast_a_new_start_of_the_agent_that_keeps_them() {
+    let Some(mut point) = MountPoint::new() else { return };
+    let other = point.store.path("other");
+    fs::create_dir(&other).expect("a directory");
+    succeed(point.command(&["mount"], &["--background", "--log", "first.log"]));
+    succeed(point.store.command(&["mount", "other", "--background", "--log", "other.log"]));
+    let held = fs::File::create(point.path.join("file")).expect("a file");
+    held.lock().expect("nobody has it");
+    for agent in &mut point.store.agents {
+        agent.child.kill().expect("a child of ours");
+        agent.child.wait().expect("it ends");
+        *agent = Agent::start_at(&agent.address, agent.roots.clone(), &[]);
+    }
+    // It waits until whoever had locks has had the time to say so.
+    assert!(!is_free(&other.join("file")));
+    std::io::Write::write_all(&mut &held, b"still mine").expect("it has its lock");
+    held.unlock().expect("it has one");
+    assert!(is_free(&other.join("file")));
+    assert_eq!(fs::read(other.join("file")).expect("a file"), b"still mine");
+    drop(held);
+    succeed(point.store.command(&["umount", "other"]));
+    succeed(point.command(&["umount"], &[]));
 }

@@ -3,6 +3,7 @@
 use fs::{IoNodeCounts, IoNodeDiskCounts};
 use machine::Class;
 
+use crate::class_name;
 use crate::family::MetricFamily;
 use crate::family::MetricUnit::Bytes;
 use crate::samples::{MetricValue, Samples};
@@ -213,12 +214,4 @@ fn add_disk(samples: &mut Samples, disk: &str, counts: &IoNodeDiskCounts) {
     samples.add(&HELD_UP, [disk], counts.held_up_reads);
     samples.add(&DISK_WAITING, [disk], counts.waiting);
     samples.add(&PENDING_WRITES, [disk], counts.pending_write_bytes);
-}
-
-fn class_name(class: Class) -> &'static str {
-    match class {
-        Class::Control => "control",
-        Class::Demand => "demand",
-        Class::Background => "background",
-    }
 }

@@ -4,7 +4,7 @@
 //!  node thread                      a thread of the server
 //!
 //!  fs::IoNodeCounts  --- asked --->  Samples: of families  --- text --->  GET /metrics
-//!    plain numbers                     agent.rs, process.rs                 server.rs
+//!    plain numbers                     agent.rs, mount.rs, process.rs       server.rs
 //! ```
 //!
 //! The file system counts in plain numbers, on its own thread, whether anybody asks or not; only here they get the
@@ -13,18 +13,29 @@
 //!
 //! - [`MetricFamily`] in `family.rs`: what there is a number of, with its name, unit, labels and meaning
 //! - [`Samples`] in `samples.rs`: numbers of families at one moment, and their text
-//! - [`agent`], [`process`]: the families there are, and their samples
+//! - [`agent`], [`mount`], [`process`]: the families there are, and their samples
 //! - [`MetricsServer`] in `server.rs`: the server
 //!
-//! What is not here, on purpose: counting, and how a server's thread reaches the node's. Other nodes, such as a mount,
-//! have families of their own beside `agent.rs`, and the same server.
+//! What is not here, on purpose: counting, and how a server's thread reaches the node's.
 
 pub mod agent;
 mod family;
+pub mod mount;
 pub mod process;
 mod samples;
 mod server;
 
+use machine::Class;
+
 pub use family::{MetricFamily, MetricKind, MetricUnit};
 pub use samples::{MetricValue, Samples};
 pub use server::{METRICS_VARIABLE, MetricsServer, parse_address};
+
+/// What a class of requests is called.
+fn class_name(class: Class) -> &'static str {
+    match class {
+        Class::Control => "control",
+        Class::Demand => "demand",
+        Class::Background => "background",
+    }
+}

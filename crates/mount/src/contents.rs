@@ -17,6 +17,7 @@ use nix::libc;
 use real::RealMachine;
 
 use crate::attributes::without_rights;
+use crate::counts::add;
 use crate::file_attributes::attributes_of;
 use crate::mounted_tree::{HandleUse, MountedFile, MountedTree, Outcome, about};
 use crate::names::{Maker, named};
@@ -101,7 +102,9 @@ impl MountedTree {
         let open = self.file(handle)?;
         self.check_locks(&open).await?;
         let read = open.file.paged().read(offset, bytes).await;
-        self.settle(about(open.file.number()), read)
+        let read = self.settle(about(open.file.number()), read)?;
+        add(&self.tally.read_bytes, read.len());
+        Ok(read)
     }
 
     pub(crate) async fn write(
@@ -122,6 +125,7 @@ impl MountedTree {
             open.file.write(offset, data).await
         };
         self.settle(about(open.file.number()), wrote)?;
+        add(&self.tally.written_bytes, bytes.into());
         if how.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID)
             && let Some(mode) = without_rights(&open.file.known())
         {

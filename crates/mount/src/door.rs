@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::rc::Rc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use flume::Sender;
 use fs::LockRange;
@@ -100,19 +100,23 @@ impl KernelDoor {
         KernelDoor { tasks, settings }
     }
 
-    /// Begins to do `work` on the node thread; `tell` answers with what it comes to.
+    /// Begins to do `work` on the node thread; `tell` answers with what it comes to. It is counted as `operation`.
     fn begin<R: Asker, T, F>(
         &self,
+        operation: &'static str,
         asker: R,
         work: impl FnOnce(Rc<MountedTree>) -> F + Send + 'static,
         tell: impl FnOnce(R, T) + Send + 'static,
     ) where
         F: Future<Output = Outcome<T>> + 'static,
     {
+        let came = Instant::now();
         let task: MountTask = Box::new(move |mounted| {
-            let work = work(mounted);
+            let work = work(mounted.clone());
             Box::pin(async move {
-                match work.await {
+                let outcome = work.await;
+                mounted.tally.count(operation, came.elapsed(), outcome.as_ref().err().copied());
+                match outcome {
                     Ok(done) => tell(asker, done),
                     Err(errno) => asker.refuse(errno),
                 }
@@ -126,15 +130,19 @@ impl KernelDoor {
     /// no room for it.
     fn begin_list<R: Asker>(
         &self,
+        operation: &'static str,
         mut reply: R,
         handle: FileHandle,
         position: u64,
         mut add: impl FnMut(&mut R, &ListedEntry) -> bool + Send + 'static,
         tell: impl FnOnce(R) + Send + 'static,
     ) {
+        let came = Instant::now();
         let task: MountTask = Box::new(move |mounted| {
             Box::pin(async move {
-                match mounted.list(handle.0, position, |entry| add(&mut reply, entry)).await {
+                let outcome = mounted.list(handle.0, position, |entry| add(&mut reply, entry)).await;
+                mounted.tally.count(operation, came.elapsed(), outcome.as_ref().err().copied());
+                match outcome {
                     Ok(()) => tell(reply),
                     Err(errno) => reply.refuse(errno),
                 }
@@ -195,12 +203,13 @@ impl Filesystem for KernelDoor {
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let at = location(parent, name);
-        self.begin(reply, |tree| async move { tree.look(at).await }, tell_entry(self.timeout()));
+        self.begin("lookup", reply, |tree| async move { tree.look(at).await }, tell_entry(self.timeout()));
     }
 
     fn getattr(&self, _request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
         let timeout = self.timeout();
         self.begin(
+            "getattr",
             reply,
             move |tree| async move { tree.attributes(file_number(number)).await },
             move |reply, attributes| reply.attr(&timeout, &attributes),
@@ -236,6 +245,7 @@ impl Filesystem for KernelDoor {
         let (timeout, may_keep_rights) = (self.timeout(), request.uid() == 0);
         let handle = handle.map(|handle| handle.0);
         self.begin(
+            "setattr",
             reply,
             move |tree| async move { tree.change(file_number(number), handle, changes, may_keep_rights).await },
             move |reply, attributes| reply.attr(&timeout, &attributes),
@@ -244,6 +254,7 @@ impl Filesystem for KernelDoor {
 
     fn readlink(&self, _request: &Request, number: INodeNo, reply: ReplyData) {
         self.begin(
+            "readlink",
             reply,
             move |tree| async move { tree.target(file_number(number)).await },
             |reply, target: Vec<u8>| reply.data(&target),
@@ -269,6 +280,7 @@ impl Filesystem for KernelDoor {
         };
         let (at, maker) = (location(parent, name), maker(request, mode));
         self.begin(
+            "mknod",
             reply,
             move |tree| async move { tree.make_node(at, special, maker).await },
             tell_entry(self.timeout()),
@@ -286,6 +298,7 @@ impl Filesystem for KernelDoor {
     ) {
         let (at, maker) = (location(parent, name), maker(request, mode));
         self.begin(
+            "mkdir",
             reply,
             move |tree| async move { tree.make(at, NewInode::Directory, maker).await },
             tell_entry(self.timeout()),
@@ -296,6 +309,7 @@ impl Filesystem for KernelDoor {
         let (at, maker) = (location(parent, name), maker(request, 0o777));
         let new = NewInode::Link { target: target.as_os_str().as_bytes().to_vec() };
         self.begin(
+            "symlink",
             reply,
             move |tree| async move { tree.make(at, new, maker).await },
             tell_entry(self.timeout()),
@@ -305,6 +319,7 @@ impl Filesystem for KernelDoor {
     fn link(&self, _request: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let at = location(parent, name);
         self.begin(
+            "link",
             reply,
             move |tree| async move { tree.link(file_number(number), at).await },
             tell_entry(self.timeout()),
@@ -313,12 +328,22 @@ impl Filesystem for KernelDoor {
 
     fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let at = location(parent, name);
-        self.begin(reply, |tree| async move { tree.remove(at, WhatToRemove::File).await }, tell_done);
+        self.begin(
+            "unlink",
+            reply,
+            |tree| async move { tree.remove(at, WhatToRemove::File).await },
+            tell_done,
+        );
     }
 
     fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let at = location(parent, name);
-        self.begin(reply, |tree| async move { tree.remove(at, WhatToRemove::Directory).await }, tell_done);
+        self.begin(
+            "rmdir",
+            reply,
+            |tree| async move { tree.remove(at, WhatToRemove::Directory).await },
+            tell_done,
+        );
     }
 
     fn rename(
@@ -341,11 +366,12 @@ impl Filesystem for KernelDoor {
             return reply.error(Errno::EINVAL);
         };
         let (from, to) = (location(parent, name), location(new_parent, new_name));
-        self.begin(reply, move |tree| async move { tree.rename(from, to, mode).await }, tell_done);
+        self.begin("rename", reply, move |tree| async move { tree.rename(from, to, mode).await }, tell_done);
     }
 
     fn open(&self, _request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         self.begin(
+            "open",
             reply,
             move |tree| async move { tree.open(file_number(number), flags.0).await },
             |reply, (handle, flags)| reply.opened(FileHandle(handle), flags),
@@ -364,6 +390,7 @@ impl Filesystem for KernelDoor {
     ) {
         let (at, maker, timeout) = (location(parent, name), maker(request, mode), self.timeout());
         self.begin(
+            "create",
             reply,
             move |tree| async move { tree.create(at, maker, flags).await },
             move |reply, (attributes, handle, flags)| {
@@ -385,7 +412,7 @@ impl Filesystem for KernelDoor {
     ) {
         let work =
             move |tree: Rc<MountedTree>| async move { tree.read(handle.0, offset, bytes.into()).await };
-        self.begin(reply, work, tell_contents);
+        self.begin("read", reply, work, tell_contents);
     }
 
     fn write(
@@ -402,6 +429,7 @@ impl Filesystem for KernelDoor {
     ) {
         let data = data.to_vec();
         self.begin(
+            "write",
             reply,
             move |tree| async move { tree.write(handle.0, offset, data, flags.0, write_flags).await },
             |reply, bytes| reply.written(bytes),
@@ -421,7 +449,7 @@ impl Filesystem for KernelDoor {
             let unlocked = tree.unlock_all(handle.0, owner.0).await;
             flushed.and(unlocked)
         };
-        self.begin(reply, work, tell_done);
+        self.begin("flush", reply, work, tell_done);
     }
 
     fn fsync(
@@ -432,7 +460,7 @@ impl Filesystem for KernelDoor {
         _data_only: bool,
         reply: ReplyEmpty,
     ) {
-        self.begin(reply, move |tree| async move { tree.sync(handle.0).await }, tell_done);
+        self.begin("fsync", reply, move |tree| async move { tree.sync(handle.0).await }, tell_done);
     }
 
     fn release(
@@ -452,7 +480,7 @@ impl Filesystem for KernelDoor {
             };
             tree.close(handle.0).await.and(unlocked)
         };
-        self.begin(reply, work, tell_done);
+        self.begin("release", reply, work, tell_done);
     }
 
     fn fallocate(
@@ -475,11 +503,12 @@ impl Filesystem for KernelDoor {
         };
         let work =
             move |tree: Rc<MountedTree>| async move { tree.allocate(handle.0, offset, bytes, what).await };
-        self.begin(reply, work, tell_done);
+        self.begin("fallocate", reply, work, tell_done);
     }
 
     fn opendir(&self, _request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         self.begin(
+            "opendir",
             reply,
             move |tree| async move { Ok(tree.open_directory(file_number(number))) },
             |reply, handle| reply.opened(FileHandle(handle), fuser::FopenFlags::empty()),
@@ -501,7 +530,7 @@ impl Filesystem for KernelDoor {
             };
             !reply.add(kernel_number(entry.number), entry.position, kind, OsStr::from_bytes(&entry.name))
         };
-        self.begin_list(reply, handle, offset, add, ReplyDirectory::ok);
+        self.begin_list("readdir", reply, handle, offset, add, ReplyDirectory::ok);
     }
 
     fn readdirplus(
@@ -522,7 +551,7 @@ impl Filesystem for KernelDoor {
             let name = OsStr::from_bytes(&entry.name);
             !reply.add(number, position, name, &timeout, &attributes, GENERATION)
         };
-        self.begin_list(reply, handle, offset, add, ReplyDirectoryPlus::ok);
+        self.begin_list("readdirplus", reply, handle, offset, add, ReplyDirectoryPlus::ok);
     }
 
     fn releasedir(
@@ -533,7 +562,7 @@ impl Filesystem for KernelDoor {
         _flags: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        self.begin(reply, move |tree| async move { tree.close_directory(handle.0) }, tell_done);
+        self.begin("releasedir", reply, move |tree| async move { tree.close_directory(handle.0) }, tell_done);
     }
 
     fn fsyncdir(
@@ -544,11 +573,12 @@ impl Filesystem for KernelDoor {
         _data_only: bool,
         reply: ReplyEmpty,
     ) {
-        self.begin(reply, |tree| async move { tree.flush_names().await }, tell_done);
+        self.begin("fsyncdir", reply, |tree| async move { tree.flush_names().await }, tell_done);
     }
 
     fn statfs(&self, _request: &Request, _number: INodeNo, reply: ReplyStatfs) {
         self.begin(
+            "statfs",
             reply,
             |tree| async move { tree.space().await },
             |reply, space| {
@@ -586,22 +616,37 @@ impl Filesystem for KernelDoor {
         let (number, name, value) = (file_number(number), name.as_bytes().to_vec(), value.to_vec());
         let work =
             move |tree: Rc<MountedTree>| async move { tree.set_extended(number, name, value, mode).await };
-        self.begin(reply, work, tell_done);
+        self.begin("setxattr", reply, work, tell_done);
     }
 
     fn getxattr(&self, _request: &Request, number: INodeNo, name: &OsStr, room: u32, reply: ReplyXattr) {
         let (number, name) = (file_number(number), name.to_owned().into_vec());
-        self.begin(reply, move |tree| async move { tree.extended(number, name).await }, tell_value(room));
+        self.begin(
+            "getxattr",
+            reply,
+            move |tree| async move { tree.extended(number, name).await },
+            tell_value(room),
+        );
     }
 
     fn listxattr(&self, _request: &Request, number: INodeNo, room: u32, reply: ReplyXattr) {
         let number = file_number(number);
-        self.begin(reply, move |tree| async move { tree.extended_names(number).await }, tell_value(room));
+        self.begin(
+            "listxattr",
+            reply,
+            move |tree| async move { tree.extended_names(number).await },
+            tell_value(room),
+        );
     }
 
     fn removexattr(&self, _request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let (number, name) = (file_number(number), name.as_bytes().to_vec());
-        self.begin(reply, move |tree| async move { tree.remove_extended(number, name).await }, tell_done);
+        self.begin(
+            "removexattr",
+            reply,
+            move |tree| async move { tree.remove_extended(number, name).await },
+            tell_done,
+        );
     }
 
     /// The kernel asks only if it is not to keep locks itself.
@@ -623,6 +668,7 @@ impl Filesystem for KernelDoor {
         let range = LockRange { first, last };
         let wanted = WantedLock { handle: handle.0, owner: owner.0, range, kind, process };
         self.begin(
+            "getlk",
             reply,
             move |tree| async move { tree.who_locks(wanted).await },
             |reply, held| {
@@ -652,7 +698,7 @@ impl Filesystem for KernelDoor {
         let range = LockRange { first, last };
         let wanted = WantedLock { handle: handle.0, owner: owner.0, range, kind, process };
         let caller = waits.then(|| request.pid());
-        self.begin(reply, move |tree| async move { tree.lock(wanted, caller).await }, tell_done);
+        self.begin("setlk", reply, move |tree| async move { tree.lock(wanted, caller).await }, tell_done);
     }
 
     /// The kernel then says itself that all of a file is data.

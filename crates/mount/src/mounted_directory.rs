@@ -11,6 +11,7 @@ use fuser::{BackgroundSession, Config, MountOption, SessionACL};
 use nix::mount::{MsFlags, mount};
 use node::{Error, ErrorKind, Pending, Result, Tree};
 
+use crate::counts::MountCounter;
 use crate::door::KernelDoor;
 use crate::mounted_tree::serve;
 use crate::settings::MountSettings;
@@ -27,6 +28,7 @@ pub struct MountedDirectory {
     directory: PathBuf,
     kernel: BackgroundSession,
     serving: Pending<()>,
+    counter: MountCounter,
 }
 
 impl MountedDirectory {
@@ -44,6 +46,7 @@ impl MountedDirectory {
         let directory = check_directory(directory)?;
         check_device(&directory)?;
         let (tasks, taken) = flume::unbounded();
+        let counter = MountCounter { tasks: tasks.downgrade() };
         let door = KernelDoor::new(tasks, settings.clone());
         let failed = |error: io::Error| refused(&directory, &settings, &error);
         let kernel = match may_mount() {
@@ -58,7 +61,7 @@ impl MountedDirectory {
         let hear = Box::new(hear);
         let serving = tree.run("serving the mount", move |node, _| serve(node, kept, notifier, hear, taken));
         let kernel = kernel.spawn().map_err(failed)?;
-        Ok(MountedDirectory { directory, kernel, serving })
+        Ok(MountedDirectory { directory, kernel, serving, counter })
     }
 
     /// The directory, by its absolute path.
@@ -66,12 +69,17 @@ impl MountedDirectory {
         &self.directory
     }
 
+    /// What tells the numbers of the mount.
+    pub fn counter(&self) -> MountCounter {
+        self.counter.clone()
+    }
+
     /// Waits until it is unmounted, by whomever, and all that was written is with the agents.
     ///
     /// # Errors
     /// If the connection to the kernel broke, or something could not be closed.
     pub fn wait(self) -> Result<()> {
-        let MountedDirectory { directory, kernel, serving } = self;
+        let MountedDirectory { directory, kernel, serving, counter: _ } = self;
         let ended = kernel.join().map_err(|error| failure(&directory, error));
         serving.wait().and(ended)
     }

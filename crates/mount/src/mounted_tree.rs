@@ -15,6 +15,7 @@ use namespace::{FileNumber, Inode};
 use node::{Error, ErrorKind, TreeNode};
 use real::RealMachine;
 
+use crate::counts::MountTally;
 use crate::errno::{errno_of, is_ordinary};
 use crate::open_directory::OpenDirectory;
 use crate::settings::MountSettings;
@@ -50,6 +51,9 @@ pub(crate) struct MountedTree {
     hearer: Hearer,
     /// The processes that have locks, by what the kernel calls them as owners.
     pub(crate) lockers: RefCell<BTreeMap<u64, u32>>,
+    pub(crate) tally: MountTally,
+    /// The calls under way.
+    pub(crate) calls: InFlight,
     /// Some lock has been let go.
     pub(crate) unlocked: Condition,
     /// Whether the kernel asks for nothing more.
@@ -116,15 +120,16 @@ pub(crate) async fn serve(
         notifier,
         hearer,
         lockers: RefCell::default(),
+        tally: MountTally::default(),
+        calls: InFlight::new(),
         unlocked: Condition::new(),
         has_ended: Cell::new(false),
     });
     if !mounted.settings.read_only {
         node.spawn("removing what has no name", sweep(Rc::downgrade(&mounted)));
     }
-    let calls = InFlight::new();
     while let Ok(task) = tasks.recv_async().await {
-        let (work, call) = (task(mounted.clone()), calls.begin());
+        let (work, call) = (task(mounted.clone()), mounted.calls.begin());
         node.spawn("a call of the mount", async move {
             work.await;
             drop(call);
@@ -132,7 +137,7 @@ pub(crate) async fn serve(
     }
     mounted.has_ended.set(true);
     mounted.unlocked.wake_all();
-    calls.none().await;
+    mounted.calls.none().await;
     mounted.close_all().await;
     mounted.tree().contents_gone().await;
     Ok(())
@@ -166,6 +171,11 @@ impl MountedTree {
     pub(crate) fn new_handle(&self) -> u64 {
         self.last_handle.set(self.last_handle.get() + 1);
         self.last_handle.get()
+    }
+
+    /// How many handles are open on files.
+    pub(crate) fn open_count(&self) -> usize {
+        self.files.borrow().len()
     }
 
     /// Enters an open file; its number for the kernel.

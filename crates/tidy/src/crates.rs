@@ -7,7 +7,7 @@
 //!   namespace                      machine, layout
 //!   web                            nothing of ours
 //!   viewer                         trace, trace-formats, web
-//!   metrics                        machine, fs, web
+//!   metrics                        machine, fs, mount, web
 //!   description, disk              machine
 //!   fs                             machine, layout, namespace,
 //!                                  recording, trace    never sim or real: that is the wall
@@ -114,7 +114,7 @@ const ARROWS: [(&str, &[&str]); 40] = [
     ("tidy", &[]),
     ("tlv", &["trace"]),
     ("libtlv", &["tlv"]),
-    ("metrics", &["fs", "machine", "web"]),
+    ("metrics", &["fs", "machine", "mount", "web"]),
     ("viewer", &["trace", "trace-formats", "web"]),
     ("web", &[]),
     ("trace", &[]),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ::metrics::{MetricFamily, agent, process};
+use ::metrics::{MetricFamily, agent, mount, process};
 
 use crate::assert_page_is;
 
@@ -20,6 +20,7 @@ fn page() -> String {
         number is 1. A label `disk` has the number of the disk, from 0 in the order of `--root`.\n"
         .to_owned();
     write_table(&mut page, "Agents", &agent::FAMILIES);
+    write_table(&mut page, "Mounts", &mount::FAMILIES);
     write_table(&mut page, "Processes", &process::FAMILIES);
     page
 }
