@@ -8,12 +8,14 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use command_line::failure::{Failure, Result};
+use command_line::failure::Result;
 use machine::Machine;
 use metrics::process::ProcessStart;
-use metrics::{METRICS_VARIABLE, MetricsServer, Samples, agent, parse_address};
+use metrics::{METRICS_VARIABLE, MetricsServer, Samples, agent};
 use node::AgentService;
 use real::RealMachine;
+
+use crate::metrics_server;
 
 /// How long an agent may take for its numbers. It takes a second if a disk is stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -21,23 +23,18 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Requests for numbers that may wait: as many as the server has threads.
 const WAITING_MAX: usize = 16;
 
+/// What to do if the address is none.
+const WRITE: &str =
+    "Write PORT, HOST:PORT or :PORT, as in 127.0.0.1:9117, or +N for N above the port of --listen.";
+
 /// A server at the address that was named, if one was, for an agent that listens here.
 pub(crate) fn open(address: Option<&str>, listen: Option<SocketAddr>) -> Result<Option<MetricsServer>> {
-    let Some(address) = address.filter(|address| !address.is_empty()) else { return Ok(None) };
-    let what = || format!("--metrics {address}");
     let own_port = listen.map(|at| at.port()).filter(|&port| port > 0);
-    let found = parse_address(address, own_port).map_err(|error| {
-        let remedy =
-            "Write PORT, HOST:PORT or :PORT, as in 127.0.0.1:9117, or +N for N above the port of --listen.";
-        Failure::usage(what(), error).remedy(remedy)
-    })?;
-    let server = MetricsServer::open(found).map_err(|error| {
-        Failure::new(what(), error).remedy(format!(
-            "Give another port, with --metrics or {METRICS_VARIABLE}. Each agent of a computer needs one of its own: \
-             +2000 is 2000 above the port that it listens at."
-        ))
-    })?;
-    Ok(Some(server))
+    let give_another = format!(
+        "Give another port, with --metrics or {METRICS_VARIABLE}. Each agent of a computer needs one of its own: \
+         +2000 is 2000 above the port that it listens at."
+    );
+    metrics_server::open(address, own_port, WRITE, &give_another)
 }
 
 /// Serves the numbers of an agent with disks in these directories, until the process ends.
@@ -47,7 +44,6 @@ pub(crate) fn serve(
     service: AgentService,
     directories: Vec<String>,
 ) -> Result<()> {
-    let url = server.url();
     let (ask, asked) = flume::bounded::<flume::Sender<_>>(WAITING_MAX);
     machine.spawn("numbers for Prometheus", async move {
         while let Ok(answer) = asked.recv_async().await {
@@ -66,7 +62,5 @@ pub(crate) fn serve(
         agent::add_to(&mut samples, &counts, &directories);
         Some(samples)
     };
-    server.serve(look).map_err(|error| Failure::new("serving metrics", error))?;
-    log::info!("metrics: {url}");
-    Ok(())
+    metrics_server::serve(server, look)
 }

@@ -35,6 +35,8 @@ mod io_advice;
 mod job_tracks;
 mod local;
 mod memory;
+mod metrics_server;
+mod mount_metrics;
 mod mpi_library;
 mod node_names;
 mod pattern_picture;

@@ -1,6 +1,8 @@
 //! `starfish mount` and `starfish umount` as processes; what a mounted directory holds is tested in the crate `mount`.
 
 mod common;
+#[path = "../../metrics/tests/exposition/mod.rs"]
+mod exposition;
 #[path = "common/mount_point.rs"]
 mod mount_point;
 
@@ -10,7 +12,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use common::{Agent, Store, fail, finish, give_environment_of, succeed};
+use common::{Agent, Store, ask, fail, finish, give_environment_of, signal, succeed};
+use exposition::{parse, value};
 use mount_point::{MountPoint, within};
 
 #[test]
@@ -137,4 +140,109 @@ fn locks_outlast_a_new_start_of_the_agent_that_keeps_them() {
     drop(held);
     succeed(point.store.command(&["umount", "other"]));
     succeed(point.command(&["umount"], &[]));
+}
+
+#[test]
+fn a_mount_tells_prometheus_what_it_does() {
+    let Some(point) = MountPoint::new() else { return };
+    let mut command = point.command(&["mount"], &["--background", "--log", "mount.log", "--metrics", "0"]);
+    command.env("STARFISH_LOG", "info");
+    succeed(command);
+    let log = fs::read_to_string(point.store.path("mount.log")).expect("a log");
+    let told = log.split_once("metrics: http://").and_then(|(_, rest)| rest.split_once("/metrics"));
+    let (address, _) = told.unwrap_or_else(|| panic!("{log}"));
+    fs::write(point.path.join("file"), vec![7; 1_000_000]).expect("a file");
+    assert_eq!(fs::read(point.path.join("file")).expect("a file").len(), 1_000_000);
+    assert!(!point.path.join("nothing").exists());
+    let (head, body) = ask(address, "GET /metrics HTTP/1.1\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    let read = parse(&body);
+    let total = |name: &str, labels: &[(&str, &str)]| {
+        value(&read, name, labels).unwrap_or_else(|| panic!("{name}: {body}"))
+    };
+    assert_eq!(total("starfish_mount_written_bytes_total", &[]), 1e6);
+    assert!(total("starfish_mount_read_bytes_total", &[]) >= 1e6);
+    for operation in ["lookup", "create", "write", "read", "flush", "release"] {
+        let count = total("starfish_mount_request_seconds_count", &[("operation", operation)]);
+        assert!(count > 0.0, "{operation}");
+    }
+    assert!(total("starfish_mount_request_failures_total", &[("errno", "ENOENT")]) > 0.0);
+    let asked = [("operation", "names"), ("class", "control")];
+    assert!(total("starfish_mount_agent_request_seconds_count", &asked) > 0.0);
+    assert_eq!(total("starfish_mount_waiting_requests", &[]), 0.0);
+    assert!(total("starfish_mount_sent_bytes_total", &[]) >= 1e6);
+    succeed(point.command(&["umount"], &[]));
+}
+
+#[test]
+fn the_doctor_knows_mounts() {
+    let Some(point) = MountPoint::new() else { return };
+    let doctor = || finish(point.store.command(&["doctor", "--quick"]));
+    let said = |output: std::process::Output| {
+        String::from_utf8([output.stdout, output.stderr].concat()).expect("text")
+    };
+    let directory = point.path.display().to_string();
+    assert!(!said(doctor()).contains(&directory), "nothing is mounted");
+    let mut child = point.command(&["mount"], &[]).spawn().expect("the program");
+    within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+    let agents: Vec<&str> = point.store.agents.iter().map(|agent| &*agent.address).collect();
+    let well = doctor();
+    assert!(well.status.success());
+    let well = said(well);
+    assert!(well.contains(&format!("Mounted in {directory}: the files of {}.", agents.join(", "))), "{well}");
+    signal(&child, "STOP");
+    let stopped = doctor();
+    signal(&child, "CONT");
+    assert_eq!(stopped.status.code(), Some(1));
+    let stopped = said(stopped);
+    assert!(stopped.contains(&format!("mount {directory}: it has not answered")), "{stopped}");
+    child.kill().expect("it is there");
+    child.wait().expect("it ends");
+    let ended = said(doctor());
+    assert!(ended.contains("its program has ended") && ended.contains("starfish umount"), "{ended}");
+    succeed(point.command(&["umount"], &[]));
+}
+
+#[test]
+fn a_full_disk_is_told_when_a_file_is_closed_or_flushed() {
+    let store = Store::start(&[]);
+    let disk = store.path("small");
+    fs::create_dir(&disk).expect("a directory");
+    let made = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m", "none"]).arg(&disk).output();
+    if !made.expect("a mount command").status.success() {
+        println!("SKIPPED: no small disk can be made here");
+        return;
+    }
+    let small = SmallDisk(disk.clone());
+    let mut store = store;
+    store.agents.push(Agent::start(vec![disk], &[]));
+    let Some(point) = MountPoint::of(store) else { return };
+    succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
+    let file = fs::File::create(point.path.join("large")).expect("a file");
+    // What does not fit may be told by any of them, and is told by one.
+    let written = (0..64).try_for_each(|_| std::io::Write::write_all(&mut &file, &[1; 1 << 20]));
+    let outcome = written.and_then(|()| file.sync_all());
+    let error = outcome.expect_err("there is no room");
+    assert_eq!(error.raw_os_error(), Some(nix::libc::ENOSPC), "{error}");
+    drop(file);
+    fs::remove_file(point.path.join("large")).expect("a name");
+    let fits = |bytes| {
+        fs::File::create(point.path.join("small")).and_then(|file| {
+            std::io::Write::write_all(&mut &file, &vec![2; bytes])?;
+            file.sync_all()
+        })
+    };
+    within(Duration::from_secs(20), "there is room again", || fits(1_000_000).is_ok());
+    succeed(point.command(&["umount"], &[]));
+    drop(point);
+    drop(small);
+}
+
+/// A file system in memory, unmounted in the end.
+struct SmallDisk(std::path::PathBuf);
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
 }

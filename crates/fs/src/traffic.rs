@@ -1,8 +1,8 @@
 //! What a node has served and moved, in numbers that only grow: pure state, without futures.
 //!
 //! - A request is counted once, when its answer has left, under its operation and the class it had then. One whose
-//!   asker is gone before that is not. What the node itself has asked others is counted apart, when the answer has come,
-//!   or it is known that there will be none.
+//!   asker is gone before that is not. What the node itself has asked others is counted apart, when the answer has
+//!   come, or it is known that there will be none.
 //! - A failure is one of these answers.
 //! - Bytes are those of data that came or left with messages, whoever asked for them; headers are not counted.
 

@@ -2,22 +2,24 @@
 
 mod exposition;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::read_to_string;
 use std::path::Path;
 
 use ::fs::{
-    CacheCounts, IoNodeCounts, IoNodeDiskCounts, PoolCounts, ServedRequests, TimeHistogram, TrafficCounts,
+    CacheCounts, ClientCounts, IoNodeCounts, IoNodeDiskCounts, PageCacheCounts, PoolCounts, ServedRequests,
+    TimeHistogram, TrafficCounts,
 };
-use exposition::{parse, value};
+use ::mount::MountCounts;
+use exposition::{Family, parse, value};
 use machine::{Class, Duration, Space};
 use metrics::process::ProcessStart;
-use metrics::{MetricFamily, MetricKind, Samples, agent, process};
+use metrics::{MetricFamily, MetricKind, Samples, agent, mount, process};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 fn families() -> impl Iterator<Item = &'static MetricFamily> {
-    agent::FAMILIES.iter().chain(&process::FAMILIES)
+    agent::FAMILIES.iter().chain(&mount::FAMILIES).chain(&process::FAMILIES)
 }
 
 fn text(counts: &IoNodeCounts, directories: &[String]) -> String {
@@ -30,18 +32,59 @@ fn text(counts: &IoNodeCounts, directories: &[String]) -> String {
 #[test]
 fn an_agent_that_has_done_nothing_tells_of_every_family() {
     let read = parse(&text(&IoNodeCounts::default(), &[]));
-    let names: BTreeSet<String> = families().map(MetricFamily::name_with_unit).collect();
-    assert_eq!(read.keys().cloned().collect::<BTreeSet<_>>(), names);
-    for family in families() {
-        let told = &read[&family.name_with_unit()];
-        assert_eq!(told.kind, family.kind.word());
-        assert_eq!(told.help, family.help);
-    }
+    assert_tells_of(&read, agent::FAMILIES.iter().chain(&process::FAMILIES));
     assert_eq!(value(&read, "starfish_build_info", &[("version", ::fs::RELEASE)]), Some(1.0));
     for name in ["process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"] {
         assert!(value(&read, name, &[]).expect("Linux") > 0.0, "{name}");
     }
     assert!(value(&read, "process_start_time_seconds", &[]).expect("a time") > 1.7e9);
+}
+
+fn assert_tells_of(
+    read: &BTreeMap<String, Family>,
+    families: impl Iterator<Item = &'static MetricFamily> + Clone,
+) {
+    let names: BTreeSet<String> = families.clone().map(MetricFamily::name_with_unit).collect();
+    assert_eq!(read.keys().cloned().collect::<BTreeSet<_>>(), names);
+    for family in families {
+        let told = &read[&family.name_with_unit()];
+        assert_eq!(told.kind, family.kind.word());
+        assert_eq!(told.help, family.help);
+    }
+}
+
+fn mount_text(counts: &MountCounts) -> String {
+    let mut samples = Samples::default();
+    mount::add_to(&mut samples, counts);
+    samples.into_text()
+}
+
+#[test]
+fn a_mount_tells_of_every_family_and_of_what_it_has_counted() {
+    assert_tells_of(&parse(&mount_text(&MountCounts::default())), mount::FAMILIES.iter());
+    let mut times = TimeHistogram::default();
+    times.add(Duration::from_micros(3));
+    let served = ServedRequests { operation: "names", class: Class::Control, times: times.clone() };
+    let counts = MountCounts {
+        requests: vec![("lookup", times.clone()), ("read", times)],
+        failures: vec![("ENOENT".into(), 7)],
+        read_bytes: 1 << 40,
+        pages: PageCacheCounts { hits: 5, missed_bytes: 9, ..PageCacheCounts::default() },
+        agents: ClientCounts { asked: vec![served], failures: vec![("gone", 2)], ..ClientCounts::default() },
+        ..MountCounts::default()
+    };
+    let read = parse(&mount_text(&counts));
+    for (name, labels, number) in [
+        ("starfish_mount_request_seconds_count", &[("operation", "lookup")][..], 1.0),
+        ("starfish_mount_request_failures_total", &[("errno", "ENOENT")], 7.0),
+        ("starfish_mount_read_bytes_total", &[], (1_u64 << 40) as f64),
+        ("starfish_mount_page_reads_total", &[("result", "hit")], 5.0),
+        ("starfish_mount_page_read_bytes_total", &[("result", "miss")], 9.0),
+        ("starfish_mount_agent_request_seconds_count", &[("operation", "names"), ("class", "control")], 1.0),
+        ("starfish_mount_agent_request_failures_total", &[("kind", "gone")], 2.0),
+    ] {
+        assert_eq!(value(&read, name, labels), Some(number), "{name}");
+    }
 }
 
 #[test]

@@ -17,11 +17,11 @@ use nix::libc;
 use real::RealMachine;
 
 use crate::attributes::without_rights;
-use crate::counts::add;
 use crate::file_attributes::attributes_of;
 use crate::mounted_tree::{HandleUse, MountedFile, MountedTree, Outcome, about};
 use crate::names::{Maker, named};
 use crate::settings::LockScope;
+use crate::tally::add;
 
 /// Zeros that are written at a time.
 const ZEROS_AT_ONCE: u64 = 1 << 20;

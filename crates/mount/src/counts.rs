@@ -1,14 +1,12 @@
 //! What a mount has done, in plain numbers, and how others than its thread come to them.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use flume::WeakSender;
 use fs::{ClientCounts, PageCacheCounts, TimeHistogram};
-use fuser::Errno;
 
 use crate::mounted_tree::{MountTask, MountedTree};
+use crate::tally::MountTally;
 
 /// What a mount has done since it was mounted, and what it has now.
 #[derive(Clone, Debug, Default)]
@@ -33,31 +31,6 @@ pub struct MountCounts {
     pub page_bytes_max: u64,
     /// What was asked of agents.
     pub agents: ClientCounts,
-}
-
-/// What the node thread counts.
-#[derive(Default)]
-pub(crate) struct MountTally {
-    requests: RefCell<BTreeMap<&'static str, TimeHistogram>>,
-    failures: RefCell<BTreeMap<i32, u64>>,
-    pub(crate) read_bytes: Cell<u64>,
-    pub(crate) written_bytes: Cell<u64>,
-}
-
-impl MountTally {
-    /// Counts a call that is answered now.
-    pub(crate) fn count(&self, operation: &'static str, took: Duration, failure: Option<Errno>) {
-        let took = machine::Duration::from_nanos(took.as_nanos() as u64);
-        self.requests.borrow_mut().entry(operation).or_default().add(took);
-        if let Some(errno) = failure {
-            *self.failures.borrow_mut().entry(errno.code()).or_default() += 1;
-        }
-    }
-}
-
-/// Adds to a count.
-pub(crate) fn add(count: &Cell<u64>, bytes: u64) {
-    count.set(count.get() + bytes);
 }
 
 impl MountedTree {

@@ -36,7 +36,7 @@
 //! - `mounted_tree.rs`: what the node thread keeps; `names.rs`, `attributes.rs`, `contents.rs`, `directories.rs`
 //!   over `open_directory.rs`, `extended.rs`, `space.rs`, `locks.rs` over `caller_signals.rs`: what it does
 //! - `file_attributes.rs`, `errno.rs`: inodes and errors as the kernel has them
-//! - [`MountCounts`] in `counts.rs`: what it has done, in numbers
+//! - [`MountCounts`] in `counts.rs` over `tally.rs`: what it has done, in numbers
 
 mod attributes;
 mod caller_signals;
@@ -54,9 +54,10 @@ mod names;
 mod open_directory;
 mod settings;
 mod space;
+mod tally;
 mod unmounting;
 
 pub use counts::{MountCounter, MountCounts};
 pub use mounted_directory::MountedDirectory;
 pub use settings::{LockScope, MountSettings};
-pub use unmounting::{is_mount_of_ours, unmount};
+pub use unmounting::{ListedMount, is_mount_of_ours, mounts_of, unmount};

@@ -15,10 +15,10 @@ use namespace::{FileNumber, Inode};
 use node::{Error, ErrorKind, TreeNode};
 use real::RealMachine;
 
-use crate::counts::MountTally;
 use crate::errno::{errno_of, is_ordinary};
 use crate::open_directory::OpenDirectory;
 use crate::settings::MountSettings;
+use crate::tally::MountTally;
 
 /// What a call comes to.
 pub(crate) type Outcome<T> = Result<T, Errno>;
@@ -272,8 +272,8 @@ impl MountedTree {
         cached.is_none_or(|cached| cached.by_others != file.changed_by_others())
     }
 
-    /// Has the kernel forget its pages of a file that is open. A thread of its own waits for that: pages may be on their
-    /// way, which this thread has to bring.
+    /// Has the kernel forget its pages of a file that is open. A thread of its own waits for that: pages may be on
+    /// their way, which this thread has to bring.
     pub(crate) async fn drop_pages(&self, file: &OpenTreeFile<RealMachine>) {
         let known = CachedVersion { version: file.known().version, by_others: file.changed_by_others() };
         let (number, notifier) =

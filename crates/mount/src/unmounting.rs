@@ -1,7 +1,7 @@
 //! Unmounting, and finding what is mounted.
 
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -27,6 +27,34 @@ pub fn is_mount_of_ours(directory: &Path) -> bool {
         (unescaped(place) == directory.as_os_str().as_bytes()).then(|| kind == KIND.as_bytes())
     });
     last.next_back().unwrap_or(false)
+}
+
+/// A mount of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedMount {
+    /// What stands for the file system in the list of mounts.
+    pub source: String,
+    /// Where it is mounted.
+    pub directory: PathBuf,
+}
+
+/// The mounts of a user, whether their programs still run or not.
+pub fn mounts_of(user: u32) -> Vec<ListedMount> {
+    mounts_in(&fs::read("/proc/self/mounts").unwrap_or_default(), user)
+}
+
+fn mounts_in(list: &[u8], user: u32) -> Vec<ListedMount> {
+    let of_user = format!("user_id={user}");
+    let mounts = list.split(|&byte| byte == b'\n').filter_map(|line| {
+        let mut words = line.split(|&byte| byte == b' ');
+        let (source, place, kind, options) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        let is_his = options.split(|&byte| byte == b',').any(|option| option == of_user.as_bytes());
+        (kind == KIND.as_bytes() && is_his).then(|| ListedMount {
+            source: String::from_utf8_lossy(&unescaped(source)).into_owned(),
+            directory: OsString::from_vec(unescaped(place)).into(),
+        })
+    });
+    mounts.collect()
 }
 
 /// A path as the kernel writes it into its list: some characters as three octal digits.
@@ -109,6 +137,17 @@ mod tests {
     fn paths_in_the_kernels_list_have_their_spaces_escaped() {
         assert_eq!(unescaped(br"/mnt/a\040b\134c"), b"/mnt/a b\\c");
         assert_eq!(unescaped(br"/mnt/a\04"), br"/mnt/a\04", "no code");
+    }
+
+    #[test]
+    fn mounts_are_told_apart_by_kind_and_user() {
+        let list = b"/dev/sda1 / ext4 rw,relatime 0 0\n\
+            a:1+1 /mnt/my\\040files fuse.starfish rw,nosuid,user_id=1000,group_id=1000 0 0\n\
+            a:1 /mnt/other fuse.starfish rw,user_id=10,group_id=1000 0 0\n\
+            x /mnt/x fuse.sshfs rw,user_id=1000 0 0\n";
+        let mount = ListedMount { source: "a:1+1".into(), directory: "/mnt/my files".into() };
+        assert_eq!(mounts_in(list, 1000), [mount]);
+        assert_eq!(mounts_in(list, 1), []);
     }
 
     #[test]

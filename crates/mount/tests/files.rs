@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, symlink};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -319,4 +319,68 @@ fn an_agent_that_is_gone_is_an_error_and_no_hang() {
     let error = read.expect_err("a part of it is gone");
     assert_eq!(error.raw_os_error(), Some(nix::libc::EIO), "{error}");
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+}
+
+#[test]
+fn links_that_lead_in_circles_and_paths_that_are_too_long_are_refused() {
+    let Some(mount) = Mount::of_new_agents() else { return };
+    symlink("b", mount.at("a")).expect("a link");
+    symlink("a", mount.at("b")).expect("a link");
+    symlink("itself/further", mount.at("itself")).expect("a link");
+    for name in ["a", "b", "itself"] {
+        let error = File::open(mount.at(name)).expect_err("a circle");
+        assert_eq!(error.raw_os_error(), Some(nix::libc::ELOOP), "{error}");
+        assert!(fs::symlink_metadata(mount.at(name)).expect("a link").is_symlink());
+    }
+    // The longest that a link can say.
+    let target = "t/".repeat(2047);
+    symlink(&target, mount.at("long")).expect("a link");
+    assert_eq!(fs::read_link(mount.at("long")).expect("a link").as_os_str().len(), 4094);
+    fs::remove_file(mount.at("long")).expect("a link");
+    // The kernel takes paths of 4095 bytes.
+    let mut path = mount.path.clone();
+    while path.as_os_str().len() + 202 < 4095 {
+        path.push("d".repeat(200));
+    }
+    fs::create_dir_all(&path).expect("directories");
+    let rest = 4095 - path.as_os_str().len() - 1;
+    assert!(rest <= 255, "{rest}");
+    path.push("f".repeat(rest));
+    assert_eq!(path.as_os_str().len(), 4095);
+    fs::write(&path, b"far down").expect("a file");
+    assert_eq!(fs::read(&path).expect("a file"), b"far down");
+    let renamed = path.with_file_name("g".repeat(rest));
+    fs::rename(&path, &renamed).expect("a name of the same length");
+    let longer = path.with_file_name("f".repeat(rest.min(254) + 1));
+    if longer.as_os_str().len() > 4095 {
+        assert_eq!(
+            File::create(&longer).expect_err("too long").raw_os_error(),
+            Some(nix::libc::ENAMETOOLONG)
+        );
+    }
+    fs::remove_dir_all(mount.path.join("d".repeat(200))).expect("all of it");
+    mount.end();
+}
+
+#[test]
+fn all_of_a_file_is_data_to_whoever_looks_for_holes() {
+    let Some(mount) = Mount::of_new_agents().filter(|_| has("python3")) else { return };
+    File::create(mount.at("sparse")).and_then(|file| file.set_len(3_000_000)).expect("a file");
+    let program = "
+import errno, os
+file = os.open('sparse', os.O_RDWR)
+os.pwrite(file, b'here', 2000000)
+assert os.lseek(file, 0, os.SEEK_DATA) == 0
+assert os.lseek(file, 5, os.SEEK_HOLE) == 3000000
+try:
+    os.lseek(file, 3000000, os.SEEK_DATA)
+except OSError as error:
+    assert error.errno == errno.ENXIO, error
+else:
+    assert False
+";
+    mount.run("python3", &["-c", program]);
+    mount.run("cp", &["--sparse=always", "sparse", "copy"]);
+    assert!(fs::read(mount.at("sparse")).expect("a file") == fs::read(mount.at("copy")).expect("a file"));
+    mount.end();
 }

@@ -169,3 +169,84 @@ assert space.f_bavail > 0 and space.f_namemax == 255
     assert_eq!(told.lines().filter(is_stripe).count(), 2, "{told}");
     mount.end();
 }
+
+#[test]
+fn git_clones_a_repository_of_hundreds_of_files() {
+    let Some(mount) = Mount::of_new_agents().filter(|_| has("git")) else { return };
+    const FILES: usize = 400;
+    let who = ["-c", "user.name=nobody", "-c", "user.email=nobody@example.org"];
+    mount.run("git", &["init", "-q", "project"]);
+    for number in 0..FILES {
+        let directory = mount.at("project").join(format!("part{}", number % 17));
+        fs::create_dir_all(&directory).expect("a directory");
+        fs::write(directory.join(format!("file{number}")), format!("{number}\n").repeat(number))
+            .expect("a file");
+    }
+    mount.run("git", &["-C", "project", "add", "-A"]);
+    mount.run("git", &[&who[..], &["-C", "project", "commit", "-qm", "all"]].concat());
+    mount.run("git", &["clone", "-q", "--no-hardlinks", "project", "clone"]);
+    mount.run("git", &["-C", "clone", "fsck", "--full", "--strict"]);
+    mount.run("diff", &["-r", "--exclude=.git", "project", "clone"]);
+    let listed = mount.run("git", &["-C", "clone", "ls-files"]);
+    assert_eq!(listed.lines().count(), FILES);
+    mount.end();
+}
+
+#[test]
+fn make_builds_what_has_changed() {
+    let Some(mount) = Mount::of_new_agents().filter(|_| has("make") && has("cc")) else { return };
+    const PARTS: usize = 8;
+    let project = mount.at("project");
+    fs::create_dir(&project).expect("a directory");
+    let mut main = String::from("#include <stdio.h>\n");
+    for part in 0..PARTS {
+        fs::write(
+            project.join(format!("part{part}.c")),
+            format!("int part{part}(void) {{ return {part}; }}\n"),
+        )
+        .expect("a file");
+        main.push_str(&format!("int part{part}(void);\n"));
+    }
+    let sum: Vec<String> = (0..PARTS).map(|part| format!("part{part}()")).collect();
+    main.push_str(&format!("int main(void) {{ printf(\"%d\\n\", {}); return 0; }}\n", sum.join(" + ")));
+    fs::write(project.join("main.c"), main).expect("a file");
+    let objects: Vec<String> = (0..PARTS).map(|part| format!("part{part}.o")).collect();
+    let makefile = format!("program: main.o {0}\n\tcc -o program main.o {0}\n", objects.join(" "));
+    fs::write(project.join("Makefile"), makefile).expect("a file");
+    let first = mount.run("make", &["-j3", "-C", "project"]);
+    assert_eq!(first.matches(" -c ").count(), PARTS + 1, "{first}");
+    assert_eq!(mount.run("project/program", &[]), "28\n");
+    assert!(mount.run("make", &["-C", "project"]).contains("up to date"));
+    fs::write(project.join("part3.c"), "int part3(void) { return 103; }\n").expect("a file");
+    let again = mount.run("make", &["-j3", "-C", "project"]);
+    assert_eq!(again.matches(" -c ").count(), 1, "{again}");
+    assert_eq!(mount.run("project/program", &[]), "128\n");
+    mount.end();
+}
+
+#[test]
+fn a_database_has_two_writing_processes() {
+    let Some(mount) = Mount::of_new_agents().filter(|_| has("sqlite3")) else { return };
+    mount.run("sqlite3", &["numbers.db", "CREATE TABLE numbers (number INTEGER)"]);
+    let insert = "for i in 1 2 3 4 5 6 7 8 9 10; do
+        sqlite3 -cmd '.timeout 50000' numbers.db \
+            'BEGIN IMMEDIATE; INSERT INTO numbers SELECT count(*) FROM numbers; COMMIT' || exit 1
+    done";
+    mount.run("sh", &["-c", &format!("( {insert} ) & ( {insert} ) || exit 1; wait $!")]);
+    let found = "SELECT count(*), count(DISTINCT number), max(number) FROM numbers; PRAGMA integrity_check";
+    assert_eq!(mount.run("sqlite3", &["numbers.db", found]), "20|20|19\nok\n");
+    mount.end();
+}
+
+#[test]
+fn fio_reads_what_it_has_written() {
+    let Some(mount) = Mount::of_new_agents().filter(|_| has("fio")) else { return };
+    for (direct, engine) in [("0", "psync"), ("1", "libaio"), ("0", "mmap")] {
+        let (direct, engine) = (format!("--direct={direct}"), format!("--ioengine={engine}"));
+        let job =
+            ["--name=job", "--size=12m", "--bsrange=4k-64k", "--rw=randrw", "--iodepth=8", "--numjobs=2"];
+        let verify = ["--verify=crc32c", "--verify_fatal=1", "--do_verify=1", &direct, &engine];
+        mount.run("fio", &[&job[..], &verify].concat());
+    }
+    mount.end();
+}

@@ -3,12 +3,15 @@
 //! Each agent is asked on its own, all at once; then they are measured, in turn and several times. What is wrong is
 //! told as failures are: what, why, and a remedy. The work is done in `diagnosis/`.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use node::{ErrorKind, Size};
 use serde::Serialize;
 
+use crate::diagnosis::mounts::{self, MountFinding};
 use crate::diagnosis::names::{self, NamespaceFinding};
 use crate::diagnosis::{self, AgentFinding, judge, measure, unfinished};
 use crate::local;
@@ -22,7 +25,8 @@ use agent_set::at_once;
 /// the median is shown. Writes go to its disks, as with `put`; reads may come from its memory, so they measure the
 /// network. Problems are listed at the end, with exit code 1 if there are any. An agent is slow if even its better
 /// measurements are below two thirds of what others reach. Unfinished files are noted, and which agent keeps the
-/// namespace; two of them are a problem.
+/// namespace; two of them are a problem. So is a mount of theirs that this user has on this computer and that does not
+/// answer.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -40,6 +44,10 @@ pub(crate) struct Arguments {
     /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+
+    /// Only ask the mount in this directory for its agents: see `diagnosis/mounts.rs`.
+    #[arg(long, hide = true, value_name = "DIR")]
+    ask_mount: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -77,12 +85,17 @@ struct Report<'a> {
     agents: &'a [AgentFinding],
     /// What is known of the namespace, if there is one.
     namespace: Option<&'a NamespaceFinding>,
+    /// This user's mounts of these agents on this computer.
+    mounts: &'a [MountFinding],
     notes: &'a [String],
     problems: Vec<String>,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    if let Some(directory) = &arguments.ask_mount {
+        return mounts::ask_here(directory);
+    }
     let names = arguments.agents.names()?;
     let (mut findings, mut before, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for (name, examined) in names.iter().zip(at_once(&names, |name| diagnosis::examine(name))) {
@@ -119,7 +132,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             Err(_) => {}
         }
     }
-    print(arguments.format, &findings, namespace.as_ref(), &notes, &problems)?;
+    let mounts = mounts::find(&names);
+    notes.extend(mounts::notes(&mounts));
+    problems.extend(mounts::problems(&mounts));
+    let known = Known { namespace: namespace.as_ref(), mounts: &mounts };
+    print(arguments.format, &findings, known, &notes, &problems)?;
     match problems.len() {
         0 => Ok(()),
         1 => Err(Failure::new("doctor", "one thing is wrong")),
@@ -127,10 +144,16 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
 }
 
+/// What is known besides of agents.
+struct Known<'a> {
+    namespace: Option<&'a NamespaceFinding>,
+    mounts: &'a [MountFinding],
+}
+
 fn print(
     format: Format,
     findings: &[AgentFinding],
-    namespace: Option<&NamespaceFinding>,
+    known: Known<'_>,
     notes: &[String],
     problems: &[Failure],
 ) -> Result<()> {
@@ -146,7 +169,9 @@ fn print(
         }
         Format::Json => {
             let problems = problems.iter().map(Failure::to_string).collect();
-            let text = serde_json::to_string_pretty(&Report { agents: findings, namespace, notes, problems });
+            let Known { namespace, mounts } = known;
+            let report = Report { agents: findings, namespace, mounts, notes, problems };
+            let text = serde_json::to_string_pretty(&report);
             local::print([text.map_err(|error| Failure::new("writing JSON", error))?])
         }
     }

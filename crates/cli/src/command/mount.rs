@@ -14,7 +14,7 @@ use mount::{LockScope, MountSettings, MountedDirectory, unmount};
 use node::{Session, Settings, Size, Tree, agents};
 
 use crate::store::agents::AgentsArgs;
-use crate::{agent_log, interrupt, local, this_node};
+use crate::{agent_log, interrupt, local, mount_metrics, this_node};
 
 /// Mount the files of the agents in a directory.
 ///
@@ -85,6 +85,10 @@ pub(crate) struct Arguments {
     #[arg(long, hide = true)]
     noexec: bool,
 
+    /// Serve numbers for Prometheus, by HTTP, at this port of loopback, or at HOST:PORT, or at :PORT of all networks.
+    #[arg(long, value_name = "[HOST:]PORT")]
+    metrics: Option<String>,
+
     /// This is the process in the background.
     #[arg(long, hide = true, conflicts_with = "background")]
     in_background: bool,
@@ -135,6 +139,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         nix::unistd::setsid().map_err(|error| Failure::new(IN_BACKGROUND, error))?;
     }
     agent_log::begin()?;
+    let metrics = mount_metrics::open(arguments.metrics.as_deref())?;
     let session = Session::start(settings(&arguments)?)?;
     let tree = tree(&session, arguments.read_only)?;
     // Before it is mounted: a signal that comes right then would leave a directory without a program.
@@ -145,6 +150,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         mount_settings(&arguments)?,
         agent_log::hearer(),
     )?;
+    if let Some(server) = metrics {
+        mount_metrics::serve(server, mounted.counter())?;
+    }
     unmount_when_interrupted(interrupted, mounted.directory());
     local::print([format!("{MOUNTED}{}", mounted.directory().display())])?;
     let ended = mounted.wait();

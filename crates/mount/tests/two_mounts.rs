@@ -1,10 +1,11 @@
-//! Locks of programs hold between mounts as they hold within one.
+//! What programs do through two mounts of the same files: their locks hold between them, and names stay one tree.
 
 mod common;
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -146,7 +147,7 @@ fn a_database_has_writers_on_two_mounts() {
     let Some(mounts) = Mounts::new() else { return };
     const ROWS: i64 = 15;
     let paths = [&mounts.one, &mounts.other].map(|mount| mount.at("numbers.db"));
-    let open = |path: &std::path::Path| {
+    let open = |path: &Path| {
         let database = rusqlite::Connection::open(path).expect("a database");
         database.busy_timeout(Duration::from_secs(50)).expect("patience");
         database
@@ -210,5 +211,46 @@ fn many_wait_for_one_lock_and_all_get_it() {
     });
     waiting.collect::<Vec<_>>().into_iter().for_each(|one| one.join().expect("no error"));
     assert_eq!(fs::read_to_string(mounts.one.at("log")).expect("a log").len(), 12);
+    mounts.end();
+}
+
+/// How many directories there are below one, itself among them.
+fn count_directories(path: &Path, depth: usize) -> usize {
+    assert!(depth < 100, "{} is within itself", path.display());
+    let entries = fs::read_dir(path).expect("a directory").map(|entry| entry.expect("one"));
+    let directories = entries.filter(|entry| entry.file_type().expect("a kind").is_dir());
+    1 + directories.map(|entry| count_directories(&entry.path(), depth + 1)).sum::<usize>()
+}
+
+#[test]
+fn directories_that_two_mounts_move_into_each_other_stay_one_tree() {
+    let Some(mounts) = Mounts::new() else { return };
+    const ROUNDS: usize = 40;
+    for name in ["a", "b", "c"] {
+        fs::create_dir(mounts.one.at(name)).expect("a directory");
+        fs::write(mounts.one.at(name).join("file"), name).expect("a file");
+    }
+    let movers = [(&mounts.one, "a", "b"), (&mounts.other, "b", "a"), (&mounts.other, "c", "a")];
+    let movers = movers.map(|(mount, from, into)| {
+        let (from, into) = (mount.at(from), mount.at(into).join(from));
+        thread::spawn(move || {
+            let moved = |from: &Path, to: &Path| {
+                fs::rename(from, to).map_or_else(|error| error.raw_os_error(), |()| None)
+            };
+            for _ in 0..ROUNDS {
+                for outcome in [moved(&from, &into), moved(&into, &from)].into_iter().flatten() {
+                    let expected =
+                        [nix::libc::ENOENT, nix::libc::EINVAL, nix::libc::ENOTEMPTY, nix::libc::ESTALE];
+                    assert!(expected.contains(&outcome), "errno {outcome}");
+                }
+            }
+        })
+    });
+    movers.into_iter().for_each(|mover| mover.join().expect("no surprise"));
+    // Names are believed for a second.
+    thread::sleep(Duration::from_millis(1100));
+    for mount in [&mounts.one, &mounts.other] {
+        assert_eq!(count_directories(&mount.path, 0), 4, "nothing is lost, and nothing is there twice");
+    }
     mounts.end();
 }
