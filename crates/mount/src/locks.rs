@@ -77,6 +77,7 @@ impl MountedTree {
         if self.tree().has_locks(number, wanted.owner) {
             // If this one is weaker, others may read at once.
             let flushed = open.file.flush().await;
+            self.note_pages(&open.file);
             self.settle(about(number), flushed)?;
         }
         let mut signals = caller.map(CallerSignals::of);

@@ -129,10 +129,11 @@ impl<M: Machine> Tree<M> {
     /// # Errors
     /// If the keeper cannot be told; the locks end with the lease then.
     pub async fn unlock(&self, number: FileNumber, owner: u64, range: LockRange) -> Result<()> {
-        if self.inner.locks.lost.borrow_mut().remove(&(number, owner)) {
-            return Ok(());
-        }
-        if !self.has_locks(number, owner) {
+        let locks = &self.inner.locks;
+        let had_lost = locks.lost.borrow_mut().remove(&(number, owner));
+        // Of what was lost the keeper may have given some when it was claimed.
+        let may_have = had_lost && locks.lease.get() != 0;
+        if !may_have && !self.has_locks(number, owner) {
             return Ok(());
         }
         self.ask_for_lock(number, owner, range, LockStep::Release).await.map(drop)
@@ -193,7 +194,12 @@ impl<M: Machine> Tree<M> {
                     return Ok(None);
                 }
                 Ok(LockAnswer::Held { lock, .. }) => return Ok(Some(lock)),
-                Ok(LockAnswer::Lost) => self.claim().await?,
+                Ok(LockAnswer::Lost) => {
+                    self.claim().await?;
+                    if step == LockStep::Release && !self.has_locks(number, owner) {
+                        return Ok(None);
+                    }
+                }
                 Ok(LockAnswer::TooMany) => return Err(TreeRefusal::Busy.into()),
                 Ok(LockAnswer::NotYet) => {
                     drop(turn);
