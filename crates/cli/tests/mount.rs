@@ -246,3 +246,33 @@ impl Drop for SmallDisk {
         let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
     }
 }
+
+#[test]
+fn a_mount_that_was_not_heard_of_is_told_that_its_locks_are_lost() {
+    let Some(point) = MountPoint::new() else { return };
+    let other = point.store.path("other");
+    fs::create_dir(&other).expect("a directory");
+    let mut stopped = point.command(&["mount"], &[]).spawn().expect("the program");
+    within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+    succeed(point.store.command(&["mount", "other", "--background", "--log", "other.log"]));
+    let held = fs::File::create(point.path.join("file")).expect("a file");
+    held.lock().expect("nobody has it");
+    fs::write(point.path.join("unlocked"), b"text").expect("a file");
+    assert!(!is_free(&other.join("file")));
+    signal(&stopped, "STOP");
+    let theirs = fs::File::options().write(true).open(other.join("file")).expect("a file");
+    within(Duration::from_secs(20), "the lock is free", || theirs.try_lock().is_ok());
+    std::io::Write::write_all(&mut &theirs, b"theirs").expect("room");
+    signal(&stopped, "CONT");
+    let error = std::io::Write::write_all(&mut &held, b"mine").expect_err("it has lost it");
+    assert_eq!(error.raw_os_error(), Some(nix::libc::EIO), "{error}");
+    assert_eq!(fs::read(point.path.join("unlocked")).expect("other files are as ever"), b"text");
+    held.unlock().expect("there is nothing to unlock");
+    theirs.unlock().expect("it has it");
+    held.lock().expect("it is free");
+    assert_eq!(fs::read(point.path.join("file")).expect("a file"), b"theirs");
+    drop((held, theirs));
+    succeed(point.store.command(&["umount", "other"]));
+    succeed(point.command(&["umount"], &[]));
+    assert!(stopped.wait().expect("it ends").success());
+}
