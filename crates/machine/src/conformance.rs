@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use crate::{
     Buf, Class, Condition, Delivery, Disk, Duration, Error, InFlight, Instant, KeptEvent, Machine, Message,
-    NOTE_BYTES_MAX, Net, NoteRing, NoteRow, Payload, Result, Stage, TaskGroup, Work,
+    NOTE_BYTES_MAX, Net, NoteRing, NoteRow, NotedStretch, Payload, Result, Stage, TaskGroup, Work,
 };
 
 pub use metadata::{
@@ -75,6 +75,7 @@ pub fn check_all(testbed: &impl Testbed) {
     a_group_of_tasks_ends_with_its_first_failure(testbed);
     no_task_goes_on_when_its_group_is_gone(testbed);
     spans_of_tasks_keep_apart(testbed);
+    parts_tell_what_they_did(testbed);
     nothing_is_noted_when_nobody_listens(testbed);
 }
 
@@ -702,6 +703,28 @@ pub fn spans_of_tasks_keep_apart(testbed: &impl Testbed) {
     assert_eq!(numbers, [2; TASKS as usize]);
     let counted = ring.notes().find(|note| note.row.0 == rows[TASKS as usize].0);
     assert_eq!(counted.map(|note| &note.what), Some(&KeptEvent::Count(9)));
+}
+
+/// What a part of a node has done is told when it is over, one stretch within the other, on a row of its own.
+pub fn parts_tell_what_they_did(testbed: &impl Testbed) {
+    let ring = Rc::new(RefCell::new(NoteRing::new(100)));
+    let told = ring.clone();
+    ok(testbed.run(1, |nodes| async move {
+        let (machine, notes) = (&nodes[0], nodes[0].notes());
+        let stretch = |name, arguments| NotedStretch { name, since: machine.now(), arguments };
+        let stretches = [stretch("outer", vec![("number", 1)]), stretch("inner", vec![])];
+        notes.did_until(("part", 2), &stretches, machine.now());
+        notes.record(told);
+        notes.did_until(("part", 2), &stretches, machine.now());
+        notes.stop();
+    }));
+    let ring = ring.borrow();
+    let row = ring.rows().iter().position(|row| row.name == "part 2").expect("a row");
+    let notes: Vec<_> =
+        ring.notes().filter(|note| note.row.0 as usize == row).map(|note| &note.what).collect();
+    let begin = |name, arguments: &[_]| KeptEvent::Begin { name, arguments: arguments.into() };
+    let (outer, inner) = (begin("outer", &[("number", 1)]), begin("inner", &[]));
+    assert_eq!(notes, [&outer, &inner, &KeptEvent::End, &KeptEvent::End]);
 }
 
 /// Whether a row tells how busy a processor is, as only some machines know.

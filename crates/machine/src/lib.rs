@@ -59,7 +59,7 @@ pub use metadata::{
     MetadataEntry, MetadataStore, MetadataTable, Transaction, check_metadata_bytes,
 };
 pub use note_ring::{KeptEvent, KeptNote, NoteRing, NoteRow};
-pub use notes::{NodeNotes, NotedSpan, Present};
+pub use notes::{NodeNotes, NotedSpan, NotedStretch, Present};
 pub use payload::{Payload, PayloadPiece, SharedBytes, Source};
 pub use permits::{Permit, Permits};
 pub use recorder::{NotedEvent, Recorder, RowId};

@@ -51,6 +51,17 @@ struct Listener {
     lanes: Lanes,
 }
 
+/// Something that was done from an instant on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotedStretch {
+    /// What was done.
+    pub name: &'static str,
+    /// From when on.
+    pub since: Instant,
+    /// More about it, as of a span.
+    pub arguments: Vec<(&'static str, u64)>,
+}
+
 /// Something that a task does until this is dropped.
 #[must_use = "dropped at once, the span ends at once"]
 pub struct NotedSpan<'a> {
@@ -178,6 +189,19 @@ impl NodeNotes {
         }
     }
 
+    /// Notes what a part of the node, or a thread of the program beside it, has done until an instant: each stretch lies
+    /// within the one before, and all end together. One part does one thing at a time.
+    pub fn did_until(&self, part: (&'static str, usize), stretches: &[NotedStretch], until: Instant) {
+        if let Some(Listener { recorder, lanes }) = &mut *self.listener.borrow_mut() {
+            let mut recorder = recorder.borrow_mut();
+            let row = lanes.part(part, &mut *recorder);
+            for NotedStretch { name, since, arguments } in stretches {
+                recorder.note(row, *since, NotedEvent::Begin { name, arguments });
+            }
+            stretches.iter().for_each(|_| recorder.note(row, until, NotedEvent::End));
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn note_slice(
@@ -187,12 +211,8 @@ impl NodeNotes {
         since: Instant,
         arguments: &[(&'static str, u64)],
     ) {
-        if let Some(Listener { recorder, lanes }) = &mut *self.listener.borrow_mut() {
-            let mut recorder = recorder.borrow_mut();
-            let row = lanes.part(part, &mut *recorder);
-            recorder.note(row, since, NotedEvent::Begin { name, arguments });
-            recorder.note(row, self.present.now(), NotedEvent::End);
-        }
+        let stretch = NotedStretch { name, since, arguments: arguments.to_vec() };
+        self.did_until(part, &[stretch], self.present.now());
     }
 
     /// Notes how busy the processor was, if it is time to.

@@ -45,7 +45,8 @@
 //! - [`Team`] in `team.rs`: processes that meet at an agent, and read and write files together; `teams.rs`: those of a
 //!   node thread
 //! - [`Tree`] in `tree.rs`: the namespace; `tree_node.rs`: its half on the node thread
-//! - `node_trace.rs`: what a node of this process does, added to a trace file
+//! - `node_trace.rs`: what a node of this process does, added to a trace file; [`TracedCall`] in `traced_call.rs`: the
+//!   calls of the program that it does it for
 //! - `names.rs`, `error.rs`, `errno.rs`: what went wrong, with which agent, and what to do
 //!
 //! What is not here, on purpose: positions and buffers (crate `pdiol`), and prefetching, replacing and writing behind
@@ -76,6 +77,7 @@ mod taker;
 mod team;
 mod teams;
 mod thread;
+mod traced_call;
 mod tree;
 mod tree_node;
 pub mod whole_file;
@@ -98,5 +100,6 @@ pub use size::Size;
 pub use stat::Stat;
 pub use team::Team;
 pub use thread::undisturbed;
+pub use traced_call::TracedCall;
 pub use tree::Tree;
 pub use tree_node::TreeNode;

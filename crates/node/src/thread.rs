@@ -23,6 +23,7 @@ use crate::random::new_node_id;
 use crate::settings::Settings;
 use crate::taker::Taker;
 use crate::teams::Teams;
+use crate::traced_call::ThreadClock;
 use crate::write_queue::WriteQueue;
 
 type Job = Box<dyn FnOnce(Rc<Node>) -> Pin<Box<dyn Future<Output = ()>>> + Send>;
@@ -34,6 +35,7 @@ pub(crate) struct Node {
     pub(crate) teams: Teams,
     /// If the session has a write cache.
     pub(crate) taker: Option<Taker>,
+    pub(crate) clock: ThreadClock,
 }
 
 impl Node {
@@ -77,6 +79,8 @@ pub(crate) struct NodeThread {
     thread: Option<JoinHandle<()>>,
     /// What is on its way to the write cache, if the session has one.
     pub(crate) writes: Option<Arc<WriteQueue>>,
+    /// Whether what the node does is recorded.
+    pub(crate) is_traced: bool,
 }
 
 impl NodeThread {
@@ -89,6 +93,7 @@ impl NodeThread {
         let writes = settings.write_cache.as_ref().map(|_| Arc::<WriteQueue>::default());
         let (jobs, taken) = flume::unbounded();
         let (told, started) = flume::bounded(1);
+        let is_traced = settings.trace.is_some();
         let queue = writes.clone();
         let node = move || {
             // If nobody hears it any more, there is nobody to tell.
@@ -98,7 +103,7 @@ impl NodeThread {
         let failed = |why: &dyn std::fmt::Display| Error::new(ErrorKind::Io, "starting the node thread", why);
         let thread = thread.map_err(|error| failed(&error))?;
         started.recv().unwrap_or_else(|_| Err(failed(&"it panicked; its message is on standard error")))?;
-        Ok(NodeThread { jobs: Some(jobs), thread: Some(thread), writes })
+        Ok(NodeThread { jobs: Some(jobs), thread: Some(thread), writes, is_traced })
     }
 
     /// Begins to run `job` on the node thread; `what` names it in errors.
@@ -122,6 +127,16 @@ impl NodeThread {
         // If the thread has ended, the job is dropped, and its answer with it: that is an answer, too.
         let _ = self.jobs.as_ref().expect("there until the end").send(job);
         Pending::new(what.clone(), answer)
+    }
+
+    /// Has the node thread do something that takes no time, in the order in which it is told of such things.
+    pub(crate) fn tell(&self, told: impl FnOnce(&Node) + Send + 'static) {
+        let job: Job = Box::new(move |node| {
+            told(&node);
+            Box::pin(std::future::ready(()))
+        });
+        // If the thread has ended, nobody wants to know.
+        let _ = self.jobs.as_ref().expect("there until the end").send(job);
     }
 
     /// Runs `job` on the node thread and waits for its result; `what` names it in errors.
@@ -202,6 +217,7 @@ fn run(
             files: OpenFiles::default(),
             teams: Teams::default(),
             taker,
+            clock: ThreadClock::compare(&machine),
         });
         // Nobody to tell: then nobody has jobs either.
         let _ = started.send(Ok(()));
