@@ -6,6 +6,9 @@ use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::hints::Hints;
+use crate::way::Choice;
+
 /// The environment variable that asks for it.
 const VARIABLE: &str = "STARFISH_MPI_REPORT";
 
@@ -17,8 +20,8 @@ struct CallTotals {
     time: Duration,
 }
 
-/// A kind of call: its direction, and how it moved the data.
-pub(crate) type CallKind = (&'static str, &'static str);
+/// A kind of call: its direction, and which way the data went, and why.
+pub(crate) type CallKind = (&'static str, Choice);
 
 /// What the calls of this process on a file took.
 #[derive(Debug, Default)]
@@ -40,19 +43,22 @@ impl CallAccount {
         env::var_os(VARIABLE).is_some_and(|value| !value.is_empty() && value != "0")
     }
 
-    /// The account, a line for each kind.
-    pub(crate) fn lines(&self, path: &str, rank: u32, size: u32) -> String {
+    /// The account, a line for each kind; then the hints that were given and did nothing.
+    pub(crate) fn lines(&self, path: &str, (rank, size): (u32, u32), hints: &Hints) -> String {
         let mut text = format!("starfish: {path}, process {rank} of {size}:");
         let kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kinds.is_empty() {
             text.push_str(" nothing was read or written");
         }
-        for ((call, method), CallTotals { calls, bytes, pieces, time }) in kinds.iter() {
-            let milliseconds = time.as_secs_f64() * 1e3;
+        for ((call, Choice { way, why }), CallTotals { calls, bytes, pieces, time }) in kinds.iter() {
+            let (way, milliseconds) = (way.name(), time.as_secs_f64() * 1e3);
             let _ = write!(
                 text,
-                "\nstarfish:   {call}, {method}: {calls} calls, {bytes} bytes in {pieces} pieces, {milliseconds:.1} ms"
+                "\nstarfish:   {call}, {way}: {calls} calls, {bytes} bytes in {pieces} pieces, {milliseconds:.1} ms ({why})"
             );
+        }
+        for (key, value, why) in hints.without_effect() {
+            let _ = write!(text, "\nstarfish:   the hint {key}={value} has no effect: {why}");
         }
         text
     }
@@ -60,18 +66,27 @@ impl CallAccount {
 
 #[cfg(test)]
 mod tests {
+    use request_log::CallMethod;
+
     use super::*;
+    use crate::way::{Way, Why};
 
     #[test]
     fn calls_of_a_kind_are_added_up() {
         let account = CallAccount::default();
+        let choice = Choice { way: Way::Together(CallMethod::DiskDirected), why: Why::Method };
         for bytes in [8, 16] {
-            account.note(("collective writes", "disk-directed"), bytes, 2, Duration::from_millis(1));
+            account.note(("collective writes", choice), bytes, 2, Duration::from_millis(1));
         }
-        let lines = account.lines("x", 0, 4);
+        let mut hints = Hints::usual(4);
+        hints.take("cb_nodes", "2");
+        let lines = account.lines("x", (0, 4), &hints);
         assert!(
-            lines.contains("collective writes, disk-directed: 2 calls, 24 bytes in 4 pieces, 2.0 ms"),
+            lines.contains(
+                "collective writes, disk-directed: 2 calls, 24 bytes in 4 pieces, 2.0 ms (starfish_method)"
+            ),
             "{lines}"
         );
+        assert!(lines.ends_with("the hint cb_nodes=2 has no effect: there are no aggregators"), "{lines}");
     }
 }

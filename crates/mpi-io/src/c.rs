@@ -28,6 +28,16 @@ fn told(call: impl FnOnce() -> Outcome<()>) -> c_int {
     failure::number(outcome)
 }
 
+/// The same of a call on an open file, which has this name for whoever traces this process.
+fn named(
+    of: &CollectiveFile,
+    name: &'static str,
+    call: impl FnOnce(&CollectiveFile) -> Outcome<()>,
+) -> c_int {
+    let _call = of.traced(name);
+    told(|| call(of))
+}
+
 fn argument(why: &str) -> MpiError {
     MpiError::new(ErrorClass::Argument, why)
 }
@@ -162,7 +172,9 @@ unsafe extern "C" fn starfish_mpi_delete(name: *const c_char) -> c_int {
     let name = unsafe { string(name) };
     told(|| {
         let place = process::place(name?)?;
-        Ok(process::session(&place, false)?.session.unlink(&place.path)?)
+        let session = process::session(&place, false)?.session;
+        let _call = session.traced_call("MPI_File_delete");
+        Ok(session.unlink(&place.path)?)
     })
 }
 
@@ -179,7 +191,7 @@ unsafe extern "C" fn starfish_mpi_close(closed: *mut CollectiveFile) -> c_int {
 unsafe extern "C" fn starfish_mpi_sync(synced: *const CollectiveFile) -> c_int {
     // SAFETY: a file, as the header asks for.
     let synced = unsafe { file(synced) };
-    told(|| synced.sync())
+    named(synced, "MPI_File_sync", CollectiveFile::sync)
 }
 
 #[unsafe(no_mangle)]
@@ -190,14 +202,15 @@ unsafe extern "C" fn starfish_mpi_set_size(
 ) -> c_int {
     // SAFETY: a file, as the header asks for.
     let sized = unsafe { file(sized) };
-    told(|| sized.set_size(bytes, only_longer != 0))
+    let name = if only_longer != 0 { "MPI_File_preallocate" } else { "MPI_File_set_size" };
+    named(sized, name, |sized| sized.set_size(bytes, only_longer != 0))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_set_atomic(set: *const CollectiveFile, atomic: c_int) -> c_int {
     // SAFETY: a file, as the header asks for.
     let set = unsafe { file(set) };
-    told(|| set.set_atomic(atomic != 0))
+    named(set, "MPI_File_set_atomicity", |set| set.set_atomic(atomic != 0))
 }
 
 #[unsafe(no_mangle)]
@@ -208,7 +221,7 @@ unsafe extern "C" fn starfish_mpi_seek_shared(
 ) -> c_int {
     // SAFETY: a file, as the header asks for.
     let sought = unsafe { file(sought) };
-    told(|| sought.seek_shared(units, whence_of(whence)?))
+    named(sought, "MPI_File_seek_shared", |sought| sought.seek_shared(units, whence_of(whence)?))
 }
 
 // Open files, by each process for itself.
@@ -216,7 +229,7 @@ unsafe extern "C" fn starfish_mpi_seek_shared(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_size(asked: *const CollectiveFile, bytes: *mut i64) -> c_int {
     // SAFETY: a file and room for a number, as the header asks for.
-    told(|| unsafe { put(file(asked).size(), bytes) })
+    named(unsafe { file(asked) }, "MPI_File_get_size", |asked| unsafe { put(asked.size(), bytes) })
 }
 
 #[unsafe(no_mangle)]
@@ -228,7 +241,7 @@ unsafe extern "C" fn starfish_mpi_set_view(
 ) -> c_int {
     // SAFETY: a file and a type, as the header asks for, or null.
     let (set, of) = unsafe { (file(set), of.as_ref()) };
-    told(|| {
+    named(set, "MPI_File_set_view", |set| {
         let of = of.ok_or_else(|| MpiError::new(ErrorClass::Type, "there is no such type"))?;
         set.set_view(FileView::new(displacement, unit_bytes, of)?)
     })
@@ -247,19 +260,23 @@ unsafe extern "C" fn starfish_mpi_current_displacement(
 unsafe extern "C" fn starfish_mpi_seek(sought: *const CollectiveFile, units: i64, whence: c_int) -> c_int {
     // SAFETY: a file, as the header asks for.
     let sought = unsafe { file(sought) };
-    told(|| sought.seek(units, whence_of(whence)?))
+    named(sought, "MPI_File_seek", |sought| sought.seek(units, whence_of(whence)?))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_position(asked: *const CollectiveFile, units: *mut i64) -> c_int {
     // SAFETY: a file and room for a number, as the header asks for.
-    told(|| unsafe { put(Ok(file(asked).position()), units) })
+    named(unsafe { file(asked) }, "MPI_File_get_position", |asked| unsafe {
+        put(Ok(asked.position()), units)
+    })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_shared_position(asked: *const CollectiveFile, units: *mut i64) -> c_int {
     // SAFETY: a file and room for a number, as the header asks for.
-    told(|| unsafe { put(file(asked).shared_position(), units) })
+    named(unsafe { file(asked) }, "MPI_File_get_position_shared", |asked| unsafe {
+        put(asked.shared_position(), units)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -269,7 +286,9 @@ unsafe extern "C" fn starfish_mpi_byte_offset(
     offset: *mut i64,
 ) -> c_int {
     // SAFETY: a file and room for a number, as the header asks for.
-    told(|| unsafe { put(file(asked).byte_offset(units), offset) })
+    named(unsafe { file(asked) }, "MPI_File_get_byte_offset", |asked| unsafe {
+        put(asked.byte_offset(units), offset)
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -7,14 +7,15 @@
 //! atomic mode each call is made alone, under the lock of the file.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use layout::{Operation, Selection};
-use node::{ErrorKind, Handle, Stat};
-use request_log::CallMethod;
+use namespace::FileNumber;
+use node::{ErrorKind, Handle, Stat, TracedCall};
 
 use crate::account::CallAccount;
 use crate::atomic::{FileLock, HeldFileLock};
+use crate::call_names;
+use crate::data_call::DataCall;
 use crate::failure::{ErrorClass, MpiError, Outcome};
 use crate::file_view::FileView;
 use crate::hints::Hints;
@@ -23,11 +24,13 @@ use crate::mode::AccessMode;
 use crate::process::Connected;
 use crate::recording::CallRecorder;
 use crate::shared_pointer::SharedPointer;
+use crate::way::{Choice, Situation, Way};
 
 /// An open file.
 pub(crate) struct CollectiveFile {
     started: Connected,
     path: String,
+    number: FileNumber,
     mode: AccessMode,
     members: Members,
     handle: Handle,
@@ -87,20 +90,21 @@ impl CollectiveFile {
         (name, rank, size): (&str, u32, u32),
         mut hints: Hints,
     ) -> Outcome<CollectiveFile> {
+        let mut call = started.session.traced_call(call_names::OPEN);
         let members = Members::meet(&started.session, name, rank, size)?;
         // What there is to know of it came with the answer to opening it.
-        let open = || -> Outcome<(Handle, FileLock, Stat)> {
+        let open = || -> Outcome<(Handle, FileNumber, Stat)> {
             let handle = open_handle(&started, path, mode, &members, &hints)?;
             let number =
                 handle.number()?.ok_or_else(|| MpiError::new(ErrorClass::Io, "there is no namespace"))?;
-            let lock = FileLock::new(&started.tree, path, number, format!("{name}/{rank} "));
             let stat = handle.known_stat()?;
-            Ok((handle, lock, stat))
+            Ok((handle, number, stat))
         };
         // The first makes it, if it is to be made.
         let first = members.is_first().then(open).transpose();
         let first = members.agree(first)?;
-        let (handle, lock, stat) = members.agree(first.map_or_else(open, Ok))?;
+        let (handle, number, stat) = members.agree(first.map_or_else(open, Ok))?;
+        call.say(|| [("file", number.0)]);
         hints.note_striping(stat);
         let state = State {
             view: FileView::of_bytes(),
@@ -110,12 +114,13 @@ impl CollectiveFile {
             hints,
         };
         let file = CollectiveFile {
+            lock: FileLock::new(&started.tree, path, number, format!("{name}/{rank} ")),
             started,
             path: path.to_owned(),
+            number,
             mode,
             members,
             handle,
-            lock,
             account: CallAccount::default(),
             recorder: CallRecorder::begin(path, (name, rank, size), stat),
             state: Mutex::new(state),
@@ -128,15 +133,24 @@ impl CollectiveFile {
 
     /// Closes it, as all members do.
     pub(crate) fn close(self) -> Outcome<()> {
+        let _call = self.traced("MPI_File_close");
         let mut outcome = self.members.agree(self.handle.close().map_err(MpiError::from));
         self.state().shared.remove();
         if self.mode.deletes && self.members.is_first() {
             outcome = outcome.and(self.started.session.unlink(&self.path).map_err(MpiError::from));
         }
         if self.members.is_first() && CallAccount::is_asked_for() {
-            eprintln!("{}", self.account.lines(&self.path, self.members.rank(), self.members.size()));
+            let place = (self.members.rank(), self.members.size());
+            eprintln!("{}", self.account.lines(&self.path, place, &self.state().hints));
         }
         outcome
+    }
+
+    /// A call of this name begins, for whoever traces this process.
+    pub(crate) fn traced(&self, name: &'static str) -> TracedCall {
+        let mut call = self.started.session.traced_call(name);
+        call.say(|| [("file", self.number.0)]);
+        call
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -187,20 +201,19 @@ impl CollectiveFile {
     /// Reads into memory, together with the other members or not; how many bytes there were before the file ended.
     pub(crate) fn read(&self, place: CallPlace, together: bool, into: &mut [u8]) -> Outcome<u64> {
         self.check_reads()?;
-        let recorded = self.recorder.as_ref().map(|recorder| (recorder, recorder.call(together)));
-        let begun = Instant::now();
+        let mut call = self.begin(Operation::Read, place, together);
         let located = self.locate(place, into.len() as u64);
-        let pieces = located.as_ref().map_or(0, |located| located.selection.runs());
-        let (read, method) = if let Some(method) = self.moves_together(together, "romio_cb_read") {
-            let selection = located.as_ref().map_or(Selection::empty(), |located| located.selection.clone());
-            let how = self.state().hints.moves(method);
-            (self.members.read(&self.handle, selection, how).map(|bytes| put(&bytes, into)), method.name())
-        } else {
-            let selection = located.as_ref().map(|located| &located.selection).map_err(Clone::clone);
-            (
-                selection.and_then(|selection| self.read_alone(selection, self.is_seen(place), into)),
-                self.method_alone(pieces),
-            )
+        let read = match call.goes(self.choose(&call, &located), pieces_of(&located)) {
+            Way::Together(method) => {
+                let selection =
+                    located.as_ref().map_or(Selection::empty(), |located| located.selection.clone());
+                let how = self.state().hints.moves(method);
+                self.members.read(&self.handle, selection, how).map(|bytes| put(&bytes, into))
+            }
+            _ => {
+                let selection = located.as_ref().map(|located| &located.selection).map_err(Clone::clone);
+                selection.and_then(|selection| self.read_alone(selection, self.is_seen(place), into))
+            }
         };
         let located = located?;
         let read = read?;
@@ -208,59 +221,51 @@ impl CollectiveFile {
             // Where the file ends, the pointer stops.
             self.state().position = located.position + read;
         }
-        let call = if together { "collective reads" } else { "reads" };
-        self.account.note((call, method), read, pieces, begun.elapsed());
-        if let Some((recorder, call)) = recorded {
-            recorder.moved(call, Operation::Read, (&located.selection, read), method);
-        }
+        call.done(&self.account, &located.selection, read);
         Ok(read)
     }
 
     /// Writes from memory, together with the other members or not.
     pub(crate) fn write(&self, place: CallPlace, together: bool, bytes: &[u8]) -> Outcome<()> {
         self.check_writes()?;
-        let recorded = self.recorder.as_ref().map(|recorder| (recorder, recorder.call(together)));
-        let begun = Instant::now();
+        let mut call = self.begin(Operation::Write, place, together);
         let located = self.locate(place, bytes.len() as u64);
-        let pieces = located.as_ref().map_or(0, |located| located.selection.runs());
-        let (written, method) = if let Some(method) = self.moves_together(together, "romio_cb_write") {
-            let (selection, own) = match &located {
-                Ok(located) => (located.selection.clone(), bytes.to_vec()),
-                Err(_) => (Selection::empty(), Vec::new()),
-            };
-            let how = self.state().hints.moves(method);
-            (self.members.write(&self.handle, selection, own, how), method.name())
-        } else {
-            let selection = located.as_ref().map(|located| &located.selection).map_err(Clone::clone);
-            (
-                selection.and_then(|selection| self.write_alone(selection, self.is_seen(place), bytes)),
-                self.method_alone(pieces),
-            )
+        let written = match call.goes(self.choose(&call, &located), pieces_of(&located)) {
+            Way::Together(method) => {
+                let (selection, own) = match &located {
+                    Ok(located) => (located.selection.clone(), bytes.to_vec()),
+                    Err(_) => (Selection::empty(), Vec::new()),
+                };
+                let how = self.state().hints.moves(method);
+                self.members.write(&self.handle, selection, own, how)
+            }
+            _ => {
+                let selection = located.as_ref().map(|located| &located.selection).map_err(Clone::clone);
+                selection.and_then(|selection| self.write_alone(selection, self.is_seen(place), bytes))
+            }
         };
         let located = located?;
         written?;
-        let call = if together { "collective writes" } else { "writes" };
-        self.account.note((call, method), bytes.len() as u64, pieces, begun.elapsed());
-        if let Some((recorder, call)) = recorded {
-            recorder.moved(call, Operation::Write, (&located.selection, bytes.len() as u64), method);
-        }
+        call.done(&self.account, &located.selection, bytes.len() as u64);
         Ok(())
     }
 
-    /// By which method a call moves the data of all members at once, if it does. All of them come to the same answer.
-    fn moves_together(&self, together: bool, switch: &str) -> Option<CallMethod> {
-        let state = self.state();
-        let is_alone = state.is_atomic || self.members.size() == 1;
-        let method = state.hints.method(switch);
-        (together && !is_alone && method != CallMethod::Independent).then_some(method)
+    fn begin(&self, operation: Operation, place: CallPlace, together: bool) -> DataCall<'_> {
+        let traced = self.traced(call_names::moving(operation, place, together));
+        DataCall::begin(operation, together, traced, self.recorder.as_ref())
     }
 
-    fn method_alone(&self, pieces: u64) -> &'static str {
-        match (self.state().is_atomic, pieces) {
-            (true, _) => "atomic",
-            (false, 0 | 1) => "through the page cache",
-            (false, _) => "by selections",
-        }
+    /// How a call moves its data. All members come to the same answer of how they do it together.
+    fn choose(&self, call: &DataCall<'_>, located: &Outcome<Located>) -> Choice {
+        let state = self.state();
+        let situation = Situation {
+            operation: call.operation,
+            together: call.together,
+            is_atomic: state.is_atomic,
+            members: self.members.size(),
+            pieces: pieces_of(located),
+        };
+        situation.choose(&state.hints)
     }
 
     /// Whether others see at once what a call writes, and a call what others have written: always by the shared
@@ -493,6 +498,11 @@ impl CollectiveFile {
     pub(crate) fn hint<T>(&self, index: usize, read: impl FnOnce(&str, &str) -> T) -> Option<T> {
         self.state().hints.numbered(index).map(|(key, value)| read(key, value))
     }
+}
+
+/// Of how many pieces a call is that may have failed to find out.
+fn pieces_of(located: &Outcome<Located>) -> u64 {
+    located.as_ref().map_or(0, |located| located.selection.runs())
 }
 
 /// Copies what was read; how much that is.

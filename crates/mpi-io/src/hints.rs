@@ -1,43 +1,86 @@
-//! What is in force of an `MPI_Info`: the hints of ROMIO that mean something here, and our own.
+//! What is in force of an `MPI_Info`: the hints of ROMIO that mean something here, and our own. Those that were given and
+//! do nothing are known, too, with the reason.
 
 use std::collections::BTreeMap;
 use std::env;
 use std::num::NonZeroU32;
 
+use layout::Operation;
 use node::{CollectiveMethod, OpenOptions, SelectedSettings, Stat};
 use request_log::CallMethod;
+
+use crate::way::Why;
 
 /// The environment variable with hints for programs that give none; what a program says itself takes precedence.
 const VARIABLE: &str = "STARFISH_MPI_HINTS";
 
-/// Hints that are known, with what values they can have; those without any take a number.
-const KNOWN: [(&str, &[&str]); 16] = [
-    ("access_style", &[]),
-    ("cb_buffer_size", &[]),
-    ("cb_nodes", &[]),
-    ("ind_rd_buffer_size", &[]),
-    ("ind_wr_buffer_size", &[]),
-    ("romio_cb_read", SWITCH),
-    ("romio_cb_write", SWITCH),
-    ("romio_ds_read", SWITCH),
-    ("romio_ds_write", SWITCH),
-    ("romio_no_indep_rw", &["true", "false"]),
-    ("starfish_method", &["auto", "disk-directed", "two-phase", "independent"]),
-    ("starfish_presort", &["true", "false"]),
-    ("starfish_queued", &["true", "false"]),
-    ("starfish_visible", &["call", "sync"]),
-    ("striping_factor", &[]),
-    ("striping_unit", &[]),
+/// A hint that is known.
+struct KnownHint {
+    name: &'static str,
+    values: Values,
+    /// Why it does nothing, if it does nothing.
+    idle: Option<&'static str>,
+}
+
+/// What values a hint can have.
+enum Values {
+    Any,
+    /// From this on.
+    Number(u32),
+    Among(&'static [&'static str]),
+}
+
+const fn known(name: &'static str, values: Values) -> KnownHint {
+    KnownHint { name, values, idle: None }
+}
+
+const fn idle(name: &'static str, values: Values, why: &'static str) -> KnownHint {
+    KnownHint { name, values, idle: Some(why) }
+}
+
+const KNOWN: [KnownHint; 17] = [
+    idle("access_style", Values::Any, "nothing depends on it"),
+    idle("cb_buffer_size", Values::Number(1), "there are no aggregators"),
+    idle("cb_nodes", Values::Number(1), "there are no aggregators"),
+    idle("ind_rd_buffer_size", Values::Number(1), "nothing is sieved"),
+    idle("ind_wr_buffer_size", Values::Number(1), "nothing is sieved"),
+    known("romio_cb_read", SWITCH),
+    known("romio_cb_write", SWITCH),
+    idle("romio_ds_read", SWITCH, "nothing is sieved"),
+    idle("romio_ds_write", SWITCH, "nothing is sieved"),
+    idle("romio_no_indep_rw", FLAG, "every process opens the file, whatever it does with it"),
+    known("starfish_method", Values::Among(&["auto", "disk-directed", "two-phase", "independent"])),
+    known("starfish_presort", FLAG),
+    known("starfish_queued", FLAG),
+    known("starfish_visible", Values::Among(&["call", "sync"])),
+    known("start_iodevice", Values::Number(0)),
+    known("striping_factor", Values::Number(1)),
+    known("striping_unit", Values::Number(1)),
 ];
 
-const SWITCH: &[&str] = &["enable", "disable", "automatic"];
+const SWITCH: Values = Values::Among(&["enable", "disable", "automatic"]);
+const FLAG: Values = Values::Among(&["true", "false"]);
 
 /// Hints of how a file is striped, which count when it is made.
-const OF_STRIPING: [&str; 2] = ["striping_factor", "striping_unit"];
+const OF_STRIPING: [&str; 3] = ["start_iodevice", "striping_factor", "striping_unit"];
 
 /// The hints in force of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Hints(BTreeMap<&'static str, String>);
+pub(crate) struct Hints {
+    in_force: BTreeMap<&'static str, String>,
+    /// What was given and does nothing, with the reason.
+    idle: BTreeMap<String, (String, String)>,
+}
+
+impl KnownHint {
+    fn takes(&self, value: &str) -> bool {
+        match self.values {
+            Values::Any => true,
+            Values::Number(least) => value.parse::<u32>().is_ok_and(|number| number >= least),
+            Values::Among(values) => values.contains(&value),
+        }
+    }
+}
 
 impl Hints {
     /// Those of a file that so many processes open, before anybody says anything else. What ROMIO's programs expect to
@@ -59,7 +102,18 @@ impl Hints {
             ("starfish_queued", "true"),
             ("starfish_visible", "call"),
         ];
-        Hints(usual.into_iter().map(|(key, value)| (key, value.to_owned())).collect())
+        let in_force = usual.into_iter().map(|(key, value)| (key, value.to_owned())).collect();
+        Hints { in_force, idle: BTreeMap::new() }
+    }
+
+    /// Takes in the hints of a file as ROMIO has them: `key value` in a line, comments after `#`.
+    pub(crate) fn take_lines(&mut self, lines: &str) {
+        for line in lines.lines().filter(|line| !line.starts_with('#')) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            if let [key, value] = words[..] {
+                self.take(key, value);
+            }
+        }
     }
 
     /// Takes in the hints of the environment, `key=value` with commas between.
@@ -69,14 +123,21 @@ impl Hints {
         pairs.for_each(|(key, value)| self.take(key.trim(), value));
     }
 
-    /// Takes in a hint; one that is not known, or whose value makes no sense, is ignored, as MPI wants it.
+    /// Takes in a hint; one that is not known, or whose value makes no sense, does nothing, as MPI wants it.
     pub(crate) fn take(&mut self, key: &str, value: &str) {
         let value = value.trim();
-        let Some((key, values)) = KNOWN.into_iter().find(|(known, _)| *known == key) else { return };
-        let is_number = || value.parse::<u32>().is_ok_and(|number| number > 0);
-        let is_text = key == "access_style";
-        if is_text || values.contains(&value) || (values.is_empty() && is_number()) {
-            self.0.insert(key, value.to_owned());
+        let known = KNOWN.iter().find(|known| known.name == key);
+        let why = match known {
+            None => Some("no such hint is known"),
+            Some(known) if !known.takes(value) => Some("it cannot have this value"),
+            Some(known) => known.idle,
+        };
+        if let Some(known) = known.filter(|known| known.takes(value)) {
+            self.in_force.insert(known.name, value.to_owned());
+        }
+        self.idle.remove(key);
+        if let Some(why) = why {
+            self.idle.insert(key.to_owned(), (value.to_owned(), why.to_owned()));
         }
     }
 
@@ -84,43 +145,67 @@ impl Hints {
     pub(crate) fn take_later(&mut self, key: &str, value: &str) {
         if !OF_STRIPING.contains(&key) {
             self.take(key, value);
+        } else if self.in_force.get(key).is_none_or(|in_force| in_force != value.trim()) {
+            let why = "a file that is there is striped as it is".to_owned();
+            self.idle.insert(key.to_owned(), (value.trim().to_owned(), why));
         }
     }
 
     /// How the file is striped in fact.
     pub(crate) fn note_striping(&mut self, stat: Stat) {
-        self.0.insert("striping_factor", stat.stripes.to_string());
-        self.0.insert("striping_unit", stat.block_bytes.to_string());
+        for (key, fact) in [("striping_factor", stat.stripes.into()), ("striping_unit", stat.block_bytes)] {
+            let fact = fact.to_string();
+            if let Some(asked) = self.in_force.insert(key, fact.clone()).filter(|asked| *asked != fact) {
+                self.idle.insert(key.to_owned(), (asked, format!("the file has {fact}")));
+            }
+        }
+        if let Some(asked) = self.in_force.get("start_iodevice").filter(|_| stat.stripes > 1) {
+            let why = "of a file on one disk only, striping_factor=1".to_owned();
+            self.idle.insert("start_iodevice".to_owned(), (asked.clone(), why));
+        }
     }
 
     /// The options for a file that may be made; nothing if they ask for nothing.
     pub(crate) fn striped(&self, options: OpenOptions) -> Option<OpenOptions> {
-        let number =
-            |key| self.0.get(key).and_then(|value| value.parse::<u32>().ok()).and_then(NonZeroU32::new);
-        let [factor, unit] = OF_STRIPING.map(number);
+        let number = |key| self.in_force.get(key).and_then(|value| value.parse::<u32>().ok());
+        let [first, factor, unit] = OF_STRIPING.map(number);
+        let (factor, unit) = (factor.and_then(NonZeroU32::new), unit.and_then(NonZeroU32::new));
         let options = factor.map_or(options, |disks| options.disks(disks));
+        let options = match first {
+            Some(first) if factor == Some(NonZeroU32::MIN) => options.on_disk(first),
+            _ => options,
+        };
         let striped = unit.map_or(options, |bytes| options.block_bytes(bytes.get().into()));
         (factor.is_some() || unit.is_some()).then_some(striped)
     }
 
-    /// How a collective call moves data: `switch` is ROMIO's hint about it.
-    pub(crate) fn method(&self, switch: &str) -> CallMethod {
-        let is_disabled = self.0.get(switch).is_some_and(|value| value == "disable");
-        match self.0.get("starfish_method").and_then(|word| CallMethod::named(word)) {
-            Some(method) => method,
-            None if is_disabled => CallMethod::Independent,
-            None => CallMethod::DiskDirected,
+    /// The hints that were given and do nothing: keys, values, and why.
+    pub(crate) fn without_effect(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        self.idle.iter().map(|(key, (value, why))| (&**key, &**value, &**why))
+    }
+
+    /// The method of collective calls, and which hint says so.
+    pub(crate) fn method(&self, operation: Operation) -> (CallMethod, Why) {
+        let switch = match operation {
+            Operation::Read => "romio_cb_read",
+            Operation::Write => "romio_cb_write",
+        };
+        let is_disabled = self.in_force.get(switch).is_some_and(|value| value == "disable");
+        match self.in_force.get("starfish_method").and_then(|word| CallMethod::named(word)) {
+            Some(method) => (method, Why::Method),
+            None if is_disabled => (CallMethod::Independent, Why::Disabled(switch)),
+            None => (CallMethod::DiskDirected, Why::Auto),
         }
     }
 
     /// Whether processes see what others have written when these calls have returned, not only after a sync.
     pub(crate) fn is_seen_at_once(&self) -> bool {
-        self.0.get("starfish_visible").is_none_or(|value| value == "call")
+        self.in_force.get("starfish_visible").is_none_or(|value| value == "call")
     }
 
     /// How all members move data by this method.
     pub(crate) fn moves(&self, method: CallMethod) -> SelectedSettings {
-        let is = |key: &str| self.0.get(key).is_none_or(|value| value == "true");
+        let is = |key: &str| self.in_force.get(key).is_none_or(|value| value == "true");
         let method = match method {
             CallMethod::TwoPhase => CollectiveMethod::TwoPhase,
             _ => CollectiveMethod::DiskDirected { presort: is("starfish_presort") },
@@ -130,7 +215,7 @@ impl Hints {
 
     /// The hint of this index, in the order of their names.
     pub(crate) fn numbered(&self, index: usize) -> Option<(&str, &str)> {
-        self.0.iter().nth(index).map(|(key, value)| (*key, value.as_str()))
+        self.in_force.iter().nth(index).map(|(key, value)| (*key, value.as_str()))
     }
 }
 
@@ -148,9 +233,42 @@ mod tests {
             hints.take(key, value);
         }
         hints.take_later("striping_unit", "65536");
-        assert_eq!(hints, before);
+        assert_eq!(hints.in_force, before.in_force);
         hints.take("striping_unit", "65536");
         assert_eq!(hints.striped(OpenOptions::new()), Some(OpenOptions::new().block_bytes(65536)));
+    }
+
+    fn without_effect(hints: &Hints) -> Vec<(&str, &str, &str)> {
+        hints.without_effect().collect()
+    }
+
+    #[test]
+    fn what_does_nothing_is_known_with_the_reason() {
+        let mut hints = Hints::usual(4);
+        hints
+            .take_lines("# a comment 1\ncb_nodes 2\nstriping_factor\t3\nromio_cb_read a lot\n\nnonsense 1\n");
+        hints.take("starfish_queued", "perhaps");
+        hints.take("romio_cb_write", "disable");
+        let idle = [
+            ("cb_nodes", "2", "there are no aggregators"),
+            ("nonsense", "1", "no such hint is known"),
+            ("starfish_queued", "perhaps", "it cannot have this value"),
+        ];
+        assert_eq!(without_effect(&hints), idle);
+        // A later value that makes sense has its effect.
+        hints.take("starfish_queued", "false");
+        assert_eq!(without_effect(&hints), idle[..2]);
+        assert_eq!(hints.in_force["cb_nodes"], "2");
+    }
+
+    #[test]
+    fn a_file_on_one_disk_can_be_put_on_any() {
+        let mut hints = Hints::usual(1);
+        hints.take("start_iodevice", "2");
+        assert_eq!(hints.striped(OpenOptions::new()), None);
+        hints.take("striping_factor", "1");
+        let one = OpenOptions::new().disks(NonZeroU32::MIN).on_disk(2);
+        assert_eq!(hints.striped(OpenOptions::new()), Some(one));
     }
 
     #[test]
@@ -164,11 +282,14 @@ mod tests {
     #[test]
     fn the_method_is_ours_or_romios() {
         let mut hints = Hints::usual(1);
-        assert_eq!(hints.method("romio_cb_write"), CallMethod::DiskDirected);
+        assert_eq!(hints.method(Operation::Write), (CallMethod::DiskDirected, Why::Auto));
         hints.take("romio_cb_write", "disable");
-        assert_eq!(hints.method("romio_cb_write"), CallMethod::Independent);
-        assert_eq!(hints.method("romio_cb_read"), CallMethod::DiskDirected);
+        assert_eq!(
+            hints.method(Operation::Write),
+            (CallMethod::Independent, Why::Disabled("romio_cb_write"))
+        );
+        assert_eq!(hints.method(Operation::Read), (CallMethod::DiskDirected, Why::Auto));
         hints.take("starfish_method", "disk-directed");
-        assert_eq!(hints.method("romio_cb_write"), CallMethod::DiskDirected);
+        assert_eq!(hints.method(Operation::Write), (CallMethod::DiskDirected, Why::Method));
     }
 }

@@ -5,6 +5,7 @@
 //! - `programs.rs`: what the shim does, by programs that check themselves (`tests/c`), and our examples
 //! - `libraries.rs`: the examples by HDF5, PnetCDF, mpi4py and h5py
 //! - `recordings.rs`: what is recorded of programs, and replayed
+//! - `traces.rs`: what is traced of programs
 //! - `losses.rs`: a process or an agent is lost in the middle of a call
 //! - `symbols.rs`: what the core and the shims define
 
@@ -14,3 +15,4 @@ mod programs;
 mod recordings;
 mod symbols;
 mod testbed;
+mod traces;
