@@ -67,6 +67,9 @@ enum starfish_mpi_dealing {
 /* Bytes of the name of a group, with the 0 at its end. */
 #define STARFISH_MPI_NAME_BYTES 33
 
+/* Bytes of a file of hints, with the 0 at its end; ROMIO reads as many. */
+#define STARFISH_MPI_HINT_FILE_BYTES 4096
+
 typedef struct starfish_mpi_file starfish_mpi_file;
 typedef struct starfish_mpi_type starfish_mpi_type;
 
@@ -86,6 +89,12 @@ void starfish_mpi_process(uint32_t rank, uint32_t size);
 
 /* Draws a name for a group that nobody else has. */
 int starfish_mpi_draw_name(char name[STARFISH_MPI_NAME_BYTES]);
+
+/* What stands in the file that ROMIO_HINTS names, or in /etc/romio-hints: nothing if there is neither. */
+void starfish_mpi_hint_file(char lines[STARFISH_MPI_HINT_FILE_BYTES]);
+
+/* Says what stands there, as the first process has it: for files that this thread opens from now on. */
+void starfish_mpi_note_hints(const char *lines);
 
 /* Opens a file with all processes of a group. `hints` are keys and values in turn, with NULL at the end. */
 int starfish_mpi_open(const char *name, int mode, const char *group, uint32_t rank, uint32_t size,

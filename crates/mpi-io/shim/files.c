@@ -58,21 +58,29 @@ static int mode_of(int amode)
     return mode;
 }
 
+/* What the first process tells the others when they open a file together. */
+struct told {
+    int class;
+    char group[STARFISH_MPI_NAME_BYTES];
+    char hints[STARFISH_MPI_HINT_FILE_BYTES];
+};
+
 /* Connects all processes to the agents, the first before the others since it may begin a namespace. They get the name
-   of their group, and go on if all can. */
-static int connect_all(MPI_Comm comm, int rank, const char *name, int amode, char group[STARFISH_MPI_NAME_BYTES])
+   of their group and the hints of ROMIO's file, which only the first need have, and go on if all can. */
+static int connect_all(MPI_Comm comm, int rank, const char *name, int amode, struct told *told)
 {
-    int is_first = rank == 0, class = 0;
+    int is_first = rank == 0;
     if (is_first) {
-        class = starfish_mpi_connect(name, (amode & MPI_MODE_CREATE) != 0);
-        class = class ? class : starfish_mpi_draw_name(group);
+        told->class = starfish_mpi_connect(name, (amode & MPI_MODE_CREATE) != 0);
+        told->class = told->class ? told->class : starfish_mpi_draw_name(told->group);
+        starfish_mpi_hint_file(told->hints);
     }
-    PMPI_Bcast(&class, 1, MPI_INT, 0, comm);
-    PMPI_Bcast(group, STARFISH_MPI_NAME_BYTES, MPI_CHAR, 0, comm);
-    if (class) {
-        return class;
+    PMPI_Bcast(told, sizeof *told, MPI_BYTE, 0, comm);
+    if (told->class) {
+        return told->class;
     }
-    class = is_first ? 0 : starfish_mpi_connect(name, 0);
+    starfish_mpi_note_hints(told->hints);
+    int class = is_first ? 0 : starfish_mpi_connect(name, 0);
     int own[] = {class, amode, -amode}, all[3];
     PMPI_Allreduce(own, all, 3, MPI_INT, MPI_MAX, comm);
     return all[0] ? all[0] : all[1] != -all[2] ? STARFISH_MPI_NOT_SAME : 0;
@@ -91,15 +99,15 @@ static void tell_process(void)
 
 static int open_ours(MPI_Comm comm, const char *name, int amode, MPI_Info info, struct our_file *file)
 {
-    char group[STARFISH_MPI_NAME_BYTES] = "";
+    struct told told = {0};
     int rank, size;
     PMPI_Comm_rank(comm, &rank);
     PMPI_Comm_size(comm, &size);
-    int class = connect_all(comm, rank, name, amode, group);
+    int class = connect_all(comm, rank, name, amode, &told);
     if (!class) {
         tell_process();
         char **hints = hints_of(info);
-        class = starfish_mpi_open(name, mode_of(amode), group, (uint32_t)rank, (uint32_t)size,
+        class = starfish_mpi_open(name, mode_of(amode), told.group, (uint32_t)rank, (uint32_t)size,
                                   (const char *const *)hints, &file->core);
         free_hints(hints);
     }

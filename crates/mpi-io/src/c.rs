@@ -16,6 +16,7 @@ use crate::failure::{self, ErrorClass, MpiError, Outcome};
 use crate::file_array::{BoxSide, Dealing, DealtSide, array_box, dealt_array};
 use crate::file_type::FileType;
 use crate::file_view::FileView;
+use crate::hint_file;
 use crate::hints::Hints;
 use crate::mode::AccessMode;
 use crate::process;
@@ -141,6 +142,21 @@ unsafe extern "C" fn starfish_mpi_draw_name(into: *mut c_char) -> c_int {
 }
 
 #[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_hint_file(into: *mut c_char) {
+    let mut lines = hint_file::read().into_bytes();
+    lines.truncate(hint_file::BYTES_MAX);
+    lines.push(0);
+    // SAFETY: there is room for as many, as the header asks for.
+    unsafe { into.cast::<u8>().copy_from_nonoverlapping(lines.as_ptr(), lines.len()) };
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_note_hints(lines: *const c_char) {
+    // SAFETY: a string, as the header asks for.
+    hint_file::note(unsafe { string(lines) }.unwrap_or_default());
+}
+
+#[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_open(
     name: *const c_char,
     mode: c_int,
@@ -156,6 +172,7 @@ unsafe extern "C" fn starfish_mpi_open(
         let place = process::place(name?)?;
         let mode = AccessMode::of_bits(mode)?;
         let mut hints = Hints::usual(size);
+        hints.take_lines(&hint_file::noted());
         hints.take_environment();
         given.into_iter().for_each(|(key, value)| hints.take(key, value));
         let started = process::session(&place, false)?;

@@ -20,7 +20,7 @@
 //! - `collective_file.rs`: an open file; `mode.rs`: how it was opened; `members.rs`: those who have it open
 //! - `file_type.rs`, `file_array.rs`: types as selections; `file_view.rs`: what a process sees of a file
 //! - `shared_pointer.rs`, `atomic.rs`: what processes on any hosts share
-//! - `hints.rs`: what is in force of an `MPI_Info`; `way.rs`: which way the data of a call go, and why; `data_call.rs`:
+//! - `hints.rs`: what is in force of an `MPI_Info`; `hint_file.rs`: ROMIO's file of them; `way.rs`: which way the data of a call go, and why; `data_call.rs`:
 //!   a call that reads or writes; `account.rs`: what each call took; `call_names.rs`: what calls are called in traces
 //! - `recording.rs`: what this process reads and writes, as a log to be replayed
 //! - `process.rs`: the session of this process; `names.rs`: which names mean files on Starfish
@@ -36,6 +36,7 @@ mod failure;
 mod file_array;
 mod file_type;
 mod file_view;
+mod hint_file;
 mod hints;
 mod members;
 mod mode;

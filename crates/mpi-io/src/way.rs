@@ -94,7 +94,7 @@ impl Way {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::Auto => f.write_str("as auto has it"),
+            Why::Auto => f.write_str("auto"),
             Why::Method => f.write_str("starfish_method"),
             Why::Disabled(hint) => write!(f, "{hint}=disable"),
             Why::AtomicMode => f.write_str("atomic mode"),

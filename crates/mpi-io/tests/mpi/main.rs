@@ -6,9 +6,11 @@
 //! - `libraries.rs`: the examples by HDF5, PnetCDF, mpi4py and h5py
 //! - `recordings.rs`: what is recorded of programs, and replayed
 //! - `traces.rs`: what is traced of programs
+//! - `hints.rs`: where hints come from, and what is told of them
 //! - `losses.rs`: a process or an agent is lost in the middle of a call
 //! - `symbols.rs`: what the core and the shims define
 
+mod hints;
 mod libraries;
 mod losses;
 mod programs;
