@@ -75,6 +75,10 @@ class Options(TypedDict, total=False):
     """The part of the write cache that is kept for its directory: 24 bytes for each write;
     write-cached only. Default: 0.1."""
 
+    calls: bool | None
+    """Each node makes one call for all that it has of the file, with the others, as programs of MPI on
+    agents do, and syncs what it has written; nodes work as agents and their clients do. Default: false."""
+
 
 class MergeOptions(TypedDict, total=False):
     """What can be chosen of jobs that share disks, each a value or several; ``None`` is the same as nothing."""

@@ -10,7 +10,9 @@ use fs::{ClientSettings, CollectiveMethod, CollectiveSettings, Configuration, Wr
 use jobs::{ArrayPattern, ArraysJob, Contents, Job, PatternAccess, PatternJob, Think};
 use layout::{Operation, Problem};
 use machine::{Duration, Recorder, Work};
+use request_log::RequestLog;
 
+use crate::array_calls;
 use crate::experiment::{Beginning, DiskLayout, Experiment, Launch, StoredFile};
 use crate::{AccessPattern, Error, Method, Options, Queued, Replay, Trial};
 
@@ -47,32 +49,41 @@ impl Case {
     /// What has no effect on it is not in it, so cases that come to the same are equal experiments.
     ///
     /// # Panics
-    /// If a log is to be replayed by a method that [`check`](Self::check) refuses.
+    /// If a log is to be replayed, or calls made, in a way that [`check`](Self::check) refuses.
     pub fn experiment(&self) -> Experiment {
-        match self.pattern {
-            AccessPattern::Arrays(pattern) => self.of_arrays(pattern),
-            AccessPattern::Log(_) => {
-                let replay = self.replay().expect("a case of a log");
-                replay.experiment().expect("a log that can be replayed")
-            }
+        let replayed = self.replay().expect("what check accepts");
+        match (self.pattern, replayed) {
+            (_, Some(replay)) => replay.experiment().expect("a log that can be replayed"),
+            (AccessPattern::Arrays(pattern), None) => self.of_arrays(pattern),
+            (AccessPattern::Log(log), None) => unreachable!("{log} is replayed"),
         }
     }
 
-    /// The replay of its log, if it has one.
-    fn replay(&self) -> Option<Replay> {
-        let AccessPattern::Log(log) = self.pattern else { return None };
-        Some(Replay {
+    /// The replay of its log, or of its calls, if it has any.
+    fn replay(&self) -> Result<Option<Replay>, Error> {
+        let (log, configuration) = match self.pattern {
+            AccessPattern::Log(log) => (log.generator(&self.problem).log(), Configuration::Report),
+            AccessPattern::Arrays(_) if self.options.calls => (self.calls()?, Configuration::Agent),
+            AccessPattern::Arrays(_) => return Ok(None),
+        };
+        Ok(Some(Replay {
             machine: self.machine.clone(),
             method: self.method,
-            log: Arc::new(log.generator(&self.problem).log()),
+            log: Arc::new(log),
             think: Think::None,
             layout: self.layout,
             options: self.options,
-            configuration: Configuration::Report,
+            configuration,
             batch_bytes: Replay::BATCH_BYTES,
             contents: self.contents,
             seed: self.seed,
-        })
+        }))
+    }
+
+    fn calls(&self) -> Result<RequestLog, Error> {
+        let Case { machine, problem, options, .. } = self;
+        let stripes = machine.nodes.io.value * machine.disks.per_io_node.value;
+        array_calls::log(self.pattern, problem, (options.block_bytes, stripes))
     }
 
     fn of_arrays(&self, pattern: ArrayPattern) -> Experiment {
@@ -176,7 +187,11 @@ impl Case {
             let makes_sense = log.generator(problem).check();
             makes_sense.map_err(|why| Error::invalid(format!("{log}: {why}")))?;
         }
-        match self.replay() {
+        if options.calls && (options.thread_per_request || options.memget_writes) {
+            let why = "calls are made of nodes that work as agents do: without thread_per_request and memget_writes";
+            return Err(Error::invalid(why));
+        }
+        match self.replay()? {
             Some(replay) => replay.check(),
             None => self.experiment().check(),
         }

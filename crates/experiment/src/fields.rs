@@ -183,7 +183,7 @@ const BLOCK_BYTES_MAX: u64 = 1 << 30;
 const FILE_BYTES_MAX: u64 = 1 << 50;
 
 /// All of them, in the order in which results have their columns.
-pub static FIELDS: [Field; 20] = [
+pub static FIELDS: [Field; 21] = [
     Field {
         name: "machine",
         takes: Takes::Text("NAME", "name or path", |choices, name| {
@@ -378,6 +378,15 @@ pub static FIELDS: [Field; 20] = [
             Method::WriteCached => Shown::Text(case.options.directory_fraction.to_string()),
             _ => Shown::Missing,
         },
+    },
+    Field {
+        name: "calls",
+        takes: Takes::Flag(|choices, flag| choices.options.calls = flag),
+        default: "false",
+        meaning: "Each node makes one call for all that it has of the file, with the others, as programs of MPI on agents \
+                  do, and syncs what it has written; nodes work as agents and their clients do.",
+        column: "calls",
+        shown: |case| Shown::Flag(case.options.calls),
     },
 ];
 

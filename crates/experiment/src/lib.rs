@@ -7,13 +7,15 @@
 //!
 //! - `experiment.rs`: the value, and what makes no sense of it; `error.rs`: what can go wrong
 //! - `trial.rs`: one trial, step by step
-//! - `case.rs`, `options.rs`: the experiments of the reports; `access_pattern.rs`: what nodes do in them, by its name
+//! - `case.rs`, `options.rs`: the experiments of the reports; `access_pattern.rs`: what nodes do in them, by its name;
+//!   `array_calls.rs`: the calls that MPI programs make of one
 //! - `placement_case.rs`: jobs that share disks, placed by a policy; `placement_outcome.rs`: what a trial of it tells
 //! - `replay.rs`: the replay of a request log
 //! - `fields.rs`, `choices.rs`: what users can choose of them, by name; `placement_fields.rs`: of jobs that share disks
 //! - `summary.rs`: several trials
 
 mod access_pattern;
+mod array_calls;
 mod case;
 mod choices;
 mod error;

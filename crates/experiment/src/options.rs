@@ -48,6 +48,8 @@ pub struct Options {
     pub write_cache_bytes: u64,
     /// The part of it that is kept for the directory; write-cached only.
     pub directory_fraction: f64,
+    /// Whether each node makes one call for all that it has of an array, as an MPI program on agents does.
+    pub calls: bool,
 }
 
 /// Which Memputs and Memgets are queued for their destination and sent a block at a time (gather/scatter).
@@ -76,6 +78,7 @@ impl Default for Options {
             window: None,
             write_cache_bytes: 1 << 20,
             directory_fraction: 0.1,
+            calls: false,
         }
     }
 }

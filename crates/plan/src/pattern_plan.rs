@@ -128,7 +128,11 @@ impl PlannedCase for Case {
     }
 
     fn printed(&self) -> String {
-        format!("{:?}", self.experiment())
+        match self.options.calls {
+            false => format!("{:?}", self.experiment()),
+            // An experiment has a log as what it comes to; what its calls are made of tells more.
+            true => format!("{:?} {:?} {:?}", self.experiment(), self.pattern, self.problem),
+        }
     }
 
     /// About how many pieces are moved: the chunks of the view, and at least the blocks.
