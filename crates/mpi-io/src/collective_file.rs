@@ -32,6 +32,8 @@ pub(crate) struct CollectiveFile {
     path: String,
     number: FileNumber,
     mode: AccessMode,
+    /// Whether what is written goes into a write cache of this file's own.
+    caches_writes: bool,
     members: Members,
     handle: Handle,
     lock: FileLock,
@@ -91,9 +93,17 @@ impl CollectiveFile {
         mut hints: Hints,
     ) -> Outcome<CollectiveFile> {
         let mut call = started.session.traced_call(call_names::OPEN);
+        let cached = (hints.caches_writes() && mode.writes).then(|| started.with_write_cache(name));
+        let (started, cached) = match cached {
+            Some(Ok(cached)) => (cached, Ok(true)),
+            // The others are told, once all have met.
+            Some(Err(error)) => (started, Err(error)),
+            None => (started, Ok(false)),
+        };
         let members = Members::meet(&started.session, name, rank, size)?;
         // What there is to know of it came with the answer to opening it.
         let open = || -> Outcome<(Handle, FileNumber, Stat)> {
+            cached.clone()?;
             let handle = open_handle(&started, path, mode, &members, &hints)?;
             let number =
                 handle.number()?.ok_or_else(|| MpiError::new(ErrorClass::Io, "there is no namespace"))?;
@@ -119,6 +129,7 @@ impl CollectiveFile {
             path: path.to_owned(),
             number,
             mode,
+            caches_writes: cached?,
             members,
             handle,
             account: CallAccount::default(),
@@ -239,6 +250,10 @@ impl CollectiveFile {
                 let how = self.state().hints.moves(method);
                 self.members.write(&self.handle, selection, own, how)
             }
+            Way::WriteCached => {
+                let selection = located.as_ref().map(|located| &located.selection).map_err(Clone::clone);
+                selection.and_then(|selection| self.write_cached(selection, self.is_seen(place), bytes))
+            }
             _ => {
                 let selection = located.as_ref().map(|located| &located.selection).map_err(Clone::clone);
                 selection.and_then(|selection| self.write_alone(selection, self.is_seen(place), bytes))
@@ -262,6 +277,7 @@ impl CollectiveFile {
             operation: call.operation,
             together: call.together,
             is_atomic: state.is_atomic,
+            caches_writes: self.caches_writes,
             members: self.members.size(),
             pieces: pieces_of(located),
         };
@@ -296,6 +312,18 @@ impl CollectiveFile {
             0 => return Ok(()),
             1 => self.handle.write_from(selection.span().offset, bytes)?,
             _ => self.handle.begin_write_selected(selection.clone(), bytes.to_vec()).wait()?,
+        }
+        if is_seen {
+            self.handle.send()?;
+        }
+        Ok(())
+    }
+
+    /// Writes piece by piece into the write cache.
+    fn write_cached(&self, selection: &Selection, is_seen: bool, bytes: &[u8]) -> Outcome<()> {
+        for chunk in selection.chunks() {
+            let from = chunk.memory_offset as usize;
+            self.handle.write_from(chunk.file_offset, &bytes[from..from + chunk.bytes as usize])?;
         }
         if is_seen {
             self.handle.send()?;

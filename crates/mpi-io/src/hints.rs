@@ -49,7 +49,7 @@ const KNOWN: [KnownHint; 17] = [
     idle("romio_ds_read", SWITCH, "nothing is sieved"),
     idle("romio_ds_write", SWITCH, "nothing is sieved"),
     idle("romio_no_indep_rw", FLAG, "every process opens the file, whatever it does with it"),
-    known("starfish_method", Values::Among(&["auto", "disk-directed", "two-phase", "independent"])),
+    known("starfish_method", Values::Among(METHODS)),
     known("starfish_presort", FLAG),
     known("starfish_queued", FLAG),
     known("starfish_visible", Values::Among(&["call", "sync"])),
@@ -58,6 +58,8 @@ const KNOWN: [KnownHint; 17] = [
     known("striping_unit", Values::Number(1)),
 ];
 
+const METHODS: &[&str] = &["auto", "disk-directed", "two-phase", "independent", WRITE_CACHED];
+const WRITE_CACHED: &str = "write-cached";
 const SWITCH: Values = Values::Among(&["enable", "disable", "automatic"]);
 const FLAG: Values = Values::Among(&["true", "false"]);
 
@@ -143,7 +145,11 @@ impl Hints {
 
     /// Takes in a hint for a file that is open: how it is striped does not change any more.
     pub(crate) fn take_later(&mut self, key: &str, value: &str) {
-        if !OF_STRIPING.contains(&key) {
+        let is_cached = |value: &str| key == "starfish_method" && value == WRITE_CACHED;
+        if is_cached(value.trim()) != self.in_force.get(key).is_some_and(|value| is_cached(value)) {
+            let why = "a file is opened for write-cached writing, or not".to_owned();
+            self.idle.insert(key.to_owned(), (value.trim().to_owned(), why));
+        } else if !OF_STRIPING.contains(&key) {
             self.take(key, value);
         } else if self.in_force.get(key).is_none_or(|in_force| in_force != value.trim()) {
             let why = "a file that is there is striped as it is".to_owned();
@@ -192,15 +198,22 @@ impl Hints {
         };
         let is_disabled = self.in_force.get(switch).is_some_and(|value| value == "disable");
         match self.in_force.get("starfish_method").and_then(|word| CallMethod::named(word)) {
+            // What is read does not go through a write cache.
+            Some(CallMethod::WriteCached) => (CallMethod::DiskDirected, Why::Auto),
             Some(method) => (method, Why::Method),
             None if is_disabled => (CallMethod::Independent, Why::Disabled(switch)),
             None => (CallMethod::DiskDirected, Why::Auto),
         }
     }
 
+    /// Whether what is written goes into a write cache.
+    pub(crate) fn caches_writes(&self) -> bool {
+        self.in_force.get("starfish_method").is_some_and(|method| method == WRITE_CACHED)
+    }
+
     /// Whether processes see what others have written when these calls have returned, not only after a sync.
     pub(crate) fn is_seen_at_once(&self) -> bool {
-        self.in_force.get("starfish_visible").is_none_or(|value| value == "call")
+        !self.caches_writes() && self.in_force.get("starfish_visible").is_none_or(|value| value == "call")
     }
 
     /// How all members move data by this method.
@@ -277,6 +290,19 @@ mod tests {
         assert!(hints.is_seen_at_once());
         hints.take_later("starfish_visible", "sync");
         assert!(!hints.is_seen_at_once());
+    }
+
+    #[test]
+    fn a_file_is_written_through_a_write_cache_from_its_opening_on() {
+        let mut hints = Hints::usual(2);
+        hints.take_later("starfish_method", "write-cached");
+        assert!(!hints.caches_writes() && hints.is_seen_at_once());
+        assert_eq!(without_effect(&hints).len(), 1);
+        hints.take("starfish_method", "write-cached");
+        assert!(hints.caches_writes() && !hints.is_seen_at_once());
+        assert_eq!(hints.method(Operation::Read), (CallMethod::DiskDirected, Why::Auto));
+        hints.take_later("starfish_method", "auto");
+        assert!(hints.caches_writes());
     }
 
     #[test]

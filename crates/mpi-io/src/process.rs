@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-use node::{Session, Settings, Tree, agents};
+use node::{CacheWrites, Session, Settings, Tree, agents};
 
 use crate::failure::{ErrorClass, MpiError, Outcome};
 use crate::names::{self, NamedPlace};
@@ -12,6 +12,22 @@ use crate::names::{self, NamedPlace};
 pub(crate) struct Connected {
     pub(crate) session: Session,
     pub(crate) tree: Tree,
+    settings: Settings,
+}
+
+/// Memory of each process for what it has written and not flushed, unless the environment says otherwise.
+const WRITE_CACHE_BYTES: u64 = 16 << 20;
+
+impl Connected {
+    /// A session beside this one whose writes go into a write cache: those who name the same job flush together.
+    pub(crate) fn with_write_cache(&self, job: &str) -> Outcome<Connected> {
+        let mut settings = self.settings.clone();
+        let cache = settings.write_cache.unwrap_or_else(|| CacheWrites::of(WRITE_CACHE_BYTES));
+        settings.write_cache = Some(CacheWrites { job: Some(job.to_owned()), ..cache });
+        let session = Session::start(settings.clone())?;
+        let tree = session.begin_tree()?;
+        Ok(Connected { session, tree, settings })
+    }
 }
 
 static STARTED: Mutex<Option<Connected>> = Mutex::new(None);
@@ -48,7 +64,8 @@ pub(crate) fn session(place: &NamedPlace, begins: bool) -> Outcome<Connected> {
         Some(of_mount) if found.is_err() => agents::named(of_mount.split(','))?,
         _ => found?,
     };
-    let session = Session::start(Settings::of_environment(agents)?)?;
+    let settings = Settings::of_environment(agents)?;
+    let session = Session::start(settings.clone())?;
     let tree = match (session.tree()?, begins) {
         (Some(tree), _) => tree,
         (None, true) => session.begin_tree()?,
@@ -70,5 +87,5 @@ pub(crate) fn session(place: &NamedPlace, begins: bool) -> Outcome<Connected> {
             libc::atexit(at_exit);
         }
     });
-    Ok(started.insert(Connected { session, tree }).clone())
+    Ok(started.insert(Connected { session, tree, settings }).clone())
 }

@@ -7,6 +7,7 @@
 //! - `recordings.rs`: what is recorded of programs, and replayed
 //! - `traces.rs`: what is traced of programs
 //! - `hints.rs`: where hints come from, and what is told of them
+//! - `syncs.rs`: what others see of a file that is open
 //! - `losses.rs`: a process or an agent is lost in the middle of a call
 //! - `symbols.rs`: what the core and the shims define
 
@@ -16,5 +17,6 @@ mod losses;
 mod programs;
 mod recordings;
 mod symbols;
+mod syncs;
 mod testbed;
 mod traces;

@@ -70,6 +70,11 @@ fn strange(mpi: &'static Mpi) {
     testbed.run("strange", &[]);
 }
 
+fn large(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    testbed.run("large", &[]);
+}
+
 /// What we show and measure: the examples in C and in Fortran, and the benchmark.
 fn examples(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
@@ -125,6 +130,11 @@ fn arrays_in_two_phases_with_mpich() {
 }
 
 #[test]
+fn arrays_through_write_caches_with_mpich() {
+    arrays(&MPICH, "write-cached");
+}
+
+#[test]
 fn arrays_with_open_mpi() {
     arrays(&OPEN_MPI, "disk-directed");
 }
@@ -149,6 +159,12 @@ fn strange_types_and_offsets_with_open_mpi() {
     strange(&OPEN_MPI);
 }
 
+/// Debian's Open MPI has no functions with large counts.
+#[test]
+fn large_counts_with_mpich() {
+    large(&MPICH);
+}
+
 #[test]
 fn types_with_mpich() {
     types(&MPICH);
@@ -168,6 +184,7 @@ fn with_wheel(environment: &str, compiler: &str) {
     files(mpi);
     types(mpi);
     strange(mpi);
+    large(mpi);
     check_functions(mpi);
 }
 
