@@ -66,6 +66,24 @@ fn files_come_back_from_stripes_as_they_were() {
     assert_eq!(output.stdout, b"through");
 }
 
+/// What a program does with striped files is in its trace, by the option or by the variable.
+#[test]
+fn programs_write_traces() {
+    let home = Home::start(2);
+    home.make("file", &text(30_000));
+    let is_trace = |name: &str, state: &[u8]| {
+        let trace = home.read(name);
+        let has_state = trace.windows(state.len()).any(|bytes| bytes == state);
+        assert!(trace.starts_with(b"\x89TLV") && has_state, "{name}: {} bytes", trace.len());
+    };
+    home.succeed(MYCAT, &["pfs:file", "--trace", "cat.tlv"]);
+    is_trace("cat.tlv", b"page-cache read");
+    let mut sort = home.command(PFSSORT, ["pfs:file", "-o", "pfs:sorted"]);
+    sort.env("STARFISH_TRACE", "sort.tlv");
+    assert!(finish(sort).status.success());
+    is_trace("sort.tlv", b"page-cache write");
+}
+
 /// The same file is the same however it is put: `starfish put` has this default, too.
 #[test]
 fn files_that_are_put_have_blocks_of_the_default_of_starfish_put() {
