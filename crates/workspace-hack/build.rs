@@ -1,0 +1,3 @@
+//! Cargo looks at build dependencies where there is a build script, and nowhere else.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Features of crates that the whole workspace asks for: see `Cargo.toml`. There is no code.
