@@ -4,8 +4,8 @@
 by URLs as `starfish://HOST:PORT,.../dir/file`.
 
 For simulations there are four calls: `Machine.load` gives a machine, `simulate` says what a file would take on it,
-`simulate_merges` what jobs take that share its disks, and `run` executes a whole plan of experiments, over all cores or on a Dask cluster. Tables are pandas data frames,
-and every column's name ends in its unit, if it has one.
+`simulate_merges` what jobs take that share its disks, and `run` executes a whole plan of experiments, over all cores
+or on a Dask cluster. Tables are pandas data frames, and every column's name ends in its unit, if it has one.
 """
 
 from importlib.metadata import version as _version

@@ -31,9 +31,9 @@ def simulate_merges(
 ) -> pd.DataFrame:
     """Merge runs on disks that several jobs share, simulated, and see whether one of them races ahead.
 
-    Any option may have several values: there is a row for each combination, those of the last option following each
-    other. The same arguments give the same table, always and everywhere. ``simulate_merges(policy=[2, 3], jobs=range(1,
-    6))`` has ten rows.
+    Any option may have several values, and there is a row for each combination: ``simulate_merges(policy=[2, 3],
+    jobs=range(1, 6))`` has ten. The last option varies fastest. The same arguments give the same table, always and
+    everywhere.
 
     Args:
         machine: A machine, or the name or path of one, as in `Machine.load`. It gets as many compute nodes as there
