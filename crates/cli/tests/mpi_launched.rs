@@ -37,8 +37,8 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}\n{told}", output.status);
 }
 
-/// Where Cargo has put the library of the crate `mpi-io` last, on which nothing may depend: there if all of the workspace is
-/// tested, otherwise if that crate was.
+/// Where Cargo has put the library of the crate `mpi-io` last, on which nothing may depend: there if all of the
+/// workspace is tested, otherwise if that crate was.
 fn built() -> Option<PathBuf> {
     let test = env::current_exe().expect("this test");
     let target = test.ancestors().nth(2).expect("Cargo builds tests in deps");

@@ -1,5 +1,5 @@
-//! A pattern of an array as the calls of an MPI program: all nodes open the file together, each makes one collective call
-//! for what it has of it, and what they have written they sync together.
+//! A pattern of an array as the calls of an MPI program: all nodes open the file together, each makes one collective
+//! call for what it has of it, and what they have written they sync together.
 
 use std::io;
 

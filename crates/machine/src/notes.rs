@@ -189,8 +189,8 @@ impl NodeNotes {
         }
     }
 
-    /// Notes what a part of the node, or a thread of the program beside it, has done until an instant: each stretch lies
-    /// within the one before, and all end together. One part does one thing at a time.
+    /// Notes what a part of the node, or a thread of the program beside it, has done until an instant: each stretch
+    /// lies within the one before, and all end together. One part does one thing at a time.
     pub fn did_until(&self, part: (&'static str, usize), stretches: &[NotedStretch], until: Instant) {
         if let Some(Listener { recorder, lanes }) = &mut *self.listener.borrow_mut() {
             let mut recorder = recorder.borrow_mut();

@@ -11,7 +11,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::slice;
 
-use crate::collective_file::{CallPlace, CollectiveFile, Whence};
+use crate::call_place::CallPlace;
+use crate::collective_file::{CollectiveFile, Whence};
 use crate::failure::{self, ErrorClass, MpiError, Outcome};
 use crate::file_array::{BoxSide, Dealing, DealtSide, array_box, dealt_array};
 use crate::file_type::FileType;

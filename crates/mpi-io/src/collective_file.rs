@@ -14,7 +14,7 @@ use node::{ErrorKind, Handle, Stat, TracedCall};
 
 use crate::account::CallAccount;
 use crate::atomic::{FileLock, HeldFileLock};
-use crate::call_names;
+use crate::call_place::CallPlace;
 use crate::data_call::DataCall;
 use crate::failure::{ErrorClass, MpiError, Outcome};
 use crate::file_view::FileView;
@@ -52,19 +52,6 @@ struct State {
     hints: Hints,
 }
 
-/// Where a call begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CallPlace {
-    /// At an offset, in elementary types of the view.
-    At(i64),
-    /// Where this process is.
-    Own,
-    /// Where the shared pointer is.
-    Shared,
-    /// The same, the members in the order of their ranks.
-    Ordered,
-}
-
 /// From where an offset is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whence {
@@ -92,7 +79,7 @@ impl CollectiveFile {
         (name, rank, size): (&str, u32, u32),
         mut hints: Hints,
     ) -> Outcome<CollectiveFile> {
-        let mut call = started.session.traced_call(call_names::OPEN);
+        let mut call = started.session.traced_call("MPI_File_open");
         let cached = (hints.caches_writes() && mode.writes).then(|| started.with_write_cache(name));
         let (started, cached) = match cached {
             Some(Ok(cached)) => (cached, Ok(true)),
@@ -266,7 +253,7 @@ impl CollectiveFile {
     }
 
     fn begin(&self, operation: Operation, place: CallPlace, together: bool) -> DataCall<'_> {
-        let traced = self.traced(call_names::moving(operation, place, together));
+        let traced = self.traced(place.call_name(operation, together));
         DataCall::begin(operation, together, traced, self.recorder.as_ref())
     }
 

@@ -1,5 +1,5 @@
-//! What is in force of an `MPI_Info`: the hints of ROMIO that mean something here, and our own. Those that were given and
-//! do nothing are known, too, with the reason.
+//! What is in force of an `MPI_Info`: the hints of ROMIO that mean something here, and our own. Those that were given
+//! and do nothing are known, too, with the reason.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -8,8 +8,6 @@ use std::num::NonZeroU32;
 use layout::Operation;
 use node::{CollectiveMethod, OpenOptions, SelectedSettings, Stat};
 use request_log::CallMethod;
-
-use crate::way::Why;
 
 /// The environment variable with hints for programs that give none; what a program says itself takes precedence.
 const VARIABLE: &str = "STARFISH_MPI_HINTS";
@@ -49,7 +47,7 @@ const KNOWN: [KnownHint; 17] = [
     idle("romio_ds_read", SWITCH, "nothing is sieved"),
     idle("romio_ds_write", SWITCH, "nothing is sieved"),
     idle("romio_no_indep_rw", FLAG, "every process opens the file, whatever it does with it"),
-    known("starfish_method", Values::Among(METHODS)),
+    known(METHOD, Values::Among(METHODS)),
     known("starfish_presort", FLAG),
     known("starfish_queued", FLAG),
     known("starfish_visible", Values::Among(&["call", "sync"])),
@@ -58,6 +56,8 @@ const KNOWN: [KnownHint; 17] = [
     known("striping_unit", Values::Number(1)),
 ];
 
+/// The hint that names the method.
+pub(crate) const METHOD: &str = "starfish_method";
 const METHODS: &[&str] = &["auto", "disk-directed", "two-phase", "independent", WRITE_CACHED];
 const WRITE_CACHED: &str = "write-cached";
 const SWITCH: Values = Values::Among(&["enable", "disable", "automatic"]);
@@ -145,7 +145,7 @@ impl Hints {
 
     /// Takes in a hint for a file that is open: how it is striped does not change any more.
     pub(crate) fn take_later(&mut self, key: &str, value: &str) {
-        let is_cached = |value: &str| key == "starfish_method" && value == WRITE_CACHED;
+        let is_cached = |value: &str| key == METHOD && value == WRITE_CACHED;
         if is_cached(value.trim()) != self.in_force.get(key).is_some_and(|value| is_cached(value)) {
             let why = "a file is opened for write-cached writing, or not".to_owned();
             self.idle.insert(key.to_owned(), (value.trim().to_owned(), why));
@@ -190,25 +190,25 @@ impl Hints {
         self.idle.iter().map(|(key, (value, why))| (&**key, &**value, &**why))
     }
 
-    /// The method of collective calls, and which hint says so.
-    pub(crate) fn method(&self, operation: Operation) -> (CallMethod, Why) {
+    /// The method of collective calls, and which hint says so; none if none does.
+    pub(crate) fn method(&self, operation: Operation) -> (CallMethod, Option<&'static str>) {
         let switch = match operation {
             Operation::Read => "romio_cb_read",
             Operation::Write => "romio_cb_write",
         };
         let is_disabled = self.in_force.get(switch).is_some_and(|value| value == "disable");
-        match self.in_force.get("starfish_method").and_then(|word| CallMethod::named(word)) {
+        match self.in_force.get(METHOD).and_then(|word| CallMethod::named(word)) {
             // What is read does not go through a write cache.
-            Some(CallMethod::WriteCached) => (CallMethod::DiskDirected, Why::Auto),
-            Some(method) => (method, Why::Method),
-            None if is_disabled => (CallMethod::Independent, Why::Disabled(switch)),
-            None => (CallMethod::DiskDirected, Why::Auto),
+            Some(CallMethod::WriteCached) => (CallMethod::DiskDirected, None),
+            Some(method) => (method, Some(METHOD)),
+            None if is_disabled => (CallMethod::Independent, Some(switch)),
+            None => (CallMethod::DiskDirected, None),
         }
     }
 
     /// Whether what is written goes into a write cache.
     pub(crate) fn caches_writes(&self) -> bool {
-        self.in_force.get("starfish_method").is_some_and(|method| method == WRITE_CACHED)
+        self.in_force.get(METHOD).is_some_and(|method| method == WRITE_CACHED)
     }
 
     /// Whether processes see what others have written when these calls have returned, not only after a sync.
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(without_effect(&hints).len(), 1);
         hints.take("starfish_method", "write-cached");
         assert!(hints.caches_writes() && !hints.is_seen_at_once());
-        assert_eq!(hints.method(Operation::Read), (CallMethod::DiskDirected, Why::Auto));
+        assert_eq!(hints.method(Operation::Read), (CallMethod::DiskDirected, None));
         hints.take_later("starfish_method", "auto");
         assert!(hints.caches_writes());
     }
@@ -308,14 +308,11 @@ mod tests {
     #[test]
     fn the_method_is_ours_or_romios() {
         let mut hints = Hints::usual(1);
-        assert_eq!(hints.method(Operation::Write), (CallMethod::DiskDirected, Why::Auto));
+        assert_eq!(hints.method(Operation::Write), (CallMethod::DiskDirected, None));
         hints.take("romio_cb_write", "disable");
-        assert_eq!(
-            hints.method(Operation::Write),
-            (CallMethod::Independent, Why::Disabled("romio_cb_write"))
-        );
-        assert_eq!(hints.method(Operation::Read), (CallMethod::DiskDirected, Why::Auto));
+        assert_eq!(hints.method(Operation::Write), (CallMethod::Independent, Some("romio_cb_write")));
+        assert_eq!(hints.method(Operation::Read), (CallMethod::DiskDirected, None));
         hints.take("starfish_method", "disk-directed");
-        assert_eq!(hints.method(Operation::Write), (CallMethod::DiskDirected, Why::Method));
+        assert_eq!(hints.method(Operation::Write), (CallMethod::DiskDirected, Some(METHOD)));
     }
 }

@@ -20,8 +20,9 @@
 //! - `collective_file.rs`: an open file; `mode.rs`: how it was opened; `members.rs`: those who have it open
 //! - `file_type.rs`, `file_array.rs`: types as selections; `file_view.rs`: what a process sees of a file
 //! - `shared_pointer.rs`, `atomic.rs`: what processes on any hosts share
-//! - `hints.rs`: what is in force of an `MPI_Info`; `hint_file.rs`: ROMIO's file of them; `way.rs`: which way the data of a call go, and why; `data_call.rs`:
-//!   a call that reads or writes; `account.rs`: what each call took; `call_names.rs`: what calls are called in traces
+//! - `hints.rs`: what is in force of an `MPI_Info`; `hint_file.rs`: ROMIO's file of them
+//! - `call_place.rs`: where a call begins; `way.rs`: which way its data go, and why; `data_call.rs`: a call that is
+//!   under way; `account.rs`: what all of them took
 //! - `recording.rs`: what this process reads and writes, as a log to be replayed
 //! - `process.rs`: the session of this process; `names.rs`: which names mean files on Starfish
 //! - `failure.rs`: classes of errors
@@ -29,7 +30,7 @@
 mod account;
 mod atomic;
 mod c;
-mod call_names;
+mod call_place;
 mod collective_file;
 mod data_call;
 mod failure;

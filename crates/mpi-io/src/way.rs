@@ -5,7 +5,7 @@ use std::fmt;
 use layout::Operation;
 use request_log::CallMethod;
 
-use crate::hints::Hints;
+use crate::hints::{Hints, METHOD};
 
 /// Which way the data of a call go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,8 +73,8 @@ impl Situation {
             Situation { is_atomic: true, .. } => alone(Why::AtomicMode),
             Situation { members: 1, .. } => alone(Why::OneProcess),
             _ => match hints.method(self.operation) {
-                (CallMethod::Independent, why) => alone(why),
-                (method, why) => Choice { way: Way::Together(method), why },
+                (CallMethod::Independent, hint) => alone(Why::of(hint)),
+                (method, hint) => Choice { way: Way::Together(method), why: Why::of(hint) },
             },
         }
     }
@@ -100,11 +100,22 @@ impl Way {
     }
 }
 
+impl Why {
+    /// The hint says so, if it is one.
+    fn of(hint: Option<&'static str>) -> Why {
+        match hint {
+            None => Why::Auto,
+            Some(METHOD) => Why::Method,
+            Some(switch) => Why::Disabled(switch),
+        }
+    }
+}
+
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Why::Auto => f.write_str("auto"),
-            Why::Method => f.write_str("starfish_method"),
+            Why::Method => f.write_str(METHOD),
             Why::Disabled(hint) => write!(f, "{hint}=disable"),
             Why::AtomicMode => f.write_str("atomic mode"),
             Why::OneProcess => f.write_str("one process has the file open"),
@@ -186,8 +197,8 @@ mod tests {
         }
     }
 
-    /// A slice of the plans of `experiments/mpi`: what `auto` takes is within a tenth of the best method, or the cell is
-    /// one of the exceptions, which the manual explains.
+    /// A slice of the plans of `experiments/mpi`: what `auto` takes is within a tenth of the best method, or the cell
+    /// is one of the exceptions, which the manual explains.
     #[test]
     fn what_auto_takes_is_nearly_the_best() {
         let mut found = Vec::new();

@@ -46,7 +46,7 @@
 //!   node thread
 //! - [`Tree`] in `tree.rs`: the namespace; `tree_node.rs`: its half on the node thread
 //! - `node_trace.rs`: what a node of this process does, added to a trace file; [`TracedCall`] in `traced_call.rs`: the
-//!   calls of the program that it does it for
+//!   calls of the program that it does it for; `thread_clock.rs`: when these were
 //! - `names.rs`, `error.rs`, `errno.rs`: what went wrong, with which agent, and what to do
 //!
 //! What is not here, on purpose: positions and buffers (crate `pdiol`), and prefetching, replacing and writing behind
@@ -77,6 +77,7 @@ mod taker;
 mod team;
 mod teams;
 mod thread;
+mod thread_clock;
 mod traced_call;
 mod tree;
 mod tree_node;

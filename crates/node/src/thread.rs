@@ -23,7 +23,7 @@ use crate::random::new_node_id;
 use crate::settings::Settings;
 use crate::taker::Taker;
 use crate::teams::Teams;
-use crate::traced_call::ThreadClock;
+use crate::thread_clock::ThreadClock;
 use crate::write_queue::WriteQueue;
 
 type Job = Box<dyn FnOnce(Rc<Node>) -> Pin<Box<dyn Future<Output = ()>>> + Send>;

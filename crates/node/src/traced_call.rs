@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use machine::{Duration, Machine, NotedStretch};
+use machine::{Machine, NotedStretch};
 
 use crate::session::Session;
 use crate::thread::{Node, NodeThread};
@@ -75,26 +75,6 @@ fn this_thread() -> usize {
         static NUMBER: Cell<usize> = Cell::new(THREADS.fetch_add(1, Ordering::Relaxed));
     }
     NUMBER.get()
-}
-
-/// The clock of the program's threads, beside that of the node.
-#[derive(Clone, Copy)]
-pub(crate) struct ThreadClock {
-    of_threads: Instant,
-    of_node: machine::Instant,
-}
-
-impl ThreadClock {
-    /// What both show now. Neither of them is ever set, so this is asked once.
-    pub(crate) fn compare(machine: &impl Machine) -> Self {
-        ThreadClock { of_threads: Instant::now(), of_node: machine.now() }
-    }
-
-    /// What the node's clock shows at a time; the time of the comparison if it was before that.
-    fn at(self, time: Instant) -> machine::Instant {
-        let later = time.saturating_duration_since(self.of_threads);
-        self.of_node + Duration::from_nanos(later.as_nanos() as u64)
-    }
 }
 
 /// Notes a call.

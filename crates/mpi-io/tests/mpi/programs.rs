@@ -75,7 +75,7 @@ fn large(mpi: &'static Mpi) {
     testbed.run("large", &[]);
 }
 
-/// What we show and measure: the examples in C and in Fortran, and the benchmark.
+/// What we show and measure: the examples in C and in Fortran, and the benchmarks.
 fn examples(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     let field = testbed.compile_source("../../examples/mpi/field.c", &[]);
@@ -89,6 +89,9 @@ fn examples(mpi: &'static Mpi) {
     assert_eq!((values.len(), wrong), (600 * 400 * 8, None));
     let dealt = testbed.compile_source("../../benches/mpi/dealt.c", &["-lm"]);
     let rates = succeed(testbed.launch(4, &dealt).args(["starfish:mpi/dealt", "8", "1", "2"])).stdout;
+    assert_eq!(String::from_utf8_lossy(&rates).split_whitespace().count(), 3, "three rates");
+    let contiguous = testbed.compile_source("../../benches/mpi/contiguous.c", &[]);
+    let rates = succeed(testbed.launch(4, &contiguous).args(["starfish:mpi/contiguous", "1", "2"])).stdout;
     assert_eq!(String::from_utf8_lossy(&rates).split_whitespace().count(), 3, "three rates");
     let Some(fortran) = mpi.fortran.filter(|fortran| has(fortran)) else { return };
     let program = testbed.agents.path("field90");

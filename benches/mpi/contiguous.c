@@ -1,0 +1,119 @@
+/*
+ * How fast a file is written and read together of which each process has one contiguous part, and by all of whom all of it.
+ *
+ *   contiguous NAME MIB ROUNDS [KEY=VALUE ...]
+ *
+ * Each process writes its part of MIB MiB, syncs, reads it back in a file opened anew, and then all of the file, ROUNDS times;
+ * what comes back is compared. The best of each is printed, in millions of bytes a second: written with MPI_File_sync, read, and
+ * read by all, where what each gets counts. KEY=VALUE are hints.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OK(call) \
+    do { \
+        int error = (call); \
+        if (error != MPI_SUCCESS) { \
+            char text[MPI_MAX_ERROR_STRING]; \
+            int length; \
+            MPI_Error_string(error, text, &length); \
+            fprintf(stderr, "contiguous: %s: %s\n", #call, text); \
+            MPI_Abort(MPI_COMM_WORLD, 1); \
+        } \
+    } while (0)
+
+enum { WRITTEN, READ, READ_BY_ALL, KINDS };
+
+static double best[KINDS];
+
+/* The time since all have begun; the next begins when all have ended. */
+static void note(int kind, double begun)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    double took = MPI_Wtime() - begun;
+    best[kind] = best[kind] == 0 || took < best[kind] ? took : best[kind];
+}
+
+static double begin(void)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    return MPI_Wtime();
+}
+
+static void check(const char *bytes, size_t count, int owner, int round)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (bytes[i] != (char)(owner + 7 * round + 1)) {
+            fprintf(stderr, "contiguous: a byte of process %d is wrong in round %d\n", owner, round);
+            MPI_Abort(MPI_COMM_WORLD, 1);
+        }
+    }
+}
+
+static void run(const char *name, int each, int round, MPI_Info info, char *whole)
+{
+    int rank, size;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Offset mine = rank * (MPI_Offset)each;
+    MPI_File file;
+    memset(whole, rank + 7 * round + 1, (size_t)each);
+    OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_WRONLY, info, &file));
+    double begun = begin();
+    OK(MPI_File_write_at_all(file, mine, whole, each, MPI_BYTE, MPI_STATUS_IGNORE));
+    OK(MPI_File_sync(file));
+    note(WRITTEN, begun);
+    OK(MPI_File_close(&file));
+    OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY, info, &file));
+    memset(whole, 0, (size_t)each);
+    begun = begin();
+    OK(MPI_File_read_at_all(file, mine, whole, each, MPI_BYTE, MPI_STATUS_IGNORE));
+    note(READ, begun);
+    check(whole, (size_t)each, rank, round);
+    OK(MPI_File_close(&file));
+    OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY, info, &file));
+    begun = begin();
+    OK(MPI_File_read_at_all(file, 0, whole, size * each, MPI_BYTE, MPI_STATUS_IGNORE));
+    note(READ_BY_ALL, begun);
+    for (int owner = 0; owner < size; owner++) {
+        check(whole + owner * (size_t)each, (size_t)each, owner, round);
+    }
+    OK(MPI_File_close(&file));
+}
+
+int main(int argc, char **argv)
+{
+    int rank, size;
+    MPI_Info info;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (argc < 4) {
+        fprintf(stderr, "contiguous NAME MIB ROUNDS [KEY=VALUE ...]\n");
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    MPI_Info_create(&info);
+    for (int i = 4; i < argc; i++) {
+        char *value = strchr(argv[i], '=');
+        if (value) {
+            *value = 0;
+            MPI_Info_set(info, argv[i], value + 1);
+        }
+    }
+    int each = atoi(argv[2]) << 20;
+    char *whole = malloc(size * (size_t)each);
+    for (int round = 0; whole && round < atoi(argv[3]); round++) {
+        run(argv[1], each, round, info, whole);
+    }
+    if (rank == 0) {
+        double millions = size * (each / 1e6);
+        printf("%.0f %.0f %.0f\n", millions / best[WRITTEN], millions / best[READ], size * millions / best[READ_BY_ALL]);
+        OK(MPI_File_delete(argv[1], MPI_INFO_NULL));
+    }
+    free(whole);
+    MPI_Info_free(&info);
+    MPI_Finalize();
+    return 0;
+}
