@@ -81,7 +81,7 @@ run_stress() {
 run_pjdfstest() {
     fetch_crate pjdfstest 0.2.2 || return
     local log=$work/pjdfstest.$(basename "$1").log
-    printf '[features]\nposix_fallocate = {}\nutime_now = {}\nutimensat = {}\n[settings]\nnaptime = 1.2\nallow_remount = false\n' \
+    printf '[features]\nposix_fallocate = {}\nutime_now = {}\nutimensat = {}\nrename_ctime = {}\n[settings]\nnaptime = 1.2\nallow_remount = false\n' \
         > "$work/pjdfstest.toml"
     # Two users that every Debian has.
     printf '[dummy_auth]\nentries = [["nobody", "nogroup"], ["games", "games"]]\n' >> "$work/pjdfstest.toml"
