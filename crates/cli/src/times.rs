@@ -43,19 +43,19 @@ pub(crate) fn measure<T>(agents: Option<&Agents>, work: impl FnOnce() -> T) -> (
 }
 
 /// User and system time.
-pub(crate) struct Processor([Duration; 2]);
+pub(crate) struct ProcessorTimes([Duration; 2]);
 
-impl Processor {
+impl ProcessorTimes {
     pub(crate) fn sum(&self) -> Duration {
         self.0[0] + self.0[1]
     }
 }
 
 /// What processors have worked for these so far.
-pub(crate) fn processor(who: UsageWho) -> Processor {
+pub(crate) fn processor(who: UsageWho) -> ProcessorTimes {
     // It cannot fail for these.
     let usage = getrusage(who).ok();
-    Processor(
+    ProcessorTimes(
         usage.map_or_else(Default::default, |usage| {
             [duration(usage.user_time()), duration(usage.system_time())]
         }),

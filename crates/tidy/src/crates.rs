@@ -5,7 +5,7 @@
 //!   interruption, replacement,
 //!   placement, trace               nothing of ours
 //!   namespace                      machine, layout
-//!   web                            nothing of ours
+//!   web, workspace-hack            nothing of ours
 //!   viewer                         trace, trace-formats, web
 //!   metrics                        machine, fs, mount, web
 //!   description, disk              machine
@@ -43,7 +43,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 40] = [
+const ARROWS: [(&str, &[&str]); 41] = [
     ("applications", &["command-line", "interruption", "node", "pdiol", "placement", "replacement"]),
     ("agent-set", &["command-line", "node"]),
     ("command-line", &["machine", "node"]),
@@ -109,7 +109,7 @@ const ARROWS: [(&str, &[&str]); 40] = [
     ("replacement", &[]),
     ("seeds", &["description", "fs", "interruption", "layout", "machine", "namespace", "sim"]),
     ("statistics", &[]),
-    ("python", &["description", "experiment", "layout", "namespace", "node", "plan", "tlv"]),
+    ("python", &["description", "experiment", "layout", "namespace", "node", "plan", "tlv", FEATURES]),
     ("test-agents", &["fs", "machine", "node", "pdiol", "real"]),
     ("tidy", &[]),
     ("tlv", &["trace"]),
@@ -117,6 +117,7 @@ const ARROWS: [(&str, &[&str]); 40] = [
     ("metrics", &["fs", "machine", "mount", "web"]),
     ("viewer", &["trace", "trace-formats", "web"]),
     ("web", &[]),
+    (FEATURES, &[]),
     ("trace", &[]),
     ("trace-formats", &["trace"]),
 ];
@@ -126,6 +127,9 @@ const FEW: [(&str, &[&str]); 2] = [("machine", &["thiserror"]), ("layout", &["se
 
 /// Those that nothing may depend on, not even tests.
 const LAST: [&str; 6] = ["libpdiol", "libtlv", "mpi-io", "starfish", "python", "seeds"];
+
+/// Where the features of others' crates stand that the whole workspace asks for.
+const FEATURES: &str = "workspace-hack";
 
 /// What the Python package needs of others.
 const PYTHON_PROJECT: &str = "python/pyproject.toml";
@@ -238,7 +242,8 @@ pub fn every_foreign_crate_has_a_reason(tree: &Tree) -> Vec<String> {
     let reasons = tree.get(REASONS).map_or("", |text| &text.text);
     let mut used = python_packages(tree);
     used.extend(page_packages(tree));
-    for manifest in manifests(tree) {
+    // What that one names is what the others have brought.
+    for manifest in manifests(tree).iter().filter(|manifest| manifest.name != FEATURES) {
         for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
             used.extend(manifest.names(section).filter(|name| ours(name).is_none()).map(str::to_owned));
         }

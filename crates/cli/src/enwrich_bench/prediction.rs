@@ -25,7 +25,8 @@ fn latency(seconds: f64) -> String {
     format!("network.latency={} ns", (seconds.max(0.0) * 1e9).round())
 }
 
-/// Requests of processes that wait for each, into the cache of an agent. Of one process alone a pattern is one large request.
+/// Requests of processes that wait for each, into the cache of an agent. Of one process alone a pattern is one large
+/// request.
 fn probe() -> WriteCell {
     WriteCell {
         method: WriteMethod::Traditional,
@@ -75,8 +76,8 @@ const PROBERS: u32 = 2;
 const PROBES: u64 = 8192;
 
 impl WritePredictor {
-    /// Predicts for this computer: the machine `loopback` with these numbers in place, and with what a small request takes,
-    /// which is measured with these agents.
+    /// Predicts for this computer: the machine `loopback` with these numbers in place, and with what a small request
+    /// takes, which is measured with these agents.
     pub(crate) fn of_this_computer(
         agents: &Agents,
         set: &[String],
