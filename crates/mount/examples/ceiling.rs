@@ -158,5 +158,5 @@ fn main() -> io::Result<()> {
     let mut config = Config::default();
     config.mount_options = vec![MountOption::FSName("ceiling".into())];
     let ceiling = Ceiling { bytes, zeros: vec![0; REQUEST_BYTES as usize] };
-    fuser::Session::new(ceiling, directory.as_ref(), &config)?.spawn()?.join()
+    fuser::Session::new(ceiling, std::path::Path::new(&directory), &config)?.spawn()?.join()
 }
