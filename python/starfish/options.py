@@ -77,8 +77,8 @@ class Options(TypedDict, total=False):
 
     calls: bool | None
     """Each node makes one call for all that it has of the file, with the others, as programs of MPI on
-<<<<<<< HEAD
-    agents do, and syncs what it has written; nodes work as agents and their clients do. Default: false."""
+    agents do, and syncs what it has written; nodes work as agents and their clients do. Default:
+    false."""
 
 
 class MergeOptions(TypedDict, total=False):
@@ -133,7 +133,3 @@ class MergeOptions(TypedDict, total=False):
 
     contents: str | Sequence[str] | None
     """Whether bytes are moved, or only statements about bytes. Default: phantom."""
-=======
-    agents do, and syncs what it has written; nodes work as agents and their clients do. Default:
-    false."""
->>>>>>> a6845a5 (What auto takes: the plans that compare the methods of MPI-IO, and their table in the manual)
