@@ -7,9 +7,10 @@ mod exposition;
 mod mount_point;
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::{Agent, Store, ask, fail, finish, give_environment_of, signal, succeed};
@@ -133,7 +134,7 @@ fn locks_outlast_a_new_start_of_the_agent_that_keeps_them() {
     }
     // It waits until whoever had locks has had the time to say so.
     assert!(!is_free(&other.join("file")));
-    std::io::Write::write_all(&mut &held, b"still mine").expect("it has its lock");
+    (&held).write_all(b"still mine").expect("it has its lock");
     held.unlock().expect("it has one");
     assert!(is_free(&other.join("file")));
     assert_eq!(fs::read(other.join("file")).expect("a file"), b"still mine");
@@ -220,7 +221,7 @@ fn a_full_disk_is_told_when_a_file_is_closed_or_flushed() {
     succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
     let file = fs::File::create(point.path.join("large")).expect("a file");
     // What does not fit may be told by any of them, and is told by one.
-    let written = (0..64).try_for_each(|_| std::io::Write::write_all(&mut &file, &[1; 1 << 20]));
+    let written = (0..64).try_for_each(|_| (&file).write_all(&[1; 1 << 20]));
     let outcome = written.and_then(|()| file.sync_all());
     let error = outcome.expect_err("there is no room");
     assert_eq!(error.raw_os_error(), Some(nix::libc::ENOSPC), "{error}");
@@ -228,7 +229,7 @@ fn a_full_disk_is_told_when_a_file_is_closed_or_flushed() {
     fs::remove_file(point.path.join("large")).expect("a name");
     let fits = |bytes| {
         fs::File::create(point.path.join("small")).and_then(|file| {
-            std::io::Write::write_all(&mut &file, &vec![2; bytes])?;
+            (&file).write_all(&vec![2; bytes])?;
             file.sync_all()
         })
     };
@@ -247,6 +248,24 @@ impl Drop for SmallDisk {
     }
 }
 
+/// What another process does with a file that it locks, at a word from standard input each. A process that has a file
+/// open there must not start others while the mount stands still: they close what they inherit, and wait for that.
+const LOCKER: &str = "
+import fcntl, os, sys
+file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+def step(name, work):
+    try:
+        print(name, work(), flush=True)
+    except OSError as error:
+        print(name, error.errno, flush=True)
+    sys.stdin.readline()
+step('locked', lambda: fcntl.flock(file, fcntl.LOCK_EX))
+step('wrote', lambda: os.write(file, b'mine'))
+step('unlocked', lambda: fcntl.flock(file, fcntl.LOCK_UN))
+step('locked', lambda: fcntl.flock(file, fcntl.LOCK_EX))
+step('read', lambda: os.pread(file, 100, 0))
+";
+
 #[test]
 fn a_mount_that_was_not_heard_of_is_told_that_its_locks_are_lost() {
     let Some(point) = MountPoint::new() else { return };
@@ -255,23 +274,37 @@ fn a_mount_that_was_not_heard_of_is_told_that_its_locks_are_lost() {
     let mut stopped = point.command(&["mount"], &[]).spawn().expect("the program");
     within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
     succeed(point.store.command(&["mount", "other", "--background", "--log", "other.log"]));
-    let held = fs::File::create(point.path.join("file")).expect("a file");
-    held.lock().expect("nobody has it");
     fs::write(point.path.join("unlocked"), b"text").expect("a file");
+    let mut locker = Command::new("python3");
+    locker.args(["-c", LOCKER]).arg(point.path.join("file")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let Ok(mut locker) = locker.spawn() else {
+        println!("SKIPPED: there is no python3 here");
+        return;
+    };
+    let mut said = BufReader::new(locker.stdout.take().expect("piped")).lines();
+    let mut hear = || said.next().expect("a line").expect("text");
+    let mut go_on = locker.stdin.take().expect("piped");
+    let mut go_on = || go_on.write_all(b"\n").expect("it listens");
+    assert_eq!(hear(), "locked None");
     assert!(!is_free(&other.join("file")));
     signal(&stopped, "STOP");
-    let theirs = fs::File::options().write(true).open(other.join("file")).expect("a file");
+    let mut theirs = fs::File::options().write(true).open(other.join("file")).expect("a file");
     within(Duration::from_secs(20), "the lock is free", || theirs.try_lock().is_ok());
-    std::io::Write::write_all(&mut &theirs, b"theirs").expect("room");
+    theirs.write_all(b"theirs").expect("room");
     signal(&stopped, "CONT");
-    let error = std::io::Write::write_all(&mut &held, b"mine").expect_err("it has lost it");
-    assert_eq!(error.raw_os_error(), Some(nix::libc::EIO), "{error}");
+    go_on();
+    assert_eq!(hear(), format!("wrote {}", nix::libc::EIO));
     assert_eq!(fs::read(point.path.join("unlocked")).expect("other files are as ever"), b"text");
-    held.unlock().expect("there is nothing to unlock");
+    go_on();
+    assert_eq!(hear(), "unlocked None", "there is nothing to unlock");
     theirs.unlock().expect("it has it");
-    held.lock().expect("it is free");
-    assert_eq!(fs::read(point.path.join("file")).expect("a file"), b"theirs");
-    drop((held, theirs));
+    go_on();
+    assert_eq!(hear(), "locked None");
+    go_on();
+    assert_eq!(hear(), "read b'theirs'");
+    go_on();
+    assert!(locker.wait().expect("it ends").success());
+    drop(theirs);
     succeed(point.store.command(&["umount", "other"]));
     succeed(point.command(&["umount"], &[]));
     assert!(stopped.wait().expect("it ends").success());
