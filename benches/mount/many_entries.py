@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes, lists, looks up and removes many files in one directory: many_entries.py DIRECTORY [COUNT]"""
+"""Make, list, look up and remove many files in one directory: many_entries.py DIRECTORY [COUNT]."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ import time
 
 
 def timed(what: str, count: int, work) -> None:
-    """Does something with so many files, and tells how fast that was."""
+    """Do something with so many files, and tell how fast that was."""
     start = time.monotonic()
     work()
     took = time.monotonic() - start
@@ -15,6 +15,7 @@ def timed(what: str, count: int, work) -> None:
 
 
 def main() -> None:
+    """Do each of it once."""
     place = os.path.join(sys.argv[1], f"many.{os.getpid()}")
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000
     names = [os.path.join(place, f"file{number:07}") for number in range(count)]
