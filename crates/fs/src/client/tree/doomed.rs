@@ -4,7 +4,7 @@
 //! before the loss of their names is on the medium, since after a crash of the keeper they would have them again.
 //! If it is stopped on the way, the keeper still knows them as doomed, and any client can do it.
 
-use machine::{Duration, Machine};
+use machine::Machine;
 use namespace::{FileNumber, TreeAnswer, TreeOperation};
 
 use super::Tree;
@@ -14,10 +14,6 @@ use crate::protocol::FileId;
 
 /// How many files are removed at a time.
 const AT_ONCE: u32 = 512;
-
-/// For how long names are gathered whose files are removed together: each time costs the medium of the names a flush,
-/// for which whoever removes the next file would wait.
-const GATHERED_FOR: Duration = Duration::from_millis(20);
 
 impl<M: Machine> Tree<M> {
     /// Has a name removed or moved, and removes the contents of the file that has none then.
@@ -43,8 +39,6 @@ impl<M: Machine> Tree<M> {
         let (tree, operation) = (self.clone(), self.inner.removing.begin());
         self.machine().spawn("removing contents", async move {
             loop {
-                let end = tree.machine().now() + GATHERED_FOR;
-                tree.machine().sleep_until(end).await;
                 let numbers = tree.inner.doomed.take();
                 if numbers.is_empty() {
                     break;
