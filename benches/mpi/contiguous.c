@@ -12,17 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OK(call) \
-    do { \
-        int error = (call); \
-        if (error != MPI_SUCCESS) { \
-            char text[MPI_MAX_ERROR_STRING]; \
-            int length; \
-            MPI_Error_string(error, text, &length); \
-            fprintf(stderr, "contiguous: %s: %s\n", #call, text); \
-            MPI_Abort(MPI_COMM_WORLD, 1); \
-        } \
-    } while (0)
+#define PROGRAM "contiguous"
+#include "checked.h"
 
 enum { WRITTEN, READ, READ_BY_ALL, KINDS };
 

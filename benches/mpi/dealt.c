@@ -13,17 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OK(call) \
-    do { \
-        int error = (call); \
-        if (error != MPI_SUCCESS) { \
-            char text[MPI_MAX_ERROR_STRING]; \
-            int length; \
-            MPI_Error_string(error, text, &length); \
-            fprintf(stderr, "dealt: %s: %s\n", #call, text); \
-            MPI_Abort(MPI_COMM_WORLD, 1); \
-        } \
-    } while (0)
+#define PROGRAM "dealt"
+#include "checked.h"
 
 /* The byte at a place of a process's part, another one in each round. */
 static unsigned char byte_at(int rank, long place, int round)
