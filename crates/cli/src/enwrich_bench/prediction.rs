@@ -20,6 +20,14 @@ use crate::trace_file::TraceFile;
 /// So many events of a prediction are in its trace at most.
 const EVENTS_MAX: u64 = 10_000_000;
 
+/// The machine whose nodes are processes of one computer.
+const LOOPBACK: &str = "loopback";
+
+/// Processes that measure what a request takes on this computer, how many each makes, and of how many bytes.
+const PROBERS: u32 = 2;
+const PROBES: u64 = 8192;
+const RECORD_BYTES: u64 = 8;
+
 /// What is to be set for a message to be so many seconds on its way.
 fn latency(seconds: f64) -> String {
     format!("network.latency={} ns", (seconds.max(0.0) * 1e9).round())
@@ -59,21 +67,11 @@ fn fitted(
     Ok([&set[..], &[latency(waiting)]].concat())
 }
 
-/// The machine whose nodes are processes of one computer.
-const LOOPBACK: &str = "loopback";
-
-/// Size of the records of these requests.
-const RECORD_BYTES: u64 = 8;
-
 /// Predicts for a machine with a compute node for each process and an I/O node for each agent, with a disk.
 pub(crate) struct WritePredictor {
     machine: MachineDescription,
     scheduling: Scheduling,
 }
-
-/// Processes that measure what a request takes on this computer, and how many each makes.
-const PROBERS: u32 = 2;
-const PROBES: u64 = 8192;
 
 impl WritePredictor {
     /// Predicts for this computer: the machine `loopback` with these numbers in place, and with what a small request
