@@ -257,7 +257,10 @@ def possible(bench):
 def large(bench):
     """Measure all ways and print them."""
     source = bench.place / "source"
-    source.write_bytes(random.Random(0).randbytes(bench.bytes))
+    drawn = random.Random(0)
+    with open(source, "wb") as file:
+        for _ in range(bench.asked.mib):
+            file.write(drawn.randbytes(MIB))
     bench.agents.start(*bench.model)
     # With names: the mount and Python's file system need the namespace.
     bench.run(bench.starfish, "mkdir", "/begun")
