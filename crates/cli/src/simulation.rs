@@ -18,12 +18,19 @@ pub(crate) struct Outcome {
     pub(crate) wall: Duration,
 }
 
-/// Runs `trials` trials of each case on as many threads as there are processors.
-pub(crate) fn run(cases: &[Case], trials: usize, progress: &Progress) -> Result<Vec<Outcome>> {
+/// Runs `trials` trials of each case on as many threads as there are processors. The first ones may have been run
+/// already: `done` has what came of them, and how long each took.
+pub(crate) fn run(
+    cases: &[Case],
+    trials: usize,
+    mut done: Vec<(Trial, Duration)>,
+    progress: &Progress,
+) -> Result<Vec<Outcome>> {
+    progress.add(done.len() as u64);
     let planned: Vec<PlannedTrial<'_>> =
-        cases.iter().flat_map(|case| PlannedTrial::of(case, trials as u64)).collect();
-    let done = plan::run_all(&planned, plan::threads_here(), &|| progress.add(1));
-    let done = done.map_err(|failure| Failure::new(format!("simulating {}", failure.what), failure.why))?;
+        cases.iter().flat_map(|case| PlannedTrial::of(case, trials as u64)).skip(done.len()).collect();
+    let rest = plan::run_all(&planned, plan::threads_here(), &|| progress.add(1));
+    done.extend(rest.map_err(|failure| Failure::new(format!("simulating {}", failure.what), failure.why))?);
     Ok(done.chunks(trials).map(outcome).collect())
 }
 

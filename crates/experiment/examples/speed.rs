@@ -1,17 +1,25 @@
 //! Times the simulator, as `starfish simulate` does, without the rest of the program: `cargo run --release -p
-//! experiment --example speed [method] [pattern] [record bytes] [file bytes] [layout] [rounds]`.
+//! experiment --example speed [method] [pattern] [record bytes] [file bytes] [layout] [rounds] [traced]`.
 //!
 //! The same run several times says how much else the computer does: the best of them is the simulator's.
 //! Methods, patterns, records and layouts may be several, with commas between them, or `all`. Equal digests
 //! mean equal runs. Under `valgrind --tool=callgrind` a small file gives instructions per event that do not depend
-//! on what else the computer does.
+//! on what else the computer does. With `traced` each round is followed by one that writes a trace, to a file in memory
+//! if `TMPDIR=/dev/shm`: how many times as long that takes is the best of one kind beside the best of the other.
 
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::BufWriter;
+use std::rc::Rc;
 use std::str::FromStr;
 use std::time::Instant;
 
 use description::{Description, MachineDescription};
 use experiment::{Case, Contents, DiskLayout, Method, Options};
 use layout::{Pattern, Problem};
+use machine::NodeId;
+use recording::FileRecorder;
+use trace::{ProcessInfo, ProcessNumber};
 
 /// As in the program.
 #[global_allocator]
@@ -24,6 +32,7 @@ fn main() {
     let layouts = [DiskLayout::Contiguous, DiskLayout::Random];
     let file_bytes = argument(3, "10485760").parse().expect("a number of bytes");
     let rounds = argument(5, "1").parse().expect("a number of rounds");
+    let is_traced = argument(6, "") == "traced";
     for layout in chosen(argument(4, "contiguous"), &layouts) {
         for record_bytes in chosen(argument(2, "8"), &[8, 8192]) {
             for pattern in chosen(argument(1, "rc"), &Pattern::all().collect::<Vec<_>>()) {
@@ -38,15 +47,15 @@ fn main() {
                         contents: Contents::Real,
                         seed: 1,
                     };
-                    run(&experiment, rounds);
+                    run(&experiment, rounds, is_traced);
                 }
             }
         }
     }
 }
 
-fn run(experiment: &Case, rounds: u32) {
-    let mut best = f64::INFINITY;
+fn run(experiment: &Case, rounds: u32, is_traced: bool) {
+    let (mut best, mut best_traced) = (f64::INFINITY, f64::INFINITY);
     for round in 0..rounds {
         let start = Instant::now();
         let trial = experiment.trial(0).expect("an experiment that works");
@@ -60,9 +69,38 @@ fn run(experiment: &Case, rounds: u32) {
             );
         }
         eprintln!("{nanoseconds:.1} ns per event");
+        if is_traced {
+            let (seconds, digest) = traced(experiment);
+            assert_eq!(digest, trial.digest, "a trace changes nothing");
+            best_traced = best_traced.min(seconds * 1e9 / trial.events as f64);
+        }
     }
     if rounds > 1 {
         eprintln!("best: {best:.1} ns per event");
+    }
+    if is_traced {
+        eprintln!("traced: {best_traced:.1} ns per event, {:.2} times as long", best_traced / best);
+    }
+}
+
+/// The seconds that the experiment takes with a trace of all that happens, and its digest.
+fn traced(experiment: &Case) -> (f64, u64) {
+    let start = Instant::now();
+    let file: File = tempfile::tempfile().expect("a temporary file");
+    let recorder = FileRecorder::new(BufWriter::new(file), NodeId(0), node, u64::MAX);
+    let recorder = Rc::new(RefCell::new(recorder.expect("a file that can be written")));
+    let trial = experiment.recorded_trial(0, recorder.clone()).expect("an experiment that works");
+    recorder.borrow_mut().finish().expect("a file that can be written");
+    (start.elapsed().as_secs_f64(), trial.digest)
+}
+
+fn node(node: NodeId) -> ProcessInfo {
+    ProcessInfo {
+        host: String::new(),
+        number: ProcessNumber::Node(node.0 as u32),
+        program: "node".to_owned(),
+        command_line: String::new(),
+        zero_unix_ns: None,
     }
 }
 

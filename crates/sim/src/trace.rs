@@ -8,7 +8,7 @@
 //! The name of a thread's work is known when it is asked for, and noted here until it ends.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use machine::{Instant, NodeId, NotedEvent, Recorder, RowId, Work};
@@ -127,8 +127,9 @@ pub(crate) struct Trace {
 struct State {
     recorder: Rc<RefCell<dyn Recorder>>,
     rows: TrackRows,
-    /// What work of threads each node was asked for, by its number.
-    asked: Vec<BTreeMap<u64, ProcessorActivity>>,
+    /// What work of threads each node was asked for, with its number, in the order of asking. It ends in nearly the same
+    /// order.
+    asked: Vec<VecDeque<(u64, ProcessorActivity)>>,
 }
 
 /// The row of each track.
@@ -161,7 +162,7 @@ impl Trace {
                 rows.set(*track, recorder.borrow_mut().row(node, &track.name(), track.counts()));
             }
         }
-        *self.state.borrow_mut() = Some(State { recorder, rows, asked: vec![BTreeMap::new(); parts.len()] });
+        *self.state.borrow_mut() = Some(State { recorder, rows, asked: vec![VecDeque::new(); parts.len()] });
         self.recording.set(true);
     }
 
@@ -180,7 +181,7 @@ impl Trace {
     #[cold]
     #[inline(never)]
     pub(crate) fn ask(&self, node: usize, number: u64, activity: ProcessorActivity) {
-        self.with(|state| state.asked[node].insert(number, activity));
+        self.with(|state| state.asked[node].push_back((number, activity)));
     }
 
     /// Work of a thread of `node` ends.
@@ -189,7 +190,9 @@ impl Trace {
     pub(crate) fn end_work(&self, node: usize, work: Ended) {
         self.with(|state| {
             // What was asked for before the recorder came has no name.
-            let Some(activity) = state.asked[node].remove(&work.number) else { return };
+            let asked = &mut state.asked[node];
+            let place = asked.iter().position(|(number, _)| *number == work.number);
+            let Some((_, activity)) = place.and_then(|place| asked.remove(place)) else { return };
             let Ended { begin, end, .. } = work;
             let interrupted = end - begin - work.nanoseconds;
             let times = [("waited_ns", begin - work.asked), ("interrupted_ns", interrupted)];

@@ -114,7 +114,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     for (what, experiments) in &simulated {
         let progress = Progress::count(Show::Auto, "simulating", experiments.len() as u64);
         let sized = experiments.iter().map(|experiment| with_size(experiment, bytes)).collect::<Vec<_>>();
-        let outcomes = simulation::run(&sized, 1, &progress)?;
+        let outcomes = simulation::run(&sized, 1, Vec::new(), &progress)?;
         progress.finish();
         let throughput = |index: usize| outcomes[index].summary.throughput_mib_s;
         rows.push((what, [throughput(0), throughput(1), throughput(2), throughput(3)]));

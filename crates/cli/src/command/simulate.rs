@@ -4,13 +4,14 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use experiment::AccessPattern;
-use experiment::{Case, Comparison, ComparisonError, DiskLayout, Method};
+use experiment::{Case, Comparison, ComparisonError, DiskLayout, Method, Trial};
 use recording::RecordedPart;
 use serde::Serialize;
 
@@ -152,12 +153,11 @@ struct Row {
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let cases = cases(&arguments)?;
-    if let Some(path) = &arguments.trace {
-        trace(path, arguments.trace_limit, &cases)?;
-    }
     let trials = arguments.trials as usize;
     let progress = Progress::count(arguments.progress, "simulating", (cases.len() * trials) as u64);
-    let outcomes = simulation::run(&cases, trials, &progress)?;
+    let traced =
+        arguments.trace.as_ref().map(|path| trace(path, arguments.trace_limit, &cases)).transpose()?;
+    let outcomes = simulation::run(&cases, trials, traced.into_iter().collect(), &progress)?;
     progress.finish();
     let row = |(case, outcome)| row(&arguments, case, outcome);
     let rows: Vec<Row> = cases.iter().zip(&outcomes).map(row).collect();
@@ -180,15 +180,17 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
 }
 
-/// Runs the first trial of the one case with a trace of it.
-fn trace(path: &Path, limit: u64, cases: &[Case]) -> Result<()> {
+/// Runs the first trial of the one case with a trace of it, which changes nothing but how long that takes.
+fn trace(path: &Path, limit: u64, cases: &[Case]) -> Result<(Trial, Duration)> {
     let [case] = cases else {
         let failure =
             Failure::usage("--trace", format!("a trace is of one row, and there are {}", cases.len()));
         return Err(failure.remedy("Name one --method, one --pattern, one --record and one --layout."));
     };
     let file = Rc::new(RefCell::new(TraceFile::create(path, &case.machine, limit)?));
-    case.recorded_trial(0, file.clone()).map_err(|error| Failure::new("simulating, with a trace", error))?;
+    let start = Instant::now();
+    let trial = case.recorded_trial(0, file.clone());
+    let trial = trial.map_err(|error| Failure::new("simulating, with a trace", error))?;
     let RecordedPart { events, cut_at } = file.borrow_mut().finish()?;
     if let Some(time) = cut_at {
         eprintln!(
@@ -197,7 +199,7 @@ fn trace(path: &Path, limit: u64, cases: &[Case]) -> Result<()> {
             path.display()
         );
     }
-    Ok(())
+    Ok((trial, start.elapsed()))
 }
 
 /// All combinations, each checked before any of them runs.
