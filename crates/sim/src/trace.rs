@@ -127,7 +127,7 @@ pub(crate) struct Trace {
 struct State {
     recorder: Rc<RefCell<dyn Recorder>>,
     rows: TrackRows,
-    /// What work of threads each node was asked for, with its number, in the order of asking. It ends in nearly the same
+    /// What work of threads each node was asked for, with its number, in the order of asking. It ends in nearly that
     /// order.
     asked: Vec<VecDeque<(u64, ProcessorActivity)>>,
 }

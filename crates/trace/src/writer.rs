@@ -202,8 +202,8 @@ fn put_record(buffer: &mut Vec<u8>, since: i64, event: &RecordedEvent) {
     }
 }
 
-/// A record of the kinds of which there are many, as postcard encodes it: most of the time of a traced simulation beyond
-/// that of an untraced one went into these few bytes when they took postcard's way.
+/// A record of the kinds of which there are many, as postcard encodes it. By postcard's serializer most of the time that
+/// a trace costs a simulation went into these few bytes.
 struct ShortRecord<'a> {
     room: &'a mut [u8; ShortRecord::BYTES],
     bytes: usize,
@@ -281,7 +281,8 @@ mod tests {
 
     #[test]
     fn short_records_are_as_postcard_has_them() {
-        let edges = |bits: u32| (0..bits).flat_map(|bit| [(1 << bit) - 1, 1 << bit, u64::MAX >> (64 - bits)]);
+        let edges =
+            |bits: u32| (0..bits).flat_map(move |bit| [(1 << bit) - 1, 1 << bit, u64::MAX >> (64 - bits)]);
         for since in edges(64).map(u64::cast_signed) {
             for number in edges(32).map(|number| number as u32) {
                 let (state, counter, name) = (StateId(number), CounterId(number), NameId(number));
