@@ -11,7 +11,7 @@
 //!   description, disk              machine
 //!   fs                             machine, layout, namespace,
 //!                                  recording, trace    never sim or real: that is the wall
-//!   sim, real                      machine, description, disk; fs in tests only
+//!   sim, real                      machine, description, disk
 //!   recording                      machine, trace
 //!   request-log                    machine, layout
 //!   jobs                           fs, request-log
@@ -34,6 +34,8 @@
 //!   test-agents                    pdiol, node, real and fs; tests only depend on it
 //!   fuzz                           nothing of ours; tests only depend on it
 //!   seeds                          sim and fs; nothing depends on it
+//!   promises                       sim, real and fs, and what runs it there: experiment, node;
+//!                                  tests only; nothing depends on it
 //!   starfish (crates/cli)          anything; nothing depends on it
 //!   python                         what it shows of them; nothing depends on it
 //! ```
@@ -43,7 +45,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 41] = [
+const ARROWS: [(&str, &[&str]); 42] = [
     ("applications", &["command-line", "interruption", "node", "pdiol", "placement", "replacement"]),
     ("agent-set", &["command-line", "node"]),
     ("command-line", &["machine", "node"]),
@@ -108,6 +110,7 @@ const ARROWS: [(&str, &[&str]); 41] = [
     ("placement", &[]),
     ("replacement", &[]),
     ("seeds", &["description", "fs", "interruption", "layout", "machine", "namespace", "sim"]),
+    ("promises", &[]),
     ("statistics", &[]),
     ("python", &["description", "experiment", "layout", "namespace", "node", "plan", "tlv", FEATURES]),
     ("test-agents", &["fs", "machine", "node", "pdiol", "real"]),
@@ -126,7 +129,7 @@ const ARROWS: [(&str, &[&str]); 41] = [
 const FEW: [(&str, &[&str]); 2] = [("machine", &["thiserror"]), ("layout", &["serde", "thiserror"])];
 
 /// Those that nothing may depend on, not even tests.
-const LAST: [&str; 6] = ["libpdiol", "libtlv", "mpi-io", "starfish", "python", "seeds"];
+const LAST: [&str; 7] = ["libpdiol", "libtlv", "mpi-io", "starfish", "promises", "python", "seeds"];
 
 /// Where the features of others' crates stand that the whole workspace asks for.
 const FEATURES: &str = "workspace-hack";

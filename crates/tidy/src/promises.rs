@@ -8,9 +8,9 @@ const LIST: &str = "crates/fs/src/conformance.rs";
 
 /// Who goes through the list on which machine, and what shows that it is done in both configurations.
 const CHECKED: [(&str, &[&str]); 2] = [
-    ("crates/sim/tests/file_system.rs", &["check_all("]),
+    ("crates/promises/tests/simulated.rs", &["check_all("]),
     (
-        "crates/real/tests/file_system.rs",
+        "crates/promises/tests/real.rs",
         &["fs::for_all_promises!(promises);", "for base in Configuration::ALL {"],
     ),
 ];

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use description::{Description, MachineDescription};
+use experiment as _;
 use fs::conformance::{
     Base, check_all, demand_is_served_before_background, random_requests_are_all_answered,
     reads_that_writes_hold_up_are_told, selections_of_a_seed,

@@ -1,6 +1,8 @@
 //! The file system keeps its promises on real nodes, with each driver.
 
+#[path = "../../real/tests/common/mod.rs"]
 mod common;
+#[path = "../../real/tests/testbed/mod.rs"]
 mod testbed;
 
 use std::cell::Cell;
@@ -17,6 +19,7 @@ use fs::{
     Prefetch, Scheduling, Threads, conformance, serve,
 };
 use machine::{Delivery, Duration, Machine, Memory, Message, Net, Payload};
+use node as _;
 use real::{Limits, RealMachine, Settings};
 use testbed::Loopback;
 

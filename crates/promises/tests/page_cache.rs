@@ -2,6 +2,7 @@
 //! best there, and what is demanded overtakes what is prefetched.
 
 use description::{Description, MachineDescription};
+use experiment as _;
 use fs::{
     Advice, Client, ClientSettings, FileId, IoNodeSettings, PageCache, PageCacheSettings, PagedFile,
     Prefetch, serve,
