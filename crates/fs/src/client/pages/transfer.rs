@@ -65,10 +65,13 @@ impl<M: Machine> Inner<M> {
         Some(Pin { cache: self.clone(), place })
     }
 
-    /// Reads part of a page that nobody keeps.
+    /// Reads a page, or a part of one, that nobody keeps here. At the I/O node a whole page is a block as any.
     pub(super) async fn fetch_alone(&self, file: &LogicalFile<M>, part: Extent) -> Result<Payload> {
         let _span = self.client.inner.endpoint.machine().notes().span("fetch alone", || about(file, part));
-        let data = file.file.read_block(part, || Class::Demand).await?;
+        let data = match part.bytes == file.page_bytes() {
+            true => file.file.read_block(part, || Class::Demand).await?,
+            false => file.file.read_part_of_block(part).await?,
+        };
         // As with a page: what the machine receives into is soon wanted again.
         let mut buffer = self.buffers.try_take(part.bytes).expect("a pool without a bound");
         buffer.adopt(data);
