@@ -11,16 +11,9 @@
 use std::mem::MaybeUninit;
 use std::slice;
 
-use nix::libc;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-
-/// From this size on memory is asked for in huge pages: below, it comes from memory that was used before.
-const HUGE_FROM_BYTES: usize = 4 << 20;
-
-/// Memory is advised about in units of pages.
-const PAGE_BYTES: usize = 4 << 10;
 
 /// The memory of `bytes` that are being filled from the beginning on.
 pub(crate) struct Filling<'a> {
@@ -80,19 +73,5 @@ fn fresh<'a, 'py>(
         let place = ffi::PyBytes_AsString(object.as_ptr()).cast::<MaybeUninit<u8>>();
         (object, slice::from_raw_parts_mut(place, length))
     };
-    if length >= HUGE_FROM_BYTES {
-        advise_huge(memory);
-    }
     Ok((object, memory))
-}
-
-/// Asks for huge pages, of which the first touch costs less. It is advice: without them there are others.
-fn advise_huge(memory: &mut [MaybeUninit<u8>]) {
-    let before = memory.as_ptr().align_offset(PAGE_BYTES);
-    let whole = &mut memory[before..];
-    #[expect(unsafe_code, reason = "advice about memory that is ours")]
-    // SAFETY: it says nothing of what the memory holds, and all of it is ours.
-    unsafe {
-        libc::madvise(whole.as_mut_ptr().cast(), whole.len(), libc::MADV_HUGEPAGE);
-    }
 }
