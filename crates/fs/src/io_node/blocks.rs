@@ -274,7 +274,7 @@ impl<M: Machine> Blocks<M> {
         let outcome = data.and_then(|data| {
             stripe.check_not_removed()?;
             stripe.writers.note(asker.node);
-            Ok(self.put(&stripe, place, part.range, &data, asker.node))
+            Ok(self.put(&stripe, place, part.range, data, asker.node))
         });
         if let Ok(true) = outcome {
             self.start_writing(&stripe, place).await;
@@ -298,13 +298,14 @@ impl<M: Machine> Blocks<M> {
         Ok(data)
     }
 
-    /// Puts a writer's data into the buffer of a block; says whether all of the block has now been written.
+    /// Puts a writer's data into the buffer of a block; says whether all of the block has now been written. Those of a whole
+    /// block stay in the memory in which they have come.
     fn put(
         &self,
         stripe: &OpenStripe,
         place: CacheSlot,
         range: Range<u64>,
-        data: &Payload,
+        data: Payload,
         writer: NodeId,
     ) -> bool {
         let mut cache = self.cache.borrow_mut();
@@ -312,7 +313,11 @@ impl<M: Machine> Blocks<M> {
         let offset = block.key.block * stripe.block_bytes() + range.start;
         stripe.length.reach(offset + data.len());
         stripe.losses.mend(&(offset..offset + data.len()));
-        block.buffer.as_mut().expect("not loading").put(range.start, data);
+        let buffer = block.buffer.as_mut().expect("not loading");
+        match data.len() == buffer.len() {
+            true => buffer.adopt(data),
+            false => buffer.put(range.start, &data),
+        }
         block.mark_written(range, writer);
         block.dirty == ByteSet::whole(stripe.block_bytes())
     }
