@@ -68,10 +68,10 @@ pub use pages::{
     a_write_that_fails_behind_is_reported, cached_files_of_any_size_are_read_back,
     cached_files_with_large_pages_are_read_back, clients_see_what_others_have_flushed, hints_move_pages,
     many_share_a_small_cache, random_cached_operations_agree_with_files_in_memory,
-    temporary_files_reach_no_disk, the_pages_of_a_request_are_read_together,
+    temporary_files_reach_no_disk, the_pages_of_a_request_are_read_together, what_is_read_alone_is_not_kept,
 };
 
-pub use counts::what_an_io_node_does_is_counted;
+pub use counts::{an_io_node_reads_from_its_disks_what_is_read_alone, what_an_io_node_does_is_counted};
 pub use locks::{locks_end_with_their_client, locks_keep_others_out};
 pub use random::random_requests_are_all_answered;
 pub use recordings::what_nodes_do_is_recorded_on_demand;
@@ -164,6 +164,8 @@ macro_rules! for_all_promises {
             a_client_reads_what_it_has_written,
             a_window_brings_in_the_pages_after_the_one_in_use,
             the_pages_of_a_request_are_read_together,
+            what_is_read_alone_is_not_kept,
+            an_io_node_reads_from_its_disks_what_is_read_alone,
             temporary_files_reach_no_disk,
             a_file_too_large_for_the_cache_passes_through,
             a_write_that_fails_behind_is_reported,

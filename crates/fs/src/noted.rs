@@ -125,6 +125,7 @@ spans_of_requests! {
     Request::MeetTeam { .. } => "meet team",
     Request::Lock(_) => "lock",
     Request::RenewLease { .. } => "renew lease",
+    Request::ReadAlone { .. } => "read alone",
 }
 
 /// The number of the message in which a node asks with a tag: its own among all, but for an accident.

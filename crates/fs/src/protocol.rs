@@ -373,6 +373,18 @@ pub enum Request {
         /// My lease.
         lease: u64,
     },
+    /// As [`Read`](Request::Read), by somebody who goes on elsewhere: neither the rest of the block nor the next one will
+    /// be wanted.
+    ReadAlone {
+        /// The file.
+        file: FileId,
+        /// The stripe.
+        stripe: u32,
+        /// Offset in bytes within the stripe.
+        offset: u64,
+        /// How many bytes; not across the end of a block.
+        bytes: u32,
+    },
 }
 
 impl Request {
@@ -412,6 +424,7 @@ impl Request {
             | Request::RenewLease { .. }
             | Request::Scrub { .. } => Class::Control,
             Request::Read { .. }
+            | Request::ReadAlone { .. }
             | Request::Write { .. }
             | Request::WriteThrough { .. }
             | Request::Collective(_)
@@ -1023,6 +1036,7 @@ mod tests {
         fn what_is_encoded_is_decoded(tag: u64, offset: u64, bytes: u32, name in ".{0,50}") {
             let frames = [
                 Frame::Request(tag, Request::Read { file: FileId(offset), stripe: bytes, offset, bytes }),
+                Frame::Request(tag, Request::ReadAlone { file: FileId(offset), stripe: bytes, offset, bytes }),
                 Frame::Request(tag, Request::Open { name: name.clone() }),
                 Frame::Reply(tag, Reply::Failed(Failure::invalid(name.clone()))),
                 Frame::Request(tag, Request::FetchRecording),

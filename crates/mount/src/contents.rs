@@ -9,8 +9,9 @@
 //!   that none of its pages are filled while they change;
 //! - what the caller or the settings want so.
 
-use fs::OpenTreeFile;
+use fs::{Advice, OpenTreeFile};
 use fuser::{Errno, FileAttr, FopenFlags, WriteFlags};
+use layout::Extent;
 use machine::Payload;
 use namespace::{AttributeChanges, FileNumber, Location, TreeOperation};
 use nix::libc;
@@ -117,14 +118,19 @@ impl MountedTree {
     ) -> Outcome<u32> {
         let open = self.file(handle)?;
         self.check_locks(&open).await?;
-        let (bytes, data) = (data.len() as u32, Payload::from(data));
+        let cache = self.tree().cache();
+        let (bytes, data) = (data.len() as u32, cache.take_in(data));
         // The kernel has pages of mapped memory written through any handle, and they have their places.
         let wrote = if open.used.appends && !how.contains(WriteFlags::FUSE_WRITE_CACHE) {
             open.file.append(data).await.map(drop)
         } else {
             open.file.write(offset, data).await
         };
+        self.spare.give(bytes as usize, |bytes| cache.spare_memory(bytes));
         self.settle(about(open.file.number()), wrote)?;
+        if !open.used.appends {
+            open.let_go_of_passed(offset, bytes.into());
+        }
         add(&self.tally.written_bytes, bytes.into());
         if how.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID)
             && let Some(mode) = without_rights(&open.file.known())
@@ -184,6 +190,18 @@ impl MountedTree {
             Allocation::Zero { keeps_length: false } => write_zeros(&open, offset, end).await,
         };
         self.settle(about(open.file.number()), done)
+    }
+}
+
+impl MountedFile {
+    /// Notes a write, and lets the page cache go of what is behind it.
+    fn let_go_of_passed(&self, offset: u64, bytes: u64) {
+        let mut passing = self.passing.get();
+        let passed = passing.note(offset, bytes);
+        self.passing.set(passing);
+        if let Some(Extent { offset, bytes }) = passed {
+            self.file.paged().advise(Advice::DontNeed { offset, bytes });
+        }
     }
 }
 

@@ -28,6 +28,7 @@ use crate::file_attributes::{attributes_of, file_number, kernel_kind, kernel_num
 use crate::locks::{KernelLock, WantedLock};
 use crate::mounted_tree::{MountTask, MountedTree, Outcome};
 use crate::names::Maker;
+use crate::request_memory::SpareTaker;
 use crate::settings::{LockScope, MountSettings};
 use crate::space::SPACE_BLOCK;
 
@@ -63,6 +64,7 @@ const GENERATION: Generation = Generation(0);
 pub(crate) struct KernelDoor {
     tasks: Sender<MountTask>,
     settings: MountSettings,
+    spare: SpareTaker,
 }
 
 /// Who waits for an answer, and may be refused.
@@ -96,8 +98,8 @@ askers!(
 );
 
 impl KernelDoor {
-    pub(crate) fn new(tasks: Sender<MountTask>, settings: MountSettings) -> Self {
-        KernelDoor { tasks, settings }
+    pub(crate) fn new(tasks: Sender<MountTask>, settings: MountSettings, spare: SpareTaker) -> Self {
+        KernelDoor { tasks, settings, spare }
     }
 
     /// Begins to do `work` on the node thread; `tell` answers with what it comes to. It is counted as `operation`.
@@ -427,7 +429,7 @@ impl Filesystem for KernelDoor {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let data = data.to_vec();
+        let data = self.spare.copy(data);
         self.begin(
             "write",
             reply,

@@ -52,6 +52,8 @@ mod mounted_directory;
 mod mounted_tree;
 mod names;
 mod open_directory;
+mod passing;
+mod request_memory;
 mod settings;
 mod space;
 mod tally;

@@ -13,7 +13,8 @@ use node::{Error, ErrorKind, Pending, Result, Tree};
 
 use crate::counts::MountCounter;
 use crate::door::KernelDoor;
-use crate::mounted_tree::serve;
+use crate::mounted_tree::{KernelSide, serve};
+use crate::request_memory::spare_memory;
 use crate::settings::MountSettings;
 use crate::unmounting::{FUSERMOUNT, KIND, find_program};
 
@@ -47,7 +48,8 @@ impl MountedDirectory {
         check_device(&directory)?;
         let (tasks, taken) = flume::unbounded();
         let counter = MountCounter { tasks: tasks.downgrade() };
-        let door = KernelDoor::new(tasks, settings.clone());
+        let (giver, taker) = spare_memory();
+        let door = KernelDoor::new(tasks, settings.clone(), taker);
         let failed = |error: io::Error| refused(&directory, &settings, &error);
         let kernel = match may_mount() {
             true => mount_as_root(&directory, &settings).and_then(|device| {
@@ -59,7 +61,9 @@ impl MountedDirectory {
         let notifier = kernel.notifier();
         let kept = settings.clone();
         let hear = Box::new(hear);
-        let serving = tree.run("serving the mount", move |node, _| serve(node, kept, notifier, hear, taken));
+        let serving = tree.run("serving the mount", move |node, _| {
+            serve(node, kept, KernelSide { notifier, hearer: hear, tasks: taken, spare: giver })
+        });
         let kernel = kernel.spawn().map_err(failed)?;
         Ok(MountedDirectory { directory, kernel, serving, counter })
     }

@@ -17,6 +17,8 @@ use real::RealMachine;
 
 use crate::errno::{errno_of, is_ordinary};
 use crate::open_directory::OpenDirectory;
+use crate::passing::Passing;
+use crate::request_memory::SpareGiver;
 use crate::settings::MountSettings;
 use crate::tally::MountTally;
 
@@ -49,6 +51,7 @@ pub(crate) struct MountedTree {
     cached: RefCell<BTreeMap<FileNumber, CachedVersion>>,
     notifier: Notifier,
     hearer: Hearer,
+    pub(crate) spare: SpareGiver,
     /// The processes that have locks, by what the kernel calls them as owners.
     pub(crate) lockers: RefCell<BTreeMap<u64, u32>>,
     pub(crate) tally: MountTally,
@@ -64,6 +67,8 @@ pub(crate) struct MountedTree {
 pub(crate) struct MountedFile {
     pub(crate) file: OpenTreeFile<RealMachine>,
     pub(crate) used: HandleUse,
+    /// What was written through this handle from front to back.
+    pub(crate) passing: Cell<Passing>,
     /// The calls under way: the file is closed after them.
     calls: InFlight,
 }
@@ -101,13 +106,21 @@ struct CachedVersion {
     by_others: u64,
 }
 
+/// What there is between a mount and the kernel.
+pub(crate) struct KernelSide {
+    pub(crate) notifier: Notifier,
+    pub(crate) hearer: Hearer,
+    /// What the kernel asks for.
+    pub(crate) tasks: Receiver<MountTask>,
+    /// The way back for the memory of what is written.
+    pub(crate) spare: SpareGiver,
+}
+
 /// Does what comes until nobody can ask any more, and closes what is open then.
 pub(crate) async fn serve(
     node: TreeNode,
     settings: MountSettings,
-    notifier: Notifier,
-    hearer: Hearer,
-    tasks: Receiver<MountTask>,
+    KernelSide { notifier, hearer, tasks, spare }: KernelSide,
 ) -> node::Result<()> {
     let mounted = Rc::new(MountedTree {
         node: node.clone(),
@@ -119,6 +132,7 @@ pub(crate) async fn serve(
         cached: RefCell::default(),
         notifier,
         hearer,
+        spare,
         lockers: RefCell::default(),
         tally: MountTally::default(),
         calls: InFlight::new(),
@@ -181,7 +195,7 @@ impl MountedTree {
     /// Enters an open file; its number for the kernel.
     pub(crate) fn enter(&self, file: OpenTreeFile<RealMachine>, used: HandleUse) -> u64 {
         let (handle, number) = (self.new_handle(), file.number());
-        let open = MountedFile { file, used, calls: InFlight::new() };
+        let open = MountedFile { file, used, passing: Cell::default(), calls: InFlight::new() };
         self.files.borrow_mut().insert(handle, Rc::new(open));
         self.by_number.borrow_mut().entry(number).or_default().push(handle);
         handle

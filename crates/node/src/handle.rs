@@ -115,6 +115,12 @@ impl Handle {
         self.begin_reading(move |file| async move { file.read_ready(offset, wanted, most).await })
     }
 
+    /// Begins what [`begin_read`](Self::begin_read) does, for a caller who will not come back to these pages: those that
+    /// are not in the page cache are not brought there, and no more of them is fetched than these bytes.
+    pub fn begin_read_alone(&self, offset: u64, bytes: u64) -> Pending<Vec<LentPage>> {
+        self.begin_reading(move |file| async move { file.read_alone(offset, bytes).await })
+    }
+
     /// Writes bytes at `offset`, making the file longer if need be.
     ///
     /// # Errors

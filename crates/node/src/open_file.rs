@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use fs::{Advice, File, OpenTreeFile, Prefetch, SelectedSettings, TeamTurn, WriteCache};
-use layout::Selection;
+use futures_util::future::join_all;
+use layout::{Extent, Selection};
 use machine::{InFlight, Memory, OperationInFlight, Payload, Permits};
 use namespace::FileNumber;
 use real::RealMachine;
@@ -110,6 +111,24 @@ impl OpenFile {
             }
             at += page.len();
             lent.push(self.lend(page));
+        }
+        Ok(lent)
+    }
+
+    /// The bytes from an offset on, in pages: fewer at the end of the file. What the page cache does not have is asked for
+    /// at once, and does not get there.
+    pub(crate) async fn read_alone(&self, offset: u64, bytes: u64) -> Result<Vec<LentPage>> {
+        if let Some(cache) = self.writer() {
+            return self.read_written(cache, offset, bytes).await;
+        }
+        let parts = parts_of_pages(Extent::new(offset, bytes), self.file.page_bytes());
+        let reads = parts.map(|part| self.file.read_alone(part.offset, part.bytes));
+        let mut lent = Vec::new();
+        for read in join_all(reads).await {
+            let page = self.told(read)?;
+            if !page.is_empty() {
+                lent.push(self.lend(page));
+            }
         }
         Ok(lent)
     }
@@ -295,5 +314,34 @@ impl OpenFile {
 
     pub(crate) fn told<T>(&self, outcome: fs::Result<T>) -> Result<T> {
         self.client.told(&self.name, outcome)
+    }
+}
+
+/// The parts of an extent that lie in one page each.
+fn parts_of_pages(extent: Extent, page_bytes: u64) -> impl Iterator<Item = Extent> {
+    let page = move |at: u64| at - at % page_bytes;
+    let starts = std::iter::successors(Some(extent.offset), move |&at| page(at).checked_add(page_bytes));
+    starts.take_while(move |&at| at < extent.end()).map(move |at| {
+        let end = page(at).saturating_add(page_bytes).min(extent.end());
+        Extent::new(at, end - at)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_pages_are_the_extent_and_none_crosses_a_page() {
+        for (offset, bytes) in [(0, 0), (0, 10), (3, 4), (9, 1), (9, 2), (10, 10), (7, 95)] {
+            let parts: Vec<Extent> = parts_of_pages(Extent::new(offset, bytes), 10).collect();
+            let mut at = offset;
+            for part in &parts {
+                assert!(part.offset == at && part.bytes > 0, "{parts:?}");
+                assert_eq!(part.offset / 10, (part.end() - 1) / 10, "{parts:?}");
+                at = part.end();
+            }
+            assert_eq!(at, offset + bytes);
+        }
     }
 }

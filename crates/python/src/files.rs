@@ -19,6 +19,7 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PySlice};
 
+use crate::fresh_bytes::filled_by;
 use crate::of_process::OfProcess;
 use crate::reading::{PieceReader, extent};
 
@@ -233,8 +234,8 @@ impl FileSession {
             })
             .map_err(FileFailure)?;
         let extents: Vec<Extent> = ranges.into_iter().map(|(start, end)| extent(start, end, bytes)).collect();
-        let mut reading = PieceReader::of(&handle, extents.iter().copied());
-        let read = extents.iter().map(|extent| read_bytes(py, &mut reading, extent.bytes)).collect();
+        let mut reading = PieceReader::of_ranges(&handle, &extents);
+        let read = extents.iter().map(|extent| read_bytes(py, &mut reading, *extent)).collect();
         drop(reading);
         // Nothing was written: it can only be closed.
         drop(py.detach(|| handle.close()));
@@ -335,14 +336,14 @@ impl FileHandle {
     fn read_at<'py>(&self, py: Python<'py>, offset: u64, bytes: u64) -> PyResult<Bound<'py, PyBytes>> {
         let handle = self.handle.get().map_err(FileFailure)?;
         let extent = Extent::new(offset, bytes).clip(self.size(py)?);
-        read_bytes(py, &mut PieceReader::of(handle, [extent].into_iter()), extent.bytes)
+        read_bytes(py, &mut PieceReader::of(handle, extent), extent)
     }
 
     /// Reads from `offset` on until the memory is full or the file ends; the number of bytes.
     fn read_into(&self, py: Python<'_>, offset: u64, into: &Bound<'_, PyMemoryView>) -> PyResult<usize> {
         let handle = self.handle.get().map_err(FileFailure)?;
         let extent = Extent::new(offset, into.len()? as u64).clip(self.size(py)?);
-        let mut reading = PieceReader::of(handle, [extent].into_iter());
+        let mut reading = PieceReader::of(handle, extent);
         let mut filled = 0;
         while let Some(pages) = py.detach(|| reading.next()).map_err(FileFailure)? {
             for page in pages {
@@ -385,20 +386,16 @@ impl FileHandle {
     }
 }
 
-/// The next extent that is read, which has so many bytes: read straight into the object that Python gets.
+/// The next extent that is read, straight into the object that Python gets; shorter if somebody has cut the file off
+/// meanwhile.
 fn read_bytes<'py>(
     py: Python<'py>,
     reading: &mut PieceReader<'_>,
-    bytes: u64,
+    extent: Extent,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let length = usize::try_from(bytes)?;
-    let mut filled = 0;
-    let read = PyBytes::new_with(py, length, |into| {
-        filled = py.detach(|| reading.fill(into)).map_err(FileFailure)?;
-        Ok(())
-    })?;
-    // Somebody may have cut the file off meanwhile.
-    Ok(if filled == length { read } else { PyBytes::new(py, &read.as_bytes()[..filled]) })
+    filled_by(py, usize::try_from(extent.bytes)?, |into| {
+        Ok(py.detach(|| reading.fill(into, extent)).map_err(FileFailure)?)
+    })
 }
 
 fn location(path: &OsString) -> Location {

@@ -18,6 +18,7 @@ mod attend;
 mod columns;
 mod error;
 mod files;
+mod fresh_bytes;
 mod merges;
 mod of_process;
 mod plans;

@@ -3,13 +3,16 @@
 use std::collections::VecDeque;
 
 use layout::Extent;
-use node::{Handle, LentPage, Pending, Result};
+use node::{Handle, LentPage, LoneReads, Pending, Result};
+
+use crate::fresh_bytes::Filling;
 
 /// A piece is not longer than this.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// How many pieces are under way: enough for all agents to have something to do.
-const PIECES: usize = 8;
+/// How many bytes are under way, and how many pieces: enough for all agents to have something to do.
+const UNDER_WAY_BYTES: u64 = 8 * PIECE_BYTES;
+const PIECES: usize = 64;
 
 /// The bytes from `start` to `end`, as in a slice of Python: what is negative is counted from the end of `bytes`, and
 /// what is missing is the beginning or the end.
@@ -25,48 +28,74 @@ pub(crate) fn extent(start: Option<i64>, end: Option<i64>, bytes: u64) -> Extent
 /// Pieces of a file, in the order in which they are wanted, some of them under way.
 pub(crate) struct PieceReader<'a> {
     handle: &'a Handle,
+    /// Which of them go past the page cache, if any.
+    lone: Option<LoneReads>,
     rest: Box<dyn Iterator<Item = Extent> + Send + 'a>,
-    under_way: VecDeque<Pending<Vec<LentPage>>>,
+    under_way: VecDeque<(Extent, Pending<Vec<LentPage>>)>,
+    under_way_bytes: u64,
 }
 
 impl<'a> PieceReader<'a> {
-    /// Reads these extents of a file, one after the other.
-    pub(crate) fn of(handle: &'a Handle, extents: impl Iterator<Item = Extent> + Send + 'a) -> Self {
-        PieceReader { handle, rest: Box::new(extents.flat_map(pieces)), under_way: VecDeque::new() }
+    /// Reads an extent of a file through the page cache.
+    pub(crate) fn of(handle: &'a Handle, extent: Extent) -> Self {
+        Self::new(handle, None, [extent].into_iter())
+    }
+
+    /// Reads these ranges of a file, one after the other, for who will not come back to them.
+    pub(crate) fn of_ranges(handle: &'a Handle, ranges: &'a [Extent]) -> Self {
+        Self::new(handle, Some(LoneReads::among(ranges, handle.page_bytes())), ranges.iter().copied())
+    }
+
+    fn new(
+        handle: &'a Handle,
+        lone: Option<LoneReads>,
+        extents: impl Iterator<Item = Extent> + Send + 'a,
+    ) -> Self {
+        let rest = Box::new(extents.flat_map(pieces));
+        PieceReader { handle, lone, rest, under_way: VecDeque::new(), under_way_bytes: 0 }
     }
 
     /// The next piece, in pages and parts of pages: less of it at the end of the file. None after the last.
     pub(crate) fn next(&mut self) -> Result<Option<Vec<LentPage>>> {
         while self.under_way.len() < PIECES
+            && self.under_way_bytes < UNDER_WAY_BYTES
             && let Some(piece) = self.rest.next()
         {
-            self.under_way.push_back(self.handle.begin_read(piece.offset, piece.bytes));
+            self.under_way_bytes += piece.bytes;
+            self.under_way.push_back((piece, self.begin(piece)));
         }
-        self.under_way.pop_front().map(Pending::wait).transpose()
+        let Some((piece, pending)) = self.under_way.pop_front() else { return Ok(None) };
+        self.under_way_bytes -= piece.bytes;
+        pending.wait().map(Some)
     }
 
-    /// Fills `into` with the next extent, which is as long; the number of bytes that there were.
-    pub(crate) fn fill(&mut self, into: &mut [u8]) -> Result<usize> {
-        let (mut filled, mut is_over) = (0, false);
-        for piece in pieces(Extent::new(0, into.len() as u64)) {
+    fn begin(&self, piece: Extent) -> Pending<Vec<LentPage>> {
+        match &self.lone {
+            Some(lone) if lone.has(piece) => self.handle.begin_read_alone(piece.offset, piece.bytes),
+            _ => self.handle.begin_read(piece.offset, piece.bytes),
+        }
+    }
+
+    /// Fills `into` with the next extent, as far as there is something of it.
+    pub(crate) fn fill(&mut self, into: &mut Filling<'_>, extent: Extent) -> Result<()> {
+        let mut is_over = false;
+        for piece in pieces(extent) {
             let pages = self.next()?.unwrap_or_default();
             // What comes after a piece that ends early is beyond the end.
             for page in pages.iter().filter(|_| !is_over) {
-                let bytes = page.as_slice();
-                into[filled..filled + bytes.len()].copy_from_slice(bytes);
-                filled += bytes.len();
+                into.push(page.as_slice());
             }
-            is_over |= (filled as u64) < piece.offset + piece.bytes;
+            is_over |= (into.filled() as u64) < piece.end() - extent.offset;
         }
-        Ok(filled)
+        Ok(())
     }
 }
 
-/// The pieces of an extent.
+/// The pieces of an extent. They end at multiples of their size, so that no page is cut that is wanted whole.
 fn pieces(extent: Extent) -> impl Iterator<Item = Extent> + Send {
-    let count = extent.bytes.div_ceil(PIECE_BYTES);
-    (0..count).map(move |piece| {
-        let begin = piece * PIECE_BYTES;
-        Extent::new(extent.offset + begin, PIECE_BYTES.min(extent.bytes - begin))
+    let first = extent.offset / PIECE_BYTES;
+    (first..extent.end().div_ceil(PIECE_BYTES).max(first)).map(move |piece| {
+        let begin = extent.offset.max(piece * PIECE_BYTES);
+        Extent::new(begin, extent.end().min((piece + 1) * PIECE_BYTES) - begin)
     })
 }

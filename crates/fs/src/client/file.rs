@@ -395,6 +395,17 @@ impl<M: Machine> File<M> {
         self.take_answer(Access::Read, stripe, bytes, answer)
     }
 
+    /// Reads an extent that lies within one block, by a caller to whom the rest of it and the next one are of no use; zeros
+    /// beyond the end of the file.
+    pub(super) async fn read_part_of_block(&self, extent: Extent) -> Result<Payload> {
+        let part = self.block_request(extent)?;
+        let BlockRequest { stripe, stripe_offset: offset, bytes, .. } = part;
+        let request = || Request::ReadAlone { file: self.inner.file, stripe, offset, bytes: bytes as u32 };
+        let answer =
+            self.ask_for_block(|| Class::Demand, stripe, Some(bytes), request, Payload::empty()).await?;
+        self.take_answer(Access::Read, stripe, bytes, answer)
+    }
+
     /// Writes data within one block. `class` is asked when the request leaves.
     pub(super) async fn write_block(
         &self,

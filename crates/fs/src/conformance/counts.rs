@@ -4,7 +4,10 @@ use machine::conformance::Testbed;
 use machine::{Duration, Machine};
 
 use super::{BLOCK, Base, contents, read, run, small, write};
-use crate::{Client, FileId, IoNodeCounts, IoNodeDiskCounts, IoNodeService, Threads};
+use crate::{
+    Client, FileId, IoNodeCounts, IoNodeDiskCounts, IoNodeService, IoNodeSettings, PageCache,
+    PageCacheSettings, Threads,
+};
 
 /// The counts of an I/O node are right as soon as it has nothing to do: every request is there once, all data that
 /// moved, every access of a disk with its wait.
@@ -41,6 +44,35 @@ pub fn what_an_io_node_does_is_counted(testbed: &impl Testbed, base: Base) {
         assert_eq!((counts.cache.dirty_blocks, counts.cache.dirty_bytes), (0, 0));
         assert!((1..=counts.cache.blocks_max).contains(&counts.cache.blocks));
         assert!(counts.open_stripes > 0);
+    });
+}
+
+/// Of a block that is not in its cache, an I/O node reads from the disk what is read alone, and no more.
+pub fn an_io_node_reads_from_its_disks_what_is_read_alone(testbed: &impl Testbed, base: Base) {
+    const BLOCKS: u64 = 40;
+    run(testbed, 2, move |nodes| async move {
+        let settings = IoNodeSettings { cache_blocks: 4, ..small(base, Threads::Pool(4)) };
+        let service = IoNodeService::new(nodes[0].clone(), settings);
+        let (serving, name) = (service.clone(), nodes[0].node());
+        nodes[0].spawn("I/O node", async move { serving.serve().await });
+        let client = Client::connect(nodes[1].clone(), vec![name], base.client()).await.expect("it answers");
+        let data = contents(BLOCKS * BLOCK);
+        let file = client.create("here and there", FileId(1), BLOCK).await.expect("created");
+        write(&file, 0, &data).await;
+        file.commit().await.expect("committed");
+        let bytes_read = async || {
+            let disks = service.counts().await.disks;
+            disks.iter().map(|disk| disk.bytes_read).sum::<u64>()
+        };
+        let before = bytes_read().await;
+        let file = PageCache::new(client.clone(), PageCacheSettings::default());
+        let file = file.open("here and there").await.expect("opened");
+        for block in 0..BLOCKS / 2 {
+            let part = file.read_alone(block * BLOCK + 5, 10).await.expect("it is there").to_vec();
+            let at = (block * BLOCK + 5) as usize;
+            assert_eq!(part.as_deref(), Some(&data[at..at + 10]));
+        }
+        assert_eq!(bytes_read().await - before, BLOCKS / 2 * 10);
     });
 }
 

@@ -26,6 +26,20 @@ async fn read<M: Machine>(file: &PagedFile<M>, offset: u64, bytes: u64) -> Vec<u
     data.to_vec().expect("real bytes")
 }
 
+/// Reads as [`read`] does, each page alone.
+async fn read_alone<M: Machine>(file: &PagedFile<M>, offset: u64, bytes: u64) -> Vec<u8> {
+    let mut found = Vec::new();
+    while (found.len() as u64) < bytes {
+        let done = found.len() as u64;
+        let part = file.read_alone(offset + done, bytes - done).await.expect("the read succeeds");
+        if part.is_empty() {
+            break;
+        }
+        found.extend(part.to_vec().expect("real bytes"));
+    }
+    found
+}
+
 async fn write<M: Machine>(file: &PagedFile<M>, offset: u64, data: &[u8]) {
     file.write(offset, Payload::from(data)).await.expect("the write succeeds");
 }
@@ -101,8 +115,44 @@ pub fn a_client_reads_what_it_has_written(testbed: &impl Testbed, base: Base) {
             write(&writer, offset, &data).await;
             model[offset as usize..(offset + bytes) as usize].copy_from_slice(&data);
             let at = if round % 2 == 0 { offset } else { draw.below(7 * BLOCK) };
-            assert!(read(&reader, at, 90).await == model[at as usize..at as usize + 90], "round {round}");
+            let expected = &model[at as usize..at as usize + 90];
+            if round % 3 == 0 {
+                assert!(read_alone(&reader, at, 90).await == expected, "round {round}");
+            }
+            assert!(read(&reader, at, 90).await == expected, "round {round}");
         }
+    });
+}
+
+/// What is read alone is what is in the file, with what was written here; nothing of it is kept, and nothing else is
+/// brought in.
+pub fn what_is_read_alone_is_not_kept(testbed: &impl Testbed, base: Base) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes, 2, settings(base)).await;
+        let data = contents(40 * BLOCK + 5);
+        let file = cache_of(&clients[0], 60, Prefetch::None).create("here and there", FileId(1), BLOCK).await;
+        let file = file.expect("created");
+        write(&file, 0, &data).await;
+        file.close().await.expect("closed");
+        let cache = cache_of(&clients[1], 60, Prefetch::Adaptive);
+        let file = cache.open("here and there").await.expect("opened");
+        for (offset, bytes) in [
+            (0, 1),
+            (3 * BLOCK + 7, 30),
+            (9 * BLOCK - 20, 50),
+            (20 * BLOCK, 3 * BLOCK),
+            (40 * BLOCK - 2, 100),
+        ] {
+            let end = data.len().min((offset + bytes) as usize);
+            assert!(read_alone(&file, offset, bytes).await == data[offset as usize..end], "{offset}");
+            rest(&nodes[3]).await;
+            assert_eq!(cache.bytes(), 0, "{offset}");
+        }
+        assert!(read_alone(&file, 40 * BLOCK + 5, 1).await.is_empty());
+        write(&file, 5 * BLOCK + 3, &[9; 4]).await;
+        let beside = |at: u64| data[(5 * BLOCK + at) as usize];
+        assert!(read_alone(&file, 5 * BLOCK + 2, 6).await == [beside(2), 9, 9, 9, 9, beside(7)]);
+        file.close().await.expect("closed");
     });
 }
 

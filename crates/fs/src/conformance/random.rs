@@ -159,11 +159,15 @@ impl<M: Machine> RandomAsker<M> {
                 self.answered.wait().await;
             }
             let (request, payload) = self.request();
-            let bytes = if let Request::Read { bytes, .. } = request { u64::from(bytes) } else { 0 };
+            let bytes = match request {
+                Request::Read { bytes, .. } | Request::ReadAlone { bytes, .. } => u64::from(bytes),
+                _ => 0,
+            };
             self.under_way.borrow_mut().insert(tag, bytes);
             let class = match request {
                 Request::Read { .. } | Request::Write { .. } if self.below(3) == 0 => Class::Background,
                 Request::Read { .. } | Request::Write { .. } | Request::WriteThrough { .. } => Class::Demand,
+                Request::ReadAlone { .. } => Class::Demand,
                 _ => Class::Control,
             };
             let message = Message { class, header: Frame::Request(tag, request).encode(), payload };
@@ -293,6 +297,7 @@ impl<M: Machine> RandomAsker<M> {
                 return (Request::WriteThrough { file, stripe, offset, fetch: None }, payload);
             }
             39 => self.of_recording(),
+            _ if bytes.is_multiple_of(2) => Request::ReadAlone { file, stripe, offset, bytes },
             _ => Request::Read { file, stripe, offset, bytes },
         };
         (request, Payload::empty())

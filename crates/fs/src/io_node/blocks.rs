@@ -38,6 +38,9 @@ use crate::protocol::{Fetch, FileId, Request};
 use crate::schedule::DiskUser;
 use crate::settings::IoNodeSettings;
 
+/// Memory for parts of blocks, in the largest blocks, for each disk: as many reads of a half as a disk has in its queue.
+const PART_BLOCKS: u64 = 16;
+
 /// The blocks in memory, and how they come there and go.
 pub(super) struct Blocks<M: Machine> {
     machine: M,
@@ -46,6 +49,8 @@ pub(super) struct Blocks<M: Machine> {
     disks: Rc<Disks<M>>,
     cache: RefCell<Cache>,
     buffers: BufferPool,
+    /// Memory for parts of blocks that are not in the cache.
+    parts: BufferPool,
     /// Woken when a block of the cache may have become idle.
     room: Condition,
     /// The same, for who waits in the background, and is woken after those on demand.
@@ -139,6 +144,9 @@ impl<M: Machine> Blocks<M> {
             disks,
             cache: RefCell::new(Cache::new(settings.cache_blocks)),
             buffers: BufferPool::new(buffers * settings.block_bytes_max),
+            parts: BufferPool::new(
+                (machine.disks().len() as u64).max(1) * PART_BLOCKS * settings.block_bytes_max,
+            ),
             room: Condition::new(),
             room_in_background: Condition::new(),
             prefetch_blocks: settings.prefetch_blocks,
@@ -165,6 +173,33 @@ impl<M: Machine> Blocks<M> {
             Some(data) => Ok(data),
             None => self.read_through(&stripe, part, user).await,
         }
+    }
+
+    /// Reads part of a block for somebody who will not come back to it. Of a block that is not in the cache, that part
+    /// alone is read.
+    pub(super) async fn read_alone(
+        self: &Rc<Self>,
+        file: FileId,
+        stripe: u32,
+        offset: u64,
+        bytes: u64,
+        user: DiskUser,
+    ) -> Result<Payload, Box<Failure>> {
+        let open = self.stripes.get(file, stripe)?;
+        let key = Part::new(&open, offset, bytes)?.key;
+        // Whatever was written before this request came is in the cache, or else on the disk.
+        if self.cache.borrow().contains(key) {
+            return self.read(file, stripe, offset, bytes, user).await;
+        }
+        open.losses.check(&(offset..offset + bytes))?;
+        self.machine.compute(Work::LookUpCache).await;
+        self.lookups.note(false, bytes);
+        if bytes == 0 {
+            return Ok(Payload::empty());
+        }
+        let into = self.parts.take(bytes).await;
+        let buffer = self.read_disk(&open, offset, into, user).await?;
+        Ok(buffer.slice(0..bytes))
     }
 
     /// Reads what is not in the cache, or not yet.
@@ -239,7 +274,7 @@ impl<M: Machine> Blocks<M> {
         let outcome = data.and_then(|data| {
             stripe.check_not_removed()?;
             stripe.writers.note(asker.node);
-            Ok(self.put(&stripe, place, part.range, &data, asker.node))
+            Ok(self.put(&stripe, place, part.range, data, asker.node))
         });
         if let Ok(true) = outcome {
             self.start_writing(&stripe, place).await;
@@ -263,13 +298,14 @@ impl<M: Machine> Blocks<M> {
         Ok(data)
     }
 
-    /// Puts a writer's data into the buffer of a block; says whether all of the block has now been written.
+    /// Puts a writer's data into the buffer of a block; says whether all of the block has now been written. Those of a whole
+    /// block stay in the memory in which they have come.
     fn put(
         &self,
         stripe: &OpenStripe,
         place: CacheSlot,
         range: Range<u64>,
-        data: &Payload,
+        data: Payload,
         writer: NodeId,
     ) -> bool {
         let mut cache = self.cache.borrow_mut();
@@ -277,7 +313,11 @@ impl<M: Machine> Blocks<M> {
         let offset = block.key.block * stripe.block_bytes() + range.start;
         stripe.length.reach(offset + data.len());
         stripe.losses.mend(&(offset..offset + data.len()));
-        block.buffer.as_mut().expect("not loading").put(range.start, data);
+        let buffer = block.buffer.as_mut().expect("not loading");
+        match data.len() == buffer.len() {
+            true => buffer.adopt(data),
+            false => buffer.put(range.start, &data),
+        }
         block.mark_written(range, writer);
         block.dirty == ByteSet::whole(stripe.block_bytes())
     }

@@ -129,6 +129,8 @@ struct BlockRequest {
 
 enum Access {
     Read,
+    /// A read that no other of the block or the next one follows.
+    ReadAlone,
     Write(Data),
     /// A write that is answered when its data are at the disk.
     WriteThrough(Data),
@@ -152,6 +154,9 @@ impl BlockRequest {
         let (access, file, stripe, offset, bytes) = match request {
             Request::Read { file, stripe, offset, bytes } => {
                 (Access::Read, file, stripe, offset, u64::from(bytes))
+            }
+            Request::ReadAlone { file, stripe, offset, bytes } => {
+                (Access::ReadAlone, file, stripe, offset, u64::from(bytes))
             }
             Request::Write { file, stripe, offset, fetch } => {
                 let data = Data::of(asker, fetch, payload);
@@ -290,6 +295,10 @@ impl<M: Machine> IoNode<M> {
         let outcome = match access {
             Access::Read => {
                 let data = self.blocks.read(file, stripe, offset, bytes, asker.into()).await;
+                data.map(|data| (Reply::Done, data))
+            }
+            Access::ReadAlone => {
+                let data = self.blocks.read_alone(file, stripe, offset, bytes, asker.into()).await;
                 data.map(|data| (Reply::Done, data))
             }
             Access::Write(data) => {

@@ -54,6 +54,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         Request::MeetTeam { meeting, value: 1 << 40, failure: None },
         Request::Lock(lock()),
         Request::RenewLease { lease: 1 << 60 },
+        Request::ReadAlone { file, stripe: 2, offset: 8000, bytes: 300 },
     ];
     let label = label();
     let stripe =

@@ -41,7 +41,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use layout::Striping;
-use machine::{BufferPool, Condition, InFlight, Machine, OperationInFlight};
+use machine::{BufferPool, Condition, InFlight, Machine, OperationInFlight, Payload};
 
 pub use paged_file::{Advice, PagedFile};
 pub use window::Prefetch;
@@ -152,6 +152,20 @@ impl<M: Machine> PageCache<M> {
     /// What has been read of pages.
     pub fn counts(&self) -> PageCacheCounts {
         self.inner.counts.get()
+    }
+
+    /// These bytes, for who is going to write them: when nobody uses them any more, the cache keeps their memory for
+    /// [`spare_memory`](Self::spare_memory).
+    pub fn take_in(&self, bytes: Vec<u8>) -> Payload {
+        let length = bytes.len() as u64;
+        let mut buffer = self.inner.buffers.try_take(length).expect("a pool without a bound");
+        buffer.fill_memory(bytes);
+        buffer.slice(0..length)
+    }
+
+    /// Memory with room for `bytes`, and nothing in it: some that was used before, if there is any.
+    pub fn spare_memory(&self, bytes: usize) -> Vec<u8> {
+        self.inner.buffers.spare_memory(bytes)
     }
 
     /// Opens a finished file, or an unfinished one that this cache has open.

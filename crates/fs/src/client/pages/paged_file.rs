@@ -198,36 +198,72 @@ impl<M: Machine> PagedFile<M> {
         self.read_page(page, part_of_page(extent, page, page_bytes), too).await
     }
 
+    /// Reads what the page at `offset` has of `bytes` that are wanted from there on, for who goes on elsewhere and will
+    /// not come back: nothing at the end of the file, and otherwise some. A page that is not there is not brought in:
+    /// these bytes alone are asked for, and nobody keeps them. The window stays where it is.
+    pub async fn read_alone(&self, offset: u64, bytes: u64) -> Result<Payload> {
+        let page_bytes = self.page_bytes();
+        let extent = Extent::new(offset, bytes).clip(self.bytes().max(offset));
+        if extent.bytes == 0 {
+            return Ok(Payload::empty());
+        }
+        let page = offset / page_bytes;
+        let range = part_of_page(extent, page, page_bytes);
+        let here = self.cache.pinned(PageKey { file: self.file.number, page });
+        match here {
+            Some(pin) => {
+                let (look, _) = self.look(&pin, &range);
+                self.wait_for(&pin, &range, look).await
+            }
+            None => {
+                let part = Extent::new(offset, range.end - range.start);
+                self.cache.count_read(false, part.bytes);
+                self.cache.fetch_alone(&self.file, part).await
+            }
+        }
+    }
+
     /// Reads part of a page, after starting to read `too`, which is wanted next, and what the window says.
     async fn read_page(&self, page: u64, range: Range<u64>, too: Range<u64>) -> Result<Payload> {
         let pin = self.cache.pin(&self.file, page).await?;
-        let mut look = self.cache.table.borrow_mut().look(pin.place, &range);
-        let waits = matches!(look, Look::Pending(_));
-        let mut counts = self.cache.counts.get();
-        counts.count(matches!(look, Look::Here(_)), range.end - range.start);
-        self.cache.counts.set(counts);
-        if matches!(look, Look::Missing) {
-            look = self.start_reading(&pin, &range);
-        } else if waits {
-            self.cache.promote(&self.file, pin.place);
-        }
+        let (look, waits) = self.look(&pin, &range);
         if let Some(stop) = self.bring_in(too, Class::Demand) {
             self.window.borrow_mut().wanted_to(stop);
         }
         self.bring_in_ahead(page, waits);
+        self.wait_for(&pin, &range, look).await
+    }
+
+    /// Looks at part of a page, and starts to read it on demand if need be; whether it was on its way before.
+    fn look(&self, pin: &Pin<M>, range: &Range<u64>) -> (Look, bool) {
+        let look = self.cache.table.borrow_mut().look(pin.place, range);
+        let waits = matches!(look, Look::Pending(_));
+        self.cache.count_read(matches!(look, Look::Here(_)), range.end - range.start);
+        if matches!(look, Look::Missing) {
+            return (self.start_reading(pin, range), waits);
+        }
+        if waits {
+            self.cache.promote(&self.file, pin.place);
+        }
+        (look, waits)
+    }
+
+    /// Waits until part of a page is there.
+    async fn wait_for(&self, pin: &Pin<M>, range: &Range<u64>, mut look: Look) -> Result<Payload> {
         loop {
             match look {
                 Look::Here(data) => return Ok(data),
                 Look::Pending(settled) => {
+                    let page = self.cache.table.borrow().page(pin.place).key.page;
                     let _span = self.file.file.notes().span("wait for page", || [("page", page)]);
                     settled.wait().await;
                 }
                 Look::Missing => {}
                 Look::Failed(error) => return Err(error),
             }
-            look = self.cache.table.borrow_mut().look(pin.place, &range);
+            look = self.cache.table.borrow_mut().look(pin.place, range);
             if matches!(look, Look::Missing) {
-                look = self.start_reading(&pin, &range);
+                look = self.start_reading(pin, range);
             }
         }
     }

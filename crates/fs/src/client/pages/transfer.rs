@@ -9,7 +9,7 @@
 use std::rc::Rc;
 
 use layout::Extent;
-use machine::{Class, Condition, Machine, OperationInFlight, Permit};
+use machine::{Class, Condition, Machine, OperationInFlight, Payload, Permit};
 
 use super::Inner;
 use super::files::LogicalFile;
@@ -57,6 +57,32 @@ impl<M: Machine> Inner<M> {
                 Room::Never(error) => return Err(error),
             }
         }
+    }
+
+    /// A page that is in the table, whatever happens to it.
+    pub(super) fn pinned(self: &Rc<Self>, key: PageKey) -> Option<Pin<M>> {
+        let place = self.table.borrow_mut().pin(key)?;
+        Some(Pin { cache: self.clone(), place })
+    }
+
+    /// Reads a page, or a part of one, that nobody keeps here. At the I/O node a whole page is a block as any.
+    pub(super) async fn fetch_alone(&self, file: &LogicalFile<M>, part: Extent) -> Result<Payload> {
+        let _span = self.client.inner.endpoint.machine().notes().span("fetch alone", || about(file, part));
+        let data = match part.bytes == file.page_bytes() {
+            true => file.file.read_block(part, || Class::Demand).await?,
+            false => file.file.read_part_of_block(part).await?,
+        };
+        // As with a page: what the machine receives into is soon wanted again.
+        let mut buffer = self.buffers.try_take(part.bytes).expect("a pool without a bound");
+        buffer.adopt(data);
+        Ok(buffer.slice(0..part.bytes))
+    }
+
+    /// Counts a read by a program.
+    pub(super) fn count_read(&self, is_hit: bool, bytes: u64) {
+        let mut counts = self.counts.get();
+        counts.count(is_hit, bytes);
+        self.counts.set(counts);
     }
 
     /// Waits until a page may have given way.

@@ -1,0 +1,81 @@
+//! Memory for what programs write, which goes around.
+//!
+//! ```text
+//!   thread of the kernel's requests                    node thread
+//!     data -> memory that was used before -- write --> page cache -- sent, let go of --.
+//!                ^                                                                     |
+//!                '---------------------------- spare memory <--------------------------'
+//! ```
+//!
+//! The kernel gives memory that is new page by page, at the first touch, and cleared: that costs more than the copy
+//! into it. Only large requests take such memory: of a small one most would lie idle in the page that takes it over.
+
+use flume::{Receiver, Sender};
+
+/// So much memory waits to be used: for the requests that one program makes before the node thread has answered.
+const SPARES: usize = 8;
+
+/// From this size on a request takes memory that was used before, all of which has the size of the largest.
+const LARGE_BYTES: usize = 512 << 10;
+
+/// What gives memory back.
+pub(crate) struct SpareGiver(Sender<Vec<u8>>);
+
+/// What takes it.
+pub(crate) struct SpareTaker(Receiver<Vec<u8>>);
+
+/// Both ends of the way back.
+pub(crate) fn spare_memory() -> (SpareGiver, SpareTaker) {
+    let (give, take) = flume::bounded(SPARES);
+    (SpareGiver(give), SpareTaker(take))
+}
+
+impl SpareGiver {
+    /// Gives memory for another request like one of so many bytes, if any is wanted; `find` finds it.
+    pub(crate) fn give(&self, bytes: usize, find: impl FnOnce(usize) -> Vec<u8>) {
+        if bytes >= LARGE_BYTES && !self.0.is_full() {
+            // If nobody takes any more, it is not wanted.
+            let _ = self.0.try_send(find(bytes));
+        }
+    }
+}
+
+impl SpareTaker {
+    /// A copy of the data of a request.
+    pub(crate) fn copy(&self, data: &[u8]) -> Vec<u8> {
+        if data.len() < LARGE_BYTES {
+            return data.to_vec();
+        }
+        let mut memory = self.0.try_recv().unwrap_or_default();
+        memory.clear();
+        memory.extend_from_slice(data);
+        memory
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_large_requests_comes_back_and_holds_the_next_data() {
+        let (giver, taker) = spare_memory();
+        let first = taker.copy(&[1; 1 << 20]);
+        let place = first.as_ptr();
+        giver.give(first.len(), |_| first);
+        let second = taker.copy(&[2; LARGE_BYTES]);
+        assert!(second.as_ptr() == place && second == [2; LARGE_BYTES]);
+        assert_eq!(taker.copy(&[3; 1 << 20]), [3; 1 << 20]);
+    }
+
+    #[test]
+    fn small_requests_neither_take_nor_give_and_no_more_is_kept_than_is_wanted() {
+        let (giver, taker) = spare_memory();
+        giver.give(4096, |_| unreachable!("it is small"));
+        for _ in 0..SPARES {
+            giver.give(1 << 20, |bytes| Vec::with_capacity(bytes));
+        }
+        giver.give(1 << 20, |_| unreachable!("there is enough"));
+        assert!(taker.copy(&[1; 4096]).capacity() < LARGE_BYTES);
+    }
+}

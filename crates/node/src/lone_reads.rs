@@ -1,0 +1,78 @@
+//! Which of many ranges of a file are read alone, past the page cache.
+//!
+//! Who wants many ranges of a file at once says all of them, so it is known which pages several of them want. To read a
+//! part of a page alone moves the part; to bring the page in moves all of it, once. What is cheaper, a request counted
+//! as [`REQUEST_BYTES`], is done.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use layout::Extent;
+
+/// A request costs what so many more bytes do: some 50 microseconds, of which a GB/s moves as many bytes.
+const REQUEST_BYTES: u64 = 64 << 10;
+
+/// The reads among many that are cheaper alone.
+#[derive(Debug)]
+pub struct LoneReads {
+    page_bytes: u64,
+    /// The pages that are better brought in.
+    shared: BTreeSet<u64>,
+}
+
+impl LoneReads {
+    /// Of a file with pages of `page_bytes`, these ranges are read.
+    pub fn among(ranges: &[Extent], page_bytes: u64) -> Self {
+        let mut costs: BTreeMap<u64, u64> = BTreeMap::new();
+        for (page, bytes) in ranges.iter().flat_map(|range| parts_at_ends(*range, page_bytes)) {
+            *costs.entry(page).or_default() += bytes + REQUEST_BYTES;
+        }
+        let shared = costs.into_iter().filter(|&(_, cost)| cost > page_bytes + REQUEST_BYTES);
+        LoneReads { page_bytes, shared: shared.map(|(page, _)| page).collect() }
+    }
+
+    /// Whether a part of one of the ranges is to be read alone.
+    pub fn has(&self, part: Extent) -> bool {
+        parts_at_ends(part, self.page_bytes).all(|(page, _)| !self.shared.contains(&page))
+    }
+}
+
+/// The pages of which a range wants a part only, at its two ends, and how many bytes.
+fn parts_at_ends(range: Extent, page_bytes: u64) -> impl Iterator<Item = (u64, u64)> {
+    let (first, last) = (range.offset / page_bytes, range.end().saturating_sub(1) / page_bytes);
+    let ends = [Some(first), Some(last).filter(|&last| last > first)];
+    ends.into_iter().flatten().filter_map(move |page| {
+        let start = page * page_bytes;
+        let bytes = range.end().min(start + page_bytes).saturating_sub(range.offset.max(start));
+        (0 < bytes && bytes < page_bytes).then_some((page, bytes))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: u64 = 256 << 10;
+
+    #[test]
+    fn what_no_other_range_wants_is_read_alone() {
+        let ranges = [Extent::new(5, 100), Extent::new(PAGE, 10 * PAGE), Extent::new(12 * PAGE + 7, PAGE)];
+        let lone = LoneReads::among(&ranges, PAGE);
+        assert!(ranges.iter().all(|range| lone.has(*range)));
+    }
+
+    #[test]
+    fn a_page_that_many_ranges_want_is_brought_in() {
+        let small: Vec<Extent> = (0..100).map(|place| Extent::new(place * 1000, 10)).collect();
+        let lone = LoneReads::among(&small, PAGE);
+        assert!(small.iter().all(|range| !lone.has(*range)));
+        let halves = [Extent::new(0, PAGE / 2), Extent::new(PAGE / 2, PAGE / 2 + 1)];
+        let lone = LoneReads::among(&halves, PAGE);
+        assert!(halves.iter().all(|range| !lone.has(*range)), "it moves as much, by fewer requests");
+    }
+
+    #[test]
+    fn a_page_of_which_few_bytes_are_wanted_is_not() {
+        let two = [Extent::new(0, 10), Extent::new(PAGE - 10, 10)];
+        assert!(two.iter().all(|range| LoneReads::among(&two, PAGE).has(*range)));
+    }
+}
