@@ -149,7 +149,8 @@ fn an_agent_with_a_trace_of_its_own_does_not_record_on_demand() {
 #[test]
 fn what_limited_a_run_on_agents_is_said() {
     let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20"]);
-    store.make_file("original", 4 << 20);
+    // Enough that the disks are busy most of the time on a computer that has much else to do.
+    store.make_file("original", 24 << 20);
     let said = |arguments: &[&str]| -> Vec<String> {
         let output = store.command(arguments).output().expect("it runs");
         let errors = String::from_utf8(output.stderr).expect("text");
