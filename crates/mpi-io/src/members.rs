@@ -50,24 +50,25 @@ impl Members {
         }
     }
 
-    /// Reads what this member has selected, together with the others.
+    /// Reads what this member has selected, together with the others, into memory that was used before.
     pub(crate) fn read(
         &self,
         file: &Handle,
         selection: Selection,
+        memory: Vec<u8>,
         how: SelectedSettings,
     ) -> Outcome<Vec<u8>> {
-        Ok(self.team.read(file, selection, how).wait()?)
+        Ok(self.team.read(file, selection, memory, how).wait()?)
     }
 
-    /// Writes what this member has selected, together with the others.
+    /// Writes what this member has selected, together with the others; gives the memory back.
     pub(crate) fn write(
         &self,
         file: &Handle,
         selection: Selection,
         bytes: Vec<u8>,
         how: SelectedSettings,
-    ) -> Outcome<()> {
+    ) -> Outcome<Vec<u8>> {
         Ok(self.team.write(file, selection, bytes, how).wait()?)
     }
 }

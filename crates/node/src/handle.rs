@@ -177,7 +177,7 @@ impl Handle {
     /// file.
     pub fn begin_read_selected(&self, selection: Selection) -> Pending<Vec<u8>> {
         self.begin_reading(move |file| async move {
-            file.read_selected(None, &selection, SelectedSettings::default()).await
+            file.read_selected(None, &selection, Vec::new(), SelectedSettings::default()).await
         })
     }
 
@@ -186,7 +186,7 @@ impl Handle {
     pub fn begin_write_selected(&self, selection: Selection, bytes: impl Into<Vec<u8>>) -> Pending<()> {
         let bytes = bytes.into();
         self.begin_writing(move |file| async move {
-            file.write_selected(None, &selection, bytes, SelectedSettings::default()).await
+            file.write_selected(None, &selection, bytes, SelectedSettings::default()).await.map(drop)
         })
     }
 

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""What it costs to record a real run: `starfish cat` of a file with its program and its agents recorded, and without.
+
+Starts agents of its own on loopback, with their disks below TMPDIR. Each round reads the file once without and once with
+`--trace` and `starfish trace start` and `stop` around it, in an order that is drawn; ending a recording and writing it do not
+count. Prints the median of each in seconds, and how much longer it takes when recorded: the median of the ratios within
+rounds, and between which ratios the middle half of them lie.
+
+    TMPDIR=/dev/shm python3 benches/traces/real_run.py --mib 1024 --rounds 21                 page caches
+    python3 benches/traces/real_run.py --disk-model streaming-20 --cache 16MiB --mib 128      disks slowed down to a model
+"""
+
+import argparse
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from agents import Agents
+
+MIB = 1 << 20
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--programs", default="target/release", help="directory of starfish")
+    parser.add_argument("--agents", type=int, default=4, help="agents, each with a disk")
+    parser.add_argument("--disk-model", help="slow each disk down to this model")
+    parser.add_argument("--cache", help="cache of each agent: smaller than its part of the file, and disks are read")
+    parser.add_argument("--mib", type=int, default=1024, help="size of the file")
+    parser.add_argument("--rounds", type=int, default=21)
+    return parser.parse_args()
+
+
+class Bench:
+    """Agents with a file."""
+
+    def __init__(self, asked, place):
+        self.starfish, self.place = pathlib.Path(asked.programs).resolve() / "starfish", place
+        self.agents = Agents(asked.programs, place, asked.agents)
+        named = {"--disk-model": asked.disk_model, "--cache": asked.cache}
+        self.agents.start(*(word for name, value in named.items() if value for word in (name, value)))
+        source, drawn = place / "source", random.Random(0)
+        with open(source, "wb") as file:
+            for _ in range(asked.mib):
+                file.write(drawn.randbytes(MIB))
+        self.run("put", source, "big", "--progress", "never")
+        source.unlink()
+
+    def run(self, *words):
+        subprocess.run([self.starfish, *words], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def seconds(self, is_recorded):
+        """Seconds that it takes to read the file."""
+        recording = []
+        if is_recorded:
+            self.run("trace", "start")
+            recording = ["--trace", self.place / "program.tlv"]
+        begin = time.monotonic()
+        self.run("cat", "big", *recording)
+        elapsed = time.monotonic() - begin
+        if is_recorded:
+            self.run("trace", "stop", "-o", self.place / "agents.tlv")
+            for trace in self.place.glob("*.tlv"):
+                trace.unlink()
+        return elapsed
+
+
+def main():
+    asked = options()
+    with tempfile.TemporaryDirectory() as place:
+        bench = Bench(asked, pathlib.Path(place))
+        try:
+            bench.seconds(False)
+            rounds = []
+            for _ in range(asked.rounds):
+                ways = [False, True]
+                random.shuffle(ways)
+                taken = {is_recorded: bench.seconds(is_recorded) for is_recorded in ways}
+                rounds.append((taken[False], taken[True]))
+        finally:
+            bench.agents.stop()
+    plain, recorded = (statistics.median(times) for times in zip(*rounds, strict=True))
+    low, middle, high = statistics.quantiles([with_it / without for without, with_it in rounds])
+    print("plain_s,recorded_s,longer_percent,from_percent,to_percent")
+    print(f"{plain:.3f},{recorded:.3f}", *(f"{100 * (ratio - 1):+.1f}" for ratio in (middle, low, high)), sep=",")
+
+
+if __name__ == "__main__":
+    main()
