@@ -73,7 +73,7 @@ mod tests {
         let (giver, taker) = spare_memory();
         giver.give(4096, |_| unreachable!("it is small"));
         for _ in 0..SPARES {
-            giver.give(1 << 20, |bytes| Vec::with_capacity(bytes));
+            giver.give(1 << 20, Vec::with_capacity);
         }
         giver.give(1 << 20, |_| unreachable!("there is enough"));
         assert!(taker.copy(&[1; 4096]).capacity() < LARGE_BYTES);
