@@ -6,8 +6,8 @@
 //! them. Says how many files a second that was.
 //!
 //! ```text
-//! cargo run --release -p real --example small_files -- [files] [at a time] [bytes] [directory] [driver]
-//! cargo run --release -p real --example small_files -- 20000 8 4096 /dev/shm polling
+//! cargo run --release -p node --example small_files -- [files] [at a time] [bytes] [directory] [driver]
+//! cargo run --release -p node --example small_files -- 20000 8 4096 /dev/shm polling
 //! ```
 
 use std::cell::Cell;

@@ -6,7 +6,7 @@
 //! the seconds of processor time, of the program's thread and of all.
 //!
 //! ```text
-//! cargo run --release -p real --example page_cache -- [MiB] [adaptive | pages of the window] [driver]
+//! cargo run --release -p node --example page_cache -- [MiB] [adaptive | pages of the window] [driver]
 //! ```
 
 use std::fs;

@@ -8,7 +8,7 @@
 //! Says how many MB/s (of 10^6 bytes) of the file each took, the best of some rounds.
 //!
 //! ```text
-//! cargo run --release -p real --example selected -- [record bytes] [MiB] [directory] [rounds]
+//! cargo run --release -p node --example selected -- [record bytes] [MiB] [directory] [rounds]
 //! ```
 
 use std::sync::mpsc::{self, Sender};
