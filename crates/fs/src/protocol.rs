@@ -373,8 +373,8 @@ pub enum Request {
         /// My lease.
         lease: u64,
     },
-    /// As [`Read`](Request::Read), by somebody who goes on elsewhere: neither the rest of the block nor the next one will
-    /// be wanted.
+    /// As [`Read`](Request::Read), by somebody who goes on elsewhere: neither the rest of the block nor the next one
+    /// will be wanted.
     ReadAlone {
         /// The file.
         file: FileId,

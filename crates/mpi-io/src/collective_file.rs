@@ -24,7 +24,6 @@ use crate::mode::AccessMode;
 use crate::process::Connected;
 use crate::recording::CallRecorder;
 use crate::shared_pointer::SharedPointer;
-use crate::spare_memory::SpareMemory;
 use crate::way::{Choice, Situation, Way};
 
 /// An open file.
@@ -40,7 +39,6 @@ pub(crate) struct CollectiveFile {
     lock: FileLock,
     account: CallAccount,
     recorder: Option<CallRecorder>,
-    spare: SpareMemory,
     state: Mutex<State>,
 }
 
@@ -123,7 +121,6 @@ impl CollectiveFile {
             handle,
             account: CallAccount::default(),
             recorder: CallRecorder::begin(path, (name, rank, size), stat),
-            spare: SpareMemory::default(),
             state: Mutex::new(state),
         };
         if mode.appends {
@@ -209,12 +206,7 @@ impl CollectiveFile {
                 let selection =
                     located.as_ref().map_or(Selection::empty(), |located| located.selection.clone());
                 let how = self.state().hints.moves(method);
-                let read = self.members.read(&self.handle, selection, self.spare.take(), how);
-                read.map(|bytes| {
-                    let read = put(&bytes, into);
-                    self.spare.keep(bytes);
-                    read
-                })
+                self.members.read(&self.handle, selection, how).map(|bytes| put(&bytes, into))
             }
             _ => {
                 let selection = located.as_ref().map(|located| &located.selection).map_err(Clone::clone);
@@ -238,15 +230,12 @@ impl CollectiveFile {
         let located = self.locate(place, bytes.len() as u64);
         let written = match call.goes(self.choose(&call, &located), pieces_of(&located)) {
             Way::Together(method) => {
-                let (selection, bytes) = match &located {
-                    Ok(located) => (located.selection.clone(), bytes),
-                    Err(_) => (Selection::empty(), &[][..]),
+                let (selection, own) = match &located {
+                    Ok(located) => (located.selection.clone(), bytes.to_vec()),
+                    Err(_) => (Selection::empty(), Vec::new()),
                 };
-                let mut own = self.spare.take();
-                own.clear();
-                own.extend_from_slice(bytes);
                 let how = self.state().hints.moves(method);
-                self.members.write(&self.handle, selection, own, how).map(|memory| self.spare.keep(memory))
+                self.members.write(&self.handle, selection, own, how)
             }
             Way::WriteCached => {
                 let selection = located.as_ref().map(|located| &located.selection).map_err(Clone::clone);

@@ -22,7 +22,7 @@
 //! - `shared_pointer.rs`, `atomic.rs`: what processes on any hosts share
 //! - `hints.rs`: what is in force of an `MPI_Info`; `hint_file.rs`: ROMIO's file of them
 //! - `call_place.rs`: where a call begins; `way.rs`: which way its data go, and why; `data_call.rs`: a call that is
-//!   under way; `account.rs`: what all of them took; `spare_memory.rs`: memory of one call for the next
+//!   under way; `account.rs`: what all of them took
 //! - `recording.rs`: what this process reads and writes, as a log to be replayed
 //! - `process.rs`: the session of this process; `names.rs`: which names mean files on Starfish
 //! - `failure.rs`: classes of errors
@@ -45,5 +45,4 @@ mod names;
 mod process;
 mod recording;
 mod shared_pointer;
-mod spare_memory;
 mod way;

@@ -50,25 +50,24 @@ impl Members {
         }
     }
 
-    /// Reads what this member has selected, together with the others, into memory that was used before.
+    /// Reads what this member has selected, together with the others.
     pub(crate) fn read(
         &self,
         file: &Handle,
         selection: Selection,
-        memory: Vec<u8>,
         how: SelectedSettings,
     ) -> Outcome<Vec<u8>> {
-        Ok(self.team.read(file, selection, memory, how).wait()?)
+        Ok(self.team.read(file, selection, how).wait()?)
     }
 
-    /// Writes what this member has selected, together with the others; gives the memory back.
+    /// Writes what this member has selected, together with the others.
     pub(crate) fn write(
         &self,
         file: &Handle,
         selection: Selection,
         bytes: Vec<u8>,
         how: SelectedSettings,
-    ) -> Outcome<Vec<u8>> {
+    ) -> Outcome<()> {
         Ok(self.team.write(file, selection, bytes, how).wait()?)
     }
 }

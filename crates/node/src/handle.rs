@@ -115,8 +115,8 @@ impl Handle {
         self.begin_reading(move |file| async move { file.read_ready(offset, wanted, most).await })
     }
 
-    /// Begins what [`begin_read`](Self::begin_read) does, for a caller who will not come back to these pages: those that
-    /// are not in the page cache are not brought there, and no more of them is fetched than these bytes.
+    /// Begins what [`begin_read`](Self::begin_read) does, for a caller who will not come back to these pages: those
+    /// that are not in the page cache are not brought there, and no more of them is fetched than these bytes.
     pub fn begin_read_alone(&self, offset: u64, bytes: u64) -> Pending<Vec<LentPage>> {
         self.begin_reading(move |file| async move { file.read_alone(offset, bytes).await })
     }
@@ -177,7 +177,7 @@ impl Handle {
     /// file.
     pub fn begin_read_selected(&self, selection: Selection) -> Pending<Vec<u8>> {
         self.begin_reading(move |file| async move {
-            file.read_selected(None, &selection, Vec::new(), SelectedSettings::default()).await
+            file.read_selected(None, &selection, SelectedSettings::default()).await
         })
     }
 
@@ -186,7 +186,7 @@ impl Handle {
     pub fn begin_write_selected(&self, selection: Selection, bytes: impl Into<Vec<u8>>) -> Pending<()> {
         let bytes = bytes.into();
         self.begin_writing(move |file| async move {
-            file.write_selected(None, &selection, bytes, SelectedSettings::default()).await.map(drop)
+            file.write_selected(None, &selection, bytes, SelectedSettings::default()).await
         })
     }
 

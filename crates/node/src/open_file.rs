@@ -115,8 +115,8 @@ impl OpenFile {
         Ok(lent)
     }
 
-    /// The bytes from an offset on, in pages: fewer at the end of the file. What the page cache does not have is asked for
-    /// at once, and does not get there.
+    /// The bytes from an offset on, in pages: fewer at the end of the file. What the page cache does not have is
+    /// asked for at once, and does not get there.
     pub(crate) async fn read_alone(&self, offset: u64, bytes: u64) -> Result<Vec<LentPage>> {
         if let Some(cache) = self.writer() {
             return self.read_written(cache, offset, bytes).await;
@@ -195,48 +195,45 @@ impl OpenFile {
         Ok(end)
     }
 
-    /// Reads what is selected into `memory`, with the others of a team at its turn or alone; the bytes that there are.
+    /// Reads what is selected, with the others of a team at its turn or alone; the bytes that there are.
     pub(crate) async fn read_selected(
         &self,
         turn: Option<&TeamTurn<'_, RealMachine>>,
         selection: &Selection,
-        memory: Vec<u8>,
         settings: SelectedSettings,
     ) -> Result<Vec<u8>> {
-        let prepared = self.prepare_selected(selection.bytes(), memory.capacity()).await;
+        let prepared = self.prepare_selected(selection.bytes()).await;
         let file = self.or_refused(turn, prepared).await?;
-        let memory = Memory::real(of_length(memory, selection.bytes() as usize));
+        let memory = Memory::real(vec![0; selection.bytes() as usize]);
         let read = self.told(file.read_selected(turn, selection, &memory, settings).await)?;
         let mut bytes = memory.into_vec().expect("real memory");
         bytes.truncate(read as usize);
         Ok(bytes)
     }
 
-    /// Writes what is selected, with the others of a team at its turn or alone; the memory that the bytes were in.
+    /// Writes what is selected, with the others of a team at its turn or alone.
     pub(crate) async fn write_selected(
         &self,
         turn: Option<&TeamTurn<'_, RealMachine>>,
         selection: &Selection,
         bytes: Vec<u8>,
         settings: SelectedSettings,
-    ) -> Result<Vec<u8>> {
-        let prepared = self.prepare_selected(0, 0).await.and_then(|file| {
+    ) -> Result<()> {
+        let prepared = self.prepare_selected(0).await.and_then(|file| {
             let (given, wanted) = (bytes.len() as u64, selection.bytes());
             let why = || format!("{given} bytes are given for {wanted} that are selected");
             if given == wanted { Ok(file) } else { Err(Error::new(ErrorKind::Invalid, &self.name, why())) }
         });
         let file = self.or_refused(turn, prepared).await?;
-        let memory = Memory::real(bytes);
-        self.told(file.write_selected(turn, selection, &memory, settings).await)?;
-        Ok(memory.into_vec().unwrap_or_default())
+        self.told(file.write_selected(turn, selection, &Memory::real(bytes), settings).await)
     }
 
     /// The file, if it is one of the namespace, with all that was written to it through the write cache; and there has
-    /// to be so much memory, or it is there already.
-    async fn prepare_selected(&self, memory: u64, there: usize) -> Result<&OpenTreeFile<RealMachine>> {
+    /// to be so much memory.
+    async fn prepare_selected(&self, memory: u64) -> Result<&OpenTreeFile<RealMachine>> {
         let invalid = |why: String| Error::new(ErrorKind::Invalid, &self.name, why);
         self.flush_written().await?;
-        if memory > there as u64 && Vec::<u8>::new().try_reserve_exact(memory as usize).is_err() {
+        if Vec::<u8>::new().try_reserve_exact(memory as usize).is_err() {
             return Err(invalid(format!("there is no memory for the {memory} bytes that are selected")));
         }
         match &self.file {
@@ -318,15 +315,6 @@ impl OpenFile {
     pub(crate) fn told<T>(&self, outcome: fs::Result<T>) -> Result<T> {
         self.client.told(&self.name, outcome)
     }
-}
-
-/// Memory of this length, whatever is in it: that which is given, if it has room.
-fn of_length(mut memory: Vec<u8>, length: usize) -> Vec<u8> {
-    if memory.capacity() < length {
-        return vec![0; length];
-    }
-    memory.resize(length, 0);
-    memory
 }
 
 /// The parts of an extent that lie in one page each.

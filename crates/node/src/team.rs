@@ -88,25 +88,15 @@ impl Team {
     ///
     /// What any member has written through its session before is in the file.
     ///
-    /// They are read into `memory`, whatever that contains, if it has room for them, and otherwise into new memory.
-    /// What an earlier call gave is well used again: the system hands out new memory page by page, which takes about
-    /// as long as a copy.
-    ///
     /// # Errors
     /// If the file is not open for reading, or not all of it can be read.
-    pub fn read(
-        &self,
-        file: &Handle,
-        selection: Selection,
-        memory: Vec<u8>,
-        how: SelectedSettings,
-    ) -> Pending<Vec<u8>> {
+    pub fn read(&self, file: &Handle, selection: Selection, how: SelectedSettings) -> Pending<Vec<u8>> {
         let opened = self.usable(file, file.options().reads(), "it is not open for reading");
         self.begin_moving(file.shared_name(), how.method, async move |node, name, turn| {
             let file = opened.and_then(|number| node.files.begin_call(number, &name));
             let (file, _call) = joined(&turn, file).await?;
             joined(&turn, node.take_in_writes().await).await?;
-            file.read_selected(Some(&turn), &selection, memory, how).await
+            file.read_selected(Some(&turn), &selection, how).await
         })
     }
 
@@ -116,7 +106,7 @@ impl Team {
     /// it.
     ///
     /// When this is done, the data of all members are at the disks, and the members' page caches and the namespace
-    /// know. It gives back the memory of `bytes`, for the next call.
+    /// know.
     ///
     /// # Errors
     /// If the file is not open for writing, there are not as many bytes as are selected, there is no room, or an agent
@@ -127,7 +117,7 @@ impl Team {
         selection: Selection,
         bytes: Vec<u8>,
         how: SelectedSettings,
-    ) -> Pending<Vec<u8>> {
+    ) -> Pending<()> {
         let opened = self.usable(file, file.options().writes(), "it is not open for writing");
         self.begin_moving(file.shared_name(), how.method, async move |node, name, turn| {
             let file = opened.and_then(|number| node.files.begin_call(number, &name));

@@ -58,10 +58,8 @@ fn members_write_small_records_together_and_read_them() {
                 .expect("written");
             // Called one after the other, and waited for in any order.
             let other = (team.rank() + 1) % MEMBERS;
-            // Into memory that was used, with room or without.
-            let used = vec![0xEE; (own.bytes() + 1000) as usize];
-            let reading = team.read(&file, records(other, count), used, how);
-            let beyond = team.read(&file, records(0, count + 10), vec![0xEE; 100], how);
+            let reading = team.read(&file, records(other, count), how);
+            let beyond = team.read(&file, records(0, count + 10), how);
             let met = team.meet();
             assert_eq!(beyond.wait().expect("read"), contents(round, own.bytes()));
             assert_eq!(reading.wait().expect("read"), contents(other + round, own.bytes()));
@@ -114,15 +112,10 @@ fn one_process_alone_reads_and_writes_what_it_selects() {
     let bytes = contents(1, own.bytes());
     file.begin_write_selected(own.clone(), bytes.clone()).wait().expect("written");
     assert_eq!(file.begin_read_selected(own.clone()).wait().expect("read"), bytes);
-    assert_eq!(team.read(&file, own, Vec::new(), SelectedSettings::default()).wait().expect("read"), bytes);
+    assert_eq!(team.read(&file, own, SelectedSettings::default()).wait().expect("read"), bytes);
     let between = file.begin_read_selected(records(0, 4000)).wait().expect("read");
     assert_eq!(between, vec![9; 32_000]);
     assert_eq!(team.gather(5).wait(), Ok(vec![5]));
-    // A hole is zeros, whatever was in the memory before.
-    file.set_len(200_000).expect("longer");
-    let hole = Selection::contiguous(Extent::new(99_990, 50_000)).expect("short");
-    let read = team.read(&file, hole, vec![0xEE; 60_000], SelectedSettings::default()).wait().expect("read");
-    assert_eq!((&read[..10], read[10..] == vec![0; 49_990]), (&[9; 10][..], true));
     let nothing = file.begin_read_selected(Selection::contiguous(Extent::new(0, 1 << 62)).expect("long"));
     assert!(nothing.wait().expect_err("too much").why().contains("no memory for"));
 }

@@ -1,12 +1,12 @@
-//! `bytes` of Python that are filled where they lie: nobody writes zeros to them first, which for large ones costs as much
-//! as copying what they are to hold.
+//! `bytes` of Python that are filled where they lie: nobody writes zeros to them first, which for large ones costs as
+//! much as copying what they are to hold.
 //!
 //! The argument for the `unsafe` below:
 //!
 //! - *Nobody sees bytes that were not written.* Python has the object only when it is full; what was filled less far is
 //!   copied. [`Filling`] counts what has been copied into it from its beginning on, and lets nobody read.
-//! - *Nobody else writes.* Until then the one reference to the object is here, so its memory is of `Filling` alone, which
-//!   does not outlive it. No part of that is of the interpreter: it may be filled without its lock.
+//! - *Nobody else writes.* Until then the one reference to the object is here, so its memory is of `Filling` alone,
+//!   which does not outlive it. No part of that is of the interpreter: it may be filled without its lock.
 
 use std::mem::MaybeUninit;
 use std::slice;

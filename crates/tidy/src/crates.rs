@@ -66,7 +66,7 @@ const ARROWS: [(&str, &[&str]); 42] = [
         &["description", "disk", "fs", "jobs", "layout", "machine", "placement", "request-log", "sim"],
     ),
     ("node", &["fs", "layout", "machine", "namespace", "real", "recording", "trace"]),
-    ("mount", &["fs", "machine", "namespace", "node", "real"]),
+    ("mount", &["fs", "layout", "machine", "namespace", "node", "real"]),
     ("mpi-io", &["layout", "machine", "namespace", "node", "request-log"]),
     ("pdiol", &["layout", "node"]),
     ("libpdiol", &["node", "pdiol"]),

@@ -202,8 +202,8 @@ fn put_record(buffer: &mut Vec<u8>, since: i64, event: &RecordedEvent) {
     }
 }
 
-/// A record of the kinds of which there are many, as postcard encodes it. By postcard's serializer most of the time that
-/// a trace costs a simulation went into these few bytes.
+/// A record of the kinds of which there are many, as postcard encodes it. By postcard's serializer most of the time
+/// that a trace costs a simulation went into these few bytes.
 struct ShortRecord<'a> {
     room: &'a mut [u8; ShortRecord::BYTES],
     bytes: usize,

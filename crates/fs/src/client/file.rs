@@ -395,8 +395,8 @@ impl<M: Machine> File<M> {
         self.take_answer(Access::Read, stripe, bytes, answer)
     }
 
-    /// Reads an extent that lies within one block, by a caller to whom the rest of it and the next one are of no use; zeros
-    /// beyond the end of the file.
+    /// Reads an extent that lies within one block, for a caller to whom the rest of it and the next one are of no use;
+    /// zeros beyond the end of the file.
     pub(super) async fn read_part_of_block(&self, extent: Extent) -> Result<Payload> {
         let part = self.block_request(extent)?;
         let BlockRequest { stripe, stripe_offset: offset, bytes, .. } = part;

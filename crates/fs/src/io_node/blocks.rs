@@ -38,7 +38,7 @@ use crate::protocol::{Fetch, FileId, Request};
 use crate::schedule::DiskUser;
 use crate::settings::IoNodeSettings;
 
-/// Memory for parts of blocks, in the largest blocks, for each disk: as many reads of a half as a disk has in its queue.
+/// Memory for parts of blocks, in the largest blocks, for each disk: as many reads of a half as its queue holds.
 const PART_BLOCKS: u64 = 16;
 
 /// The blocks in memory, and how they come there and go.
@@ -298,8 +298,8 @@ impl<M: Machine> Blocks<M> {
         Ok(data)
     }
 
-    /// Puts a writer's data into the buffer of a block; says whether all of the block has now been written. Those of a whole
-    /// block stay in the memory in which they have come.
+    /// Puts a writer's data into the buffer of a block; says whether all of the block has now been written. Those of a
+    /// whole block stay in the memory in which they have come.
     fn put(
         &self,
         stripe: &OpenStripe,
