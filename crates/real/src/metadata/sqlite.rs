@@ -20,6 +20,7 @@ use rusqlite::{Connection, OpenFlags, ToSql};
 use super::asked::Asked;
 use super::entries::{Entries, TABLE};
 use super::failures::{describe, failure};
+use super::reserve::Reserve;
 use crate::disk::{Identity, io_error};
 
 /// The file within the directory.
@@ -49,6 +50,7 @@ pub(super) struct Sqlite {
     /// The directory that its directory is in, and what tells it from another one that takes its place.
     place: (PathBuf, Identity),
     open: OnceCell<Connection>,
+    reserve: Reserve,
     /// Whether all that was committed is known to be on the medium.
     is_flushed: Cell<bool>,
     /// How many commits have changed anything.
@@ -61,11 +63,12 @@ impl Sqlite {
         let place = directory.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
         let identity = identity(place)?;
         let (path, place) = (directory.join(FILE), (place.to_owned(), identity));
-        Ok(Sqlite { path, place, open: OnceCell::new(), is_flushed: true.into(), changes: 0.into() })
+        let (open, reserve) = (OnceCell::new(), Reserve::of(&path));
+        Ok(Sqlite { path, place, open, reserve, is_flushed: true.into(), changes: 0.into() })
     }
 
     /// Carries out transactions as one commit of SQLite; if it is to be a flush, one that waits until they are on the
-    /// medium, with all before them. If it fails, none of them has changed anything.
+    /// medium, with all before them. If it fails, none of them has changed anything. On a full disk the reserve is used.
     pub(super) fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {
         let connection = match self.connection()? {
             Some(connection) => connection,
@@ -75,15 +78,38 @@ impl Sqlite {
                 self.open()?
             }
         };
+        let mut committed = self.attempt(connection, all, is_flush);
+        for _ in 0..Reserve::GIVES {
+            match &committed {
+                Err(error) if matches!(**error, Error::NoSpace { .. }) => self.make_room(connection),
+                _ => break,
+            }
+            committed = self.attempt(connection, all, is_flush);
+        }
+        let has_changed = committed?;
+        if is_flush {
+            self.reserve.fill();
+        }
+        self.is_flushed.set(is_flush || (self.is_flushed.get() && !has_changed));
+        self.changes.set(self.changes.get() + u64::from(has_changed));
+        Ok(())
+    }
+
+    /// Commits, or leaves all as it was; says whether anything has changed.
+    fn attempt(&self, connection: &Connection, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<bool> {
         let committed = commit(connection, &self.path, all, is_flush, self.is_flushed.get());
         if committed.is_err() && !connection.is_autocommit() {
             // If that fails, too, so will the next transaction.
             let _ = connection.execute_batch("ROLLBACK");
         }
-        let has_changed = committed?;
-        self.is_flushed.set(is_flush || (self.is_flushed.get() && !has_changed));
-        self.changes.set(self.changes.get() + u64::from(has_changed));
-        Ok(())
+        committed
+    }
+
+    /// Gives some of the reserve to the file, into which the journal is moved: that begins from its front again.
+    fn make_room(&self, connection: &Connection) {
+        self.reserve.give();
+        // If that fails, the next attempt tells why.
+        let _ = connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()));
     }
 
     /// A number that is another one after each change.
@@ -126,6 +152,9 @@ impl Sqlite {
 
     fn open(&self) -> Result<&Connection> {
         let connection = open(&self.path)?;
+        if !connection.is_readonly("main").unwrap_or(true) {
+            self.reserve.fill();
+        }
         // What a killed process has committed may still be in the system's memory.
         self.is_flushed.set(false);
         Ok(self.open.get_or_init(|| connection))
