@@ -12,7 +12,7 @@ use crate::settings::MetadataPlace;
 /// The database of a store.
 pub(super) enum Database {
     /// A file of this computer.
-    File(Sqlite),
+    File(Box<Sqlite>),
     /// A database of a server.
     Server(Box<Postgres>),
 }
@@ -21,7 +21,9 @@ impl Database {
     /// The database at a place, which is opened when it is needed.
     pub(super) fn at(place: &MetadataPlace) -> Result<Self> {
         match place {
-            MetadataPlace::Directory(directory) => Sqlite::at(directory).map(Database::File),
+            MetadataPlace::Directory(directory) => {
+                Sqlite::at(directory).map(|file| Database::File(file.into()))
+            }
             MetadataPlace::Postgres(address) => {
                 Postgres::at(address).map(|server| Database::Server(server.into()))
             }
