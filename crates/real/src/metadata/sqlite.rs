@@ -68,7 +68,8 @@ impl Sqlite {
     }
 
     /// Carries out transactions as one commit of SQLite; if it is to be a flush, one that waits until they are on the
-    /// medium, with all before them. If it fails, none of them has changed anything. On a full disk the reserve is used.
+    /// medium, with all before them. If it fails, none of them has changed anything. On a full disk the reserve is
+    /// used.
     pub(super) fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {
         let connection = match self.connection()? {
             Some(connection) => connection,
