@@ -3,8 +3,8 @@
 //! Reading order: `asked.rs` (a transaction that somebody asks for), `database.rs` (which database), `sqlite.rs` (a
 //! file of SQLite's, and transactions on it), `reserve.rs` (room for those on a full disk), `entries.rs` (what such a
 //! transaction sees and changes), `failures.rs` (what SQLite's refusals mean), `postgres.rs` (a database of a
-//! PostgreSQL server). Here is the thread: it takes all that wait, as one commit, and a flush is such a commit that waits for the
-//! medium. Between them it copies a file of SQLite's elsewhere, some pages at a time.
+//! PostgreSQL server). Here is the thread: it takes all that wait, as one commit, and a flush is such a commit that
+//! waits for the medium. Between them it copies a file of SQLite's elsewhere, some pages at a time.
 
 mod asked;
 mod database;
