@@ -2,8 +2,10 @@
 
 import os
 import pathlib
+import random
 import subprocess
 
+MIB = 1 << 20
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -46,3 +48,11 @@ def processor_s(process):
         # After the name, which may contain anything, fields 14 and 15 of proc(5).
         fields = stat.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def drawn_file(path, mib):
+    """Make a file of so many MiB that nothing compresses, the same each time."""
+    drawn = random.Random(0)
+    with open(path, "wb") as file:
+        for _ in range(mib):
+            file.write(drawn.randbytes(MIB))

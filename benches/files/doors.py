@@ -28,9 +28,8 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from agents import Agents, processor_s
+from agents import MIB, Agents, drawn_file, processor_s
 
-MIB = 1 << 20
 RANGES, RANGE_BYTES = 1000, 100 << 10
 
 
@@ -257,10 +256,7 @@ def possible(bench):
 def large(bench):
     """Measure all ways and print them."""
     source = bench.place / "source"
-    drawn = random.Random(0)
-    with open(source, "wb") as file:
-        for _ in range(bench.asked.mib):
-            file.write(drawn.randbytes(MIB))
+    drawn_file(source, bench.asked.mib)
     bench.agents.start(*bench.model)
     # With names: the mount and Python's file system need the namespace.
     bench.run(bench.starfish, "mkdir", "/begun")

@@ -20,9 +20,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from agents import Agents
-
-MIB = 1 << 20
+from agents import Agents, drawn_file
 
 
 def options():
@@ -44,10 +42,8 @@ class Bench:
         self.agents = Agents(asked.programs, place, asked.agents)
         named = {"--disk-model": asked.disk_model, "--cache": asked.cache}
         self.agents.start(*(word for name, value in named.items() if value for word in (name, value)))
-        source, drawn = place / "source", random.Random(0)
-        with open(source, "wb") as file:
-            for _ in range(asked.mib):
-                file.write(drawn.randbytes(MIB))
+        source = place / "source"
+        drawn_file(source, asked.mib)
         self.run("put", source, "big", "--progress", "never")
         source.unlink()
 

@@ -42,6 +42,16 @@ impl Extent {
         let offset = self.offset.min(limit);
         Extent::new(offset, self.end().min(limit) - offset)
     }
+
+    /// The parts of the extent between multiples of `unit`, in order; none is empty.
+    ///
+    /// # Panics
+    /// If `unit` is 0.
+    pub fn parts(self, unit: u64) -> impl Iterator<Item = Extent> + Send {
+        let next = move |at: u64| (at - at % unit).saturating_add(unit).min(self.end());
+        let starts = std::iter::successors(Some(self.offset), move |&at| Some(next(at)));
+        starts.take_while(move |&at| at < self.end()).map(move |at| Extent::new(at, next(at) - at))
+    }
 }
 
 #[cfg(test)]
@@ -53,6 +63,22 @@ mod tests {
         assert!(Extent::new(FILE_BYTES_MAX - 2, 2).is_of_a_file());
         for (offset, bytes) in [(FILE_BYTES_MAX - 2, 3), (u64::MAX, 2), (2, u64::MAX)] {
             assert!(!Extent::new(offset, bytes).is_of_a_file(), "{bytes} at {offset}");
+        }
+    }
+
+    #[test]
+    fn parts_are_the_extent_and_none_crosses_a_multiple() {
+        for (offset, bytes) in
+            [(0, 0), (3, 0), (0, 10), (3, 4), (9, 1), (9, 2), (10, 10), (7, 95), (u64::MAX - 7, 7)]
+        {
+            let parts: Vec<Extent> = Extent::new(offset, bytes).parts(10).collect();
+            let mut at = offset;
+            for part in &parts {
+                assert!(part.offset == at && part.bytes > 0, "{parts:?}");
+                assert_eq!(part.offset / 10, (part.end() - 1) / 10, "{parts:?}");
+                at = part.end();
+            }
+            assert_eq!(at, offset + bytes);
         }
     }
 

@@ -121,7 +121,7 @@ impl OpenFile {
         if let Some(cache) = self.writer() {
             return self.read_written(cache, offset, bytes).await;
         }
-        let parts = parts_of_pages(Extent::new(offset, bytes), self.file.page_bytes());
+        let parts = Extent::new(offset, bytes).parts(self.file.page_bytes());
         let reads = parts.map(|part| self.file.read_alone(part.offset, part.bytes));
         let mut lent = Vec::new();
         for read in join_all(reads).await {
@@ -314,34 +314,5 @@ impl OpenFile {
 
     pub(crate) fn told<T>(&self, outcome: fs::Result<T>) -> Result<T> {
         self.client.told(&self.name, outcome)
-    }
-}
-
-/// The parts of an extent that lie in one page each.
-fn parts_of_pages(extent: Extent, page_bytes: u64) -> impl Iterator<Item = Extent> {
-    let page = move |at: u64| at - at % page_bytes;
-    let starts = std::iter::successors(Some(extent.offset), move |&at| page(at).checked_add(page_bytes));
-    starts.take_while(move |&at| at < extent.end()).map(move |at| {
-        let end = page(at).saturating_add(page_bytes).min(extent.end());
-        Extent::new(at, end - at)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_of_pages_are_the_extent_and_none_crosses_a_page() {
-        for (offset, bytes) in [(0, 0), (0, 10), (3, 4), (9, 1), (9, 2), (10, 10), (7, 95)] {
-            let parts: Vec<Extent> = parts_of_pages(Extent::new(offset, bytes), 10).collect();
-            let mut at = offset;
-            for part in &parts {
-                assert!(part.offset == at && part.bytes > 0, "{parts:?}");
-                assert_eq!(part.offset / 10, (part.end() - 1) / 10, "{parts:?}");
-                at = part.end();
-            }
-            assert_eq!(at, offset + bytes);
-        }
     }
 }

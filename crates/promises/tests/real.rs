@@ -186,6 +186,18 @@ fn ask(tag: u64, class: u8) -> Vec<u8> {
     [frame, header].concat()
 }
 
+/// The second node as a client of the first, which has few threads and a cache for more than the file, and the file.
+async fn client_with_file(nodes: &[RealMachine]) -> fs::Result<(Client<RealMachine>, File<RealMachine>)> {
+    let settings = IoNodeSettings {
+        threads: Threads::Pool(16),
+        cache_blocks: 2 * PAGES as usize,
+        ..IoNodeSettings::agent()
+    };
+    let client = client_of(nodes, settings).await?;
+    let file = client.create("file", FileId(1), PAGE).await?;
+    Ok((client, file))
+}
+
 /// A stranger sends `frames`, which ask for more than sockets hold, over its connection for data and takes no answers;
 /// then a client does `work`.
 fn beside_a_stranger(
@@ -200,13 +212,7 @@ fn beside_a_stranger(
             |settings| settings,
             async |nodes| {
                 let nodes: Vec<RealMachine> = nodes;
-                let settings = IoNodeSettings {
-                    threads: Threads::Pool(16),
-                    cache_blocks: 2 * PAGES as usize,
-                    ..IoNodeSettings::agent()
-                };
-                let client = client_of(&nodes, settings).await?;
-                let file = client.create("file", FileId(1), PAGE).await?;
+                let (client, file) = client_with_file(&nodes).await?;
                 let memory = Memory::real(vec![3; (PAGES * PAGE) as usize]);
                 file.write(0, memory.len(), &memory, 0).await?;
                 file.flush().await?;
@@ -285,13 +291,7 @@ fn who_asks_without_end_keeps_nobody_from_being_heard() {
             |settings| settings,
             async |nodes| {
                 let nodes: Vec<RealMachine> = nodes;
-                let settings = IoNodeSettings {
-                    threads: Threads::Pool(16),
-                    cache_blocks: 2 * PAGES as usize,
-                    ..IoNodeSettings::agent()
-                };
-                let client = client_of(&nodes, settings).await?;
-                let file = client.create("file", FileId(1), PAGE).await?;
+                let (client, file) = client_with_file(&nodes).await?;
                 file.truncate(PAGES * PAGE).await?;
                 let [control, mut data] = join(&nodes[0], 7).await;
                 let frames = frames.clone();

@@ -93,9 +93,5 @@ impl<'a> PieceReader<'a> {
 
 /// The pieces of an extent. They end at multiples of their size, so that no page is cut that is wanted whole.
 fn pieces(extent: Extent) -> impl Iterator<Item = Extent> + Send {
-    let first = extent.offset / PIECE_BYTES;
-    (first..extent.end().div_ceil(PIECE_BYTES).max(first)).map(move |piece| {
-        let begin = extent.offset.max(piece * PIECE_BYTES);
-        Extent::new(begin, extent.end().min((piece + 1) * PIECE_BYTES) - begin)
-    })
+    extent.parts(PIECE_BYTES)
 }

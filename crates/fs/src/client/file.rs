@@ -387,22 +387,39 @@ impl<M: Machine> File<M> {
 
     /// Reads an extent that lies within one block; zeros beyond the end of the file. `class` is asked when the request
     /// leaves.
-    pub(super) async fn read_block(&self, extent: Extent, class: impl Fn() -> Class) -> Result<Payload> {
-        let part = self.block_request(extent)?;
-        let BlockRequest { stripe, stripe_offset: offset, bytes, .. } = part;
-        let request = || Request::Read { file: self.inner.file, stripe, offset, bytes: bytes as u32 };
-        let answer = self.ask_for_block(class, stripe, Some(bytes), request, Payload::empty()).await?;
-        self.take_answer(Access::Read, stripe, bytes, answer)
+    pub(super) fn read_block(
+        &self,
+        extent: Extent,
+        class: impl Fn() -> Class,
+    ) -> impl Future<Output = Result<Payload>> {
+        self.read_within_block(extent, class, |file, stripe, offset, bytes| Request::Read {
+            file,
+            stripe,
+            offset,
+            bytes,
+        })
     }
 
-    /// Reads an extent that lies within one block, for a caller to whom the rest of it and the next one are of no use;
-    /// zeros beyond the end of the file.
-    pub(super) async fn read_part_of_block(&self, extent: Extent) -> Result<Payload> {
+    /// As [`read_block`](Self::read_block), on demand, for a caller to whom the rest of the block and the next one are
+    /// of no use.
+    pub(super) fn read_part_of_block(&self, extent: Extent) -> impl Future<Output = Result<Payload>> {
+        self.read_within_block(
+            extent,
+            || Class::Demand,
+            |file, stripe, offset, bytes| Request::ReadAlone { file, stripe, offset, bytes },
+        )
+    }
+
+    async fn read_within_block(
+        &self,
+        extent: Extent,
+        class: impl Fn() -> Class,
+        request: impl Fn(FileId, u32, u64, u32) -> Request,
+    ) -> Result<Payload> {
         let part = self.block_request(extent)?;
         let BlockRequest { stripe, stripe_offset: offset, bytes, .. } = part;
-        let request = || Request::ReadAlone { file: self.inner.file, stripe, offset, bytes: bytes as u32 };
-        let answer =
-            self.ask_for_block(|| Class::Demand, stripe, Some(bytes), request, Payload::empty()).await?;
+        let request = || request(self.inner.file, stripe, offset, bytes as u32);
+        let answer = self.ask_for_block(class, stripe, Some(bytes), request, Payload::empty()).await?;
         self.take_answer(Access::Read, stripe, bytes, answer)
     }
 

@@ -155,12 +155,14 @@ impl<M: Machine> Blocks<M> {
         }
     }
 
+    /// Reads part of a block. If that is all that its reader wants of the block, which is not in the cache, that part
+    /// alone is read from the disk.
     pub(super) async fn read(
         self: &Rc<Self>,
         file: FileId,
         stripe: u32,
-        offset: u64,
-        bytes: u64,
+        (offset, bytes): (u64, u64),
+        is_alone: bool,
         user: DiskUser,
     ) -> Result<Payload, Box<Failure>> {
         let stripe = self.stripes.get(file, stripe)?;
@@ -171,34 +173,27 @@ impl<M: Machine> Blocks<M> {
         self.lookups.note(cached.is_some(), bytes);
         match cached {
             Some(data) => Ok(data),
+            // Whatever was written before is in the cache, or else on the disk.
+            None if is_alone && !self.cache.borrow().contains(part.key) => {
+                self.read_alone(&stripe, offset, bytes, user).await
+            }
             None => self.read_through(&stripe, part, user).await,
         }
     }
 
-    /// Reads part of a block for somebody who will not come back to it. Of a block that is not in the cache, that part
-    /// alone is read.
-    pub(super) async fn read_alone(
-        self: &Rc<Self>,
-        file: FileId,
-        stripe: u32,
+    /// Reads part of a block from the disk, for nobody but who asks.
+    async fn read_alone(
+        &self,
+        stripe: &Rc<OpenStripe>,
         offset: u64,
         bytes: u64,
         user: DiskUser,
     ) -> Result<Payload, Box<Failure>> {
-        let open = self.stripes.get(file, stripe)?;
-        let key = Part::new(&open, offset, bytes)?.key;
-        // Whatever was written before this request came is in the cache, or else on the disk.
-        if self.cache.borrow().contains(key) {
-            return self.read(file, stripe, offset, bytes, user).await;
-        }
-        open.losses.check(&(offset..offset + bytes))?;
-        self.machine.compute(Work::LookUpCache).await;
-        self.lookups.note(false, bytes);
         if bytes == 0 {
             return Ok(Payload::empty());
         }
         let into = self.parts.take(bytes).await;
-        let buffer = self.read_disk(&open, offset, into, user).await?;
+        let buffer = self.read_disk(stripe, offset, into, user).await?;
         Ok(buffer.slice(0..bytes))
     }
 

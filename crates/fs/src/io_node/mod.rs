@@ -128,9 +128,10 @@ struct BlockRequest {
 }
 
 enum Access {
-    Read,
-    /// A read that no other of the block or the next one follows.
-    ReadAlone,
+    /// Alone, if no other read of the block or the next one follows.
+    Read {
+        is_alone: bool,
+    },
     Write(Data),
     /// A write that is answered when its data are at the disk.
     WriteThrough(Data),
@@ -153,10 +154,10 @@ impl BlockRequest {
         let serve = request.spans().serve;
         let (access, file, stripe, offset, bytes) = match request {
             Request::Read { file, stripe, offset, bytes } => {
-                (Access::Read, file, stripe, offset, u64::from(bytes))
+                (Access::Read { is_alone: false }, file, stripe, offset, u64::from(bytes))
             }
             Request::ReadAlone { file, stripe, offset, bytes } => {
-                (Access::ReadAlone, file, stripe, offset, u64::from(bytes))
+                (Access::Read { is_alone: true }, file, stripe, offset, u64::from(bytes))
             }
             Request::Write { file, stripe, offset, fetch } => {
                 let data = Data::of(asker, fetch, payload);
@@ -291,14 +292,10 @@ impl<M: Machine> IoNode<M> {
         self.machine.notes().received(span.place(), || asker.question());
         serving.set(Some(asker));
         self.machine.compute(Work::HandleRequest).await;
-        let reads = matches!(access, Access::Read);
+        let reads_on = matches!(access, Access::Read { is_alone: false });
         let outcome = match access {
-            Access::Read => {
-                let data = self.blocks.read(file, stripe, offset, bytes, asker.into()).await;
-                data.map(|data| (Reply::Done, data))
-            }
-            Access::ReadAlone => {
-                let data = self.blocks.read_alone(file, stripe, offset, bytes, asker.into()).await;
+            Access::Read { is_alone } => {
+                let data = self.blocks.read(file, stripe, (offset, bytes), is_alone, asker.into()).await;
                 data.map(|data| (Reply::Done, data))
             }
             Access::Write(data) => {
@@ -315,7 +312,7 @@ impl<M: Machine> IoNode<M> {
                 written.map(|()| (self.accepted(), Payload::empty()))
             }
         };
-        let prefetches = reads && outcome.is_ok();
+        let prefetches = reads_on && outcome.is_ok();
         serving.set(None);
         match self.settings.answers {
             Answers::ByThread => {

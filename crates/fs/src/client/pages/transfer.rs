@@ -44,9 +44,8 @@ impl<M: Machine> Inner<M> {
     pub(super) async fn pin(self: &Rc<Self>, file: &LogicalFile<M>, page: u64) -> Result<Pin<M>> {
         let key = PageKey { file: file.number, page };
         loop {
-            let found = self.table.borrow_mut().pin(key);
-            if let Some(place) = found {
-                return Ok(Pin { cache: self.clone(), place });
+            if let Some(pin) = self.pinned(key) {
+                return Ok(pin);
             }
             match self.make_room(file.page_bytes()) {
                 Room::Made => {
