@@ -47,12 +47,13 @@ pub use commits::{
 pub use damage::damage_is_found_and_what_is_beside_it_is_served;
 pub use failures::{
     a_collective_operation_opens_its_file_again, a_failed_collective_operation_has_ended_at_all_disks,
-    a_failed_flush_is_told_to_all_who_have_written, a_file_is_cut_and_removed_however_much_is_appended,
+    a_failed_flush_is_told_through_all_handles, a_failed_flush_is_told_to_all_who_have_written,
+    a_file_is_cut_and_removed_however_much_is_appended,
     a_file_with_larger_blocks_than_an_io_node_takes_is_refused,
     a_write_that_fails_behind_one_member_fails_the_whole_group,
     an_io_node_that_stops_writes_out_all_that_it_can, changes_of_a_file_end_while_others_write,
-    later_writes_of_a_block_reach_the_disk_later, what_is_written_through_is_at_its_disk,
-    what_no_disk_can_hold_is_refused,
+    later_writes_of_a_block_reach_the_disk_later, what_a_sharer_of_a_handle_has_heard_is_told_to_the_others,
+    what_is_written_through_is_at_its_disk, what_no_disk_can_hold_is_refused,
 };
 pub use listed::listed_stretches_agree_with_files_in_memory;
 pub use numbered::{
@@ -151,6 +152,8 @@ macro_rules! for_all_promises {
             a_collective_operation_opens_its_file_again,
             a_file_with_larger_blocks_than_an_io_node_takes_is_refused,
             a_failed_flush_is_told_to_all_who_have_written,
+            a_failed_flush_is_told_through_all_handles,
+            what_a_sharer_of_a_handle_has_heard_is_told_to_the_others,
             later_writes_of_a_block_reach_the_disk_later,
             what_is_written_through_is_at_its_disk,
             a_failed_collective_operation_has_ended_at_all_disks,

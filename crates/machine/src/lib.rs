@@ -50,7 +50,6 @@ use std::future::Future;
 pub use buffer::{Buf, BufferPool};
 pub use condition::{Condition, Wait};
 pub use error::{Error, KeyMismatch, NodePart, Result};
-pub use first_failure::FirstFailure;
 pub use in_flight::{InFlight, OperationInFlight};
 pub use lanes::SpanPlace;
 pub use memory::Memory;

@@ -145,10 +145,11 @@ impl MountedTree {
         Ok(bytes)
     }
 
-    /// Sends what was written, for whoever opens the file after this; what could not be sent is told here.
+    /// Sends what was written, for whoever opens the file after this. What could not be sent is told here, and again to
+    /// who synchronizes or closes: a process that has inherited the file says nothing when it starts a program.
     pub(crate) async fn flush(&self, handle: u64) -> Outcome<()> {
         let open = self.file(handle)?;
-        let flushed = open.file.flush().await;
+        let flushed = open.file.flush_shared().await;
         self.note_pages(&open.file);
         self.settle(about(open.file.number()), flushed)?;
         self.check_locks(&open).await

@@ -76,7 +76,7 @@ impl MountedTree {
         };
         if self.tree().has_locks(number, wanted.owner) {
             // If this one is weaker, others may read at once.
-            let flushed = open.file.flush().await;
+            let flushed = open.file.flush_shared().await;
             self.note_pages(&open.file);
             self.settle(about(number), flushed)?;
         }
@@ -120,7 +120,7 @@ impl MountedTree {
         if !self.keeps(number, owner) {
             return Ok(());
         }
-        let flushed = open.file.flush().await;
+        let flushed = open.file.flush_shared().await;
         self.note_pages(&open.file);
         // Whatever could not be written: the lock would keep others out for ever.
         let unlocked = self.tree().unlock(number, owner, range).await;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use layout::{Pattern, Problem, Striping, View};
 use machine::conformance::Testbed;
-use machine::{Disk, Machine, Memory, Net, NodeId, Stage};
+use machine::{Disk, Machine, Memory, Net, NodeId, Payload, Stage};
 
 use super::faulty::Faulty;
 use super::tasks::{Tasks, rest};
@@ -13,7 +13,7 @@ use super::{BLOCK, Base, Restarting, contents, finished, read, run, small, start
 use crate::protocol::Label;
 use crate::{
     Client, ClientSettings, CollectiveSettings, Error, FailureKind, File, FileId, Group, IoNodeSettings,
-    Result, Threads, TwoPhaseFlush, serve,
+    PageCache, PageCacheSettings, Result, Threads, TwoPhaseFlush, serve,
 };
 
 fn settings(base: Base) -> IoNodeSettings {
@@ -154,6 +154,52 @@ pub fn a_failed_flush_is_told_to_all_who_have_written(testbed: &impl Testbed, ba
         nodes[0].faults().failing_flushes.set(1);
         let text = files[2].flush().await.expect_err("whoever asks is told").to_string();
         assert!(text.contains("flushing"), "{text}");
+    });
+}
+
+/// When a disk could not flush, that is reported through each handle of a page cache on the file, once.
+pub fn a_failed_flush_is_told_through_all_handles(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let client = &start(base, &nodes, 2, settings(base)).await[0];
+        finished(client, "shared", FileId(1)).await;
+        let cache = PageCache::new(client.clone(), PageCacheSettings::default());
+        let files =
+            [cache.open("shared").await.expect("opened"), cache.open("shared").await.expect("opened")];
+        files[0].write(0, Payload::from(contents(BLOCK))).await.expect("taken");
+        nodes[0].faults().failing_flushes.set(1);
+        for file in &files {
+            let text = file.flush().await.expect_err("what was written may be lost").to_string();
+            assert!(text.contains("flushing"), "{text}");
+        }
+        for file in files {
+            assert_eq!(file.flush().await, Ok(()), "it has been told");
+            assert_eq!(file.close().await, Ok(()));
+        }
+    });
+}
+
+/// A write that failed is reported to one of several who share a handle, and then to another.
+pub fn what_a_sharer_of_a_handle_has_heard_is_told_to_the_others(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let client = &start(base, &nodes, 2, settings(base)).await[0];
+        finished(client, "shared", FileId(1)).await;
+        let cache = PageCache::new(client.clone(), PageCacheSettings::default());
+        let file = cache.open("shared").await.expect("opened");
+        nodes[0].faults().failing_writes.set(1);
+        // The first is accepted; that it did not get to the disk is the answer to the second, which is sent again.
+        for _ in 0..2 {
+            file.write(0, Payload::from(contents(BLOCK))).await.expect("taken");
+            rest(&nodes[2]).await;
+        }
+        for _ in 0..2 {
+            let text = file.send_shared().await.expect_err("a block is lost").to_string();
+            assert!(text.contains("writing"), "{text}");
+        }
+        let text = file.flush().await.expect_err("a block is lost").to_string();
+        assert!(text.contains("writing"), "{text}");
+        assert_eq!(file.close().await, Ok(()), "it has been told");
     });
 }
 

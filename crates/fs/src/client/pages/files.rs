@@ -10,11 +10,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use machine::{FirstFailure, InFlight, Machine};
+use machine::{InFlight, Machine};
 
+use super::failures::Failures;
 use crate::client::File;
 use crate::client::length::Length;
-use crate::error::Error;
 use crate::protocol::FileId;
 use crate::turns::Turns;
 
@@ -43,8 +43,7 @@ pub(super) struct LogicalFile<M: Machine> {
     /// How many writes were sent, and how many of them the I/O nodes have brought onto their media since.
     pub(super) sent: Cell<u64>,
     pub(super) flushed: Cell<u64>,
-    /// The first failed write since the last report.
-    pub(super) failure: FirstFailure<Box<Error>>,
+    pub(super) failures: Failures,
     pub(super) temporary: Cell<bool>,
     pub(super) unlinked: Cell<bool>,
     /// How many pages have been dropped before they were used.
@@ -62,7 +61,7 @@ impl<M: Machine> LogicalFile<M> {
             writes: InFlight::new(),
             sent: Cell::new(0),
             flushed: Cell::new(0),
-            failure: FirstFailure::new(),
+            failures: Failures::default(),
             temporary: Cell::new(false),
             unlinked: Cell::new(false),
             wasted: Cell::new(0),

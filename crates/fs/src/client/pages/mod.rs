@@ -16,6 +16,7 @@
 //! - this file: the cache; opening, creating, unlinking
 //! - `paged_file.rs`: an open file; start there
 //! - `files.rs`: the files that are open, what their handles share, how long they are
+//! - `failures.rs`: which writes of a file have failed, and who is still to be told
 //! - `table.rs`: the pages, what is happening to each, and which of them goes first
 //! - `window.rs`: which pages to bring in ahead of their use
 //! - `reads.rs`: which of these are under way in the background, and when an I/O node is to hurry
@@ -29,6 +30,7 @@
 //! would use that up and nothing more could be received, so a page *adopts* what it is filled with
 //! ([`machine::Buf::adopt`]), and the pool has its bytes back before the next message needs them.
 
+mod failures;
 mod files;
 mod paged_file;
 mod reads;
@@ -298,7 +300,7 @@ impl<M: Machine> PageCache<M> {
             let finished = if file.temporary.get() && !file.unlinked.get() {
                 self.unlink(file.file.name()).await
             } else {
-                self.inner.commit(&file).await
+                self.inner.commit(&file, &file.failures.told()).await
             };
             outcome = outcome.and(finished);
             self.inner.release(&file);
@@ -371,7 +373,7 @@ impl<M: Machine> Inner<M> {
             return;
         }
         let unsent = !self.table.borrow().unwritten(file.number, true).is_empty();
-        let untold = file.failure.is_some();
+        let untold = file.failures.is_untold();
         let unfinished = file.file.is_unfinished();
         if file.unlinked.get() || !(file.temporary.get() || unsent || untold || unfinished) {
             self.forget(file);

@@ -5,7 +5,7 @@
 //! file or called [`PagedFile::refresh`]; until then they may see older bytes, and of a page both write, each sends
 //! only the bytes it wrote.
 //!
-//! A write that fails behind the application's back is never lost in silence. The first failure is kept; the next
+//! A write that fails behind the application's back is never lost in silence. Through each handle on the file the next
 //! [`write`](PagedFile::write) fails with it, and [`flush`](PagedFile::flush) and [`close`](PagedFile::close) report
 //! it, once. The page stays dirty; flushing tries it again, and fails again if that fails.
 
@@ -17,6 +17,7 @@ use layout::{Extent, Striping};
 use machine::{Class, Machine, Payload, Work};
 
 use super::Inner;
+use super::failures::Told;
 use super::files::LogicalFile;
 use super::table::{Look, PageKey};
 use super::transfer::{Pin, about};
@@ -66,6 +67,8 @@ pub struct PagedFile<M: Machine> {
     cache: Rc<Inner<M>>,
     file: Rc<LogicalFile<M>>,
     window: RefCell<Window>,
+    /// Which failed writes have been reported through this handle.
+    told: Told,
 }
 
 impl<M: Machine> Drop for PagedFile<M> {
@@ -85,7 +88,8 @@ impl<M: Machine> PagedFile<M> {
     pub(super) fn new(cache: Rc<Inner<M>>, file: Rc<LogicalFile<M>>) -> Self {
         file.handles.set(file.handles.get() + 1);
         let window = RefCell::new(Window::new(cache.settings.prefetch));
-        PagedFile { cache, file, window }
+        let told = file.failures.told();
+        PagedFile { cache, file, window, told }
     }
 
     /// The name under which the file was opened.
@@ -307,7 +311,7 @@ impl<M: Machine> PagedFile<M> {
             let text = format!("{}: {} bytes at {offset} reach beyond any file", self.name(), data.len());
             return Err(Error::Invalid(text).into());
         }
-        self.file.failure.check()?;
+        self.file.failures.check(&self.told)?;
         if extent.bytes == 0 {
             return Ok(());
         }
@@ -321,7 +325,7 @@ impl<M: Machine> PagedFile<M> {
         }
         if !self.cache.settings.write_behind && !self.file.stays_here() {
             self.cache.write_out(&self.file).await;
-            return self.file.failure.take();
+            return self.file.failures.tell(&self.told);
         }
         // Half the cache is enough for pages on their way: the other half is for who reads.
         while self.cache.table.borrow().pending_write_bytes() > self.cache.settings.bytes / 2 {
@@ -373,28 +377,42 @@ impl<M: Machine> PagedFile<M> {
         Ok(())
     }
 
-    /// Waits until everything written to the file is on the media, and reports any write that failed since somebody
-    /// was told. Pages that could not be written are tried again. Of a temporary file nothing is sent. A file that was
+    /// Waits until everything written to the file is on the media, and reports any write that failed, if this handle
+    /// has not done so. Pages that could not be written are tried again. Of a temporary file nothing is sent. A file that was
     /// begun here stays unfinished.
     pub async fn flush(&self) -> Result<()> {
         if self.file.stays_here() {
-            return self.file.failure.take();
+            return self.file.failures.tell(&self.told);
         }
-        self.cache.flush(&self.file).await
+        self.cache.flush(&self.file, &self.told).await
     }
 
-    /// Waits until everything written to the file has been accepted by the I/O nodes, and reports any write that failed
-    /// since somebody was told.
+    /// Waits until everything written to the file has been accepted by the I/O nodes, and reports any write that failed,
+    /// if this handle has not done so.
     pub async fn send(&self) -> Result<()> {
+        self.write_out().await;
+        self.file.failures.tell(&self.told)
+    }
+
+    /// As [`send`](Self::send), for one of several who share the handle: what failed is still to be reported.
+    pub async fn send_shared(&self) -> Result<()> {
+        self.write_out().await;
+        self.file.failures.check(&self.told)
+    }
+
+    async fn write_out(&self) {
         if !self.file.stays_here() {
             self.cache.write_out(&self.file).await;
         }
-        self.file.failure.take()
     }
 
     /// Waits as [`flush`](Self::flush) does, and finishes the file if it was begun here.
     pub async fn commit(&self) -> Result<()> {
-        if self.file.stays_here() { self.flush().await } else { self.cache.commit(&self.file).await }
+        if self.file.stays_here() {
+            self.flush().await
+        } else {
+            self.cache.commit(&self.file, &self.told).await
+        }
     }
 
     /// Closes the file: [`commit`](Self::commit), and of the last handle, forgetting its pages. If that fails, what

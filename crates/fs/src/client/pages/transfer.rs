@@ -12,6 +12,7 @@ use layout::Extent;
 use machine::{Class, Condition, Machine, OperationInFlight, Payload, Permit};
 
 use super::Inner;
+use super::failures::Told;
 use super::files::LogicalFile;
 use super::table::{Page, PageKey, Place, Room, State};
 use super::window::Bounds;
@@ -233,7 +234,7 @@ impl<M: Machine> Inner<M> {
         }
         // Nobody misses what did not get into a file that is gone.
         let outcome = if file.unlinked.get() { Ok(()) } else { outcome };
-        file.failure.note(outcome.clone());
+        file.failures.note(outcome.clone());
         self.write_list.end(place);
         self.table.borrow_mut().finish_write(place, outcome);
         drop(operation);
@@ -284,41 +285,40 @@ impl<M: Machine> Inner<M> {
         (page.state == State::PendingRead).then(|| page.settled())
     }
 
-    /// Brings everything written to a file onto the media. Reports the first write that failed since somebody was
-    /// told, here or at the I/O nodes.
-    pub(super) async fn flush(self: &Rc<Self>, file: &Rc<LogicalFile<M>>) -> Result<()> {
+    /// Brings everything written to a file onto the media, and tells what failed, here or at the I/O nodes.
+    pub(super) async fn flush(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, told: &Told) -> Result<()> {
         self.write_out(file).await;
-        let own = file.failure.take();
-        if file.size_unsent.replace(false)
-            && !file.unlinked.get()
-            && let Err(error) = file.file.truncate(file.length.bytes()).await
-        {
-            file.size_unsent.set(true);
-            return own.and(Err(error));
+        file.failures.note(self.bring_to_media(file).await);
+        file.failures.tell(told)
+    }
+
+    /// Has the I/O nodes bring onto their media what they have of a file, at the size it has here.
+    async fn bring_to_media(&self, file: &Rc<LogicalFile<M>>) -> Result<()> {
+        if file.unlinked.get() {
+            return Ok(());
         }
-        // Noted as flushed when it is: who flushes meanwhile asks for it, too.
-        let sent = file.sent.get();
-        let remote = if file.unlinked.get() || !file.has_unflushed() {
-            Ok(())
-        } else {
-            let flushed = file.file.flush().await;
-            if flushed.is_ok() {
-                file.flushed.set(sent.max(file.flushed.get()));
-            }
-            flushed
-        };
-        own.and(remote)
+        if file.size_unsent.replace(false) {
+            let resized = file.file.truncate(file.length.bytes()).await;
+            resized.inspect_err(|_| file.size_unsent.set(true))?;
+        }
+        if file.has_unflushed() {
+            // Noted as flushed when it is: who flushes meanwhile asks for it, too.
+            let sent = file.sent.get();
+            file.file.flush().await?;
+            file.flushed.set(sent.max(file.flushed.get()));
+        }
+        Ok(())
     }
 
     /// Flushes a file, and finishes it if it was begun here.
-    pub(super) async fn commit(self: &Rc<Self>, file: &Rc<LogicalFile<M>>) -> Result<()> {
+    pub(super) async fn commit(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, told: &Told) -> Result<()> {
         if !file.file.is_unfinished() || file.unlinked.get() {
-            return self.flush(file).await;
+            return self.flush(file, told).await;
         }
         self.write_out(file).await;
-        file.failure.take()?;
+        file.failures.tell(told)?;
         if file.size_unsent.get() {
-            self.flush(file).await?;
+            self.flush(file, told).await?;
         }
         let sent = file.sent.get();
         file.file.commit().await?;

@@ -299,10 +299,21 @@ impl<M: Machine> OpenTreeFile<M> {
     /// reads it.
     ///
     /// # Errors
-    /// The first failure of a write that was not told.
+    /// The first failure of a write that this handle has not told.
     pub async fn flush(&self) -> Result<()> {
         let sent = self.paged.send().await;
         // What did get there counts, whatever did not.
+        let told = self.tell().await;
+        sent.and(told)
+    }
+
+    /// As [`flush`](Self::flush), for one of several who share the handle, and may not be heard: a process that closes
+    /// what it has inherited. The others are still to be told what failed.
+    ///
+    /// # Errors
+    /// Those of [`flush`](Self::flush).
+    pub async fn flush_shared(&self) -> Result<()> {
+        let sent = self.paged.send_shared().await;
         let told = self.tell().await;
         sent.and(told)
     }
@@ -339,7 +350,7 @@ impl<M: Machine> OpenTreeFile<M> {
             self.state.written_end.set(self.state.written_end.get().min(bytes));
         }
         if changes.size.is_some() || changes.modified.is_some() {
-            self.flush().await?;
+            self.flush_shared().await?;
         }
         let inode = self.tree.inode(TreeOperation::Change { number: self.number(), changes }).await?;
         match changes.size {
