@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use common::{Agent, Store, ask, fail, finish, give_environment_of, signal, succeed};
 use exposition::{parse, value};
-use mount_point::{MountPoint, within};
+use mount_point::{MountPoint, unmounted, within};
 
 #[test]
 fn in_the_background_it_is_there_until_it_is_unmounted() {
@@ -27,13 +27,13 @@ fn in_the_background_it_is_there_until_it_is_unmounted() {
     let busy = fail(point.command(&["umount"], &[]), 1);
     assert!(busy.contains("busy") && busy.contains("--lazy"), "{busy}");
     drop(used);
-    succeed(point.command(&["umount"], &[]));
+    point.unmount();
     assert!(!point.is_mounted() && !point.path.join("file").exists());
     let none = fail(point.command(&["umount"], &[]), 1);
     assert!(none.contains("no namespace of starfish is mounted there"), "{none}");
     succeed(point.command(&["mount"], &["--background", "--read-only", "--log", "mount.log"]));
     assert_eq!(fs::read(point.path.join("file")).expect("a file"), b"text");
-    succeed(point.command(&["umount"], &[]));
+    point.unmount();
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn what_a_killed_mount_leaves_is_told_and_removed() {
     child.wait().expect("it ends");
     let left = fail(point.command(&["mount"], &[]), 1);
     assert!(left.contains("whose program has ended") && left.contains("starfish umount"), "{left}");
-    succeed(point.command(&["umount"], &[]));
+    point.unmount();
     assert!(!point.is_mounted());
 }
 
@@ -76,7 +76,7 @@ fn mount_8_calls_it_by_another_name() {
     let called = call(&agents.join(","), "rw,_netdev,attr_timeout=0,log=mount.log");
     assert!(called.status.success(), "{called:?}");
     assert!(point.is_mounted());
-    succeed(point.command(&["umount"], &[]));
+    point.unmount();
     let refused = call("none", "colour=green");
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(refused.status.code() == Some(2) && told.contains("--colour"), "{told}");
@@ -115,7 +115,7 @@ fn a_mount_that_is_killed_keeps_no_lock() {
     assert!(!is_free(&other.join("file")), "who cannot be heard of may still be writing");
     within(Duration::from_secs(20), "the lock is free", || is_free(&other.join("file")));
     drop(held);
-    succeed(point.store.command(&["umount", "other"]));
+    unmounted(|| point.store.command(&["umount", "other"]));
 }
 
 #[test]
@@ -139,8 +139,8 @@ fn locks_outlast_a_new_start_of_the_agent_that_keeps_them() {
     assert!(is_free(&other.join("file")));
     assert_eq!(fs::read(other.join("file")).expect("a file"), b"still mine");
     drop(held);
-    succeed(point.store.command(&["umount", "other"]));
-    succeed(point.command(&["umount"], &[]));
+    unmounted(|| point.store.command(&["umount", "other"]));
+    point.unmount();
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_mount_tells_prometheus_what_it_does() {
     assert!(total("starfish_mount_agent_request_seconds_count", &asked) > 0.0);
     assert_eq!(total("starfish_mount_waiting_requests", &[]), 0.0);
     assert!(total("starfish_mount_sent_bytes_total", &[]) >= 1e6);
-    succeed(point.command(&["umount"], &[]));
+    point.unmount();
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn the_doctor_knows_mounts() {
     child.wait().expect("it ends");
     let ended = said(doctor());
     assert!(ended.contains("its program has ended") && ended.contains("starfish umount"), "{ended}");
-    succeed(point.command(&["umount"], &[]));
+    point.unmount();
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn a_full_disk_is_told_when_a_file_is_closed_or_flushed() {
         })
     };
     within(Duration::from_secs(20), "there is room again", || fits(1_000_000).is_ok());
-    succeed(point.command(&["umount"], &[]));
+    point.unmount();
     drop(point);
     drop(small);
 }
@@ -306,7 +306,7 @@ fn a_mount_that_was_not_heard_of_is_told_that_its_locks_are_lost() {
     go_on();
     assert!(locker.wait().expect("it ends").success());
     drop(theirs);
-    succeed(point.store.command(&["umount", "other"]));
-    succeed(point.command(&["umount"], &[]));
+    unmounted(|| point.store.command(&["umount", "other"]));
+    point.unmount();
     assert!(stopped.wait().expect("it ends").success());
 }

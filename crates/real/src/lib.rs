@@ -26,6 +26,7 @@
 //! - `machine.rs`: [`RealMachine`]; `computer.rs`: what it tells of its computer; `runtime.rs`: [`run`] and the choice
 //!   of the driver
 //! - `task.rs`: tasks that nobody waits for, and transfers that complete though nobody waits any more
+//! - `release.rs`: what another process is about to let go of
 //! - `net/`: frames, handshakes and connections
 //! - `disk/`: one file for each object, and disks slowed down to a model
 //! - `metadata/`: a database on a thread of its own
@@ -40,6 +41,7 @@ mod disk;
 mod machine;
 mod metadata;
 mod net;
+mod release;
 mod report;
 mod runtime;
 mod settings;

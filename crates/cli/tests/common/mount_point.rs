@@ -8,7 +8,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{Store, finish, succeed};
+use crate::common::{Store, finish};
 
 /// Agents and a directory to mount in, which is unmounted in the end; nothing where nobody can mount.
 pub(crate) struct MountPoint {
@@ -29,7 +29,7 @@ impl MountPoint {
         let point = MountPoint { store, path };
         let output = finish(point.command(&["mount"], &["--background", "--log", "first.log"]));
         if output.status.success() {
-            succeed(point.command(&["umount"], &[]));
+            point.unmount();
             return Some(point);
         }
         let why = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -47,6 +47,11 @@ impl MountPoint {
         self.store.command(&[words, &[path], options].concat())
     }
 
+    /// Unmounts it.
+    pub(crate) fn unmount(&self) {
+        unmounted(|| self.command(&["umount"], &[]));
+    }
+
     pub(crate) fn is_mounted(&self) -> bool {
         let path = self.path.to_str().expect("text").replace(' ', "\\040");
         let mounts = fs::read_to_string("/proc/self/mounts").expect("a list");
@@ -60,6 +65,17 @@ impl Drop for MountPoint {
             let _ = finish(self.command(&["umount"], &["--lazy"]));
         }
     }
+}
+
+/// Has it unmounted, as soon as no process uses it: one that another test starts has the files that are open just then
+/// until it begins.
+pub(crate) fn unmounted(command: impl Fn() -> Command) {
+    within(Duration::from_secs(20), "it is unmounted", || {
+        let output = finish(command());
+        let why = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() || why.contains("busy"), "{why}");
+        output.status.success()
+    });
 }
 
 /// Waits until something is so.

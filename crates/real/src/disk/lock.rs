@@ -21,6 +21,7 @@ use nix::unistd::{AccessFlags, faccessat};
 
 use super::failures::{describe, io_error, refuses_writing};
 use super::identity::Identity;
+use crate::release::once_released;
 
 /// The file that says who has the directory.
 const HOLDER: &str = ".starfish.lock";
@@ -60,13 +61,14 @@ impl Lock {
             }
             opened => Some(opened.map_err(failed)?),
         };
-        let locked = match directory.try_lock() {
+        let try_lock = || match directory.try_lock() {
             // The file system has locks for files only.
             Err(TryLockError::Error(error)) if locks_files_only(&error) => {
                 holder.as_ref().map_or(Ok(()), File::try_lock)
             }
             locked => locked,
         };
+        let locked = once_released(|error| matches!(error, TryLockError::WouldBlock), try_lock);
         match locked {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

@@ -21,6 +21,7 @@ use super::connection::{Connection, Reader, TcpHalves};
 use super::frame::{Greeting, HandshakeAnswer, Introduction, NotUnderstood, Ticket, VERSION, Verdict, Whom};
 use super::key::{Proof, Role, Transcript};
 use super::{Called, Joining, Net, Origin, in_words};
+use crate::release::once_released;
 use crate::report::Report;
 use crate::settings::{Peer, SocketBuffers};
 use crate::task::unless;
@@ -62,22 +63,9 @@ pub(super) fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
     })
 }
 
-/// How long an address that is in use is waited for.
-const RELEASE: Duration = Duration::from_secs(1);
-
-/// Takes an address, with the longest queue of callers that the system gives. The system lets go of that of a process
-/// with an io_uring only some moments after the process has ended, so whoever starts an agent anew at once would find
-/// it in use.
+/// Takes an address, with the longest queue of callers that the system gives.
 fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
-    let asked = Instant::now();
-    loop {
-        match bind_once(address) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse && asked.elapsed() < RELEASE => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            outcome => return outcome,
-        }
-    }
+    once_released(|error: &io::Error| error.kind() == io::ErrorKind::AddrInUse, || bind_once(address))
 }
 
 fn bind_once(address: SocketAddr) -> io::Result<std::net::TcpListener> {
