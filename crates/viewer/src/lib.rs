@@ -34,14 +34,35 @@ const PAGE: &str = include_str!("page.html");
 /// Where columns have their place in the page.
 const PLACE: &str = r#"<script type="application/octet-stream" id="columns">"#;
 
+/// What the page shows first: the part of its address after `#`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FirstLook {
+    /// All files on one clock.
+    #[default]
+    Together,
+    /// A time line for each file, each from its own beginning.
+    Beside,
+}
+
+impl FirstLook {
+    /// As it stands after `#` in an address.
+    pub fn fragment(self) -> &'static str {
+        match self {
+            FirstLook::Together => "",
+            FirstLook::Beside => "beside=yes",
+        }
+    }
+}
+
 /// The page with its columns, as one file that asks nobody for anything.
-pub fn self_contained(columns: &[u8]) -> String {
+pub fn self_contained(columns: &[u8], look: FirstLook) -> String {
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     packed.write_all(columns).expect("memory takes everything");
     let packed = packed.finish().expect("memory takes everything");
     let (before, after) = PAGE.split_once(PLACE).expect("the page has a place for columns");
     // The only characters are those of base64: no name in a trace can end the element.
-    [before, PLACE, &BASE64_STANDARD.encode(packed), after].concat()
+    let place = format!(r#"{} data-look="{}">"#, PLACE.trim_end_matches('>'), look.fragment());
+    [before, &place, &BASE64_STANDARD.encode(packed), after].concat()
 }
 
 #[cfg(test)]
@@ -57,8 +78,9 @@ mod tests {
 
     #[test]
     fn one_file_holds_the_columns() {
-        let page = self_contained(b"some columns");
-        let text = page.split_once(PLACE).unwrap().1.split_once('<').unwrap().0;
+        let page = self_contained(b"some columns", FirstLook::Beside);
+        let text = page.split_once(r#"id="columns" data-look="beside=yes">"#).unwrap().1;
+        let text = text.split_once('<').unwrap().0;
         let packed = BASE64_STANDARD.decode(text).unwrap();
         let mut unpacked = Vec::new();
         std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut unpacked).unwrap();

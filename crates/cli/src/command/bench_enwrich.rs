@@ -11,7 +11,9 @@ use description::DiskDescription;
 use fs::Scheduling;
 use jobs::ArrayPattern;
 use node::Size;
+use viewer::{FirstLook, TraceFiles};
 
+use crate::command::view::write_page;
 use crate::described::{load_model, this_computer};
 use crate::enwrich_bench::measure::measure;
 use crate::enwrich_bench::member::{be_member, check_problem};
@@ -78,6 +80,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME.tlv", conflicts_with = "predict")]
     trace: Option<PathBuf>,
 
+    /// Write a page to this file, too, in which both traces can be looked at side by side.
+    #[arg(long, value_name = "FILE", requires = "trace")]
+    trace_html: Option<PathBuf>,
+
     /// Output format.
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
@@ -100,7 +106,8 @@ Examples:
   starfish bench enwrich --patterns wcc --file-size 64MiB
   starfish bench enwrich --records 8,512 --methods traditional,write-cached --html enwrich.html
   starfish bench enwrich --predict cluster-switch --processes 16 --agents 8
-  starfish bench enwrich --patterns wcc --records 512 --methods disk-directed --trace write.tlv
+  starfish bench enwrich --patterns wcc --records 512 --methods disk-directed \
+    --trace write.tlv --trace-html write.html    measured beside predicted, to look at
   TMPDIR=/mnt/disk starfish bench enwrich --disk-model host";
 
 /// The name that stands for the disk under TMPDIR.
@@ -113,7 +120,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let cells = cells(arguments)?;
     let traces = arguments.trace.as_deref().map(|path| traces(path, &cells)).transpose()?;
-    arguments.html.as_deref().map_or(Ok(()), local::check_writable)?;
+    for page in [&arguments.html, &arguments.trace_html].into_iter().flatten() {
+        local::check_writable(page)?;
+    }
     let is_host = arguments.disk_model == HOST;
     let model = if is_host { None } else { Some(load_model(&arguments.disk_model)?) };
     let agents = match &arguments.predict {
@@ -147,6 +156,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if let Some(path) = &arguments.html {
         let command = std::env::args().collect::<Vec<_>>().join(" ");
         local::write(path, |file| file.write_all(page(&rows, &command).as_bytes()))?;
+    }
+    if let (Some(path), Some((measured, predicted))) = (&arguments.trace_html, traces) {
+        let both = [Some(measured), predictor.map(|_| predicted)].into_iter().flatten().collect();
+        write_page(path, &TraceFiles::new(both), FirstLook::Beside)?;
     }
     Ok(())
 }

@@ -1,12 +1,13 @@
 //! `starfish view`: traces in the browser.
 
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use clap::Args;
 use trace::ReadError;
 use trace_formats::FormatError;
-use viewer::{FileError, ServeError, Server, TraceFiles};
+use viewer::{FileError, FirstLook, ServeError, Server, TraceFiles};
 
 use crate::{interrupt, local};
 use command_line::failure::{Failure, Result};
@@ -22,6 +23,10 @@ pub(crate) struct Arguments {
     /// Traces of Starfish, Perfetto or Chrome, on one clock.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+
+    /// Begin with a time line for each file, each from its own beginning: a prediction beside what was measured.
+    #[arg(long)]
+    beside: bool,
 
     /// Write one page with all of it to FILE instead, which needs neither this program nor a network.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["no_open", "port"])]
@@ -39,15 +44,16 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   starfish view run.tlv                       a browser opens
-  starfish view predicted.tlv measured.tlv    several files on one clock, or side by side
+  starfish view node1.tlv node2.tlv           several files on one clock
+  starfish view --beside write.tlv write-predicted.tlv
   starfish view run.tlv --html run.html       a file to keep, or to send";
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let files = TraceFiles::new(arguments.files);
+    let look = if arguments.beside { FirstLook::Beside } else { FirstLook::Together };
     if let Some(path) = &arguments.html {
-        let page = viewer::self_contained(&files.columns().map_err(unreadable)?);
-        return local::write(path, |output| std::io::Write::write_all(output, page.as_bytes()));
+        return write_page(path, &files, look);
     }
     let stop = interrupt::channel()?;
     let server = Server::new(files, arguments.port).map_err(|error| match error {
@@ -57,7 +63,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             failure.remedy("Leave out --port: then any that is free is taken.")
         }
     })?;
-    let address = server.address();
+    let address = match look.fragment() {
+        "" => server.address(),
+        fragment => format!("{}#{fragment}", server.address()),
+    };
     println!("{address}\nCtrl-C ends it.");
     thread::spawn(|| server.answer());
     if !arguments.no_open
@@ -68,6 +77,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     // It ends when somebody says so, and that is no failure.
     let _ = stop.recv();
     Ok(())
+}
+
+/// Writes one page with all that is in the files.
+pub(crate) fn write_page(path: &Path, files: &TraceFiles, look: FirstLook) -> Result<()> {
+    let page = viewer::self_contained(&files.columns().map_err(unreadable)?, look);
+    local::write(path, |output| output.write_all(page.as_bytes()))
 }
 
 fn unreadable(FileError { path, cause }: FileError) -> Failure {

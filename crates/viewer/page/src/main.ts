@@ -233,8 +233,11 @@ class Page {
   }
 }
 
+// What a page of one file begins with, unless its address says otherwise.
+const look = byId("columns").dataset["look"] ?? "";
+
 load().then(
-  (trace) => new Page(new View(trace)).start(location.hash.slice(1)),
+  (trace) => new Page(new View(trace)).start(location.hash.slice(1) || look),
   (error: unknown) => {
     byId("loading").textContent = `This trace cannot be shown: ${error instanceof Error ? error.message : String(error)}`;
   },
