@@ -15,7 +15,7 @@ use trace::{
 const RECORDS_MAX: usize = 20_000_000;
 
 /// The most processes, threads, states, counters and names that are taken in.
-const DECLARATIONS_MAX: usize = 1_000_000;
+const DECLARATIONS_MAX: usize = 2_000_000;
 
 /// So many records are written at once.
 const AT_ONCE: usize = 1 << 14;
@@ -27,8 +27,30 @@ pub struct Imported {
     pub records: u64,
     /// Events that are none of threads, states, counters and flows, or that could not be read, or had no room.
     pub left_out: u64,
+    /// Whether some of these had no room.
+    pub is_full: bool,
     /// Whether the trace ended before its end.
     pub is_cut: bool,
+}
+
+impl Imported {
+    /// What was not taken in, for who looks at the trace.
+    pub fn notes(&self) -> impl Iterator<Item = String> {
+        let left_out = (self.left_out > 0).then(|| {
+            if self.is_full {
+                let (records, declarations) = (RECORDS_MAX / 1_000_000, DECLARATIONS_MAX / 1_000_000);
+                format!(
+                    "{} events were left out: at most {records} million records are taken in, and {declarations} \
+                     million processes, threads, states, counters and names together",
+                    self.left_out
+                )
+            } else {
+                format!("{} events that are no spans, counts or flows were left out", self.left_out)
+            }
+        });
+        let cut = self.is_cut.then(|| "it ends before its end; what is there was read".to_owned());
+        left_out.into_iter().chain(cut)
+    }
 }
 
 /// What a state without a name is called.
@@ -51,6 +73,7 @@ impl Collector {
     /// Whether there is room for something else that has a name, which then takes it.
     pub(crate) fn has_room(&mut self) -> bool {
         self.declared += 1;
+        self.result.is_full |= self.declared > DECLARATIONS_MAX;
         self.declared <= DECLARATIONS_MAX
     }
 
@@ -103,6 +126,7 @@ impl Collector {
         if self.records.len() < RECORDS_MAX {
             self.records.push((thread, Record { time_ns, event }));
         } else {
+            self.result.is_full = true;
             self.leave_out();
         }
     }
@@ -187,5 +211,29 @@ pub(crate) fn unknown_process() -> ProcessInfo {
         program: "trace".to_owned(),
         command_line: String::new(),
         zero_unix_ns: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_room_is_told_from_what_is_of_another_kind() {
+        let mut collector = Collector::default();
+        let process = collector.process(unknown_process()).expect("room");
+        collector.leave_out();
+        assert_eq!(
+            collector.result.notes().collect::<Vec<_>>(),
+            ["1 events that are no spans, counts or flows were left out"]
+        );
+        while collector.thread(process, String::new()).is_some() {}
+        assert_eq!(collector.threads.len(), DECLARATIONS_MAX - 1);
+        collector.leave_out();
+        let told: Vec<String> = collector.result.notes().collect();
+        assert!(
+            told.len() == 1 && told[0].starts_with("2 events were left out: at most 20 million"),
+            "{told:?}"
+        );
     }
 }

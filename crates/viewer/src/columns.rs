@@ -340,13 +340,8 @@ fn files<'a>(
             header.notes.push(text.strip_prefix(&prefix).unwrap_or(&text).to_owned());
         }
     }
-    for (header, Imported { left_out, is_cut, .. }) in headers.iter_mut().zip(imported) {
-        if *left_out > 0 {
-            header.notes.push(format!("{left_out} events that are no spans, counts or flows were left out"));
-        }
-        if *is_cut {
-            header.notes.push("it ends before its end; what is there was read".to_owned());
-        }
+    for (header, imported) in headers.iter_mut().zip(imported) {
+        header.notes.extend(imported.notes());
     }
     if left_out > 0
         && let Some(header) = headers.first_mut()

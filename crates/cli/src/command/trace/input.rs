@@ -109,12 +109,7 @@ pub(super) fn open(file: &Path) -> Result<Box<dyn Read>> {
 /// Says what was not taken in of a trace of another tool.
 pub(super) fn tell(name: &str, imported: &Imported) {
     let name = shown::text(name);
-    if imported.left_out > 0 {
-        eprintln!("{name}: {} events that are no spans, counts or flows were left out", imported.left_out);
-    }
-    if imported.is_cut {
-        eprintln!("{name}: it ends before its end; what is there was read");
-    }
+    imported.notes().for_each(|note| eprintln!("{name}: {note}"));
 }
 
 /// What is wrong with a trace, and what to do about it.
