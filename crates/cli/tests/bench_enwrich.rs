@@ -42,14 +42,19 @@ fn processes_write_by_every_method() {
     }
 }
 
-/// A measurement and its prediction are traced from the first write to the end, in two files, by all that take part.
+/// A measurement and its prediction are traced from the first write to the end, in two files, by all that take part, and
+/// are put side by side.
 #[test]
 fn what_is_measured_and_predicted_can_be_traced() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("run.tlv");
     let one = ["--file-size", "256KiB", "--processes", "2", "--agents", "2", "--patterns", "wcc"];
     let of_it = ["--records", "64", "--methods", "disk-directed", "--trace", path.to_str().expect("text")];
-    text(&bench(&[&one[..], &of_it].concat()));
+    let page = directory.path().join("both.html");
+    let to_look_at = ["--trace-html", page.to_str().expect("text")];
+    text(&bench(&[&one[..], &of_it, &to_look_at].concat()));
+    let page = std::fs::read_to_string(page).expect("a page");
+    assert!(page.contains(r#"data-look="beside=yes""#));
     let count = |path: &Path, state: &str| {
         let timeline = trace::read("run", std::fs::read(path).expect("a trace").as_slice()).expect("a trace");
         assert_eq!(timeline.processes.len(), 4, "{}", path.display());

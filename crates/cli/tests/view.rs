@@ -178,10 +178,16 @@ fn a_page_can_be_written_and_has_no_markup_of_a_trace() {
     let file = trace_in(&directory);
     let page = directory.path().join("one.html");
     let mut view = starfish(["view", "--html"]);
+    view.arg(&page).arg(&file).arg(&file).arg("--beside");
+    succeed(view);
+    let begins_beside = std::fs::read_to_string(&page).expect("a page").contains("data-look=\"beside=yes\">");
+    assert!(begins_beside);
+    let mut view = starfish(["view", "--html"]);
     view.arg(&page).arg(&file).arg(&file);
     succeed(view);
     let page = std::fs::read_to_string(page).expect("a page");
     assert!(page.starts_with("<!doctype html>") && !page.contains("alert(1)"));
+    assert!(!page.contains("beside=yes\">"));
     assert_eq!(page.matches("<script").count(), 2);
 }
 

@@ -145,10 +145,10 @@ class Page {
     }
     const press = (id: string, act: () => void) => byId(id).addEventListener("click", act);
     press("undo", () => view.undo());
-    press("whole", () => view.show(0, view.whole));
+    press("whole", () => view.showAll());
     press("in", () => view.zoom(0.5, (view.look.from + view.look.to) / 2));
     press("out", () => view.zoom(2, (view.look.from + view.look.to) / 2));
-    press("beside", () => view.set({ beside: !view.look.beside }));
+    press("beside", () => view.setBeside(!view.look.beside));
     press("processors", () => view.set({ processors: !view.look.processors }));
     press("help", () => byId<HTMLDialogElement>("keys-dialog").showModal());
     press("theme", () => {
@@ -219,7 +219,7 @@ class Page {
         this.view.undo();
         return true;
       case "0":
-        this.view.show(0, this.view.whole);
+        this.view.showAll();
         return true;
       case "/":
         byId("search").focus();

@@ -73,6 +73,12 @@ export class Panel {
     return { from: from + offset, to: to + offset, width: this.canvas.clientWidth, height: this.canvas.clientHeight };
   }
 
+  /** Where the axis has its times, which are round ones of this panel's clock. */
+  private ticks({ from, to, width }: Scale): { step: number; times: number[] } {
+    const { step, times } = ticks(from - this.offset, to - this.offset, width / 110);
+    return { step, times: times.map((time) => time + this.offset) };
+  }
+
   private timeAt(event: MouseEvent): number {
     const { from, to, width } = this.scale;
     return from + ((event.clientX - this.canvas.getBoundingClientRect().left) / width) * (to - from);
@@ -213,7 +219,7 @@ export class Panel {
       this.surface = new Surface(width, height, background);
     } else this.surface.clear();
     const { surface } = this;
-    for (const time of ticks(scale.from, scale.to, scale.width / 110).times) {
+    for (const time of this.ticks(scale).times) {
       surface.column(Math.round(x(scale, time) * ratio), pixel(now.grid));
     }
     for (const row of rows) {
@@ -319,7 +325,7 @@ export class Panel {
     context.fillStyle = now.faint;
     context.textAlign = "right";
     context.fillText("threads in a state", gutter - 8, AXIS_PIXELS + 10);
-    const { step, times } = ticks(scale.from, scale.to, scale.width / 110);
+    const { step, times } = this.ticks(scale);
     context.save();
     context.beginPath();
     context.rect(gutter, 0, width - gutter, height);

@@ -108,6 +108,28 @@ export class View {
     return Math.max(RANGE_MIN, this.trace.end);
   }
 
+  /** The range in which everything is, or if files are side by side, everything of each. */
+  private all(beside: boolean): [number, number] {
+    const { files } = this.trace;
+    if (!beside || files.length < 2) return [0, this.whole];
+    const first = Math.min(...files.map((file) => file.begin));
+    const longest = Math.max(RANGE_MIN, ...files.map((file) => file.end - file.begin));
+    return [first, Math.min(first + longest, this.whole)];
+  }
+
+  /** Shows everything. */
+  showAll(): void {
+    this.show(...this.all(this.look.beside));
+  }
+
+  /** Shows files side by side, or on one clock. Who saw everything sees everything. */
+  setBeside(beside: boolean): void {
+    const [from, to] = this.all(this.look.beside);
+    const shown = this.look.from <= from && this.look.to >= to;
+    this.set({ beside });
+    if (shown) this.showAll();
+  }
+
   /** The range that commands are about. */
   get measured(): [number, number] {
     return this.look.marked ?? [this.look.from, this.look.to];
@@ -169,7 +191,8 @@ export class View {
       return from! < to! ? [Math.max(0, from!), Math.min(this.whole, to!)] : null;
     };
     const { trace } = this;
-    const shown = range("range") ?? [0, this.whole];
+    const beside = words.get("beside") === "yes";
+    const shown = range("range") ?? this.all(beside);
     this.set({
       kind: KINDS.find((kind) => kind === words.get("view")) ?? "sequence",
       from: shown[0],
@@ -181,7 +204,7 @@ export class View {
       folded: set("folded", trace.processes.length),
       rows: words.get("rows") ?? "",
       selected: this.call(numbers("call")),
-      beside: words.get("beside") === "yes",
+      beside,
       processors: words.get("processors") === "yes",
       logarithmic: words.get("scale") !== "linear",
     });

@@ -108,10 +108,10 @@ export function columns({ states, files, series = [], flows = [], wallClock = nu
   return new Uint8Array(Buffer.concat([new TextEncoder().encode("TLVCOL01"), length, text, Uint8Array.from(writer.bytes)]));
 }
 
-/** The page with columns in it, as `--html` writes it. */
-export function selfContained(page: string, columns: Uint8Array): string {
-  const place = '<script type="application/octet-stream" id="columns">';
-  return page.replace(place, () => place + gzipSync(columns).toString("base64"));
+/** The page with columns in it, as `--html` writes it. `look` is what it begins with. */
+export function selfContained(page: string, columns: Uint8Array, look = ""): string {
+  const place = '<script type="application/octet-stream" id="columns"';
+  return page.replace(`${place}>`, () => `${place} data-look="${look}">${gzipSync(columns).toString("base64")}`);
 }
 
 /** Random numbers below 1 that are the same each time. */

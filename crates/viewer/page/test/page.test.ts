@@ -34,9 +34,9 @@ after(async () => {
 });
 
 /** The page of a trace, opened. */
-async function shown(made: Made, hash = "", theme: "light" | "dark" = "light") {
+async function shown(made: Made, hash = "", theme: "light" | "dark" = "light", look = "") {
   const file = join(directory, "page.html");
-  writeFileSync(file, selfContained(BUILT, columns(made)));
+  writeFileSync(file, selfContained(BUILT, columns(made), look));
   const opened = await open(`${pathToFileURL(file)}#${hash}`, { theme });
   const ending = async () => {
     assert.deepEqual(opened.complaints, []);
@@ -252,6 +252,26 @@ describe("the page", { skip, timeout: 60_000 }, () => {
     await page.locator("#beside").click();
     await settled(page);
     assert.deepEqual(await page.locator(".panel h2").allInnerTexts(), ["predicted.tlv", "measured.tlv"]);
+    await close();
+  });
+
+  test("shows files side by side, all of each from its own beginning", async () => {
+    const made = drawn(1);
+    const later = made.files[1]!.processes.flatMap((process) => process.threads.flatMap((thread) => thread.spans));
+    for (const span of later) [span.begin, span.end] = [span.begin + 2e9, span.end + 2e9];
+    const { page, close } = await shown(made, "", "light", "beside=yes");
+    await settled(page);
+    assert.equal(await page.locator(".panel h2").count(), 2);
+    const files = await page.evaluate(() => window.viewer!.view.trace.files.map(({ begin, end }) => [begin, end] as const));
+    const longest = Math.max(...files.map(([begin, end]) => end - begin));
+    const ofEach = [files[0]![0], files[0]![0] + longest];
+    assert.deepEqual(await range(page), ofEach);
+    await page.locator("#beside").click();
+    await settled(page);
+    assert.deepEqual(await range(page), [0, files[1]![1]], "on one clock it lasts from the first to the last");
+    await page.locator("#beside").click();
+    await settled(page);
+    assert.deepEqual(await range(page), ofEach);
     await close();
   });
 
