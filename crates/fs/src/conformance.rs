@@ -60,8 +60,8 @@ pub use numbered::{
     a_numbered_file_is_read_by_whoever_knows_it, a_numbered_file_that_is_removed_stays_removed,
     a_numbered_file_touches_the_disks_it_has_bytes_on, a_numbered_write_that_was_lost_is_told,
     all_numbered_files_are_listed, cached_numbered_files_are_close_to_open_consistent,
-    numbered_files_are_read_and_written_together, numbered_stripes_are_told_apart,
-    random_numbered_operations_agree_with_a_file_in_memory,
+    data_and_holes_of_a_file_are_found, numbered_files_are_read_and_written_together,
+    numbered_stripes_are_told_apart, random_numbered_operations_agree_with_a_file_in_memory,
 };
 pub use pages::{
     a_client_reads_what_it_has_written, a_file_too_large_for_the_cache_passes_through,
@@ -186,6 +186,7 @@ macro_rules! for_all_promises {
             what_nodes_do_is_recorded_on_demand,
             what_an_io_node_does_is_counted,
             a_numbered_file_is_read_by_whoever_knows_it,
+            data_and_holes_of_a_file_are_found,
             a_numbered_file_touches_the_disks_it_has_bytes_on,
             random_numbered_operations_agree_with_a_file_in_memory,
             numbered_files_are_read_and_written_together,

@@ -126,6 +126,7 @@ spans_of_requests! {
     Request::Lock(_) => "lock",
     Request::RenewLease { .. } => "renew lease",
     Request::ReadAlone { .. } => "read alone",
+    Request::FindData { .. } => "find data",
 }
 
 /// The number of the message in which a node asks with a tag: its own among all, but for an accident.

@@ -20,7 +20,7 @@ use crate::error::Failure;
 use crate::range_locks::{LockMode, LockRange};
 
 /// The version of the protocol. Another version is refused.
-pub const VERSION: u8 = 9;
+pub const VERSION: u8 = 10;
 
 /// The version of the labels on stripes, which outlives that of the protocol: files stay readable.
 pub const LABEL_VERSION: u8 = 2;
@@ -385,6 +385,13 @@ pub enum Request {
         /// How many bytes; not across the end of a block.
         bytes: u32,
     },
+    /// Where are data next in these stripes, and up to where?
+    FindData {
+        /// The file.
+        file: FileId,
+        /// Pairs of stripe index and the offset in bytes within the stripe from which on.
+        stripes: Vec<(u32, u64)>,
+    },
 }
 
 impl Request {
@@ -422,6 +429,7 @@ impl Request {
             | Request::FormTeam { .. }
             | Request::Lock(_)
             | Request::RenewLease { .. }
+            | Request::FindData { .. }
             | Request::Scrub { .. } => Class::Control,
             Request::Read { .. }
             | Request::ReadAlone { .. }
@@ -723,6 +731,11 @@ pub enum Reply {
     },
     /// To [`Request::Lock`] and [`Request::RenewLease`].
     Lock(LockAnswer),
+    /// To [`Request::FindData`].
+    DataFound {
+        /// The index of each stripe that has any there, and where they begin and end within it.
+        data: Vec<(u32, u64, u64)>,
+    },
 }
 
 /// What a client wants of the lock on a part of a file.

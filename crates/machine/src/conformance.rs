@@ -7,6 +7,7 @@ mod metadata;
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::ops::Range;
 use std::rc::Rc;
 
 use crate::{
@@ -58,6 +59,7 @@ pub fn check_all(testbed: &impl Testbed) {
     buffers_come_back_and_waiters_get_them_in_order(testbed);
     a_dropped_read_gives_its_buffer_back(testbed);
     what_is_written_is_read_and_the_rest_is_zeros(testbed);
+    what_is_written_is_found_and_the_rest_is_zeros(testbed);
     reads_and_writes_of_many_tasks_keep_apart(testbed);
     objects_carry_their_names_and_labels(testbed);
     removed_and_missing_objects_are_errors(testbed);
@@ -424,6 +426,40 @@ pub fn removed_and_missing_objects_are_errors(testbed: &impl Testbed) {
         ok(disk.remove("thing", Stage::Pending).await);
         assert!(matches!(error(disk.open("thing", Stage::Pending).await), Error::NotFound { .. }));
         ok(disk.create("thing", b"3").await);
+    }));
+}
+
+/// Who goes from one stretch of data to the next comes by all that was written, and what lies between is zeros.
+pub fn what_is_written_is_found_and_the_rest_is_zeros(testbed: &impl Testbed) {
+    const BYTES: u64 = 5 << 20;
+    const WRITTEN: [(u64, u64); 4] = [(70_000, 3), (1 << 20, 4096), (3 << 20, 100_000), (BYTES - 7, 2)];
+    ok(testbed.run(1, |nodes| async move {
+        let (machine, disk) = (&nodes[0], &nodes[0].disks()[0]);
+        let object = ok(disk.create("sparse", b"").await).id;
+        assert_eq!(ok(disk.data_after(object, 0).await), None, "there is nothing");
+        ok(disk.resize(object, BYTES).await);
+        for (offset, bytes) in WRITTEN {
+            ok(disk.write(object, offset, Payload::from(vec![1; bytes as usize])).await);
+        }
+        let (mut at, mut found) = (0, Vec::new());
+        while let Some(stretch) = ok(disk.data_after(object, at).await) {
+            assert!(
+                at <= stretch.start && stretch.start < stretch.end && stretch.end <= BYTES,
+                "{stretch:?}"
+            );
+            let bytes = (stretch.start - at).min(POOL_BYTES);
+            let hole = ok(disk.read(object, at, buffer(machine, bytes).await).await).slice(0..bytes).to_vec();
+            assert!(hole.expect("bytes").iter().all(|byte| *byte == 0), "from {at} on");
+            at = stretch.end;
+            found.push(stretch);
+        }
+        for (offset, bytes) in WRITTEN {
+            let has_all = |data: &Range<u64>| data.start <= offset && offset + bytes <= data.end;
+            assert!(found.iter().any(has_all), "{bytes} bytes at {offset}: {found:?}");
+        }
+        let within = ok(disk.data_after(object, (1 << 20) + 10).await);
+        assert_eq!(within.map(|data| data.start), Some((1 << 20) + 10));
+        assert_eq!(ok(disk.data_after(object, BYTES).await), None);
     }));
 }
 

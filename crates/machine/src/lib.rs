@@ -46,6 +46,7 @@ mod work;
 
 use std::fmt;
 use std::future::Future;
+use std::ops::Range;
 
 pub use buffer::{Buf, BufferPool};
 pub use condition::{Condition, Wait};
@@ -315,6 +316,10 @@ pub trait Disk {
 
     /// Writes `from` at `offset`, extending the object if need be.
     fn write(&self, object: ObjectId, offset: u64, from: Payload) -> impl Future<Output = Result<()>>;
+
+    /// The first stretch of the object at `offset` or after it that may be anything but zeros; none if nothing is. What
+    /// was never written is known to be zeros as far as the disk tells: its unit may be larger than what was written.
+    fn data_after(&self, object: ObjectId, offset: u64) -> impl Future<Output = Result<Option<Range<u64>>>>;
 
     /// Waits until everything written to the object is on the medium, and that there is the object.
     fn flush(&self, object: ObjectId) -> impl Future<Output = Result<()>>;

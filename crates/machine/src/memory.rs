@@ -114,6 +114,15 @@ impl Memory {
         }
     }
 
+    /// The first stretch at `at` or after it in which something was placed, as far as that is known; none if nothing
+    /// was.
+    pub fn placed_after(&self, at: u64) -> Option<Range<u64>> {
+        match &*self.contents.borrow() {
+            Contents::Phantom(placed) => placed_phantom_after(placed, at),
+            Contents::Real(_) | Contents::Joined(_) => (at < self.bytes).then_some(at..self.bytes),
+        }
+    }
+
     /// The bytes themselves, if they are real.
     pub fn into_vec(self) -> Option<Vec<u8>> {
         match &mut *self.contents.borrow_mut() {
@@ -170,6 +179,19 @@ fn get_phantom(placed: &BTreeMap<u64, Payload>, at: u64, bytes: u64) -> Payload 
     }
     found.push(&Payload::zeros(bytes - found.len()));
     found
+}
+
+fn placed_phantom_after(placed: &BTreeMap<u64, Payload>, at: u64) -> Option<Range<u64>> {
+    let mut parts = overlapping(placed, at, u64::MAX);
+    let (&start, first) = parts.next()?;
+    let mut end = start + first.len();
+    for (&start, payload) in parts {
+        if start != end {
+            break;
+        }
+        end += payload.len();
+    }
+    Some(start.max(at)..end)
 }
 
 fn overlapping(placed: &BTreeMap<u64, Payload>, at: u64, end: u64) -> impl Iterator<Item = (&u64, &Payload)> {

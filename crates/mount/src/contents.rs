@@ -39,6 +39,15 @@ pub(crate) enum Allocation {
     },
 }
 
+/// What is looked for in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stretch {
+    /// What was written.
+    Data,
+    /// What was not.
+    Hole,
+}
+
 impl MountedTree {
     pub(crate) async fn open(&self, number: FileNumber, flags: i32) -> Outcome<(u64, FopenFlags)> {
         let opened = self.tree().open(TreeOperation::Get { number }).await;
@@ -171,6 +180,20 @@ impl MountedTree {
         self.note_pages(&open.file);
         self.settle(about(open.file.number()), synced)?;
         self.check_locks(open).await
+    }
+
+    /// Where data or a hole begin next. There are none past the end of the file; the last hole begins there.
+    pub(crate) async fn find(&self, handle: u64, offset: u64, what: Stretch) -> Outcome<u64> {
+        let open = self.file(handle)?;
+        if offset >= open.file.known().size {
+            return Err(Errno::ENXIO);
+        }
+        let paged = open.file.paged();
+        let found = match what {
+            Stretch::Data => paged.next_data(offset).await,
+            Stretch::Hole => paged.next_hole(offset).await.map(Some),
+        };
+        self.settle(about(open.file.number()), found)?.ok_or(Errno::ENXIO)
     }
 
     pub(crate) async fn allocate(

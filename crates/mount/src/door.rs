@@ -22,7 +22,7 @@ use namespace::{
 };
 use nix::libc;
 
-use crate::contents::Allocation;
+use crate::contents::{Allocation, Stretch};
 use crate::directories::ListedEntry;
 use crate::file_attributes::{attributes_of, file_number, kernel_kind, kernel_number, time_to_set};
 use crate::locks::{KernelLock, WantedLock};
@@ -91,6 +91,7 @@ askers!(
     ReplyEmpty,
     ReplyEntry,
     ReplyLock,
+    ReplyLseek,
     ReplyOpen,
     ReplyStatfs,
     ReplyWrite,
@@ -703,17 +704,28 @@ impl Filesystem for KernelDoor {
         self.begin("setlk", reply, move |tree| async move { tree.lock(wanted, caller).await }, tell_done);
     }
 
-    /// The kernel then says itself that all of a file is data.
+    /// The kernel asks only for data and holes.
     fn lseek(
         &self,
         _request: &Request,
         _number: INodeNo,
-        _handle: FileHandle,
-        _offset: i64,
-        _whence: i32,
+        handle: FileHandle,
+        offset: i64,
+        whence: i32,
         reply: ReplyLseek,
     ) {
-        reply.error(Errno::ENOSYS);
+        let what = match whence {
+            libc::SEEK_DATA => Stretch::Data,
+            libc::SEEK_HOLE => Stretch::Hole,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let Ok(offset) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
+        self.begin(
+            "lseek",
+            reply,
+            move |tree| async move { tree.find(handle.0, offset, what).await },
+            |reply, found| reply.offset(found as i64),
+        );
     }
 
     /// The kernel then copies by reading and writing.

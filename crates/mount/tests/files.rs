@@ -363,23 +363,42 @@ fn links_that_lead_in_circles_and_paths_that_are_too_long_are_refused() {
 }
 
 #[test]
-fn all_of_a_file_is_data_to_whoever_looks_for_holes() {
+fn holes_are_found_as_far_as_the_disks_tell() {
     let Some(mount) = Mount::of_new_agents().filter(|_| has("python3")) else { return };
-    File::create(mount.at("sparse")).and_then(|file| file.set_len(3_000_000)).expect("a file");
+    let plain = tempfile::NamedTempFile::new().expect("a file of the system");
+    fs::write(mount.at("sparse"), b"").expect("a file");
     let program = "
-import errno, os
-file = os.open('sparse', os.O_RDWR)
-os.pwrite(file, b'here', 2000000)
-assert os.lseek(file, 0, os.SEEK_DATA) == 0
-assert os.lseek(file, 5, os.SEEK_HOLE) == 3000000
-try:
-    os.lseek(file, 3000000, os.SEEK_DATA)
-except OSError as error:
-    assert error.errno == errno.ENXIO, error
-else:
-    assert False
+import errno, os, sys
+def stretches(path):
+    file = os.open(path, os.O_RDWR)
+    os.ftruncate(file, 3000000)
+    os.pwrite(file, b'here', 2000000)
+    os.pwrite(file, b'x' * 300000, 1 << 20)
+    found, at = [], 0
+    while at < 3000000:
+        try:
+            at = os.lseek(file, at, os.SEEK_DATA)
+        except OSError as error:
+            assert error.errno == errno.ENXIO, error
+            break
+        found.append((at, end := os.lseek(file, at, os.SEEK_HOLE)))
+        assert os.lseek(file, at + 1, os.SEEK_DATA) == at + 1 and os.lseek(file, end, os.SEEK_HOLE) == end
+        at = end
+    for whence in (os.SEEK_DATA, os.SEEK_HOLE):
+        try:
+            os.lseek(file, 3000000, whence)
+        except OSError as error:
+            assert error.errno == errno.ENXIO, error
+        else:
+            assert False
+    return found
+here, there = stretches('sparse'), stretches(sys.argv[1])
+told = (here, there)
+assert [begin for begin, end in here] == [begin for begin, end in there], told
+# Where the last stripe that has any ends, data end to the byte.
+assert all(0 <= other - end < 4096 for (begin, end), (_, other) in zip(here, there)), told
 ";
-    mount.run("python3", &["-c", program]);
+    mount.run("python3", &["-c", program, plain.path().to_str().expect("text")]);
     mount.run("cp", &["--sparse=always", "sparse", "copy"]);
     assert!(fs::read(mount.at("sparse")).expect("a file") == fs::read(mount.at("copy")).expect("a file"));
     mount.end();

@@ -17,6 +17,7 @@
 //! end of the simulation.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use machine::{Memory, Payload, Stage};
 
@@ -79,6 +80,12 @@ impl StoredObject {
     /// Nothing of it is on the medium for sure until it is flushed itself.
     pub(crate) fn wait_for_first_flush(&mut self) {
         self.waits_for_flush = true;
+    }
+
+    /// The first stretch from `offset` on that was written.
+    pub(crate) fn data_after(&self, offset: u64) -> Option<Range<u64>> {
+        let found = self.contents.placed_after(offset)?;
+        (found.start < self.bytes).then(|| found.start..found.end.min(self.bytes))
     }
 
     fn set_bytes(&mut self, bytes: u64) {

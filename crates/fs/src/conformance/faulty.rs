@@ -241,6 +241,10 @@ impl<M: Machine> Disk for FaultyDisk<M> {
         self.disk().write(object, offset, from).await
     }
 
+    fn data_after(&self, object: ObjectId, offset: u64) -> impl Future<Output = Result<Option<Range<u64>>>> {
+        self.disk().data_after(object, offset)
+    }
+
     async fn flush(&self, object: ObjectId) -> Result<()> {
         fail(&self.faults.failing_flushes, "flushing")?;
         self.disk().flush(object).await

@@ -67,6 +67,41 @@ pub fn a_numbered_file_is_read_by_whoever_knows_it(testbed: &impl Testbed, base:
     });
 }
 
+/// What was written is found from whatever offset, in the caches of clients and I/O nodes or on disks; what is not found
+/// is zeros; the last hole begins where the file ends.
+pub fn data_and_holes_of_a_file_are_found(testbed: &impl Testbed, base: Base) {
+    run(testbed, 4, move |nodes| async move {
+        let client = &start(base, &nodes, 3, small(base, Threads::Pool(4))).await[0];
+        let cache = PageCache::new(client.clone(), PageCacheSettings::default());
+        let file = numbered(&nodes[..3], 1, 0, 0).await;
+        let file = cache.open_numbered(file).await.expect("opened");
+        assert_eq!((file.next_data(0).await, file.next_hole(0).await), (Ok(None), Ok(0)));
+        file.truncate(40 * BLOCK).await.expect("longer");
+        assert_eq!((file.next_data(0).await, file.next_hole(BLOCK + 1).await), (Ok(None), Ok(BLOCK + 1)));
+        let written = [(7 * BLOCK + 5, 10), (12 * BLOCK, 4 * BLOCK), (30 * BLOCK - 3, 6)];
+        for (offset, bytes) in written {
+            file.write(offset, Payload::from(contents(bytes))).await.expect("taken");
+        }
+        for (offset, bytes) in written {
+            for within in [0, bytes / 2, bytes - 1] {
+                assert_eq!(file.next_data(offset + within).await, Ok(Some(offset + within)), "it is data");
+                let hole = file.next_hole(offset + within).await.expect("found");
+                assert!(hole >= offset + bytes, "{hole} for {bytes} bytes at {offset}");
+            }
+            let before = file.next_data(offset - 5).await.expect("found").expect("there are data");
+            assert!((offset - 5..=offset).contains(&before), "{before} for {offset}");
+        }
+        let mut at = 0;
+        let all = file.read(0, 40 * BLOCK).await.expect("read").to_vec().expect("real bytes");
+        while let Some(data) = file.next_data(at).await.expect("found") {
+            assert!(all[at as usize..data as usize].iter().all(|byte| *byte == 0), "{at} to {data}");
+            at = file.next_hole(data).await.expect("found");
+            assert!(at > data && at <= 40 * BLOCK);
+        }
+        assert_eq!((file.next_data(40 * BLOCK - 1).await, file.next_hole(at).await), (Ok(None), Ok(at)));
+    });
+}
+
 /// A file of a few bytes makes one object, and reading, cutting and flushing it none.
 pub fn a_numbered_file_touches_the_disks_it_has_bytes_on(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {

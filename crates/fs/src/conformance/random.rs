@@ -279,6 +279,7 @@ impl<M: Machine> RandomAsker<M> {
                 Request::Resize { file, bytes, stripes: vec![(stripe, bytes)] }
             }
             8 => Request::Flush { file },
+            9 if bytes.is_multiple_of(2) => Request::FindData { file, stripes: vec![(stripe, offset)] },
             9 => Request::Promote { file, stripe, offset },
             10 => self.of_numbered(file, stripe),
             11 => self.collective(file),

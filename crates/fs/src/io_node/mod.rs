@@ -37,6 +37,7 @@ mod disk_directed;
 mod disk_health;
 mod disks;
 mod flush;
+mod holes;
 mod home;
 mod keeper;
 mod length;
@@ -478,6 +479,7 @@ impl<M: Machine> IoNode<M> {
                 self.promote(file, stripe, offset);
                 Ok(Reply::Done)
             }
+            Request::FindData { file, stripes } => self.find_data(file, &stripes).await,
             Request::Scrub { name, disk, offset, bytes } => {
                 self.scrub(asker, &name, disk, offset, bytes).await
             }

@@ -2,15 +2,18 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 
 use compio::BufResult;
 use compio::buf::{IntoInner, IoBuf};
 use compio::fs::File;
 use compio::io::{AsyncReadAt, AsyncWriteAtExt};
+use nix::errno::Errno;
+use nix::unistd::{Whence, lseek};
 
 use super::at_once::AtOnce;
+use super::blocking;
 use super::write_back::WriteBack;
 use crate::bytes::{ByteRun, next_batch};
 
@@ -24,6 +27,9 @@ pub(crate) trait ObjectFile {
 
     /// Cuts the file to `bytes`, or extends it to them with zeros.
     async fn set_len(&self, bytes: u64) -> io::Result<()>;
+
+    /// The first stretch from `position` on that is no hole; none if there is nothing but holes.
+    async fn data_after(&self, position: u64) -> io::Result<Option<Range<u64>>>;
 
     /// Waits until all that was written is on the medium.
     async fn sync(&self) -> io::Result<()>;
@@ -87,6 +93,11 @@ impl ObjectFile for SystemFile {
         self.file.set_len(bytes).await
     }
 
+    async fn data_after(&self, position: u64) -> io::Result<Option<Range<u64>>> {
+        let file = self.file.as_fd().try_clone_to_owned()?;
+        blocking(move || data_after(file.as_fd(), position)).await
+    }
+
     async fn sync(&self) -> io::Result<()> {
         self.file.sync_data().await
     }
@@ -95,5 +106,22 @@ impl ObjectFile for SystemFile {
         if !self.at_once.is_everything() {
             self.write_back.begin(self.file.as_fd(), range);
         }
+    }
+}
+
+/// What the system knows of the holes of a file. Where it knows nothing, all that there is is data.
+fn data_after(file: BorrowedFd<'_>, position: u64) -> io::Result<Option<Range<u64>>> {
+    let seek = |from: u64, whence| match lseek(file, i64::try_from(from).unwrap_or(i64::MAX), whence) {
+        Ok(found) => Ok(Some(found as u64)),
+        Err(Errno::ENXIO) => Ok(None),
+        Err(error) => Err(io::Error::from(error)),
+    };
+    match seek(position, Whence::SeekData) {
+        Ok(Some(begin)) => {
+            // Somebody has cut it meanwhile, if there is none.
+            Ok(seek(begin, Whence::SeekHole)?.filter(|&end| end > begin).map(|end| begin..end))
+        }
+        Err(error) if error.raw_os_error() == Some(Errno::EINVAL as i32) => Ok(Some(position..u64::MAX)),
+        none_or_failed => none_or_failed.map(|_| None),
     }
 }

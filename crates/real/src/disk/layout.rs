@@ -10,6 +10,8 @@
 //! Data begin at multiples of 4 KiB, the page of the system. The records of version 3 are in pages of their own, so
 //! that a disk that fails in writing one of them, in sectors of 4 KiB, leaves the other. New files are of version 3.
 
+use std::ops::Range;
+
 /// Length of the header.
 pub(crate) const HEADER_BYTES: usize = 4096;
 
@@ -63,7 +65,7 @@ impl Layout {
     }
 
     /// Where in its page of sums those of the units between two offsets of one group lie: whole sectors.
-    pub(crate) fn sectors_of(&self, first: u64, end: u64) -> std::ops::Range<usize> {
+    pub(crate) fn sectors_of(&self, first: u64, end: u64) -> Range<usize> {
         let entry = |offset: u64| (offset % GROUP_BYTES / UNIT_BYTES) as usize * self.entry_bytes;
         let last = entry(end - 1);
         entry(first) / SECTOR_BYTES * SECTOR_BYTES..(last / SECTOR_BYTES + 1) * SECTOR_BYTES
@@ -78,6 +80,18 @@ impl Layout {
     pub(crate) fn in_file(&self, offset: u64) -> u64 {
         let within = self.sums_bytes() as u64 + offset % GROUP_BYTES;
         self.sums_in_file(group_of(offset)).saturating_add(within)
+    }
+
+    /// The bytes of an object that lie in a part of its file. Of sums alone there are none.
+    pub(crate) fn in_object(&self, part: Range<u64>) -> Range<u64> {
+        let sums_bytes = self.sums_bytes() as u64;
+        let offset = |position: u64| {
+            let position = position.saturating_sub(self.groups);
+            let (group, within) =
+                (position / (sums_bytes + GROUP_BYTES), position % (sums_bytes + GROUP_BYTES));
+            group * GROUP_BYTES + within.saturating_sub(sums_bytes)
+        };
+        offset(part.start)..offset(part.end)
     }
 
     /// How long the file of an object of `bytes` is.
@@ -113,6 +127,12 @@ mod tests {
         #[test]
         fn lengths_of_objects_and_files_belong_together(bytes in 0..1_u64 << 50, near in 0..3_u64) {
             for layout in [Layout::V2, Layout::V3] {
+                let all = layout.in_object(0..layout.file_bytes(bytes));
+                prop_assert_eq!(all, 0..bytes);
+                let (begin, end) = (layout.in_file(bytes), layout.in_file(bytes + near) + 1);
+                prop_assert_eq!(layout.in_object(begin..end), bytes..bytes + near + 1);
+                let sums = layout.sums_in_file(near);
+                prop_assert!(layout.in_object(sums..sums + layout.sums_bytes() as u64).is_empty());
                 for bytes in [bytes, bytes / GROUP_BYTES * GROUP_BYTES + near] {
                     prop_assert_eq!(layout.object_bytes(layout.file_bytes(bytes)), Some(bytes));
                     prop_assert!(layout.in_file(bytes) >= layout.file_bytes(bytes));

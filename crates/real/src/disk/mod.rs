@@ -35,6 +35,7 @@ mod write_back;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::os::fd::{FromRawFd, IntoRawFd};
 use std::rc::Rc;
 
@@ -243,6 +244,11 @@ impl machine::Disk for Disk {
             }
         };
         self.tasks.complete("writing an object", write).await
+    }
+
+    async fn data_after(&self, object: ObjectId, offset: u64) -> Result<Option<Range<u64>>> {
+        let found = self.inner.stored(object).await?.data_after(offset).await;
+        found.map_err(|fault| self.inner.failure(object, fault))
     }
 
     async fn flush(&self, object: ObjectId) -> Result<()> {

@@ -286,6 +286,23 @@ impl<F: ObjectFile> OpenObject<F> {
         Ok(OldUnit { data, vouching })
     }
 
+    /// The first stretch from `offset` on that is no hole of the file.
+    pub(crate) async fn data_after(&self, offset: u64) -> Result<Option<Range<u64>>, Fault> {
+        let (mut position, layout) = (self.seal.layout.in_file(offset), &self.seal.layout);
+        while let Some(part) = self.file.data_after(position).await? {
+            position = part.end;
+            let Range { start, end } = layout.in_object(part);
+            let (start, end) = (start.max(offset), end.min(self.bytes.get()));
+            if start < end {
+                return Ok(Some(start..end));
+            }
+            if start >= self.bytes.get() {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
     /// Cuts the object to `bytes`, or extends it to them with zeros.
     pub(crate) async fn resize(&self, bytes: u64) -> Result<(), Fault> {
         self.check_writable()?;

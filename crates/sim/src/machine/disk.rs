@@ -206,6 +206,11 @@ impl machine::Disk for Disk {
         Ok(())
     }
 
+    async fn data_after(&self, object: ObjectId, offset: u64) -> Result<Option<Range<u64>>> {
+        self.check(object)?;
+        Ok(self.drive().borrow().store.object(object.0).and_then(|stored| stored.data_after(offset)))
+    }
+
     async fn flush(&self, object: ObjectId) -> Result<()> {
         self.check(object)?;
         let last = self.last_change(object);

@@ -377,6 +377,27 @@ impl<M: Machine> PagedFile<M> {
         Ok(())
     }
 
+    /// The first offset from `offset` on that may be data, and not zeros that nobody has written; none if there are none
+    /// up to the end of the file.
+    pub async fn next_data(&self, offset: u64) -> Result<Option<u64>> {
+        self.write_out().await;
+        let found = match self.file.stays_here() {
+            true => Some(offset),
+            false => self.file.file.next_data(offset).await?,
+        };
+        Ok(found.filter(|&at| at < self.bytes()))
+    }
+
+    /// The first offset from `offset` on that is in a hole, which the end of the file is, too.
+    pub async fn next_hole(&self, offset: u64) -> Result<u64> {
+        self.write_out().await;
+        let found = match self.file.stays_here() {
+            true => None,
+            false => self.file.file.next_hole(offset).await?,
+        };
+        Ok(found.map_or(self.bytes(), |at| at.min(self.bytes())))
+    }
+
     /// Waits until everything written to the file is on the media, and reports any write that failed, if this handle
     /// has not done so. Pages that could not be written are tried again. Of a temporary file nothing is sent. A file that was
     /// begun here stays unfinished.

@@ -288,6 +288,10 @@ impl ObjectFile for ModelFile {
         self.change(|state| state.set_len(bytes))
     }
 
+    async fn data_after(&self, position: u64) -> io::Result<Option<Range<u64>>> {
+        Ok(Some(position..u64::MAX))
+    }
+
     async fn sync(&self) -> io::Result<()> {
         pause().await;
         let mut state = self.0.borrow_mut();

@@ -1,0 +1,53 @@
+//! Where a file has data: the I/O nodes are asked, each about its stripes.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use layout::StripePlace;
+use machine::Machine;
+
+use super::{File, unexpected};
+use crate::error::Result;
+use crate::protocol::{Reply, Request};
+
+impl<M: Machine> File<M> {
+    /// The first offset from `offset` on that may be data and not a hole; none if there is only a hole.
+    pub(super) async fn next_data(&self, offset: u64) -> Result<Option<u64>> {
+        let data = self.once_more(async || self.find_data(offset).await).await?;
+        Ok(data.iter().filter_map(|(&stripe, data)| self.offset_of(stripe, data.start)).min())
+    }
+
+    /// The first offset from `offset` on that is in a hole; none if there are data up to the largest offset of a file.
+    pub(super) async fn next_hole(&self, offset: u64) -> Result<Option<u64>> {
+        let data = self.once_more(async || self.find_data(offset).await).await?;
+        let holes = (0..self.striping().stripe_count()).filter_map(|stripe| {
+            let from = self.striping().stripe_bytes(offset, stripe);
+            let hole = data.get(&stripe).filter(|data| data.start <= from).map_or(from, |data| data.end);
+            self.offset_of(stripe, hole)
+        });
+        Ok(holes.min())
+    }
+
+    /// The first stretch of data of each stripe that has any, from where it has the first byte at `offset` or after it.
+    async fn find_data(&self, offset: u64) -> Result<BTreeMap<u32, Range<u64>>> {
+        self.attach_all(false).await?;
+        let (file, striping) = (self.id(), self.striping());
+        let request = |home| {
+            let here = (0..striping.stripe_count())
+                .filter(|&stripe| self.home_of(stripe) == home && !self.is_absent(stripe));
+            let stripes: Vec<(u32, u64)> =
+                here.map(|stripe| (stripe, striping.stripe_bytes(offset, stripe))).collect();
+            (!stripes.is_empty()).then_some(Request::FindData { file, stripes })
+        };
+        let mut all = BTreeMap::new();
+        for (node, answer) in self.answers_of_homes(request).await {
+            let (Reply::DataFound { data }, _) = answer? else { return Err(unexpected(node)) };
+            all.extend(data.into_iter().map(|(stripe, start, end)| (stripe, start..end)));
+        }
+        Ok(all)
+    }
+
+    fn offset_of(&self, stripe: u32, offset: u64) -> Option<u64> {
+        self.striping().file_offset_of(StripePlace { stripe, offset }).ok()
+    }
+}

@@ -1,0 +1,29 @@
+//! Where stripes have data: what was never written is a hole, as far as the disk tells.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use machine::{Disk, Machine};
+
+use super::IoNode;
+use crate::error::Failure;
+use crate::protocol::{FileId, Reply};
+
+impl<M: Machine> IoNode<M> {
+    /// Where data are in each of these stripes, at an offset or next after it.
+    pub(super) async fn find_data(
+        self: &Rc<Self>,
+        file: FileId,
+        stripes: &[(u32, u64)],
+    ) -> Result<Reply, Box<Failure>> {
+        let mut data = Vec::new();
+        for &(index, offset) in stripes {
+            let stripe = self.stripes.get(file, index)?;
+            // The disk knows of what it has been given.
+            self.blocks.write_out(&stripe).await;
+            let found = self.disks.of(stripe.home).data_after(stripe.home.object, offset).await?;
+            data.extend(found.map(|Range { start, end }| (index, start, end)));
+        }
+        Ok(Reply::DataFound { data })
+    }
+}
