@@ -1,0 +1,56 @@
+"""How fast an array in a file of HDF5 is written and read together by h5py.
+
+arrays_h5py.py NAME MIB ROUNDS
+"""
+
+import sys
+
+import h5py
+import numpy as np
+from mpi4py import MPI
+
+WORLD = MPI.COMM_WORLD
+
+
+def timed(work):
+    """The seconds of the process that takes longest."""
+    WORLD.Barrier()
+    start = MPI.Wtime()
+    work()
+    return WORLD.allreduce(MPI.Wtime() - start, MPI.MAX)
+
+
+def main():
+    """Write and read, and say millions of bytes a second, each in its shortest time."""
+    name, mib, rounds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    rows = int((mib * 2**20 / 8) ** 0.5)
+    columns = rows - rows % WORLD.size
+    own = np.s_[:, columns // WORLD.size * WORLD.rank : columns // WORLD.size * (WORLD.rank + 1)]
+    back = np.empty((rows, columns // WORLD.size))
+
+    def write(values):
+        with h5py.File(name, "w", driver="mpio", comm=WORLD) as file:
+            array = file.create_dataset("array", (rows, columns), "f8")
+            with array.collective:
+                array[own] = values
+            file.flush()
+
+    def read():
+        with h5py.File(name, "r", driver="mpio", comm=WORLD) as file:
+            array = file["array"]
+            with array.collective:
+                array.read_direct(back, own)
+
+    times = []
+    for round in range(rounds):
+        values = np.random.default_rng([round, WORLD.rank]).random(back.shape)
+        times.append((timed(lambda: write(values)), timed(read)))
+        if not np.array_equal(back, values):
+            print("a value that was read is wrong", file=sys.stderr)
+            WORLD.Abort(1)
+    if WORLD.rank == 0:
+        print(*(round(rows * columns * 8 / 1e6 / min(took)) for took in zip(*times)))
+
+
+if __name__ == "__main__":
+    main()
