@@ -8,12 +8,9 @@
 //! - *Nobody else writes.* Until then the one reference to the object is here, so its memory is of `Filling` alone,
 //!   which does not outlive it. No part of that is of the interpreter: it may be filled without its lock.
 
-use std::ffi::c_void;
 use std::mem::MaybeUninit;
-use std::ptr::NonNull;
 use std::slice;
 
-use nix::sys::mman::{MmapAdvise, madvise};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -59,22 +56,6 @@ pub(crate) fn filled_by<'py>(
     Ok(PyBytes::new(py, written))
 }
 
-/// From so many bytes on the system is asked for large pages: it gives memory page by page when that is first written
-/// to, and clearing pages of 4 KiB takes a third of the time of reading a large file.
-const LARGE: usize = 4 << 20;
-
-/// Asks for large pages for memory that nobody has written to, where there are any.
-fn prefer_large_pages(memory: &mut [MaybeUninit<u8>]) {
-    let page = 1 << 12;
-    let before = memory.as_ptr().align_offset(page).min(memory.len());
-    let whole = &mut memory[before..];
-    let length = whole.len() / page * page;
-    let Some(begin) = NonNull::new(whole.as_mut_ptr().cast::<c_void>()) else { return };
-    #[expect(unsafe_code, reason = "the advice leaves contents as they are, and may be refused")]
-    // SAFETY: these pages lie wholly within memory that is of nobody else; their contents stay.
-    let _ = unsafe { madvise(begin, length, MmapAdvise::MADV_HUGEPAGE) };
-}
-
 /// New `bytes`, and their memory; nobody may read it before it is written, nor use the object while the memory is used.
 fn fresh<'a, 'py>(
     py: Python<'py>,
@@ -92,8 +73,5 @@ fn fresh<'a, 'py>(
         let place = ffi::PyBytes_AsString(object.as_ptr()).cast::<MaybeUninit<u8>>();
         (object, slice::from_raw_parts_mut(place, length))
     };
-    if length >= LARGE {
-        prefer_large_pages(memory);
-    }
     Ok((object, memory))
 }
