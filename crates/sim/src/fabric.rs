@@ -147,8 +147,10 @@ impl Switch {
         let through = carry(&mut self.into[target], start + self.latency, body);
         if let Some(trace) = executor.trace() {
             let arguments = message_arguments(source, target, bytes);
-            trace.slice(Track::LinkOut(source), MESSAGE, (start, start + body), &arguments);
-            trace.slice(Track::LinkIn(target), MESSAGE, (through, through + body), &arguments);
+            // One that goes in between makes others later, so the time that it takes is at the end of theirs.
+            let taken = |link: &Link| (link.free - body, link.free);
+            trace.slice(Track::LinkOut(source), MESSAGE, taken(&self.out[source]), &arguments);
+            trace.slice(Track::LinkIn(target), MESSAGE, taken(&self.into[target]), &arguments);
         }
         Passage { departure: start + body, arrival: through + body }
     }

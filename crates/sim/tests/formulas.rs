@@ -2,10 +2,13 @@
 
 mod common;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use common::{Log, simulation, starfish, until};
 use description::{Description, DiskDescription, MachineDescription};
 use disk::Model;
-use machine::{Class, Delivery, Disk, Instant, Machine, Message, Net, NodeId, Payload, Work};
+use machine::{Class, Delivery, Disk, Instant, Machine, Message, Net, NodeId, NoteRing, Payload, Work};
 use sim::{SimMachine, Simulation};
 
 /// 200e6 B/s.
@@ -130,11 +133,21 @@ fn a_more_urgent_message_is_the_next_to_leave_for_the_torus() {
 #[test]
 fn on_a_switch_control_goes_in_between_and_background_when_the_link_is_free() {
     let simulation = simulation(&switch());
-    let log = Log::default();
+    let (log, ring) = (Log::default(), Rc::new(RefCell::new(NoteRing::new(100))));
+    simulation.record(ring.clone());
     send_of_all_classes(&log, simulation.node(0), 2);
     simulation.run_until_idle().expect("nothing fails");
+    simulation.stop_recording();
     let expected = [("control", 1000), ("background", 8000), ("demand", 16_000), ("more background", 25_000)];
     assert_eq!(log.take(), expected);
+    let ring = ring.borrow();
+    for (row, about) in (0..).zip(ring.rows()).filter(|(_, row)| row.name.starts_with("link")) {
+        let times: Vec<_> =
+            ring.notes().filter(|note| note.row.0 == row).map(|note| note.time.as_nanos()).collect();
+        assert!(times.is_sorted(), "a link does one thing at a time: {times:?} of {about:?}");
+        let busy: u64 = times.chunks(2).map(|span| span[1] - span[0]).sum();
+        assert_eq!(busy, if times.is_empty() { 0 } else { 25_000 }, "{about:?}");
+    }
 }
 
 /// A switch of 8 ns for a byte, and no other costs.
