@@ -42,8 +42,8 @@ def main():
                 array.read_direct(back, own)
 
     times = []
-    for round in range(rounds):
-        values = np.random.default_rng([round, WORLD.rank]).random(back.shape)
+    for number in range(rounds):
+        values = np.random.default_rng([number, WORLD.rank]).random(back.shape)
         times.append((timed(lambda: write(values)), timed(read)))
         if not np.array_equal(back, values):
             print("a value that was read is wrong", file=sys.stderr)
