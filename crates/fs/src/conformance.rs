@@ -36,6 +36,7 @@ pub use attacks::{
     an_identity_is_of_one_file, collective_operations_go_on_beside_stopped_ones,
     names_are_read_once_for_all_who_wait, only_members_meet, pieces_without_end_keep_nobody_waiting,
     what_was_lost_is_not_read_as_zeros, who_answers_nothing_keeps_nobody_waiting,
+    who_speaks_another_version_is_told_once,
 };
 pub use commits::{
     a_committed_file_is_published_by_whoever_looks_for_it,
@@ -133,6 +134,7 @@ macro_rules! for_all_promises {
             collective_operations_go_on_beside_stopped_ones,
             pieces_without_end_keep_nobody_waiting,
             names_are_read_once_for_all_who_wait,
+            who_speaks_another_version_is_told_once,
             damage_is_found_and_what_is_beside_it_is_served,
             only_members_meet,
             what_was_lost_is_not_read_as_zeros,

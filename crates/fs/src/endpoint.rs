@@ -4,7 +4,7 @@
 //! task that asked. A task may have many questions under way at once and takes the answers as they come.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::{Poll, Waker};
@@ -17,7 +17,7 @@ use slab::Slab;
 use crate::error::{Error, Failure, Result};
 use crate::noted::{self, RequestOperation};
 use crate::patience::{Awaited, Patience};
-use crate::protocol::{Frame, Reply, Request};
+use crate::protocol::{Frame, Reply, Request, VERSION};
 use crate::traffic::Traffic;
 
 /// The tag of a complaint about a frame too garbled to have a tag of its own. No call has it.
@@ -33,6 +33,8 @@ pub(crate) struct Endpoint<M: Machine> {
     /// Tells apart calls that have the same place in `calls` one after the other.
     generation: Cell<u32>,
     complaints: Permits,
+    /// Nodes that are there, speak another version of the protocol, and have been told.
+    of_other_versions: RefCell<BTreeSet<NodeId>>,
     /// How long others are waited for, if not as long as they are there.
     patience: Option<Rc<Patience<M>>>,
     /// What it has done.
@@ -130,7 +132,17 @@ impl<M: Machine> Endpoint<M> {
         let (generation, complaints) = (Cell::new(0), Permits::new(COMPLAINTS_MAX));
         let patience = limit.map(|limit| Patience::new(machine.clone(), limit));
         let (calls, traffic, asked) = (RefCell::default(), Traffic::default(), Traffic::default());
-        Rc::new(Endpoint { machine, calls, generation, complaints, patience, traffic, asked })
+        let of_other_versions = RefCell::default();
+        Rc::new(Endpoint {
+            machine,
+            calls,
+            generation,
+            complaints,
+            of_other_versions,
+            patience,
+            traffic,
+            asked,
+        })
     }
 
     fn begin_wait(&self, peer: NodeId, awaited: Awaited) {
@@ -260,6 +272,7 @@ impl<M: Machine> Endpoint<M> {
                     }
                 }
                 Delivery::Gone(why) => {
+                    self.of_other_versions.borrow_mut().remove(&from);
                     self.fail_calls(from, |node| {
                         Error::Machine(machine::Error::PeerGone { node, why: why.clone() })
                     });
@@ -290,11 +303,25 @@ impl<M: Machine> Endpoint<M> {
             // What it was meant to be is not known; no answer without a tag is counted.
             Err(why) => {
                 self.traffic.bad_message();
+                if self.is_told(from, &header) {
+                    return None;
+                }
                 let asker = asker(NO_TAG, &Request::Describe);
                 self.complain(asker, Failure::invalid(format!("bad frame: {why}")));
             }
         }
         None
+    }
+
+    /// Whether a node that has sent a bad frame need not be told, because it has been: if it speaks another version, it
+    /// cannot read a complaint, and would complain of that. What is asked of it has no answer.
+    fn is_told(&self, node: NodeId, header: &[u8]) -> bool {
+        let Some(theirs) = Frame::other_version(header) else { return false };
+        self.fail_calls(node, |node| {
+            let (what, theirs, ours) = (node.to_string(), theirs.into(), VERSION.into());
+            Error::Machine(machine::Error::OtherVersion { what, theirs, ours })
+        });
+        !self.of_other_versions.borrow_mut().insert(node)
     }
 
     /// Tells a node that its frame made no sense. In a task of its own: who sends garbage may take no answers, and

@@ -966,6 +966,12 @@ impl Frame {
         encode(FRAME_MAGIC, VERSION, self)
     }
 
+    /// The version of the protocol in which a header is written, if it is another one.
+    pub(crate) fn other_version(header: &[u8]) -> Option<u8> {
+        let version = *header.strip_prefix(&FRAME_MAGIC)?.first()?;
+        (version != VERSION).then_some(version)
+    }
+
     /// Reads a header. The text of the error says what was expected.
     pub fn decode(header: &[u8]) -> Result<Frame, String> {
         if header.len() > Message::HEADER_BYTES_MAX {

@@ -17,8 +17,8 @@ use crate::protocol::{
     SelectedPart, Selecting, Selectors,
 };
 use crate::{
-    CollectiveSettings, Configuration, Entry, EntryRun, FailureKind, FileId, Group, IoNodeSettings,
-    ListedStretch, Threads,
+    Client, CollectiveSettings, Configuration, Entry, EntryRun, Error, FailureKind, FileId, Group,
+    IoNodeSettings, ListedStretch, Threads,
 };
 
 /// How long the I/O nodes here wait for a client.
@@ -225,6 +225,31 @@ pub fn a_selection_that_lies_is_refused(testbed: &impl Testbed, base: Base) {
             }
         }
         assert!(read(&file, 0, 5 * BLOCK).await == contents(4 * BLOCK));
+    });
+}
+
+/// A client and an I/O node that speak different versions of the protocol say so, once each, and wait for nothing.
+pub fn who_speaks_another_version_is_told_once(testbed: &impl Testbed, base: Base) {
+    run(testbed, 2, move |nodes| async move {
+        // It answers whatever comes with a complaint in its own version.
+        let (stranger, heard) = (nodes[0].clone(), Rc::new(Cell::new(0)));
+        let count = heard.clone();
+        nodes[0].spawn("of another version", async move {
+            while let Ok((from, delivery)) = stranger.net().receive().await {
+                let Delivery::Message(message) = delivery else { continue };
+                count.set(count.get() + 1);
+                let mut header = Frame::Reply(0, Reply::Done).encode();
+                header[2] += 1;
+                stranger.net().send(from, Message { header, ..message }).await?;
+            }
+            Ok(())
+        });
+        let refused = Client::connect(nodes[1].clone(), vec![nodes[0].node()], base.client()).await;
+        let error = refused.err().expect("it speaks another version");
+        let is_told = matches!(*error, Error::Machine(machine::Error::OtherVersion { .. }));
+        assert!(is_told, "{error}");
+        rest(&nodes[1]).await;
+        assert!(heard.get() <= 2, "the question, and that the answer was not understood: {}", heard.get());
     });
 }
 

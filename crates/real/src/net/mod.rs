@@ -110,6 +110,10 @@ enum Origin {
 /// However long ago a lost node was heard, it is called again for this part of the time for that.
 const RECALL_PART: u32 = 2;
 
+/// For this part of that time after it was called in vain, it is called once for each sender, with no pause: what waited
+/// to be sent to it, however much that is, is told soon after the first has been.
+const GIVEN_UP_PART: u32 = 10;
+
 /// Pause between calls to a node that is lost.
 const RECALL_PAUSE: Duration = Duration::from_millis(50);
 
@@ -294,7 +298,15 @@ impl Net {
             return Err(gone(why.clone()));
         }
         let recall = self.inner.limits.recall;
-        let limit = recall.saturating_sub(called.last_word.get().elapsed()).max(recall / RECALL_PART);
+        let is_given_up = called
+            .failed
+            .borrow()
+            .as_ref()
+            .is_some_and(|(when, _)| asked.saturating_duration_since(*when) < recall / GIVEN_UP_PART);
+        let limit = match is_given_up {
+            true => RECALL_PAUSE,
+            false => recall.saturating_sub(called.last_word.get().elapsed()).max(recall / RECALL_PART),
+        };
         loop {
             let outcome = self.recall_once(node, &called, limit.saturating_sub(asked.elapsed())).await;
             match outcome {

@@ -23,6 +23,15 @@ pub(super) async fn remove(namespace: &Namespace, names: &[String], recursive: b
         Err(_) => eprintln!("starfish: {failure}"),
     };
     for name in names {
+        if recursive && names_no_entry(name) {
+            let failure = Failure::new(name, "a directory is not removed by `.`, `..` or `/`");
+            note(
+                failure.remedy(
+                    "Give its name in the directory that it is in; '/*' is all that is in the first.",
+                ),
+            );
+            continue;
+        }
         let found = match globs::found(namespace, name, false).await {
             Ok(found) => found,
             Err(failure) => {
@@ -47,6 +56,12 @@ pub(super) async fn remove(namespace: &Namespace, names: &[String], recursive: b
     }
     let failed = remove_all(namespace, files, directories).await?;
     outcome.and(many::outcome("rm", failed))
+}
+
+/// Whether a path ends with what is no name in any directory: what it leads to is there under another one.
+fn names_no_entry(path: &str) -> bool {
+    let last = path.trim_end_matches('/').rsplit('/').next();
+    matches!(last, Some("" | "." | ".."))
 }
 
 /// Removes files, and then directories, of which those within come later; how many failed. The contents of all of them
