@@ -501,7 +501,8 @@ impl MechanicsTimes {
 
 /// A part of one, in percent.
 pub(crate) fn percent(part: f64) -> String {
-    format!("{:.0} %", 100.0 * part)
+    // The sum of nothing is a negative zero.
+    format!("{:.0} %", 100.0 * part + 0.0)
 }
 
 /// Seconds with a unit that makes them readable.

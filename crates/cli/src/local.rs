@@ -97,6 +97,11 @@ impl Destination {
 fn failed(path: &Path, error: replacement::Error) -> Failure {
     let failure = Failure::new(path.display().to_string(), &error);
     match error {
+        replacement::Error::Exists => {
+            let why = "there is such a file already";
+            let error = node::Error::new(node::ErrorKind::Exists, path.display().to_string(), why);
+            error.with_remedy("Give --force to replace it, or another name").into()
+        }
         replacement::Error::IsDirectory
         | replacement::Error::NoDirectory
         | replacement::Error::NoParent(_) => failure.of_usage(),
@@ -119,7 +124,7 @@ pub(crate) fn open(path: &Path) -> Result<(File, Option<u64>)> {
     let found = file.metadata().map_err(failed)?;
     if found.is_dir() {
         let failure = Failure::usage(path.display().to_string(), "it is a directory");
-        return Err(failure.remedy("Put its files one by one."));
+        return Err(failure.remedy("`starfish put -r` puts it with all that is in it, into a namespace."));
     }
     Ok((file, found.is_file().then_some(found.len())))
 }

@@ -42,8 +42,8 @@ fn processes_write_by_every_method() {
     }
 }
 
-/// A measurement and its prediction are traced from the first write to the end, in two files, by all that take part, and
-/// are put side by side.
+/// A measurement and its prediction are traced from the first write to the end, in two files, by all that take part,
+/// and are put side by side.
 #[test]
 fn what_is_measured_and_predicted_can_be_traced() {
     let directory = tempfile::tempdir().expect("a directory");

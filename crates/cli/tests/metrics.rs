@@ -129,3 +129,12 @@ fn an_address_that_cannot_be_had_is_told_with_what_to_do() {
     let error = fail(agent(&port), 1);
     assert!(error.contains(&format!("--metrics {port}")) && error.contains("Each agent"), "{error}");
 }
+
+#[test]
+fn a_port_above_that_of_the_agent_is_found_though_that_may_be_any() {
+    let mut store = Store::start(&[]);
+    let (agent, address) = watched(store.directory.path(), &["disk"], &["--metrics", "+2000"]);
+    let port = |address: &str| address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    assert_eq!(port(&address), port(&agent.address).map(|own| own + 2000));
+    store.agents.push(agent);
+}

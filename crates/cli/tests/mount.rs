@@ -89,6 +89,17 @@ fn where_nothing_can_be_mounted_it_says_so() {
     assert!(said.contains("no such directory") && said.contains("Make it first"), "{said}");
 }
 
+#[test]
+fn where_no_file_could_be_made_nothing_is_mounted() {
+    let Some(point) = MountPoint::new() else { return };
+    for (option, value, part) in
+        [("--block", "2MiB", "2097152"), ("--disks", "9", "9"), ("--cache", "1KiB", "1024")]
+    {
+        let said = fail(point.command(&["mount"], &[option, value]), 1);
+        assert!(said.contains(part) && !point.is_mounted(), "{said}");
+    }
+}
+
 /// Tries to get the lock of a file at once.
 fn is_free(file: &Path) -> bool {
     let file = fs::File::options().read(true).write(true).open(file).expect("a file");

@@ -119,6 +119,10 @@ fn names_are_paths_once_there_is_a_namespace() {
     assert!(store.run_failing(&["get", "results/none"]).contains("no such file"));
     assert!(store.run_failing(&["get", "results", "x"]).contains("directory"));
     assert!(store.run_failing(&["rm", "results"]).contains("rm -r"));
+    for path in [".", "./", "/", "//", "results/.", "results/a/..", "results/a/../../"] {
+        assert!(store.run_failing(&["rm", "-r", path]).contains("not removed by"), "{path}");
+    }
+    assert_eq!(lines(&store.run(&["ls", "results/a"])), ["b/", "other"]);
     let stat = store.run(&["stat", "results/a/other"]);
     assert!(stat.contains("bytes     300000") && stat.contains("blocks of 4 KiB over 3 stripes"), "{stat}");
     assert!(store.run(&["stat", "results"]).contains("directory"));
@@ -164,6 +168,9 @@ fn a_tree_with_odd_names_comes_back_as_it_was() {
     assert_eq!(known(&store.path("some/tree")), known(&store.path("tree")));
     let again = fail(store.command(&["put", "-r", "tree", "d/"]), 1);
     assert!(again.contains("exists already") && again.contains("of them failed"), "{again}");
+    assert!(again.matches("exists already").count() == 3 && again.contains("--resume"), "{again}");
+    let again = fail(store.command(&["get", "-r", "d/tree", "some/"]), 1);
+    assert!(again.matches("a file already\n").count() == 3 && again.contains("--resume"), "{again}");
     store.run(&["put", "-r", "tree", "d/", "--replace"]);
     store.run(&["rm", "-r", "copy", "d"]);
     assert_eq!(store.run(&["ls", "-aR"]), "");

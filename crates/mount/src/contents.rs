@@ -41,7 +41,7 @@ pub(crate) enum Allocation {
 
 /// What is looked for in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stretch {
+pub(crate) enum SoughtStretch {
     /// What was written.
     Data,
     /// What was not.
@@ -183,15 +183,15 @@ impl MountedTree {
     }
 
     /// Where data or a hole begin next. There are none past the end of the file; the last hole begins there.
-    pub(crate) async fn find(&self, handle: u64, offset: u64, what: Stretch) -> Outcome<u64> {
+    pub(crate) async fn find(&self, handle: u64, offset: u64, what: SoughtStretch) -> Outcome<u64> {
         let open = self.file(handle)?;
         if offset >= open.file.known().size {
             return Err(Errno::ENXIO);
         }
         let paged = open.file.paged();
         let found = match what {
-            Stretch::Data => paged.next_data(offset).await,
-            Stretch::Hole => paged.next_hole(offset).await.map(Some),
+            SoughtStretch::Data => paged.next_data(offset).await,
+            SoughtStretch::Hole => paged.next_hole(offset).await.map(Some),
         };
         self.settle(about(open.file.number()), found)?.ok_or(Errno::ENXIO)
     }

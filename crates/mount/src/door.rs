@@ -22,7 +22,7 @@ use namespace::{
 };
 use nix::libc;
 
-use crate::contents::{Allocation, Stretch};
+use crate::contents::{Allocation, SoughtStretch};
 use crate::directories::ListedEntry;
 use crate::file_attributes::{attributes_of, file_number, kernel_kind, kernel_number, time_to_set};
 use crate::locks::{KernelLock, WantedLock};
@@ -715,8 +715,8 @@ impl Filesystem for KernelDoor {
         reply: ReplyLseek,
     ) {
         let what = match whence {
-            libc::SEEK_DATA => Stretch::Data,
-            libc::SEEK_HOLE => Stretch::Hole,
+            libc::SEEK_DATA => SoughtStretch::Data,
+            libc::SEEK_HOLE => SoughtStretch::Hole,
             _ => return reply.error(Errno::EINVAL),
         };
         let Ok(offset) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };

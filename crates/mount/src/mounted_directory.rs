@@ -46,6 +46,10 @@ impl MountedDirectory {
     ) -> Result<MountedDirectory> {
         let directory = check_directory(directory)?;
         check_device(&directory)?;
+        if !settings.read_only {
+            tree.run("looking at what new files are to be", |node, _| async move { node.check_new_files() })
+                .wait()?;
+        }
         let (tasks, taken) = flume::unbounded();
         let counter = MountCounter { tasks: tasks.downgrade() };
         let (giver, taker) = spare_memory();

@@ -56,6 +56,15 @@ impl TreeNode {
         self.node.client.connection.striping(settings.block_bytes, settings.disks)
     }
 
+    /// Fails if a file that is made with the settings of the session could not be written.
+    ///
+    /// # Errors
+    /// If there are fewer disks, if agents take no such blocks, or if a page of the file is larger than the cache.
+    pub fn check_new_files(&self) -> Result<()> {
+        let striping = self.striping()?;
+        self.told("new files", self.tree().cache().check_striping("new files", striping))
+    }
+
     /// Memory for pages of all open files, in bytes.
     pub fn cache_bytes(&self) -> u64 {
         self.node.client.settings.cache_bytes

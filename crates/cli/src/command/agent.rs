@@ -149,13 +149,14 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let (is_keyless, listen) = (settings.key.is_none(), settings.listen);
     let patience = settings.limits.silence;
     let io_node = IoNodeSettings { patience: Some(patience.into()), ..io_node_settings(&arguments)? };
-    let metrics = agent_metrics::open(arguments.metrics.as_deref(), listen)?;
     let stop = interrupt::channel()?;
     allow_many_descriptors();
     let until_input_ends = arguments.until_input_ends;
     agent_log::begin()?;
     let served = real::run(settings, move |machine| async move {
         let trace = NodeTrace::begin(&machine, arguments.trace.file())?;
+        // Any port that is free is known now.
+        let metrics = agent_metrics::open(arguments.metrics.as_deref(), machine.address())?;
         print_ready(&machine, &arguments.root, is_keyless)?;
         let network = machine.clone();
         machine.spawn("waiting for the signal to stop", async move {

@@ -14,7 +14,7 @@ use command_line::progress::Progress;
 use namespace::{Inode, InodeKind, UnixTime};
 use node::whole_file;
 
-use super::many;
+use super::many::{self, FailedFiles};
 use super::namespace::{FoundPath, Namespace, shown, split};
 use super::put_tree::noted_of;
 use super::stored::ReadableFile;
@@ -53,20 +53,19 @@ impl TreeDownload {
         }))
     }
 
-    /// Gets each of these, and all that is in it if it is a directory. The number of files that failed, which have been
-    /// told, and of those that were there.
-    pub(crate) async fn run(&self, tops: Vec<(FoundPath, PathBuf)>) -> Result<(usize, usize)> {
-        let (mut directories, mut files, mut failed) = (Vec::new(), Vec::new(), 0);
+    /// Gets each of these, and all that is in it if it is a directory. The files that failed, which have been told,
+    /// and the number of those that were there.
+    pub(crate) async fn run(&self, tops: Vec<(FoundPath, PathBuf)>) -> Result<(FailedFiles, usize)> {
+        let (mut directories, mut files, mut failed) = (Vec::new(), Vec::new(), FailedFiles::default());
         for (top, local) in tops {
             for wish in self.wishes(top, local).await? {
                 match &wish.found.inode.kind {
                     InodeKind::Directory { .. } => directories.push(wish),
                     InodeKind::File(_) => files.push(wish),
                     InodeKind::Link { target } => {
-                        let made = self.make_link(&wish.local, target);
-                        failed += usize::from(
-                            made.inspect_err(|failure| eprintln!("starfish: {failure}")).is_err(),
-                        );
+                        if let Err(failure) = self.make_link(&wish.local, target) {
+                            failed.note(&failure);
+                        }
                     }
                     InodeKind::Special { .. } => {
                         let path = shown(&wish.found.path);

@@ -12,6 +12,34 @@ use real::RealMachine;
 /// and few enough for their windows of memory.
 const AT_ONCE: usize = 16;
 
+/// How many files failed, and how many of them because there are such files already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FailedFiles {
+    pub(crate) all: usize,
+    pub(crate) existing: usize,
+}
+
+/// Of so many files that exist already it is told; of others they are counted.
+const EXISTING_TOLD: usize = 3;
+
+impl FailedFiles {
+    /// Counts a failure, and tells it.
+    pub(crate) fn note(&mut self, failure: &Failure) {
+        self.all += 1;
+        self.existing += usize::from(failure.kind() == Some(ErrorKind::Exists));
+        if failure.kind() != Some(ErrorKind::Exists) || self.existing <= EXISTING_TOLD {
+            eprintln!("starfish: {failure}");
+        }
+    }
+}
+
+impl std::ops::AddAssign for FailedFiles {
+    fn add_assign(&mut self, other: Self) {
+        self.all += other.all;
+        self.existing += other.existing;
+    }
+}
+
 /// Has `work` done with each of these, some at a time. What fails with one of them is told on standard error, and the
 /// others go on; the failure that is returned says how many those were.
 ///
@@ -21,13 +49,14 @@ pub(crate) async fn each<T, F>(
     machine: &RealMachine,
     items: Vec<T>,
     work: impl Fn(T) -> F + Clone + 'static,
-) -> Result<usize>
+) -> Result<FailedFiles>
 where
     T: 'static,
     F: Future<Output = Result<()>> + 'static,
 {
     let lanes = TaskGroup::new();
-    let (waiting, failed) = (Rc::new(RefCell::new(items.into_iter())), Rc::new(RefCell::new(0)));
+    let (waiting, failed) =
+        (Rc::new(RefCell::new(items.into_iter())), Rc::new(RefCell::new(FailedFiles::default())));
     for _ in 0..AT_ONCE {
         let (waiting, failed, work) = (waiting.clone(), failed.clone(), work.clone());
         lanes.spawn(machine, "file", async move {
@@ -36,10 +65,7 @@ where
                 let Some(item) = next else { return Ok(()) };
                 match work(item).await {
                     Err(failure) if is_of_all(&failure) => return Err(failure),
-                    Err(failure) => {
-                        eprintln!("starfish: {failure}");
-                        *failed.borrow_mut() += 1;
-                    }
+                    Err(failure) => failed.borrow_mut().note(&failure),
                     Ok(()) => {}
                 }
             }
@@ -55,11 +81,19 @@ fn is_of_all(failure: &Failure) -> bool {
     failure.is_broken_pipe() || failure.kind().is_some_and(|kind| kinds.contains(&kind))
 }
 
-/// The failure of a command some of whose files failed, each of which has been told.
-pub(crate) fn outcome(what: &str, failed: usize) -> Result<()> {
-    match failed {
-        0 => Ok(()),
-        1 => Err(Failure::new(what, "one of them failed, see above")),
-        failed => Err(Failure::new(what, format!("{failed} of them failed, see above"))),
-    }
+/// The failure of a command some of whose files failed, which has been told.
+pub(crate) fn outcome(what: &str, FailedFiles { all, existing }: FailedFiles) -> Result<()> {
+    let failure = match (all, existing) {
+        (0, _) => return Ok(()),
+        (1, _) => Failure::new(what, "one of them failed, see above"),
+        (all, 0 | 1) => Failure::new(what, format!("{all} of them failed, see above")),
+        (all, existing) => Failure::new(
+            what,
+            format!("{all} of them failed, {existing} because there are such files already"),
+        ),
+    };
+    Err(match existing {
+        0 => failure,
+        _ => failure.remedy("If it was interrupted, --resume goes on."),
+    })
 }

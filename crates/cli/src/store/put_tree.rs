@@ -14,7 +14,7 @@ use layout::Striping;
 use namespace::{InodeKind, NewInode, UnixTime, WhatToRemove};
 use node::whole_file;
 
-use super::many;
+use super::many::{self, FailedFiles};
 use super::namespace::{Namespace, joined, shown};
 use super::stored::{HiddenFile, WantedFile, hidden_name};
 use super::transfer::{adding_to, failed_to_put};
@@ -124,8 +124,8 @@ impl TreeUpload {
         })))
     }
 
-    /// Puts all of it. The number of files that failed, which have been told, and of those that were there.
-    pub(crate) async fn run(&self, local: LocalTree) -> Result<(usize, usize)> {
+    /// Puts all of it. The files that failed, which have been told, and the number of those that were there.
+    pub(crate) async fn run(&self, local: LocalTree) -> Result<(FailedFiles, usize)> {
         let namespace = &self.0.namespace;
         for directory in &local.directories {
             let mode = (directory.found.mode() & 0o777) as u16;
@@ -138,11 +138,10 @@ impl TreeUpload {
                 }
             })?;
         }
-        let mut failed = 0;
+        let mut failed = FailedFiles::default();
         for link in &local.links {
             if let Err(failure) = self.put_link(link).await {
-                eprintln!("starfish: {failure}");
-                failed += 1;
+                failed.note(&failure);
             }
         }
         let upload = self.clone();

@@ -67,8 +67,8 @@ pub fn a_numbered_file_is_read_by_whoever_knows_it(testbed: &impl Testbed, base:
     });
 }
 
-/// What was written is found from whatever offset, in the caches of clients and I/O nodes or on disks; what is not found
-/// is zeros; the last hole begins where the file ends.
+/// What was written is found from whatever offset, in the caches of clients and I/O nodes or on disks; what is not
+/// found is zeros; the last hole begins where the file ends.
 pub fn data_and_holes_of_a_file_are_found(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let client = &start(base, &nodes, 3, small(base, Threads::Pool(4))).await[0];

@@ -110,8 +110,8 @@ enum Origin {
 /// However long ago a lost node was heard, it is called again for this part of the time for that.
 const RECALL_PART: u32 = 2;
 
-/// For this part of that time after it was called in vain, it is called once for each sender, with no pause: what waited
-/// to be sent to it, however much that is, is told soon after the first has been.
+/// For this part of that time after it was called in vain, it is called once for each sender, with no pause: what
+/// waited to be sent to it, however much that is, is told soon after the first has been.
 const GIVEN_UP_PART: u32 = 10;
 
 /// Pause between calls to a node that is lost.

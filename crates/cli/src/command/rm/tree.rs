@@ -8,6 +8,7 @@ use node::ErrorKind;
 
 use crate::date;
 use crate::local;
+use crate::store::many::FailedFiles;
 use crate::store::namespace::{FoundPath, Namespace, shown, split};
 use crate::store::stored::is_hidden;
 use crate::store::{globs, many};
@@ -70,7 +71,7 @@ async fn remove_all(
     namespace: &Namespace,
     files: Vec<FoundPath>,
     directories: Vec<FoundPath>,
-) -> Result<usize> {
+) -> Result<FailedFiles> {
     let owned = namespace.clone();
     let unname = move |found: FoundPath, what| {
         let namespace = owned.clone();
@@ -88,9 +89,7 @@ async fn remove_all(
     let mut failed = many::each(machine, files, move |found| of_files(found, WhatToRemove::File)).await?;
     for directory in directories.into_iter().rev() {
         if let Err(failure) = unname(directory, WhatToRemove::Directory).await {
-            let failure: Failure = failure;
-            eprintln!("starfish: {failure}");
-            failed += 1;
+            failed.note(&failure);
         }
     }
     namespace.connection.told("removing contents", namespace.tree.remove_doomed().await)?;

@@ -377,8 +377,8 @@ impl<M: Machine> PagedFile<M> {
         Ok(())
     }
 
-    /// The first offset from `offset` on that may be data, and not zeros that nobody has written; none if there are none
-    /// up to the end of the file.
+    /// The first offset from `offset` on that may be data, and not zeros that nobody has written; none if there are
+    /// none up to the end of the file.
     pub async fn next_data(&self, offset: u64) -> Result<Option<u64>> {
         self.write_out().await;
         let found = match self.file.stays_here() {
@@ -399,8 +399,8 @@ impl<M: Machine> PagedFile<M> {
     }
 
     /// Waits until everything written to the file is on the media, and reports any write that failed, if this handle
-    /// has not done so. Pages that could not be written are tried again. Of a temporary file nothing is sent. A file that was
-    /// begun here stays unfinished.
+    /// has not done so. Pages that could not be written are tried again. Of a temporary file nothing is sent. A file
+    /// that was begun here stays unfinished.
     pub async fn flush(&self) -> Result<()> {
         if self.file.stays_here() {
             return self.file.failures.tell(&self.told);
@@ -408,8 +408,8 @@ impl<M: Machine> PagedFile<M> {
         self.cache.flush(&self.file, &self.told).await
     }
 
-    /// Waits until everything written to the file has been accepted by the I/O nodes, and reports any write that failed,
-    /// if this handle has not done so.
+    /// Waits until everything written to the file has been accepted by the I/O nodes, and reports any write that
+    /// failed, if this handle has not done so.
     pub async fn send(&self) -> Result<()> {
         self.write_out().await;
         self.file.failures.tell(&self.told)
