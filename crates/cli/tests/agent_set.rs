@@ -188,9 +188,13 @@ fn a_set_is_not_made_smaller_or_different_by_mistake() {
     assert!(told.contains("Options: `--disk-model streaming-20`; before: no options."), "{told}");
     home.run(&["get", "file", "back"]);
     assert_eq!(std::fs::read(home.path("back")).expect("a file"), contents(1_000_000));
+    home.run(&["mkdir", "names"]);
+    home.run(&["put", "file", "names/file"]);
+    let told = home.fail(&["agents", "up", "--local", "1"]);
+    assert!(told.contains("2 files have a stripe on local 1: 1 of the namespace, file"), "{told}");
     home.run(&["agents", "down"]);
     home.run(&["agents", "up", "--local", "1", "--anew"]);
-    assert!(home.fail(&["get", "file", "again"]).contains("stripe"));
+    assert!(home.fail(&["get", "--flat", "file", "again"]).contains("stripe"));
 }
 
 #[test]

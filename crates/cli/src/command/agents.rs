@@ -1,5 +1,6 @@
 //! `starfish agents`: a set of agents, started, looked at and stopped together.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -293,14 +294,18 @@ impl Plan {
         let all = self.left_out.iter().chain(woken.iter().map(|starting| &starting.started));
         let (names, addresses): (Vec<&str>, Vec<String>) =
             all.map(|agent| (&*agent.name, agent.address.clone())).unzip();
-        let files = files_on(&addresses)?;
-        if files.is_empty() {
-            return Ok(());
+        let FilesThere { flat, in_namespace } = files_on(&addresses)?;
+        let count = match flat.len() + in_namespace {
+            0 => return Ok(()),
+            1 => "1 file has".into(),
+            count => format!("{count} files have"),
+        };
+        let mut examples: Vec<&str> = flat.iter().take(EXAMPLES_MAX).map(String::as_str).collect();
+        let of_namespace = format!("{in_namespace} of the namespace");
+        if in_namespace > 0 {
+            examples.insert(0, &of_namespace);
         }
-        let examples: Vec<&str> = files.iter().take(EXAMPLES_MAX).map(String::as_str).collect();
-        let more = if files.len() > EXAMPLES_MAX { ", ..." } else { "" };
-        let count =
-            if files.len() == 1 { "1 file has".into() } else { format!("{} files have", files.len()) };
+        let more = if flat.len() > EXAMPLES_MAX { ", ..." } else { "" };
         let why = format!("{count} a stripe on {}: {}{more}", names.join(", "), examples.join(", "));
         let up = arguments.common.command("up");
         Err(Failure::new("fewer agents than before", why).remedy(format!(
@@ -371,11 +376,23 @@ fn in_words(options: &[String]) -> String {
     if options.is_empty() { "no options".into() } else { format!("`{}`", options.join(" ")) }
 }
 
-/// The names of files that these agents have stripes of.
-fn files_on(addresses: &[String]) -> Result<Vec<String>> {
+/// Files that agents have stripes of.
+struct FilesThere {
+    /// The names of those that have flat ones.
+    flat: Vec<String>,
+    /// How many others there are.
+    in_namespace: usize,
+}
+
+/// The files that these agents have stripes of.
+fn files_on(addresses: &[String]) -> Result<FilesThere> {
     let agents = AgentsArgs::of(addresses.to_vec()).find()?;
     this_node::run(agents, |connection| async move {
-        Ok(connection.told("listing the files", connection.client.list().await)?)
+        let what = "listing the files";
+        let flat = connection.told(what, connection.client.list().await)?;
+        let stripes = connection.told(what, connection.client.list_numbered().await)?;
+        let files: BTreeSet<_> = stripes.iter().map(|(_, stripe)| stripe.file).collect();
+        Ok(FilesThere { flat, in_namespace: files.len() })
     })
 }
 
