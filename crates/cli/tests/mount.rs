@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{Agent, Store, ask, fail, finish, give_environment_of, signal, succeed};
 use exposition::{parse, value};
@@ -248,6 +248,27 @@ fn a_full_disk_is_told_when_a_file_is_closed_or_flushed() {
     point.unmount();
     drop(point);
     drop(small);
+}
+
+/// However much waits to be sent to an agent that is gone, it is waited for once, and not for each block.
+#[test]
+fn what_waits_for_a_killed_agent_is_told_with_the_first() {
+    let Some(point) = MountPoint::new() else { return };
+    let mut mount = point.command(&["mount"], &["--background", "--log", "mount.log"]);
+    mount.env("STARFISH_SILENCE", "2");
+    succeed(mount);
+    let file = fs::File::create(point.path.join("large")).expect("a file");
+    (&file).write_all(&[1; 1 << 20]).and_then(|()| file.sync_all()).expect("all are there");
+    point.store.agents[1].signal("KILL");
+    let killed = Instant::now();
+    // 64 of its blocks wait in memory, or what is written next has failed already.
+    let written = (0..32).try_for_each(|_| (&file).write_all(&[1; 1 << 20]));
+    let outcome = written.and_then(|()| file.sync_all());
+    let error = outcome.expect_err("an agent is gone");
+    assert_eq!(error.raw_os_error(), Some(nix::libc::EIO), "{error}");
+    assert!(killed.elapsed() < Duration::from_secs(10), "{:?}", killed.elapsed());
+    drop(file);
+    succeed(point.command(&["umount"], &["--lazy"]));
 }
 
 /// A file system in memory, unmounted in the end.
