@@ -18,7 +18,7 @@
 //! - `names.rs`: operations on names; `objects.rs`: what the disks have under them; `creators.rs`: who is writing what
 //!   is unfinished; `listing.rs`: which names there are; `commit.rs`: how files come to be finished
 //! - `numbered.rs`: stripes of files that have a number and no name
-//! - `flush.rs`: bringing what was accepted onto the media
+//! - `flush.rs`: bringing what was accepted onto the media; `holes.rs`: where stripes have data
 //! - `collectives.rs`: collective requests that are served together; `disk_directed.rs`: one on a dense view;
 //!   `listed.rs`: one on whatever its members list; `selected.rs`: one on what they select, in closed form; both by
 //!   `told.rs`, what has been told, and `partial_blocks.rs`, moving parts of blocks
