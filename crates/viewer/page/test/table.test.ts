@@ -105,7 +105,7 @@ describe("the page's figures", { skip, timeout: 120_000 }, () => {
     const [file, page] = [join(directory, `${seed}.json`), join(directory, `${seed}.html`)];
     writeFileSync(file, drawn(seed));
     execFileSync(STARFISH!, ["view", file, "--html", page]);
-    const columns = /id="columns">([^<]*)/.exec(readFileSync(page, "utf8"))![1]!;
+    const columns = /id="columns"[^>]*>([^<]*)/.exec(readFileSync(page, "utf8"))![1]!;
     const rows = read(execFileSync(STARFISH!, ["trace", "export", file, "--to", "csv", "-o", "-"], { encoding: "utf8" }));
     return { page, trace: decode(gunzipSync(Buffer.from(columns, "base64"))), rows };
   }
