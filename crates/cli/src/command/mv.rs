@@ -2,12 +2,12 @@
 
 use clap::Args;
 use command_line::failure::{Failure, Result};
-use namespace::RenameMode;
+use namespace::{RenameMode, TreeRefusal};
 use node::ErrorKind;
 
 use crate::store::agents::AgentsArgs;
 use crate::store::globs;
-use crate::store::namespace::{Namespace, joined, no_namespace, split, trimmed};
+use crate::store::namespace::{Namespace, joined, no_namespace, shown, split, trimmed};
 use crate::this_node;
 
 /// Rename files and directories, or move them into a directory.
@@ -57,6 +57,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             let to = if is_directory { joined(to.as_bytes(), name) } else { to.as_bytes().to_vec() };
             let moved = namespace.rename(&from.path, &to, mode).await.map_err(|error| match error.kind() {
                 ErrorKind::Exists => Failure::from(error).remedy("Leave out --no-clobber to replace it."),
+                ErrorKind::Refused(TreeRefusal::Invalid) => {
+                    Failure::new(shown(&to), "a directory cannot be moved into itself")
+                }
                 _ => error.into(),
             });
             match (&outcome, moved) {
