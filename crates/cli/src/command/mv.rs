@@ -2,7 +2,7 @@
 
 use clap::Args;
 use command_line::failure::{Failure, Result};
-use namespace::{RenameMode, TreeRefusal};
+use namespace::RenameMode;
 use node::ErrorKind;
 
 use crate::store::agents::AgentsArgs;
@@ -57,9 +57,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             let to = if is_directory { joined(to.as_bytes(), name) } else { to.as_bytes().to_vec() };
             let moved = namespace.rename(&from.path, &to, mode).await.map_err(|error| match error.kind() {
                 ErrorKind::Exists => Failure::from(error).remedy("Leave out --no-clobber to replace it."),
-                ErrorKind::Refused(TreeRefusal::Invalid) => {
-                    Failure::new(shown(&to), "a directory cannot be moved into itself")
-                }
+                ErrorKind::Invalid => Failure::new(shown(&to), "a directory cannot be moved into itself"),
                 _ => error.into(),
             });
             match (&outcome, moved) {
