@@ -300,6 +300,7 @@ pub fn a_write_that_fails_behind_is_reported(testbed: &impl Testbed, base: Base)
         names_it(file.flush().await);
         assert!(read(&file, 3 * BLOCK, 4).await == contents(2 * BLOCK)[BLOCK as usize..][..4], "still there");
         names_it(file.flush().await);
+        assert_eq!(file.next_data(3 * BLOCK).await, Ok(Some(3 * BLOCK)), "it is no hole");
         // More than fits: what cannot be written is no way to room, and that is said instead of waited for.
         let mut outcome = Ok(());
         for page in 4..20 {

@@ -380,22 +380,26 @@ impl<M: Machine> PagedFile<M> {
     /// The first offset from `offset` on that may be data, and not zeros that nobody has written; none if there are
     /// none up to the end of the file.
     pub async fn next_data(&self, offset: u64) -> Result<Option<u64>> {
-        self.write_out().await;
-        let found = match self.file.stays_here() {
-            true => Some(offset),
-            false => self.file.file.next_data(offset).await?,
+        let found = match self.has_sent_all().await {
+            true => self.file.file.next_data(offset).await?,
+            false => Some(offset),
         };
         Ok(found.filter(|&at| at < self.bytes()))
     }
 
     /// The first offset from `offset` on that is in a hole, which the end of the file is, too.
     pub async fn next_hole(&self, offset: u64) -> Result<u64> {
-        self.write_out().await;
-        let found = match self.file.stays_here() {
-            true => None,
-            false => self.file.file.next_hole(offset).await?,
+        let found = match self.has_sent_all().await {
+            true => self.file.file.next_hole(offset).await?,
+            false => None,
         };
         Ok(found.map_or(self.bytes(), |at| at.min(self.bytes())))
+    }
+
+    /// Sends what was written; whether the I/O nodes have all of it then.
+    async fn has_sent_all(&self) -> bool {
+        self.write_out().await;
+        !self.file.stays_here() && self.cache.table.borrow().unwritten(self.file.number, true).is_empty()
     }
 
     /// Waits until everything written to the file is on the media, and reports any write that failed, if this handle
