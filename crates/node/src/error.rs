@@ -165,6 +165,7 @@ pub(crate) fn kind_of(error: &fs::Error) -> ErrorKind {
         fs::Error::Machine(machine::Error::PeerGone { .. }) => ErrorKind::Gone,
         fs::Error::Machine(machine::Error::Closed) => ErrorKind::Closed,
         fs::Error::Machine(machine::Error::OtherKey { .. }) => ErrorKind::NotTrusted,
+        fs::Error::Machine(machine::Error::OtherVersion { .. }) => ErrorKind::Protocol,
         _ => ErrorKind::Io,
     }
 }

@@ -237,6 +237,11 @@ mod tests {
             ),
             (fs::Error::WriteLost { name: name(), node }, ErrorKind::Lost, "Write it again"),
             (fs::Error::Protocol { node, why: text("noise") }, ErrorKind::Protocol, "same version"),
+            (
+                fs::Error::Machine(machine::Error::OtherVersion { what: name(), theirs: 9, ours: 10 }),
+                ErrorKind::Protocol,
+                "same version",
+            ),
             (fs::Error::Invalid(text("no")), ErrorKind::Invalid, ""),
             (fs::Error::BlockTooLarge { name: name(), bytes: 2, most: 1 }, ErrorKind::Invalid, "--block-max"),
             (remote(FailureKind::NotFound), ErrorKind::NotFound, "starfish ls"),
