@@ -15,18 +15,12 @@
 
 #define PROGRAM "dealt"
 #include "checked.h"
+#include "timed.h"
 
 /* The byte at a place of a process's part, another one in each round. */
 static unsigned char byte_at(int rank, long place, int round)
 {
     return (unsigned char)(place * 31 + place / 4093 + rank * 7 + round * 13 + 1);
-}
-
-static double since(double start)
-{
-    double own = MPI_Wtime() - start, longest;
-    OK(MPI_Allreduce(&own, &longest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
-    return longest;
 }
 
 int main(int argc, char **argv)

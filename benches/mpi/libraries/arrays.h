@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../timed.h"
+
 struct array {
     long rows, columns;  /* of the whole */
     long first, own;     /* the first column of this process, and how many */
@@ -53,14 +55,6 @@ static void compare(const struct array *part, int round)
         }
 }
 
-/* The seconds since `start` of the process that took longest. */
-static double since(double start)
-{
-    double own = MPI_Wtime() - start, longest;
-    MPI_Allreduce(&own, &longest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return longest;
-}
-
 /* What the first process says: millions of bytes a second written and read, each in its shortest time. */
 static void say(const struct array *part, double written, double read)
 {
@@ -68,6 +62,25 @@ static void say(const struct array *part, double written, double read)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     double megabytes = (double)part->rows * (double)part->columns * sizeof(double) / 1e6;
     if (rank == 0) printf("%.0f %.0f\n", megabytes / written, megabytes / read);
+}
+
+/* Moves the part of a process to a file or from it; how long that took. */
+typedef double move_array(const char *name, struct array *part, int writes);
+
+/* Writes an array and reads it back some times, and says how fast that was. */
+static void measure(const char *name, int mib, int rounds, move_array *move)
+{
+    struct array part = part_of_array(mib);
+    double written = 1e9, read = 1e9;
+    for (int round = 0; round < rounds; round++) {
+        fill(&part, round);
+        written = fmin(written, move(name, &part, 1));
+        fill(&part, -1);
+        read = fmin(read, move(name, &part, 0));
+        compare(&part, round);
+    }
+    say(&part, written, read);
+    free(part.values);
 }
 
 #endif

@@ -8,6 +8,8 @@
 
 #include "arrays.h"
 
+static int is_chunked;
+
 static hid_t checked(hid_t id)
 {
     if (id < 0) MPI_Abort(MPI_COMM_WORLD, 1);
@@ -15,7 +17,7 @@ static hid_t checked(hid_t id)
 }
 
 /* Moves the array; how long that took. */
-static double move(const char *name, struct array *part, int is_chunked, int writes)
+static double move(const char *name, struct array *part, int writes)
 {
     hsize_t whole[2] = {(hsize_t)part->rows, (hsize_t)part->columns}, chunk[2] = {256, 256};
     hsize_t from[2] = {0, (hsize_t)part->first}, count[2] = {(hsize_t)part->rows, (hsize_t)part->own};
@@ -56,18 +58,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "arrays_hdf5 NAME MIB ROUNDS contiguous|chunked\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    struct array part = part_of_array(atoi(argv[2]));
-    int is_chunked = strcmp(argv[4], "chunked") == 0;
-    double written = 1e9, read = 1e9;
-    for (int round = 0; round < atoi(argv[3]); round++) {
-        fill(&part, round);
-        written = fmin(written, move(argv[1], &part, is_chunked, 1));
-        fill(&part, -1);
-        read = fmin(read, move(argv[1], &part, is_chunked, 0));
-        compare(&part, round);
-    }
-    say(&part, written, read);
-    free(part.values);
+    is_chunked = strcmp(argv[4], "chunked") == 0;
+    measure(argv[1], atoi(argv[2]), atoi(argv[3]), move);
     MPI_Finalize();
     return 0;
 }

@@ -46,17 +46,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "arrays_pnetcdf NAME MIB ROUNDS\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    struct array part = part_of_array(atoi(argv[2]));
-    double written = 1e9, read = 1e9;
-    for (int round = 0; round < atoi(argv[3]); round++) {
-        fill(&part, round);
-        written = fmin(written, move(argv[1], &part, 1));
-        fill(&part, -1);
-        read = fmin(read, move(argv[1], &part, 0));
-        compare(&part, round);
-    }
-    say(&part, written, read);
-    free(part.values);
+    measure(argv[1], atoi(argv[2]), atoi(argv[3]), move);
     MPI_Finalize();
     return 0;
 }

@@ -6,9 +6,9 @@
 #
 # MPI is mpich or openmpi, as Debian calls its programs, whose library `make install-mpi` has made. DIRECTORY is one in
 # which `starfish mount` shows the agents that STARFISH_AGENTS names. Prints millions of bytes a second, written with all of
-# it on the disks, and read: by each library in one way and the other. MIB=64 is the size of the
-# array, PROCESSES=4 how many write it. Debian's packages: libhdf5-mpich-dev libhdf5-openmpi-dev libpnetcdf-dev
-# python3-h5py-mpi python3-mpi4py; PnetCDF and h5py are those of Open MPI.
+# it on the disks, and read: by each library in one way and the other. MIB=64 is the size of the array, PROCESSES=4 how
+# many write it. Debian's packages: libhdf5-mpich-dev libhdf5-openmpi-dev libpnetcdf-dev python3-h5py-mpi
+# python3-mpi4py; PnetCDF and h5py are those of Open MPI.
 set -euo pipefail
 
 [[ $# -ge 2 ]] || { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
@@ -17,6 +17,7 @@ here=$(dirname "$(realpath "$0")")
 programs=$(mktemp -d)
 trap 'rm -rf "$programs"' EXIT
 "h5pcc.$mpi" -O2 -o "$programs/arrays_hdf5" "$here/arrays_hdf5.c" -lm
+[[ $mpi != openmpi ]] || mpicc.openmpi -O2 -o "$programs/arrays_pnetcdf" "$here/arrays_pnetcdf.c" -lpnetcdf -lm
 processes=(-n "${PROCESSES:-4}")
 [[ $mpi == mpich ]] || processes+=(--allow-run-as-root --oversubscribe --mca btl self,vader --mca mpi_yield_when_idle 1)
 
@@ -38,7 +39,6 @@ for way in door mount; do
     measure "HDF5 contiguous" $way "$programs/arrays_hdf5" "$mounted/arrays" "$mib" "$rounds" contiguous
     measure "HDF5 chunked" $way "$programs/arrays_hdf5" "$mounted/arrays" "$mib" "$rounds" chunked
     [[ $mpi == openmpi ]] || continue
-    mpicc.openmpi -O2 -o "$programs/arrays_pnetcdf" "$here/arrays_pnetcdf.c" -lpnetcdf -lm
     measure h5py $way /usr/bin/python3 "$here/arrays_h5py.py" "$mounted/arrays" "$mib" "$rounds"
     measure PnetCDF $way "$programs/arrays_pnetcdf" "$mounted/arrays" "$mib" "$rounds"
 done

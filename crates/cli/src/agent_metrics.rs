@@ -29,7 +29,7 @@ const WRITE: &str =
 
 /// A server at the address that was named, if one was, for an agent that listens here.
 pub(crate) fn open(address: Option<&str>, listen: Option<SocketAddr>) -> Result<Option<MetricsServer>> {
-    let own_port = listen.map(|at| at.port()).filter(|&port| port > 0);
+    let own_port = listen.map(|at| at.port());
     let give_another = format!(
         "Give another port, with --metrics or {METRICS_VARIABLE}. Each agent of a computer needs one of its own: \
          +2000 is 2000 above the port that it listens at."

@@ -303,7 +303,9 @@ impl<M: Machine> Endpoint<M> {
             // What it was meant to be is not known; no answer without a tag is counted.
             Err(why) => {
                 self.traffic.bad_message();
-                if self.is_told(from, &header) {
+                if let Some(theirs) = Frame::other_version(&header)
+                    && !self.note_other_version(from, theirs)
+                {
                     return None;
                 }
                 let asker = asker(NO_TAG, &Request::Describe);
@@ -313,15 +315,15 @@ impl<M: Machine> Endpoint<M> {
         None
     }
 
-    /// Whether a node that has sent a bad frame need not be told, because it has been: if it speaks another version, it
-    /// cannot read a complaint, and would complain of that. What is asked of it has no answer.
-    fn is_told(&self, node: NodeId, header: &[u8]) -> bool {
-        let Some(theirs) = Frame::other_version(header) else { return false };
+    /// Notes that a node speaks another version of the protocol: what is asked of it has no answer. Returns whether
+    /// that is news. Otherwise it has been told, and is not told again: it cannot read a complaint, and complains of
+    /// it.
+    fn note_other_version(&self, node: NodeId, theirs: u8) -> bool {
         self.fail_calls(node, |node| {
             let (what, theirs, ours) = (node.to_string(), theirs.into(), VERSION.into());
             Error::Machine(machine::Error::OtherVersion { what, theirs, ours })
         });
-        !self.of_other_versions.borrow_mut().insert(node)
+        self.of_other_versions.borrow_mut().insert(node)
     }
 
     /// Tells a node that its frame made no sense. In a task of its own: who sends garbage may take no answers, and

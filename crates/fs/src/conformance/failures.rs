@@ -157,13 +157,18 @@ pub fn a_failed_flush_is_told_to_all_who_have_written(testbed: &impl Testbed, ba
     });
 }
 
+/// The page cache of a client of two I/O nodes, on which the file "shared" is.
+async fn cache_with_shared_file<M: Machine>(base: Base, nodes: &[M]) -> PageCache<M> {
+    let client = &start(base, nodes, 2, settings(base)).await[0];
+    finished(client, "shared", FileId(1)).await;
+    PageCache::new(client.clone(), PageCacheSettings::default())
+}
+
 /// When a disk could not flush, that is reported through each handle of a page cache on the file, once.
 pub fn a_failed_flush_is_told_through_all_handles(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
-        let client = &start(base, &nodes, 2, settings(base)).await[0];
-        finished(client, "shared", FileId(1)).await;
-        let cache = PageCache::new(client.clone(), PageCacheSettings::default());
+        let cache = cache_with_shared_file(base, &nodes).await;
         let files =
             [cache.open("shared").await.expect("opened"), cache.open("shared").await.expect("opened")];
         files[0].write(0, Payload::from(contents(BLOCK))).await.expect("taken");
@@ -183,9 +188,7 @@ pub fn a_failed_flush_is_told_through_all_handles(testbed: &impl Testbed, base: 
 pub fn what_a_sharer_of_a_handle_has_heard_is_told_to_the_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
-        let client = &start(base, &nodes, 2, settings(base)).await[0];
-        finished(client, "shared", FileId(1)).await;
-        let cache = PageCache::new(client.clone(), PageCacheSettings::default());
+        let cache = cache_with_shared_file(base, &nodes).await;
         let file = cache.open("shared").await.expect("opened");
         nodes[0].faults().failing_writes.set(1);
         // The first is accepted; that it did not get to the disk is the answer to the second, which is sent again.

@@ -9,7 +9,7 @@ use node::ErrorKind;
 use crate::date;
 use crate::local;
 use crate::store::many::FailedFiles;
-use crate::store::namespace::{FoundPath, Namespace, shown, split};
+use crate::store::namespace::{FoundPath, Namespace, shown, split, trimmed};
 use crate::store::stored::is_hidden;
 use crate::store::{globs, many};
 
@@ -61,8 +61,8 @@ pub(super) async fn remove(namespace: &Namespace, names: &[String], recursive: b
 
 /// Whether a path ends with what is no name in any directory: what it leads to is there under another one.
 fn names_no_entry(path: &str) -> bool {
-    let last = path.trim_end_matches('/').rsplit('/').next();
-    matches!(last, Some("" | "." | ".."))
+    let (_, last) = split(trimmed(path.as_bytes()));
+    matches!(last, b"" | b"." | b"..")
 }
 
 /// Removes files, and then directories, of which those within come later; how many failed. The contents of all of them

@@ -44,8 +44,10 @@ impl Failures {
 
     /// Fails if something failed that this one has not been told of, and is still to be told.
     pub(super) fn check(&self, told: &Told) -> Result<()> {
-        let failure = self.first.borrow().clone().filter(|_| self.noted > told.0);
-        failure.map_or(Ok(()), Err)
+        if self.noted <= told.0 {
+            return Ok(());
+        }
+        self.first.borrow().clone().map_or(Ok(()), Err)
     }
 
     /// Fails if something failed that this one has not been told of, and is with this.

@@ -302,9 +302,7 @@ impl<M: Machine> OpenTreeFile<M> {
     /// The first failure of a write that this handle has not told.
     pub async fn flush(&self) -> Result<()> {
         let sent = self.paged.send().await;
-        // What did get there counts, whatever did not.
-        let told = self.tell().await;
-        sent.and(told)
+        self.tell_after(sent).await
     }
 
     /// As [`flush`](Self::flush), for one of several who share the handle, and may not be heard: a process that closes
@@ -314,6 +312,11 @@ impl<M: Machine> OpenTreeFile<M> {
     /// Those of [`flush`](Self::flush).
     pub async fn flush_shared(&self) -> Result<()> {
         let sent = self.paged.send_shared().await;
+        self.tell_after(sent).await
+    }
+
+    /// Tells the keeper of what was written: what did get to the I/O nodes counts, whatever did not.
+    async fn tell_after(&self, sent: Result<()>) -> Result<()> {
         let told = self.tell().await;
         sent.and(told)
     }
@@ -324,8 +327,7 @@ impl<M: Machine> OpenTreeFile<M> {
     /// As those of [`flush`](Self::flush), or if it cannot be brought there.
     pub async fn sync(&self) -> Result<()> {
         let flushed = self.paged.flush().await;
-        let told = self.tell().await;
-        flushed.and(told)?;
+        self.tell_after(flushed).await?;
         self.tree.flush().await
     }
 
