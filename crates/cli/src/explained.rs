@@ -57,6 +57,7 @@ pub(crate) fn recorded_with<T>(
 
 /// Agents record from now on. That ends with this program, if an interruption has it undo what is half done.
 fn begin(agents: &[Agent]) -> Result<HalfDone> {
+    this_node::traced_to(None, || recordings::check_that_none_goes_on(agents.to_vec()))?;
     let again = agents.to_vec();
     // Nobody wants what they have recorded, nor to know why it cannot be had.
     let end = move || drop(this_node::traced_to(None, || recordings::stop(again)));

@@ -590,7 +590,7 @@ impl Filesystem for KernelDoor {
                 reply.statfs(
                     space.blocks,
                     space.free,
-                    space.free,
+                    space.available,
                     files,
                     space.free,
                     SPACE_BLOCK,

@@ -16,7 +16,7 @@ use crate::door::KernelDoor;
 use crate::mounted_tree::{KernelSide, serve};
 use crate::request_memory::spare_memory;
 use crate::settings::MountSettings;
-use crate::unmounting::{FUSERMOUNT, KIND, find_program};
+use crate::unmounting::{FUSERMOUNT, KIND, find_program, is_mount_of_ours};
 
 /// The kernel's device.
 const DEVICE: &str = "/dev/fuse";
@@ -147,6 +147,11 @@ fn mount_as_root(directory: &Path, settings: &MountSettings) -> io::Result<Owned
 fn check_directory(directory: &Path) -> Result<PathBuf> {
     let found = directory.canonicalize().and_then(|path| fs::metadata(&path).map(|found| (path, found)));
     match found {
+        // A second one would hide the first.
+        Ok((path, _)) if is_mount_of_ours(&path) => {
+            let remedy = format!("`starfish umount {}` removes that", directory.display());
+            Err(failure(directory, "a namespace of starfish is mounted there already").with_remedy(remedy))
+        }
         Ok((path, found)) if found.is_dir() => Ok(path),
         Ok(_) => Err(failure(directory, "it is no directory")),
         Err(error) if error.raw_os_error() == Some(nix::libc::ENOTCONN) => {

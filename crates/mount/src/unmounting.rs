@@ -80,7 +80,9 @@ pub fn unmount(directory: &Path, lazy: bool) -> Result<()> {
         Error::new(ErrorKind::Io, format!("unmounting {}", path.display()), why)
     };
     if !is_mount_of_ours(&path) {
-        return Err(failed(&"no namespace of starfish is mounted there"));
+        let is_there = fs::symlink_metadata(&path).is_ok();
+        let why = if is_there { "no namespace of starfish is mounted there" } else { "no such directory" };
+        return Err(failed(&why));
     }
     let flags = if lazy { MntFlags::MNT_DETACH } else { MntFlags::empty() };
     match umount2(&path, flags | MntFlags::UMOUNT_NOFOLLOW) {
@@ -155,5 +157,7 @@ mod tests {
         assert!(!is_mount_of_ours(Path::new("/")));
         let error = unmount(Path::new("/"), false).expect_err("not ours");
         assert!(error.to_string().contains("no namespace"), "{error}");
+        let error = unmount(Path::new("/nowhere/at all"), false).expect_err("it is not there");
+        assert!(error.to_string().contains("no such directory"), "{error}");
     }
 }

@@ -165,7 +165,7 @@ impl Place {
         let is_directory = is_pattern || local.as_os_str().as_encoded_bytes().ends_with(b"/");
         match is_directory {
             true if local.is_dir() => Ok(Place::Within(local.to_owned())),
-            true => Err(Failure::usage(what(), "there is no such directory")),
+            true => Err(Failure::new(what(), "there is no such directory").remedy("Make it first: mkdir.")),
             false => Ok(Place::Called(local.to_owned())),
         }
     }

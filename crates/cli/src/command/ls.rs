@@ -67,25 +67,29 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             return tree::list(&namespace, &arguments.names, shown).await;
         }
         let names = connection.told("listing the files", connection.client.list().await)?;
-        let names = meant(names, &arguments.names)?;
+        let (names, missing) = meant(names, &arguments.names);
         let (lines, outcome) = if arguments.long { long(&connection, names).await } else { (names, Ok(())) };
         let absence = connection.absence().map_err(|error| Failure::from(error).also(UNLISTED));
-        Ok((lines, absence.and(outcome)))
+        Ok((lines, absence.and(missing).and(outcome)))
     })?;
     local::print(lines)?;
     outcome
 }
 
-/// Those of flat names that are asked for.
-fn meant(all: Vec<String>, asked: &[String]) -> Result<Vec<String>> {
+/// Those of flat names that are asked for, and the first failure to find one; the other failures are printed.
+fn meant(all: Vec<String>, asked: &[String]) -> (Vec<String>, Result<()>) {
     if asked.is_empty() {
-        return Ok(all);
+        return (all, Ok(()));
     }
-    let mut names = BTreeSet::new();
+    let (mut names, mut outcome) = (BTreeSet::new(), Ok(()));
     for text in asked {
-        names.extend(globs::of_flat(&all, text)?);
+        match (globs::of_flat(&all, text), &outcome) {
+            (Ok(meant), _) => names.extend(meant),
+            (Err(failure), Ok(())) => outcome = Err(failure),
+            (Err(failure), Err(_)) => eprintln!("starfish: {failure}"),
+        }
     }
-    Ok(names.into_iter().collect())
+    (names.into_iter().collect(), outcome)
 }
 
 const UNLISTED: &str = "Files that have no stripe anywhere else are not listed.";

@@ -37,17 +37,7 @@ Examples:
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
     let lines = this_node::run(agents, move |connection| async move {
-        let (mut lines, known) = (Vec::new(), Namespace::find(&connection).await?);
-        let namespace = match known {
-            Some(namespace) => namespace,
-            None => {
-                let namespace = Namespace::begin(&connection).await?;
-                lines.push(format!("A namespace is begun; agent {} keeps it.", namespace.keeper()));
-                let flat = connection.told("listing the files", connection.client.list().await)?.len();
-                lines.extend((flat > 0).then(|| of_flat(flat)));
-                namespace
-            }
-        };
+        let (namespace, lines) = Namespace::find_or_begin(&connection).await?;
         let mut outcome = Ok(());
         for path in &arguments.names {
             let made = match arguments.parents {
@@ -66,13 +56,4 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let (lines, outcome) = lines?;
     local::print(lines)?;
     outcome
-}
-
-fn of_flat(files: usize) -> String {
-    let files = if files == 1 {
-        "1 file keeps its flat name".into()
-    } else {
-        format!("{files} files keep their flat names")
-    };
-    format!("{files}: `starfish ls --flat` lists them, `starfish get --flat` gets them.")
 }

@@ -14,6 +14,7 @@ use mount::{LockScope, MountSettings, MountedDirectory, unmount};
 use node::{Session, Settings, Size, Tree, agents};
 
 use crate::store::agents::AgentsArgs;
+use crate::store::namespace::Namespace;
 use crate::{agent_log, interrupt, local, mount_metrics, this_node};
 
 /// Mount the files of the agents in a directory.
@@ -141,7 +142,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     agent_log::begin()?;
     let metrics = mount_metrics::open(arguments.metrics.as_deref())?;
     let session = Session::start(settings(&arguments)?)?;
-    let tree = tree(&session, arguments.read_only)?;
+    let (tree, begun) = tree(&session, &arguments)?;
     // Before it is mounted: a signal that comes right then would leave a directory without a program.
     let interrupted = interrupt::channel()?;
     let mounted = MountedDirectory::begin(
@@ -154,7 +155,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         mount_metrics::serve(server, mounted.counter())?;
     }
     unmount_when_interrupted(interrupted, mounted.directory());
-    local::print([format!("{MOUNTED}{}", mounted.directory().display())])?;
+    local::print(begun.into_iter().chain([format!("{MOUNTED}{}", mounted.directory().display())]))?;
     let ended = mounted.wait();
     drop(tree);
     let finished = session.finish();
@@ -202,16 +203,19 @@ fn mount_settings(arguments: &Arguments) -> Result<MountSettings> {
     })
 }
 
-/// The namespace, which is begun unless nothing may be changed.
-fn tree(session: &Session, read_only: bool) -> Result<Tree> {
-    if !read_only {
-        return Ok(session.begin_tree()?);
+/// The namespace. There being none, one is begun unless nothing may be changed, and what is to be told of that.
+fn tree(session: &Session, arguments: &Arguments) -> Result<(Tree, Vec<String>)> {
+    if let Some(tree) = session.tree()? {
+        return Ok((tree, Vec::new()));
     }
-    session.tree()?.ok_or_else(|| {
-        let failure =
-            Failure::new("mounting", "these agents have no namespace yet, and --read-only begins none");
-        failure.remedy("Mount it once without --read-only.")
-    })
+    if arguments.read_only {
+        let why = "these agents have no namespace yet, and --read-only begins none";
+        return Err(Failure::new("mounting", why).remedy("Mount it once without --read-only."));
+    }
+    let begun = this_node::run(arguments.agents.find()?, |connection| async move {
+        Ok(Namespace::find_or_begin(&connection).await?.1)
+    })?;
+    Ok((session.begin_tree()?, begun))
 }
 
 /// The first interruption unmounts. If the directory is in use, that is when nobody uses it any more, and the next one
@@ -255,10 +259,12 @@ fn go_to_background(arguments: &Arguments) -> Result<()> {
         .stderr(file.try_clone().map_err(failed)?)
         .spawn()
         .map_err(failed)?;
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().expect("it was piped")).read_line(&mut line).map_err(failed)?;
-    if line.starts_with(MOUNTED) {
-        return Ok(());
+    for line in BufReader::new(child.stdout.take().expect("it was piped")).lines() {
+        let line = line.map_err(failed)?;
+        if line.starts_with(MOUNTED) {
+            return Ok(());
+        }
+        local::print([line])?;
     }
     let code = child.wait().map_err(failed)?;
     let said = local::read_from(&log, begin).map_err(failed)?;

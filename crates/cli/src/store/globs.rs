@@ -28,8 +28,7 @@ pub(crate) async fn found(namespace: &Namespace, text: &str, follow: bool) -> Re
     }
     let matching = matching(namespace, text).await?;
     if matching.is_empty() {
-        let failure = Failure::new(text, "nothing has a name like that");
-        return Err(failure.remedy("`starfish ls` lists the files there are."));
+        return Err(nothing_like(text));
     }
     let mut all = Vec::new();
     for found in matching {
@@ -75,13 +74,20 @@ fn is_meant(pattern: &Pattern, path: &[u8]) -> bool {
     pattern.matches_with(&String::from_utf8_lossy(name), AS_SHELLS)
 }
 
-/// Those of flat names that a pattern means, or the one that is called so.
+/// Those of flat names that a pattern means, or the one that is called so. There is at least one.
 pub(crate) fn of_flat(names: &[String], text: &str) -> Result<Vec<String>> {
-    if !is_pattern(text) || names.iter().any(|name| name == text) {
-        return Ok(names.iter().filter(|name| *name == text).cloned().collect());
+    if names.iter().any(|name| name == text) {
+        return Ok(vec![text.to_owned()]);
     }
-    let pattern = compiled(text)?;
-    Ok(names.iter().filter(|name| pattern.matches_with(name, AS_SHELLS)).cloned().collect())
+    let pattern = if is_pattern(text) { Some(compiled(text)?) } else { None };
+    let is_meant = |name: &&String| pattern.as_ref().is_some_and(|it| it.matches_with(name, AS_SHELLS));
+    let meant: Vec<_> = names.iter().filter(is_meant).cloned().collect();
+    if meant.is_empty() { Err(nothing_like(text)) } else { Ok(meant) }
+}
+
+fn nothing_like(text: &str) -> Failure {
+    let why = if is_pattern(text) { "nothing has a name like that" } else { "no such file" };
+    Failure::new(text, why).remedy("`starfish ls` lists the files there are.")
 }
 
 #[cfg(test)]
@@ -103,5 +109,8 @@ mod tests {
         assert_eq!(of_flat(&names, "a?").expect("one"), ["a1"]);
         assert_eq!(of_flat(&names, "*/c").expect("one"), ["b/c"]);
         assert_eq!(of_flat(&names, "*").expect("one"), ["a[1]", "a1"], "each within one name");
+        for missing in ["b", "z*", "["] {
+            of_flat(&names, missing).expect_err(missing);
+        }
     }
 }

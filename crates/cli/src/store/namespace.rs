@@ -48,6 +48,18 @@ impl Namespace {
         Ok(Namespace { connection: connection.clone(), tree })
     }
 
+    /// The namespace; a new one if the agents keep none, and then what is to be told of that.
+    pub(crate) async fn find_or_begin(connection: &ConnectedNode) -> Result<(Namespace, Vec<String>)> {
+        if let Some(namespace) = Namespace::find(connection).await? {
+            return Ok((namespace, Vec::new()));
+        }
+        let namespace = Namespace::begin(connection).await?;
+        let mut lines = vec![format!("A namespace is begun; agent {} keeps it.", namespace.keeper())];
+        let flat = connection.told("listing the files", connection.client.list().await)?.len();
+        lines.extend((flat > 0).then(|| keeping_flat_names(flat)));
+        Ok((namespace, lines))
+    }
+
     /// What the user calls the agent that keeps it.
     pub(crate) fn keeper(&self) -> &str {
         self.connection.name(self.tree.keeper())
@@ -77,19 +89,39 @@ impl Namespace {
     }
 
     async fn look_at(&self, path: &[u8], follow: bool) -> Result<FoundPath> {
+        match self.look_without_advice(path, follow).await {
+            Err(error) => Err(self.advised(path, error).await),
+            found => found,
+        }
+    }
+
+    async fn look_without_advice(&self, path: &[u8], follow: bool) -> Result<FoundPath> {
         let look = TreeOperation::Look { at: Location::of_path(path), follow };
         let inode = self.connection.told(&shown(path), self.tree.inode(look).await)?;
         Ok(FoundPath { path: path.to_vec(), inode })
     }
 
+    /// What there is not may be there under a flat name, from before there was a namespace.
+    async fn advised(&self, path: &[u8], error: Error) -> Error {
+        if error.kind() != ErrorKind::NotFound {
+            return error;
+        }
+        let all = match str::from_utf8(path) {
+            Ok(name) => self.connection.client.find_all(name).await.unwrap_or_default(),
+            Err(_) => Vec::new(),
+        };
+        if all.is_empty() { error } else { error.with_remedy(IS_FLAT) }
+    }
+
     /// What there is under a path, if there is anything; a link is not followed.
     pub(crate) async fn look_if_there(&self, path: &[u8]) -> Result<Option<Inode>> {
-        if_there(self.look_at_link(path).await).map(|found| found.map(|found| found.inode))
+        if_there(self.look_without_advice(path, false).await).map(|found| found.map(|found| found.inode))
     }
 
     /// Whether a path leads to a directory.
     pub(crate) async fn is_directory(&self, path: &[u8]) -> Result<bool> {
-        if_there(self.look(path).await).map(|found| found.is_some_and(|found| found.inode.is_directory()))
+        let found = if_there(self.look_without_advice(path, true).await)?;
+        Ok(found.is_some_and(|found| found.inode.is_directory()))
     }
 
     /// What is in a directory, in the order of the names.
@@ -117,7 +149,10 @@ impl Namespace {
     /// Opens a file; while it is open its contents stay, whatever happens to its name.
     pub(crate) async fn open(&self, path: &[u8]) -> Result<OpenTreeFile<RealMachine>> {
         let look = TreeOperation::Look { at: Location::of_path(path), follow: true };
-        self.connection.told(&shown(path), self.tree.open(look).await)
+        match self.connection.told(&shown(path), self.tree.open(look).await) {
+            Err(error) => Err(self.advised(path, error).await),
+            opened => opened,
+        }
     }
 
     /// Makes something that has no contents.
@@ -182,6 +217,18 @@ impl Namespace {
     pub(crate) async fn survey(&self) -> Result<Vec<namespace::SurveyedRecord>> {
         self.connection.told("reading the namespace", self.tree.survey().await)
     }
+}
+
+/// What to do about a name that is none of the namespace's.
+const IS_FLAT: &str = "A file has this as its flat name, from before there was a namespace: --flat means that one";
+
+fn keeping_flat_names(files: usize) -> String {
+    let files = if files == 1 {
+        "1 file keeps its flat name".into()
+    } else {
+        format!("{files} files keep their flat names")
+    };
+    format!("{files}: `starfish ls --flat` lists them, `starfish get --flat` gets them.")
 }
 
 /// What needs directories, and there are none.

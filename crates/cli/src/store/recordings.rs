@@ -12,6 +12,10 @@ use crate::this_node;
 const REMEDY: &str = "An agent that was started with --trace FILE or STARFISH_TRACE adds to that file when it ends; \
                       start it without to record on demand.";
 
+/// What to do if somebody else wants what agents record.
+const ALREADY: &str = "`starfish trace stop -o FILE` ends what `starfish trace start` has begun, and keeps it; \
+                       `starfish trace explain FILE` says what limited what was done meanwhile.";
+
 /// An agent's recording, and what the user calls it.
 pub(crate) type Recorded = (String, NodeRecording);
 
@@ -27,6 +31,17 @@ pub(crate) fn start(agents: Vec<Agent>, all: bool) -> Result<Vec<String>> {
             _ => error.into(),
         })?;
         Ok(connection.present().map(str::to_owned).collect())
+    })
+}
+
+/// Fails if agents record what they do already, because somebody has asked them to.
+pub(crate) fn check_that_none_goes_on(agents: Vec<Agent>) -> Result<()> {
+    this_node::run_with_present(agents, |connection| async move {
+        if connection.client.is_recording().await {
+            let failure = Failure::new("recording this run", "agents record already, for somebody else");
+            return Err(failure.remedy(ALREADY));
+        }
+        Ok(())
     })
 }
 

@@ -48,6 +48,12 @@ impl<M: Machine> Client<M> {
         started
     }
 
+    /// Whether an I/O node records what it does because it was asked to, by whomever.
+    pub async fn is_recording(&self) -> bool {
+        let answers = self.ask_all(|_| Some(Request::ReadRecordingClock)).await;
+        answers.into_iter().any(|(_, clock)| clock.is_ok())
+    }
+
     /// Ends the recording of all I/O nodes, whoever began it, and fetches what each has recorded.
     pub async fn stop_recording(&self) -> Vec<(NodeId, Result<NodeRecording>)> {
         let mut clocks = Vec::new();
