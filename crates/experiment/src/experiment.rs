@@ -31,6 +31,9 @@ pub struct Experiment {
     pub seed: u64,
 }
 
+const NO_METADATA: &str =
+    "it has no place for names; describe in [metadata] what they take, as `loopback` does";
+
 /// How a file lies on each disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskLayout {
@@ -134,6 +137,9 @@ impl Experiment {
     pub fn check(&self) -> Result<(), Error> {
         for launch in &self.jobs {
             launch.job.check(launch.nodes.len() as u32)?;
+            if launch.job.has_names() && self.machine.metadata.is_none() {
+                return Err(Error::invalid(format!("{}: {NO_METADATA}", self.machine.name)));
+            }
             self.check_nodes(launch)?;
         }
         let mut names = BTreeSet::new();

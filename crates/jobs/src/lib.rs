@@ -15,6 +15,7 @@
 //! - `arrays.rs`: a group writes one or two arrays, each to a file, also through a write cache
 //! - `sequential.rs`: a program behind a page cache goes through a file from front to back
 //! - `workload.rs`, `requests.rs`, `clients.rs`: requests in any order, several in flight, reads mixed with writes
+//! - `names.rs`: the member makes, looks at, lists or removes small files in a directory
 //! - `replay.rs`: each member does what a node of a request log did; `byte_ranges.rs`: sets of bytes, for checking it
 //! - `merge.rs`, `interleave.rs`: the member merges runs, or interleaves them; `run_part.rs`: what both have;
 //!   `runs.rs`: how it reads and writes them, `timeline.rs`: what it did when
@@ -33,6 +34,7 @@ mod latencies;
 mod local;
 mod member;
 mod merge;
+mod names;
 mod outcome;
 mod pattern;
 mod replay;
@@ -56,6 +58,7 @@ pub use latencies::Latencies;
 pub use local::{LocalProgram, LocalReader};
 pub use member::Member;
 pub use merge::{BatchReading, MergeJob};
+pub use names::{NamesJob, NamesWork};
 pub use outcome::{FlushTally, Outcome, Tally};
 pub use pattern::{PatternAccess, PatternJob};
 pub use replay::{ReplayAccess, ReplayJob, Think};
@@ -69,6 +72,7 @@ use clients::WorkloadPart;
 use interleave::InterleavePart;
 use local::LocalPart;
 use merge::MergePart;
+use names::NamesPart;
 use pattern::PatternPart;
 use replay::ReplayPart;
 use sequential::SequentialPart;
@@ -90,6 +94,8 @@ pub enum Job {
     Merge(MergeJob),
     /// The member interleaves runs, or copies one.
     Interleave(InterleaveJob),
+    /// The member makes, looks at, lists or removes small files in a directory.
+    Names(NamesJob),
     /// Each member is a program that reads a file of a disk of its own node.
     Local(LocalProgram),
 }
@@ -110,6 +116,8 @@ pub enum Part<M: Machine> {
     Merge(Box<MergePart<M>>),
     /// Of [`Job::Interleave`].
     Interleave(Box<InterleavePart<M>>),
+    /// Of [`Job::Names`].
+    Names(Box<NamesPart<M>>),
     /// Of [`Job::Local`].
     Local(Box<LocalPart<M>>),
 }
@@ -125,6 +133,7 @@ impl Job {
             Job::Replay(job) => job.check(members),
             Job::Merge(job) => job.check(members),
             Job::Interleave(job) => job.check(members),
+            Job::Names(job) => job.check(members),
             Job::Local(job) => job.check(),
         }
     }
@@ -132,6 +141,11 @@ impl Job {
     /// Whether its members are clients of the file system.
     pub fn has_clients(&self) -> bool {
         !matches!(self, Job::Local(_))
+    }
+
+    /// Whether its members use a namespace, for which an I/O node has to have a store of metadata.
+    pub fn has_names(&self) -> bool {
+        matches!(self, Job::Names(_))
     }
 
     /// Prepares the part of a member, which takes no time of the job. The file is there, unless the job makes it.
@@ -146,6 +160,7 @@ impl Job {
             Job::Replay(job) => Part::Replay(Box::new(ReplayPart::prepare(job, member).await?)),
             Job::Merge(job) => Part::Merge(Box::new(MergePart::prepare(job, member).await?)),
             Job::Interleave(job) => Part::Interleave(Box::new(InterleavePart::prepare(job, member).await?)),
+            Job::Names(job) => Part::Names(Box::new(NamesPart::prepare(job, member).await?)),
             Job::Local(job) => Part::Local(Box::new(LocalPart::prepare(job, member))),
         })
     }
@@ -162,6 +177,7 @@ impl<M: Machine> Part<M> {
             Part::Replay(part) => part.run().await,
             Part::Merge(part) => part.run().await,
             Part::Interleave(part) => part.run().await,
+            Part::Names(part) => part.run().await,
             Part::Local(part) => part.run().await,
         }
     }
@@ -177,6 +193,7 @@ impl<M: Machine> Part<M> {
             | Part::Replay(_)
             | Part::Merge(_)
             | Part::Interleave(_)
+            | Part::Names(_)
             | Part::Local(_) => Ok(()),
         }
     }
@@ -189,6 +206,7 @@ impl<M: Machine> Part<M> {
             Part::Replay(part) => part.check().await,
             Part::Merge(part) => part.check().await,
             Part::Interleave(part) => part.check().await,
+            Part::Names(part) => part.check().await,
             // They have checked what they read when they read it.
             Part::Sequential(_) | Part::Requests(_) | Part::Local(_) => Ok(()),
         }
@@ -211,6 +229,7 @@ impl fmt::Display for Job {
             Job::Replay(job) => job.fmt(f),
             Job::Merge(job) => job.fmt(f),
             Job::Interleave(job) => job.fmt(f),
+            Job::Names(job) => job.fmt(f),
             Job::Local(job) => write!(f, "reading {} from a disk used locally", job.object),
         }
     }

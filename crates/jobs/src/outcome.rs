@@ -21,6 +21,8 @@ pub struct Outcome {
     pub reads: Tally,
     /// What was written.
     pub writes: Tally,
+    /// How long each operation on names took; of a job that does such.
+    pub names: Latencies,
     /// What the write cache did, if there was one.
     pub flushes: Option<FlushTally>,
     /// What it did when, of a job that reads runs and writes behind.
@@ -120,6 +122,7 @@ impl Outcome {
         self.own_work += other.own_work;
         self.reads.add(&other.reads);
         self.writes.add(&other.writes);
+        self.names.add(&other.names);
         if let Some(flushes) = &other.flushes {
             self.flushes.get_or_insert_default().add(flushes);
         }

@@ -61,9 +61,15 @@ impl MountedTree {
 /// What disks lie on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Device {
-    Known { computer: u64, device: u64 },
+    Known {
+        computer: u64,
+        device: u64,
+    },
     /// It is not known what disk `index` of a node lies on.
-    Of { node: NodeId, index: usize },
+    Of {
+        node: NodeId,
+        index: usize,
+    },
 }
 
 /// The most bytes that files in so many equal stripes, each on a disk of its own, can have on disks with these bytes

@@ -14,7 +14,7 @@
 //!   sim, real                      machine, description, disk
 //!   recording                      machine, trace
 //!   request-log                    machine, layout
-//!   jobs                           fs, request-log
+//!   jobs                           fs, namespace, request-log
 //!   experiment                     sim, jobs, placement
 //!   plan                           experiment
 //!   page                           statistics
@@ -60,7 +60,7 @@ const ARROWS: [(&str, &[&str]); 42] = [
     ("real", &["description", "disk", "machine"]),
     ("recording", &["machine", "trace"]),
     ("request-log", &["layout", "machine"]),
-    ("jobs", &["fs", "layout", "machine", "request-log"]),
+    ("jobs", &["fs", "layout", "machine", "namespace", "request-log"]),
     (
         "experiment",
         &["description", "disk", "fs", "jobs", "layout", "machine", "placement", "request-log", "sim"],

@@ -14,7 +14,7 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 
 use crate::bare_stripe::{self, bare, median, mib_s, receive_in_threads, receive_in_turn, stripe_files};
-use crate::command::{bench_agents, bench_enwrich, bench_pdiol, bench_placement};
+use crate::command::{bench_agents, bench_enwrich, bench_names, bench_pdiol, bench_placement};
 use crate::described::load_model;
 use crate::explained::explained;
 use crate::interrupt::Interruption;
@@ -89,6 +89,7 @@ pub(crate) struct Arguments {
 enum Which {
     Pdiol(bench_pdiol::Arguments),
     Enwrich(bench_enwrich::Arguments),
+    Names(bench_names::Arguments),
     Placement(bench_placement::Arguments),
 }
 
@@ -114,6 +115,7 @@ Examples:
   starfish bench --agents --machine loopback --set disks.model=streaming-20
   starfish bench pdiol --html pdiol.html
   starfish bench enwrich --patterns wcc --html enwrich.html
+  starfish bench names --clients 1,4 --html names.html
   starfish bench placement --jobs 5 --html placement.html
 
 JSON with --agents: agents, disks, clients, outstanding, file_bytes, block_bytes, record_bytes, mix, seed, machine, \
@@ -140,6 +142,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     match arguments.which {
         Some(Which::Pdiol(arguments)) => return bench_pdiol::run(arguments),
         Some(Which::Enwrich(arguments)) => return bench_enwrich::run(&arguments),
+        Some(Which::Names(arguments)) => return bench_names::run(&arguments),
         Some(Which::Placement(arguments)) => return bench_placement::run(&arguments),
         None => {}
     }

@@ -8,6 +8,7 @@ pub(crate) mod agents;
 pub(crate) mod bench;
 pub(crate) mod bench_agents;
 pub(crate) mod bench_enwrich;
+pub(crate) mod bench_names;
 pub(crate) mod bench_pdiol;
 pub(crate) mod bench_placement;
 pub(crate) mod cat;

@@ -21,7 +21,7 @@ use crate::trace_file::TraceFile;
 const EVENTS_MAX: u64 = 10_000_000;
 
 /// The machine whose nodes are processes of one computer.
-const LOOPBACK: &str = "loopback";
+pub(crate) const LOOPBACK: &str = "loopback";
 
 /// Processes that measure what a request takes on this computer, how many each makes, and of how many bytes.
 const PROBERS: u32 = 2;
@@ -67,6 +67,17 @@ fn fitted(
     Ok([&set[..], &[latency(waiting)]].concat())
 }
 
+/// What is to be set of the machine `loopback` for messages to take what they take on this computer, besides what is
+/// `set`: small requests are measured with these agents.
+pub(crate) fn set_of_messages(
+    agents: &Agents,
+    set: &[String],
+    scheduling: Scheduling,
+) -> Result<Vec<String>> {
+    let (count, measured) = (agents.agents.len(), measure(agents, &probe(), None)?);
+    fitted(|set| WritePredictor::of(LOOPBACK, set, PROBERS, count, scheduling), set, &measured)
+}
+
 /// Predicts for a machine with a compute node for each process and an I/O node for each agent, with a disk.
 pub(crate) struct WritePredictor {
     machine: MachineDescription,
@@ -82,9 +93,8 @@ impl WritePredictor {
         processes: u32,
         scheduling: Scheduling,
     ) -> Result<Self> {
-        let (count, measured) = (agents.agents.len(), measure(agents, &probe(), None)?);
-        let of = |set: &[String]| Self::of(LOOPBACK, set, PROBERS, count, scheduling);
-        Self::of(LOOPBACK, &fitted(of, set, &measured)?, processes, count, scheduling)
+        let set = set_of_messages(agents, set, scheduling)?;
+        Self::of(LOOPBACK, &set, processes, agents.agents.len(), scheduling)
     }
 
     /// What is to be set for sending and receiving a message to take so many seconds of a processor more, or less.

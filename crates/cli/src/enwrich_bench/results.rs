@@ -8,6 +8,7 @@ use statistics::Sample;
 
 use super::WriteCell;
 use super::measure::Measured;
+use crate::times::shown;
 
 /// Processes that write in one way, measured and predicted.
 #[derive(Clone, Debug, Serialize)]
@@ -73,26 +74,14 @@ impl WriteRow {
             Size(self.bytes).to_string(),
             number(self.throughput_mib_s),
             or_none(self.disk_share.map(|share| format!("{:.0} %", 100.0 * share))),
-            or_none(self.latency_mean_s.map(time)),
-            or_none(self.latency_p99_s.map(time)),
-            or_none(self.latency_max_s.map(time)),
+            or_none(self.latency_mean_s.map(shown)),
+            or_none(self.latency_p99_s.map(shown)),
+            or_none(self.latency_max_s.map(shown)),
             or_none(self.flushes.map(|flushes| flushes.to_string())),
             number(self.predicted_mib_s),
             or_none(self.difference.map(|part| format!("{:+.0} %", 100.0 * part))),
         ]
     }
-}
-
-/// A time for people: three digits and a unit.
-fn time(seconds: f64) -> String {
-    let (value, unit) = match seconds {
-        ..1e-6 => (seconds * 1e9, "ns"),
-        ..1e-3 => (seconds * 1e6, "us"),
-        ..1.0 => (seconds * 1e3, "ms"),
-        _ => (seconds, "s"),
-    };
-    let digits = if value < 10.0 { 1 } else { 0 };
-    format!("{value:.digits$} {unit}")
 }
 
 const HEAD: [&str; 12] = [

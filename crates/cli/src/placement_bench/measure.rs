@@ -7,20 +7,19 @@
 //!  job 1                    | prepare  |  [ merge ]  wait  | check          |
 //! ```
 //!
-//! Each job is a node of its own, with a thread, a runtime and connections, and so a job to the disks' queues.
+//! Each job is a node of its own (`job_nodes.rs`), and so a job to the disks' queues.
 
 use std::thread;
 
 use command_line::failure::{Failure, Result};
-use experiment::{Beginning, Contents, Experiment, FilePlace, Launch, Outcome, PlacementCase, StoredFile};
-use flume::{Receiver, Sender};
-use fs::{File, Group};
-use jobs::{Member, fill};
-use machine::Machine;
-use node::{Agent, ConnectedNode};
+use experiment::{Beginning, Contents, Experiment, FilePlace, PlacementCase, StoredFile};
+use fs::File;
+use jobs::fill;
+use node::ConnectedNode;
 use real::RealMachine;
 
 use super::MergeTimes;
+use crate::job_nodes::have_done;
 use crate::processes::Agents;
 use crate::this_node;
 
@@ -125,73 +124,4 @@ async fn create(connection: &ConnectedNode, file: &StoredFile) -> Result<File<Re
     let created =
         connection.client.create_on(&file.name, node::new_file_id()?, file.block_bytes, disks).await;
     Ok(connection.told(&file.name, created)?)
-}
-
-/// Has all jobs done at once, each by a node of its own, once all are ready. What they have made is checked when all
-/// are done, so that nobody is disturbed.
-fn have_done(agents: &[Agent], launches: Vec<Launch>, seed: u64) -> Result<Vec<Outcome>> {
-    let (ready, all_ready) = flume::unbounded();
-    let (done, all_done) = flume::unbounded();
-    let (mut begin, mut threads) = (Vec::new(), Vec::new());
-    for (number, launch) in launches.into_iter().enumerate() {
-        let (go, wait) = flume::bounded::<()>(1);
-        begin.push(go);
-        let node = JobNode { number, launch, seed, ready: ready.clone(), done: done.clone(), go: wait };
-        let agents = agents.to_vec();
-        threads.push(thread::spawn(move || node.live(agents)));
-    }
-    drop((ready, done));
-    // A job that fails before it is ready drops its sender, and so this ends.
-    if all_ready.iter().count() == begin.len() {
-        for go in &begin {
-            // Of one that is gone meanwhile its thread tells.
-            let _ = go.send(());
-        }
-    } else {
-        begin.clear();
-    }
-    let mut outcomes: Vec<(usize, Outcome)> = all_done.iter().collect();
-    begin.clear();
-    for thread in threads {
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-    }
-    outcomes.sort_by_key(|(number, _)| *number);
-    Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
-}
-
-/// A node that does one job.
-struct JobNode {
-    number: usize,
-    launch: Launch,
-    seed: u64,
-    ready: Sender<()>,
-    done: Sender<(usize, Outcome)>,
-    /// It is told to begin, and that all are done when nobody can tell it anything any more.
-    go: Receiver<()>,
-}
-
-impl JobNode {
-    fn live(self, agents: Vec<Agent>) -> Result<()> {
-        this_node::run(agents, move |connection| async move {
-            let JobNode { number, launch, seed, ready, done, go } = self;
-            let what = launch.job.to_string();
-            let ConnectedNode { machine, client, .. } = connection.clone();
-            let group = Group::new(number as u64 + 1, vec![machine.node()], 0);
-            let (contents, client) = (Contents::Real, Some(client));
-            let member = Member { machine: machine.clone(), client, group, contents, seed };
-            let part = this_node::told_of_job(&connection, &what, launch.job.prepare(member).await)?;
-            // Who hears of it may have been interrupted.
-            let _ = ready.send(());
-            drop(ready);
-            if go.recv_async().await.is_err() {
-                return Ok(());
-            }
-            machine.sleep_until(machine.now() + launch.start).await;
-            let outcome = this_node::told_of_job(&connection, &what, part.run().await)?;
-            let _ = done.send((number, outcome));
-            drop(done);
-            let _ = go.recv_async().await;
-            this_node::told_of_job(&connection, &what, part.check().await)
-        })
-    }
 }

@@ -220,7 +220,8 @@ impl Namespace {
 }
 
 /// What to do about a name that is none of the namespace's.
-const IS_FLAT: &str = "A file has this as its flat name, from before there was a namespace: --flat means that one";
+const IS_FLAT: &str =
+    "A file has this as its flat name, from before there was a namespace: --flat means that one";
 
 fn keeping_flat_names(files: usize) -> String {
     let files = if files == 1 {

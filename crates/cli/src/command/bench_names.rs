@@ -1,0 +1,152 @@
+//! `starfish bench names`: clients that make, look at, list and remove small files, measured and predicted.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use command_line::failure::{Failure, Result};
+use command_line::progress::{Progress, Show};
+use node::Size;
+
+use crate::described::{load_model, this_computer};
+use crate::local;
+use crate::names_bench::prediction::NamesPredictor;
+use crate::names_bench::results::{NamesRow, csv, lines, page};
+use crate::names_bench::store_costs::StoreCosts;
+use crate::names_bench::{NameWork, NamesCell, measure};
+use crate::processes::Agents;
+use crate::row_format::RowFormat;
+
+/// Measure small files: how many of them clients make, look at, list and remove in a second.
+///
+/// Starts agents of its own, on loopback, whose disks take the times of a model; one of them keeps the namespace. Each
+/// client is a node of this process with a directory of its own. The time ends when the last client is through, with
+/// names and contents where all other clients see them; nothing waits for the media. What was made is checked, and
+/// removed. Beside each measurement stands the prediction of the simulated machine `loopback` with the same disks, for
+/// which requests and the store of metadata are measured on this computer before. The files are in TMPDIR.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// What clients do with their files. Without this: all.
+    #[arg(long, value_enum, value_name = "WORK,...", value_delimiter = ',')]
+    work: Vec<NameWork>,
+
+    /// Numbers of clients.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,4",
+          value_parser = clap::value_parser!(u32).range(1..=256))]
+    clients: Vec<u32>,
+
+    /// Files of each client.
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    files: u32,
+
+    /// Bytes of a file.
+    #[arg(long, value_name = "SIZE", default_value = "4KiB")]
+    file_size: Size,
+
+    /// Operations that each client has under way at once.
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    outstanding: u32,
+
+    /// Number of agents, each with a disk.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=16))]
+    agents: u8,
+
+    /// The disk model, or `host` for the disk under TMPDIR, of which nothing is predicted.
+    #[arg(long, value_name = "NAME", default_value = "streaming-20")]
+    disk_model: String,
+
+    /// Measure nothing; predict for this machine, which has to describe a place for names: [metadata].
+    #[arg(long, value_name = "NAME")]
+    predict: Option<String>,
+
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
+    format: RowFormat,
+
+    /// Write a page with charts to this file, too.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Whether to show progress.
+    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
+    progress: Show,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish bench names
+  starfish bench names --work create,remove --clients 1,2,4,8 --html names.html
+  starfish bench names --outstanding 16 --files 5000
+  starfish bench names --predict loopback --clients 64
+  TMPDIR=/mnt/disk starfish bench names --disk-model host";
+
+/// The name that stands for the disk under TMPDIR.
+const HOST: &str = "host";
+
+/// The largest file: larger ones tell of disks, and not of names.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.file_size.0 > FILE_BYTES_MAX {
+        let why = format!("small files have at most {}", Size(FILE_BYTES_MAX));
+        let failure = Failure::usage(format!("--file-size {}", arguments.file_size), why);
+        return Err(failure.remedy("`starfish bench --agents` measures large ones."));
+    }
+    arguments.html.iter().try_for_each(|path| local::check_writable(path))?;
+    let is_host = arguments.disk_model == HOST;
+    let options = match is_host {
+        true => Vec::new(),
+        false => {
+            load_model(&arguments.disk_model)?;
+            vec!["--disk-model".to_owned(), arguments.disk_model.clone()]
+        }
+    };
+    let cells = cells(arguments);
+    let count = usize::from(arguments.agents);
+    let (agents, predictor) = match &arguments.predict {
+        Some(machine) => {
+            let predictor = NamesPredictor::of(machine, count);
+            cells.iter().try_for_each(|cell| predictor.check(cell))?;
+            (None, Some(predictor))
+        }
+        None => {
+            let agents = Agents::start(count, &options)?;
+            let of_this = || NamesPredictor::of_this_computer(&agents, &this_computer(&arguments.disk_model));
+            let predictor = if is_host { None } else { Some(of_this()?) };
+            (Some(agents), predictor)
+        }
+    };
+    let progress = Progress::count(arguments.progress, "names", cells.len() as u64);
+    let mut rows = Vec::new();
+    for (number, cell) in cells.iter().enumerate() {
+        let measured = agents.as_ref().map(|agents| measure(agents, cell)).transpose()?;
+        let predicted = predictor
+            .as_ref()
+            .map(|predictor| {
+                let place = agents.as_ref().map(|agents| agents.path(&format!("store{number}")));
+                let costs = place.map(|place| StoreCosts::measure(&place, cell.clients * cell.outstanding));
+                predictor.predict(cell, costs.transpose()?.as_ref())
+            })
+            .transpose()?;
+        rows.push(NamesRow::new(cell, measured, predicted));
+        progress.add(1);
+    }
+    progress.finish();
+    arguments.format.print(&rows, lines, csv)?;
+    if let Some(path) = &arguments.html {
+        let command = std::env::args().collect::<Vec<_>>().join(" ");
+        local::write(path, |file| file.write_all(page(&rows, &command).as_bytes()))?;
+    }
+    Ok(())
+}
+
+fn cells(arguments: &Arguments) -> Vec<NamesCell> {
+    let works = if arguments.work.is_empty() { NameWork::value_variants() } else { &arguments.work };
+    let &Arguments { files, file_size, outstanding, .. } = arguments;
+    let of = |&clients: &u32| {
+        works.iter().map(move |&work| NamesCell { work, clients, files, bytes: file_size.0, outstanding })
+    };
+    arguments.clients.iter().flat_map(of).collect()
+}

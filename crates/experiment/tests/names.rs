@@ -1,0 +1,60 @@
+//! Small files of a namespace on the simulated machine.
+
+use description::MachineDescription;
+use experiment::{Experiment, Job, Launch, NamesJob, NamesWork, Trial};
+
+fn job(work: NamesWork, files: u32) -> NamesJob {
+    let (directory, bytes, block_bytes, outstanding) = ("names".to_owned(), 4096, 256 << 10, 2);
+    NamesJob { work, directory, files, bytes, block_bytes, outstanding }
+}
+
+fn experiment(members: u32, set: &[(&str, &str)], job: NamesJob) -> Experiment {
+    let members_text = members.to_string();
+    let set = [&[("nodes.compute", &*members_text), ("disks.model", "streaming-20")], set].concat();
+    let machine = MachineDescription::load_with("loopback", &set).expect("a machine");
+    let of = |member: u32| NamesJob { directory: format!("names/{member}"), ..job.clone() };
+    let jobs = (0..members).map(|member| Launch::at_once(Job::Names(of(member)), [member])).collect();
+    Experiment { jobs, ..Experiment::with_agents(machine) }
+}
+
+fn trial(members: u32, set: &[(&str, &str)], job: NamesJob) -> Trial {
+    experiment(members, set, job).trial(0).expect("a trial")
+}
+
+/// Each kind of work is done with all files, on sixteen nodes at once, and the same each time.
+#[test]
+fn small_files_are_made_looked_at_listed_and_removed() {
+    let works = [NamesWork::Create, NamesWork::Stat, NamesWork::List, NamesWork::Remove];
+    for work in works {
+        let trial = trial(16, &[], job(work, 20));
+        let operations = if work == NamesWork::List { 1 } else { 20 };
+        assert!(trial.jobs.iter().all(|outcome| outcome.names.count() == operations), "{work}");
+        assert!(!trial.elapsed.is_zero(), "{work}");
+        let again = experiment(16, &[], job(work, 20)).trial(0).expect("a trial");
+        assert_eq!((trial.digest, trial.elapsed), (again.digest, again.elapsed), "{work}");
+    }
+}
+
+/// The node that keeps the namespace limits what many clients do with it: with twice the time for a transaction they
+/// take nearly twice as long.
+#[test]
+fn many_clients_are_as_fast_as_the_store_of_metadata() {
+    let set = |transaction| [("metadata.transaction", transaction), ("metadata.entry", "0 us")];
+    let [one, two] = ["200 us", "400 us"].map(|transaction| {
+        trial(8, &[&set(transaction)[..], &[("processor.shared", "16")]].concat(), job(NamesWork::Stat, 50))
+            .elapsed
+            .as_secs_f64()
+    });
+    assert!((8.0 * 50.0 * 200e-6..1.1 * 8.0 * 50.0 * 200e-6).contains(&one), "{one}");
+    assert!((1.9..2.0).contains(&(two / one)), "{}", two / one);
+}
+
+#[test]
+fn a_machine_without_a_place_for_names_is_refused() {
+    let machine = MachineDescription::load_with("starfish-1996", &[]).expect("a machine");
+    let jobs = vec![Launch::at_once(Job::Names(job(NamesWork::Create, 1)), 0..1)];
+    let error = Experiment { jobs, ..Experiment::with_agents(machine) }.trial(0).expect_err("no place");
+    assert!(error.to_string().contains("[metadata]"), "{error}");
+    let error = experiment(1, &[], job(NamesWork::Create, 0)).trial(0).expect_err("no files");
+    assert!(error.to_string().contains("must be a file"), "{error}");
+}

@@ -1,0 +1,304 @@
+//! Many small files in a directory: made, looked at, listed or removed.
+//!
+//! ```text
+//!  make the directory, and the files unless that is the work     untimed
+//!  file, file, ...  K under way at once                          the elapsed time
+//!  list it, read what is there, remove it                        untimed
+//! ```
+//!
+//! Names and contents are where other clients see them when the time ends; a flush onto the media is no part of it, as
+//! none is of `mdtest`, the usual benchmark of the kind.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+use fs::{NewTree, PageCache, PageCacheSettings, Tree};
+use layout::Striping;
+use machine::{Machine, TaskGroup};
+use namespace::{
+    FileNumber, Inode, Location, NewInode, TreeAnswer, TreeOperation, TreeRefusal, WhatToRemove,
+};
+
+use crate::contents::mix;
+use crate::{Contents, Error, Latencies, Member, Outcome};
+
+/// What is done with names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamesWork {
+    /// Each file is made, written and closed.
+    Create,
+    /// The attributes of each file are asked for, by its path.
+    Stat,
+    /// The directory is listed, with the attributes of all files.
+    List,
+    /// Each file is removed, and its contents.
+    Remove,
+}
+
+/// Small files in a directory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamesJob {
+    /// What is done with them.
+    pub work: NamesWork,
+    /// The directory's path. The directories on the way are made, and removed in the end if nothing else is in them.
+    pub directory: String,
+    /// How many files.
+    pub files: u32,
+    /// Bytes of each.
+    pub bytes: u64,
+    /// Bytes of a block of them.
+    pub block_bytes: u64,
+    /// How many operations are under way at once.
+    pub outstanding: u32,
+}
+
+/// The permissions of what is made.
+const FILE_MODE: u16 = 0o644;
+const DIRECTORY_MODE: u16 = 0o755;
+
+/// Whose it is: nobody's in particular.
+const OWNER: u32 = 0;
+
+impl NamesJob {
+    pub(crate) fn check(&self, members: u32) -> Result<(), Error> {
+        let invalid = |why: &str| Err(Error::Invalid(why.to_owned()));
+        if members != 1 {
+            return invalid("a directory is one member's: give each its own job");
+        }
+        if self.files == 0 || self.outstanding == 0 {
+            return invalid("there must be a file, and an operation under way");
+        }
+        Striping::new(self.block_bytes, 1)?;
+        Ok(())
+    }
+
+    /// The directory and those on the way to it, the first one first.
+    fn directories(&self) -> impl DoubleEndedIterator<Item = &str> {
+        let ends = self.directory.match_indices('/').map(|(at, _)| at).chain([self.directory.len()]);
+        ends.map(|end| &self.directory[..end]).filter(|path| !path.is_empty()).collect::<Vec<_>>().into_iter()
+    }
+}
+
+impl fmt::Display for NamesWork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            NamesWork::Create => "create",
+            NamesWork::Stat => "stat",
+            NamesWork::List => "list",
+            NamesWork::Remove => "remove",
+        })
+    }
+}
+
+impl fmt::Display for NamesJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} {} files of {} bytes", self.directory, self.work, self.files, self.bytes)
+    }
+}
+
+/// One member's part in a job.
+pub struct NamesPart<M: Machine> {
+    member: Rc<NamesMember<M>>,
+}
+
+/// What all operations of a member share.
+struct NamesMember<M: Machine> {
+    job: NamesJob,
+    machine: M,
+    contents: Contents,
+    tree: Tree<M>,
+    /// The number of its directory, and the list of disks that its files are on.
+    directory: FileNumber,
+    disks: u32,
+    striping: Striping,
+    /// Where its contents begin in what the files of all members hold: those of two members are not alike.
+    first_byte: u64,
+}
+
+impl<M: Machine> NamesPart<M> {
+    pub(crate) async fn prepare(job: &NamesJob, member: Member<M>) -> Result<Self, Error> {
+        let client = member.client()?.clone();
+        let striping = Striping::new(job.block_bytes, client.disks())?;
+        let cache = PageCache::new(client, PageCacheSettings::default());
+        let new = NewTree { origin: mix(member.seed), mode: DIRECTORY_MODE, uid: OWNER, gid: OWNER };
+        let tree = Tree::find_or_begin(&cache, new).await?;
+        let mut directory = FileNumber::ROOT;
+        for path in job.directories() {
+            directory = make_directory(&tree, path).await?;
+        }
+        let disks = tree.all_disks().await?;
+        let first_byte = member.draws() >> 16;
+        let Member { machine, contents, .. } = member;
+        let job = job.clone();
+        let member = NamesMember { job, machine, contents, tree, directory, disks, striping, first_byte };
+        let part = NamesPart { member: Rc::new(member) };
+        if part.member.job.work != NamesWork::Create {
+            part.each(NamesWork::Create).await?;
+        }
+        Ok(part)
+    }
+
+    pub(crate) async fn run(&self) -> Result<Outcome, Error> {
+        let NamesMember { job, machine, .. } = &*self.member;
+        let begin = machine.now();
+        let names = match job.work {
+            NamesWork::List => self.member.list().await?,
+            work => self.each(work).await?,
+        };
+        Ok(Outcome { elapsed: machine.now().since(begin), names, ..Outcome::default() })
+    }
+
+    /// Looks whether the files are what they should be, and removes what is left of them.
+    pub(crate) async fn check(&self) -> Result<(), Error> {
+        let member = &self.member;
+        if member.job.work == NamesWork::Remove {
+            member.check_count(0).await?;
+        } else {
+            member.check_count(member.job.files).await?;
+            self.all(|member, file| async move { member.check_contents(file).await }).await?;
+            self.each(NamesWork::Remove).await?;
+        }
+        member.remove_directories().await
+    }
+
+    /// Does this with each file; how long each took.
+    async fn each(&self, work: NamesWork) -> Result<Latencies, Error> {
+        let taken = Rc::<RefCell<Latencies>>::default();
+        let noted = taken.clone();
+        self.all(move |member, file| {
+            let noted = noted.clone();
+            async move {
+                let begin = member.machine.now();
+                match work {
+                    NamesWork::Create => member.create(file).await?,
+                    NamesWork::Stat => member.stat(file).await?,
+                    NamesWork::Remove => member.remove(file).await?,
+                    NamesWork::List => {}
+                }
+                noted.borrow_mut().record(member.machine.now().since(begin));
+                Ok(())
+            }
+        })
+        .await?;
+        // What the last names have led to goes in the background.
+        self.member.tree.contents_gone().await;
+        Ok(taken.take())
+    }
+
+    /// Does something with each file, some of them at once.
+    async fn all<F>(&self, what: impl Fn(Rc<NamesMember<M>>, u32) -> F + Clone + 'static) -> Result<(), Error>
+    where
+        F: Future<Output = Result<(), Error>> + 'static,
+    {
+        let (group, next) = (TaskGroup::<Error>::new(), Rc::new(Cell::new(0)));
+        for _ in 0..self.member.job.outstanding {
+            let (member, next, what) = (self.member.clone(), next.clone(), what.clone());
+            group.spawn(&self.member.machine, "one file after the other", async move {
+                while next.get() < member.job.files {
+                    let file = next.replace(next.get() + 1);
+                    what(member.clone(), file).await?;
+                }
+                Ok(())
+            });
+        }
+        Ok(group.join_or_fail().await?)
+    }
+}
+
+impl<M: Machine> NamesMember<M> {
+    fn place(&self, file: u32) -> Location {
+        Location::of_path(format!("{}/file{file:07}", self.job.directory))
+    }
+
+    async fn create(&self, file: u32) -> Result<(), Error> {
+        let new = NewInode::File { striping: self.striping, disks: self.disks };
+        let (at, mode, uid, gid) = (self.place(file), FILE_MODE, OWNER, OWNER);
+        let make = TreeOperation::Make { at, new, mode, uid, gid, exclusive: true };
+        let open = self.tree.open(make).await?;
+        open.write(0, self.contents.payload(self.offset(file), self.job.bytes)).await?;
+        Ok(open.close().await?)
+    }
+
+    fn offset(&self, file: u32) -> u64 {
+        self.first_byte + u64::from(file) * self.job.bytes
+    }
+
+    async fn stat(&self, file: u32) -> Result<(), Error> {
+        let look = TreeOperation::Look { at: self.place(file), follow: true };
+        let inode = self.tree.inode(look).await?;
+        self.check_size(&inode)
+    }
+
+    async fn list(&self) -> Result<Latencies, Error> {
+        let (begin, mut taken) = (self.machine.now(), Latencies::default());
+        let entries = self.tree.entries(self.directory).await?;
+        taken.record(self.machine.now().since(begin));
+        entries.iter().try_for_each(|entry| self.check_size(&entry.inode))?;
+        Ok(taken)
+    }
+
+    async fn remove(&self, file: u32) -> Result<(), Error> {
+        let remove = TreeOperation::Remove { at: self.place(file), what: WhatToRemove::File };
+        Ok(self.tree.unname(remove).await?)
+    }
+
+    async fn check_count(&self, expected: u32) -> Result<(), Error> {
+        let found = self.tree.entries(self.directory).await?.len();
+        if found == expected as usize {
+            return Ok(());
+        }
+        let directory = &self.job.directory;
+        Err(Error::WrongData(format!("{directory} has {found} files, not {expected}")))
+    }
+
+    fn check_size(&self, inode: &Inode) -> Result<(), Error> {
+        if inode.size == self.job.bytes {
+            return Ok(());
+        }
+        Err(Error::WrongData(format!("a file of {} bytes has {}", self.job.bytes, inode.size)))
+    }
+
+    async fn check_contents(&self, file: u32) -> Result<(), Error> {
+        let open = self.tree.open(TreeOperation::Look { at: self.place(file), follow: true }).await?;
+        let found = open.paged().read(0, self.job.bytes + 1).await?;
+        let is_right = found == self.contents.payload(self.offset(file), self.job.bytes);
+        open.close().await?;
+        if is_right {
+            return Ok(());
+        }
+        Err(Error::WrongData(format!("file {file} of {}", self.job.directory)))
+    }
+
+    /// Removes the directory, and those on the way to it that nothing else is in.
+    async fn remove_directories(&self) -> Result<(), Error> {
+        for path in self.job.directories().rev() {
+            let at = Location::of_path(path);
+            match self.tree.unname(TreeOperation::Remove { at, what: WhatToRemove::Directory }).await {
+                // Another member is not through yet, or has just been here.
+                Err(error) if is_refused(&error, TreeRefusal::NotEmpty) => {}
+                Err(error) if is_refused(&error, TreeRefusal::NotFound) => {}
+                removed => removed?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes a directory unless it is there; its number.
+async fn make_directory<M: Machine>(tree: &Tree<M>, path: &str) -> Result<FileNumber, Error> {
+    let (at, mode, uid, gid) = (Location::of_path(path), DIRECTORY_MODE, OWNER, OWNER);
+    let make = TreeOperation::Make { at, new: NewInode::Directory, mode, uid, gid, exclusive: true };
+    match tree.perform(make).await {
+        Ok(TreeAnswer::Inode(inode)) => return Ok(inode.number),
+        Err(error) if !is_refused(&error, TreeRefusal::Exists) => return Err(error.into()),
+        // Another member was here before.
+        _ => {}
+    }
+    let look = TreeOperation::Look { at: Location::of_path(path), follow: true };
+    Ok(tree.inode(look).await?.number)
+}
+
+fn is_refused(error: &fs::Error, refusal: TreeRefusal) -> bool {
+    matches!(error, fs::Error::Refused(why) if *why == refusal)
+}
