@@ -3,15 +3,19 @@
 //! What nodes do is written as a trace file while they do it. For the Perfetto UI that is a temporary file, which is
 //! read and exported when the run is over.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Seek};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use command_line::failure::{Failure, Result};
 use description::MachineDescription;
+use experiment::{Experiment, Trial};
 use machine::{Instant, NodeId, NotedEvent, Recorder, RowId};
 use recording::{FileRecorder, RecordedPart};
 
+use crate::local;
 use crate::node_names::NodeNames;
 
 /// A trace that is being written.
@@ -57,6 +61,44 @@ impl TraceFile {
         }
         Ok(part)
     }
+}
+
+/// So many events of a prediction are in its trace at most.
+const PREDICTED_EVENTS_MAX: u64 = 10_000_000;
+
+/// Runs the first trial of an experiment that predicts something, with a trace of it if a file is named.
+pub(crate) fn predicted_trial(experiment: &Experiment, trace: Option<&Path>) -> Result<Trial> {
+    let trial = match trace {
+        None => experiment.trial(0),
+        Some(path) => {
+            let file = TraceFile::create(path, &experiment.machine, PREDICTED_EVENTS_MAX)?;
+            let file = Rc::new(RefCell::new(file));
+            let trial = experiment.recorded_trial(0, file.clone());
+            file.borrow_mut().finish()?;
+            trial
+        }
+    };
+    trial.map_err(|error| Failure::new("predicting", error))
+}
+
+/// Where the trace of what is measured goes, and that of what is predicted beside it: of the one measurement there is.
+/// `choose` says how there is only one.
+pub(crate) fn measured_and_predicted(
+    path: &Path,
+    measurements: usize,
+    choose: &str,
+) -> Result<(PathBuf, PathBuf)> {
+    if measurements != 1 {
+        let why = format!("a trace is of one measurement, and there are {measurements}");
+        return Err(Failure::usage("--trace", why).remedy(choose));
+    }
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    local::check_writable(path)?;
+    // What is measured is added to it, by several processes.
+    File::create(path).map_err(|error| Failure::new(path.display().to_string(), error))?;
+    let whole = std::path::absolute(path).map_err(|error| Failure::new(path.display().to_string(), error))?;
+    let predicted = whole.with_file_name(format!("{name}-predicted.tlv"));
+    Ok((whole, predicted))
 }
 
 impl Recorder for TraceFile {

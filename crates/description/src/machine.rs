@@ -190,14 +190,21 @@ pub struct Buses {
     pub bandwidth: Sourced<Rate>,
 }
 
-/// What I/O nodes take for metadata.
+/// What I/O nodes take for metadata: transactions, and the names of objects on their disks.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MetadataCosts {
+    /// Time until another thread of the node has taken over a transaction, or work on an object's name, and until its end
+    /// is known, together; the processor is free meanwhile.
+    pub hand_over: Sourced<Time>,
     /// Time of the processor for each transaction.
     pub transaction: Sourced<Time>,
-    /// Time of the processor for each entry that a transaction reads or changes.
+    /// Time of the processor for each entry that a transaction reads.
     pub entry: Sourced<Time>,
+    /// Time of the processor for each entry that a transaction changes.
+    pub change: Sourced<Time>,
+    /// Time of the processor for making, opening or removing an object on a disk.
+    pub object: Sourced<Time>,
     /// Time of the device for bringing transactions onto it, however many.
     pub flush: Sourced<Time>,
 }
@@ -262,8 +269,8 @@ impl Description for MachineDescription {
                 format!("expected no more buses than the {} disks", self.disks.per_io_node.value)
             })?;
         }
-        if let Some(MetadataCosts { transaction, entry, flush }) = &self.metadata {
-            [transaction, entry, flush].into_iter().try_for_each(check_time)?;
+        if let Some(MetadataCosts { hand_over, transaction, entry, change, object, flush }) = &self.metadata {
+            [hand_over, transaction, entry, change, object, flush].into_iter().try_for_each(check_time)?;
         }
         for buffers in [&self.buffers.compute, &self.buffers.io] {
             buffers.ensure(buffers.value.0 <= BYTES_MAX, || format!("expected at most {BYTES_MAX} bytes"))?;

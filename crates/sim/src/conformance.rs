@@ -52,7 +52,14 @@ impl Testbed for Simulated {
 /// done in turn here.
 pub fn metadata_costs() -> MetadataCosts {
     let time = |nanoseconds| Sourced::new(Time(Duration::from_nanos(nanoseconds)), "for tests");
-    MetadataCosts { transaction: time(20_000), entry: time(2_000), flush: time(1_000_000) }
+    MetadataCosts {
+        hand_over: time(10_000),
+        transaction: time(20_000),
+        entry: time(2_000),
+        change: time(2_000),
+        object: time(5_000),
+        flush: time(1_000_000),
+    }
 }
 
 /// Lets a run that goes on for longer fail, as long as this node does not crash.

@@ -3,6 +3,7 @@
 mod disk;
 mod metadata;
 mod net;
+mod other_thread;
 
 use std::future::Future;
 use std::ops::Range;
@@ -47,7 +48,7 @@ impl SimMachine {
         let node = Node {
             index,
             net: Net::new(world.clone(), index),
-            disks: disks.map(|disk| Disk::new(world.clone(), disk)).collect(),
+            disks: disks.map(|disk| Disk::new(world.clone(), index, disk, metadata)).collect(),
             metadata: metadata.map(|costs| Metadata::new(world.clone(), index, costs)),
             buffers: BufferPool::new(buffer_bytes),
             notes: world.notes[index].clone(),

@@ -79,6 +79,8 @@ pub(crate) enum ProcessorActivity {
     DiskInterrupt,
     /// A transaction on metadata that reads or changes this number of entries.
     Transaction(u64),
+    /// An object is made, opened or removed.
+    Object,
 }
 
 impl ProcessorActivity {
@@ -89,6 +91,7 @@ impl ProcessorActivity {
             ProcessorActivity::ReceiveMessage => "receive_message",
             ProcessorActivity::DiskInterrupt => "disk_interrupt",
             ProcessorActivity::Transaction(_) => "transaction",
+            ProcessorActivity::Object => "object",
         }
     }
 

@@ -1,8 +1,7 @@
 //! `starfish bench enwrich`: processes that write one shared file in small records, measured and predicted.
 
-use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
@@ -23,6 +22,7 @@ use crate::enwrich_bench::{WriteCell, WriteMethod};
 use crate::local;
 use crate::processes::Agents;
 use crate::row_format::RowFormat;
+use crate::trace_file::measured_and_predicted;
 use crate::values;
 
 /// Measure processes that write one shared file in small records: traditional, two-phase, disk-directed, write-cached.
@@ -110,6 +110,9 @@ Examples:
     --trace write.tlv --trace-html write.html    measured beside predicted, to look at
   TMPDIR=/mnt/disk starfish bench enwrich --disk-model host";
 
+/// How there is only one measurement.
+const ONE: &str = "Name one of --patterns, --records and --methods.";
+
 /// The name that stands for the disk under TMPDIR.
 const HOST: &str = "host";
 
@@ -119,7 +122,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         return be_member();
     }
     let cells = cells(arguments)?;
-    let traces = arguments.trace.as_deref().map(|path| traces(path, &cells)).transpose()?;
+    let traces = arguments.trace.as_deref();
+    let traces = traces.map(|path| measured_and_predicted(path, cells.len(), ONE)).transpose()?;
     for page in [&arguments.html, &arguments.trace_html].into_iter().flatten() {
         local::check_writable(page)?;
     }
@@ -193,21 +197,6 @@ fn cells(arguments: &Arguments) -> Result<Vec<WriteCell>> {
         );
     }
     Ok(cells)
-}
-
-/// The traces of what is measured and of what is predicted, for one measurement.
-fn traces(path: &Path, cells: &[WriteCell]) -> Result<(PathBuf, PathBuf)> {
-    if cells.len() != 1 {
-        let why = format!("a trace is of one measurement, and there are {}", cells.len());
-        return Err(Failure::usage("--trace", why).remedy("Name one of --patterns, --records and --methods."));
-    }
-    let name = path.file_stem().unwrap_or_default().to_string_lossy();
-    local::check_writable(path)?;
-    // What is measured is added to it by several processes.
-    File::create(path).map_err(|error| Failure::new(path.display().to_string(), error))?;
-    let whole = std::path::absolute(path).map_err(|error| Failure::new(path.display().to_string(), error))?;
-    let predicted = whole.with_file_name(format!("{name}-predicted.tlv"));
-    Ok((whole, predicted))
 }
 
 fn predictor(

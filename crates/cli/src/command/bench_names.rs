@@ -1,29 +1,33 @@
 //! `starfish bench names`: clients that make, look at, list and remove small files, measured and predicted.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use node::Size;
+use viewer::{FirstLook, TraceFiles};
 
+use crate::command::view::write_page;
 use crate::described::{load_model, this_computer};
+use crate::explained::explained;
 use crate::local;
 use crate::names_bench::prediction::NamesPredictor;
 use crate::names_bench::results::{NamesRow, csv, lines, page};
 use crate::names_bench::store_costs::StoreCosts;
-use crate::names_bench::{NameWork, NamesCell, measure};
+use crate::names_bench::{NameWork, NamesCell, NamesTimes, measure};
 use crate::processes::Agents;
 use crate::row_format::RowFormat;
+use crate::trace_file::measured_and_predicted;
 
 /// Measure small files: how many of them clients make, look at, list and remove in a second.
 ///
-/// Starts agents of its own, on loopback, whose disks take the times of a model; one of them keeps the namespace. Each
-/// client is a node of this process with a directory of its own. The time ends when the last client is through, with
-/// names and contents where all other clients see them; nothing waits for the media. What was made is checked, and
-/// removed. Beside each measurement stands the prediction of the simulated machine `loopback` with the same disks, for
-/// which requests and the store of metadata are measured on this computer before. The files are in TMPDIR.
+/// Starts agents of its own, on loopback, one of which keeps the namespace. Each client is a node of this process with a
+/// directory of its own. The time ends when the last client is through, with names and contents where all other clients
+/// see them; nothing waits for the media. What was made is checked, and removed. Beside each measurement stands the
+/// prediction of the simulated machine `loopback`, for which small requests, the store of metadata and the making of
+/// files are measured on this computer before. The files are in TMPDIR.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -52,13 +56,28 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=16))]
     agents: u8,
 
-    /// The disk model, or `host` for the disk under TMPDIR, of which nothing is predicted.
-    #[arg(long, value_name = "NAME", default_value = "streaming-20")]
+    /// The disk model that the disks take the times of, or `memory` for none: files are in the page cache, as small ones
+    /// are for a while.
+    #[arg(long, value_name = "NAME", default_value = MEMORY)]
     disk_model: String,
 
     /// Measure nothing; predict for this machine, which has to describe a place for names: [metadata].
     #[arg(long, value_name = "NAME")]
     predict: Option<String>,
+
+    /// Say on standard error what limited each measurement: processors, links or waiting. All nodes record what they do
+    /// meanwhile, making the files beforehand included.
+    #[arg(long, conflicts_with = "predict")]
+    explain: bool,
+
+    /// Trace the one measurement, and explain it: what clients and agents do, NAME.tlv, and what is predicted that they
+    /// do, NAME-predicted.tlv.
+    #[arg(long, value_name = "NAME.tlv", conflicts_with = "predict")]
+    trace: Option<PathBuf>,
+
+    /// Write a page to this file, too, in which both traces can be looked at side by side.
+    #[arg(long, value_name = "FILE", requires = "trace")]
+    trace_html: Option<PathBuf>,
 
     /// Output format.
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
@@ -78,11 +97,15 @@ Examples:
   starfish bench names
   starfish bench names --work create,remove --clients 1,2,4,8 --html names.html
   starfish bench names --outstanding 16 --files 5000
+  starfish bench names --work create --clients 4 --trace create.tlv --trace-html create.html
   starfish bench names --predict loopback --clients 64
-  TMPDIR=/mnt/disk starfish bench names --disk-model host";
+  TMPDIR=/mnt/disk starfish bench names --disk-model st318416w";
 
-/// The name that stands for the disk under TMPDIR.
-const HOST: &str = "host";
+/// How there is only one measurement.
+const ONE: &str = "Name one of --work and one of --clients.";
+
+/// The disk model that stands for none, as in a machine's description.
+const MEMORY: &str = "memory";
 
 /// The largest file: larger ones tell of disks, and not of names.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -94,42 +117,43 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let failure = Failure::usage(format!("--file-size {}", arguments.file_size), why);
         return Err(failure.remedy("`starfish bench --agents` measures large ones."));
     }
-    arguments.html.iter().try_for_each(|path| local::check_writable(path))?;
-    let is_host = arguments.disk_model == HOST;
-    let options = match is_host {
+    let pages = [&arguments.html, &arguments.trace_html].into_iter().flatten();
+    pages.into_iter().try_for_each(|path| local::check_writable(path))?;
+    let cells = cells(arguments);
+    let traces = arguments.trace.as_deref();
+    let traces = traces.map(|path| measured_and_predicted(path, cells.len(), ONE)).transpose()?;
+    let (of_measured, of_predicted) = traces.clone().unzip();
+    let options = match arguments.disk_model == MEMORY {
         true => Vec::new(),
         false => {
             load_model(&arguments.disk_model)?;
             vec!["--disk-model".to_owned(), arguments.disk_model.clone()]
         }
     };
-    let cells = cells(arguments);
     let count = usize::from(arguments.agents);
     let (agents, predictor) = match &arguments.predict {
         Some(machine) => {
             let predictor = NamesPredictor::of(machine, count);
             cells.iter().try_for_each(|cell| predictor.check(cell))?;
-            (None, Some(predictor))
+            (None, predictor)
         }
         None => {
             let agents = Agents::start(count, &options)?;
-            let of_this = || NamesPredictor::of_this_computer(&agents, &this_computer(&arguments.disk_model));
-            let predictor = if is_host { None } else { Some(of_this()?) };
+            let set = this_computer(&arguments.disk_model);
+            let predictor = NamesPredictor::of_this_computer(&agents, &set)?;
             (Some(agents), predictor)
         }
     };
     let progress = Progress::count(arguments.progress, "names", cells.len() as u64);
     let mut rows = Vec::new();
     for (number, cell) in cells.iter().enumerate() {
-        let measured = agents.as_ref().map(|agents| measure(agents, cell)).transpose()?;
-        let predicted = predictor
+        let measured = agents
             .as_ref()
-            .map(|predictor| {
-                let place = agents.as_ref().map(|agents| agents.path(&format!("store{number}")));
-                let costs = place.map(|place| StoreCosts::measure(&place, cell.clients * cell.outstanding));
-                predictor.predict(cell, costs.transpose()?.as_ref())
-            })
+            .map(|agents| measured(arguments.explain, of_measured.as_deref(), agents, cell))
             .transpose()?;
+        let place = agents.as_ref().map(|agents| agents.path(&format!("store{number}")));
+        let costs = place.map(|place| StoreCosts::measure(&place, cell.clients * cell.outstanding));
+        let predicted = predictor.predict(cell, costs.transpose()?.as_ref(), of_predicted.as_deref())?;
         rows.push(NamesRow::new(cell, measured, predicted));
         progress.add(1);
     }
@@ -139,7 +163,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let command = std::env::args().collect::<Vec<_>>().join(" ");
         local::write(path, |file| file.write_all(page(&rows, &command).as_bytes()))?;
     }
+    if let (Some(path), Some((measured, predicted))) = (&arguments.trace_html, traces) {
+        write_page(path, &TraceFiles::new(vec![measured, predicted]), FirstLook::Beside)?;
+    }
     Ok(())
+}
+
+/// Measures, with an explanation or a trace if they are asked for.
+fn measured(explain: bool, trace: Option<&Path>, agents: &Agents, cell: &NamesCell) -> Result<NamesTimes> {
+    let is_recorded = explain || trace.is_some();
+    if is_recorded {
+        eprintln!("{} by {}:", cell.name(), cell.who());
+    }
+    explained(is_recorded, &agents.agents, trace, || measure(agents, cell))
 }
 
 fn cells(arguments: &Arguments) -> Vec<NamesCell> {

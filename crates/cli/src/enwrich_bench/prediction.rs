@@ -1,10 +1,8 @@
 //! What the simulated machine says of processes that write.
 
-use std::cell::RefCell;
 use std::path::Path;
-use std::rc::Rc;
 
-use command_line::failure::{Failure, Result};
+use command_line::failure::Result;
 use description::{MachineDescription, Processor};
 use experiment::{Beginning, Experiment, Launch, StoredFile};
 use fs::{IoNodeSettings, Scheduling};
@@ -15,10 +13,7 @@ use super::member::MemberOutcome;
 use super::{BLOCK_BYTES, WriteCell, WriteMethod};
 use crate::described::load_machine_of_agents;
 use crate::processes::Agents;
-use crate::trace_file::TraceFile;
-
-/// So many events of a prediction are in its trace at most.
-const EVENTS_MAX: u64 = 10_000_000;
+use crate::trace_file::predicted_trial;
 
 /// The machine whose nodes are processes of one computer.
 pub(crate) const LOOPBACK: &str = "loopback";
@@ -131,17 +126,7 @@ impl WritePredictor {
             jobs: vec![Launch::at_once(cell.job(names.clone()), 0..cell.processes)],
             ..Experiment::with_agents(self.machine.clone())
         };
-        let file = trace.map(|path| TraceFile::create(path, &self.machine, EVENTS_MAX)).transpose()?;
-        let trial = match file {
-            None => experiment.trial(0),
-            Some(file) => {
-                let file = Rc::new(RefCell::new(file));
-                let trial = experiment.recorded_trial(0, file.clone());
-                file.borrow_mut().finish()?;
-                trial
-            }
-        };
-        let trial = trial.map_err(|error| Failure::new("predicting", error))?;
+        let trial = predicted_trial(&experiment, trace)?;
         let outcome = &trial.jobs[0];
         let flushes = outcome.flushes.as_ref().map(|flushes| flushes.flushes);
         let nodes = trial.statistics.nodes.iter();

@@ -76,6 +76,16 @@ impl NamesCell {
         (0..clients).map(|client| Launch::at_once(Job::Names(job(client)), [client])).collect()
     }
 
+    /// What the work is called.
+    pub(crate) fn name(&self) -> String {
+        NamesWork::from(self.work).to_string()
+    }
+
+    /// Who does it, in words.
+    pub(crate) fn who(&self) -> String {
+        format!("{} {}", self.clients, if self.clients == 1 { "client" } else { "clients" })
+    }
+
     /// The files of all clients together.
     pub(crate) fn all_files(&self) -> u64 {
         u64::from(self.clients) * u64::from(self.files)

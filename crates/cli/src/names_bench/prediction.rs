@@ -1,5 +1,7 @@
 //! What the simulated machine says of clients that make, look at, list and remove small files.
 
+use std::path::Path;
+
 use command_line::failure::{Failure, Result};
 use description::MachineDescription;
 use experiment::Experiment;
@@ -9,6 +11,7 @@ use super::{NamesCell, NamesTimes};
 use crate::described::load_machine_of_agents;
 use crate::enwrich_bench::prediction::{LOOPBACK, set_of_messages};
 use crate::processes::Agents;
+use crate::trace_file::predicted_trial;
 
 /// Predicts for a machine with a compute node for each client and an I/O node for each agent, with a disk.
 pub(crate) struct NamesPredictor {
@@ -31,14 +34,18 @@ impl NamesPredictor {
         Ok(NamesPredictor { machine: LOOPBACK.to_owned(), set, agents: count })
     }
 
-    /// What is to be expected, with these costs of the store if they are not the machine's own.
-    pub(crate) fn predict(&self, cell: &NamesCell, store: Option<&StoreCosts>) -> Result<NamesTimes> {
+    /// What is to be expected, with these costs of the store if they are not the machine's own, and a trace of it if a
+    /// file is named.
+    pub(crate) fn predict(
+        &self,
+        cell: &NamesCell,
+        store: Option<&StoreCosts>,
+        trace: Option<&Path>,
+    ) -> Result<NamesTimes> {
         let store = store.map(StoreCosts::set).into_iter().flatten();
         let set: Vec<String> = self.set.iter().cloned().chain(store).collect();
         let machine = load_machine_of_agents(&self.machine, cell.clients, self.agents, 1, &set)?;
-        let trial = experiment(machine, cell).trial(0);
-        let trial = trial.map_err(|error| Failure::new("predicting", error))?;
-        Ok(NamesTimes::of(&trial.jobs))
+        Ok(NamesTimes::of(&predicted_trial(&experiment(machine, cell), trace)?.jobs))
     }
 
     /// Refuses what the machine cannot have.

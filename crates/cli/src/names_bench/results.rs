@@ -6,13 +6,15 @@ use page::{Measurand, NumbersBars, NumbersPage, NumbersPart, NumbersTable};
 use serde::Serialize;
 use statistics::Sample;
 
-use super::{NameWork, NamesCell, NamesTimes};
+use super::{NamesCell, NamesTimes};
 use crate::times::shown;
 
 /// What clients do with their files in one way, measured and predicted.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct NamesRow {
-    work: NameWork,
+    work: String,
+    #[serde(skip)]
+    who: String,
     clients: u32,
     outstanding: u32,
     /// Files of all clients together.
@@ -25,21 +27,22 @@ pub(crate) struct NamesRow {
     latency_mean_s: Option<f64>,
     latency_p99_s: Option<f64>,
     latency_max_s: Option<f64>,
-    predicted_s: Option<f64>,
-    predicted_files_per_s: Option<f64>,
+    predicted_s: f64,
+    predicted_files_per_s: f64,
     /// By how much the predicted time is more than the measured one, as a part of that.
     difference: Option<f64>,
 }
 
 impl NamesRow {
-    pub(crate) fn new(cell: &NamesCell, measured: Option<NamesTimes>, predicted: Option<NamesTimes>) -> Self {
+    pub(crate) fn new(cell: &NamesCell, measured: Option<NamesTimes>, predicted: NamesTimes) -> Self {
         let files = cell.all_files();
         let seconds = |times: NamesTimes| times.elapsed.as_secs_f64();
         let rate = |seconds: f64| files as f64 / seconds;
-        let (elapsed_s, predicted_s) = (measured.map(seconds), predicted.map(seconds));
+        let (elapsed_s, predicted_s) = (measured.map(seconds), seconds(predicted));
         let latency = |index: usize| Some(measured?.latency_s?[index]);
         NamesRow {
-            work: cell.work,
+            work: cell.name(),
+            who: cell.who(),
             clients: cell.clients,
             outstanding: cell.outstanding,
             files,
@@ -50,20 +53,16 @@ impl NamesRow {
             latency_p99_s: latency(1),
             latency_max_s: latency(2),
             predicted_s,
-            predicted_files_per_s: predicted_s.map(rate),
-            difference: predicted_s.zip(elapsed_s).map(|(predicted, measured)| predicted / measured - 1.0),
+            predicted_files_per_s: rate(predicted_s),
+            difference: elapsed_s.map(|measured| predicted_s / measured - 1.0),
         }
-    }
-
-    fn name(&self) -> String {
-        format!("{:?}", self.work).to_lowercase()
     }
 
     fn cells(&self) -> [String; HEAD.len()] {
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let rate = |value: Option<f64>| or_none(value.map(|value| format!("{value:.0}")));
         [
-            self.name(),
+            self.work.clone(),
             self.clients.to_string(),
             self.files.to_string(),
             Size(self.bytes).to_string(),
@@ -71,7 +70,7 @@ impl NamesRow {
             or_none(self.latency_mean_s.map(shown)),
             or_none(self.latency_p99_s.map(shown)),
             or_none(self.latency_max_s.map(shown)),
-            rate(self.predicted_files_per_s),
+            rate(Some(self.predicted_files_per_s)),
             or_none(self.difference.map(|part| format!("{:+.0} %", 100.0 * part))),
         ]
     }
@@ -100,13 +99,13 @@ pub(crate) fn csv(rows: &[NamesRow]) -> Vec<String> {
             row.latency_mean_s,
             row.latency_p99_s,
             row.latency_max_s,
-            row.predicted_s,
-            row.predicted_files_per_s,
+            Some(row.predicted_s),
+            Some(row.predicted_files_per_s),
             row.difference,
         ];
         let counts = [row.clients.into(), row.outstanding.into(), row.files, row.bytes];
         let counts = counts.map(|count: u64| count.to_string());
-        let fields = std::iter::once(row.name()).chain(counts).chain(figures.map(number));
+        let fields = std::iter::once(row.work.clone()).chain(counts).chain(figures.map(number));
         fields.collect::<Vec<_>>().join(",")
     };
     std::iter::once(head.to_owned()).chain(rows.iter().map(line)).collect()
@@ -137,13 +136,12 @@ fn bars(rows: &[NamesRow]) -> NumbersPart {
     let bar = |name: String, value: Option<f64>| Some((name, Sample::of(&[value?])?));
     let both = |row: &NamesRow| {
         [
-            bar(row.name(), row.files_per_s),
-            bar(format!("{}, predicted", row.name()), row.predicted_files_per_s),
+            bar(row.work.clone(), row.files_per_s),
+            bar(format!("{}, predicted", row.work.clone()), Some(row.predicted_files_per_s)),
         ]
     };
-    let clients = rows[0].clients;
     NumbersPart::Bars(NumbersBars {
-        title: format!("{clients} {}", if clients == 1 { "client" } else { "clients" }),
+        title: rows[0].who.clone(),
         measurand: FILES,
         bars: rows.iter().flat_map(both).flatten().collect(),
         together: 2,

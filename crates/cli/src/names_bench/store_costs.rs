@@ -1,13 +1,14 @@
-//! What the store of metadata takes on this computer: the one that agents have, in a directory of its own.
+//! What names take on this computer: a store of metadata and a disk as agents have them, in a directory of their own.
 
+use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use command_line::failure::{Failure, Result};
 use futures_util::future::try_join_all;
-use machine::{Machine, MetadataStore};
+use machine::{Disk, Machine, MetadataStore, Stage};
 use nix::sys::resource::UsageWho;
-use real::{Metadata, MetadataPlace, RealMachine, Settings};
+use real::{DiskSettings, Metadata, MetadataPlace, RealMachine, Settings};
 
 use crate::this_node;
 use crate::times::processor;
@@ -16,87 +17,146 @@ use crate::times::processor;
 const ENTRIES: u64 = 10_000;
 const ENTRY_BYTES: usize = 200;
 
-/// Transactions that are measured, with so few entries and so many.
+/// Transactions that are measured, and how many entries more they read or change than others.
 const TRANSACTIONS: u64 = 4096;
-const FEW: u64 = 2;
-const MANY: u64 = 18;
+const MORE: u64 = 16;
+
+/// Objects that are made and removed.
+const OBJECTS: u64 = 1000;
 
 /// Flushes that are measured.
 const FLUSHES: usize = 31;
 
-/// What transactions and flushes take.
+/// What transactions, objects and flushes take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoreCosts {
-    /// A transaction, and each of its entries besides.
+    /// The time beyond the processor's until another thread has done something.
+    hand_over: Duration,
+    /// What a processor works for a transaction, and for each entry that is read or changed besides.
     transaction: Duration,
     entry: Duration,
+    change: Duration,
+    /// What it works for making or removing an object.
+    object: Duration,
     flush: Duration,
 }
 
 impl StoreCosts {
-    /// Measures a new store in a directory, with so many transactions under way at once.
+    /// Measures a new store and disk in a directory, with so many transactions under way at once.
     pub(crate) fn measure(directory: &Path, under_way: u32) -> Result<StoreCosts> {
         let failed = |why: String| Failure::new("measuring the store of metadata", why);
-        let metadata = Some(MetadataPlace::Directory(directory.to_owned()));
-        let settings = Settings { metadata, ..this_node::settings()? };
-        let measured = real::run(settings, move |machine: RealMachine| async move {
-            let store = machine.metadata().expect("it has one").clone();
-            measure(&store, under_way).await
-        });
+        let disk = directory.join("disk");
+        fs::create_dir_all(&disk).map_err(|error| failed(error.to_string()))?;
+        let metadata = Some(MetadataPlace::Directory(directory.join("metadata")));
+        let disks = vec![DiskSettings::plain(disk)];
+        let settings = Settings { metadata, disks, ..this_node::settings()? };
+        let measured = real::run(settings, move |machine| async move { measure(&machine, under_way).await });
         let measured = measured.map_err(|error| failed(error.to_string()))?;
         measured.map_err(|error| failed(error.to_string()))
     }
 
-    /// What is to be set of a machine for its store to take as long.
-    pub(crate) fn set(&self) -> [String; 3] {
-        let StoreCosts { transaction, entry, flush } = self;
-        [("transaction", transaction), ("entry", entry), ("flush", flush)]
-            .map(|(key, time)| format!("metadata.{key}={} ns", time.as_nanos()))
+    /// What is to be set of a machine for its store and disks to take as long.
+    pub(crate) fn set(&self) -> [String; 6] {
+        let StoreCosts { hand_over, transaction, entry, change, object, flush } = self;
+        [
+            ("hand_over", hand_over),
+            ("transaction", transaction),
+            ("entry", entry),
+            ("change", change),
+            ("object", object),
+            ("flush", flush),
+        ]
+        .map(|(key, time)| format!("metadata.{key}={} ns", time.as_nanos()))
     }
 }
 
-async fn measure(store: &Metadata, under_way: u32) -> machine::Result<StoreCosts> {
+async fn measure(machine: &RealMachine, under_way: u32) -> machine::Result<StoreCosts> {
+    let store = machine.metadata().expect("it has one");
     for first in (0..ENTRIES).step_by(1000) {
-        let numbers = first..first + 1000;
-        let fill = store.transact(move |t| {
-            numbers.clone().try_for_each(|number| t.put(&key(number), &[7; ENTRY_BYTES]))?;
-            Ok(Ok::<_, ()>(()))
-        });
-        fill.await?.expect("nothing refuses it");
+        transact(store, first, 0, 1000).await?;
     }
-    let [few, many] = [of_each(store, under_way, FEW).await?, of_each(store, under_way, MANY).await?];
-    let entry = many.saturating_sub(few) / (MANY - FEW) as u32;
+    let spent = Spent::begin();
+    all_transact(store, 1, 1, 1).await?;
+    let hand_over = spent.waiting() / TRANSACTIONS as u32;
+    let mut of_each = Vec::new();
+    for (read, changed) in [(1, 1), (1 + MORE, 1), (1, 1 + MORE)] {
+        let spent = Spent::begin();
+        all_transact(store, under_way, read, changed).await?;
+        of_each.push(spent.working() / TRANSACTIONS as u32);
+    }
+    let [entry, change] = [1, 2].map(|more| of_each[more].saturating_sub(of_each[0]) / MORE as u32);
     let mut flushes = Vec::new();
     for number in 0..FLUSHES as u64 {
-        transact(store, number, FEW).await?;
+        transact(store, number, 1, 1).await?;
         let begin = Instant::now();
         store.flush().await?;
         flushes.push(begin.elapsed());
     }
     flushes.sort_unstable();
-    Ok(StoreCosts { transaction: few.saturating_sub(entry * FEW as u32), entry, flush: flushes[FLUSHES / 2] })
+    Ok(StoreCosts {
+        hand_over,
+        transaction: of_each[0].saturating_sub(entry + change),
+        entry,
+        change,
+        object: object(machine).await?,
+        flush: flushes[FLUSHES / 2],
+    })
 }
 
-/// What a processor works for a transaction of so many entries.
-async fn of_each(store: &Metadata, under_way: u32, entries: u64) -> machine::Result<Duration> {
-    let before = processor(UsageWho::RUSAGE_SELF).sum();
+/// What a processor works for making or removing an object.
+async fn object(machine: &RealMachine) -> machine::Result<Duration> {
+    let disk = &machine.disks()[0];
+    let spent = Spent::begin();
+    for number in 0..OBJECTS {
+        disk.create_unflushed(&format!("object {number}"), b"of a label that says whose it is").await?;
+    }
+    for number in 0..OBJECTS {
+        disk.remove(&format!("object {number}"), Stage::Pending).await?;
+    }
+    Ok(spent.working() / (2 * OBJECTS) as u32)
+}
+
+/// Time that goes by from now on.
+struct Spent {
+    begin: Instant,
+    worked: Duration,
+}
+
+impl Spent {
+    fn begin() -> Spent {
+        Spent { begin: Instant::now(), worked: processor(UsageWho::RUSAGE_SELF).sum() }
+    }
+
+    /// What processors have worked for this process.
+    fn working(&self) -> Duration {
+        processor(UsageWho::RUSAGE_SELF).sum().saturating_sub(self.worked)
+    }
+
+    /// The time in which one processor would have had nothing to do.
+    fn waiting(&self) -> Duration {
+        self.begin.elapsed().saturating_sub(self.working())
+    }
+}
+
+/// Makes transactions, so many of them under way at once.
+async fn all_transact(store: &Metadata, under_way: u32, read: u64, changed: u64) -> machine::Result<()> {
     let lanes = (0..u64::from(under_way)).map(|lane| async move {
         for number in (lane..TRANSACTIONS).step_by(under_way as usize) {
-            transact(store, number, entries).await?;
+            transact(store, number.wrapping_mul(7919), read, changed).await?;
         }
         machine::Result::Ok(())
     });
-    try_join_all(lanes).await?;
-    Ok(processor(UsageWho::RUSAGE_SELF).sum().saturating_sub(before) / TRANSACTIONS as u32)
+    try_join_all(lanes).await.map(drop)
 }
 
-/// Half of the entries are read, and the others put.
-async fn transact(store: &Metadata, number: u64, entries: u64) -> machine::Result<()> {
+/// Reads and changes entries from the one of this number on.
+async fn transact(store: &Metadata, first: u64, read: u64, changed: u64) -> machine::Result<()> {
     let done = store.transact(move |t| {
-        for entry in 0..entries / 2 {
-            let place = number.wrapping_mul(7919).wrapping_add(entry);
-            t.get(&key(place))?;
-            t.put(&key(place), &[8; ENTRY_BYTES])?;
+        for number in first..first + read {
+            t.get(&key(number))?;
+        }
+        for number in first..first + changed {
+            t.put(&key(number), &[8; ENTRY_BYTES])?;
         }
         Ok(Ok::<_, ()>(()))
     });
@@ -104,7 +164,7 @@ async fn transact(store: &Metadata, number: u64, entries: u64) -> machine::Resul
     Ok(())
 }
 
-/// Keys that are not in the order of their numbers, and always the same.
+/// In the order of the numbers: what one transaction reads or changes is near each other, as the names of a directory.
 fn key(number: u64) -> [u8; 8] {
-    (number % ENTRIES).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
+    (number % ENTRIES).to_be_bytes()
 }

@@ -4,12 +4,17 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use machine::{Buf, Error, Instant, NOTE_BYTES_MAX, Object, ObjectId, Payload, Result, Space, Stage};
+use description::MetadataCosts;
+use machine::{
+    Buf, Error, Instant, NOTE_BYTES_MAX, Object, ObjectId, Payload, Permits, Result, Space, Stage,
+};
 
+use super::other_thread::OtherThread;
 use crate::disk::{DiskAccess, Drive, Ongoing, Transfer, no_space};
 use crate::network::own;
 use crate::random::RandomStream;
 use crate::store::StoredObject;
+use crate::trace::ProcessorActivity;
 use crate::unflushed::Unflushed;
 use crate::world::World;
 
@@ -18,11 +23,32 @@ use crate::world::World;
 pub struct Disk {
     world: Rc<World>,
     index: usize,
+    names: Option<Rc<ObjectNames>>,
+}
+
+/// Who works on the names of objects, if the description says what that takes: one at a time.
+struct ObjectNames {
+    thread: OtherThread,
+    turns: Permits,
+    nanoseconds: u64,
 }
 
 impl Disk {
-    pub(super) fn new(world: Rc<World>, index: usize) -> Self {
-        Disk { world, index }
+    /// The disk `index` of the machine, which is one of a node's.
+    pub(super) fn new(world: Rc<World>, node: usize, index: usize, costs: Option<&MetadataCosts>) -> Self {
+        let names = costs.map(|costs| {
+            let thread = OtherThread::new(world.clone(), node, costs.hand_over.value.0);
+            let (turns, nanoseconds) = (Permits::new(1), costs.object.value.0.as_nanos());
+            Rc::new(ObjectNames { thread, turns, nanoseconds })
+        });
+        Disk { world, index, names }
+    }
+
+    /// Lets the time pass that it takes to make, open or remove an object.
+    async fn at_names(&self) {
+        let Some(ObjectNames { thread, turns, nanoseconds }) = self.names.as_deref() else { return };
+        let _turn = turns.take().await;
+        thread.work(*nanoseconds, ProcessorActivity::Object).await;
     }
 
     /// The number of the disk among all disks of the machine.
@@ -122,6 +148,7 @@ impl Disk {
 
 impl machine::Disk for Disk {
     async fn create(&self, name: &str, label: &[u8]) -> Result<Object> {
+        self.at_names().await;
         let made = self.drive().borrow_mut().store.create(name, label);
         match made {
             Some(id) => Ok(Object { id: ObjectId(id), label: label.to_vec(), bytes: 0, note: Vec::new() }),
@@ -136,6 +163,7 @@ impl machine::Disk for Disk {
     }
 
     async fn open(&self, name: &str, stage: Stage) -> Result<Object> {
+        self.at_names().await;
         let drive = self.drive().borrow();
         let id = drive.store.find(name, stage);
         match id.and_then(|id| Some((id, drive.store.object(id)?))) {
@@ -157,6 +185,7 @@ impl machine::Disk for Disk {
     }
 
     async fn remove(&self, name: &str, stage: Stage) -> Result<()> {
+        self.at_names().await;
         let removed = self.drive().borrow_mut().store.remove(name, stage);
         if removed { Ok(()) } else { Err(self.not_found(name)) }
     }

@@ -4,11 +4,12 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use description::{Level, MetadataCosts};
+use description::{MetadataCosts, Sourced, Time};
 use machine::{
     Instant, MetadataChanges, MetadataEntry, MetadataStore, MetadataTable, Permits, Result, Transaction,
 };
 
+use super::other_thread::OtherThread;
 use crate::random::RandomStream;
 use crate::sleep::Sleep;
 use crate::trace::ProcessorActivity;
@@ -25,7 +26,7 @@ pub struct Metadata {
 
 struct Store {
     world: Rc<World>,
-    node: usize,
+    thread: OtherThread,
     costs: MetadataCosts,
     state: RefCell<State>,
     device: Permits,
@@ -44,7 +45,8 @@ struct State {
 impl Metadata {
     pub(super) fn new(world: Rc<World>, node: usize, costs: &MetadataCosts) -> Self {
         let (state, device) = (RefCell::default(), Permits::new(1));
-        Metadata { store: Rc::new(Store { world, node, costs: costs.clone(), state, device }) }
+        let thread = OtherThread::new(world.clone(), node, costs.hand_over.value.0);
+        Metadata { store: Rc::new(Store { world, thread, costs: costs.clone(), state, device }) }
     }
 
     /// Keeps from now on what is to be known when the node crashes.
@@ -68,17 +70,13 @@ impl Metadata {
         *flushed = *committed;
     }
 
-    /// Lets the time pass that a transaction takes with so many entries.
-    async fn compute(&self, entries: u64) {
-        let Store { world, node, costs, .. } = &*self.store;
-        let nanoseconds = costs
-            .transaction
-            .value
-            .0
-            .as_nanos()
-            .saturating_add(costs.entry.value.0.as_nanos().saturating_mul(entries));
-        let activity = ProcessorActivity::Transaction(entries);
-        world.processors.compute(&world.executor, *node, activity, (nanoseconds, Level::Thread)).await;
+    /// Lets the time pass that a transaction takes.
+    async fn compute(&self, Touched { read, changed }: Touched) {
+        let Store { thread, costs, .. } = &*self.store;
+        let all = |each: &Sourced<Time>, count: u64| each.value.0.as_nanos().saturating_mul(count);
+        let parts = [all(&costs.transaction, 1), all(&costs.entry, read), all(&costs.change, changed)];
+        let nanoseconds = parts.into_iter().fold(0, u64::saturating_add);
+        thread.work(nanoseconds, ProcessorActivity::Transaction(read + changed)).await;
     }
 }
 
@@ -89,10 +87,10 @@ impl MetadataStore for Metadata {
     ) -> Result<std::result::Result<T, E>> {
         let state = &self.store.state;
         // Tried once to see what it takes: so every body is called again, which it may be.
-        let mut entries = 0;
-        let tried = state.borrow().table.attempt(|table| body(&mut Counted { table, entries: &mut entries }));
+        let mut touched = Touched::default();
+        let tried = state.borrow().table.attempt(|table| body(&mut Counted { table, touched: &mut touched }));
         drop(tried);
-        self.compute(entries).await;
+        self.compute(touched).await;
         let attempt = state.borrow().table.attempt(&mut body);
         let (answer, changes) = attempt?;
         if answer.is_ok() && !changes.is_empty() {
@@ -134,32 +132,39 @@ impl State {
     }
 }
 
+/// How many entries a transaction has read and changed.
+#[derive(Clone, Copy, Default)]
+struct Touched {
+    read: u64,
+    changed: u64,
+}
+
 /// A transaction whose entries are counted.
 struct Counted<'a> {
     table: &'a mut dyn Transaction,
-    entries: &'a mut u64,
+    touched: &'a mut Touched,
 }
 
 impl Transaction for Counted<'_> {
     fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        *self.entries += 1;
+        self.touched.read += 1;
         self.table.get(key)
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        *self.entries += 1;
+        self.touched.changed += 1;
         self.table.put(key, value)
     }
 
     fn remove(&mut self, key: &[u8]) -> Result<()> {
-        *self.entries += 1;
+        self.touched.changed += 1;
         self.table.remove(key)
     }
 
     fn range(&mut self, from: &[u8], to: &[u8], most: usize) -> Result<Vec<MetadataEntry>> {
         let found = self.table.range(from, to, most)?;
         // One is looked for even if none is there.
-        *self.entries += found.len().max(1) as u64;
+        self.touched.read += found.len().max(1) as u64;
         Ok(found)
     }
 }

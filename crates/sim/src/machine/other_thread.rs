@@ -1,0 +1,33 @@
+//! What a simulated node has another of its threads do, as real nodes do with calls that may block: transactions on
+//! metadata, and making, opening and removing objects.
+
+use std::rc::Rc;
+
+use description::Level;
+use machine::Duration;
+
+use crate::sleep::Sleep;
+use crate::trace::ProcessorActivity;
+use crate::world::World;
+
+/// Another thread of a node.
+#[derive(Clone)]
+pub(super) struct OtherThread {
+    world: Rc<World>,
+    node: usize,
+    hand_over: Duration,
+}
+
+impl OtherThread {
+    /// One that takes work over, and hands it back, in so much time altogether.
+    pub(super) fn new(world: Rc<World>, node: usize, hand_over: Duration) -> Self {
+        OtherThread { world, node, hand_over }
+    }
+
+    /// Lets the time pass in which work is handed over, and done by the node's processor in so many nanoseconds.
+    pub(super) async fn work(&self, nanoseconds: u64, activity: ProcessorActivity) {
+        let World { executor, processors, .. } = &*self.world;
+        Sleep::until(executor, executor.now().saturating_add(self.hand_over.as_nanos())).await;
+        processors.compute(executor, self.node, activity, (nanoseconds, Level::Thread)).await;
+    }
+}
