@@ -22,6 +22,8 @@ fn in_the_background_it_is_there_until_it_is_unmounted() {
     let Some(point) = MountPoint::new() else { return };
     succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
     assert!(point.is_mounted());
+    let again = fail(point.command(&["mount"], &["--background", "--log", "second.log"]), 1);
+    assert!(again.contains("mounted there already") && again.contains("starfish umount"), "{again}");
     fs::write(point.path.join("file"), b"text").expect("a file");
     let used = fs::File::open(point.path.join("file")).expect("a file");
     let busy = fail(point.command(&["umount"], &[]), 1);
@@ -34,6 +36,25 @@ fn in_the_background_it_is_there_until_it_is_unmounted() {
     succeed(point.command(&["mount"], &["--background", "--read-only", "--log", "mount.log"]));
     assert_eq!(fs::read(point.path.join("file")).expect("a file"), b"text");
     point.unmount();
+}
+
+/// The first mount of a set begins a namespace, and says so, also what becomes of the files there were.
+#[test]
+fn a_mount_that_begins_a_namespace_says_so() {
+    let store = Store::start(&[1, 1]);
+    store.make_file("local", 1000);
+    store.run(&["put", "local", "before"]);
+    let path = store.path("point");
+    fs::create_dir(&path).expect("a directory");
+    let directory = path.to_str().expect("text");
+    let output = finish(store.command(&["mount", directory, "--background", "--log", "mount.log"]));
+    if !output.status.success() {
+        println!("SKIPPED: nobody can mount here");
+        return;
+    }
+    unmounted(|| store.command(&["umount", directory]));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("A namespace is begun") && said.contains("1 file keeps its flat name"), "{said}");
 }
 
 #[test]

@@ -92,6 +92,9 @@ fn names_are_paths_once_there_is_a_namespace() {
     store.run(&["mkdir", "-p", "results/a"]);
 
     // What was there stays reachable.
+    for command in [&["get", "flat/name", "back"][..], &["stat", "flat/name"], &["cat", "flat/name"]] {
+        assert!(store.run_failing(command).contains("--flat means that one"), "{command:?}");
+    }
     assert_eq!(store.run(&["ls", "--flat"]), "flat/name\n");
     store.run(&["get", "--flat", "flat/name", "back"]);
     assert_eq!(common::hash(&store.path("back")), hash);
@@ -126,6 +129,9 @@ fn names_are_paths_once_there_is_a_namespace() {
     let stat = store.run(&["stat", "results/a/other"]);
     assert!(stat.contains("bytes     300000") && stat.contains("blocks of 4 KiB over 3 stripes"), "{stat}");
     assert!(store.run(&["stat", "results"]).contains("directory"));
+    assert!(store.run_failing(&["rm", "results/none"]).contains("no such file"));
+    store.run(&["rm", "-f", "results/none", "none*"]);
+    assert!(store.run(&["ls", "-l", "--human-readable", "results/a"]).contains(" 293.0 KiB "));
     let long = store.run(&["ls", "-l", "results"]);
     assert!(long.lines().next().is_some_and(|line| line.starts_with("drwxr-xr-x")), "{long}");
 
@@ -139,6 +145,28 @@ fn names_are_paths_once_there_is_a_namespace() {
     store.run(&["rm", "-r", "result?"]);
     assert_eq!(store.run(&["ls"]), "");
     assert_eq!(store.stripe_files().len(), 0, "contents go with their names");
+}
+
+/// Where the agent that keeps the namespace does not answer, nobody takes its files for others.
+#[test]
+fn a_namespace_whose_keeper_is_gone_is_no_set_without_one() {
+    let mut store = store(&[1, 1]);
+    store.make_file("local", 600_000);
+    store.run(&["put", "local", "d/file", "--block", "64KiB"]);
+    let doctor = store.run(&["doctor", "--quick"]);
+    let keeper = doctor.split("agent ").find_map(|rest| rest.split_once(" keeps it")).expect("a keeper").0;
+    let agent = store.agents.iter_mut().find(|agent| agent.address == keeper).expect("one of them");
+    agent.child.kill().and_then(|()| agent.child.wait()).expect("it ends");
+    for command in [
+        &["get", "d/file", "x"][..],
+        &["ls"],
+        &["rm", "-rf", "d"],
+        &["mv", "d/file", "d/other"],
+        &["put", "--without-missing", "local", "d/other"],
+    ] {
+        let said = store.run_failing(command);
+        assert!(said.contains("an agent that does not answer keeps it"), "{command:?}: {said}");
+    }
 }
 
 #[test]

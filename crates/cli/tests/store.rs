@@ -88,6 +88,15 @@ fn cat_ls_and_rm_do_what_they_say() {
     store.run(&["put", "a"]);
     store.run(&["put", "b", "deep/er/b"]);
     assert_eq!(store.run(&["ls"]), "a\ndeep/er/b\n");
+    assert_eq!(store.run(&["ls", "a"]), "a\n");
+    let Output { status, stdout, stderr } = finish(store.command(&["ls", "none", "a", "z*"]));
+    assert_eq!((status.code(), &*stdout), (Some(1), &b"a\n"[..]));
+    let said = String::from_utf8_lossy(&stderr).into_owned();
+    assert!(
+        said.contains("none: no such file") && said.contains("z*: nothing has a name like that"),
+        "{said}"
+    );
+    store.run(&["rm", "-f", "none"]);
     let long = store.run(&["ls", "-l"]);
     assert!(long.lines().next().is_some_and(|line| line.starts_with("70000  256 KiB  2  a")), "{long}");
     let both = succeed(store.command(&["cat", "a", "deep/er/b"]));

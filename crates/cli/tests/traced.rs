@@ -93,6 +93,10 @@ fn agents_record_on_demand() {
     assert!(!store.path("all.tlv").exists(), "there was nothing");
     store.run(&["put", "original", "before"]);
     let told = store.run(&["trace", "start"]);
+    // Whoever wants to know of his own run only does not end that.
+    store.make_file("other", 1000);
+    let refused = store.run_failing(&["put", "other", "--explain"]);
+    assert!(refused.contains("record already") && refused.contains("`starfish trace stop"), "{refused}");
     assert_eq!(told.lines().count(), 2, "{told}");
     store.run(&["put", "original", "--block", "64KiB"]);
     store.run(&["get", "original", "copy"]);

@@ -194,8 +194,8 @@ pub struct Buses {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MetadataCosts {
-    /// Time until another thread of the node has taken over a transaction, or work on an object's name, and until its end
-    /// is known, together; the processor is free meanwhile.
+    /// Time until another thread of the node has taken over a transaction, or work on an object's name, and until its
+    /// end is known, together; the processor is free meanwhile.
     pub hand_over: Sourced<Time>,
     /// Time of the processor for each transaction.
     pub transaction: Sourced<Time>,
@@ -203,8 +203,10 @@ pub struct MetadataCosts {
     pub entry: Sourced<Time>,
     /// Time of the processor for each entry that a transaction changes.
     pub change: Sourced<Time>,
-    /// Time of the processor for making, opening or removing an object on a disk.
-    pub object: Sourced<Time>,
+    /// Time of the processor for making an object on a disk.
+    pub make_object: Sourced<Time>,
+    /// Time of the processor for looking for an object on a disk, to open or remove it.
+    pub find_object: Sourced<Time>,
     /// Time of the device for bringing transactions onto it, however many.
     pub flush: Sourced<Time>,
 }
@@ -269,8 +271,11 @@ impl Description for MachineDescription {
                 format!("expected no more buses than the {} disks", self.disks.per_io_node.value)
             })?;
         }
-        if let Some(MetadataCosts { hand_over, transaction, entry, change, object, flush }) = &self.metadata {
-            [hand_over, transaction, entry, change, object, flush].into_iter().try_for_each(check_time)?;
+        if let Some(costs) = &self.metadata {
+            let MetadataCosts { hand_over, transaction, entry, change, make_object, find_object, flush } =
+                costs;
+            let all = [hand_over, transaction, entry, change, make_object, find_object, flush];
+            all.into_iter().try_for_each(check_time)?;
         }
         for buffers in [&self.buffers.compute, &self.buffers.io] {
             buffers.ensure(buffers.value.0 <= BYTES_MAX, || format!("expected at most {BYTES_MAX} bytes"))?;

@@ -57,7 +57,8 @@ pub fn metadata_costs() -> MetadataCosts {
         transaction: time(20_000),
         entry: time(2_000),
         change: time(2_000),
-        object: time(5_000),
+        make_object: time(5_000),
+        find_object: time(2_000),
         flush: time(1_000_000),
     }
 }

@@ -1,5 +1,7 @@
 //! `starfish bench names`: clients that make, look at, list and remove small files, measured and predicted.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -23,11 +25,11 @@ use crate::trace_file::measured_and_predicted;
 
 /// Measure small files: how many of them clients make, look at, list and remove in a second.
 ///
-/// Starts agents of its own, on loopback, one of which keeps the namespace. Each client is a node of this process with a
-/// directory of its own. The time ends when the last client is through, with names and contents where all other clients
-/// see them; nothing waits for the media. What was made is checked, and removed. Beside each measurement stands the
-/// prediction of the simulated machine `loopback`, for which small requests, the store of metadata and the making of
-/// files are measured on this computer before. The files are in TMPDIR.
+/// Starts agents of its own, on loopback, one of which keeps the namespace. Each client is a node of this process with
+/// a directory of its own. The time ends when the last client is through, with names and contents where all other
+/// clients see them; nothing waits for the media. What was made is checked, and removed. Beside each measurement stands
+/// the prediction of the simulated machine `loopback`, for which small requests, the store of metadata and the making
+/// of files are measured on this computer before. The files are in TMPDIR.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -56,8 +58,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=16))]
     agents: u8,
 
-    /// The disk model that the disks take the times of, or `memory` for none: files are in the page cache, as small ones
-    /// are for a while.
+    /// The disk model that the disks take the times of, or `memory` for none: files are in the page cache, as small
+    /// ones are for a while.
     #[arg(long, value_name = "NAME", default_value = MEMORY)]
     disk_model: String,
 
@@ -146,14 +148,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     };
     let progress = Progress::count(arguments.progress, "names", cells.len() as u64);
     let mut rows = Vec::new();
-    for (number, cell) in cells.iter().enumerate() {
+    // For each number of transactions under way: they are measured once.
+    let mut all_costs = BTreeMap::new();
+    for cell in &cells {
         let measured = agents
             .as_ref()
             .map(|agents| measured(arguments.explain, of_measured.as_deref(), agents, cell))
             .transpose()?;
-        let place = agents.as_ref().map(|agents| agents.path(&format!("store{number}")));
-        let costs = place.map(|place| StoreCosts::measure(&place, cell.clients * cell.outstanding));
-        let predicted = predictor.predict(cell, costs.transpose()?.as_ref(), of_predicted.as_deref())?;
+        let under_way = cell.clients * cell.outstanding;
+        if let (Some(agents), Entry::Vacant(entry)) = (&agents, all_costs.entry(under_way)) {
+            entry.insert(StoreCosts::measure(&agents.path(&format!("store{under_way}")), under_way)?);
+        }
+        let predicted = predictor.predict(cell, all_costs.get(&under_way), of_predicted.as_deref())?;
         rows.push(NamesRow::new(cell, measured, predicted));
         progress.add(1);
     }

@@ -185,7 +185,9 @@ fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
     let progress = Progress::bytes(arguments.progress, &name);
     let (shown, owned) = (progress.clone(), name.clone());
     let (failed, skipped) = this_node::run_with_present(agents, move |connection| async move {
-        let Some(namespace) = flat.namespace(&connection).await? else { return Err(no_namespace(&owned)) };
+        let Some(namespace) = flat.namespace(&connection).await? else {
+            return Err(no_namespace(&connection, &owned));
+        };
         let mut tops = Vec::new();
         for found in globs::found(&namespace, &owned, true).await? {
             if found.inode.is_directory() && !recursive {

@@ -36,6 +36,10 @@ pub(crate) struct Arguments {
     #[arg(short, long)]
     long: bool,
 
+    /// With -l, sizes for people: 4.2 MiB.
+    #[arg(long, requires = "long")]
+    human_readable: bool,
+
     /// List names that begin with a dot.
     #[arg(short, long)]
     all: bool,
@@ -54,7 +58,7 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   starfish ls --agents node1:7117,node2:7117
-  starfish ls -l
+  starfish ls -l --human-readable
   starfish ls -R results 'old/*.dat'";
 
 /// Runs the command.
@@ -62,18 +66,42 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
     let (lines, outcome) = this_node::run_with_present(agents, move |connection| async move {
         if let Some(namespace) = arguments.flat.namespace(&connection).await? {
-            let shown =
-                tree::Shown { long: arguments.long, all: arguments.all, recursive: arguments.recursive };
-            return tree::list(&namespace, &arguments.names, shown).await;
+            let Arguments { names, long, human_readable, all, recursive, .. } = arguments;
+            let shown = tree::Shown { long, sizes: SizeStyle::of(human_readable), all, recursive };
+            return tree::list(&namespace, &names, shown).await;
         }
         let names = connection.told("listing the files", connection.client.list().await)?;
         let (names, missing) = meant(names, &arguments.names);
-        let (lines, outcome) = if arguments.long { long(&connection, names).await } else { (names, Ok(())) };
+        let sizes = SizeStyle::of(arguments.human_readable);
+        let (lines, outcome) =
+            if arguments.long { long(&connection, names, sizes).await } else { (names, Ok(())) };
         let absence = connection.absence().map_err(|error| Failure::from(error).also(UNLISTED));
         Ok((lines, absence.and(missing).and(outcome)))
     })?;
     local::print(lines)?;
     outcome
+}
+
+/// How sizes are written.
+#[derive(Clone, Copy)]
+enum SizeStyle {
+    /// As numbers of bytes.
+    Bytes,
+    /// For people.
+    Rounded,
+}
+
+impl SizeStyle {
+    fn of(human_readable: bool) -> SizeStyle {
+        if human_readable { SizeStyle::Rounded } else { SizeStyle::Bytes }
+    }
+
+    fn text(self, bytes: u64) -> String {
+        match self {
+            SizeStyle::Bytes => bytes.to_string(),
+            SizeStyle::Rounded => Size(bytes).rounded(),
+        }
+    }
 }
 
 /// Those of flat names that are asked for, and the first failure to find one; the other failures are printed.
@@ -95,7 +123,7 @@ fn meant(all: Vec<String>, asked: &[String]) -> (Vec<String>, Result<()>) {
 const UNLISTED: &str = "Files that have no stripe anywhere else are not listed.";
 
 /// A line for each file, and the first failure that is not a file's own.
-async fn long(connection: &ConnectedNode, names: Vec<String>) -> (Vec<String>, Result<()>) {
+async fn long(connection: &ConnectedNode, names: Vec<String>, sizes: SizeStyle) -> (Vec<String>, Result<()>) {
     let mut table = TextTable::new(0);
     let (mut last_column, mut outcome) = (Vec::new(), Ok(()));
     for name in names {
@@ -104,7 +132,7 @@ async fn long(connection: &ConnectedNode, names: Vec<String>) -> (Vec<String>, R
             Ok(all) => {
                 for parts in all {
                     let since = parts.unfinished_since.map(date::of);
-                    table.row(row(connection, &name, parts));
+                    table.row(row(connection, &name, parts, sizes));
                     let mark =
                         since.map_or_else(String::new, |since| format!("  (unfinished since {since})"));
                     last_column.push(format!("{name}{mark}"));
@@ -128,11 +156,11 @@ async fn long(connection: &ConnectedNode, names: Vec<String>) -> (Vec<String>, R
 }
 
 /// The size of a file, of its blocks, and its number of stripes, as far as they are known.
-fn row(connection: &ConnectedNode, name: &str, parts: FileParts) -> [String; 3] {
+fn row(connection: &ConnectedNode, name: &str, parts: FileParts, sizes: SizeStyle) -> [String; 3] {
     let (block, stripes) = (Size(parts.striping.block_bytes()), parts.striping.stripe_count());
     let unfinished = parts.unfinished_since.is_some();
     let bytes = match parts.complete(name) {
-        Ok(stat) => stat.bytes.to_string(),
+        Ok(stat) => sizes.text(stat.bytes),
         // Its writer may have come no further than to make some of its stripes.
         Err(_) if unfinished => "?".into(),
         Err(_) if connection.absence().is_err() => "?".into(),

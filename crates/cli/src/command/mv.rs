@@ -39,7 +39,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
     this_node::run_with_present(agents, move |connection| async move {
         let (to, from) = arguments.paths.split_last().expect("there are two at least");
-        let Some(namespace) = Namespace::find(&connection).await? else { return Err(no_namespace(to)) };
+        let Some(namespace) = Namespace::find(&connection).await? else {
+            return Err(no_namespace(&connection, to));
+        };
         let mut found = Vec::new();
         for from in from {
             found.extend(globs::found(&namespace, from, false).await?);

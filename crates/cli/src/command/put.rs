@@ -150,6 +150,8 @@ fn put(mut agents: Vec<Agent>, name: String, arguments: Arguments) -> Result<()>
 fn those_that_answer(agents: Vec<Agent>, name: &str, replaces: bool) -> Result<Vec<Agent>> {
     let (all, name) = (agents.clone(), name.to_owned());
     this_node::run_with_present(all, move |connection| async move {
+        // Without the agent that keeps the namespace the name would be a flat one.
+        Namespace::find(&connection).await?;
         if replaces && connection.absence().is_err() {
             match connection.client.stat(&name).await {
                 Err(error) if matches!(*error, fs::Error::NotFound { .. }) => {}
@@ -250,7 +252,7 @@ fn put_tree(agents: Vec<Agent>, name: &str, arguments: &Arguments) -> Result<()>
     let owned = name.to_owned();
     let (failed, skipped) = this_node::run(agents, move |connection| async move {
         let Some(namespace) = Namespace::find(&connection).await? else {
-            return Err(no_namespace(&owned));
+            return Err(no_namespace(&connection, &owned));
         };
         let half_done = transfer::begin_hidden(&interruption, &owned);
         let upload = TreeUpload::new(&namespace, put, &shown)?;

@@ -43,6 +43,10 @@ pub(crate) struct Arguments {
     #[arg(short, long, conflicts_with = "unfinished")]
     recursive: bool,
 
+    /// What is not there is no failure.
+    #[arg(short, long, conflicts_with = "unfinished")]
+    force: bool,
+
     /// Remove unfinished files, and list them.
     #[arg(long)]
     unfinished: bool,
@@ -66,11 +70,14 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         if let Some(namespace) = arguments.flat.namespace(&connection).await? {
             return match arguments.unfinished {
                 true => tree::remove_hidden(&namespace, &arguments.names, arguments.older_than).await,
-                false => tree::remove(&namespace, &arguments.names, arguments.recursive).await,
+                false => {
+                    let Arguments { names, recursive, force, .. } = &arguments;
+                    tree::remove(&namespace, names, *recursive, *force).await
+                }
             };
         }
         if arguments.recursive {
-            return Err(no_namespace(&arguments.names.join(" ")));
+            return Err(no_namespace(&connection, &arguments.names.join(" ")));
         }
         let is_of_all = arguments.names.is_empty();
         let names = match is_of_all {
@@ -83,6 +90,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
                 true => remove_unfinished(&connection, name, arguments.older_than, is_of_all).await,
                 false => connection.unlink(name).await.map_err(Failure::from),
             };
+            let removed = unless_missing(removed, arguments.force);
             match (&outcome, removed) {
                 (Ok(()), removed) => outcome = removed,
                 (Err(_), Err(failure)) => eprintln!("starfish: {failure}"),
@@ -91,6 +99,14 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         }
         outcome
     })
+}
+
+/// What is not there is no failure if that is `forced`.
+fn unless_missing(removed: Result<()>, forced: bool) -> Result<()> {
+    match removed {
+        Err(failure) if forced && failure.kind() == Some(ErrorKind::NotFound) => Ok(()),
+        removed => removed,
+    }
 }
 
 /// Removes what is unfinished of a name, if it is old enough. If it is not the user who has named it, it may be that

@@ -26,8 +26,8 @@ impl NamesPredictor {
         NamesPredictor { machine: machine.to_owned(), set: Vec::new(), agents }
     }
 
-    /// Predicts for this computer: the machine `loopback` with these numbers in place, with what a small request takes,
-    /// which is measured with these agents, and with what their store of metadata takes, which is measured without them.
+    /// Predicts for this computer: the machine `loopback` with these numbers in place, and with what a small request
+    /// takes, which is measured with these agents.
     pub(crate) fn of_this_computer(agents: &Agents, set: &[String]) -> Result<NamesPredictor> {
         let count = agents.agents.len();
         let set = set_of_messages(agents, set, fs::Scheduling::CyclicScan)?;
@@ -42,16 +42,22 @@ impl NamesPredictor {
         store: Option<&StoreCosts>,
         trace: Option<&Path>,
     ) -> Result<NamesTimes> {
-        let store = store.map(StoreCosts::set).into_iter().flatten();
-        let set: Vec<String> = self.set.iter().cloned().chain(store).collect();
-        let machine = load_machine_of_agents(&self.machine, cell.clients, self.agents, 1, &set)?;
+        let machine = self.machine_for(cell, &[])?;
+        let machine = match store {
+            Some(store) => self.machine_for(cell, &store.set(&machine))?,
+            None => machine,
+        };
         Ok(NamesTimes::of(&predicted_trial(&experiment(machine, cell), trace)?.jobs))
+    }
+
+    fn machine_for(&self, cell: &NamesCell, more: &[String]) -> Result<MachineDescription> {
+        let set = [&self.set, more].concat();
+        load_machine_of_agents(&self.machine, cell.clients, self.agents, 1, &set)
     }
 
     /// Refuses what the machine cannot have.
     pub(crate) fn check(&self, cell: &NamesCell) -> Result<()> {
-        let machine = load_machine_of_agents(&self.machine, cell.clients, self.agents, 1, &self.set)?;
-        let checked = experiment(machine, cell).check();
+        let checked = experiment(self.machine_for(cell, &[])?, cell).check();
         checked.map_err(|error| Failure::usage(format!("--predict {}", self.machine), error))
     }
 }

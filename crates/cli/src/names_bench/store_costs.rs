@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use command_line::failure::{Failure, Result};
+use description::MachineDescription;
 use futures_util::future::try_join_all;
 use machine::{Disk, Machine, MetadataStore, Stage};
 use nix::sys::resource::UsageWho;
@@ -21,8 +22,9 @@ const ENTRY_BYTES: usize = 200;
 const TRANSACTIONS: u64 = 4096;
 const MORE: u64 = 16;
 
-/// Objects that are made and removed.
-const OBJECTS: u64 = 1000;
+/// Objects that are made and removed, and bytes of an access to each.
+const OBJECTS: u32 = 1000;
+const ACCESS_BYTES: usize = 4096;
 
 /// Flushes that are measured.
 const FLUSHES: usize = 31;
@@ -36,8 +38,10 @@ pub(crate) struct StoreCosts {
     transaction: Duration,
     entry: Duration,
     change: Duration,
-    /// What it works for making or removing an object.
-    object: Duration,
+    /// What it works for making an object, for finding one to remove it, and for an access of the disk.
+    make_object: Duration,
+    find_object: Duration,
+    access: Duration,
     flush: Duration,
 }
 
@@ -56,17 +60,22 @@ impl StoreCosts {
     }
 
     /// What is to be set of a machine for its store and disks to take as long.
-    pub(crate) fn set(&self) -> [String; 6] {
-        let StoreCosts { hand_over, transaction, entry, change, object, flush } = self;
-        [
+    pub(crate) fn set(&self, machine: &MachineDescription) -> Vec<String> {
+        let StoreCosts { hand_over, transaction, entry, change, make_object, find_object, access, flush } =
+            self;
+        let times = [
             ("hand_over", hand_over),
             ("transaction", transaction),
             ("entry", entry),
             ("change", change),
-            ("object", object),
+            ("make_object", make_object),
+            ("find_object", find_object),
             ("flush", flush),
-        ]
-        .map(|(key, time)| format!("metadata.{key}={} ns", time.as_nanos()))
+        ];
+        let times = times.map(|(key, time)| format!("metadata.{key}={} ns", time.as_nanos()));
+        let cycles = access.as_secs_f64() * machine.processor.clock.value.0 as f64;
+        let access = format!("processor.cost.complete_disk_request.cycles={}", cycles.round());
+        times.into_iter().chain([access]).collect()
     }
 }
 
@@ -93,27 +102,36 @@ async fn measure(machine: &RealMachine, under_way: u32) -> machine::Result<Store
         flushes.push(begin.elapsed());
     }
     flushes.sort_unstable();
+    let [make_object, access, find_object] = of_objects(machine).await?;
     Ok(StoreCosts {
         hand_over,
         transaction: of_each[0].saturating_sub(entry + change),
         entry,
         change,
-        object: object(machine).await?,
+        make_object,
+        find_object,
+        access,
         flush: flushes[FLUSHES / 2],
     })
 }
 
-/// What a processor works for making or removing an object.
-async fn object(machine: &RealMachine) -> machine::Result<Duration> {
-    let disk = &machine.disks()[0];
-    let spent = Spent::begin();
+/// What a processor works for making an object, for an access to it, and for removing it.
+async fn of_objects(machine: &RealMachine) -> machine::Result<[Duration; 3]> {
+    let (disk, mut objects) = (&machine.disks()[0], Vec::new());
+    let name = |number: u32| format!("object {number}");
+    let making = Spent::begin();
     for number in 0..OBJECTS {
-        disk.create_unflushed(&format!("object {number}"), b"of a label that says whose it is").await?;
+        objects.push(disk.create_unflushed(&name(number), b"of a label that says whose it is").await?.id);
     }
+    let (making, accessing) = (making.working(), Spent::begin());
+    for object in objects {
+        disk.write(object, 0, vec![9; ACCESS_BYTES].into()).await?;
+    }
+    let (accessing, removing) = (accessing.working(), Spent::begin());
     for number in 0..OBJECTS {
-        disk.remove(&format!("object {number}"), Stage::Pending).await?;
+        disk.remove(&name(number), Stage::Pending).await?;
     }
-    Ok(spent.working() / (2 * OBJECTS) as u32)
+    Ok([making, accessing, removing.working()].map(|all| all / OBJECTS))
 }
 
 /// Time that goes by from now on.

@@ -2,6 +2,7 @@
 
 use command_line::failure::{Failure, Result};
 use glob::{MatchOptions, Pattern};
+use node::{Error, ErrorKind};
 
 use super::namespace::{FoundPath, Namespace, joined};
 
@@ -87,7 +88,8 @@ pub(crate) fn of_flat(names: &[String], text: &str) -> Result<Vec<String>> {
 
 fn nothing_like(text: &str) -> Failure {
     let why = if is_pattern(text) { "nothing has a name like that" } else { "no such file" };
-    Failure::new(text, why).remedy("`starfish ls` lists the files there are.")
+    let error = Error::new(ErrorKind::NotFound, text, why);
+    Failure::from(error.with_remedy("`starfish ls` lists the files there are"))
 }
 
 #[cfg(test)]

@@ -31,10 +31,21 @@ pub(crate) struct FoundPath {
 }
 
 impl Namespace {
-    /// The namespace, if the agents keep one.
+    /// The namespace, if the agents keep one. Fails if it is kept by one that does not answer, as far as can be known.
     pub(crate) async fn find(connection: &ConnectedNode) -> Result<Option<Namespace>> {
+        const WHAT: &str = "finding the namespace";
         let found = fs::Tree::find(&cache(connection)).await;
-        let tree = connection.told("finding the namespace", found)?;
+        let tree = connection.told(WHAT, found)?;
+        if let (None, Err(absence)) = (&tree, connection.absence()) {
+            // Stripes of its files tell that there is one.
+            let stripes = connection.told(WHAT, connection.client.list_numbered().await)?;
+            if !stripes.is_empty() {
+                let why =
+                    format!("an agent that does not answer keeps it. {}: {}", absence.what(), absence.why());
+                let error = Error::new(absence.kind(), "the namespace", why);
+                return Err(absence.remedy().into_iter().fold(error, Error::with_remedy));
+            }
+        }
         Ok(tree.map(|tree| Namespace { connection: connection.clone(), tree }))
     }
 
@@ -232,8 +243,11 @@ fn keeping_flat_names(files: usize) -> String {
     format!("{files}: `starfish ls --flat` lists them, `starfish get --flat` gets them.")
 }
 
-/// What needs directories, and there are none.
-pub(crate) fn no_namespace(name: &str) -> Failure {
+/// What needs directories, and there are none on the agents that answer.
+pub(crate) fn no_namespace(connection: &ConnectedNode, name: &str) -> Failure {
+    if let Err(absence) = connection.absence() {
+        return Failure::from(absence).also("If there is a namespace, it keeps that.");
+    }
     Failure::new(name, "the agents have no namespace, so there are no directories")
         .remedy("`starfish mkdir` begins one.")
 }

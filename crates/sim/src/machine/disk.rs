@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use description::MetadataCosts;
 use machine::{
-    Buf, Error, Instant, NOTE_BYTES_MAX, Object, ObjectId, Payload, Permits, Result, Space, Stage,
+    Buf, Duration, Error, Instant, NOTE_BYTES_MAX, Object, ObjectId, Payload, Permits, Result, Space, Stage,
 };
 
 use super::other_thread::OtherThread;
@@ -30,7 +30,8 @@ pub struct Disk {
 struct ObjectNames {
     thread: OtherThread,
     turns: Permits,
-    nanoseconds: u64,
+    make: Duration,
+    find: Duration,
 }
 
 impl Disk {
@@ -38,17 +39,17 @@ impl Disk {
     pub(super) fn new(world: Rc<World>, node: usize, index: usize, costs: Option<&MetadataCosts>) -> Self {
         let names = costs.map(|costs| {
             let thread = OtherThread::new(world.clone(), node, costs.hand_over.value.0);
-            let (turns, nanoseconds) = (Permits::new(1), costs.object.value.0.as_nanos());
-            Rc::new(ObjectNames { thread, turns, nanoseconds })
+            let [make, find] = [&costs.make_object, &costs.find_object].map(|cost| cost.value.0);
+            Rc::new(ObjectNames { thread, turns: Permits::new(1), make, find })
         });
         Disk { world, index, names }
     }
 
-    /// Lets the time pass that it takes to make, open or remove an object.
-    async fn at_names(&self) {
-        let Some(ObjectNames { thread, turns, nanoseconds }) = self.names.as_deref() else { return };
-        let _turn = turns.take().await;
-        thread.work(*nanoseconds, ProcessorActivity::Object).await;
+    /// Lets the time pass that something takes with the names of objects.
+    async fn at_names(&self, what: fn(&ObjectNames) -> Duration) {
+        let Some(names) = self.names.as_deref() else { return };
+        let _turn = names.turns.take().await;
+        names.thread.work(what(names).as_nanos(), ProcessorActivity::Object).await;
     }
 
     /// The number of the disk among all disks of the machine.
@@ -148,7 +149,7 @@ impl Disk {
 
 impl machine::Disk for Disk {
     async fn create(&self, name: &str, label: &[u8]) -> Result<Object> {
-        self.at_names().await;
+        self.at_names(|names| names.make).await;
         let made = self.drive().borrow_mut().store.create(name, label);
         match made {
             Some(id) => Ok(Object { id: ObjectId(id), label: label.to_vec(), bytes: 0, note: Vec::new() }),
@@ -163,7 +164,7 @@ impl machine::Disk for Disk {
     }
 
     async fn open(&self, name: &str, stage: Stage) -> Result<Object> {
-        self.at_names().await;
+        self.at_names(|names| names.find).await;
         let drive = self.drive().borrow();
         let id = drive.store.find(name, stage);
         match id.and_then(|id| Some((id, drive.store.object(id)?))) {
@@ -185,7 +186,7 @@ impl machine::Disk for Disk {
     }
 
     async fn remove(&self, name: &str, stage: Stage) -> Result<()> {
-        self.at_names().await;
+        self.at_names(|names| names.find).await;
         let removed = self.drive().borrow_mut().store.remove(name, stage);
         if removed { Ok(()) } else { Err(self.not_found(name)) }
     }

@@ -8,6 +8,7 @@ use machine::Duration;
 use namespace::{Inode, InodeKind};
 use nix::unistd::{Gid, Group, Uid, User};
 
+use super::SizeStyle;
 use crate::date;
 use crate::store::globs;
 use crate::store::namespace::{FoundPath, Namespace, letter, shown, split};
@@ -17,6 +18,8 @@ use crate::store::namespace::{FoundPath, Namespace, letter, shown, split};
 pub(super) struct Shown {
     /// Permissions, users, sizes and times.
     pub(super) long: bool,
+    /// How sizes are written.
+    pub(super) sizes: SizeStyle,
     /// Names that begin with a dot.
     pub(super) all: bool,
     /// What is in directories within.
@@ -93,7 +96,9 @@ impl Shown {
             names.push(format!("{}{}", shown(name), self.end(&inode.kind)));
             if self.long {
                 let changed = date::of(Duration::from_nanos(inode.modified.max(0) as u64));
-                let size = inode.size.to_string();
+                // That of a directory is how many entries it has.
+                let size =
+                    if inode.is_directory() { inode.size.to_string() } else { self.sizes.text(inode.size) };
                 table.row([permissions(inode), users.user(inode.uid), users.group(inode.gid), size, changed]);
             }
         }

@@ -16,8 +16,13 @@ use crate::store::{globs, many};
 /// What is younger may be of a command that is still at work.
 const HIDDEN_AGE_MIN: Duration = Duration::from_secs(3600);
 
-/// Removes what these paths and patterns mean.
-pub(super) async fn remove(namespace: &Namespace, names: &[String], recursive: bool) -> Result<()> {
+/// Removes what these paths and patterns mean. That nothing is there is no failure if that is `forced`.
+pub(super) async fn remove(
+    namespace: &Namespace,
+    names: &[String],
+    recursive: bool,
+    forced: bool,
+) -> Result<()> {
     let (mut outcome, mut files, mut directories) = (Ok(()), Vec::new(), Vec::new());
     let mut note = |failure: Failure| match &outcome {
         Ok(()) => outcome = Err(failure),
@@ -35,6 +40,7 @@ pub(super) async fn remove(namespace: &Namespace, names: &[String], recursive: b
         }
         let found = match globs::found(namespace, name, false).await {
             Ok(found) => found,
+            Err(failure) if forced && failure.kind() == Some(ErrorKind::NotFound) => continue,
             Err(failure) => {
                 note(failure);
                 continue;

@@ -1,0 +1,78 @@
+//! `starfish bench names`: real agents on loopback.
+
+use std::process::{Command, Output};
+
+fn bench(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_starfish"));
+    command.args(["bench", "names", "--progress", "never"]).args(arguments);
+    command.output().expect("the program runs")
+}
+
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).expect("it is text")
+}
+
+/// Clients make, look at, list and remove files, which they check themselves; all of it is predicted, too, and drawn.
+#[test]
+fn small_files_are_measured_and_predicted() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let page = directory.path().join("names.html");
+    let small = ["--files", "20", "--clients", "1,2", "--agents", "2", "--format", "csv"];
+    let csv = text(&bench(&[&small[..], &["--html", page.to_str().expect("text")]].concat()));
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let column = |name: &str| rows[0].iter().position(|head| *head == name).expect("a column");
+    let of = |row: &[&str], name: &str| row[column(name)].to_owned();
+    let done: Vec<_> = rows[1..]
+        .iter()
+        .map(|row| [of(row, "work"), of(row, "clients"), of(row, "files")].join(" "))
+        .collect();
+    let expected = ["create 1 20", "stat 1 20", "list 1 20", "remove 1 20"];
+    let by_two = ["create 2 40", "stat 2 40", "list 2 40", "remove 2 40"];
+    assert_eq!(done, [expected, by_two].concat());
+    for row in &rows[1..] {
+        for name in ["files_per_s", "latency_mean_s", "predicted_files_per_s"] {
+            assert!(of(row, name).parse::<f64>().is_ok_and(|value| value > 0.0), "{name} of {row:?}");
+        }
+    }
+    let page = std::fs::read_to_string(page).expect("a page");
+    assert!(page.contains("2 clients") && page.contains("create, predicted"));
+}
+
+/// What is measured and what is predicted are traced in two files.
+#[test]
+fn small_files_can_be_traced() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("run.tlv");
+    let one = ["--files", "10", "--clients", "1", "--work", "create", "--agents", "1"];
+    let output = bench(&[&one[..], &["--trace", path.to_str().expect("text")]].concat());
+    let explained = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text(&output).contains("create") && explained.contains("create by 1 client:"), "{explained}");
+    for (name, least) in [("run.tlv", 1), ("run-predicted.tlv", 10)] {
+        let bytes = std::fs::read(directory.path().join(name)).expect("a trace");
+        let timeline = trace::read("run", bytes.as_slice()).expect("a trace");
+        let is_meant = |index: &&u32| timeline.states[**index as usize].name == "serve: attach";
+        assert!(timeline.spans.state.iter().filter(is_meant).count() >= least, "{name}");
+    }
+}
+
+#[test]
+fn a_machine_alone_is_predicted_for() {
+    let csv = text(&bench(&["--predict", "loopback", "--clients", "16", "--files", "10", "--format", "csv"]));
+    assert_eq!(csv.lines().count(), 5, "{csv}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_starts() {
+    for (arguments, part) in [
+        (&["--file-size", "2MiB"][..], "at most 1 MiB"),
+        (&["--predict", "starfish-1996"], "[metadata]"),
+        (&["--disk-model", "none"], "none"),
+        (&["--trace", "x.tlv"], "one measurement"),
+        (&["--clients", "0"], "--clients"),
+    ] {
+        let output = bench(arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains(part), "{arguments:?}: {said}");
+    }
+}
