@@ -1050,6 +1050,10 @@ impl Restarting {
                 Reply::Attached { stripes: stripes.places.iter().map(|&(stripe, _)| (stripe, 0)).collect() }
             }
             Request::FlushNumbered(_) => Reply::Accepted { incarnation: self.incarnation.get() },
+            Request::WriteNumbered { .. } => {
+                self.is_open.set(true);
+                Reply::Accepted { incarnation: self.incarnation.get() }
+            }
             Request::Write { .. } | Request::Collective(_) | Request::MoveSelected(_)
                 if !self.is_open.get() =>
             {

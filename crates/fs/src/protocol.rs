@@ -20,7 +20,7 @@ use crate::error::Failure;
 use crate::range_locks::{LockMode, LockRange};
 
 /// The version of the protocol. Another version is refused.
-pub const VERSION: u8 = 10;
+pub const VERSION: u8 = 11;
 
 /// The version of the labels on stripes, which outlives that of the protocol: files stay readable.
 pub const LABEL_VERSION: u8 = 2;
@@ -392,6 +392,28 @@ pub enum Request {
         /// Pairs of stripe index and the offset in bytes within the stripe from which on.
         stripes: Vec<(u32, u64)>,
     },
+    /// As [`Write`](Request::Write), the data with it, to a stripe of a numbered file that is not known to be open:
+    /// open it before, or make it.
+    WriteNumbered {
+        /// The file.
+        file: FileId,
+        /// How it is striped.
+        striping: Striping,
+        /// The stripe.
+        stripe: u32,
+        /// The identity of the disk that the stripe is on.
+        disk: u64,
+        /// Offset in bytes within the stripe.
+        offset: u64,
+    },
+    /// As [`LetGo`](Request::LetGo), of a file that I have written to. Answered with the file as it is then; or as `LetGo`
+    /// is, if it can go.
+    LetGoWritten {
+        /// Its number.
+        number: FileNumber,
+        /// Where the furthest write ends, as in [`TreeOperation::Wrote`].
+        end: u64,
+    },
 }
 
 impl Request {
@@ -425,6 +447,7 @@ impl Request {
             | Request::ListNumbered { .. }
             | Request::Tree { .. }
             | Request::LetGo { .. }
+            | Request::LetGoWritten { .. }
             | Request::FlushTree
             | Request::FormTeam { .. }
             | Request::Lock(_)
@@ -435,6 +458,7 @@ impl Request {
             | Request::ReadAlone { .. }
             | Request::Write { .. }
             | Request::WriteThrough { .. }
+            | Request::WriteNumbered { .. }
             | Request::Collective(_)
             | Request::Directory { .. }
             | Request::Stretches { .. }
@@ -713,7 +737,7 @@ pub enum Reply {
         /// Whether there are others after these.
         more: bool,
     },
-    /// To [`Request::Tree`] and [`Request::LetGo`].
+    /// To [`Request::Tree`], [`Request::LetGo`] and [`Request::LetGoWritten`].
     Tree(Box<TreeAnswer>),
     /// To [`Request::Tree`]: why it is not done.
     Refused(TreeRefusal),
@@ -1056,6 +1080,14 @@ mod tests {
             let frames = [
                 Frame::Request(tag, Request::Read { file: FileId(offset), stripe: bytes, offset, bytes }),
                 Frame::Request(tag, Request::ReadAlone { file: FileId(offset), stripe: bytes, offset, bytes }),
+                Frame::Request(tag, Request::WriteNumbered {
+                    file: FileId(offset),
+                    striping: Striping::new(4096, 3).expect("a striping"),
+                    stripe: bytes,
+                    disk: tag,
+                    offset,
+                }),
+                Frame::Request(tag, Request::LetGoWritten { number: FileNumber(offset), end: tag }),
                 Frame::Request(tag, Request::Open { name: name.clone() }),
                 Frame::Reply(tag, Reply::Failed(Failure::invalid(name.clone()))),
                 Frame::Request(tag, Request::FetchRecording),

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use layout::{BlockRequest, Extent, StripePlace, Striping};
 use machine::{Class, Machine, Memory, NodeId, NodeNotes, Payload, Work};
 
-use super::attachments::Attachments;
+use super::attachments::{Attachment, Attachments};
 use super::length::Length;
 use super::{Client, FileStat, OpenMemory};
 use crate::endpoint::{Answer, Mailbox};
@@ -419,7 +419,15 @@ impl<M: Machine> File<M> {
         let part = self.block_request(extent)?;
         let BlockRequest { stripe, stripe_offset: offset, bytes, .. } = part;
         let request = || request(self.inner.file, stripe, offset, bytes as u32);
-        let answer = self.ask_for_block(class, stripe, Some(bytes), request, Payload::empty()).await?;
+        let ask = async || {
+            self.attach([stripe].into_iter(), false).await?;
+            if self.is_absent(stripe) {
+                return Ok((Reply::Done, Payload::zeros(bytes)));
+            }
+            let endpoint = &self.client.inner.endpoint;
+            endpoint.call_in(class(), self.home_of(stripe), request(), Payload::empty()).await
+        };
+        let answer = self.ask_for_block(ask).await?;
         self.take_answer(Access::Read, stripe, bytes, answer)
     }
 
@@ -433,8 +441,8 @@ impl<M: Machine> File<M> {
         let end = offset + data.len();
         let part = self.block_request(Extent::new(offset, data.len()))?;
         let BlockRequest { stripe, stripe_offset: offset, .. } = part;
-        let request = || Request::Write { file: self.inner.file, stripe, offset, fetch: None };
-        let answer = self.ask_for_block(class, stripe, None, request, data).await?;
+        let ask = async || self.send_block(class(), stripe, offset, data.clone()).await;
+        let answer = self.ask_for_block(ask).await?;
         self.take_answer(Access::Write, stripe, 0, answer)?;
         self.note_end(end);
         Ok(())
@@ -483,29 +491,30 @@ impl<M: Machine> File<M> {
         })
     }
 
-    /// Makes a request for part of one block; once more if the I/O node was started anew. If `bytes` are to be read of
-    /// a stripe that there is not, they are zeros.
-    async fn ask_for_block(
-        &self,
-        class: impl Fn() -> Class,
-        stripe: u32,
-        bytes: Option<u64>,
-        request: impl Fn() -> Request,
-        data: Payload,
-    ) -> Answer {
-        let endpoint = &self.client.inner.endpoint;
-        let node = self.home_of(stripe);
-        endpoint.machine().compute(Work::BuildRequest).await;
-        let ask = async || {
-            self.attach([stripe].into_iter(), bytes.is_none()).await?;
-            match bytes {
-                Some(bytes) if self.is_absent(stripe) => Ok((Reply::Done, Payload::zeros(bytes))),
-                _ => endpoint.call_in(class(), node, request(), data.clone()).await,
-            }
-        };
+    /// Makes a request for part of one block; once more if the I/O node was started anew.
+    async fn ask_for_block(&self, ask: impl AsyncFnMut() -> Answer) -> Answer {
+        let machine = self.client.inner.endpoint.machine();
+        machine.compute(Work::BuildRequest).await;
         let answer = self.once_more(ask).await;
-        endpoint.machine().compute(Work::HandleReply).await;
+        machine.compute(Work::HandleReply).await;
         answer
+    }
+
+    /// Sends data within one block of a stripe. If the stripe is not known to be open, it is opened, or made, by the same
+    /// request, whoever else asks for that meanwhile.
+    async fn send_block(&self, class: Class, stripe: u32, offset: u64, data: Payload) -> Answer {
+        let (file, node) = (self.inner.file, self.home_of(stripe));
+        let endpoint = &self.client.inner.endpoint;
+        let unattached = self.attachments().filter(|attachments| attachments.is_wanted(stripe, true));
+        let Some(attachments) = unattached else {
+            let request = Request::Write { file, stripe, offset, fetch: None };
+            return endpoint.call_in(class, node, request, data).await;
+        };
+        let (striping, disk) = (self.striping(), attachments.disks[stripe as usize]);
+        let request = Request::WriteNumbered { file, striping, stripe, disk, offset };
+        let answer = endpoint.call_in(class, node, request, data).await?;
+        attachments.set(stripe, Attachment::Attached);
+        Ok(answer)
     }
 
     /// The data of the answer to a block request, which must be of `bytes` bytes.

@@ -167,7 +167,7 @@ impl<M: Machine> RandomAsker<M> {
             let class = match request {
                 Request::Read { .. } | Request::Write { .. } if self.below(3) == 0 => Class::Background,
                 Request::Read { .. } | Request::Write { .. } | Request::WriteThrough { .. } => Class::Demand,
-                Request::ReadAlone { .. } => Class::Demand,
+                Request::ReadAlone { .. } | Request::WriteNumbered { .. } => Class::Demand,
                 _ => Class::Control,
             };
             let message = Message { class, header: Frame::Request(tag, request).encode(), payload };
@@ -296,6 +296,12 @@ impl<M: Machine> RandomAsker<M> {
             26 => {
                 let payload = Payload::from(vec![3; bytes as usize]);
                 return (Request::WriteThrough { file, stripe, offset, fetch: None }, payload);
+            }
+            27..=28 => {
+                let striping = Striping::new(BLOCK, 1 + self.below(2) as u32).expect("a striping");
+                let disk = self.disk ^ u64::from(self.below(9) == 0);
+                let payload = Payload::from(vec![3; bytes as usize]);
+                return (Request::WriteNumbered { file, striping, stripe, disk, offset }, payload);
             }
             39 => self.of_recording(),
             _ if bytes.is_multiple_of(2) => Request::ReadAlone { file, stripe, offset, bytes },

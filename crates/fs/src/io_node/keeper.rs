@@ -142,11 +142,31 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// A client has closed a file: if that was the last and the file has no names, its contents can go.
-    pub(super) async fn let_go(&self, asker: NodeId, number: FileNumber) -> Result<Reply, Box<Failure>> {
+    pub(super) fn let_go(&self, asker: NodeId, number: FileNumber) -> Reply {
+        let doomed = self.doomed_by_letting_go(asker, number);
+        Reply::Tree(TreeAnswer::Removed { doomed }.into())
+    }
+
+    /// As [`let_go`](Self::let_go), after the client has written to the file.
+    pub(super) async fn let_go_written(
+        &self,
+        asker: NodeId,
+        number: FileNumber,
+        end: u64,
+    ) -> Result<Reply, Box<Failure>> {
+        let told = self.transact(TreeOperation::Wrote { number, end }).await;
+        let doomed = self.doomed_by_letting_go(asker, number);
+        Ok(match told? {
+            Err(refusal) => Reply::Refused(refusal),
+            Ok(_) if doomed.is_some() => Reply::Tree(TreeAnswer::Removed { doomed }.into()),
+            Ok(answer) => Reply::Tree(answer.into()),
+        })
+    }
+
+    fn doomed_by_letting_go(&self, asker: NodeId, number: FileNumber) -> Option<FileNumber> {
         self.keeper.let_go(number, asker);
         let is_doomed = self.keeper.doomed_here.borrow().contains(&number);
-        let doomed = Some(number).filter(|_| is_doomed && !self.keeper.is_held(number));
-        Ok(Reply::Tree(TreeAnswer::Removed { doomed }.into()))
+        Some(number).filter(|_| is_doomed && !self.keeper.is_held(number))
     }
 
     /// Brings the namespace onto its medium.

@@ -70,7 +70,9 @@ use crate::RELEASE;
 use crate::directory::ListedStretch;
 use crate::endpoint::{Asker, Endpoint, RequestHandler};
 use crate::error::{Failure, FailureKind};
-use crate::protocol::{ExaminedComputer, ExaminedDisk, ExaminedHeldUp, FileId, Label, Reply, Request};
+use crate::protocol::{
+    ExaminedComputer, ExaminedDisk, ExaminedHeldUp, FileId, Label, NumberedStripes, Reply, Request,
+};
 use crate::request_queue::{Placed, RequestPlace};
 use crate::settings::{Answers, IoNodeSettings, Threads};
 use account::{Account, Accounts};
@@ -406,6 +408,29 @@ impl<M: Machine> IoNode<M> {
         });
     }
 
+    /// Starts a task that opens a stripe of a numbered file, or makes it, and then has a thread write to it.
+    fn start_numbered_write(self: &Rc<Self>, stripes: NumberedStripes, write: BlockRequest) {
+        let asker = write.asker;
+        let account = self.accounts.of(asker.node);
+        let Some(permit) = account.commands.try_take() else {
+            // Its data go first: what is refused is to hold no memory.
+            drop(write);
+            return self.refuse(asker, "commands are under way");
+        };
+        let node = self.clone();
+        self.machine.spawn("request", async move {
+            let permit = permit;
+            let span = node.machine.notes().span("attach", || [("job", asker.node.0)]);
+            let attached = node.machine.contain("request", node.attach(&stripes, true)).await;
+            drop((permit, span));
+            match attached.unwrap_or_else(|defect| Err(of_defect(defect))) {
+                Ok(_) => node.dispatch(write).await,
+                Err(failure) => return node.endpoint.reply(asker, Err(failure)).await,
+            }
+            Ok(())
+        });
+    }
+
     /// Refuses a request of a client that is at its limit; `are_there` says of what.
     fn refuse(self: &Rc<Self>, asker: Asker, are_there: &'static str) {
         self.refused.set(self.refused.get() + 1);
@@ -517,7 +542,8 @@ impl<M: Machine> IoNode<M> {
             Request::RemoveNumbered { files } => self.remove_numbered(&files).await,
             Request::ListNumbered { after } => self.list_numbered(&account.bookmark, after).await,
             Request::Tree { operation, hold } => self.perform(asker, *operation, hold).await,
-            Request::LetGo { number } => self.let_go(asker, number).await,
+            Request::LetGo { number } => Ok(self.let_go(asker, number)),
+            Request::LetGoWritten { number, end } => self.let_go_written(asker, number, end).await,
             Request::FlushTree => self.flush_tree().await,
             Request::Select(selecting) => self.take_selecting(asker, *selecting).await,
             Request::MoveSelected(selected) => self.serve_selected(asker, account, *selected).await,
@@ -541,6 +567,14 @@ fn of_defect(defect: Box<machine::Error>) -> Box<Failure> {
 
 impl<M: Machine> RequestHandler for Rc<IoNode<M>> {
     async fn handle(&self, asker: Asker, request: Request, payload: Payload) -> machine::Result<()> {
+        let serve = request.spans().serve;
+        if let Request::WriteNumbered { file, striping, stripe, disk, offset } = request {
+            let (bytes, access) = (payload.len(), Access::Write(Data::Here(payload)));
+            let write = BlockRequest { asker, access, file, stripe, offset, bytes, serve };
+            let stripes = NumberedStripes { file, striping, places: vec![(stripe, disk)] };
+            self.start_numbered_write(stripes, write);
+            return Ok(());
+        }
         match BlockRequest::of(asker, request, payload) {
             Ok(request) => self.dispatch(request).await,
             Err(command) => self.start_command(asker, command),

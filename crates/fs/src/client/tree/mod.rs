@@ -208,13 +208,8 @@ impl<M: Machine> Tree<M> {
 
     /// Lets go of a file that was held; its contents go if nobody can need them any more.
     async fn let_go(&self, number: FileNumber) -> Result<()> {
-        {
-            let mut held = self.inner.held.borrow_mut();
-            let Some(times) = held.get_mut(&number) else { return Ok(()) };
-            *times -= 1;
-            if *times == 0 {
-                held.remove(&number);
-            }
+        if !self.note_let_go(number) {
+            return Ok(());
         }
         match self.call(Request::LetGo { number }).await {
             Ok(TreeAnswer::Removed { doomed }) => {
@@ -225,6 +220,35 @@ impl<M: Machine> Tree<M> {
             Err(error) if error.is_of_new_start() => Ok(()),
             outcome => outcome.map(drop),
         }
+    }
+
+    /// As [`let_go`](Self::let_go), and tells the keeper that the file was written to, up to `end`. The file as it is
+    /// then, unless it goes.
+    async fn let_go_written(&self, number: FileNumber, end: u64) -> Result<Option<Inode>> {
+        self.hold_again().await?;
+        self.note_let_go(number);
+        match self.call(Request::LetGoWritten { number, end }).await {
+            Ok(TreeAnswer::Removed { doomed }) => {
+                self.doom(doomed);
+                Ok(None)
+            }
+            // A keeper that is gone has forgotten who held what; whether it was told nobody knows.
+            Err(error) if error.is_of_new_start() => {
+                self.inode(TreeOperation::Wrote { number, end }).await.map(Some)
+            }
+            answer => self.inode_of(answer?).map(Some),
+        }
+    }
+
+    /// Notes that a file is held once less; whether it was held.
+    fn note_let_go(&self, number: FileNumber) -> bool {
+        let mut held = self.inner.held.borrow_mut();
+        let Some(times) = held.get_mut(&number) else { return false };
+        *times -= 1;
+        if *times == 0 {
+            held.remove(&number);
+        }
+        true
     }
 
     /// Tells a keeper that was gone what is held here.

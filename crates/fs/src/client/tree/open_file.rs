@@ -281,17 +281,34 @@ impl<M: Machine> OpenTreeFile<M> {
         let Some(time) = self.state.written_at.take() else { return Ok(()) };
         let end = self.state.written_end.get();
         match self.tree.inode(TreeOperation::Wrote { number: self.number(), end }).await {
-            Ok(inode) => {
-                self.paged.file().note_counted(end);
-                if self.state.written_end.get() == end {
-                    self.state.written_end.set(0);
-                }
-                self.take_own(inode).await
-            }
+            Ok(inode) => self.note_told(end, inode).await,
             Err(error) => {
                 self.state.written_at.set(self.state.written_at.get().or(Some(time)));
                 Err(error)
             }
+        }
+    }
+
+    /// Notes that the keeper knows of what was written up to `end`; its answer is the file as it is then.
+    async fn note_told(&self, end: u64, inode: Inode) -> Result<()> {
+        self.paged.file().note_counted(end);
+        if self.state.written_end.get() == end {
+            self.state.written_end.set(0);
+        }
+        self.take_own(inode).await
+    }
+
+    /// Lets go of the file, and tells the keeper of what was written and sent, if it does not know: in one message.
+    async fn tell_and_let_go(&self) -> Result<()> {
+        let _turn = self.state.telling.take().await;
+        let number = self.number();
+        if self.state.written_at.take().is_none() {
+            return self.tree.let_go(number).await;
+        }
+        let end = self.state.written_end.get();
+        match self.tree.let_go_written(number, end).await? {
+            Some(inode) => self.note_told(end, inode).await,
+            None => Ok(()),
         }
     }
 
@@ -367,7 +384,8 @@ impl<M: Machine> OpenTreeFile<M> {
     /// # Errors
     /// Those of [`flush`](Self::flush). The file is closed whatever comes.
     pub async fn close(self) -> Result<()> {
-        let flushed = self.flush().await;
+        let sent = self.paged.send().await;
+        let let_go = self.tell_and_let_go().await;
         let OpenTreeFile { tree, paged, state } = self;
         let number = state.inode.borrow().number;
         let closed = paged.close().await;
@@ -375,9 +393,7 @@ impl<M: Machine> OpenTreeFile<M> {
         if Rc::strong_count(&state) == 2 {
             tree.inner.states.borrow_mut().remove(&number);
         }
-        drop(state);
-        let let_go = tree.let_go(number).await;
-        flushed.and(closed).and(let_go)
+        sent.and(closed).and(let_go)
     }
 }
 
