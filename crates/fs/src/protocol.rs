@@ -406,8 +406,8 @@ pub enum Request {
         /// Offset in bytes within the stripe.
         offset: u64,
     },
-    /// As [`LetGo`](Request::LetGo), of a file that I have written to. Answered with the file as it is then; or as `LetGo`
-    /// is, if it can go.
+    /// As [`LetGo`](Request::LetGo), of a file that I have written to. Answered with the file as it is then; or as
+    /// `LetGo` is, if it can go.
     LetGoWritten {
         /// Its number.
         number: FileNumber,
