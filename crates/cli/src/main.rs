@@ -36,6 +36,7 @@ mod job_nodes;
 mod job_tracks;
 mod local;
 mod memory;
+mod message_costs;
 mod metrics_server;
 mod mount_metrics;
 mod mpi_library;

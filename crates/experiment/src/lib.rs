@@ -40,8 +40,8 @@ pub use fields::{
 pub use jobs::{
     ArrayPattern, ArraysJob, BatchReading, Contents, Error as JobError, FlushTally, InterleaveJob, Job,
     JobTimeline, JobWait, LocalProgram, MergeJob, NamesJob, NamesWork, Order, Outcome, PatternAccess,
-    PatternJob, PendingWrites, ReplayAccess, ReplayJob, Run, RunSet, Sequential, Think, WaitCause, Workload,
-    WriteStep,
+    PatternJob, PendingWrites, ReplayAccess, ReplayJob, RoundTripsJob, Run, RunSet, Sequential, Think,
+    WaitCause, Workload, WriteStep,
 };
 pub use options::{Method, Options, Queued};
 pub use placement_case::{PlacedJob, PlacementCase, PlacementOptions};

@@ -1,7 +1,7 @@
 //! Small files of a namespace on the simulated machine.
 
 use description::MachineDescription;
-use experiment::{Experiment, Job, Launch, NamesJob, NamesWork, Trial};
+use experiment::{Experiment, Job, Launch, NamesJob, NamesWork, RoundTripsJob, Trial};
 
 fn job(work: NamesWork, files: u32) -> NamesJob {
     let (directory, bytes, block_bytes, outstanding) = ("names".to_owned(), 4096, 256 << 10, 2);
@@ -47,6 +47,23 @@ fn many_clients_are_as_fast_as_the_store_of_metadata() {
     });
     assert!((8.0 * 50.0 * 200e-6..1.1 * 8.0 * 50.0 * 200e-6).contains(&one), "{one}");
     assert!((1.9..2.0).contains(&(two / one)), "{}", two / one);
+}
+
+/// A round trip is two messages on their way, each of which a processor sends and another one receives.
+#[test]
+fn round_trips_take_what_messages_cost() {
+    let set = [
+        ("nodes.compute", "1"),
+        ("processor.system.send_message", "30000"),
+        ("processor.system.receive_message", "60000"),
+        ("network.latency", "100 us"),
+    ];
+    let machine = MachineDescription::load_with("loopback", &set).expect("a machine");
+    let jobs = vec![Launch::at_once(Job::RoundTrips(RoundTripsJob { round_trips: 100 }), 0..1)];
+    let trial = Experiment { jobs, ..Experiment::with_agents(machine) }.trial(0).expect("a trial");
+    // At 3 GHz 10 and 20 us; the bytes of the messages take less than one.
+    let each = trial.elapsed.as_secs_f64() / 100.0;
+    assert!((260e-6..262e-6).contains(&each), "{each}");
 }
 
 #[test]

@@ -19,6 +19,7 @@
 //! - `replay.rs`: each member does what a node of a request log did; `byte_ranges.rs`: sets of bytes, for checking it
 //! - `merge.rs`, `interleave.rs`: the member merges runs, or interleaves them; `run_part.rs`: what both have;
 //!   `runs.rs`: how it reads and writes them, `timeline.rs`: what it did when
+//! - `round_trips.rs`: messages and their answers, and nothing else
 //! - `local.rs`: a program reads a file of its own node's disk, without a file system
 //! - `contents.rs`: what is in a file, and whether it arrived; `error.rs`: what can go wrong
 //!
@@ -39,6 +40,7 @@ mod outcome;
 mod pattern;
 mod replay;
 mod requests;
+mod round_trips;
 mod run_part;
 mod runs;
 mod sequential;
@@ -62,6 +64,7 @@ pub use names::{NamesJob, NamesWork};
 pub use outcome::{FlushTally, Outcome, Tally};
 pub use pattern::{PatternAccess, PatternJob};
 pub use replay::{ReplayAccess, ReplayJob, Think};
+pub use round_trips::RoundTripsJob;
 pub use runs::{Run, RunSet};
 pub use sequential::Sequential;
 pub use timeline::{JobTimeline, JobWait, PendingWrites, WaitCause, WriteStep};
@@ -75,6 +78,7 @@ use merge::MergePart;
 use names::NamesPart;
 use pattern::PatternPart;
 use replay::ReplayPart;
+use round_trips::RoundTripsPart;
 use sequential::SequentialPart;
 
 /// What the members of a job do.
@@ -96,6 +100,8 @@ pub enum Job {
     Interleave(InterleaveJob),
     /// The member makes, looks at, lists or removes small files in a directory.
     Names(NamesJob),
+    /// Each member asks I/O nodes for nothing.
+    RoundTrips(RoundTripsJob),
     /// Each member is a program that reads a file of a disk of its own node.
     Local(LocalProgram),
 }
@@ -118,6 +124,8 @@ pub enum Part<M: Machine> {
     Interleave(Box<InterleavePart<M>>),
     /// Of [`Job::Names`].
     Names(Box<NamesPart<M>>),
+    /// Of [`Job::RoundTrips`].
+    RoundTrips(Box<RoundTripsPart<M>>),
     /// Of [`Job::Local`].
     Local(Box<LocalPart<M>>),
 }
@@ -134,6 +142,7 @@ impl Job {
             Job::Merge(job) => job.check(members),
             Job::Interleave(job) => job.check(members),
             Job::Names(job) => job.check(members),
+            Job::RoundTrips(job) => job.check(),
             Job::Local(job) => job.check(),
         }
     }
@@ -161,6 +170,7 @@ impl Job {
             Job::Merge(job) => Part::Merge(Box::new(MergePart::prepare(job, member).await?)),
             Job::Interleave(job) => Part::Interleave(Box::new(InterleavePart::prepare(job, member).await?)),
             Job::Names(job) => Part::Names(Box::new(NamesPart::prepare(job, member).await?)),
+            Job::RoundTrips(job) => Part::RoundTrips(Box::new(RoundTripsPart::prepare(*job, member).await?)),
             Job::Local(job) => Part::Local(Box::new(LocalPart::prepare(job, member))),
         })
     }
@@ -178,6 +188,7 @@ impl<M: Machine> Part<M> {
             Part::Merge(part) => part.run().await,
             Part::Interleave(part) => part.run().await,
             Part::Names(part) => part.run().await,
+            Part::RoundTrips(part) => part.run().await,
             Part::Local(part) => part.run().await,
         }
     }
@@ -194,6 +205,7 @@ impl<M: Machine> Part<M> {
             | Part::Merge(_)
             | Part::Interleave(_)
             | Part::Names(_)
+            | Part::RoundTrips(_)
             | Part::Local(_) => Ok(()),
         }
     }
@@ -208,7 +220,7 @@ impl<M: Machine> Part<M> {
             Part::Interleave(part) => part.check().await,
             Part::Names(part) => part.check().await,
             // They have checked what they read when they read it.
-            Part::Sequential(_) | Part::Requests(_) | Part::Local(_) => Ok(()),
+            Part::Sequential(_) | Part::Requests(_) | Part::RoundTrips(_) | Part::Local(_) => Ok(()),
         }
     }
 }
@@ -230,6 +242,7 @@ impl fmt::Display for Job {
             Job::Merge(job) => job.fmt(f),
             Job::Interleave(job) => job.fmt(f),
             Job::Names(job) => job.fmt(f),
+            Job::RoundTrips(job) => write!(f, "{} round trips", job.round_trips),
             Job::Local(job) => write!(f, "reading {} from a disk used locally", job.object),
         }
     }

@@ -202,7 +202,7 @@ impl<M: Machine> NamesPart<M> {
                 Ok(())
             });
         }
-        Ok(group.join_or_fail().await?)
+        group.join_or_fail().await
     }
 }
 

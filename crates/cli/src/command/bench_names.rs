@@ -28,8 +28,8 @@ use crate::trace_file::measured_and_predicted;
 /// Starts agents of its own, on loopback, one of which keeps the namespace. Each client is a node of this process with
 /// a directory of its own. The time ends when the last client is through, with names and contents where all other
 /// clients see them; nothing waits for the media. What was made is checked, and removed. Beside each measurement stands
-/// the prediction of the simulated machine `loopback`, for which small requests, the store of metadata and the making
-/// of files are measured on this computer before. The files are in TMPDIR.
+/// the prediction of the simulated machine `loopback`, for which messages, the store of metadata and the making of files
+/// are measured on this computer before. The files are in TMPDIR.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -142,24 +142,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         None => {
             let agents = Agents::start(count, &options)?;
             let set = this_computer(&arguments.disk_model);
-            let predictor = NamesPredictor::of_this_computer(&agents, &set)?;
+            let predictor = NamesPredictor::of_this_computer(&agents, &set);
             (Some(agents), predictor)
         }
     };
     let progress = Progress::count(arguments.progress, "names", cells.len() as u64);
     let mut rows = Vec::new();
-    // For each number of transactions under way: they are measured once.
-    let mut all_costs = BTreeMap::new();
+    // For each number of clients: what they meet with on this computer is measured once.
+    let mut with_costs = BTreeMap::new();
     for cell in &cells {
         let measured = agents
             .as_ref()
             .map(|agents| measured(arguments.explain, of_measured.as_deref(), agents, cell))
             .transpose()?;
-        let under_way = cell.clients * cell.outstanding;
-        if let (Some(agents), Entry::Vacant(entry)) = (&agents, all_costs.entry(under_way)) {
-            entry.insert(StoreCosts::measure(&agents.path(&format!("store{under_way}")), under_way)?);
+        if let (Some(agents), Entry::Vacant(entry)) = (&agents, with_costs.entry(cell.clients)) {
+            let under_way = cell.clients * cell.outstanding;
+            let store = StoreCosts::measure(&agents.path(&format!("store{under_way}")), under_way)?;
+            entry.insert(predictor.with_costs(agents, cell.clients, &store)?);
         }
-        let predicted = predictor.predict(cell, all_costs.get(&under_way), of_predicted.as_deref())?;
+        let of_cell = with_costs.get(&cell.clients).unwrap_or(&predictor);
+        let predicted = of_cell.predict(cell, of_predicted.as_deref())?;
         rows.push(NamesRow::new(cell, measured, predicted));
         progress.add(1);
     }

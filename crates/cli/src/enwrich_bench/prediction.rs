@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use command_line::failure::Result;
-use description::{MachineDescription, Processor};
+use description::MachineDescription;
 use experiment::{Beginning, Experiment, Launch, StoredFile};
 use fs::{IoNodeSettings, Scheduling};
-use machine::Duration;
 
 use super::measure::{Measured, measure};
 use super::member::MemberOutcome;
 use super::{BLOCK_BYTES, WriteCell, WriteMethod};
 use crate::described::load_machine_of_agents;
+use crate::message_costs::{Messages, Spent};
 use crate::processes::Agents;
 use crate::trace_file::predicted_trial;
 
@@ -22,11 +22,6 @@ pub(crate) const LOOPBACK: &str = "loopback";
 const PROBERS: u32 = 2;
 const PROBES: u64 = 8192;
 const RECORD_BYTES: u64 = 8;
-
-/// What is to be set for a message to be so many seconds on its way.
-fn latency(seconds: f64) -> String {
-    format!("network.latency={} ns", (seconds.max(0.0) * 1e9).round())
-}
 
 /// Requests of processes that wait for each, into the cache of an agent. Of one process alone a pattern is one large
 /// request.
@@ -42,35 +37,18 @@ fn probe() -> WriteCell {
 }
 
 /// What is to be set for the machine that `of` makes to take what was measured of the [`probe`].
-///
-/// What processors work for a request beyond the simulated steps is spread over its two messages, at sender and
-/// receiver; what time it takes beyond that is their latency.
 fn fitted(
     of: impl Fn(&[String]) -> Result<WritePredictor>,
     set: &[String],
     measured: &Measured,
 ) -> Result<Vec<String>> {
-    let probe = probe();
-    let each = |of_measured: std::time::Duration, of_predicted: std::time::Duration| {
-        (of_measured.as_secs_f64() - of_predicted.as_secs_f64()) / PROBES as f64
-    };
-    let assumed = of(&[set, &[latency(0.0)]].concat())?;
-    let work = each(measured.processor, assumed.predict(&probe, None)?.processor) / f64::from(4 * PROBERS);
-    let set = [set, &assumed.messages_with(work)].concat();
-    let busy = of(&[&set[..], &[latency(0.0)]].concat())?;
-    let waiting = each(measured.elapsed, busy.predict(&probe, None)?.elapsed) / 2.0;
-    Ok([&set[..], &[latency(waiting)]].concat())
-}
-
-/// What is to be set of the machine `loopback` for messages to take what they take on this computer, besides what is
-/// `set`: small requests are measured with these agents.
-pub(crate) fn set_of_messages(
-    agents: &Agents,
-    set: &[String],
-    scheduling: Scheduling,
-) -> Result<Vec<String>> {
-    let (count, measured) = (agents.agents.len(), measure(agents, &probe(), None)?);
-    fitted(|set| WritePredictor::of(LOOPBACK, set, PROBERS, count, scheduling), set, &measured)
+    let spent = |run: &Measured| Spent { elapsed: run.elapsed, processor: run.processor };
+    let messages = Messages { members: PROBERS, of_each: PROBES, measured: spent(measured) };
+    messages.fitted(set, |set| {
+        let predictor = of(set)?;
+        let predicted = predictor.predict(&probe(), None)?;
+        Ok((predictor.machine, spent(&predicted)))
+    })
 }
 
 /// Predicts for a machine with a compute node for each process and an I/O node for each agent, with a disk.
@@ -88,16 +66,9 @@ impl WritePredictor {
         processes: u32,
         scheduling: Scheduling,
     ) -> Result<Self> {
-        let set = set_of_messages(agents, set, scheduling)?;
-        Self::of(LOOPBACK, &set, processes, agents.agents.len(), scheduling)
-    }
-
-    /// What is to be set for sending and receiving a message to take so many seconds of a processor more, or less.
-    fn messages_with(&self, more_s: f64) -> [String; 2] {
-        let Processor { clock, system, .. } = &self.machine.processor;
-        let cycles = |cycles: u64| (cycles as f64 + more_s * clock.value.0 as f64).max(0.0).round();
-        [("send_message", &system.send_message), ("receive_message", &system.receive_message)]
-            .map(|(name, cost)| format!("processor.system.{name}={}", cycles(cost.value.0)))
+        let (count, measured) = (agents.agents.len(), measure(agents, &probe(), None)?);
+        let of = |set: &[String]| Self::of(LOOPBACK, set, PROBERS, count, scheduling);
+        Self::of(LOOPBACK, &fitted(of, set, &measured)?, processes, count, scheduling)
     }
 
     /// Predicts for a machine as it is described, with these numbers in place.
@@ -129,13 +100,9 @@ impl WritePredictor {
         let trial = predicted_trial(&experiment, trace)?;
         let outcome = &trial.jobs[0];
         let flushes = outcome.flushes.as_ref().map(|flushes| flushes.flushes);
-        let nodes = trial.statistics.nodes.iter();
-        let worked = nodes.map(|node| node.processor_threads + node.processor_interrupts);
-        let worked = worked.fold(Duration::ZERO, |sum, of_node| sum + of_node);
+        let Spent { elapsed, processor } = Spent::of(&trial);
         let MemberOutcome { latency_s, flushes, .. } =
-            MemberOutcome::of(&outcome.writes.latencies, flushes, worked.as_secs_f64());
-        let [elapsed, processor] =
-            [trial.elapsed, worked].map(|time| std::time::Duration::from_nanos(time.as_nanos()));
+            MemberOutcome::of(&outcome.writes.latencies, flushes, processor.as_secs_f64());
         Ok(Measured { elapsed, latency_s, flushes, processor })
     }
 }
@@ -143,6 +110,7 @@ impl WritePredictor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message_costs::latency;
 
     fn of(set: &[String]) -> Result<WritePredictor> {
         WritePredictor::of(LOOPBACK, set, PROBERS, 4, Scheduling::CyclicScan)

@@ -410,6 +410,11 @@ impl<M: Machine> Client<M> {
         self.find(name).await?.complete(name)
     }
 
+    /// Asks an I/O node for nothing of importance, and waits for its answer.
+    pub async fn round_trip(&self, node: NodeId) -> Result<()> {
+        self.inner.endpoint.call(node, Request::Describe, Payload::empty()).await.map(drop)
+    }
+
     /// Asks an I/O node how it is.
     pub async fn examine(&self, node: NodeId) -> Result<Examination> {
         let answer = self.inner.endpoint.call(node, Request::Examine, Payload::empty()).await?;

@@ -225,8 +225,9 @@ impl<M: Machine> Tree<M> {
     /// As [`let_go`](Self::let_go), and tells the keeper that the file was written to, up to `end`. The file as it is
     /// then, unless it goes.
     async fn let_go_written(&self, number: FileNumber, end: u64) -> Result<Option<Inode>> {
-        self.hold_again().await?;
+        // It is closed here, whatever comes.
         self.note_let_go(number);
+        self.hold_again().await?;
         match self.call(Request::LetGoWritten { number, end }).await {
             Ok(TreeAnswer::Removed { doomed }) => {
                 self.doom(doomed);

@@ -1,0 +1,73 @@
+//! What a message costs on this computer, of its processors and in time: fitted to what was measured, so that a simulated
+//! machine takes as long.
+
+use std::time::Duration;
+
+use command_line::failure::Result;
+use description::{MachineDescription, Processor};
+use experiment::Trial;
+
+/// What a run took: until its end, and of all processors together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spent {
+    pub(crate) elapsed: Duration,
+    pub(crate) processor: Duration,
+}
+
+impl Spent {
+    /// What a simulated run took.
+    pub(crate) fn of(trial: &Trial) -> Spent {
+        let nodes = trial.statistics.nodes.iter();
+        let worked = nodes.map(|node| node.processor_threads + node.processor_interrupts);
+        let worked = worked.fold(machine::Duration::ZERO, |sum, of_node| sum + of_node);
+        let [elapsed, processor] = [trial.elapsed, worked].map(|time| Duration::from_nanos(time.as_nanos()));
+        Spent { elapsed, processor }
+    }
+}
+
+/// Requests that members made, each after the answer to the one before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Messages {
+    pub(crate) members: u32,
+    /// How many each member made.
+    pub(crate) of_each: u64,
+    /// What they took.
+    pub(crate) measured: Spent,
+}
+
+impl Messages {
+    /// What is to be set, besides `set`, for a machine to take as long; `predict` says what one takes of which this is
+    /// set, and which one that is.
+    ///
+    /// What processors work for a request beyond the simulated steps is spread over its two messages, at sender and
+    /// receiver; what time it takes beyond that is their latency.
+    pub(crate) fn fitted(
+        &self,
+        set: &[String],
+        predict: impl Fn(&[String]) -> Result<(MachineDescription, Spent)>,
+    ) -> Result<Vec<String>> {
+        let Messages { members, of_each, measured } = *self;
+        let each = |of_measured: Duration, of_predicted: Duration| {
+            (of_measured.as_secs_f64() - of_predicted.as_secs_f64()) / of_each as f64
+        };
+        let (machine, assumed) = predict(&[set, &[latency(0.0)]].concat())?;
+        let work = each(measured.processor, assumed.processor) / f64::from(4 * members);
+        let set = [set, &messages_with(&machine, work)].concat();
+        let (_, busy) = predict(&[&set[..], &[latency(0.0)]].concat())?;
+        let waiting = each(measured.elapsed, busy.elapsed) / 2.0;
+        Ok([&set[..], &[latency(waiting)]].concat())
+    }
+}
+
+/// What is to be set for a message to be so many seconds on its way.
+pub(crate) fn latency(seconds: f64) -> String {
+    format!("network.latency={} ns", (seconds.max(0.0) * 1e9).round())
+}
+
+/// What is to be set for sending and receiving a message to take so many seconds of a processor more, or less.
+fn messages_with(machine: &MachineDescription, more_s: f64) -> [String; 2] {
+    let Processor { clock, system, .. } = &machine.processor;
+    let cycles = |cycles: u64| (cycles as f64 + more_s * clock.value.0 as f64).max(0.0).round();
+    [("send_message", &system.send_message), ("receive_message", &system.receive_message)]
+        .map(|(name, cost)| format!("processor.system.{name}={}", cycles(cost.value.0)))
+}
