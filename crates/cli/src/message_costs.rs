@@ -1,5 +1,5 @@
-//! What a message costs on this computer, of its processors and in time: fitted to what was measured, so that a simulated
-//! machine takes as long.
+//! What a message costs on this computer, of its processors and in time: fitted to what was measured, so that a
+//! simulated machine takes as long.
 
 use std::time::Duration;
 

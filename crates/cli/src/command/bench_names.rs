@@ -28,8 +28,8 @@ use crate::trace_file::measured_and_predicted;
 /// Starts agents of its own, on loopback, one of which keeps the namespace. Each client is a node of this process with
 /// a directory of its own. The time ends when the last client is through, with names and contents where all other
 /// clients see them; nothing waits for the media. What was made is checked, and removed. Beside each measurement stands
-/// the prediction of the simulated machine `loopback`, for which messages, the store of metadata and the making of files
-/// are measured on this computer before. The files are in TMPDIR.
+/// the prediction of the simulated machine `loopback`, for which messages, the store of metadata and the making of
+/// files are measured on this computer before. The files are in TMPDIR.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
