@@ -207,7 +207,8 @@ fn not_started(host: Host<'_>, code: Option<i32>, complaints: &str) -> Failure {
     let failure = host.explain(code, complaints);
     match code {
         Some(REFUSES_ARGUMENTS) => failure.remedy(format!(
-            "Its starfish does not take these options. If it is another version, install this one, {}, there.",
+            "`starfish agent --help` lists the options that agents take. If the starfish there is another version, \
+             install this one, {}.",
             env!("CARGO_PKG_VERSION")
         )),
         _ => failure,

@@ -120,7 +120,7 @@ fn names_are_paths_once_there_is_a_namespace() {
     assert!(store.run_failing(&["put", "local", "results/local"]).contains("--replace"));
     assert!(store.run_failing(&["put", "local", "no/such"]).contains("mkdir -p"));
     assert!(store.run_failing(&["get", "results/none"]).contains("no such file"));
-    assert!(store.run_failing(&["get", "results", "x"]).contains("directory"));
+    assert!(store.run_failing(&["get", "results", "x"]).contains("`starfish get -r` gets all of it"));
     assert!(store.run_failing(&["rm", "results"]).contains("rm -r"));
     for path in [".", "./", "/", "//", "results/.", "results/a/..", "results/a/../../"] {
         assert!(store.run_failing(&["rm", "-r", path]).contains("not removed by"), "{path}");

@@ -416,7 +416,13 @@ fn all_or_failures<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
         }
     }
     let Some(last) = failures.pop() else { return Ok(all) };
-    failures.iter().for_each(|failure| eprintln!("starfish: {failure}"));
+    // What all agents of a computer fail with is told once.
+    let mut told = BTreeSet::from([last.to_string()]);
+    for failure in failures.iter().map(Failure::to_string) {
+        if told.insert(failure.clone()) {
+            eprintln!("starfish: {failure}");
+        }
+    }
     Err(last)
 }
 

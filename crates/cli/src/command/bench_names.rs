@@ -63,7 +63,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = MEMORY)]
     disk_model: String,
 
-    /// Measure nothing; predict for this machine, which has to describe a place for names: [metadata].
+    /// Measure nothing; predict for this machine, whose description has to have a section `metadata`.
     #[arg(long, value_name = "NAME")]
     predict: Option<String>,
 

@@ -3,8 +3,8 @@
 use command_line::failure::Failure;
 use fs::{NewTree, OpenTreeFile, PageCache, PageCacheSettings, Prefetch};
 use namespace::{
-    DirectoryEntry, Inode, InodeKind, Location, NewInode, RenameMode, TreeAnswer, TreeOperation, TreeUse,
-    WhatToRemove,
+    DirectoryEntry, Inode, InodeKind, Location, NewInode, RenameMode, TreeAnswer, TreeOperation, TreeRefusal,
+    TreeUse, WhatToRemove,
 };
 use nix::unistd::{getgid, getuid};
 use node::{ConnectedNode, Error, ErrorKind, Result};
@@ -112,10 +112,12 @@ impl Namespace {
         Ok(FoundPath { path: path.to_vec(), inode })
     }
 
-    /// What there is not may be there under a flat name, from before there was a namespace.
+    /// What there is not may be there under a flat name, from before there was a namespace; a directory is no file.
     async fn advised(&self, path: &[u8], error: Error) -> Error {
-        if error.kind() != ErrorKind::NotFound {
-            return error;
+        match error.kind() {
+            ErrorKind::NotFound => {}
+            ErrorKind::Refused(TreeRefusal::IsDirectory) => return error.with_remedy(IS_DIRECTORY),
+            _ => return error,
         }
         let all = match str::from_utf8(path) {
             Ok(name) => self.connection.client.find_all(name).await.unwrap_or_default(),
@@ -229,6 +231,9 @@ impl Namespace {
         self.connection.told("reading the namespace", self.tree.survey().await)
     }
 }
+
+/// What to do about a directory where a file is wanted.
+const IS_DIRECTORY: &str = "`starfish ls` lists what is in it; `starfish get -r` gets all of it";
 
 /// What to do about a name that is none of the namespace's.
 const IS_FLAT: &str =
