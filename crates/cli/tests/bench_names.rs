@@ -36,7 +36,7 @@ fn small_files_are_measured_and_predicted() {
         }
     }
     let page = std::fs::read_to_string(page).expect("a page");
-    assert!(page.contains("2 clients") && page.contains("create, predicted"));
+    assert!(page.contains("2 clients, predicted") && page.contains("remove"));
 }
 
 /// What is measured and what is predicted are traced in two files.

@@ -114,12 +114,17 @@ pub(crate) fn csv(rows: &[NamesRow]) -> Vec<String> {
 const LEAD: &str = "Clients make, look at, list and remove small files of a namespace, each in a directory of its own. \
     The time ends when the last client is through; nothing waits for the media.";
 
-const FILES: Measurand = Measurand { name: "files a second", unit: "1/s" };
+const FILES: Measurand = Measurand { name: "files a second", unit: "files/s" };
 
 /// The page, as the text of an HTML file; `command` makes it again.
 pub(crate) fn page(rows: &[NamesRow], command: &str) -> String {
-    let mut parts: Vec<NumbersPart> =
-        rows.chunk_by(|one, next| one.clients == next.clients).map(bars).collect();
+    let mut works: Vec<&str> = Vec::new();
+    for row in rows {
+        if !works.contains(&&*row.work) {
+            works.push(&row.work);
+        }
+    }
+    let mut parts: Vec<NumbersPart> = works.into_iter().map(|work| bars(work, rows)).collect();
     parts.push(NumbersPart::Table(NumbersTable {
         title: "All runs".into(),
         notes: vec!["The last column is the predicted time against the measured one.".into()],
@@ -131,19 +136,17 @@ pub(crate) fn page(rows: &[NamesRow], command: &str) -> String {
     NumbersPage { title: "Small files".into(), lead, parts }.html()
 }
 
-/// Measured and predicted files a second of all kinds of work, side by side.
-fn bars(rows: &[NamesRow]) -> NumbersPart {
+/// Measured and predicted files a second of one kind of work, by each number of clients.
+fn bars(work: &str, rows: &[NamesRow]) -> NumbersPart {
     let bar = |name: String, value: Option<f64>| Some((name, Sample::of(&[value?])?));
     let both = |row: &NamesRow| {
-        [
-            bar(row.work.clone(), row.files_per_s),
-            bar(format!("{}, predicted", row.work.clone()), Some(row.predicted_files_per_s)),
-        ]
+        let predicted = format!("{}, predicted", row.who);
+        [bar(row.who.clone(), row.files_per_s), bar(predicted, Some(row.predicted_files_per_s))]
     };
     NumbersPart::Bars(NumbersBars {
-        title: rows[0].who.clone(),
+        title: work.to_owned(),
         measurand: FILES,
-        bars: rows.iter().flat_map(both).flatten().collect(),
+        bars: rows.iter().filter(|row| row.work == work).flat_map(both).flatten().collect(),
         together: 2,
     })
 }

@@ -15,7 +15,7 @@ use super::creators::{Creators, being_written};
 use super::home::Home;
 use super::listing::Listings;
 use super::objects::{committed, found};
-use super::open_stripe::OpenStripe;
+use super::open_stripe::{Barred, OpenStripe};
 use crate::error::{Failure, FailureKind};
 use crate::name;
 use crate::protocol::{Committed, FileId, FoundStripe, Label, Reply, StripeHome};
@@ -233,8 +233,15 @@ impl<M: Machine> IoNode<M> {
             disk.remove(name, stage).await?;
         }
         if let Some(stripe) = &barred {
-            self.stripes.remove(stripe);
+            self.forget_removed(stripe).await;
         }
         Ok(())
+    }
+
+    /// Forgets a stripe whose object has been removed, with what has been written to it while that went on: writes that
+    /// had begun before they were barred.
+    pub(super) async fn forget_removed(&self, stripe: &Barred) {
+        self.stripes.remove(stripe);
+        self.blocks.give_up_all(stripe).await;
     }
 }

@@ -211,7 +211,7 @@ impl<M: Machine> IoNode<M> {
             }
         }
         for stripe in &barred {
-            self.stripes.remove(stripe);
+            self.forget_removed(stripe).await;
         }
         outcome
     }
