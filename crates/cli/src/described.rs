@@ -4,6 +4,9 @@ use description::{Description, DiskDescription, MachineDescription};
 
 use command_line::failure::{Failure, Result};
 
+/// The machine whose nodes are processes of one computer.
+pub(crate) const LOOPBACK: &str = "loopback";
+
 /// Reads a machine by name or path, with values replaced.
 pub(crate) fn load_machine(name: &str, set: &[String]) -> Result<MachineDescription> {
     let overrides = overrides(set)?;

@@ -1,14 +1,57 @@
-//! Rows of a benchmark on standard output, as the user wants them.
+//! Rows of a benchmark, as the user wants them: on standard output, and on a page.
 
-use clap::ValueEnum;
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
+use command_line::progress::Show;
 use serde::Serialize;
 
 use crate::local;
 
+/// The options that say how a benchmark tells its rows.
+#[derive(Args)]
+pub(crate) struct RowOutput {
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
+    format: RowFormat,
+
+    /// Write a page with charts to this file, too.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Whether to show progress.
+    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
+    pub(crate) progress: Show,
+}
+
+impl RowOutput {
+    /// Fails if the page could not be written: before anything is measured.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.html.as_deref().map_or(Ok(()), local::check_writable)
+    }
+
+    /// Prints the rows, by `lines` as a table or by `csv`; makes a page of them, which says by which command.
+    pub(crate) fn print<R: Serialize>(
+        &self,
+        rows: &[R],
+        lines: fn(&[R]) -> Vec<String>,
+        csv: fn(&[R]) -> Vec<String>,
+        page: fn(&[R], &str) -> String,
+    ) -> Result<()> {
+        self.format.print(rows, lines, csv)?;
+        if let Some(path) = &self.html {
+            let command = std::env::args().collect::<Vec<_>>().join(" ");
+            local::write(path, |file| file.write_all(page(rows, &command).as_bytes()))?;
+        }
+        Ok(())
+    }
+}
+
 /// Output format of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RowFormat {
+enum RowFormat {
     /// For people.
     Table,
     /// A line for each row.
@@ -19,7 +62,7 @@ pub(crate) enum RowFormat {
 
 impl RowFormat {
     /// Prints them, by `lines` as a table or by `csv`.
-    pub(crate) fn print<R: Serialize>(
+    fn print<R: Serialize>(
         self,
         rows: &[R],
         lines: fn(&[R]) -> Vec<String>,

@@ -30,6 +30,15 @@ const FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
 
 impl Failure {
+    /// Becomes the outcome of several steps that go on whatever fails; if it is not their first failure, it is told
+    /// now.
+    pub fn join(self, outcome: &mut Result<()>) {
+        match outcome {
+            Ok(()) => *outcome = Err(self),
+            Err(_) => eprintln!("starfish: {self}"),
+        }
+    }
+
     /// `what` was to be done, and `why` it was not.
     pub fn new(what: impl Into<String>, why: impl fmt::Display) -> Self {
         Failure {

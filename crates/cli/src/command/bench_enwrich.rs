@@ -1,11 +1,10 @@
 //! `starfish bench enwrich`: processes that write one shared file in small records, measured and predicted.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
-use command_line::progress::{Progress, Show};
+use command_line::progress::Progress;
 use description::DiskDescription;
 use fs::Scheduling;
 use jobs::ArrayPattern;
@@ -21,7 +20,7 @@ use crate::enwrich_bench::results::{WriteRow, csv, lines, page};
 use crate::enwrich_bench::{WriteCell, WriteMethod};
 use crate::local;
 use crate::processes::Agents;
-use crate::row_format::RowFormat;
+use crate::row_format::RowOutput;
 use crate::trace_file::measured_and_predicted;
 use crate::values;
 
@@ -84,17 +83,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", requires = "trace")]
     trace_html: Option<PathBuf>,
 
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
-    format: RowFormat,
-
-    /// Write a page with charts to this file, too.
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-
-    /// Whether to show progress.
-    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
-    progress: Show,
+    #[command(flatten)]
+    output: RowOutput,
 
     /// Be one of the processes that write.
     #[arg(long, hide = true)]
@@ -124,9 +114,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let cells = cells(arguments)?;
     let traces = arguments.trace.as_deref();
     let traces = traces.map(|path| measured_and_predicted(path, cells.len(), ONE)).transpose()?;
-    for page in [&arguments.html, &arguments.trace_html].into_iter().flatten() {
-        local::check_writable(page)?;
-    }
+    arguments.output.check()?;
+    arguments.trace_html.as_deref().map_or(Ok(()), local::check_writable)?;
     let is_host = arguments.disk_model == HOST;
     let model = if is_host { None } else { Some(load_model(&arguments.disk_model)?) };
     let agents = match &arguments.predict {
@@ -139,7 +128,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         _ => None,
     });
     let rate = of_disk.map(|rate| rate * f64::from(arguments.agents) / f64::from(1 << 20));
-    let progress = Progress::count(arguments.progress, "writing", cells.len() as u64);
+    let progress = Progress::count(arguments.output.progress, "writing", cells.len() as u64);
     let mut rows = Vec::new();
     for cell in &cells {
         let measured = agents
@@ -156,11 +145,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         progress.add(1);
     }
     progress.finish();
-    arguments.format.print(&rows, lines, csv)?;
-    if let Some(path) = &arguments.html {
-        let command = std::env::args().collect::<Vec<_>>().join(" ");
-        local::write(path, |file| file.write_all(page(&rows, &command).as_bytes()))?;
-    }
+    arguments.output.print(&rows, lines, csv, page)?;
     if let (Some(path), Some((measured, predicted))) = (&arguments.trace_html, traces) {
         let both = [Some(measured), predictor.map(|_| predicted)].into_iter().flatten().collect();
         write_page(path, &TraceFiles::new(both), FirstLook::Beside)?;

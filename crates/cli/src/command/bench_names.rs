@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
-use command_line::progress::{Progress, Show};
+use command_line::progress::Progress;
 use node::Size;
 use viewer::{FirstLook, TraceFiles};
 
@@ -20,7 +19,7 @@ use crate::names_bench::results::{NamesRow, csv, lines, page};
 use crate::names_bench::store_costs::StoreCosts;
 use crate::names_bench::{NameWork, NamesCell, NamesTimes, measure};
 use crate::processes::Agents;
-use crate::row_format::RowFormat;
+use crate::row_format::RowOutput;
 use crate::trace_file::measured_and_predicted;
 
 /// Measure small files: how many of them clients make, look at, list and remove in a second.
@@ -81,17 +80,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", requires = "trace")]
     trace_html: Option<PathBuf>,
 
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
-    format: RowFormat,
-
-    /// Write a page with charts to this file, too.
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-
-    /// Whether to show progress.
-    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
-    progress: Show,
+    #[command(flatten)]
+    output: RowOutput,
 }
 
 const EXAMPLES: &str = "\
@@ -119,8 +109,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let failure = Failure::usage(format!("--file-size {}", arguments.file_size), why);
         return Err(failure.remedy("`starfish bench --agents` measures large ones."));
     }
-    let pages = [&arguments.html, &arguments.trace_html].into_iter().flatten();
-    pages.into_iter().try_for_each(|path| local::check_writable(path))?;
+    arguments.output.check()?;
+    arguments.trace_html.as_deref().map_or(Ok(()), local::check_writable)?;
     let cells = cells(arguments);
     let traces = arguments.trace.as_deref();
     let traces = traces.map(|path| measured_and_predicted(path, cells.len(), ONE)).transpose()?;
@@ -146,7 +136,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             (Some(agents), predictor)
         }
     };
-    let progress = Progress::count(arguments.progress, "names", cells.len() as u64);
+    let progress = Progress::count(arguments.output.progress, "names", cells.len() as u64);
     let mut rows = Vec::new();
     // For each number of clients: what they meet with on this computer is measured once.
     let mut with_costs = BTreeMap::new();
@@ -166,11 +156,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         progress.add(1);
     }
     progress.finish();
-    arguments.format.print(&rows, lines, csv)?;
-    if let Some(path) = &arguments.html {
-        let command = std::env::args().collect::<Vec<_>>().join(" ");
-        local::write(path, |file| file.write_all(page(&rows, &command).as_bytes()))?;
-    }
+    arguments.output.print(&rows, lines, csv, page)?;
     if let (Some(path), Some((measured, predicted))) = (&arguments.trace_html, traces) {
         write_page(path, &TraceFiles::new(vec![measured, predicted]), FirstLook::Beside)?;
     }

@@ -1,11 +1,8 @@
 //! `starfish bench placement`: merges that share disks, measured on agents of one's own and predicted.
 
-use std::io::Write;
-use std::path::PathBuf;
-
 use clap::Args;
 use command_line::failure::{Failure, Result};
-use command_line::progress::{Progress, Show};
+use command_line::progress::Progress;
 use description::MachineDescription;
 use experiment::{PlacementCase, PlacementOptions};
 use fs::Scheduling;
@@ -13,13 +10,13 @@ use node::Size;
 use placement::Policy;
 
 use super::positive;
-use crate::described::{load_machine_of_agents, load_model, this_computer};
+use crate::described::{LOOPBACK, load_machine_of_agents, load_model, this_computer};
 use crate::placement_bench::MergeTimes;
 use crate::placement_bench::measure::MergeTestbed;
 use crate::placement_bench::prediction::predict;
 use crate::placement_bench::results::{MergeRow, compare, csv, lines, page};
-use crate::row_format::RowFormat;
-use crate::{local, values};
+use crate::row_format::RowOutput;
+use crate::values;
 
 /// Measure merges that share disks: whether one races ahead, and what cures that.
 ///
@@ -83,17 +80,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", conflicts_with = "trials")]
     predict: Option<String>,
 
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
-    format: RowFormat,
-
-    /// Write a page with charts to this file, too.
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-
-    /// Whether to show progress.
-    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
-    progress: Show,
+    #[command(flatten)]
+    output: RowOutput,
 }
 
 const EXAMPLES: &str = "\
@@ -107,12 +95,12 @@ Examples:
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     load_model(&arguments.disk_model)?;
     let cases = cases(arguments)?;
-    arguments.html.as_deref().map_or(Ok(()), local::check_writable)?;
+    arguments.output.check()?;
     let mut testbed = match &arguments.predict {
         None => Some(MergeTestbed::start(u32::from(arguments.disks), &arguments.disk_model)?),
         Some(_) => None,
     };
-    let progress = Progress::count(arguments.progress, "merging", cases.len() as u64);
+    let progress = Progress::count(arguments.output.progress, "merging", cases.len() as u64);
     let mut rows = Vec::new();
     // Cases of the same placement have the same runs.
     for same in cases.chunk_by(same_jobs) {
@@ -127,12 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     progress.finish();
     compare(&mut rows);
-    arguments.format.print(&rows, lines, csv)?;
-    if let Some(path) = &arguments.html {
-        let command = std::env::args().collect::<Vec<_>>().join(" ");
-        local::write(path, |file| file.write_all(page(&rows, &command).as_bytes()))?;
-    }
-    Ok(())
+    arguments.output.print(&rows, lines, csv, page)
 }
 
 fn measured(testbed: &mut MergeTestbed, case: &PlacementCase, trials: u32) -> Result<MergeTimes> {
@@ -178,6 +161,6 @@ fn machine(arguments: &Arguments, jobs: u32) -> Result<MachineDescription> {
     let disks = usize::from(arguments.disks);
     match &arguments.predict {
         Some(name) => load_machine_of_agents(name, jobs, disks, 1, &[]),
-        None => load_machine_of_agents("loopback", jobs, disks, 1, &this_computer(&arguments.disk_model)),
+        None => load_machine_of_agents(LOOPBACK, jobs, disks, 1, &this_computer(&arguments.disk_model)),
     }
 }

@@ -111,10 +111,9 @@ fn meant(all: Vec<String>, asked: &[String]) -> (Vec<String>, Result<()>) {
     }
     let (mut names, mut outcome) = (BTreeSet::new(), Ok(()));
     for text in asked {
-        match (globs::of_flat(&all, text), &outcome) {
-            (Ok(meant), _) => names.extend(meant),
-            (Err(failure), Ok(())) => outcome = Err(failure),
-            (Err(failure), Err(_)) => eprintln!("starfish: {failure}"),
+        match globs::of_flat(&all, text) {
+            Ok(meant) => names.extend(meant),
+            Err(failure) => failure.join(&mut outcome),
         }
     }
     (names.into_iter().collect(), outcome)

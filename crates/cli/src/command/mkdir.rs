@@ -44,10 +44,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
                 true => namespace.make_directories(path.as_bytes()).await,
                 false => namespace.make_directory(path.as_bytes()).await,
             };
-            match (&outcome, made.map_err(Failure::from)) {
-                (Ok(()), made) => outcome = made,
-                (Err(_), Err(failure)) => eprintln!("starfish: {failure}"),
-                (Err(_), Ok(())) => {}
+            if let Err(error) = made {
+                Failure::from(error).join(&mut outcome);
             }
         }
         namespace.flush().await?;

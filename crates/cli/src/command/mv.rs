@@ -62,10 +62,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
                 ErrorKind::Invalid => Failure::new(shown(&to), "a directory cannot be moved into itself"),
                 _ => error.into(),
             });
-            match (&outcome, moved) {
-                (Ok(()), moved) => outcome = moved,
-                (Err(_), Err(failure)) => eprintln!("starfish: {failure}"),
-                (Err(_), Ok(())) => {}
+            if let Err(failure) = moved {
+                failure.join(&mut outcome);
             }
         }
         namespace.flush().await?;

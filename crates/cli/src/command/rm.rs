@@ -90,11 +90,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
                 true => remove_unfinished(&connection, name, arguments.older_than, is_of_all).await,
                 false => connection.unlink(name).await.map_err(Failure::from),
             };
-            let removed = unless_missing(removed, arguments.force);
-            match (&outcome, removed) {
-                (Ok(()), removed) => outcome = removed,
-                (Err(_), Err(failure)) => eprintln!("starfish: {failure}"),
-                (Err(_), Ok(())) => {}
+            match removed {
+                Err(failure) if !is_forgiven(&failure, arguments.force) => failure.join(&mut outcome),
+                _ => {}
             }
         }
         outcome
@@ -102,11 +100,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 }
 
 /// What is not there is no failure if that is `forced`.
-fn unless_missing(removed: Result<()>, forced: bool) -> Result<()> {
-    match removed {
-        Err(failure) if forced && failure.kind() == Some(ErrorKind::NotFound) => Ok(()),
-        removed => removed,
-    }
+fn is_forgiven(failure: &Failure, forced: bool) -> bool {
+    forced && failure.kind() == Some(ErrorKind::NotFound)
 }
 
 /// Removes what is unfinished of a name, if it is old enough. If it is not the user who has named it, it may be that

@@ -10,13 +10,10 @@ use fs::{IoNodeSettings, Scheduling};
 use super::measure::{Measured, measure};
 use super::member::MemberOutcome;
 use super::{BLOCK_BYTES, WriteCell, WriteMethod};
-use crate::described::load_machine_of_agents;
+use crate::described::{LOOPBACK, load_machine_of_agents};
 use crate::message_costs::{Messages, Spent};
 use crate::processes::Agents;
 use crate::trace_file::predicted_trial;
-
-/// The machine whose nodes are processes of one computer.
-pub(crate) const LOOPBACK: &str = "loopback";
 
 /// Processes that measure what a request takes on this computer, how many each makes, and of how many bytes.
 const PROBERS: u32 = 2;

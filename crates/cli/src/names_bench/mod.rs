@@ -15,7 +15,6 @@ use std::time::Duration;
 use clap::ValueEnum;
 use command_line::failure::Result;
 use experiment::{Job, Launch, NamesJob, NamesWork, Outcome};
-use serde::Serialize;
 
 use crate::job_nodes::have_done;
 use crate::processes::Agents;
@@ -24,8 +23,7 @@ use crate::processes::Agents;
 const BLOCK_BYTES: u64 = node::Settings::BLOCK_BYTES;
 
 /// What the clients do with their files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NameWork {
     /// Make, write and close each file.
     Create,

@@ -9,8 +9,7 @@ use nix::sys::resource::UsageWho;
 
 use super::store_costs::StoreCosts;
 use super::{NamesCell, NamesTimes};
-use crate::described::load_machine_of_agents;
-use crate::enwrich_bench::prediction::LOOPBACK;
+use crate::described::{LOOPBACK, load_machine_of_agents};
 use crate::job_nodes::have_done;
 use crate::message_costs::{Messages, Spent};
 use crate::processes::Agents;

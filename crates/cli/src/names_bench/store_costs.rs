@@ -84,12 +84,12 @@ async fn measure(machine: &RealMachine, under_way: u32) -> machine::Result<Store
     for first in (0..ENTRIES).step_by(1000) {
         transact(store, first, 0, 1000).await?;
     }
-    let spent = Spent::begin();
+    let spent = ProcessorTimer::begin();
     all_transact(store, 1, 1, 1).await?;
     let hand_over = spent.waiting() / TRANSACTIONS as u32;
     let mut of_each = Vec::new();
     for (read, changed) in [(1, 1), (1 + MORE, 1), (1, 1 + MORE)] {
-        let spent = Spent::begin();
+        let spent = ProcessorTimer::begin();
         all_transact(store, under_way, read, changed).await?;
         of_each.push(spent.working() / TRANSACTIONS as u32);
     }
@@ -119,30 +119,30 @@ async fn measure(machine: &RealMachine, under_way: u32) -> machine::Result<Store
 async fn of_objects(machine: &RealMachine) -> machine::Result<[Duration; 3]> {
     let (disk, mut objects) = (&machine.disks()[0], Vec::new());
     let name = |number: u32| format!("object {number}");
-    let making = Spent::begin();
+    let making = ProcessorTimer::begin();
     for number in 0..OBJECTS {
         objects.push(disk.create_unflushed(&name(number), b"of a label that says whose it is").await?.id);
     }
-    let (making, accessing) = (making.working(), Spent::begin());
+    let (making, accessing) = (making.working(), ProcessorTimer::begin());
     for object in objects {
         disk.write(object, 0, vec![9; ACCESS_BYTES].into()).await?;
     }
-    let (accessing, removing) = (accessing.working(), Spent::begin());
+    let (accessing, removing) = (accessing.working(), ProcessorTimer::begin());
     for number in 0..OBJECTS {
         disk.remove(&name(number), Stage::Pending).await?;
     }
     Ok([making, accessing, removing.working()].map(|all| all / OBJECTS))
 }
 
-/// Time that goes by from now on.
-struct Spent {
+/// Tells the time from when it began, and how much of that processors have worked for this process.
+struct ProcessorTimer {
     begin: Instant,
     worked: Duration,
 }
 
-impl Spent {
-    fn begin() -> Spent {
-        Spent { begin: Instant::now(), worked: processor(UsageWho::RUSAGE_SELF).sum() }
+impl ProcessorTimer {
+    fn begin() -> ProcessorTimer {
+        ProcessorTimer { begin: Instant::now(), worked: processor(UsageWho::RUSAGE_SELF).sum() }
     }
 
     /// What processors have worked for this process.

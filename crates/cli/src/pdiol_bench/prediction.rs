@@ -8,7 +8,7 @@ use experiment::{Experiment, FilePlace, Job, Launch, LocalProgram, Sequential, S
 use fs::{FileId, PageCacheSettings, Prefetch};
 use layout::Operation;
 
-use crate::described::{overrides, this_computer};
+use crate::described::{LOOPBACK, overrides, this_computer};
 
 use super::PAGE_BYTES;
 use super::limits::Limits;
@@ -50,7 +50,7 @@ impl ProgramPredictor {
                 format!("processor.cost.copy.cycles_per_word={copy}"),
             ];
             let set = [&this_computer(model)[..], &measured].concat();
-            let machine = MachineDescription::load_with("loopback", &overrides(&set)?).map_err(failed)?;
+            let machine = MachineDescription::load_with(LOOPBACK, &overrides(&set)?).map_err(failed)?;
             Ok(ProgramPredictor { machine })
         };
         // What a page takes beyond the simulated steps is the latency, there and back.

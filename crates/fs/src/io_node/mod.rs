@@ -567,8 +567,8 @@ fn of_defect(defect: Box<machine::Error>) -> Box<Failure> {
 
 impl<M: Machine> RequestHandler for Rc<IoNode<M>> {
     async fn handle(&self, asker: Asker, request: Request, payload: Payload) -> machine::Result<()> {
-        let serve = request.spans().serve;
         if let Request::WriteNumbered { file, striping, stripe, disk, offset } = request {
+            let serve = request.spans().serve;
             let (bytes, access) = (payload.len(), Access::Write(Data::Here(payload)));
             let write = BlockRequest { asker, access, file, stripe, offset, bytes, serve };
             let stripes = NumberedStripes { file, striping, places: vec![(stripe, disk)] };

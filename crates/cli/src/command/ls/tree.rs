@@ -44,8 +44,7 @@ pub(super) async fn list(
                 directories.extend(inner);
                 files.extend(outer);
             }
-            Err(failure) if outcome.is_ok() => outcome = Err(failure),
-            Err(failure) => eprintln!("starfish: {failure}"),
+            Err(failure) => failure.join(&mut outcome),
         }
     }
     let mut lines = show.lines(&files, Naming::Path);

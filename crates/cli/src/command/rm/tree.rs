@@ -6,6 +6,7 @@ use command_line::failure::{Failure, Result};
 use namespace::{Location, TreeOperation, WhatToRemove};
 use node::ErrorKind;
 
+use super::is_forgiven;
 use crate::date;
 use crate::local;
 use crate::store::many::FailedFiles;
@@ -24,10 +25,7 @@ pub(super) async fn remove(
     forced: bool,
 ) -> Result<()> {
     let (mut outcome, mut files, mut directories) = (Ok(()), Vec::new(), Vec::new());
-    let mut note = |failure: Failure| match &outcome {
-        Ok(()) => outcome = Err(failure),
-        Err(_) => eprintln!("starfish: {failure}"),
-    };
+    let mut note = |failure: Failure| failure.join(&mut outcome);
     for name in names {
         if recursive && names_no_entry(name) {
             let failure = Failure::new(name, "a directory is not removed by `.`, `..` or `/`");
@@ -40,7 +38,7 @@ pub(super) async fn remove(
         }
         let found = match globs::found(namespace, name, false).await {
             Ok(found) => found,
-            Err(failure) if forced && failure.kind() == Some(ErrorKind::NotFound) => continue,
+            Err(failure) if is_forgiven(&failure, forced) => continue,
             Err(failure) => {
                 note(failure);
                 continue;
