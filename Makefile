@@ -20,8 +20,6 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 STARFISH := $(TARGET)/release/starfish
 # The packages of Cargo whose programs and libraries are installed.
 INSTALLED := -p starfish -p applications -p libpdiol -p libtlv
-CARGO_DEB_VERSION := 3.8.0
-CARGO_DEB := $(abspath $(TARGET))/tools/bin/cargo-deb
 # Where the Python package is built, tested and tried, with all it needs.
 PYTHON ?= python3
 VENV := $(abspath $(TARGET))/python/venv
@@ -105,12 +103,11 @@ install-mpi: tools ## Install what goes in front of an MPI, so that its programs
 	cargo build $(CARGO_FLAGS) --release -p mpi-io
 	DESTDIR="$(DESTDIR)" packaging/install-mpi.sh "$(TARGET)/release" "$(PREFIX)" $(MPICC)
 
-deb: build $(CARGO_DEB) ## Make a Debian package of all of it (target/debian)
-	PATH="$(dir $(CARGO_DEB)):$$PATH" packaging/deb.sh "$(TARGET)/release" "$(abspath $(TARGET))/debian"
+deb: build ## Make a Debian package of all of it (target/debian)
+	packaging/deb.sh "$(TARGET)/release" "$(abspath $(TARGET))/debian"
 
 test-package: test-rust-built ## Make the Debian package, install it below a directory of its own, try and remove it
-	@if command -v dpkg > /dev/null; then $(MAKE) --no-print-directory $(CARGO_DEB) || true; fi
-	PATH="$(dir $(CARGO_DEB)):$$PATH" packaging/test.sh "$(TARGET)/debug"
+	packaging/test.sh "$(TARGET)/debug"
 
 clean: ## Remove all that was built
 	cargo clean
@@ -169,11 +166,6 @@ $(VENV)/made: python/requirements.txt python/environment.py
 	@command -v $(PYTHON) > /dev/null || { echo "$(PYTHON) is missing: sudo apt-get install python3 python3-venv" >&2; exit 1; }
 	$(PYTHON) python/environment.py $(VENV)
 	@touch $@
-
-# The tool that makes Debian packages, for here alone. What compresses better is not needed: xz does that.
-$(CARGO_DEB):
-	cargo install --quiet cargo-deb --locked --version $(CARGO_DEB_VERSION) --no-default-features --debug \
-		--root "$(abspath $(TARGET))/tools" --target-dir "$(abspath $(TARGET))/tools/build"
 
 # What has to be there before anything can be built.
 tools:

@@ -3,16 +3,17 @@
 #
 #   deb.sh BUILT OUTPUT [OPTION...]
 #
-# BUILT is as in install.sh, OUTPUT a directory, and options are those of `cargo deb`, which is looked for in PATH.
+# BUILT is as in install.sh, OUTPUT a directory, and options are those of `dpkg-deb`.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 built=$1 output=$2
 shift 2
 
-# crates/cli/Cargo.toml says what is taken from here, and what the package is.
-stage=$here/../target/package
-rm -rf "$stage"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+stage=$work/starfish
+install -d "$stage"
 DESTDIR=$stage "$here/install.sh" "$built" /usr
 
 # Debian's zsh looks elsewhere for what packages bring, and its manual pages are compressed.
@@ -37,6 +38,26 @@ ln -sf ../bin/starfish "$stage/usr/sbin/mount.fuse.starfish"
 
 install -D -m 644 "$here/grafana/starfish.json" "$stage/usr/share/starfish/grafana/starfish.json"
 
+install -D -m 644 "$here/debian/copyright" "$stage/usr/share/doc/starfish/copyright"
+
+# What the package is. dpkg-shlibdeps finds out which packages bring the libraries that its programs are linked with; it
+# wants a source package's control file to be there, and looks for libraries of the package itself in its `DEBIAN`.
+install -d "$stage/DEBIAN" "$work/debian"
+install -m 755 "$here"/debian/{postinst,prerm,postrm} "$stage/DEBIAN"
+install -m 644 "$here"/debian/triggers "$stage/DEBIAN"
+(cd "$stage" && find etc -type f -printf '/%p\n' > DEBIAN/conffiles && find usr -type f -exec md5sum {} + | sort -k 2 > DEBIAN/md5sums)
+printf 'Source: starfish\n\nPackage: starfish\nArchitecture: any\n' > "$work/debian/control"
+depends=$(cd "$work" && dpkg-shlibdeps -O "$stage"/usr/bin/* "$stage"/usr/lib/*.so.*.* | sed -n 's/^shlibs:Depends=//p')
+version=$("$built/starfish" --version | cut -d ' ' -f 2)-1
+architecture=$(dpkg --print-architecture)
+cat > "$stage/DEBIAN/control" <<END
+Package: starfish
+Version: $version
+Architecture: $architecture
+Installed-Size: $(du --summarize --apparent-size --block-size=1K --exclude=DEBIAN "$stage" | cut -f 1)
+Depends: $depends
+$(cat "$here/debian/control")
+END
+
 mkdir -p "$output"
-cd "$here/.."
-cargo-deb deb --quiet --no-build --no-strip --compress-system -p starfish --output "$output" "$@"
+dpkg-deb --root-owner-group "$@" --build "$stage" "$output/starfish_${version}_$architecture.deb"

@@ -4,7 +4,7 @@
 #
 #   test.sh BUILT
 #
-# BUILT is as in install.sh; `cargo-deb` is looked for in PATH.
+# BUILT is as in install.sh.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -27,7 +27,7 @@ expect() {
     [[ $printed == *"$text"* ]] || fail "$what: \"$text\" is not in what $* prints: $printed"
 }
 
-for tool in dpkg dpkg-deb cargo-deb strip nm xz; do
+for tool in dpkg dpkg-deb dpkg-shlibdeps strip nm; do
     if ! command -v "$tool" > /dev/null; then
         skip "the Debian package is not made and tried, since there is no $tool here"
         exit 0
@@ -45,7 +45,7 @@ root=$work/root
 mkdir -p "$root"/var/lib/dpkg/{info,updates,triggers}
 touch "$root/var/lib/dpkg/status"
 
-"$here/deb.sh" "$built" "$work" --fast > /dev/null
+"$here/deb.sh" "$built" "$work" -z1 > /dev/null
 deb=$(ls "$work"/starfish_*.deb)
 echo "made: $(basename "$deb"), $(($(stat -c %s "$deb") >> 20)) MiB"
 
@@ -149,18 +149,26 @@ expect "pkg-config file" "prefix=/usr" cat "$root/usr/lib/pkgconfig/tlv.pc"
 # The service: systemd understands it, it is not started by itself, and it is well shut in.
 unit=$root/usr/lib/systemd/system/starfish-agent.service
 [[ -z $(find "$root/etc/systemd" -name 'starfish*' 2> /dev/null) ]] || fail "the service would start by itself"
+# A mount is a user's own: one service for each directory.
+mount_unit=$root/usr/lib/systemd/user/starfish-mount@.service
+grep -q '^ExecStart=/usr/bin/starfish mount %f$' "$mount_unit" || fail "there is no service for a mount"
+# verify OPTION UNIT NAME: the program is looked for where it is to be in the end.
+verify() {
+    sed "s|/usr/bin/starfish|$bin/starfish|" "$2" > "$work/$3"
+    local complaints
+    complaints=$(systemd-analyze verify "$1" --man=no "$work/$3" 2>&1 | grep starfish || true)
+    [[ -z $complaints ]] || fail "systemd-analyze verify $1 $3: $complaints"
+}
 if command -v systemd-analyze > /dev/null; then
-    # It looks for the program where that is to be in the end.
-    sed "s|/usr/bin/starfish|$bin/starfish|" "$unit" > "$work/starfish-agent.service"
-    complaints=$(systemd-analyze verify --man=no "$work/starfish-agent.service" 2>&1 | grep starfish || true)
-    [[ -z $complaints ]] || fail "systemd-analyze verify: $complaints"
+    verify --system "$unit" starfish-agent.service
+    verify --user "$mount_unit" starfish-mount@tmp-files.service
     if systemd-analyze security --offline=true --threshold=30 "$work/starfish-agent.service" > "$work/security" 2>&1; then
         tail -1 "$work/security"
     else
         fail "the service is less shut in than it should be: $(tail -1 "$work/security")"
     fi
 else
-    skip "the service is not verified, since there is no systemd-analyze here"
+    skip "the services are not verified, since there is no systemd-analyze here"
 fi
 
 # Removed and purged, nothing of it is left but the user it runs as.
