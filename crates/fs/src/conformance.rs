@@ -54,7 +54,8 @@ pub use failures::{
     a_write_that_fails_behind_one_member_fails_the_whole_group,
     an_io_node_that_stops_writes_out_all_that_it_can, changes_of_a_file_end_while_others_write,
     later_writes_of_a_block_reach_the_disk_later, what_a_sharer_of_a_handle_has_heard_is_told_to_the_others,
-    what_is_written_through_is_at_its_disk, what_no_disk_can_hold_is_refused,
+    what_is_accepted_has_room, what_is_written_through_is_at_its_disk, what_no_disk_can_hold_is_refused,
+    what_waits_for_more_is_written_back,
 };
 pub use listed::listed_stretches_agree_with_files_in_memory;
 pub use numbered::{
@@ -88,6 +89,7 @@ pub use trees::{
     a_file_without_names_lives_until_its_last_close, appends_of_many_clients_lose_nothing,
     attributes_are_what_was_set_last, closed_files_are_read_by_whoever_opens_them_then,
     names_of_all_clients_are_one_tree, what_a_team_writes_is_known_to_all_its_members,
+    what_replaces_a_file_is_on_the_media,
 };
 pub use write_caches::{
     a_flush_comes_by_itself_in_time, a_flush_has_what_all_members_have_written,
@@ -157,6 +159,8 @@ macro_rules! for_all_promises {
             a_failed_flush_is_told_through_all_handles,
             what_a_sharer_of_a_handle_has_heard_is_told_to_the_others,
             later_writes_of_a_block_reach_the_disk_later,
+            what_waits_for_more_is_written_back,
+            what_is_accepted_has_room,
             what_is_written_through_is_at_its_disk,
             a_failed_collective_operation_has_ended_at_all_disks,
             a_write_that_fails_behind_one_member_fails_the_whole_group,
@@ -210,6 +214,7 @@ macro_rules! for_all_promises {
             a_selection_that_lies_is_refused,
             a_team_fails_together,
             what_a_team_writes_is_known_to_all_its_members,
+            what_replaces_a_file_is_on_the_media,
             locks_keep_others_out,
             locks_end_with_their_client,
         }

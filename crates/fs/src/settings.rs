@@ -66,6 +66,9 @@ pub struct IoNodeSettings {
     /// How many block requests a disk is given at a time. With a second one a disk need not wait for the I/O node
     /// between two.
     pub requests_at_disk: usize,
+    /// How long written bytes of a block that is not full wait in the cache for more, at most. Without this until a flush,
+    /// or until their place is needed.
+    pub write_back_after: Option<Duration>,
     /// How many buffers a collective request uses for each disk.
     pub buffers_per_disk: usize,
     /// A number that no other run of this I/O node has: a client that has written to an earlier one then learns that it
@@ -148,6 +151,7 @@ impl IoNodeSettings {
             prefetch_blocks: 1,
             prefetching: Prefetching::LikeTheRead,
             requests_at_disk: 1,
+            write_back_after: None,
             buffers_per_disk: 2,
             incarnation: 0,
             // Nobody of the report's machines is ever given up.
@@ -169,6 +173,8 @@ impl IoNodeSettings {
             prefetch_blocks: 1,
             prefetching: Prefetching::InBackground,
             requests_at_disk: 2,
+            // As Linux has its page cache wait.
+            write_back_after: Some(Duration::from_secs(5)),
             buffers_per_disk: 2,
             incarnation: 0,
             patience: Some(Duration::from_secs(10)),

@@ -51,6 +51,8 @@ fn files_are_what_was_written_in_other_orders_at_the_disks() {
         conformance::files_of_any_size_are_read_back(&testbed, base);
         conformance::clients_that_write_side_by_side_do_not_disturb_each_other(&testbed, base);
         conformance::later_writes_of_a_block_reach_the_disk_later(&testbed, base);
+        conformance::what_waits_for_more_is_written_back(&testbed, base);
+        conformance::what_is_accepted_has_room(&testbed, base);
         conformance::a_client_reads_what_it_has_written(&testbed, base);
         conformance::what_a_group_writes_is_its_latest_writers(&testbed, base);
     }

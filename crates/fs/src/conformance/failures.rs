@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use layout::{Pattern, Problem, Striping, View};
 use machine::conformance::Testbed;
-use machine::{Disk, Machine, Memory, Net, NodeId, Payload, Stage};
+use machine::{Disk, Duration, Machine, Memory, Net, NodeId, Payload, Stage};
 
 use super::faulty::Faulty;
 use super::tasks::{Tasks, rest};
@@ -53,6 +53,60 @@ pub fn later_writes_of_a_block_reach_the_disk_later(testbed: &impl Testbed, base
         let into = nodes[0].buffers().take(BLOCK).await;
         let found = nodes[0].disks()[0].read(object.id, 0, into).await.expect("read");
         assert_eq!(found.slice(100..110).to_vec(), Some(vec![2; 10]));
+    });
+}
+
+/// What was written gets to its disk before long, though nobody writes the rest of its block and nobody flushes.
+pub fn what_waits_for_more_is_written_back(testbed: &impl Testbed, base: Base) {
+    run(testbed, 2, move |nodes| async move {
+        let settings = IoNodeSettings { write_back_after: Some(Duration::from_millis(20)), ..settings(base) };
+        let client = start(base, &nodes, 1, settings).await.remove(0);
+        let file = finished(&client, "written", FileId(1)).await;
+        let object = nodes[0].disks()[0].open("written", Stage::Published).await.expect("committed").id;
+        let deadline = nodes[1].now() + Duration::from_secs(20);
+        for (offset, byte) in [(100, 1), (BLOCK + 7, 2), (100, 3)] {
+            write(&file, offset, &[byte; 10]).await;
+            loop {
+                let into = nodes[0].buffers().take(10).await;
+                let found = nodes[0].disks()[0].read(object, offset, into).await.expect("read");
+                if found.slice(0..10).to_vec() == Some(vec![byte; 10]) {
+                    break;
+                }
+                assert!(nodes[1].now() < deadline, "it is not written back");
+                nodes[1].sleep_until(nodes[1].now() + Duration::from_millis(10)).await;
+            }
+        }
+    });
+}
+
+/// A write is accepted only if its disk has room for it beside all that was accepted before and is not there yet; so
+/// who has closed a file has no failure to come for want of space. What a full disk has can be overwritten.
+pub fn what_is_accepted_has_room(testbed: &impl Testbed, base: Base) {
+    const ROOM: u64 = 200 << 10;
+    run(testbed, 2, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let client = start(base, &nodes, 1, settings(base)).await.remove(0);
+        nodes[0].faults().room.set(Some(ROOM));
+        let file = finished(&client, "full", FileId(1)).await;
+        write(&file, 0, &contents(BLOCK)).await;
+        file.flush().await.expect("flushed");
+        // Parts of blocks, which wait for more.
+        let (mut end, part) = (BLOCK, BLOCK / 2);
+        let refused = loop {
+            let memory = Memory::real(contents(part));
+            match file.write(end, part, &memory, 0).await {
+                Ok(()) => end += BLOCK,
+                Err(refused) => break refused,
+            }
+            assert!(end < 2 * BLOCK + 2 * ROOM, "more was accepted than there is room for");
+        };
+        assert!(refused.is_remote(FailureKind::NoSpace), "{refused}");
+        assert!(end > BLOCK, "what there was room for is accepted");
+        write(&file, 0, &contents(BLOCK)).await;
+        file.flush().await.expect("all that was accepted has room");
+        nodes[0].faults().room.set(None);
+        write(&file, end, &contents(part)).await;
+        file.flush().await.expect("there is room again");
     });
 }
 

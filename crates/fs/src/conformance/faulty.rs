@@ -33,6 +33,8 @@ pub(super) struct Faults {
     pub(super) reads: Cell<u32>,
     /// By how much its clock on the wall is ahead.
     pub(super) ahead: Cell<Duration>,
+    /// How many bytes the disks have room for, if that is not what they say themselves.
+    pub(super) room: Cell<Option<u64>>,
     /// Which bytes of every object are damaged.
     damaged: RefCell<Range<u64>>,
     holding: Cell<bool>,
@@ -238,6 +240,10 @@ impl<M: Machine> Disk for FaultyDisk<M> {
     async fn write(&self, object: ObjectId, offset: u64, from: Payload) -> Result<()> {
         self.faults.wait().await;
         fail(&self.faults.failing_writes, "writing")?;
+        if let Some(room) = self.faults.room.get() {
+            let left = room.checked_sub(from.len()).ok_or(Error::NoSpace { what: "a disk".to_owned() })?;
+            self.faults.room.set(Some(left));
+        }
         self.disk().write(object, offset, from).await
     }
 
@@ -255,8 +261,11 @@ impl<M: Machine> Disk for FaultyDisk<M> {
         self.disk().commit(object, note).await
     }
 
-    fn space(&self) -> impl Future<Output = Result<Option<Space>>> {
-        self.disk().space()
+    async fn space(&self) -> Result<Option<Space>> {
+        match self.faults.room.get() {
+            Some(free) => Ok(Some(Space { bytes: 1 << 40, free })),
+            None => self.disk().space().await,
+        }
     }
 
     fn identity(&self) -> impl Future<Output = Result<u64>> {

@@ -8,6 +8,7 @@ use machine::conformance::Testbed;
 use machine::{Machine, Memory, Payload};
 use namespace::{AttributeChanges, Location, NewInode, RenameMode, TreeOperation, TreeRefusal, WhatToRemove};
 
+use super::faulty::Faulty;
 use super::tasks::Tasks;
 use super::{BLOCK, Base, contents, run, small, start};
 use crate::{
@@ -69,6 +70,30 @@ pub(super) async fn read<M: Machine>(file: &OpenTreeFile<M>) -> Vec<u8> {
 
 fn is_refused<T>(outcome: Result<T>, refusal: TreeRefusal) -> bool {
     outcome.is_err_and(|error| *error == Error::Refused(refusal))
+}
+
+/// A file that takes the place of another is on the media before it does; if it cannot be, the other one stays.
+pub fn what_replaces_a_file_is_on_the_media(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let trees = trees(base, &nodes).await;
+        for (name, byte) in [("old", 1), ("new", 2)] {
+            let file = make(&trees[0], name, true).await.expect("made");
+            write(&file, 0, &[byte; 10]).await;
+            file.close().await.expect("closed");
+        }
+        for node in &nodes[..3] {
+            node.faults().failing_flushes.set(1);
+        }
+        rename(&trees[0], "new", "other").await.expect("nothing is replaced");
+        rename(&trees[1], "other", "old").await.expect_err("it cannot be brought to the media");
+        assert_eq!(read(&open(&trees[0], "old").await.expect("opened")).await, [1; 10]);
+        for node in &nodes[..3] {
+            node.faults().failing_flushes.set(0);
+        }
+        rename(&trees[1], "other", "old").await.expect("replaced");
+        assert_eq!(read(&open(&trees[0], "old").await.expect("opened")).await, [2; 10]);
+    });
 }
 
 /// All clients find one namespace, whichever of them has begun it; what one names the others find, and of several who

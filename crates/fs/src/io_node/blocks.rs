@@ -24,7 +24,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
-use machine::{BufferPool, Condition, Machine, NodeId, Payload, Work};
+use machine::{BufferPool, Condition, Duration, Machine, NodeId, Payload, Work};
 
 use super::counts::CacheCounts;
 use super::disks::{Disks, STRIPE_BYTES_MAX};
@@ -57,6 +57,10 @@ pub(super) struct Blocks<M: Machine> {
     room_in_background: Condition,
     /// How many blocks after each that is read are brought in.
     prefetch_blocks: u64,
+    /// How long written blocks wait for more at most.
+    write_back_after: Option<Duration>,
+    /// Whether a task is going to write back what waits.
+    writes_back: Cell<bool>,
     lookups: Lookups,
 }
 
@@ -150,6 +154,8 @@ impl<M: Machine> Blocks<M> {
             room: Condition::new(),
             room_in_background: Condition::new(),
             prefetch_blocks: settings.prefetch_blocks,
+            write_back_after: settings.write_back_after,
+            writes_back: Cell::new(false),
             lookups: Lookups::default(),
             machine,
         }
@@ -252,6 +258,7 @@ impl<M: Machine> Blocks<M> {
         stripe.writers.tell(asker.node)?;
         let part = Part::new(&stripe, offset, data.bytes())?;
         self.disks.check_space(&stripe, offset + data.bytes()).await?;
+        self.find_room(&stripe, offset, data.bytes()).await?;
         self.machine.compute(Work::LookUpCache).await;
         let pin = self.pin(&stripe, part.key, asker.class.into()).await;
         let place = pin.place;
@@ -271,10 +278,39 @@ impl<M: Machine> Blocks<M> {
             stripe.writers.note(asker.node);
             Ok(self.put(&stripe, place, part.range, data, asker.node))
         });
-        if let Ok(true) = outcome {
-            self.start_writing(&stripe, place).await;
+        match outcome {
+            Ok(true) => self.start_writing(&stripe, place).await,
+            Ok(false) => self.write_back_later(),
+            Err(_) => {}
         }
         outcome.map(drop)
+    }
+
+    /// Fails if the disk of a stripe has no room for these bytes beside all that was accepted before.
+    async fn find_room(
+        self: &Rc<Self>,
+        stripe: &Rc<OpenStripe>,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<(), Box<Failure>> {
+        let end = offset + bytes;
+        if self.disks.take_room(stripe, end, bytes) {
+            return Ok(());
+        }
+        let dirty = self.cache.borrow().occupancy().dirty_bytes;
+        if self.disks.look_for_room(stripe, bytes, dirty).await? {
+            return Ok(());
+        }
+        // What waits here may be for other disks, or take less than was thought.
+        for other in self.stripes.all() {
+            self.write_out(&other).await;
+        }
+        if self.disks.look_for_room(stripe, bytes, 0).await? {
+            return Ok(());
+        }
+        let text =
+            format!("{bytes} bytes of stripe {} have no room on disk {}", stripe.label, stripe.home.disk);
+        Err(Failure::new(FailureKind::NoSpace, text).into())
     }
 
     /// Gets the data of a write from the node that has them.

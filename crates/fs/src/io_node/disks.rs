@@ -12,6 +12,7 @@ use machine::{Buf, Disk, Duration, Instant, Machine, NodeId, NotedSpan, Work};
 use super::counts::IoNodeDiskCounts;
 use super::home::Home;
 use super::open_stripe::OpenStripe;
+use super::room::Room;
 use crate::backlog::HeldUp;
 use crate::disk_queue::{DiskQueue, DiskTurn};
 use crate::error::{Failure, FailureKind};
@@ -85,6 +86,7 @@ pub(super) struct Disks<M: Machine> {
     held_up: Vec<Cell<Option<(HeldUpReads, Instant)>>>,
     /// Of each disk how many bytes it has at least.
     bytes: Vec<Cell<u64>>,
+    room: Room,
     /// Of each disk what has been done there; what it has now is left open.
     counts: Vec<RefCell<IoNodeDiskCounts>>,
 }
@@ -97,7 +99,8 @@ impl<M: Machine> Disks<M> {
         let bytes = vec![Cell::new(0); queues.len()];
         let (writes_pending, held_up) = (bytes.clone(), vec![Cell::new(None); queues.len()]);
         let counts = queues.iter().map(|_| RefCell::default()).collect();
-        Disks { machine, scheduling: settings.scheduling, queues, writes_pending, held_up, bytes, counts }
+        let (scheduling, room) = (settings.scheduling, Room::new(queues.len()));
+        Disks { machine, scheduling, queues, writes_pending, held_up, bytes, room, counts }
     }
 
     /// The disk that an object lies on.
@@ -274,6 +277,26 @@ impl<M: Machine> Disks<M> {
         self.of(stripe.home).resize(stripe.home.object, end).await?;
         stripe.set_end(end);
         Ok(())
+    }
+
+    /// Takes room on its disk for `bytes` of a stripe that end at `end`, unless the disk has them already. False if there
+    /// is none as far as is known.
+    pub(super) fn take_room(&self, stripe: &OpenStripe, end: u64, bytes: u64) -> bool {
+        let before = stripe.length.bytes_on_disk();
+        end <= before || self.room.take(stripe.home.disk, before, bytes)
+    }
+
+    /// As [`take_room`](Self::take_room), from what the disk says it has beside so many `dirty` bytes that have been
+    /// accepted.
+    pub(super) async fn look_for_room(
+        &self,
+        stripe: &OpenStripe,
+        bytes: u64,
+        dirty: u64,
+    ) -> machine::Result<bool> {
+        let space = self.of(stripe.home).space().await?;
+        let before = stripe.length.bytes_on_disk();
+        Ok(self.room.take_of(stripe.home.disk, (before, bytes), space, dirty))
     }
 
     /// Fails if a stripe extended to `end` would be larger than its disk, or than the largest stripe.

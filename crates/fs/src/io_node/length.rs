@@ -31,6 +31,11 @@ impl StripeLength {
         self.bytes.get()
     }
 
+    /// On its disk, as far as is known here.
+    pub(super) fn bytes_on_disk(&self) -> u64 {
+        self.on_disk.get()
+    }
+
     /// Notes that the stripe reaches at least to `end`.
     pub(super) fn reach(&self, end: u64) {
         self.bytes.set(self.bytes.get().max(end));

@@ -52,6 +52,7 @@ mod open_stripe;
 mod partial_blocks;
 mod pool;
 mod recordings;
+mod room;
 mod rosters;
 mod scrub;
 mod selected;

@@ -5,7 +5,7 @@
 //! If it is stopped on the way, the keeper still knows them as doomed, and any client can do it.
 
 use machine::Machine;
-use namespace::{FileNumber, TreeAnswer, TreeOperation};
+use namespace::{FileNumber, Location, RenameMode, TreeAnswer, TreeOperation};
 
 use super::Tree;
 use crate::client::unexpected;
@@ -16,11 +16,15 @@ use crate::protocol::FileId;
 const AT_ONCE: u32 = 512;
 
 impl<M: Machine> Tree<M> {
-    /// Has a name removed or moved, and removes the contents of the file that has none then.
+    /// Has a name removed or moved, and removes the contents of the file that has none then. A file that takes another's
+    /// place is on the media before: of the two contents a crash leaves one.
     ///
     /// # Errors
-    /// If it is refused. That contents could not be removed is no failure: they are doomed, and go later.
+    /// If it is refused, or what replaces a file cannot be brought to the media. That contents could not be removed is no failure: they are doomed, and go later.
     pub async fn unname(&self, operation: TreeOperation) -> Result<()> {
+        if let TreeOperation::Rename { from, to, mode: RenameMode::Replace } = &operation {
+            self.bring_to_media_before(from, to).await?;
+        }
         match self.perform(operation).await? {
             TreeAnswer::Removed { doomed } => {
                 self.doom(doomed);
@@ -28,6 +32,20 @@ impl<M: Machine> Tree<M> {
             }
             _ => Err(unexpected(self.keeper())),
         }
+    }
+
+    /// Brings the file at `from` to the media, if there is one at `to`.
+    async fn bring_to_media_before(&self, from: &Location, to: &Location) -> Result<()> {
+        let look = |at: &Location| TreeOperation::Look { at: at.clone(), follow: false };
+        // What is wrong with a name the rename tells.
+        let replaced = self.inode(look(to)).await;
+        if !replaced.is_ok_and(|inode| inode.layout().is_some()) {
+            return Ok(());
+        }
+        let Ok(file) = self.open(look(from)).await else { return Ok(()) };
+        let brought = file.bring_to_media().await;
+        let closed = file.close().await;
+        brought.and(closed)
     }
 
     /// Has the contents of a file removed in the background, if there is one.

@@ -343,9 +343,14 @@ impl<M: Machine> OpenTreeFile<M> {
     /// # Errors
     /// As those of [`flush`](Self::flush), or if it cannot be brought there.
     pub async fn sync(&self) -> Result<()> {
-        let flushed = self.paged.flush().await;
-        self.tell_after(flushed).await?;
+        self.bring_to_media().await?;
         self.tree.flush().await
+    }
+
+    /// Waits until everything written is on the media, and the keeper knows of it.
+    pub(super) async fn bring_to_media(&self) -> Result<()> {
+        let flushed = self.paged.flush().await;
+        self.tell_after(flushed).await
     }
 
     /// Cuts the file to `bytes`, or extends it to them with zeros.

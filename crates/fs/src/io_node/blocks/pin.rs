@@ -51,18 +51,11 @@ impl<M: Machine> Blocks<M> {
                 continue;
             }
             // All blocks are in use or dirty: have the dirty ones written.
-            let unwritten = self.cache.borrow().unwritten(None);
-            if unwritten.is_empty() {
+            if self.cache.borrow().unwritten(None).is_empty() {
                 room.wait().await;
             }
             // Then it is looked again: what gives room meanwhile wakes nobody who waits only after that.
-            for key in unwritten {
-                match self.stripes.find(key.stripe) {
-                    Some(stripe) => self.start_writing_block(&stripe, key).await,
-                    // Its stripe has given way to another file of the same identity, so nobody can ask for it.
-                    None => self.give_up(key.stripe),
-                }
-            }
+            self.start_writing_all().await;
         }
     }
 

@@ -61,6 +61,34 @@ impl<M: Machine> Blocks<M> {
         });
     }
 
+    /// Sees to it that what was written waits no longer for more than it may: nobody may ever write the rest of its block.
+    pub(super) fn write_back_later(self: &Rc<Self>) {
+        let Some(after) = self.write_back_after else { return };
+        if self.writes_back.replace(true) {
+            return;
+        }
+        let (blocks, due) = (self.clone(), self.machine.now() + after);
+        self.machine.spawn("write-back", async move {
+            blocks.machine.sleep_until(due).await;
+            // Whoever writes from now on needs another task.
+            blocks.writes_back.set(false);
+            blocks.start_writing_all().await;
+            Ok(())
+        });
+    }
+
+    /// Starts writing all that is dirty.
+    pub(super) async fn start_writing_all(self: &Rc<Self>) {
+        let unwritten = self.cache.borrow().unwritten(None);
+        for key in unwritten {
+            match self.stripes.find(key.stripe) {
+                Some(stripe) => self.start_writing_block(&stripe, key).await,
+                // Its stripe has given way to another file of the same identity, so nobody can ask for it.
+                None => self.give_up(key.stripe),
+            }
+        }
+    }
+
     /// A task that was going to write a block has ended: who waits for what it wrote looks again.
     fn end_writing(&self, place: CacheSlot) {
         let mut cache = self.cache.borrow_mut();
