@@ -238,7 +238,10 @@ fn resources(statistics: &Statistics, compute_nodes: usize, names: &PartNames) -
     let (compute, io) = statistics.nodes.split_at(compute_nodes);
     let (compute_names, io_names) = names.nodes.split_at(compute_nodes);
     let class = |name, members: Vec<Member>| Class::new(name, &members, statistics);
-    let disks = named(&names.disks, &statistics.disks, |disk| disk.mechanics.busy());
+    let disks = named(&names.disks, &statistics.disks, |disk| {
+        // What a disk has buffered at the end it does later.
+        disk.mechanics.busy().min(statistics.elapsed)
+    });
     let buses = named(&names.buses, &statistics.buses, |bus| bus.busy);
     let mut classes = vec![class(DISKS, disks), class(BUSES, buses)];
     for (name, links) in [

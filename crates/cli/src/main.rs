@@ -11,7 +11,8 @@
 //! - `local.rs`: files of this computer
 //! - `described.rs`: machines and disks that options name; `values.rs`: what a shell offers as values of options
 //! - `race.rs`, `job_tracks.rs`: what jobs that share disks did, as an account and in a trace
-//! - `memory.rs`, `pointless.rs`: what is refused because it cannot be, or would do nothing
+//! - `memory.rs`, `pointless.rs`, `overwritten.rs`: what is refused because it cannot be, would do nothing, or would replace
+//!   what it reads
 //! - `placement_advice.rs`: where jobs that share disks should have their files
 //! - `pattern_picture.rs`: who has which record of a file
 //! - `mpi_library.rs`: what is put in front of a program's MPI
@@ -42,6 +43,7 @@ mod mount_metrics;
 mod mpi_library;
 mod names_bench;
 mod node_names;
+mod overwritten;
 mod pattern_picture;
 mod pdiol_bench;
 mod placement_advice;
@@ -156,7 +158,8 @@ fn arguments() -> (ArgMatches, Arguments) {
 fn main() -> ExitCode {
     command_line::complete(|| values::known(Arguments::command()));
     let (matches, arguments) = arguments();
-    match pointless::refuse(&matches).and_then(|()| run(arguments.command)) {
+    let checked = pointless::refuse(&matches).and_then(|()| overwritten::refuse(&matches));
+    match checked.and_then(|()| run(arguments.command)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) if failure.is_told() => failure.code(),

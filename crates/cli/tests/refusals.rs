@@ -37,6 +37,30 @@ fn an_agent_serves_only_what_is_there_once() {
 }
 
 #[test]
+fn no_output_replaces_what_it_is_made_of() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
+    let (machine, trace, plan) = (path("machine.toml"), path("run.tlv"), path("plan.toml"));
+    std::fs::write(&machine, succeed(starfish(["machines", "golden"]))).expect("room");
+    let simulate =
+        ["simulate", "--pattern", "rb", "--file-size", "64KiB", "--trials", "1", "--machine", &machine];
+    succeed(starfish([&simulate[..], &["--trace", &trace]].concat()));
+    std::fs::write(&plan, "name = \"plan\"\npattern = \"rb\"\n").expect("room");
+    let same = format!("{}/./machine.toml", directory.path().display());
+    for (input, command) in [
+        (&machine, [&simulate[..], &["--trace", &same]].concat()),
+        (&trace, vec!["view", &trace, "--html", &trace]),
+        (&trace, vec!["trace", "export", &trace, "--to", "csv", "-o", &trace]),
+        (&plan, vec!["run", &plan, "--html", &plan]),
+    ] {
+        let before = std::fs::read(input).expect("a file");
+        let told = fail(starfish(command), 2);
+        assert!(told.contains("it would be replaced by what is made of it"), "{told}");
+        assert!(std::fs::read(input).expect("a file") == before, "{input} has been changed");
+    }
+}
+
+#[test]
 fn an_agent_takes_no_more_memory_than_there_is() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let root = directory.path().to_str().expect("UTF-8");

@@ -142,10 +142,11 @@ struct Number {
 const DIGITS_MAX: usize = 20;
 
 impl Number {
-    /// Splits `text` at its one gap into a number and a unit.
+    /// Splits `text` into a number and a unit, with one blank between them or none. No unit begins with an `e`.
     fn with_unit(text: &str) -> Option<(Self, &str)> {
-        let (number, unit) = text.split_once(' ')?;
-        Some((Number::parse(number)?, unit))
+        let unit = text.find(|letter: char| letter.is_ascii_alphabetic() && letter != 'e')?;
+        let (number, unit) = text.split_at(unit);
+        Some((Number::parse(number.strip_suffix(' ').unwrap_or(number))?, unit))
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -234,6 +235,8 @@ mod tests {
         assert_eq!(nanoseconds("20 ns"), Some(20));
         assert_eq!(nanoseconds("1.5 us"), Some(1_500));
         assert_eq!(nanoseconds("3 s"), Some(3_000_000_000));
+        assert_eq!(nanoseconds("2.2ms"), nanoseconds("2.2 ms"));
+        assert_eq!(nanoseconds("3e-3s"), nanoseconds("3 ms"));
         assert_eq!(nanoseconds("3e-3 s"), Some(3_000_000));
         assert_eq!(nanoseconds("0 ms"), Some(0));
     }
@@ -263,7 +266,7 @@ mod tests {
             " ",
             "ms",
             "2.2",
-            "2.2ms",
+            "2.2e",
             "-1 ms",
             "+1 ms",
             "1. ms",

@@ -179,7 +179,8 @@ impl FieldSet for Choices {
 
 /// Larger numbers are mistakes, and would only make a simulation die of memory.
 const COUNT_MAX: u64 = 1 << 16;
-const BLOCK_BYTES_MAX: u64 = 1 << 30;
+/// An I/O node has no memory for a queue of larger ones.
+const BLOCK_BYTES_MAX: u64 = 64 << 20;
 const FILE_BYTES_MAX: u64 = 1 << 50;
 
 /// All of them, in the order in which results have their columns.

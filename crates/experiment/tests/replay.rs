@@ -67,6 +67,20 @@ fn drawn(seed: u64) -> Arc<RequestLog> {
 }
 
 #[test]
+fn requests_of_no_bytes_are_replayed() {
+    let (reads, writes) = (log("0 0 f read 0 0\n1 1 f read 0 0\n"), log("0 0 f write 0 0\n"));
+    for replay in [reads, writes].iter().flat_map(all) {
+        let done = &run(&replay).jobs[0];
+        assert_eq!(
+            done.reads.requests() + done.writes.requests(),
+            replay.log.nodes().len() as u64,
+            "{replay}"
+        );
+        assert_eq!((done.reads.bytes, done.writes.bytes), (0, 0), "{replay}");
+    }
+}
+
+#[test]
 fn any_log_is_replayed_by_any_method_and_every_byte_is_where_it_should_be() {
     for seed in 0..12 {
         let log = drawn(seed);

@@ -80,6 +80,9 @@ pub async fn fill<M: Machine>(
     contents: Contents,
     told: impl Fn(u64) + 'static,
 ) -> Result<(), Error> {
+    if file_bytes == 0 {
+        return Ok(());
+    }
     let striping = file.striping();
     let record_bytes = striping.block_bytes() * u64::from(striping.stripe_count());
     let outstanding = (LAYING_OUT_BYTES / record_bytes).clamp(LAYING_OUT_MIN, LAYING_OUT_MAX) as u32;

@@ -26,7 +26,7 @@ const fn key(
 
 /// The keys that stand at the top of a plan only.
 pub const TOP: [PlanKey; 9] = [
-    key("name", "text", "", "What the plan is called, and its results. Required."),
+    key("name", "text", "", "What the plan is called in its results. Required."),
     key("title", "text", "", "A line for people."),
     key("trials", "1 to 1000", "5", "Runs of each cell, which differ in all that is random."),
     key(

@@ -514,6 +514,8 @@ impl Core {
     }
 
     fn retire(&mut self, index: usize) {
+        // What comes here next is another task.
+        self.restless.remove(&(index as u32));
         let slot = &mut self.slots[index];
         slot.generation = (slot.generation + 1) % TaskKey::GENERATION_END;
         slot.used = false;

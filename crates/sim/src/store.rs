@@ -47,6 +47,8 @@ pub(crate) struct StoredObject {
     waits_for_flush: bool,
     /// Its runs by their first block in the object.
     runs: BTreeMap<u64, BlockRun>,
+    /// What its runs have beyond this block is reserved ahead.
+    asked_blocks: u64,
 }
 
 impl StoredObject {
@@ -184,6 +186,7 @@ impl ObjectStore {
             is_named: false,
             waits_for_flush: false,
             runs: BTreeMap::new(),
+            asked_blocks: 0,
         });
         self.names.insert(key, id);
         Some(id)
@@ -273,6 +276,7 @@ impl ObjectStore {
         object.set_bytes(bytes);
         if let Some(space) = &mut self.space {
             let kept_blocks = bytes.div_ceil(space.block_bytes);
+            object.asked_blocks = object.asked_blocks.min(kept_blocks);
             cut(&mut object.runs, kept_blocks, |run| space.free(run));
         }
         true
@@ -299,15 +303,25 @@ impl ObjectStore {
         Some(machine::Space { bytes: space.bytes(), free: space.free_blocks() * space.block_bytes })
     }
 
-    /// Gives places to the bytes `first..end` of the object; `false`, and nothing is changed, if there are not enough.
+    /// Gives places to the bytes `first..end` of the object; `false` if there are not enough.
     pub(crate) fn reserve(&mut self, id: u64, first: u64, end: u64) -> bool {
         if end > OBJECT_BYTES_MAX {
             return false;
         }
         let Some(space) = &mut self.space else { return true };
-        let runs = &mut self.objects[id as usize].runs;
         let (first, end) = (first / space.block_bytes, end.div_ceil(space.block_bytes));
-        space.reserve(runs, first, end)
+        if !space.reserve(&mut self.objects[id as usize].runs, first, end) {
+            // What was reserved ahead of growth goes to who needs it now.
+            for object in &mut self.objects {
+                cut(&mut object.runs, object.asked_blocks, |run| space.free(run));
+            }
+            if !space.reserve(&mut self.objects[id as usize].runs, first, end) {
+                return false;
+            }
+        }
+        let object = &mut self.objects[id as usize];
+        object.asked_blocks = object.asked_blocks.max(end);
+        true
     }
 }
 
@@ -483,6 +497,18 @@ mod tests {
         let mut runs = Vec::new();
         store.object(id).expect("made").runs(0, end, &mut runs);
         runs
+    }
+
+    #[test]
+    fn a_disk_has_room_for_many_small_objects() {
+        let mut store = store(Layout::Contiguous { reserve_bytes: 200 * 8192 }, 1000);
+        for object in 0..1000 {
+            let id = store.create(&format!("small {object}"), b"").expect("new");
+            assert!(store.reserve(id, 0, 1), "object {object}");
+            assert_eq!(runs(&store, id, 1).len(), 1);
+        }
+        let id = store.create("one more", b"").expect("new");
+        assert!(!store.reserve(id, 0, 1), "there is no more room");
     }
 
     #[test]

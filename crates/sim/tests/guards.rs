@@ -4,6 +4,7 @@ mod common;
 
 use std::future::Future;
 use std::pin::pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
@@ -41,6 +42,38 @@ fn a_task_that_never_waits_is_stopped_and_named() {
     });
     let text = simulation.run_until_idle().expect_err("a stop").to_string();
     assert!(text.contains("restless on node 2") && text.contains("0.000001 s"), "{text}");
+}
+
+#[test]
+fn many_tasks_of_one_instant_are_not_taken_for_one_that_never_waits() {
+    const PARENTS: u32 = 12;
+    const CHILDREN: u32 = 95_000;
+    let simulation = simulation(&starfish(&[]));
+    let machine = simulation.node(2).clone();
+    let ended = simulation.run(async move {
+        let mut ended = 0;
+        let (parent_ended, child_ended) = (Rc::new(Condition::new()), Rc::new(Condition::new()));
+        for _ in 0..PARENTS {
+            let (parent, waker) = (machine.clone(), parent_ended.clone());
+            let child_ended = child_ended.clone();
+            machine.spawn("parent", async move {
+                for _ in 0..CHILDREN {
+                    let waker = child_ended.clone();
+                    parent.spawn("child", async move {
+                        waker.wake_one();
+                        Ok(())
+                    });
+                    child_ended.wait().await;
+                }
+                waker.wake_one();
+                Ok(())
+            });
+            parent_ended.wait().await;
+            ended += 1;
+        }
+        ended
+    });
+    assert_eq!(ended.expect("time need not pass"), PARENTS);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::explain::Account;
 use crate::fields::ReplayOptions;
 use crate::interrupt::Interruption;
 use crate::local;
+use crate::memory;
 use crate::replay::agents::ReplayTask;
 use crate::replay::input::InputArgs;
 use crate::replay::report::{ReplayRow, Report};
@@ -230,6 +231,7 @@ fn simulated(
     for replay in &replays {
         replay.check().map_err(|error| Failure::usage(format!("--method {}", replay.method), error))?;
     }
+    check_memory(log, replays.len() as u64, contents)?;
     let progress = Progress::count(arguments.progress, "replaying", replays.len() as u64);
     let trials: Vec<_> = thread::scope(|scope| {
         let run = |replay| {
@@ -252,6 +254,25 @@ fn simulated(
         rows.extend(ReplayRow::of(replay.method, log, &trial.jobs[0], digest, account));
     }
     Ok(rows)
+}
+
+/// Refuses files that would not fit into memory, before anything runs: simulated disks have them there, once for each
+/// method.
+fn check_memory(log: &RequestLog, simulations: u64, contents: Contents) -> Result<()> {
+    let read = log.files().iter().filter(|file| file.is_read);
+    let files: u64 = read.map(|file| file.end).sum();
+    let needed = files.saturating_mul(simulations);
+    match memory::available() {
+        Some(available) if contents == Contents::Real && needed > available / 10 * 9 => {
+            let (needed, free) = (Size(needed).rounded(), Size(available).rounded());
+            let why = format!(
+                "the simulated disks need {needed} for its files, and {free} of memory are free here"
+            );
+            let failure = Failure::new("replaying", why);
+            Err(failure.remedy("Add --phantom: then what is read is not checked, and takes no memory."))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// All methods on the agents, one after the other.

@@ -31,8 +31,8 @@ pub(crate) struct Arguments {
     #[arg(value_name = "PLAN", required = true)]
     plans: Vec<String>,
 
-    /// Folder for journal and results. Without this: results/NAME, named after the plan, or after the folder of
-    /// several plans.
+    /// Folder for journal and results. Without this: results/NAME, named after the plan's file, or after the folder
+    /// of several plans.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
