@@ -11,8 +11,8 @@
 //! - `local.rs`: files of this computer
 //! - `described.rs`: machines and disks that options name; `values.rs`: what a shell offers as values of options
 //! - `race.rs`, `job_tracks.rs`: what jobs that share disks did, as an account and in a trace
-//! - `memory.rs`, `pointless.rs`, `overwritten.rs`: what is refused because it cannot be, would do nothing, or would replace
-//!   what it reads
+//! - `memory.rs`, `pointless.rs`, `overwritten.rs`: what is refused because it cannot be, would do nothing, or would
+//!   replace what it reads
 //! - `placement_advice.rs`: where jobs that share disks should have their files
 //! - `pattern_picture.rs`: who has which record of a file
 //! - `mpi_library.rs`: what is put in front of a program's MPI

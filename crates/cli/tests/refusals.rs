@@ -42,8 +42,21 @@ fn no_output_replaces_what_it_is_made_of() {
     let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
     let (machine, trace, plan) = (path("machine.toml"), path("run.tlv"), path("plan.toml"));
     std::fs::write(&machine, succeed(starfish(["machines", "golden"]))).expect("room");
-    let simulate =
-        ["simulate", "--pattern", "rb", "--file-size", "64KiB", "--trials", "1", "--machine", &machine];
+    let simulate = [
+        "simulate",
+        "--pattern",
+        "rb",
+        "--file-size",
+        "64KiB",
+        "--trials",
+        "1",
+        "--method",
+        "disk-directed",
+        "--layout",
+        "contiguous",
+        "--machine",
+        &machine,
+    ];
     succeed(starfish([&simulate[..], &["--trace", &trace]].concat()));
     std::fs::write(&plan, "name = \"plan\"\npattern = \"rb\"\n").expect("room");
     let same = format!("{}/./machine.toml", directory.path().display());

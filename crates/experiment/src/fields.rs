@@ -564,7 +564,7 @@ mod tests {
             ("outstanding", Given::Text("4"), "expected a whole number from 1 to 65536, not \"4\""),
             ("outstanding", Given::Word("0"), "expected a whole number from 1 to 65536, not 0"),
             ("block", Given::Flag(true), "not true"),
-            ("block", Given::Whole(0), "expected from 1 to 1073741824 bytes, not 0"),
+            ("block", Given::Whole(0), "expected from 1 to 67108864 bytes, not 0"),
             ("presort", Given::Whole(1), "expected true or false, not 1"),
             ("queued", Given::Other("a list".to_owned()), "expected a text in quotes, not a list"),
             ("window", Given::Text("wide"), "expected a number of pages"),

@@ -66,8 +66,8 @@ pub struct IoNodeSettings {
     /// How many block requests a disk is given at a time. With a second one a disk need not wait for the I/O node
     /// between two.
     pub requests_at_disk: usize,
-    /// How long written bytes of a block that is not full wait in the cache for more, at most. Without this until a flush,
-    /// or until their place is needed.
+    /// How long written bytes of a block that is not full wait in the cache for more, at most. Without this until a
+    /// flush, or until their place is needed.
     pub write_back_after: Option<Duration>,
     /// How many buffers a collective request uses for each disk.
     pub buffers_per_disk: usize,

@@ -279,8 +279,8 @@ impl<M: Machine> Disks<M> {
         Ok(())
     }
 
-    /// Takes room on its disk for `bytes` of a stripe that end at `end`, unless the disk has them already. False if there
-    /// is none as far as is known.
+    /// Takes room on its disk for `bytes` of a stripe that end at `end`, unless the disk has them already. False if
+    /// there is none as far as is known.
     pub(super) fn take_room(&self, stripe: &OpenStripe, end: u64, bytes: u64) -> bool {
         let before = stripe.length.bytes_on_disk();
         end <= before || self.room.take(stripe.home.disk, before, bytes)

@@ -1,16 +1,17 @@
 //! How much more the disks of an I/O node can be given.
 //!
-//! A write is accepted long before it is on its disk. That the disk is full would be found out when the writer has closed
-//! its file and is gone; so a write is accepted only if there is room for it beside all that was accepted before. How much
-//! free space a disk has is looked up rarely: what was found is counted down, and looked up again when it is used up.
+//! A write is accepted long before it is on its disk. That the disk is full would be found out when the writer has
+//! closed its file and is gone; so a write is accepted only if there is room for it beside all that was accepted
+//! before. How much free space a disk has is looked up rarely: what was found is counted down, and looked up again
+//! when it is used up.
 
 use std::cell::Cell;
 
 use machine::Space;
 
-/// What a stripe takes on its disk beside its bytes, at most: its header, records and first sums, or an object's share of
-/// what the disk's own file system keeps. What is refused for an estimate that is too large is looked at again when
-/// all is written.
+/// What a stripe takes on its disk beside its bytes, at most: its header, records and first sums, or an object's
+/// share of what the disk's own file system keeps. What is refused for an estimate that is too large is looked at
+/// again when all is written.
 const OF_A_STRIPE: u64 = 24 << 10;
 
 /// A disk's own file system gives space in multiples of this.
@@ -19,8 +20,8 @@ const PAGE: u64 = 4096;
 /// Of so many bytes there is one more of sums.
 const BYTES_OF_A_SUM: u64 = 128;
 
-/// So many bytes are accepted before it is looked again at most, and no more than half of what is free: others use a disk,
-/// too.
+/// So many bytes are accepted before it is looked again at most, and no more than half of what is free: others use a
+/// disk, too.
 const COUNTED_DOWN_MAX: u64 = 64 << 20;
 
 /// The room on each disk.
@@ -43,8 +44,8 @@ impl Room {
         left.is_some()
     }
 
-    /// As [`take`](Self::take), from the space that a disk has, of which so many bytes have been promised to what is not
-    /// written yet. A disk that does not know takes all.
+    /// As [`take`](Self::take), from the space that a disk has, of which so many bytes have been promised to what is
+    /// not written yet. A disk that does not know takes all.
     pub(super) fn take_of(
         &self,
         disk: usize,

@@ -16,11 +16,12 @@ use crate::protocol::FileId;
 const AT_ONCE: u32 = 512;
 
 impl<M: Machine> Tree<M> {
-    /// Has a name removed or moved, and removes the contents of the file that has none then. A file that takes another's
-    /// place is on the media before: of the two contents a crash leaves one.
+    /// Has a name removed or moved, and removes the contents of the file that has none then. A file that takes
+    /// another's place is on the media before: of the two contents a crash leaves one.
     ///
     /// # Errors
-    /// If it is refused, or what replaces a file cannot be brought to the media. That contents could not be removed is no failure: they are doomed, and go later.
+    /// If it is refused, or what replaces a file cannot be brought to the media. That contents could not be removed
+    /// is no failure: they are doomed, and go later.
     pub async fn unname(&self, operation: TreeOperation) -> Result<()> {
         if let TreeOperation::Rename { from, to, mode: RenameMode::Replace } = &operation {
             self.bring_to_media_before(from, to).await?;

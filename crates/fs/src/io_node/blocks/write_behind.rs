@@ -61,7 +61,8 @@ impl<M: Machine> Blocks<M> {
         });
     }
 
-    /// Sees to it that what was written waits no longer for more than it may: nobody may ever write the rest of its block.
+    /// Sees to it that what was written waits no longer for more than it may: nobody may ever write the rest of its
+    /// block.
     pub(super) fn write_back_later(self: &Rc<Self>) {
         let Some(after) = self.write_back_after else { return };
         if self.writes_back.replace(true) {
