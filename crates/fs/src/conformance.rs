@@ -67,11 +67,12 @@ pub use numbered::{
 };
 pub use pages::{
     a_client_reads_what_it_has_written, a_file_too_large_for_the_cache_passes_through,
-    a_flush_that_fails_is_success_for_nobody, a_window_brings_in_the_pages_after_the_one_in_use,
-    a_write_that_fails_behind_is_reported, cached_files_of_any_size_are_read_back,
-    cached_files_with_large_pages_are_read_back, clients_see_what_others_have_flushed, hints_move_pages,
-    many_share_a_small_cache, random_cached_operations_agree_with_files_in_memory,
-    temporary_files_reach_no_disk, the_pages_of_a_request_are_read_together, what_is_read_alone_is_not_kept,
+    a_flush_that_fails_is_success_for_nobody, a_loss_is_told_to_all_who_flush_at_once,
+    a_window_brings_in_the_pages_after_the_one_in_use, a_write_that_fails_behind_is_reported,
+    cached_files_of_any_size_are_read_back, cached_files_with_large_pages_are_read_back,
+    clients_see_what_others_have_flushed, hints_move_pages, many_share_a_small_cache,
+    random_cached_operations_agree_with_files_in_memory, temporary_files_reach_no_disk,
+    the_pages_of_a_request_are_read_together, what_is_read_alone_is_not_kept,
 };
 
 pub use counts::{an_io_node_reads_from_its_disks_what_is_read_alone, what_an_io_node_does_is_counted};
@@ -179,6 +180,7 @@ macro_rules! for_all_promises {
             a_file_too_large_for_the_cache_passes_through,
             a_write_that_fails_behind_is_reported,
             a_flush_that_fails_is_success_for_nobody,
+            a_loss_is_told_to_all_who_flush_at_once,
             clients_see_what_others_have_flushed,
             random_cached_operations_agree_with_files_in_memory,
             hints_move_pages,
@@ -1010,13 +1012,16 @@ struct Restarting {
     is_open: Cell<bool>,
     /// How many collective requests it has served.
     collectives: Cell<u32>,
+    /// Whether the answer to the next flush takes a while.
+    flushes_slowly: Cell<bool>,
 }
 
 impl Restarting {
     /// Serves on this node.
     fn serve<M: Machine>(node: &M) -> Rc<Self> {
         let (incarnation, is_open) = (Cell::new(1), Cell::new(false));
-        let io_node = Rc::new(Restarting { incarnation, is_open, collectives: Cell::new(0) });
+        let (collectives, flushes_slowly) = (Cell::new(0), Cell::new(false));
+        let io_node = Rc::new(Restarting { incarnation, is_open, collectives, flushes_slowly });
         let (answering, machine) = (io_node.clone(), node.clone());
         node.spawn("I/O node", async move {
             while let Ok((from, Delivery::Message(message))) = machine.net().receive().await {
@@ -1024,7 +1029,14 @@ impl Restarting {
                     panic!("a request")
                 };
                 let header = Frame::Reply(tag, answering.answer(&request)).encode();
-                machine.net().send(from, Message { header, payload: Payload::empty(), ..message }).await?;
+                let answer = Message { header, payload: Payload::empty(), ..message };
+                let is_slow = matches!(request, Request::Flush { .. } | Request::Commit { .. })
+                    && answering.flushes_slowly.replace(false);
+                let (sender, wait) = (machine.clone(), Duration::from_millis(if is_slow { 300 } else { 0 }));
+                machine.spawn("answer", async move {
+                    sender.sleep_until(sender.now() + wait).await;
+                    sender.net().send(from, answer).await
+                });
             }
             Ok(())
         });

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use layout::{BlockRequest, Extent, StripePlace, Striping};
-use machine::{Class, Machine, Memory, NodeId, NodeNotes, Payload, Work};
+use machine::{Class, Machine, Memory, NodeId, NodeNotes, Payload, Permits, Work};
 
 use super::attachments::{Attachment, Attachments};
 use super::length::Length;
@@ -41,6 +41,9 @@ struct FileInner {
     length: Length,
     unfinished: Cell<bool>,
     unflushed: RefCell<Unflushed>,
+    /// One flush at a time: each answers for what had been written before, and what is lost of that the one before
+    /// may still be hearing.
+    flushing: Permits,
     /// Where its stripes are, if it has a number and no name.
     attachments: Option<Attachments>,
 }
@@ -107,6 +110,7 @@ impl<M: Machine> File<M> {
             length: Length::heard(bytes),
             unfinished: Cell::new(unfinished_since.is_some()),
             unflushed: RefCell::default(),
+            flushing: Permits::new(1),
             attachments: None,
         };
         File { client, inner: Rc::new(inner) }
@@ -129,6 +133,7 @@ impl<M: Machine> File<M> {
             length: Length::heard(bytes),
             unfinished: Cell::new(false),
             unflushed: RefCell::default(),
+            flushing: Permits::new(1),
             attachments: Some(attachments),
         };
         File { client, inner: Rc::new(inner) }
@@ -287,6 +292,7 @@ impl<M: Machine> File<M> {
 
     /// Has I/O nodes of the file bring it onto the media by a request; see [`flush`](Self::flush).
     pub(super) async fn bring_to_media(&self, request_to: impl Fn(NodeId) -> Option<Request>) -> Result<()> {
+        let _turn = self.inner.flushing.take().await;
         let accepted = std::mem::take(&mut self.inner.unflushed.borrow_mut().accepted);
         let mut outcome = Ok(());
         let mut answers = self.incarnations_of_homes(&request_to).await;

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use machine::conformance::Testbed;
 use machine::{Condition, Disk, Machine, Net, Payload, Stage};
 
-use super::tasks::rest;
-use super::{BLOCK, Base, Draw, contents, put, run, small, start};
+use super::tasks::{Tasks, rest};
+use super::{BLOCK, Base, Draw, Restarting, contents, put, run, small, start};
 use crate::{
     Advice, Client, Error, FileId, IoNodeSettings, PageCache, PageCacheSettings, PagedFile, Prefetch, Result,
     Threads,
@@ -336,6 +336,38 @@ pub fn a_flush_that_fails_is_success_for_nobody(testbed: &impl Testbed, base: Ba
         while left.get() > 0 {
             done.wait().await;
         }
+    });
+}
+
+/// What an I/O node has lost is told through all handles, also if several flush at once and one is answered sooner.
+pub fn a_loss_is_told_to_all_who_flush_at_once(testbed: &impl Testbed, base: Base) {
+    run(testbed, 2, move |nodes| async move {
+        let (name, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
+        let client = Client::connect(nodes[1].clone(), vec![name], base.client()).await.expect("it answers");
+        let cache = cache_of(&client, 4, Prefetch::Adaptive);
+        let (tasks, lost) = (Tasks::default(), Rc::new(Cell::new(0)));
+        let mut handles = Vec::new();
+        for at in [0, 10] {
+            let file = cache.open("file").await.expect("opened");
+            write(&file, at, b"lost").await;
+            file.send().await.expect("accepted");
+            handles.push(file);
+        }
+        io_node.start_anew();
+        io_node.flushes_slowly.set(true);
+        for file in handles {
+            let lost = lost.clone();
+            tasks.begin(&nodes[1], async move {
+                let error = file.flush().await.expect_err("it is lost");
+                assert!(matches!(*error, Error::WriteLost { .. }), "{error}");
+                lost.set(lost.get() + 1);
+                // The file is not committed.
+                drop(file);
+            });
+            rest(&nodes[1]).await;
+        }
+        tasks.wait().await;
+        assert_eq!(lost.get(), 2);
     });
 }
 
