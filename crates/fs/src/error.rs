@@ -180,6 +180,23 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// All kinds.
+    pub const ALL: [FailureKind; 13] = [
+        FailureKind::NotFound,
+        FailureKind::Exists,
+        FailureKind::Unfinished,
+        FailureKind::BeingWritten,
+        FailureKind::Lost,
+        FailureKind::NotOpen,
+        FailureKind::NoSpace,
+        FailureKind::Damaged,
+        FailureKind::Invalid,
+        FailureKind::Io,
+        FailureKind::BlockTooLarge,
+        FailureKind::NoDisk,
+        FailureKind::NoTeam,
+    ];
+
     /// What it is counted as.
     pub const fn name(self) -> &'static str {
         match self {

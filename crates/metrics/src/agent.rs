@@ -1,6 +1,8 @@
 //! What an agent tells of itself: its requests, cache and disks.
 
-use fs::{IoNodeCounts, IoNodeDiskCounts};
+use std::collections::BTreeMap;
+
+use fs::{FailureKind, IoNodeCounts, IoNodeDiskCounts};
 use machine::Class;
 
 use crate::class_name;
@@ -171,8 +173,10 @@ fn add_requests(samples: &mut Samples, counts: &IoNodeCounts) {
     for served in &traffic.served {
         samples.add(&REQUESTS, [served.operation, class_name(served.class)], &served.times);
     }
-    for &(kind, count) in &traffic.failures {
-        samples.add(&FAILURES, [kind], count);
+    let failures: BTreeMap<&str, u64> = traffic.failures.iter().copied().collect();
+    // Those that have not been, too: an increase from nothing is none for who asks for it.
+    for kind in FailureKind::ALL {
+        samples.add(&FAILURES, [kind.name()], failures.get(kind.name()).copied().unwrap_or(0));
     }
     samples.add(&REFUSED, [], counts.refused);
     samples.add(&BAD_MESSAGES, [], traffic.bad_messages);

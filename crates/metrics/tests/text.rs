@@ -163,6 +163,9 @@ proptest! {
         prop_assert_eq!(total, Some(counts.traffic.bytes_received as f64));
         let hits = value(&read, "starfish_agent_cache_reads_total", &[("result", "hit")]);
         prop_assert_eq!(hits, Some(counts.cache.hits as f64));
+        let failed = |kind| value(&read, "starfish_agent_request_failures_total", &[("kind", kind)]);
+        prop_assert_eq!(failed("not found"), Some(counts.traffic.failures[0].1 as f64));
+        prop_assert_eq!(failed("damaged"), Some(0.0), "what has not been is told, too");
         for served in &counts.traffic.served {
             let class = if served.class == Class::Demand { "demand" } else { "background" };
             let labels = [("operation", served.operation), ("class", class)];

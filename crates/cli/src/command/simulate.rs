@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "starfish-1996")]
     machine: String,
 
-    /// Access methods: traditional, two-phase, disk-directed, or all.
+    /// Access methods: traditional, two-phase, disk-directed, or all of these; and write-cached.
     #[arg(long, value_name = "METHOD,...", default_value = "all", value_delimiter = ',')]
     method: Vec<String>,
 
@@ -52,7 +52,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE,...", default_value = "8192", value_delimiter = ',')]
     record: Vec<Size>,
 
-    /// Layout of the file on each disk: contiguous, random, or all.
+    /// Layout of the file on each disk: contiguous (with room to grow), packed (without), random; or all, which leaves
+    /// out packed.
     #[arg(long, value_name = "LAYOUT,...", default_value = "contiguous", value_delimiter = ',')]
     layout: Vec<String>,
 
