@@ -257,7 +257,7 @@ fn put_traditional<R: Read + Send + 'static>(
 ) -> Result<Done> {
     let (name, progress) = (name.to_owned(), progress.clone());
     this_node::run(agents.to_vec(), move |connection| async move {
-        if let Some(namespace) = Namespace::find(&connection).await? {
+        if let Some(namespace) = Namespace::find_surely(&connection).await? {
             return put_into(&namespace, &name, &put, input, &progress, &interruption).await;
         }
         let half_done = begin(&interruption, &name);
@@ -399,7 +399,7 @@ fn put_disk_directed<R: Read>(
     let (all, name, interruption) = (agents.to_vec(), name.to_owned(), interruption.clone());
     let progress = progress.clone();
     this_node::run(agents.to_vec(), move |connection| async move {
-        if let Some(namespace) = Namespace::find(&connection).await? {
+        if let Some(namespace) = Namespace::find_surely(&connection).await? {
             let done = put_into_in_group(&namespace, &all, &name, &put, parts, &interruption).await?;
             progress.add(bytes);
             return Ok(Done { hash, ..done });
