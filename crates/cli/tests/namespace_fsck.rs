@@ -257,3 +257,26 @@ fn a_namespace_that_is_lost_is_begun_anew_if_that_is_said() {
     store.run(&["put", "local", "new/file"]);
     fsck(&store, &[], 0);
 }
+
+#[test]
+fn an_agent_finds_the_namespace_on_whichever_of_its_disks_it_is() {
+    let mut store = Store::start(&[2]);
+    store.make_file("local", BYTES);
+    store.run(&["mkdir", "d"]);
+    store.run(&["put", "local", "d/file"]);
+    let mut roots = store.agents[0].roots.clone();
+    stop(&mut store, 0);
+    roots.reverse();
+    start(&mut store, 0, roots.clone());
+    assert_eq!(store.run(&["ls", "-R"]), "d/\nd/file\n");
+    store.run(&["put", "local", "d/other"]);
+    fsck(&store, &[], 0);
+    stop(&mut store, 0);
+    let [one, other] = [&roots[0], &roots[1]].map(|root| root.join("namespace"));
+    fs::create_dir(&one).expect("none is there");
+    fs::copy(other.join("namespace.db"), one.join("namespace.db")).expect("a database");
+    let mut command = common::starfish(["agent", "--listen", "127.0.0.1:0", "--root"]);
+    command.args(&roots);
+    let two = fail(command, 1);
+    assert!(two.contains(&format!("so is {}", other.display())) && two.contains("Rename the one"), "{two}");
+}

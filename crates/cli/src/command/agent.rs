@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -12,7 +12,7 @@ use fs::{IoNodeSettings, Scheduling};
 use machine::{Machine, Message, Net, NodePart};
 use metrics::METRICS_VARIABLE;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use real::{DiskSettings, MetadataCopies, MetadataPlace, RealMachine, Settings};
+use real::{DiskSettings, Metadata, MetadataCopies, MetadataPlace, RealMachine, Settings};
 
 use crate::described::load_model;
 use crate::store::agents::{KeyArgs, TraceArgs};
@@ -114,7 +114,7 @@ pub(crate) struct Arguments {
 /// Says where names are kept, so that a password is not on the command line.
 const NAMESPACE_VARIABLE: &str = "STARFISH_NAMESPACE";
 
-/// The directory of the agent's store of metadata, in that of its first disk.
+/// The directory of the agent's store of metadata, in that of one of its disks.
 const NAMESPACE: &str = "namespace";
 
 /// Default size of the largest block.
@@ -147,6 +147,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     check_roots(&arguments)?;
     let settings = settings(&arguments)?;
     let (is_keyless, listen) = (settings.key.is_none(), settings.listen);
+    let kept = kept_in(settings.metadata.as_ref()).map(Path::to_owned);
     let patience = settings.limits.silence;
     let io_node = IoNodeSettings { patience: Some(patience.into()), ..io_node_settings(&arguments)? };
     let stop = interrupt::channel()?;
@@ -158,6 +159,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         // Any port that is free is known now.
         let metrics = agent_metrics::open(arguments.metrics.as_deref(), machine.address())?;
         print_ready(&machine, &arguments.root, is_keyless)?;
+        kept.iter().for_each(|kept| log::info!("it keeps the namespace in {}", kept.display()));
         let network = machine.clone();
         machine.spawn("waiting for the signal to stop", async move {
             // Without anybody who could send a signal there is nothing to wait for either.
@@ -247,16 +249,34 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
             directory,
             every: Duration::from_secs(arguments.copy_namespace_every),
         }),
-        metadata: metadata_place(arguments),
+        metadata: metadata_place(arguments)?,
         reporter: agent_log::reporter(),
         ..settings
     })
 }
 
-/// Where names are kept, if this agent keeps them.
-fn metadata_place(arguments: &Arguments) -> Option<MetadataPlace> {
-    let here = || arguments.root.first().map(|root| MetadataPlace::Directory(root.join(NAMESPACE)));
-    arguments.namespace.clone().map(MetadataPlace::Postgres).or_else(here)
+/// Where names are kept, if this agent keeps them: on the disk that has them, whichever that is, or on the first.
+fn metadata_place(arguments: &Arguments) -> Result<Option<MetadataPlace>> {
+    if let Some(address) = &arguments.namespace {
+        return Ok(Some(MetadataPlace::Postgres(address.clone())));
+    }
+    let all: Vec<PathBuf> = arguments.root.iter().map(|root| root.join(NAMESPACE)).collect();
+    let begun: Vec<&PathBuf> = all.iter().filter(|directory| Metadata::is_in(directory)).collect();
+    if let [one, other, ..] = &*begun {
+        let why = format!("it is the namespace of a set, and so is {}", other.display());
+        let failure = Failure::new(one.display().to_string(), why);
+        return Err(failure.remedy("Rename the one that was begun by mistake: an agent keeps one."));
+    }
+    let place = begun.first().copied().or(all.first());
+    Ok(place.cloned().map(MetadataPlace::Directory))
+}
+
+/// The directory of the names that this agent keeps, if it keeps any.
+fn kept_in(place: Option<&MetadataPlace>) -> Option<&Path> {
+    match place {
+        Some(MetadataPlace::Directory(directory)) if Metadata::is_in(directory) => Some(directory),
+        _ => None,
+    }
 }
 
 fn postgres_address(text: &str) -> std::result::Result<String, String> {
