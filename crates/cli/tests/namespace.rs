@@ -8,11 +8,12 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use common::{Store, contents, fail, finish, hash, wait};
+use common::{Agent, Store, contents, fail, finish, hash, wait};
 
 /// Agents that have a namespace.
 fn store(disks: &[usize]) -> Store {
@@ -290,6 +291,45 @@ fn an_interrupted_tree_leaves_nothing_half_and_is_gone_on_with() {
     let said = String::from_utf8(resumed.stderr).expect("text");
     assert!(resumed.status.success() && said.contains("23 of its files were there"), "{said}");
     assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+}
+
+#[test]
+fn what_is_being_put_is_not_removed_as_unfinished_however_long_it_takes() {
+    let mut store = store(&[1]);
+    let remove = ["rm", "--unfinished", "--older-than", "0s"];
+    let is_under_way = |store: &Store| store.run(&["ls", "-a", "d"]).contains(".starfish-");
+    let begin = |store: &Store, name: &str| {
+        let mut command = store.command(&["put", "-", name]);
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("the program");
+        let mut input = child.stdin.take().expect("piped");
+        input.write_all(b"first ").expect("it reads");
+        let begun = Instant::now();
+        while !is_under_way(store) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
+        }
+        (child, input)
+    };
+    let (mut child, mut input) = begin(&store, "d/slow");
+    assert_eq!(store.run(&remove), "");
+    // Nor does its keeper know nothing of it after a new start, even if the writer has not said so yet.
+    let (address, roots) = (store.agents[0].address.clone(), store.agents[0].roots.clone());
+    store.agents[0].signal("TERM");
+    assert!(wait(&mut store.agents[0].child).success());
+    store.agents[0] = Agent::start_at(&address, roots, &[]);
+    assert_eq!(store.run(&remove), "");
+    input.write_all(b"last").expect("it reads");
+    drop(input);
+    assert!(wait(&mut child).success());
+    assert_eq!(store.run(&["cat", "d/slow"]), "first last");
+    // What was killed is removed.
+    let (mut child, _input) = begin(&store, "d/killed");
+    child.kill().expect("a child of ours");
+    wait(&mut child);
+    let begun = Instant::now();
+    while is_under_way(&store) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it stays");
+        store.run(&remove);
+    }
 }
 
 #[test]

@@ -85,10 +85,10 @@ pub use selected::{
 };
 
 pub use trees::{
-    a_file_without_names_lives_until_its_last_close, appends_of_many_clients_lose_nothing,
-    attributes_are_what_was_set_last, closed_files_are_read_by_whoever_opens_them_then,
-    names_of_all_clients_are_one_tree, no_namespace_is_begun_beside_files_of_another,
-    what_a_team_writes_is_known_to_all_its_members,
+    a_file_that_is_open_is_not_abandoned, a_file_without_names_lives_until_its_last_close,
+    appends_of_many_clients_lose_nothing, attributes_are_what_was_set_last,
+    closed_files_are_read_by_whoever_opens_them_then, names_of_all_clients_are_one_tree,
+    no_namespace_is_begun_beside_files_of_another, what_a_team_writes_is_known_to_all_its_members,
 };
 pub use write_caches::{
     a_flush_comes_by_itself_in_time, a_flush_has_what_all_members_have_written,
@@ -203,6 +203,7 @@ macro_rules! for_all_promises {
             closed_files_are_read_by_whoever_opens_them_then,
             appends_of_many_clients_lose_nothing,
             a_file_without_names_lives_until_its_last_close,
+            a_file_that_is_open_is_not_abandoned,
             attributes_are_what_was_set_last,
             what_is_selected_agrees_with_files_in_memory,
             what_is_selected_of_a_numbered_file_touches_its_stripes,

@@ -291,7 +291,7 @@ async fn put_into<R: Read + Send + 'static>(
     let half_done = begin_hidden(interruption, &name);
     let hidden = HiddenFile::begin(namespace, name.as_bytes(), put.wanted(connection)?).await?;
     let start = Instant::now();
-    let copied = whole_file::upload(connection, hidden.file(), input, adding_to(progress));
+    let copied = hidden.while_open(whole_file::upload(connection, hidden.file(), input, adding_to(progress)));
     match interruption.unless(copied).await {
         Some(Ok((input, bytes))) => {
             hidden.complete(bytes).await?;
@@ -439,7 +439,7 @@ async fn put_into_in_group(
     let inode = hidden.inode().expect("it has just been made");
     let (what, agents) = (hidden.for_group(inode, bytes).await?, agents.to_vec());
     let written = interruption.unless(async {
-        let moved = in_group(move || group::write(&agents, what, parts)).await?;
+        let moved = hidden.while_open(in_group(move || group::write(&agents, what, parts))).await?;
         let committing = Instant::now();
         hidden.file().set_bytes(bytes);
         connection.told(&name, hidden.file().flush().await)?;

@@ -270,6 +270,27 @@ pub fn a_file_without_names_lives_until_its_last_close(testbed: &impl Testbed, b
     });
 }
 
+/// A file that any client has open is not removed as one that was abandoned; one that nobody has open is.
+pub fn a_file_that_is_open_is_not_abandoned(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        let file = make(&trees[0], "file", true).await.expect("made");
+        let (at, what) = (Location::of_path("file"), WhatToRemove::AbandonedFile);
+        let abandoned = TreeOperation::Remove { at, what };
+        for tree in &trees {
+            assert!(is_refused(tree.unname(abandoned.clone()).await, TreeRefusal::Busy));
+        }
+        write(&file, 0, b"something").await;
+        file.close().await.expect("closed");
+        assert_eq!(trees[1].unname(abandoned.clone()).await, Ok(()));
+        assert!(is_refused(trees[1].unname(abandoned).await, TreeRefusal::NotFound));
+        let at = Location::of_path("directory");
+        make_directory(&trees[0], "directory").await.expect("made");
+        let directory = TreeOperation::Remove { at, what };
+        assert!(is_refused(trees[1].unname(directory).await, TreeRefusal::IsDirectory));
+    });
+}
+
 /// How many numbered files have contents.
 async fn files<M: Machine>(client: &Client<M>) -> usize {
     let stripes = client.list_numbered().await.expect("listed");

@@ -273,8 +273,12 @@ impl<M: Machine> Tree<M> {
         true
     }
 
-    /// Tells a keeper that was gone what is held here.
-    async fn hold_again(&self) -> Result<()> {
+    /// Tells a keeper that was gone what is held here, if it was: within a minute of its new start, or it takes files
+    /// without names for such as nobody has open. Whoever asks for anything does so by the way.
+    ///
+    /// # Errors
+    /// If the keeper cannot be told.
+    pub async fn hold_again(&self) -> Result<()> {
         let losses = self.inner.cache.client().losses_of(self.inner.keeper);
         if losses == self.inner.told.get() {
             return Ok(());
