@@ -333,6 +333,38 @@ fn what_is_being_put_is_not_removed_as_unfinished_however_long_it_takes() {
 }
 
 #[test]
+fn a_file_that_changes_while_it_is_put_is_not_put() {
+    let store = store(&[1]);
+    fs::create_dir(store.path("tree")).expect("a directory");
+    fs::write(store.path("tree/small"), b"small").expect("room");
+    let changes: [(&str, fn(&File)); 2] = [
+        ("10 now", |file| file.set_len(10).expect("ours")),
+        ("400000001 now", |mut file| file.write_all(b"!").expect("ours")),
+    ];
+    for (has, change) in changes {
+        for (arguments, code) in
+            [(&["put", "tree/local", "d/file"][..], 1), (&["put", "-r", "tree", "d/tree", "--resume"], 1)]
+        {
+            File::create(store.path("tree/local")).and_then(|file| file.set_len(400_000_000)).expect("room");
+            let file = File::options().append(true).open(store.path("tree/local")).expect("it is there");
+            let child = store.command(arguments).spawn().expect("the program");
+            let begun = Instant::now();
+            while !store.run(&["ls", "-aR", "d"]).contains(".starfish-") {
+                assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
+            }
+            change(&file);
+            let output = child.wait_with_output().expect("a child of ours");
+            let said = String::from_utf8(output.stderr).expect("text");
+            assert_eq!(output.status.code(), Some(code), "{said}");
+            assert!(said.contains("it had 400000000 bytes, and has") && said.contains(has), "{said}");
+            assert!(!store.run(&["ls", "-aR", "d"]).contains("local"), "nothing of it is there");
+            assert!(!store.run(&["ls", "-aR", "d"]).contains(".starfish-"), "nor half of it");
+        }
+        assert_eq!(store.run(&["cat", "d/tree/small"]), "small");
+    }
+}
+
+#[test]
 fn an_interrupted_file_leaves_the_one_it_was_to_replace() {
     let store = store(&[1]);
     store.make_file("local", 1000);

@@ -12,12 +12,13 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::Progress;
 use layout::Striping;
 use namespace::{InodeKind, NewInode, UnixTime, WhatToRemove};
-use node::whole_file;
+use node::whole_file::{self, CopyError};
 
 use super::many::{self, FailedFiles};
 use super::namespace::{Namespace, joined, shown};
 use super::stored::{HiddenFile, WantedFile, hidden_name};
 use super::transfer::{adding_to, failed_to_put};
+use crate::local::SteadyFile;
 
 /// What is to be put, and how.
 pub(crate) struct PutTree {
@@ -198,9 +199,10 @@ impl TreeUpload {
     async fn put_file(&self, entry: &LocalEntry) -> Result<()> {
         let (putting, path) = (&*self.0, self.path_of(entry));
         let what = || entry.path.display().to_string();
-        let local = File::open(&entry.path).map_err(|error| Failure::new(what(), error))?;
+        let local = File::open(&entry.path).and_then(SteadyFile::new);
+        let local = local.map_err(|error| Failure::new(what(), error))?;
         // It may have been changed since the directory was looked at.
-        let found = local.metadata().map_err(|error| Failure::new(what(), error))?;
+        let found = local.file().metadata().map_err(|error| Failure::new(what(), error))?;
         let (modified, mode) = noted_of(&found);
         if putting.put.resume {
             let there = putting.namespace.look_if_there(&path).await?;
@@ -227,7 +229,7 @@ impl TreeUpload {
             }
         };
         putting.under_way.borrow_mut().insert(name.clone(), Some(hidden.clone()));
-        let put = self.put_contents(&hidden, &path, local).await;
+        let put = self.put_contents(&hidden, entry, local).await;
         let is_mine = putting.under_way.borrow_mut().remove(&name).is_some();
         if put.is_err() && is_mine {
             // The first failure is the one to be told.
@@ -236,10 +238,14 @@ impl TreeUpload {
         put
     }
 
-    async fn put_contents(&self, hidden: &HiddenFile, path: &[u8], local: File) -> Result<()> {
+    async fn put_contents(&self, hidden: &HiddenFile, entry: &LocalEntry, local: SteadyFile) -> Result<()> {
         let (connection, adding) = (&self.0.namespace.connection, adding_to(&self.0.progress));
-        let uploaded = whole_file::upload(connection, hidden.file(), local, adding).await;
-        let (_, bytes) = uploaded.map_err(|error| failed_to_put(&shown(path), error))?;
+        let upload = whole_file::upload(connection, hidden.file(), local, adding);
+        let uploaded = hidden.while_open(upload).await;
+        let (_, bytes) = uploaded.map_err(|error| match error {
+            CopyError::Local(error) => Failure::new(entry.path.display().to_string(), error),
+            striped @ CopyError::Striped(_) => failed_to_put(&shown(&self.path_of(entry)), striped),
+        })?;
         Ok(hidden.complete(bytes).await?)
     }
 }

@@ -395,6 +395,8 @@ fn put_disk_directed<R: Read>(
         input.read_exact(&mut part).map_err(|error| Failure::new("reading the input", error))?;
         parts.push(part);
     }
+    // Its end is where it was.
+    input.read(&mut [0]).map_err(|error| Failure::new("reading the input", error))?;
     let hash = input.hash();
     let (all, name, interruption) = (agents.to_vec(), name.to_owned(), interruption.clone());
     let progress = progress.clone();
