@@ -30,12 +30,12 @@ use node::{AgentService, NodeTrace, Size, key};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Directory of a disk, which must exist; repeat the option for each disk.
+    /// Directory of a disk, which has been used before or is given with --create; repeat the option for each disk.
     #[arg(long, value_name = "DIR", required = true, num_args = 1..)]
     root: Vec<PathBuf>,
 
-    /// Create missing directories. Without this, an agent whose disk is not mounted does not start, instead of
-    /// filling the disk that the directory would be on.
+    /// Take new disks: directories that are missing, which are made, or empty. Without this, an agent whose disk is not
+    /// mounted does not start, instead of filling the disk that the directory would be on.
     #[arg(long)]
     create: bool,
 
@@ -117,6 +117,9 @@ const NAMESPACE_VARIABLE: &str = "STARFISH_NAMESPACE";
 /// The directory of the agent's store of metadata, in that of one of its disks.
 const NAMESPACE: &str = "namespace";
 
+/// What file systems have in their first directory from the beginning on.
+const LOST_AND_FOUND: &str = "lost+found";
+
 /// Default size of the largest block.
 const BLOCK_MAX: &str = "1MiB";
 
@@ -128,7 +131,8 @@ const SCHEDULING: Scheduling = Scheduling::CyclicScan;
 
 const EXAMPLES: &str = "\
 Examples:
-  starfish agent --root /disk1 --listen :7117
+  starfish agent --root /disk1 --create --listen :7117    the first time
+  starfish agent --root /disk1 --listen :7117             and from then on
   starfish agent --root /disk1 /disk2 --listen 192.168.1.5:7117 --cache 1GiB
   starfish agent --root /disk1 --listen :7117 --metrics 9117
   starfish agent --root /tmp/slow --create --listen 127.0.0.1:0 --disk-model streaming-20
@@ -150,6 +154,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let kept = kept_in(settings.metadata.as_ref()).map(Path::to_owned);
     let patience = settings.limits.silence;
     let io_node = IoNodeSettings { patience: Some(patience.into()), ..io_node_settings(&arguments)? };
+    check_used(&arguments)?;
     let stop = interrupt::channel()?;
     allow_many_descriptors();
     let until_input_ends = arguments.until_input_ends;
@@ -232,6 +237,23 @@ fn check_roots(arguments: &Arguments) -> Result<()> {
         known.push((canonical, root));
     }
     Ok(())
+}
+
+/// Refuses directories with nothing in them, as mount points are without their disks, unless disks may be new.
+fn check_used(arguments: &Arguments) -> Result<()> {
+    let is_empty = |root: &&PathBuf| {
+        // What cannot be read is told by who serves it.
+        root.read_dir().is_ok_and(|mut entries| {
+            entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == LOST_AND_FOUND))
+        })
+    };
+    match arguments.root.iter().find(is_empty) {
+        Some(root) if !arguments.create => {
+            let failure = Failure::usage(format!("--root {}", root.display()), "the directory is empty");
+            Err(failure.remedy("Is the disk mounted? If it is a new one, give --create, this time only."))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn settings(arguments: &Arguments) -> Result<Settings> {
