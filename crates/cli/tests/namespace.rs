@@ -282,6 +282,17 @@ fn an_interrupted_tree_leaves_nothing_half_and_is_gone_on_with() {
     store.run(&["get", "-r", "d/tree", "back"]);
     assert_eq!(known(&store.path("back")), known(&store.path("tree")));
 
+    // Nor is it got, and what a killed one has left here goes.
+    let mut child = store.command(&["put", "-", "d/tree/coming"]).stdin(Stdio::piped()).spawn().expect("one");
+    let begun = Instant::now();
+    while !store.run(&["ls", "-a", "d/tree"]).contains(".starfish-") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
+    }
+    fs::write(store.path("back/.starfish-aBcDeF"), b"half").expect("room");
+    store.run(&["get", "-r", "d/tree", "back", "--resume"]);
+    assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+    child.kill().expect("a child of ours");
+    wait(&mut child);
     // And getting: one file is not whole, one was changed here.
     fs::remove_file(store.path("back/7")).expect("mine");
     fs::write(store.path("back/8"), b"changed").expect("mine");

@@ -17,7 +17,7 @@ use node::whole_file;
 use super::many::{self, FailedFiles};
 use super::namespace::{FoundPath, Namespace, shown, split};
 use super::put_tree::noted_of;
-use super::stored::ReadableFile;
+use super::stored::{ReadableFile, is_hidden};
 use super::transfer::{adding_to, failed_to_get};
 use crate::local;
 
@@ -94,7 +94,9 @@ impl TreeDownload {
         if !top.inode.is_directory() {
             return Ok(vec![Wish { found: top, local }]);
         }
-        let all = self.0.namespace.walk(&top).await?;
+        let mut all = self.0.namespace.walk(&top).await?;
+        // Files that are being put have no names yet.
+        all.retain(|found| found.inode.is_directory() || !is_hidden(split(&found.path).1));
         let start = top.path.len();
         let mut wishes = vec![Wish { found: top, local: local.clone() }];
         wishes.extend(all.into_iter().map(|found| {
@@ -103,6 +105,9 @@ impl TreeDownload {
         }));
         for wish in wishes.iter().filter(|wish| wish.found.inode.is_directory()) {
             std::fs::create_dir_all(&wish.local).map_err(|error| failed_at(&wish.local, error))?;
+            if self.0.resume {
+                replacement::remove_abandoned(&wish.local).map_err(|error| failed_at(&wish.local, error))?;
+            }
         }
         Ok(wishes)
     }
