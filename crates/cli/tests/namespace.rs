@@ -46,6 +46,9 @@ fn odd_tree(top: &Path) {
     let script = top.join("script");
     fs::write(&script, b"#!/bin/sh\n").expect("room");
     fs::set_permissions(&script, Permissions::from_mode(0o750)).expect("mine");
+    for (name, mode) in [("empty", 0o1777), ("deep/er/still", 0o2755), ("with space", 0o4755)] {
+        fs::set_permissions(top.join(name), Permissions::from_mode(mode)).expect("mine");
+    }
     let old = SystemTime::UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
     File::options().write(true).open(&script).and_then(|file| file.set_modified(old)).expect("mine");
     for many in 0..60 {

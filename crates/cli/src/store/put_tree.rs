@@ -12,6 +12,7 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::Progress;
 use layout::Striping;
 use namespace::{InodeKind, NewInode, UnixTime, WhatToRemove};
+use nix::unistd::{getgid, getuid};
 use node::whole_file::{self, CopyError};
 
 use super::many::{self, FailedFiles};
@@ -91,10 +92,16 @@ impl LocalTree {
     }
 }
 
-/// When a local file was changed, and its permissions.
+/// When a local file was changed, and what a copy of this user's has of its mode.
 pub(crate) fn noted_of(found: &Metadata) -> (UnixTime, u16) {
     let modified = found.mtime().saturating_mul(1_000_000_000).saturating_add(found.mtime_nsec());
-    (modified, (found.mode() & 0o777) as u16)
+    let is_own = (found.uid(), found.gid()) == (getuid().as_raw(), getgid().as_raw());
+    (modified, mode_of_copy(found.mode() as u16, is_own))
+}
+
+/// The mode of a copy. As whom a program runs is said only where the copy has the same owner and group.
+pub(crate) fn mode_of_copy(mode: u16, has_same_owner: bool) -> u16 {
+    mode & if has_same_owner { 0o7777 } else { 0o1777 }
 }
 
 /// What the files of a directory that are being put have in common.
@@ -129,7 +136,7 @@ impl TreeUpload {
     pub(crate) async fn run(&self, local: LocalTree) -> Result<(FailedFiles, usize)> {
         let namespace = &self.0.namespace;
         for directory in &local.directories {
-            let mode = (directory.found.mode() & 0o777) as u16;
+            let (_, mode) = noted_of(&directory.found);
             namespace.make_directory_unless_there(&self.path_of(directory), mode).await.map_err(|error| {
                 match error.kind() {
                     node::ErrorKind::NotFound => {
