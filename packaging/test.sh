@@ -98,7 +98,7 @@ done
 # Completions: bash loads them, and they give values, names on an agent among them.
 mkdir "$work/disk"
 # It ends with this script.
-coproc AGENT { starfish agent --root "$work/disk" --listen 127.0.0.1:0 --until-input-ends 2> /dev/null; }
+coproc AGENT { starfish agent --root "$work/disk" --create --listen 127.0.0.1:0 --until-input-ends 2> /dev/null; }
 agent=$AGENT_PID
 read -r -t 10 listening <&"${AGENT[0]}" || fail "an agent does not start"
 STARFISH_AGENTS=$(sed -n 's/^listening on \([^,]*\),.*/\1/p' <<< "$listening")

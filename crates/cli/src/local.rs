@@ -7,6 +7,7 @@ use std::io::{self, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use command_line::failure::{Failure, Result};
 use interruption::HalfDone;
@@ -127,6 +128,55 @@ pub(crate) fn open(path: &Path) -> Result<(File, Option<u64>)> {
         return Err(failure.remedy("`starfish put -r` puts it with all that is in it, into a namespace."));
     }
     Ok((file, found.is_file().then_some(found.len())))
+}
+
+/// A local file that is put, and has to stay as it is until it was read to its end: what is put is then what it was at
+/// one moment.
+pub(crate) struct SteadyFile {
+    file: File,
+    /// Its length and the time of its last change when it was opened; of what is no file nothing is known.
+    begun: Option<(u64, SystemTime)>,
+}
+
+impl SteadyFile {
+    pub(crate) fn new(file: File) -> io::Result<SteadyFile> {
+        let begun = length_and_time(&file)?;
+        Ok(SteadyFile { file, begun })
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Fails if it is another one now.
+    fn check(&self) -> io::Result<()> {
+        let now = length_and_time(&self.file)?;
+        if now == self.begun {
+            return Ok(());
+        }
+        let length = |known: Option<(u64, SystemTime)>| known.map_or(0, |(length, _)| length);
+        Err(io::Error::other(format!(
+            "it was changed while it was read: it had {} bytes, and has {} now\n  Put it again when nobody writes to \
+             it. `cat FILE | starfish put - NAME` puts whatever is read of it.",
+            length(self.begun),
+            length(now)
+        )))
+    }
+}
+
+impl Read for SteadyFile {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(bytes)?;
+        if read == 0 && !bytes.is_empty() {
+            self.check()?;
+        }
+        Ok(read)
+    }
+}
+
+fn length_and_time(file: &File) -> io::Result<Option<(u64, SystemTime)>> {
+    let found = file.metadata()?;
+    if found.is_file() { Ok(Some((found.len(), found.modified()?))) } else { Ok(None) }
 }
 
 /// Whether standard input was closed when the program began. Rust's runtime then opens /dev/null in its place, for

@@ -91,7 +91,8 @@ const EXAMPLES: &str = "\
 Examples:
   starfish demo                                    see it work, in less than a minute
   starfish agents up --local 4                     four agents on this computer, in the background
-  starfish agent --root /disk1 --listen :7117      give a disk of this machine to the file system
+  starfish agent --root /disk1 --create --listen :7117
+                                                   give a disk of this machine to the file system
   starfish put big.dat --agents a:7117,b:7117      spread a file over the disks of two agents
   starfish simulate --pattern rb                   read a file on a simulated machine of 1996
   starfish run plan.toml                           simulate all that a plan says

@@ -8,11 +8,12 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use common::{Store, contents, fail, finish, hash, wait};
+use common::{Agent, Store, contents, fail, finish, hash, wait};
 
 /// Agents that have a namespace.
 fn store(disks: &[usize]) -> Store {
@@ -45,6 +46,9 @@ fn odd_tree(top: &Path) {
     let script = top.join("script");
     fs::write(&script, b"#!/bin/sh\n").expect("room");
     fs::set_permissions(&script, Permissions::from_mode(0o750)).expect("mine");
+    for (name, mode) in [("empty", 0o1777), ("deep/er/still", 0o2755), ("with space", 0o4755)] {
+        fs::set_permissions(top.join(name), Permissions::from_mode(mode)).expect("mine");
+    }
     let old = SystemTime::UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
     File::options().write(true).open(&script).and_then(|file| file.set_modified(old)).expect("mine");
     for many in 0..60 {
@@ -281,6 +285,17 @@ fn an_interrupted_tree_leaves_nothing_half_and_is_gone_on_with() {
     store.run(&["get", "-r", "d/tree", "back"]);
     assert_eq!(known(&store.path("back")), known(&store.path("tree")));
 
+    // Nor is it got, and what a killed one has left here goes.
+    let mut child = store.command(&["put", "-", "d/tree/coming"]).stdin(Stdio::piped()).spawn().expect("one");
+    let begun = Instant::now();
+    while !store.run(&["ls", "-a", "d/tree"]).contains(".starfish-") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
+    }
+    fs::write(store.path("back/.starfish-aBcDeF"), b"half").expect("room");
+    store.run(&["get", "-r", "d/tree", "back", "--resume"]);
+    assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+    child.kill().expect("a child of ours");
+    wait(&mut child);
     // And getting: one file is not whole, one was changed here.
     fs::remove_file(store.path("back/7")).expect("mine");
     fs::write(store.path("back/8"), b"changed").expect("mine");
@@ -290,6 +305,77 @@ fn an_interrupted_tree_leaves_nothing_half_and_is_gone_on_with() {
     let said = String::from_utf8(resumed.stderr).expect("text");
     assert!(resumed.status.success() && said.contains("23 of its files were there"), "{said}");
     assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+}
+
+#[test]
+fn what_is_being_put_is_not_removed_as_unfinished_however_long_it_takes() {
+    let mut store = store(&[1]);
+    let remove = ["rm", "--unfinished", "--older-than", "0s"];
+    let is_under_way = |store: &Store| store.run(&["ls", "-a", "d"]).contains(".starfish-");
+    let begin = |store: &Store, name: &str| {
+        let mut command = store.command(&["put", "-", name]);
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("the program");
+        let mut input = child.stdin.take().expect("piped");
+        input.write_all(b"first ").expect("it reads");
+        let begun = Instant::now();
+        while !is_under_way(store) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
+        }
+        (child, input)
+    };
+    let (mut child, mut input) = begin(&store, "d/slow");
+    assert_eq!(store.run(&remove), "");
+    // Nor does its keeper know nothing of it after a new start, even if the writer has not said so yet.
+    let (address, roots) = (store.agents[0].address.clone(), store.agents[0].roots.clone());
+    store.agents[0].signal("TERM");
+    assert!(wait(&mut store.agents[0].child).success());
+    store.agents[0] = Agent::start_at(&address, roots, &[]);
+    assert_eq!(store.run(&remove), "");
+    input.write_all(b"last").expect("it reads");
+    drop(input);
+    assert!(wait(&mut child).success());
+    assert_eq!(store.run(&["cat", "d/slow"]), "first last");
+    // What was killed is removed.
+    let (mut child, _input) = begin(&store, "d/killed");
+    child.kill().expect("a child of ours");
+    wait(&mut child);
+    let begun = Instant::now();
+    while is_under_way(&store) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it stays");
+        store.run(&remove);
+    }
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_put_is_not_put() {
+    let store = store(&[1]);
+    fs::create_dir(store.path("tree")).expect("a directory");
+    fs::write(store.path("tree/small"), b"small").expect("room");
+    let changes: [(&str, fn(&File)); 2] = [
+        ("10 now", |file| file.set_len(10).expect("ours")),
+        ("400000001 now", |mut file| file.write_all(b"!").expect("ours")),
+    ];
+    for (has, change) in changes {
+        for (arguments, code) in
+            [(&["put", "tree/local", "d/file"][..], 1), (&["put", "-r", "tree", "d/tree", "--resume"], 1)]
+        {
+            File::create(store.path("tree/local")).and_then(|file| file.set_len(400_000_000)).expect("room");
+            let file = File::options().append(true).open(store.path("tree/local")).expect("it is there");
+            let child = store.command(arguments).spawn().expect("the program");
+            let begun = Instant::now();
+            while !store.run(&["ls", "-aR", "d"]).contains(".starfish-") {
+                assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
+            }
+            change(&file);
+            let output = child.wait_with_output().expect("a child of ours");
+            let said = String::from_utf8(output.stderr).expect("text");
+            assert_eq!(output.status.code(), Some(code), "{said}");
+            assert!(said.contains("it had 400000000 bytes, and has") && said.contains(has), "{said}");
+            assert!(!store.run(&["ls", "-aR", "d"]).contains("local"), "nothing of it is there");
+            assert!(!store.run(&["ls", "-aR", "d"]).contains(".starfish-"), "nor half of it");
+        }
+        assert_eq!(store.run(&["cat", "d/tree/small"]), "small");
+    }
 }
 
 #[test]

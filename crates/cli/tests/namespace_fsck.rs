@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use common::{Agent, Store, contents, finish, wait};
+use common::{Agent, Store, contents, fail, finish, wait};
 use rusqlite::Connection;
 use serde_json::Value;
 
@@ -177,7 +177,7 @@ fn a_disk_that_is_not_there_is_told_with_the_files_that_lie_on_it() {
 
 #[test]
 fn the_doctor_knows_who_keeps_the_namespace_and_that_two_are_too_many() {
-    let store = Store::start(&[1, 1]);
+    let mut store = Store::start(&[1, 1]);
     let said = store.run(&["doctor", "--quick"]);
     assert!(said.contains("no namespace: names are flat") && said.contains("All is well."), "{said}");
     store.run(&["mkdir", "d"]);
@@ -195,6 +195,88 @@ fn the_doctor_knows_who_keeps_the_namespace_and_that_two_are_too_many() {
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8(said).expect("text");
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("keep a namespace") && said.contains(other), "{said}");
+        assert!(said.contains("each keep a namespace") && said.contains(other), "{said}");
+        let kept = |agent: &str| format!("agent {agent} one of 2 inodes");
+        assert!(said.contains(&kept(other)) && said.contains(&kept(&store.agents[keeper].address)), "{said}");
     }
+    // As the message says.
+    stop(&mut store, 1 - keeper);
+    let root = store.agents[1 - keeper].roots[0].clone();
+    fs::rename(root.join("namespace"), root.join("namespace.away")).expect("it is there");
+    start(&mut store, 1 - keeper, vec![root]);
+    assert_eq!(store.run(&["ls"]), "d/\n");
+}
+
+#[test]
+fn who_names_a_part_of_the_agents_begins_no_second_namespace() {
+    let mut store = store(2);
+    let (keeper, _) = database(&store);
+    let other = store.agents[1 - keeper].address.clone();
+    let commands = [&["mkdir", "mine"][..], &["put", "local"], &["ls"], &["fsck"], &["doctor", "--quick"]];
+    for command in commands {
+        let output = finish(store.command(&[command, &["--agents", &other]].concat()));
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).expect("text");
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains(&format!("agent {other} has stripes of files of a namespace, 2 in all")),
+            "{said}"
+        );
+        assert!(said.contains("Name all agents of the set"), "{said}");
+    }
+    fsck(&store, &[], 0);
+    // Nor does anybody while its disk is not there.
+    let roots = store.agents[keeper].roots.clone();
+    stop(&mut store, keeper);
+    let empty = store.path("empty");
+    start(&mut store, keeper, vec![empty]);
+    let said = store.run_failing(&["mkdir", "mine"]);
+    assert!(said.contains("start it with all its disks"), "{said}");
+    stop(&mut store, keeper);
+    start(&mut store, keeper, roots);
+    assert_eq!(store.run(&["ls"]), "d/\n");
+    fsck(&store, &[], 0);
+}
+
+#[test]
+fn a_namespace_that_is_lost_is_begun_anew_if_that_is_said() {
+    let mut store = store(2);
+    let there = fail(store.command(&["fsck", "--repair", "--new-namespace"]), 1);
+    assert!(there.contains("the namespace is there"), "{there}");
+    let number = number(&store, "d/file");
+    let (keeper, database) = database(&store);
+    stop(&mut store, keeper);
+    fs::remove_dir_all(database.parent().expect("a directory")).expect("it is there");
+    let roots = store.agents[keeper].roots.clone();
+    start(&mut store, keeper, roots);
+    let lost = fail(store.command(&["fsck", "--repair"]), 1);
+    assert!(lost.contains("--new-namespace"), "{lost}");
+    fsck(&store, &["--repair", "--new-namespace"], 0);
+    let read = common::succeed(store.command(&["cat", &format!("lost+found/{number:016x}")]));
+    assert_eq!(read, contents(BYTES));
+    store.run(&["mkdir", "new"]);
+    store.run(&["put", "local", "new/file"]);
+    fsck(&store, &[], 0);
+}
+
+#[test]
+fn an_agent_finds_the_namespace_on_whichever_of_its_disks_it_is() {
+    let mut store = Store::start(&[2]);
+    store.make_file("local", BYTES);
+    store.run(&["mkdir", "d"]);
+    store.run(&["put", "local", "d/file"]);
+    let mut roots = store.agents[0].roots.clone();
+    stop(&mut store, 0);
+    roots.reverse();
+    start(&mut store, 0, roots.clone());
+    assert_eq!(store.run(&["ls", "-R"]), "d/\nd/file\n");
+    store.run(&["put", "local", "d/other"]);
+    fsck(&store, &[], 0);
+    stop(&mut store, 0);
+    let [one, other] = [&roots[0], &roots[1]].map(|root| root.join("namespace"));
+    fs::create_dir(&one).expect("none is there");
+    fs::copy(other.join("namespace.db"), one.join("namespace.db")).expect("a database");
+    let mut command = common::starfish(["agent", "--listen", "127.0.0.1:0", "--root"]);
+    command.args(&roots);
+    let two = fail(command, 1);
+    assert!(two.contains(&format!("so is {}", other.display())) && two.contains("Rename the one"), "{two}");
 }

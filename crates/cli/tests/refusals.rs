@@ -23,6 +23,11 @@ fn an_agent_serves_only_what_is_there_once() {
     assert!(told.contains("--create") && !std::path::Path::new(&root).exists(), "{told}");
     // `Agent` gives --create.
     drop(Agent::start(vec![root.clone().into()], &[]));
+    // A mount point without its disk, and a disk of which nothing says that it may be used.
+    std::fs::create_dir_all(format!("{other}/lost+found")).expect("room");
+    let told = refused(&["--root", &root, &other]);
+    assert!(told.contains(&format!("--root {other}: the directory is empty")), "{told}");
+    assert!(told.contains("mounted?") && told.contains("give --create"), "{told}");
     for twice in [&root, &format!("{other}/../mounted")] {
         std::fs::create_dir_all(&other).expect("room");
         let told = refused(&["--root", &root, twice]);

@@ -87,9 +87,10 @@ pub use selected::{
 };
 
 pub use trees::{
-    a_file_without_names_lives_until_its_last_close, appends_of_many_clients_lose_nothing,
-    attributes_are_what_was_set_last, closed_files_are_read_by_whoever_opens_them_then,
-    names_of_all_clients_are_one_tree, what_a_team_writes_is_known_to_all_its_members,
+    a_file_that_is_open_is_not_abandoned, a_file_without_names_lives_until_its_last_close,
+    appends_of_many_clients_lose_nothing, attributes_are_what_was_set_last,
+    closed_files_are_read_by_whoever_opens_them_then, names_of_all_clients_are_one_tree,
+    no_namespace_is_begun_beside_files_of_another, what_a_team_writes_is_known_to_all_its_members,
     what_replaces_a_file_is_on_the_media,
 };
 pub use write_caches::{
@@ -204,9 +205,11 @@ macro_rules! for_all_promises {
             numbered_stripes_are_told_apart,
             a_numbered_write_that_was_lost_is_told,
             names_of_all_clients_are_one_tree,
+            no_namespace_is_begun_beside_files_of_another,
             closed_files_are_read_by_whoever_opens_them_then,
             appends_of_many_clients_lose_nothing,
             a_file_without_names_lives_until_its_last_close,
+            a_file_that_is_open_is_not_abandoned,
             attributes_are_what_was_set_last,
             what_is_selected_agrees_with_files_in_memory,
             what_is_selected_of_a_numbered_file_touches_its_stripes,

@@ -114,6 +114,19 @@ pub enum Error {
     /// An operation on names was refused.
     #[error("{0}")]
     Refused(#[from] namespace::TreeRefusal),
+    /// Several I/O nodes keep a namespace, in the order in which these were begun.
+    #[error("{}", in_words(.0))]
+    ManyNamespaces(Vec<KeptNamespace>),
+    /// Disks have stripes of files of a namespace that none of the I/O nodes keeps.
+    #[error(
+        "{node} has stripes of files of a namespace, {files} in all, and none of the I/O nodes keeps that"
+    )]
+    NoKeeper {
+        /// An I/O node that has some.
+        node: NodeId,
+        /// How many files there are.
+        files: usize,
+    },
     /// The node that keeps the locks of the file has not heard of this client for too long, and may have given them to
     /// others.
     #[error("the locks on file {} are lost: {keeper} has heard nothing of this client for too long", number.0)]
@@ -132,6 +145,39 @@ pub enum Error {
     /// The layout cannot be computed.
     #[error(transparent)]
     Layout(#[from] layout::LayoutError),
+}
+
+/// A namespace, where there are several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptNamespace {
+    /// The I/O node that keeps it.
+    pub node: NodeId,
+    /// How many inodes it has.
+    pub inodes: u64,
+    /// When it was begun.
+    pub begun: namespace::UnixTime,
+}
+
+/// Who keeps namespaces, and what tells these apart.
+fn in_words(kept: &[KeptNamespace]) -> String {
+    let all = |word: &dyn Fn(&KeptNamespace) -> String, between| {
+        kept.iter().map(word).collect::<Vec<_>>().join(between)
+    };
+    let begun = |begun| match kept.first() {
+        Some(first) if first.begun < begun => format!(", begun {} later", rounded(begun - first.begun)),
+        _ => String::new(),
+    };
+    let keepers = all(&|kept| kept.node.to_string(), " and ");
+    let what = all(&|kept| format!("{} one of {} inodes{}", kept.node, kept.inodes, begun(kept.begun)), "; ");
+    format!("{keepers} each keep a namespace: {what}")
+}
+
+/// A time in nanoseconds as people say it, in the largest unit of which there are two.
+fn rounded(nanoseconds: i64) -> String {
+    let seconds = nanoseconds / 1_000_000_000;
+    let units = [("days", 86_400), ("hours", 3600), ("minutes", 60)];
+    let unit = units.into_iter().find(|(_, unit)| seconds >= 2 * unit);
+    unit.map_or_else(|| format!("{seconds} s"), |(name, unit)| format!("{} {name}", seconds / unit))
 }
 
 /// The result of a file-system operation. The error is in a box, so that a result is small: every answer to a poll
@@ -330,6 +376,24 @@ impl From<Box<Error>> for Box<Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn namespaces_are_told_apart_by_who_keeps_them_their_size_and_age() {
+        let kept = |node, inodes, seconds: i64| KeptNamespace {
+            node: NodeId(node),
+            inodes,
+            begun: seconds * 1_000_000_000,
+        };
+        let (one, other) = (NodeId(1), NodeId(2));
+        let said = Error::ManyNamespaces(vec![kept(1, 70, 5), kept(2, 3, 7205)]).to_string();
+        let expected = format!(
+            "{one} and {other} each keep a namespace: {one} one of 70 inodes; {other} one of 3 inodes, begun 2 hours later"
+        );
+        assert_eq!(said, expected);
+        for (seconds, said) in [(0, "0 s"), (119, "119 s"), (120, "2 minutes"), (200_000, "2 days")] {
+            assert_eq!(rounded(seconds * 1_000_000_000), said);
+        }
+    }
 
     /// Every answer on the way of each request carries a result, and each future around it copies it.
     #[test]

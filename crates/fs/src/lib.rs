@@ -60,7 +60,7 @@ pub use client::{
     Tree, WriteCache, WriteCacheSettings, Written,
 };
 pub use directory::{Entry, EntryRun, ListedStretch};
-pub use error::{Error, Failure, FailureKind, Result};
+pub use error::{Error, Failure, FailureKind, KeptNamespace, Result};
 pub use io_node::{CacheCounts, IoNodeCounts, IoNodeDiskCounts, IoNodeService, PoolCounts, serve};
 pub use name::{NAME_BYTES_MAX, NameError, check as check_name};
 pub use number::{number_of, object_name};

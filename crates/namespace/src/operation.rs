@@ -244,6 +244,9 @@ pub enum WhatToRemove {
     File,
     /// An empty directory.
     Directory,
+    /// A file that no client has open, and none can have had open since before its keeper was started; otherwise it
+    /// is refused as busy.
+    AbandonedFile,
 }
 
 /// Whether an extended attribute has to be there when it is set.

@@ -16,7 +16,9 @@ impl Records<'_> {
         let (mut directory, name) = (walked.directory.clone(), walked.name.clone());
         let mut inode = walked.there()?;
         match (what, inode.is_directory()) {
-            (WhatToRemove::File, true) => return Err(TreeRefusal::IsDirectory.into()),
+            (WhatToRemove::File | WhatToRemove::AbandonedFile, true) => {
+                return Err(TreeRefusal::IsDirectory.into());
+            }
             (WhatToRemove::Directory, false) => return Err(TreeRefusal::NotDirectory.into()),
             (WhatToRemove::Directory, true) if !self.is_empty(inode.number)? => {
                 return Err(TreeRefusal::NotEmpty.into());
@@ -88,7 +90,7 @@ impl Records<'_> {
 fn no_name(path: &[u8], what: WhatToRemove) -> TreeRefusal {
     let last = path.split(|&byte| byte == b'/').rfind(|name| !name.is_empty());
     match (what, last) {
-        (WhatToRemove::File, _) => TreeRefusal::IsDirectory,
+        (WhatToRemove::File | WhatToRemove::AbandonedFile, _) => TreeRefusal::IsDirectory,
         (WhatToRemove::Directory, Some(b".")) => TreeRefusal::Invalid,
         (WhatToRemove::Directory, Some(b"..")) => TreeRefusal::NotEmpty,
         (WhatToRemove::Directory, _) => TreeRefusal::Busy,

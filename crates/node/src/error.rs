@@ -158,6 +158,7 @@ pub(crate) fn kind_of(error: &fs::Error) -> ErrorKind {
         fs::Error::MissingStripe { .. } | fs::Error::ForeignStripe { .. } => ErrorKind::Damaged,
         fs::Error::WriteLost { .. } | fs::Error::LocksLost { .. } => ErrorKind::Lost,
         fs::Error::UnknownDisk { .. } => ErrorKind::Unreachable,
+        fs::Error::ManyNamespaces(_) | fs::Error::NoKeeper { .. } => ErrorKind::Invalid,
         fs::Error::Refused(refusal) => kind_of_refusal(*refusal),
         fs::Error::Remote { failure, .. } => kind_of_remote(failure.kind),
         fs::Error::Protocol { .. } => ErrorKind::Protocol,
@@ -213,6 +214,15 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
         }
         fs::Error::UnknownDisk { .. } => {
             "Start the agent that has the directory with this identity (`.starfish.disk` in it), and name it here"
+        }
+        fs::Error::ManyNamespaces(_) => {
+            "Put away what was begun by mistake: stop that agent, rename `namespace` in the directory of its disk, and \
+             start it again. `starfish fsck --repair` then gives names to the files that were put since"
+        }
+        fs::Error::NoKeeper { .. } => {
+            "Name all agents of the set. If the one that keeps the namespace does not run, start it with all its disks; \
+             if its disk is lost, go back to a copy of the names. Only without one: `starfish fsck --repair \
+             --new-namespace`"
         }
         fs::Error::BlockTooLarge { .. } => {
             "Choose smaller blocks (--block SIZE), or start the agents with more than now after `--block-max`"

@@ -244,6 +244,8 @@ mod tests {
             ),
             (fs::Error::Invalid(text("no")), ErrorKind::Invalid, ""),
             (fs::Error::BlockTooLarge { name: name(), bytes: 2, most: 1 }, ErrorKind::Invalid, "--block-max"),
+            (fs::Error::ManyNamespaces(Vec::new()), ErrorKind::Invalid, "rename `namespace`"),
+            (fs::Error::NoKeeper { node, files: 1 }, ErrorKind::Invalid, "--new-namespace"),
             (remote(FailureKind::NotFound), ErrorKind::NotFound, "starfish ls"),
             (remote(FailureKind::Exists), ErrorKind::Exists, "starfish rm"),
             (remote(FailureKind::NotOpen), ErrorKind::Gone, "Is it running"),

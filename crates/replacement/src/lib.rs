@@ -9,6 +9,7 @@
 //! What is not here, on purpose: removing the temporary file when the program is interrupted. Each program has its own
 //! way; [`NewFile::temporary`] says what to remove.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
@@ -19,6 +20,9 @@ use tempfile::TempPath;
 
 /// What temporary files are called at the beginning.
 const PREFIX: &str = ".starfish-";
+
+/// How many characters follow.
+const DRAWN: usize = 6;
 
 /// Who may do what with a file if nobody says otherwise: everybody whom the umask does not forbid it.
 const USUAL: u32 = 0o666;
@@ -86,10 +90,13 @@ pub fn create(path: &Path, replace: bool, like: Option<&Metadata>) -> Result<Tar
     let mode = like.map_or(USUAL, |like| like.permissions().mode() & PERMISSIONS);
     let temporary = tempfile::Builder::new()
         .prefix(PREFIX)
+        .rand_bytes(DRAWN)
         // It must never be open to more than it is to be: who opens it in time may read it for ever.
         .permissions(Permissions::from_mode(mode))
         .tempfile_in(directory)?;
     let (file, temporary) = temporary.into_parts();
+    // Whoever comes upon it knows by the lock that it is being written; some file systems have none.
+    let _ = file.try_lock();
     if let Some(like) = like {
         belong_like(&file, like)?;
         // This time whatever the umask is.
@@ -113,6 +120,31 @@ impl NewFile {
             error => error.into(),
         })
     }
+}
+
+/// Removes the temporary files of a directory whose programs were killed before these were complete.
+///
+/// # Errors
+/// If the directory cannot be read, or one of them cannot be removed.
+pub fn remove_abandoned(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() && is_temporary(&entry.file_name()) && is_abandoned(&entry.path()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name is one that temporary files have.
+fn is_temporary(name: &OsStr) -> bool {
+    let rest = name.as_bytes().strip_prefix(PREFIX.as_bytes());
+    rest.is_some_and(|rest| rest.len() == DRAWN && rest.iter().all(u8::is_ascii_alphanumeric))
+}
+
+/// Whether nobody writes a temporary file any more. What cannot be known stays.
+fn is_abandoned(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }
 
 /// What there is of that name, if anything.
@@ -263,6 +295,22 @@ mod tests {
         // And links that end nowhere are refused.
         symlink("loop", path("loop")).expect("a link");
         assert!(matches!(begin(&path("loop"), true, None), Err(Error::Io(_))));
+    }
+
+    #[test]
+    fn what_a_killed_program_has_left_is_removed_and_what_is_being_written_stays() {
+        let directory = directory();
+        let path = |name: &str| directory.path().join(name);
+        for name in [".starfish-aB3dEf", ".starfish-0123456789abcdef", ".starfish-a.b", "x"] {
+            write(&path(name), "", 0o644);
+        }
+        fs::create_dir(path(".starfish-abcdef")).expect("room");
+        let (_file, new) = begin(&path("y"), false, None).expect("it can be made");
+        remove_abandoned(directory.path()).expect("removed");
+        assert!(new.temporary().exists());
+        new.complete().expect("it can be named");
+        let left = [".starfish-0123456789abcdef", ".starfish-a.b", ".starfish-abcdef", "x", "y"];
+        assert_eq!(names(directory.path()), left);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -12,7 +12,7 @@ use fs::{IoNodeSettings, Scheduling};
 use machine::{Machine, Message, Net, NodePart};
 use metrics::METRICS_VARIABLE;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use real::{DiskSettings, MetadataCopies, MetadataPlace, RealMachine, Settings};
+use real::{DiskSettings, Metadata, MetadataCopies, MetadataPlace, RealMachine, Settings};
 
 use crate::described::load_model;
 use crate::store::agents::{KeyArgs, TraceArgs};
@@ -30,12 +30,12 @@ use node::{AgentService, NodeTrace, Size, key};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Directory of a disk, which must exist; repeat the option for each disk.
+    /// Directory of a disk, which has been used before or is given with --create; repeat the option for each disk.
     #[arg(long, value_name = "DIR", required = true, num_args = 1..)]
     root: Vec<PathBuf>,
 
-    /// Create missing directories. Without this, an agent whose disk is not mounted does not start, instead of
-    /// filling the disk that the directory would be on.
+    /// Take new disks: directories that are missing, which are made, or empty. Without this, an agent whose disk is not
+    /// mounted does not start, instead of filling the disk that the directory would be on.
     #[arg(long)]
     create: bool,
 
@@ -114,8 +114,11 @@ pub(crate) struct Arguments {
 /// Says where names are kept, so that a password is not on the command line.
 const NAMESPACE_VARIABLE: &str = "STARFISH_NAMESPACE";
 
-/// The directory of the agent's store of metadata, in that of its first disk.
+/// The directory of the agent's store of metadata, in that of one of its disks.
 const NAMESPACE: &str = "namespace";
+
+/// What file systems have in their first directory from the beginning on.
+const LOST_AND_FOUND: &str = "lost+found";
 
 /// Default size of the largest block.
 const BLOCK_MAX: &str = "1MiB";
@@ -128,7 +131,8 @@ const SCHEDULING: Scheduling = Scheduling::CyclicScan;
 
 const EXAMPLES: &str = "\
 Examples:
-  starfish agent --root /disk1 --listen :7117
+  starfish agent --root /disk1 --create --listen :7117    the first time
+  starfish agent --root /disk1 --listen :7117             and from then on
   starfish agent --root /disk1 /disk2 --listen 192.168.1.5:7117 --cache 1GiB
   starfish agent --root /disk1 --listen :7117 --metrics 9117
   starfish agent --root /tmp/slow --create --listen 127.0.0.1:0 --disk-model streaming-20
@@ -147,8 +151,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     check_roots(&arguments)?;
     let settings = settings(&arguments)?;
     let (is_keyless, listen) = (settings.key.is_none(), settings.listen);
+    let kept = kept_in(settings.metadata.as_ref()).map(Path::to_owned);
     let patience = settings.limits.silence;
     let io_node = IoNodeSettings { patience: Some(patience.into()), ..io_node_settings(&arguments)? };
+    check_used(&arguments)?;
     let stop = interrupt::channel()?;
     allow_many_descriptors();
     let until_input_ends = arguments.until_input_ends;
@@ -158,6 +164,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         // Any port that is free is known now.
         let metrics = agent_metrics::open(arguments.metrics.as_deref(), machine.address())?;
         print_ready(&machine, &arguments.root, is_keyless)?;
+        kept.iter().for_each(|kept| log::info!("it keeps the namespace in {}", kept.display()));
         let network = machine.clone();
         machine.spawn("waiting for the signal to stop", async move {
             // Without anybody who could send a signal there is nothing to wait for either.
@@ -232,6 +239,23 @@ fn check_roots(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
+/// Refuses directories with nothing in them, as mount points are without their disks, unless disks may be new.
+fn check_used(arguments: &Arguments) -> Result<()> {
+    let is_empty = |root: &&PathBuf| {
+        // What cannot be read is told by who serves it.
+        root.read_dir().is_ok_and(|mut entries| {
+            entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == LOST_AND_FOUND))
+        })
+    };
+    match arguments.root.iter().find(is_empty) {
+        Some(root) if !arguments.create => {
+            let failure = Failure::usage(format!("--root {}", root.display()), "the directory is empty");
+            Err(failure.remedy("Is the disk mounted? If it is a new one, give --create, this time only."))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn settings(arguments: &Arguments) -> Result<Settings> {
     let model = arguments.disk_model.as_deref().map(load_model).transpose()?;
     let disk = |directory: &PathBuf| DiskSettings { directory: directory.clone(), model: model.clone() };
@@ -247,16 +271,34 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
             directory,
             every: Duration::from_secs(arguments.copy_namespace_every),
         }),
-        metadata: metadata_place(arguments),
+        metadata: metadata_place(arguments)?,
         reporter: agent_log::reporter(),
         ..settings
     })
 }
 
-/// Where names are kept, if this agent keeps them.
-fn metadata_place(arguments: &Arguments) -> Option<MetadataPlace> {
-    let here = || arguments.root.first().map(|root| MetadataPlace::Directory(root.join(NAMESPACE)));
-    arguments.namespace.clone().map(MetadataPlace::Postgres).or_else(here)
+/// Where names are kept, if this agent keeps them: on the disk that has them, whichever that is, or on the first.
+fn metadata_place(arguments: &Arguments) -> Result<Option<MetadataPlace>> {
+    if let Some(address) = &arguments.namespace {
+        return Ok(Some(MetadataPlace::Postgres(address.clone())));
+    }
+    let all: Vec<PathBuf> = arguments.root.iter().map(|root| root.join(NAMESPACE)).collect();
+    let begun: Vec<&PathBuf> = all.iter().filter(|directory| Metadata::is_in(directory)).collect();
+    if let [one, other, ..] = &*begun {
+        let why = format!("it is the namespace of a set, and so is {}", other.display());
+        let failure = Failure::new(one.display().to_string(), why);
+        return Err(failure.remedy("Rename the one that was begun by mistake: an agent keeps one."));
+    }
+    let place = begun.first().copied().or(all.first());
+    Ok(place.cloned().map(MetadataPlace::Directory))
+}
+
+/// The directory of the names that this agent keeps, if it keeps any.
+fn kept_in(place: Option<&MetadataPlace>) -> Option<&Path> {
+    match place {
+        Some(MetadataPlace::Directory(directory)) if Metadata::is_in(directory) => Some(directory),
+        _ => None,
+    }
 }
 
 fn postgres_address(text: &str) -> std::result::Result<String, String> {

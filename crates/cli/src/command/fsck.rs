@@ -49,6 +49,11 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "repair")]
     remove_unnamed: bool,
 
+    /// With --repair: begin a new namespace if the one of these files is lost for good, with the disk it was on and all
+    /// copies. All files get names in /lost+found.
+    #[arg(long, requires = "repair")]
+    new_namespace: bool,
+
     /// Limit on the bytes read per second, on all disks together.
     #[arg(long, value_name = "SIZE", value_parser = rate)]
     rate: Option<Size>,
@@ -121,6 +126,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         names: arguments.names,
         rate,
         mend: arguments.repair.then_some(arguments.remove_unnamed),
+        new_namespace: arguments.new_namespace,
         progress: progress.clone(),
         expected: Cell::new(0),
     };
@@ -142,6 +148,8 @@ struct Wish {
     rate: Option<u64>,
     /// Whether the namespace is to be mended, and then whether unnamed stripes are to be removed.
     mend: Option<bool>,
+    /// Whether a namespace that is lost is to be replaced by a new one.
+    new_namespace: bool,
     progress: Progress,
     /// Bytes to read back, as far as known.
     expected: Cell<u64>,
@@ -150,7 +158,7 @@ struct Wish {
 impl Wish {
     async fn carry_out(self, connection: &ConnectedNode) -> Result<Report> {
         let begun = Instant::now();
-        let mut report = match (Namespace::find(connection).await?, &*self.names) {
+        let mut report = match (self.namespace(connection).await?, &*self.names) {
             (None, _) if self.mend.is_some() => {
                 let failure = Failure::new("--repair", "the agents have no namespace that could be mended");
                 return Err(
@@ -163,6 +171,20 @@ impl Wish {
         };
         report.seconds = begun.elapsed().as_secs_f64();
         Ok(report)
+    }
+
+    /// The namespace, if there is one; a new one, if that is wanted.
+    async fn namespace(&self, connection: &ConnectedNode) -> Result<Option<Namespace>> {
+        if !self.new_namespace {
+            return Ok(Namespace::find_surely(connection).await?);
+        }
+        match Namespace::find(connection).await? {
+            Some(namespace) => {
+                let why = format!("the namespace is there: agent {} keeps it", namespace.keeper());
+                Err(Failure::new("--new-namespace", why).remedy("Leave it out."))
+            }
+            None => Ok(Some(Namespace::begin_anew(connection).await?)),
+        }
     }
 
     /// Files of flat names; all without names.

@@ -65,7 +65,7 @@ Examples:
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
     let (lines, outcome) = this_node::run_with_present(agents, move |connection| async move {
-        if let Some(namespace) = arguments.flat.namespace(&connection).await? {
+        if let Some(namespace) = arguments.flat.namespace_surely(&connection).await? {
             let Arguments { names, long, human_readable, all, recursive, .. } = arguments;
             let shown = tree::Shown { long, sizes: SizeStyle::of(human_readable), all, recursive };
             return tree::list(&namespace, &names, shown).await;

@@ -118,7 +118,8 @@ fn put(mut agents: Vec<Agent>, name: String, arguments: Arguments) -> Result<()>
         return put_tree(agents, &name, &arguments);
     }
     let (input, size) = local::open(&arguments.local)?;
-    let attributes = attributes(&input)?;
+    let input = local::SteadyFile::new(input).map_err(|error| Failure::new("reading the input", error))?;
+    let attributes = attributes(input.file())?;
     beforehand::check_space(&agents, &name, size.unwrap_or(0))?;
     let own_name = arguments.name.as_ref().and_then(|_| own_name(&arguments.local).ok());
     let put = Put {

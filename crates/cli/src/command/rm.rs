@@ -24,8 +24,8 @@ use crate::this_node;
 /// same names stay. Files that are being written now are left alone.
 ///
 /// With a namespace names are paths, or patterns of paths, and -r removes directories with all that is in them.
-/// --unfinished removes what interrupted commands have left under hidden names, if it is older than an hour; say
-/// --older-than for another age.
+/// --unfinished removes what interrupted commands have left under hidden names, if it was begun an hour ago or earlier;
+/// say --older-than for another age.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

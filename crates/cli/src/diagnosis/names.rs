@@ -21,10 +21,10 @@ pub(crate) struct NamespaceFinding {
 /// The namespace, if there is one.
 ///
 /// # Errors
-/// If there are two, or it cannot be asked for.
+/// If there are two, if those who answer only have stripes of one, or if it cannot be asked for.
 pub(crate) fn find(agents: Vec<Agent>) -> Result<Option<NamespaceFinding>> {
     this_node::run_with_present(agents, |connection| async move {
-        let Some(namespace) = Namespace::find(&connection).await? else { return Ok(None) };
+        let Some(namespace) = Namespace::find_surely(&connection).await? else { return Ok(None) };
         let inodes = namespace.used().await?.inodes;
         // Disks that cannot be listed are told of elsewhere.
         let flat = connection.client.list().await.map_or(0, |names| names.len());

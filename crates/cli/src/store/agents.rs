@@ -84,6 +84,11 @@ impl FlatArgs {
     pub(crate) async fn namespace(self, connection: &ConnectedNode) -> Result<Option<Namespace>> {
         if self.flat { Ok(None) } else { Ok(Namespace::find(connection).await?) }
     }
+
+    /// The same for who is shown what there is: that there is no namespace has to be sure.
+    pub(crate) async fn namespace_surely(self, connection: &ConnectedNode) -> Result<Option<Namespace>> {
+        if self.flat { Ok(None) } else { Ok(Namespace::find_surely(connection).await?) }
+    }
 }
 
 const WHAT: &str = "finding the agents";

@@ -2,9 +2,9 @@
 
 use std::cell::Cell;
 use std::ffi::OsStr;
-use std::fs::{FileTimes, Permissions};
+use std::fs::{File, FileTimes, Metadata, Permissions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
@@ -16,8 +16,8 @@ use node::whole_file;
 
 use super::many::{self, FailedFiles};
 use super::namespace::{FoundPath, Namespace, shown, split};
-use super::put_tree::noted_of;
-use super::stored::ReadableFile;
+use super::put_tree::{mode_of_copy, noted_of};
+use super::stored::{ReadableFile, is_hidden};
 use super::transfer::{adding_to, failed_to_get};
 use crate::local;
 
@@ -83,8 +83,9 @@ impl TreeDownload {
         failed += many::each(&self.0.namespace.connection.machine, files, get).await?;
         // Before this nothing may be made in those that may not be written to.
         for Wish { found, local } in directories.iter().rev() {
-            let mode = Permissions::from_mode(u32::from(found.inode.mode & 0o777));
-            std::fs::set_permissions(local, mode).map_err(|error| failed_at(local, error))?;
+            let noted = std::fs::metadata(local)
+                .and_then(|here| std::fs::set_permissions(local, permissions(&here, &found.inode)));
+            noted.map_err(|error| failed_at(local, error))?;
         }
         Ok((failed, self.0.skipped.get()))
     }
@@ -94,7 +95,9 @@ impl TreeDownload {
         if !top.inode.is_directory() {
             return Ok(vec![Wish { found: top, local }]);
         }
-        let all = self.0.namespace.walk(&top).await?;
+        let mut all = self.0.namespace.walk(&top).await?;
+        // Files that are being put have no names yet.
+        all.retain(|found| found.inode.is_directory() || !is_hidden(split(&found.path).1));
         let start = top.path.len();
         let mut wishes = vec![Wish { found: top, local: local.clone() }];
         wishes.extend(all.into_iter().map(|found| {
@@ -103,6 +106,9 @@ impl TreeDownload {
         }));
         for wish in wishes.iter().filter(|wish| wish.found.inode.is_directory()) {
             std::fs::create_dir_all(&wish.local).map_err(|error| failed_at(&wish.local, error))?;
+            if self.0.resume {
+                replacement::remove_abandoned(&wish.local).map_err(|error| failed_at(&wish.local, error))?;
+            }
         }
         Ok(wishes)
     }
@@ -151,9 +157,15 @@ impl TreeDownload {
 }
 
 /// Gives a local file the time and the permissions of what it is a copy of.
-pub(crate) fn note(output: &std::fs::File, inode: &Inode) -> std::io::Result<()> {
-    output.set_permissions(Permissions::from_mode(u32::from(inode.mode & 0o777)))?;
+pub(crate) fn note(output: &File, inode: &Inode) -> std::io::Result<()> {
+    output.set_permissions(permissions(&output.metadata()?, inode))?;
     output.set_times(FileTimes::new().set_modified(time_of(inode.modified)))
+}
+
+/// The permissions of a local file or directory that is a copy of this.
+fn permissions(here: &Metadata, inode: &Inode) -> Permissions {
+    let mode = mode_of_copy(inode.mode, (here.uid(), here.gid()) == (inode.uid, inode.gid));
+    Permissions::from_mode(u32::from(mode))
 }
 
 fn time_of(at: UnixTime) -> SystemTime {

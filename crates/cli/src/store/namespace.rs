@@ -49,12 +49,27 @@ impl Namespace {
         Ok(tree.map(|tree| Namespace { connection: connection.clone(), tree }))
     }
 
+    /// The namespace, as [`find`](Self::find). If the agents keep none, none of their disks may have anything of one.
+    pub(crate) async fn find_surely(connection: &ConnectedNode) -> Result<Option<Namespace>> {
+        let found = Namespace::find(connection).await?;
+        if found.is_none() {
+            connection.told("the namespace", fs::Tree::check_none(&connection.client).await)?;
+        }
+        Ok(found)
+    }
+
     /// The namespace; a new one of this user if the agents keep none. All agents have to answer.
-    pub(crate) async fn begin(connection: &ConnectedNode) -> Result<Namespace> {
+    async fn begin(connection: &ConnectedNode) -> Result<Namespace> {
         connection.absence()?;
-        let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
-        let new = NewTree { origin: node::random()?, mode: DIRECTORY_MODE, uid, gid };
-        let begun = fs::Tree::find_or_begin(&cache(connection), new).await;
+        let begun = fs::Tree::find_or_begin(&cache(connection), new_tree()?).await;
+        let tree = connection.told("beginning a namespace", begun)?;
+        Ok(Namespace { connection: connection.clone(), tree })
+    }
+
+    /// A new namespace in place of one that is lost, of whose files the disks have stripes.
+    pub(crate) async fn begin_anew(connection: &ConnectedNode) -> Result<Namespace> {
+        connection.absence()?;
+        let begun = fs::Tree::begin(&cache(connection), new_tree()?).await;
         let tree = connection.told("beginning a namespace", begun)?;
         Ok(Namespace { connection: connection.clone(), tree })
     }
@@ -255,6 +270,12 @@ pub(crate) fn no_namespace(connection: &ConnectedNode, name: &str) -> Failure {
     }
     Failure::new(name, "the agents have no namespace, so there are no directories")
         .remedy("`starfish mkdir` begins one.")
+}
+
+/// A new namespace of this user.
+fn new_tree() -> Result<NewTree> {
+    let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
+    Ok(NewTree { origin: node::random()?, mode: DIRECTORY_MODE, uid, gid })
 }
 
 fn cache(connection: &ConnectedNode) -> PageCache<RealMachine> {

@@ -12,12 +12,14 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::Progress;
 use layout::Striping;
 use namespace::{InodeKind, NewInode, UnixTime, WhatToRemove};
-use node::whole_file;
+use nix::unistd::{getgid, getuid};
+use node::whole_file::{self, CopyError};
 
 use super::many::{self, FailedFiles};
 use super::namespace::{Namespace, joined, shown};
 use super::stored::{HiddenFile, WantedFile, hidden_name};
 use super::transfer::{adding_to, failed_to_put};
+use crate::local::SteadyFile;
 
 /// What is to be put, and how.
 pub(crate) struct PutTree {
@@ -90,10 +92,16 @@ impl LocalTree {
     }
 }
 
-/// When a local file was changed, and its permissions.
+/// When a local file was changed, and what a copy of this user's has of its mode.
 pub(crate) fn noted_of(found: &Metadata) -> (UnixTime, u16) {
     let modified = found.mtime().saturating_mul(1_000_000_000).saturating_add(found.mtime_nsec());
-    (modified, (found.mode() & 0o777) as u16)
+    let is_own = (found.uid(), found.gid()) == (getuid().as_raw(), getgid().as_raw());
+    (modified, mode_of_copy(found.mode() as u16, is_own))
+}
+
+/// The mode of a copy. As whom a program runs is said only where the copy has the same owner and group.
+pub(crate) fn mode_of_copy(mode: u16, has_same_owner: bool) -> u16 {
+    mode & if has_same_owner { 0o7777 } else { 0o1777 }
 }
 
 /// What the files of a directory that are being put have in common.
@@ -128,7 +136,7 @@ impl TreeUpload {
     pub(crate) async fn run(&self, local: LocalTree) -> Result<(FailedFiles, usize)> {
         let namespace = &self.0.namespace;
         for directory in &local.directories {
-            let mode = (directory.found.mode() & 0o777) as u16;
+            let (_, mode) = noted_of(&directory.found);
             namespace.make_directory_unless_there(&self.path_of(directory), mode).await.map_err(|error| {
                 match error.kind() {
                     node::ErrorKind::NotFound => {
@@ -198,9 +206,10 @@ impl TreeUpload {
     async fn put_file(&self, entry: &LocalEntry) -> Result<()> {
         let (putting, path) = (&*self.0, self.path_of(entry));
         let what = || entry.path.display().to_string();
-        let local = File::open(&entry.path).map_err(|error| Failure::new(what(), error))?;
+        let local = File::open(&entry.path).and_then(SteadyFile::new);
+        let local = local.map_err(|error| Failure::new(what(), error))?;
         // It may have been changed since the directory was looked at.
-        let found = local.metadata().map_err(|error| Failure::new(what(), error))?;
+        let found = local.file().metadata().map_err(|error| Failure::new(what(), error))?;
         let (modified, mode) = noted_of(&found);
         if putting.put.resume {
             let there = putting.namespace.look_if_there(&path).await?;
@@ -227,7 +236,7 @@ impl TreeUpload {
             }
         };
         putting.under_way.borrow_mut().insert(name.clone(), Some(hidden.clone()));
-        let put = self.put_contents(&hidden, &path, local).await;
+        let put = self.put_contents(&hidden, entry, local).await;
         let is_mine = putting.under_way.borrow_mut().remove(&name).is_some();
         if put.is_err() && is_mine {
             // The first failure is the one to be told.
@@ -236,10 +245,14 @@ impl TreeUpload {
         put
     }
 
-    async fn put_contents(&self, hidden: &HiddenFile, path: &[u8], local: File) -> Result<()> {
+    async fn put_contents(&self, hidden: &HiddenFile, entry: &LocalEntry, local: SteadyFile) -> Result<()> {
         let (connection, adding) = (&self.0.namespace.connection, adding_to(&self.0.progress));
-        let uploaded = whole_file::upload(connection, hidden.file(), local, adding).await;
-        let (_, bytes) = uploaded.map_err(|error| failed_to_put(&shown(path), error))?;
+        let upload = whole_file::upload(connection, hidden.file(), local, adding);
+        let uploaded = hidden.while_open(upload).await;
+        let (_, bytes) = uploaded.map_err(|error| match error {
+            CopyError::Local(error) => Failure::new(entry.path.display().to_string(), error),
+            striped @ CopyError::Striped(_) => failed_to_put(&shown(&self.path_of(entry)), striped),
+        })?;
         Ok(hidden.complete(bytes).await?)
     }
 }

@@ -1,9 +1,11 @@
 //! A file that is there, and one that is being put: with a namespace, or under a flat name.
 
 use std::cell::RefCell;
+use std::pin::pin;
 
 use fs::{File, NumberedFile, OpenTreeFile};
 use layout::Striping;
+use machine::Machine;
 use namespace::{
     AttributeChanges, Inode, Location, NewInode, RenameMode, SetTime, TreeOperation, UnixTime, WhatToRemove,
 };
@@ -12,9 +14,13 @@ use real::RealMachine;
 
 use super::group::What;
 use super::namespace::{Namespace, joined, shown, split};
+use crate::interrupt::unless;
 
 /// Names of files that are being put begin like this; `starfish rm --unfinished` removes what is left of them.
 const HIDDEN: &[u8] = b".starfish-";
+
+/// How often it is looked whether the keeper was started anew: several times in the minute that it gives.
+const HOLD_EVERY: machine::Duration = machine::Duration::from_secs(10);
 
 /// How many digits follow.
 const HIDDEN_DIGITS: usize = 16;
@@ -176,6 +182,20 @@ impl HiddenFile {
     /// What is known of it.
     pub(crate) fn inode(&self) -> Option<Inode> {
         self.open.borrow().as_ref().map(OpenTreeFile::known)
+    }
+
+    /// Does what writes the file. Meanwhile its keeper is told again that it is open if that was started anew.
+    pub(crate) async fn while_open<T>(&self, work: impl Future<Output = T>) -> T {
+        let machine = &self.namespace.connection.machine;
+        let mut work = pin!(work);
+        loop {
+            let pause = machine.sleep_until(machine.now() + HOLD_EVERY);
+            if let Some(done) = unless(pause, work.as_mut()).await {
+                return done;
+            }
+            // A keeper that does not answer is told next time; if it stays away, the work fails.
+            let _ = self.namespace.tree.hold_again().await;
+        }
     }
 
     /// Gives the file, which is on the disks with so many bytes, its name. If that fails, nothing of it is left.

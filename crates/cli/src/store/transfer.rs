@@ -257,7 +257,7 @@ fn put_traditional<R: Read + Send + 'static>(
 ) -> Result<Done> {
     let (name, progress) = (name.to_owned(), progress.clone());
     this_node::run(agents.to_vec(), move |connection| async move {
-        if let Some(namespace) = Namespace::find(&connection).await? {
+        if let Some(namespace) = Namespace::find_surely(&connection).await? {
             return put_into(&namespace, &name, &put, input, &progress, &interruption).await;
         }
         let half_done = begin(&interruption, &name);
@@ -291,7 +291,7 @@ async fn put_into<R: Read + Send + 'static>(
     let half_done = begin_hidden(interruption, &name);
     let hidden = HiddenFile::begin(namespace, name.as_bytes(), put.wanted(connection)?).await?;
     let start = Instant::now();
-    let copied = whole_file::upload(connection, hidden.file(), input, adding_to(progress));
+    let copied = hidden.while_open(whole_file::upload(connection, hidden.file(), input, adding_to(progress)));
     match interruption.unless(copied).await {
         Some(Ok((input, bytes))) => {
             hidden.complete(bytes).await?;
@@ -395,11 +395,13 @@ fn put_disk_directed<R: Read>(
         input.read_exact(&mut part).map_err(|error| Failure::new("reading the input", error))?;
         parts.push(part);
     }
+    // Its end is where it was.
+    input.read(&mut [0]).map_err(|error| Failure::new("reading the input", error))?;
     let hash = input.hash();
     let (all, name, interruption) = (agents.to_vec(), name.to_owned(), interruption.clone());
     let progress = progress.clone();
     this_node::run(agents.to_vec(), move |connection| async move {
-        if let Some(namespace) = Namespace::find(&connection).await? {
+        if let Some(namespace) = Namespace::find_surely(&connection).await? {
             let done = put_into_in_group(&namespace, &all, &name, &put, parts, &interruption).await?;
             progress.add(bytes);
             return Ok(Done { hash, ..done });
@@ -439,7 +441,7 @@ async fn put_into_in_group(
     let inode = hidden.inode().expect("it has just been made");
     let (what, agents) = (hidden.for_group(inode, bytes).await?, agents.to_vec());
     let written = interruption.unless(async {
-        let moved = in_group(move || group::write(&agents, what, parts)).await?;
+        let moved = hidden.while_open(in_group(move || group::write(&agents, what, parts))).await?;
         let committing = Instant::now();
         hidden.file().set_bytes(bytes);
         connection.told(&name, hidden.file().flush().await)?;

@@ -141,6 +141,42 @@ pub fn names_of_all_clients_are_one_tree(testbed: &impl Testbed, base: Base) {
     });
 }
 
+/// Who reaches a part of a set begins no namespace beside files of the one that the rest keeps. Where nothing tells
+/// of the first one, whoever reaches both is told who keeps them.
+pub fn no_namespace_is_begun_beside_files_of_another(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let tree = trees(base, &nodes[..4]).await.remove(0);
+        let all: Vec<_> = nodes[..3].iter().map(|node| node.node()).collect();
+        let rest = all.iter().copied().filter(|node| *node != tree.keeper()).collect();
+        let partial = Client::connect(nodes[4].clone(), rest, base.client()).await.expect("they answer");
+        let client = tree.cache().client();
+        let new = NewInode::File {
+            striping: Striping::new(BLOCK, client.disks()).expect("sound"),
+            disks: tree.all_disks().await.expect("entered"),
+        };
+        let at = Location::of_path("file");
+        let file = TreeOperation::Make { at, new, mode: 0o644, uid: 1, gid: 2, exclusive: true };
+        let file = tree.open(file).await.expect("made");
+        write(&file, 0, &contents(u64::from(client.disks()) * BLOCK)).await;
+        file.close().await.expect("closed");
+        for _ in 0..2 {
+            let refused = Tree::find_or_begin(&cache(partial.clone()), NEW).await.err().expect("refused");
+            assert!(
+                matches!(*refused, Error::NoKeeper { node, files: 1 } if node != tree.keeper()),
+                "{refused}"
+            );
+        }
+        assert!(Tree::find(tree.cache()).await.expect("one").is_some());
+        remove(&tree, "file").await.expect("removed");
+        tree.contents_gone().await;
+        let other = Tree::find_or_begin(&cache(partial), NEW).await.expect("nothing tells of the other");
+        let many = Tree::find(tree.cache()).await.err().expect("two");
+        let Error::ManyNamespaces(kept) = &*many else { panic!("{many}") };
+        let kept: Vec<_> = kept.iter().map(|kept| (kept.node, kept.inodes)).collect();
+        assert_eq!(kept, [(tree.keeper(), 1), (other.keeper(), 1)]);
+    });
+}
+
 /// What was written and closed, or flushed, is read by whoever opens the file then, however large, and whatever they
 /// have cached of it.
 pub fn closed_files_are_read_by_whoever_opens_them_then(testbed: &impl Testbed, base: Base) {
@@ -256,6 +292,27 @@ pub fn a_file_without_names_lives_until_its_last_close(testbed: &impl Testbed, b
         trees[1].contents_gone().await;
         assert_eq!(files(&client).await, 0);
         assert_eq!(trees[0].remove_doomed().await, Ok(0), "nothing is left");
+    });
+}
+
+/// A file that any client has open is not removed as one that was abandoned; one that nobody has open is.
+pub fn a_file_that_is_open_is_not_abandoned(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        let file = make(&trees[0], "file", true).await.expect("made");
+        let (at, what) = (Location::of_path("file"), WhatToRemove::AbandonedFile);
+        let abandoned = TreeOperation::Remove { at, what };
+        for tree in &trees {
+            assert!(is_refused(tree.unname(abandoned.clone()).await, TreeRefusal::Busy));
+        }
+        write(&file, 0, b"something").await;
+        file.close().await.expect("closed");
+        assert_eq!(trees[1].unname(abandoned.clone()).await, Ok(()));
+        assert!(is_refused(trees[1].unname(abandoned).await, TreeRefusal::NotFound));
+        let at = Location::of_path("directory");
+        make_directory(&trees[0], "directory").await.expect("made");
+        let directory = TreeOperation::Remove { at, what };
+        assert!(is_refused(trees[1].unname(directory).await, TreeRefusal::IsDirectory));
     });
 }
 

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use machine::{Duration, Instant, Machine, MetadataStore, NodeId};
-use namespace::{FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, perform};
+use namespace::{FileNumber, Inode, Location, TreeAnswer, TreeOperation, TreeRefusal, WhatToRemove, perform};
 
 use super::IoNode;
 use super::locks::LockTable;
@@ -74,6 +74,12 @@ impl Keeper {
         is_known && !self.is_held(number)
     }
 
+    /// Whether a file that was made so long ago may be open somewhere.
+    fn may_be_open(&self, number: FileNumber, age: Duration, now: Instant) -> bool {
+        let up = now.since(self.began);
+        self.is_held(number) || (up < GRACE && age > up)
+    }
+
     /// Takes note of what an answer says, and leaves out of it what is held.
     fn note(&self, answer: &mut TreeAnswer, now: Instant) {
         match answer {
@@ -101,6 +107,11 @@ impl<M: Machine> IoNode<M> {
             TreeOperation::Forget { numbers } => numbers.clone(),
             _ => Vec::new(),
         };
+        if let TreeOperation::Remove { at, what: WhatToRemove::AbandonedFile } = &operation
+            && self.may_be_open(at.clone()).await?
+        {
+            return Ok(Reply::Refused(TreeRefusal::Busy));
+        }
         let begins = matches!(operation, TreeOperation::Begin { .. });
         let answer = self.transact(operation).await?;
         let mut answer = match answer {
@@ -117,6 +128,17 @@ impl<M: Machine> IoNode<M> {
             return Ok(Reply::Refused(refusal));
         }
         Ok(Reply::Tree(answer.into()))
+    }
+
+    /// Whether what has this name may be open somewhere. What is not there is not.
+    async fn may_be_open(&self, at: Location) -> Result<bool, Box<Failure>> {
+        let Ok(TreeAnswer::Inode(inode)) = self.transact(TreeOperation::Look { at, follow: false }).await?
+        else {
+            return Ok(false);
+        };
+        let age = (self.machine.date().as_nanos() as i64).saturating_sub(inode.made).max(0);
+        let age = Duration::from_nanos(age as u64);
+        Ok(self.keeper.may_be_open(inode.number, age, self.machine.now()))
     }
 
     async fn transact(
@@ -176,5 +198,23 @@ impl<M: Machine> IoNode<M> {
             store.flush().await?;
         }
         Ok(Reply::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_start_what_is_older_may_be_open_until_those_who_have_it_open_have_said_so() {
+        let seconds = Duration::from_secs;
+        let began = Instant::from_nanos(7);
+        let keeper = Keeper::new(began);
+        let may_be_open = |age, up| keeper.may_be_open(FileNumber(1), seconds(age), began + seconds(up));
+        assert!(may_be_open(100, 10) && !may_be_open(9, 10) && !may_be_open(100, 60));
+        assert!(keeper.hold(FileNumber(1), NodeId(1)));
+        assert!(may_be_open(9, 10) && may_be_open(100, 60));
+        keeper.let_go(FileNumber(1), NodeId(1));
+        assert!(!may_be_open(9, 10));
     }
 }

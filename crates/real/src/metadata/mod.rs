@@ -16,7 +16,7 @@ mod sqlite;
 
 use std::fs;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -53,6 +53,11 @@ enum Request {
 }
 
 impl Metadata {
+    /// Whether there is a store in this directory.
+    pub fn is_in(directory: &Path) -> bool {
+        directory.join(FILE).exists()
+    }
+
     /// Begins the store of a node.
     pub(crate) fn start(place: &MetadataPlace, settings: &Settings) -> Result<Self> {
         let (requests, waiting) = flume::bounded(WAITING_MAX);

@@ -1,9 +1,11 @@
 //! Removing files and directories of a namespace.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use command_line::failure::{Failure, Result};
-use namespace::{Location, TreeOperation, WhatToRemove};
+use namespace::{Location, TreeOperation, TreeRefusal, WhatToRemove};
 use node::ErrorKind;
 
 use super::is_forgiven;
@@ -14,7 +16,7 @@ use crate::store::namespace::{FoundPath, Namespace, shown, split, trimmed};
 use crate::store::stored::is_hidden;
 use crate::store::{globs, many};
 
-/// What is younger may be of a command that is still at work.
+/// What is younger may be of a command that goes on once it reaches the agents again.
 const HIDDEN_AGE_MIN: Duration = Duration::from_secs(3600);
 
 /// Removes what these paths and patterns mean. That nothing is there is no failure if that is `forced`.
@@ -96,12 +98,12 @@ async fn remove_all(
             failed.note(&failure);
         }
     }
-    namespace.connection.told("removing contents", namespace.tree.remove_doomed().await)?;
-    namespace.flush().await?;
+    contents_gone(namespace).await?;
     Ok(failed)
 }
 
-/// Removes what interrupted commands have left under hidden names in these directories, or anywhere.
+/// Removes what interrupted commands have left under hidden names in these directories, or anywhere. What a command has
+/// open that is still at work stays, however old it is.
 pub(super) async fn remove_hidden(
     namespace: &Namespace,
     names: &[String],
@@ -116,12 +118,42 @@ pub(super) async fn remove_hidden(
         all.extend(namespace.walk(&namespace.look(name.as_bytes()).await?).await?);
     }
     let since = |found: &FoundPath| machine::Duration::from_nanos(found.inode.changed.max(0) as u64);
-    all.retain(|found| is_hidden(split(&found.path).1) && date::age(since(found)) >= least);
-    let lines: Vec<String> = all
-        .iter()
-        .map(|found| format!("{}  (since {})", shown(&found.path), date::of(since(found))))
-        .collect();
-    let failed = remove_all(namespace, all, Vec::new()).await?;
+    all.retain(|found| {
+        let is_file = found.inode.layout().is_some();
+        is_file && is_hidden(split(&found.path).1) && date::age(since(found)) >= least
+    });
+    let lines: Rc<RefCell<Vec<String>>> = Rc::default();
+    let (owned, removed) = (namespace.clone(), lines.clone());
+    let failed = many::each(&namespace.connection.machine, all, move |found| {
+        let (namespace, removed) = (owned.clone(), removed.clone());
+        async move {
+            if remove_abandoned(&namespace, &found.path).await? {
+                let line = format!("{}  (since {})", shown(&found.path), date::of(since(&found)));
+                removed.borrow_mut().push(line);
+            }
+            Ok(())
+        }
+    });
+    let failed = failed.await?;
+    contents_gone(namespace).await?;
+    let mut lines = lines.take();
+    lines.sort();
     local::print(lines)?;
     many::outcome("rm", failed)
+}
+
+/// Removes a file, unless somebody has it open or it is gone meanwhile; whether it did.
+async fn remove_abandoned(namespace: &Namespace, path: &[u8]) -> Result<bool> {
+    let remove = TreeOperation::Remove { at: Location::of_path(path), what: WhatToRemove::AbandonedFile };
+    match namespace.perform(path, remove).await {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) if error.kind() == ErrorKind::Refused(TreeRefusal::Busy) => Ok(false),
+        removed => Ok(removed.map(|_| true)?),
+    }
+}
+
+/// Removes the contents of files that have lost their names.
+async fn contents_gone(namespace: &Namespace) -> Result<()> {
+    namespace.connection.told("removing contents", namespace.tree.remove_doomed().await)?;
+    Ok(namespace.flush().await?)
 }

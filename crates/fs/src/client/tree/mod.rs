@@ -12,7 +12,7 @@ mod locks;
 mod open_file;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use machine::{InFlight, Machine, NodeId, Payload};
@@ -24,7 +24,7 @@ pub use open_file::OpenTreeFile;
 use open_file::TreeFileState;
 
 use super::{Client, PageCache, unexpected};
-use crate::error::{Error, Result};
+use crate::error::{Error, KeptNamespace, Result};
 use crate::protocol::{Reply, Request};
 
 /// The namespace of a set of I/O nodes, and its files through a page cache. Cloning gives another handle on the same.
@@ -76,32 +76,53 @@ impl<M: Machine> Tree<M> {
     /// # Errors
     /// If an I/O node does not answer, or several keep one.
     pub async fn find(cache: &PageCache<M>) -> Result<Option<Tree<M>>> {
-        let mut found: Option<(NodeId, TreeUse)> = None;
+        let mut found = Vec::new();
         for (node, answer) in cache.client().ask_all(|_| Some(ask(TreeOperation::Describe))).await {
             match answered(node, answer?.0) {
-                Ok(TreeAnswer::Used(used)) => {
-                    if let Some((other, _)) = found {
-                        let text = format!("both {other} and {node} keep a namespace: put one of them away");
-                        return Err(Error::Invalid(text).into());
-                    }
-                    found = Some((node, used));
-                }
+                Ok(TreeAnswer::Used(used)) => found.push((node, used)),
                 Err(error) if matches!(*error, Error::Refused(TreeRefusal::NoNamespace)) => {}
                 Err(error) => return Err(error),
                 Ok(_) => return Err(unexpected(node)),
             }
         }
-        Ok(found.map(|(keeper, _)| Tree::kept_by(cache, keeper)))
+        match &*found {
+            [] => Ok(None),
+            [(keeper, _)] => Ok(Some(Tree::kept_by(cache, *keeper))),
+            _ => Err(too_many(cache, found).await?),
+        }
     }
 
     /// Finds the namespace, or begins one.
     ///
     /// # Errors
-    /// As those of [`find`](Self::find); or if the I/O node that shall keep it has no place for it.
+    /// As those of [`find`](Self::find), [`check_none`](Self::check_none) and [`begin`](Self::begin).
     pub async fn find_or_begin(cache: &PageCache<M>, new: NewTree) -> Result<Tree<M>> {
         if let Some(tree) = Tree::find(cache).await? {
             return Ok(tree);
         }
+        if let Err(error) = Tree::check_none(cache.client()).await {
+            // Somebody may have begun it meanwhile, and made files.
+            return Tree::find(cache).await?.ok_or(error);
+        }
+        Tree::begin(cache, new).await
+    }
+
+    /// Makes sure that a set of which none of its I/O nodes keeps a namespace has none.
+    ///
+    /// # Errors
+    /// If the disks have stripes of files of one: an I/O node that is not asked keeps it, or it is lost.
+    pub async fn check_none(client: &Client<M>) -> Result<()> {
+        let stripes = client.list_numbered().await?;
+        let Some(&(node, _)) = stripes.first() else { return Ok(()) };
+        let files: BTreeSet<_> = stripes.iter().map(|(_, stripe)| stripe.file).collect();
+        Err(Error::NoKeeper { node, files: files.len() }.into())
+    }
+
+    /// Begins a namespace where there is none, whatever the disks have of files of a lost one.
+    ///
+    /// # Errors
+    /// If the I/O node that shall keep it has no place for it.
+    pub async fn begin(cache: &PageCache<M>, new: NewTree) -> Result<Tree<M>> {
         // The same one for all clients, in whatever order they name the nodes.
         let keeper = first_node(cache).await?;
         let NewTree { origin, mode, uid, gid } = new;
@@ -252,8 +273,12 @@ impl<M: Machine> Tree<M> {
         true
     }
 
-    /// Tells a keeper that was gone what is held here.
-    async fn hold_again(&self) -> Result<()> {
+    /// Tells a keeper that was gone what is held here, if it was: within a minute of its new start, or it takes files
+    /// without names for such as nobody has open. Whoever asks for anything does so by the way.
+    ///
+    /// # Errors
+    /// If the keeper cannot be told.
+    pub async fn hold_again(&self) -> Result<()> {
         let losses = self.inner.cache.client().losses_of(self.inner.keeper);
         if losses == self.inner.told.get() {
             return Ok(());
@@ -342,6 +367,17 @@ async fn all_disks<M: Machine>(client: &Client<M>) -> Result<Vec<u64>> {
         places.iter().map(|(identity, (node, index))| (place_of_node(*node), *index, *identity)).collect();
     disks.sort_unstable();
     Ok(disks.into_iter().map(|(_, _, identity)| identity).collect())
+}
+
+/// What these nodes keep, in the order in which it was begun, as an error.
+async fn too_many<M: Machine>(cache: &PageCache<M>, found: Vec<(NodeId, TreeUse)>) -> Result<Box<Error>> {
+    let mut kept = Vec::new();
+    for (node, used) in found {
+        let root = Tree::kept_by(cache, node).inode(TreeOperation::Get { number: FileNumber::ROOT }).await?;
+        kept.push(KeptNamespace { node, inodes: used.inodes, begun: root.made });
+    }
+    kept.sort_by_key(|kept| kept.begun);
+    Ok(Error::ManyNamespaces(kept).into())
 }
 
 async fn found<M: Machine>(cache: &PageCache<M>) -> Result<Tree<M>> {
