@@ -45,7 +45,7 @@ pub(crate) struct CollectiveFile {
 /// What changes while it is open.
 struct State {
     view: FileView,
-    /// Where this process is in the stream that the view shows, in bytes.
+    /// Where this process is in the stream that the view shows, in bytes: between two elementary types.
     position: u64,
     shared: SharedPointer,
     is_atomic: bool,
@@ -216,8 +216,9 @@ impl CollectiveFile {
         let located = located?;
         let read = read?;
         if place == CallPlace::Own {
-            // Where the file ends, the pointer stops.
-            self.state().position = located.position + read;
+            // Where the file ends, the pointer stops: behind the last elementary type of which there was something.
+            let mut state = self.state();
+            state.position = located.position + read.next_multiple_of(state.view.unit());
         }
         call.done(&self.account, &located.selection, read);
         Ok(read)

@@ -101,6 +101,42 @@ static void own_pointers(void)
     free(mine);
 }
 
+/* A file that ends within an elementary type: a pointer is in whole ones, and goes on behind the last that was read. */
+static void short_reads(void)
+{
+    MPI_File file;
+    MPI_Status status;
+    MPI_Offset position, offset, bytes;
+    int numbers[10], count;
+    char all[24] = "";
+    char name[] = "starfish:mpi/short-0";
+    name[sizeof name - 2] += (char)rank;
+    OK(MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_write(file, "AAAABBBBCCCCD", 13, MPI_CHAR, &status));
+    OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+    OK(MPI_File_read(file, numbers, 10, MPI_INT, &status));
+    MPI_Get_count(&status, MPI_BYTE, &count);
+    CHECK(count == 13);
+    OK(MPI_File_get_position(file, &position));
+    OK(MPI_File_get_byte_offset(file, position, &offset));
+    CHECK(position == 4 && offset == 16);
+    /* That is where the file ends, too. */
+    OK(MPI_File_seek(file, 0, MPI_SEEK_END));
+    OK(MPI_File_get_position(file, &position));
+    CHECK(position == 4);
+    OK(MPI_File_read_all(file, numbers, 10, MPI_INT, &status));
+    CHECK(count_of(&status) == 0);
+    OK(MPI_File_write(file, "zzzz", 1, MPI_INT, &status));
+    OK(MPI_File_seek(file, 0, MPI_SEEK_CUR));
+    OK(MPI_File_write(file, "yyyy", 1, MPI_INT, &status));
+    OK(MPI_File_get_position(file, &position));
+    OK(MPI_File_get_size(file, &bytes));
+    CHECK(position == 6 && bytes == 24);
+    OK(MPI_File_read_at(file, 0, all, 6, MPI_INT, &status));
+    CHECK(memcmp(all, "AAAABBBBCCCCD\0\0\0zzzzyyyy", 24) == 0);
+    OK(MPI_File_close(&file));
+}
+
 /* What one process has written others see when its call has returned, though MPI does not ask for that: programs count
    on it that know files on one computer. */
 static void seen_without_sync(void)
@@ -370,6 +406,7 @@ int main(int argc, char **argv)
     CHECK(argc == 2);
     modes_and_classes();
     own_pointers();
+    short_reads();
     seen_without_sync();
     shared_pointers();
     sizes();
