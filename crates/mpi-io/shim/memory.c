@@ -18,7 +18,33 @@ struct elements {
     MPI_Aint extent;
     enum representation representation;
     int is_run;
+    /* Whether the type is made here, and to be let go. */
+    int is_own;
 };
+
+/* Has a type that counts from MPI_BOTTOM count from its first byte of data instead: the address 0 is no memory to
+   MPICH. */
+static int anchor(struct elements *of)
+{
+    MPI_Aint first, bytes;
+    int one = 1;
+    PMPI_Type_get_true_extent(of->type, &first, &bytes);
+    MPI_Aint back = -first;
+    if (PMPI_Type_create_hindexed(1, &one, &back, of->type, &of->type) != MPI_SUCCESS ||
+        PMPI_Type_commit(&of->type) != MPI_SUCCESS) {
+        return STARFISH_MPI_TYPE;
+    }
+    of->first += first;
+    of->is_own = 1;
+    return 0;
+}
+
+static void forget(struct elements *of)
+{
+    if (of->is_own) {
+        PMPI_Type_free(&of->type);
+    }
+}
 
 static int describe(struct elements *of, const struct our_file *file, const void *buffer, MPI_Count count,
                     MPI_Datatype type)
@@ -38,6 +64,7 @@ static int describe(struct elements *of, const struct our_file *file, const void
     of->count = count;
     of->type = type;
     of->representation = file->representation;
+    of->is_own = 0;
     of->is_run = file->representation == NATIVE && starfish_shim_is_run(type);
     if (!of->is_run && of->size > PACKED_MAX) {
         return STARFISH_MPI_UNSUPPORTED;
@@ -45,9 +72,11 @@ static int describe(struct elements *of, const struct our_file *file, const void
     if (file->representation == EXTERNAL32) {
         MPI_Aint bytes;
         PMPI_Pack_external_size("external32", 1, type, &bytes);
-        return bytes == of->size ? 0 : STARFISH_MPI_UNSUPPORTED;
+        if (bytes != of->size) {
+            return STARFISH_MPI_UNSUPPORTED;
+        }
     }
-    return 0;
+    return !of->is_run && buffer == MPI_BOTTOM ? anchor(of) : 0;
 }
 
 /* Packs so many elements to a place, or unpacks them from there. */
@@ -127,12 +156,11 @@ int starfish_shim_read(struct our_file *file, int place, int together, MPI_Offse
         return starfish_mpi_read(file->core, place, together, offset, buffer, bytes, moved);
     }
     char *packed = malloc(bytes + 1);
-    if (!packed) {
-        return give_up(file, 0, place, together, offset, STARFISH_MPI_IO);
-    }
-    class = starfish_mpi_read(file->core, place, together, offset, packed, bytes, moved);
+    class = packed ? starfish_mpi_read(file->core, place, together, offset, packed, bytes, moved)
+                   : give_up(file, 0, place, together, offset, STARFISH_MPI_IO);
     class = class ? class : unpack(&of, packed, (MPI_Count)*moved);
     free(packed);
+    forget(&of);
     return class;
 }
 
@@ -154,6 +182,7 @@ int starfish_shim_write(struct our_file *file, int place, int together, MPI_Offs
         class = class ? give_up(file, 1, place, together, offset, class)
                       : starfish_mpi_write(file->core, place, together, offset, packed, bytes);
         free(packed);
+        forget(&of);
     }
     *moved = class ? 0 : bytes;
     return class;
