@@ -40,6 +40,31 @@ static void tell(int code)
     }
 }
 
+static int open_surrogate(struct our_file *file)
+{
+    if (file->has_surrogate) {
+        return MPI_SUCCESS;
+    }
+    int code = REAL(File_open)(MPI_COMM_SELF, "/dev/null", MPI_MODE_RDONLY, MPI_INFO_NULL, &file->surrogate);
+    file->has_surrogate = code == MPI_SUCCESS;
+    return code;
+}
+
+/* Calls the handler of files that are not open. Open MPI calls one with a file that is open only: one that was opened
+   with that handler. */
+static void call_default(int code)
+{
+#ifdef OPEN_MPI
+    struct our_file none = {0};
+    if (open_surrogate(&none) == MPI_SUCCESS) {
+        REAL(File_call_errhandler)(none.surrogate, code);
+        starfish_shim_close_surrogate(&none);
+    }
+#else
+    REAL(File_call_errhandler)(MPI_FILE_NULL, code);
+#endif
+}
+
 int starfish_shim_raise(struct our_file *file, int code)
 {
     if (code == MPI_SUCCESS) {
@@ -49,18 +74,8 @@ int starfish_shim_raise(struct our_file *file, int code)
     if (file && file->has_surrogate) {
         REAL(File_call_errhandler)(file->surrogate, code);
     } else if (!file && has_default) {
-        REAL(File_call_errhandler)(MPI_FILE_NULL, code);
+        call_default(code);
     }
-    return code;
-}
-
-static int open_surrogate(struct our_file *file)
-{
-    if (file->has_surrogate) {
-        return MPI_SUCCESS;
-    }
-    int code = REAL(File_open)(MPI_COMM_SELF, "/dev/null", MPI_MODE_RDONLY, MPI_INFO_NULL, &file->surrogate);
-    file->has_surrogate = code == MPI_SUCCESS;
     return code;
 }
 

@@ -363,6 +363,34 @@ static void handles_and_handlers(void)
     OK(MPI_File_close(&file));
 }
 
+static void handler_of_no_file(MPI_File *file, int *code, ...)
+{
+    (void)file;
+    called_with = class_of(*code);
+    called++;
+}
+
+/* Those of files that are not open are called when one cannot be opened, and files that are opened have them. */
+static void handlers_of_no_file(void)
+{
+    MPI_File file;
+    MPI_Errhandler own;
+    OK(MPI_File_create_errhandler(handler_of_no_file, &own));
+    OK(MPI_File_set_errhandler(MPI_FILE_NULL, own));
+    called = 0;
+    FAILS(MPI_File_open(MPI_COMM_WORLD, "starfish:mpi/missing", MPI_MODE_RDONLY, MPI_INFO_NULL, &file),
+          MPI_ERR_NO_SUCH_FILE);
+    CHECK(file == MPI_FILE_NULL && called == 1 && called_with == MPI_ERR_NO_SUCH_FILE);
+    FAILS(MPI_File_delete("starfish:mpi/missing", MPI_INFO_NULL), MPI_ERR_NO_SUCH_FILE);
+    CHECK(called == 2);
+    OK(MPI_File_open(MPI_COMM_WORLD, "starfish:mpi/handles", MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    FAILS(MPI_File_seek(file, -1, MPI_SEEK_SET), MPI_ERR_ARG);
+    CHECK(called == 3 && called_with == MPI_ERR_ARG);
+    OK(MPI_File_close(&file));
+    /* It is not freed: MPICH does not count the files that have begun with it. */
+    OK(MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN));
+}
+
 /* Others' files are as they were. */
 static void handed_on(const char *directory)
 {
@@ -413,6 +441,7 @@ int main(int argc, char **argv)
     requests_and_split_calls();
     atomicity();
     handles_and_handlers();
+    handlers_of_no_file();
     handed_on(argv[1]);
     parts_of_all();
     return end();
