@@ -137,7 +137,8 @@ static void nothing_at_all(void)
     OK(MPI_File_set_view(file, 0, MPI_BYTE, empty, "native", MPI_INFO_NULL));
     OK(MPI_File_write_all(file, NULL, 0, MPI_BYTE, MPI_STATUS_IGNORE));
     CHECK(MPI_File_write_at(file, 0, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE) != MPI_SUCCESS);
-    FAILS(MPI_File_write_at(file, 0, &byte, -1, MPI_BYTE, MPI_STATUS_IGNORE), MPI_ERR_ARG);
+    FAILS(MPI_File_write_at(file, 0, &byte, -1, MPI_BYTE, MPI_STATUS_IGNORE), MPI_ERR_COUNT);
+    FAILS(MPI_File_read_at_all(file, 0, &byte, -1, MPI_BYTE, MPI_STATUS_IGNORE), MPI_ERR_COUNT);
     OK(MPI_File_get_size(file, &bytes));
     CHECK(bytes == 0);
     MPI_Type_free(&empty);
