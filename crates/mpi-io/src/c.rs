@@ -7,6 +7,7 @@
 #![expect(unsafe_code, reason = "a face for C: see above")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::slice;
@@ -131,7 +132,8 @@ unsafe extern "C" fn starfish_mpi_note_error(class: c_int, why: *const c_char) -
 #[unsafe(no_mangle)]
 extern "C" fn starfish_mpi_tell_error() {
     if let Some(words) = failure::last_words(CallAccount::is_asked_for()) {
-        eprintln!("starfish: {words}");
+        // Of several processes with one standard error each has its line: it is written at once.
+        let _ = io::stderr().write_all(format!("starfish: {words}\n").as_bytes());
     }
 }
 

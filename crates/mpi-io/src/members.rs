@@ -93,7 +93,7 @@ impl Members {
 /// the one that they have lost, the others do.
 fn common(error: node::Error, path: &str, name: &str, rank: u32) -> MpiError {
     let of_team = format!(" of the team {name}");
-    let has_lost_first = error.why().starts_with(&format!("rank 0{of_team}"));
+    let has_lost_first = error.why().contains(&format!("rank 0{of_team}"));
     let found = MpiError::from(error.about(path)).without(&of_team);
     if rank == 0 || has_lost_first { found } else { found.told_elsewhere() }
 }

@@ -1,4 +1,4 @@
-//! What is told of an open that fails: a class to all processes, and by one of them, once, what that does not say.
+//! What is told of what fails: a class to all processes, and by one of them, once, what that does not say.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -45,6 +45,32 @@ fn check(met: &Met, class: &str, parts: &[&str]) {
     for part in parts {
         assert!(told[0].contains(part), "{part}: {told:?}");
     }
+}
+
+/// Members that do different things are told so, of the file that they have open, and no agent is blamed.
+fn out_of_step(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let program = testbed.compile("apart", &[]);
+    let output = succeed(&mut testbed.launch(2, &program));
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    for file in ["mpi/closed-early", "mpi/other-methods"] {
+        let begin = format!("starfish: {file}: the members are out of step, ");
+        let of_file: Vec<&str> = text.lines().filter(|line| line.contains(file)).collect();
+        // Of the call, and of the closing.
+        assert_eq!(of_file.len(), 2, "{text}");
+        assert!(of_file.iter().all(|line| line.starts_with(&begin)), "{text}");
+        assert!(of_file[0].ends_with("in the same order and with the same settings"), "{text}");
+    }
+}
+
+#[test]
+fn members_that_do_different_things_are_told_so_with_mpich() {
+    out_of_step(&MPICH);
+}
+
+#[test]
+fn members_that_do_different_things_are_told_so_with_open_mpi() {
+    out_of_step(&OPEN_MPI);
 }
 
 fn failures(mpi: &'static Mpi) {
