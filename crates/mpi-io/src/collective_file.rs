@@ -80,6 +80,9 @@ impl CollectiveFile {
         mut hints: Hints,
     ) -> Outcome<CollectiveFile> {
         let mut call = started.session.traced_call("MPI_File_open");
+        if let Ok(disks) = started.session.disks() {
+            hints.note_disks(disks);
+        }
         let cached = (hints.caches_writes() && mode.writes).then(|| started.with_write_cache(name));
         let (started, cached) = match cached {
             Some(Ok(cached)) => (cached, Ok(true)),
