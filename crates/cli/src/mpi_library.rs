@@ -73,6 +73,8 @@ impl MpiKind {
 
 /// The library for a program, by what it is linked with; nothing if it is linked with no MPI.
 pub(crate) fn of_program(program: &Path) -> Result<Option<PathBuf>> {
+    // What ldd says of a file that is not there it says on standard error.
+    fs::metadata(program).map_err(|error| Failure::new(program.display().to_string(), error))?;
     let output = Command::new("ldd").arg(program).output();
     let output = output.map_err(|error| Failure::new("ldd", error))?;
     let Some(library) = needed(&String::from_utf8_lossy(&output.stdout)) else { return Ok(None) };

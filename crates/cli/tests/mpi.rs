@@ -77,5 +77,10 @@ fn what_is_missing_is_named() {
     fs::remove_file(installed.path("starfish-libmpi.so.40")).expect("it is there");
     let none = failed(&["mpi-run", "--launcher", "./openmpi", "x"]);
     assert!(none.contains("starfish-libmpich.so.12") && none.contains("make install-mpi"), "{none}");
-    assert!(failed(&["mpi-preload", "/bin/true"]).contains("linked with no MPI"));
+    assert!(failed(&["mpi-preload", "/bin/true"]).contains("it is linked with no MPI"));
+    installed.launcher("job", "");
+    let script = failed(&["mpi-preload", "./job"]);
+    assert!(script.contains("it is a script") && script.contains("mpi4py"), "{script}");
+    let missing = failed(&["mpi-preload", "./nope"]);
+    assert!(missing.contains("./nope: No such file") && !missing.contains("linked"), "{missing}");
 }

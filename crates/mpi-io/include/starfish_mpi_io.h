@@ -1,7 +1,7 @@
 /*
  * The core of MPI-IO on Starfish, as the shims in front of an MPI call it. It knows no MPI, so one library serves all.
  *
- * Functions that return int return 0, or the class of an error; starfish_mpi_error() has its text then. Offsets and
+ * Functions that return int return 0, or the class of an error; starfish_mpi_tell_error() tells the rest. Offsets and
  * sizes are in bytes unless it is said: "units" are elementary types of the view.
  */
 #ifndef STARFISH_MPI_IO_H
@@ -28,7 +28,9 @@ enum starfish_mpi_class {
     STARFISH_MPI_READ_ONLY = 10,
     STARFISH_MPI_ACCESS = 11,
     STARFISH_MPI_NO_SPACE = 12,
-    STARFISH_MPI_IO = 13
+    STARFISH_MPI_IO = 13,
+    STARFISH_MPI_COUNT = 14,
+    STARFISH_MPI_NO_MEMORY = 15
 };
 
 /* How a file is opened: bits. */
@@ -73,8 +75,12 @@ enum starfish_mpi_dealing {
 typedef struct starfish_mpi_file starfish_mpi_file;
 typedef struct starfish_mpi_type starfish_mpi_type;
 
-/* The text of the last error in this thread. It stays until the next. */
-const char *starfish_mpi_error(void);
+/* Tells the last error in this thread on standard error, if its class does not and no other process does, or if
+   STARFISH_MPI_REPORT asks for all. */
+void starfish_mpi_tell_error(void);
+
+/* Notes an error that the caller has found, or another process: its class tells it. Returns the class. */
+int starfish_mpi_note_error(int class, const char *why);
 
 /* Files by name. */
 

@@ -18,7 +18,7 @@ static int move(struct our_file *file, int writes, int place, int together, MPI_
 {
     int class = writes ? starfish_shim_write(file, place, together, offset, buffer, count, type, moved)
                        : starfish_shim_read(file, place, together, offset, (void *)buffer, count, type, moved);
-    return starfish_shim_raise(file, starfish_shim_code(class));
+    return starfish_shim_fail(file, class);
 }
 
 static int move_now(struct our_file *file, int writes, int place, int together, MPI_Offset offset, const void *buffer,

@@ -3,15 +3,13 @@
  * own, so that the MPI counts who uses it, and calls it, whatever the language it is written in.
  */
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "shim.h"
 
 /* Whether the program has set a handler for files that are not open, which those opened later begin with. */
 static int has_default;
 
-int starfish_shim_code(int class)
+/* The code of the MPI for a class of the core. */
+static int code_of(int class)
 {
     switch (class) {
     case 0: return MPI_SUCCESS;
@@ -27,31 +25,10 @@ int starfish_shim_code(int class)
     case STARFISH_MPI_READ_ONLY: return MPI_ERR_READ_ONLY;
     case STARFISH_MPI_ACCESS: return MPI_ERR_ACCESS;
     case STARFISH_MPI_NO_SPACE: return MPI_ERR_NO_SPACE;
+    case STARFISH_MPI_COUNT: return MPI_ERR_COUNT;
+    case STARFISH_MPI_NO_MEMORY: return MPI_ERR_NO_MEM;
     }
     return MPI_ERR_IO;
-}
-
-/* What a program cannot learn from the class of an error is told on standard error. */
-static void tell(int code)
-{
-    const char *asked = getenv("STARFISH_MPI_REPORT");
-    if (code == MPI_ERR_IO || code == MPI_ERR_NO_SPACE || (asked && *asked && *asked != '0')) {
-        fprintf(stderr, "starfish: %s\n", starfish_mpi_error());
-    }
-}
-
-int starfish_shim_raise(struct our_file *file, int code)
-{
-    if (code == MPI_SUCCESS) {
-        return code;
-    }
-    tell(code);
-    if (file && file->has_surrogate) {
-        REAL(File_call_errhandler)(file->surrogate, code);
-    } else if (!file && has_default) {
-        REAL(File_call_errhandler)(MPI_FILE_NULL, code);
-    }
-    return code;
 }
 
 static int open_surrogate(struct our_file *file)
@@ -62,6 +39,42 @@ static int open_surrogate(struct our_file *file)
     int code = REAL(File_open)(MPI_COMM_SELF, "/dev/null", MPI_MODE_RDONLY, MPI_INFO_NULL, &file->surrogate);
     file->has_surrogate = code == MPI_SUCCESS;
     return code;
+}
+
+/* Calls the handler of files that are not open. Open MPI calls one with a file that is open only: one that was opened
+   with that handler. */
+static void call_default(int code)
+{
+#ifdef OPEN_MPI
+    struct our_file none = {0};
+    if (open_surrogate(&none) == MPI_SUCCESS) {
+        REAL(File_call_errhandler)(none.surrogate, code);
+        starfish_shim_close_surrogate(&none);
+    }
+#else
+    REAL(File_call_errhandler)(MPI_FILE_NULL, code);
+#endif
+}
+
+int starfish_shim_raise(struct our_file *file, int code)
+{
+    if (code == MPI_SUCCESS) {
+        return code;
+    }
+    if (file && file->has_surrogate) {
+        REAL(File_call_errhandler)(file->surrogate, code);
+    } else if (!file && has_default) {
+        call_default(code);
+    }
+    return code;
+}
+
+int starfish_shim_fail(struct our_file *file, int class)
+{
+    if (class) {
+        starfish_mpi_tell_error();
+    }
+    return starfish_shim_raise(file, code_of(class));
 }
 
 int starfish_shim_take_default(struct our_file *file)

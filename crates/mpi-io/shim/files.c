@@ -1,6 +1,7 @@
 /* Opening, closing, views, pointers, sizes, hints. */
 
 #define _GNU_SOURCE
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,8 +67,8 @@ struct told {
 };
 
 /* Connects all processes to the agents, the first before the others since it may begin a namespace. They get the name
-   of their group and the hints of ROMIO's file, which only the first need have, and go on if all can. */
-static int connect_all(MPI_Comm comm, int rank, const char *name, int amode, struct told *told)
+   of their group and the hints of ROMIO's file, which only the first need have. */
+static int reach_agents(MPI_Comm comm, int rank, const char *name, int amode, struct told *told)
 {
     int is_first = rank == 0;
     if (is_first) {
@@ -80,10 +81,19 @@ static int connect_all(MPI_Comm comm, int rank, const char *name, int amode, str
         return told->class;
     }
     starfish_mpi_note_hints(told->hints);
-    int class = is_first ? 0 : starfish_mpi_connect(name, 0);
-    int own[] = {class, amode, -amode}, all[3];
-    PMPI_Allreduce(own, all, 3, MPI_INT, MPI_MAX, comm);
-    return all[0] ? all[0] : all[1] != -all[2] ? STARFISH_MPI_NOT_SAME : 0;
+    return is_first ? 0 : starfish_mpi_connect(name, 0);
+}
+
+/* What fails for any process fails for all, and the first for which it has has the words; so does what they want to open
+   in different modes. */
+static int agree(MPI_Comm comm, int rank, int class, int amode)
+{
+    int own[] = {class, amode, -amode, class ? -rank : INT_MIN}, all[4];
+    PMPI_Allreduce(own, all, 4, MPI_INT, MPI_MAX, comm);
+    if (all[0]) {
+        return all[3] == -rank ? class : starfish_mpi_note_error(all[0], "another process tells why it has failed");
+    }
+    return all[1] == -all[2] ? 0 : starfish_mpi_note_error(STARFISH_MPI_NOT_SAME, "the processes give different modes");
 }
 
 /* Tells the core which of all processes this is, where MPI_Init has said it. */
@@ -103,7 +113,7 @@ static int open_ours(MPI_Comm comm, const char *name, int amode, MPI_Info info, 
     int rank, size;
     PMPI_Comm_rank(comm, &rank);
     PMPI_Comm_size(comm, &size);
-    int class = connect_all(comm, rank, name, amode, &told);
+    int class = agree(comm, rank, reach_agents(comm, rank, name, amode, &told), amode);
     if (!class) {
         tell_process();
         char **hints = hints_of(info);
@@ -134,7 +144,7 @@ DEFINE(File_open, (MPI_Comm comm, const char *name, int amode, MPI_Info info, MP
     if (class) {
         starfish_shim_leave(file);
         free(file);
-        return starfish_shim_raise(NULL, starfish_shim_code(class));
+        return starfish_shim_fail(NULL, class);
     }
     PMPI_Comm_group(comm, &file->group);
     file->amode = amode;
@@ -152,7 +162,7 @@ DEFINE(File_close, (MPI_File * fh), (fh))
     if (file->split) {
         return starfish_shim_raise(file, MPI_ERR_OTHER);
     }
-    int code = starfish_shim_raise(file, starfish_shim_code(starfish_mpi_close(file->core)));
+    int code = starfish_shim_fail(file, starfish_mpi_close(file->core));
     starfish_shim_leave(file);
     starfish_shim_close_surrogate(file);
     PMPI_Group_free(&file->group);
@@ -168,7 +178,7 @@ DEFINE(File_delete, (const char *name, MPI_Info info), (name, info))
     if (!name || !starfish_mpi_is_ours(name)) {
         return NEXT(File_delete)(name, info);
     }
-    return starfish_shim_raise(NULL, starfish_shim_code(starfish_mpi_delete(name)));
+    return starfish_shim_fail(NULL, starfish_mpi_delete(name));
 }
 
 /* A function whose last argument is asked of the core, or set there. */
@@ -176,7 +186,7 @@ DEFINE(File_delete, (const char *name, MPI_Info info), (name, info))
     DEFINE(name, parameters, arguments)                                                    \
     {                                                                                      \
         struct our_file *file = starfish_shim_find(fh);                                    \
-        return file ? starfish_shim_raise(file, starfish_shim_code(call)) : NEXT(name) arguments; \
+        return file ? starfish_shim_fail(file, call) : NEXT(name) arguments;                \
     }
 
 /* The core's numbers have 64 bits, whatever MPI calls them. */
@@ -213,7 +223,7 @@ DEFINE(File_set_atomicity, (MPI_File fh, int flag), (fh, flag))
     }
     int class = starfish_mpi_set_atomic(file->core, flag != 0);
     file->atomic = class ? file->atomic : flag != 0;
-    return starfish_shim_raise(file, starfish_shim_code(class));
+    return starfish_shim_fail(file, class);
 }
 
 DEFINE(File_get_atomicity, (MPI_File fh, int *flag), (fh, flag))
@@ -282,7 +292,7 @@ static int set_view(struct our_file *file, MPI_Offset displacement, MPI_Datatype
     MPI_Count unit;
     if (etype == MPI_DATATYPE_NULL || filetype == MPI_DATATYPE_NULL ||
         PMPI_Type_size_x(etype, &unit) != MPI_SUCCESS) {
-        return STARFISH_MPI_TYPE;
+        return starfish_mpi_note_error(STARFISH_MPI_TYPE, "a view: there is no such type");
     }
     int class = 0;
     int64_t at = displacement;
@@ -326,7 +336,7 @@ DEFINE(File_set_view,
         starfish_mpi_take_hints(file->core, (const char *const *)hints);
         free_hints(hints);
     }
-    return starfish_shim_raise(file, starfish_shim_code(class));
+    return starfish_shim_fail(file, class);
 }
 
 DEFINE(File_get_view,

@@ -18,36 +18,70 @@ struct elements {
     MPI_Aint extent;
     enum representation representation;
     int is_run;
+    /* Whether the type is made here, and to be let go. */
+    int is_own;
 };
+
+/* Has a type that counts from MPI_BOTTOM count from its first byte of data instead: the address 0 is no memory to
+   MPICH. */
+static int anchor(struct elements *of)
+{
+    MPI_Aint first, bytes;
+    int one = 1;
+    PMPI_Type_get_true_extent(of->type, &first, &bytes);
+    MPI_Aint back = -first;
+    if (PMPI_Type_create_hindexed(1, &one, &back, of->type, &of->type) != MPI_SUCCESS ||
+        PMPI_Type_commit(&of->type) != MPI_SUCCESS) {
+        return starfish_mpi_note_error(STARFISH_MPI_TYPE, "memory: no type can be made of this one");
+    }
+    of->first += first;
+    of->is_own = 1;
+    return 0;
+}
+
+static void forget(struct elements *of)
+{
+    if (of->is_own) {
+        PMPI_Type_free(&of->type);
+    }
+}
 
 static int describe(struct elements *of, const struct our_file *file, const void *buffer, MPI_Count count,
                     MPI_Datatype type)
 {
     MPI_Aint lower;
     if (count < 0) {
-        return STARFISH_MPI_ARGUMENT;
+        return starfish_mpi_note_error(STARFISH_MPI_COUNT, "a count is negative");
     }
     if (type == MPI_DATATYPE_NULL || PMPI_Type_size_x(type, &of->size) != MPI_SUCCESS ||
         PMPI_Type_get_extent(type, &lower, &of->extent) != MPI_SUCCESS) {
-        return STARFISH_MPI_TYPE;
+        return starfish_mpi_note_error(STARFISH_MPI_TYPE, "memory: there is no such type");
     }
     if (of->size < 0 || (of->size > 0 && count > (MPI_Count)(PTRDIFF_MAX / of->size))) {
-        return STARFISH_MPI_ARGUMENT;
+        return starfish_mpi_note_error(STARFISH_MPI_ARGUMENT, "no memory has so many bytes");
     }
     of->first = (char *)buffer;
     of->count = count;
     of->type = type;
     of->representation = file->representation;
+    of->is_own = 0;
     of->is_run = file->representation == NATIVE && starfish_shim_is_run(type);
     if (!of->is_run && of->size > PACKED_MAX) {
-        return STARFISH_MPI_UNSUPPORTED;
+        return starfish_mpi_note_error(STARFISH_MPI_UNSUPPORTED, "a type in memory of more than 1 GiB, with gaps");
     }
     if (file->representation == EXTERNAL32) {
         MPI_Aint bytes;
         PMPI_Pack_external_size("external32", 1, type, &bytes);
-        return bytes == of->size ? 0 : STARFISH_MPI_UNSUPPORTED;
+        if (bytes != of->size) {
+            return starfish_mpi_note_error(STARFISH_MPI_UNSUPPORTED, "a type whose size is another in external32");
+        }
     }
-    return 0;
+    return !of->is_run && buffer == MPI_BOTTOM ? anchor(of) : 0;
+}
+
+static int no_memory(void)
+{
+    return starfish_mpi_note_error(STARFISH_MPI_NO_MEMORY, "there is no memory to pack in");
 }
 
 /* Packs so many elements to a place, or unpacks them from there. */
@@ -65,7 +99,7 @@ static int convert(const struct elements *of, int packs, MPI_Count from, int cou
     }
     /* What an MPI leaves out is not to be lost in silence. */
     int is_all = of->representation == EXTERNAL32 || position == (int)bytes;
-    return code == MPI_SUCCESS && is_all ? 0 : STARFISH_MPI_TYPE;
+    return code == MPI_SUCCESS && is_all ? 0 : starfish_mpi_note_error(STARFISH_MPI_TYPE, "the MPI packs it otherwise");
 }
 
 /* Packs or unpacks whole elements, as many as `bytes` has. */
@@ -92,7 +126,7 @@ static int unpack(const struct elements *of, char *packed, MPI_Count bytes)
     }
     char *element = malloc((size_t)of->size);
     if (!element) {
-        return STARFISH_MPI_IO;
+        return no_memory();
     }
     class = convert(of, 1, bytes / of->size, 1, element);
     memcpy(element, packed + (bytes - rest), (size_t)rest);
@@ -127,12 +161,11 @@ int starfish_shim_read(struct our_file *file, int place, int together, MPI_Offse
         return starfish_mpi_read(file->core, place, together, offset, buffer, bytes, moved);
     }
     char *packed = malloc(bytes + 1);
-    if (!packed) {
-        return give_up(file, 0, place, together, offset, STARFISH_MPI_IO);
-    }
-    class = starfish_mpi_read(file->core, place, together, offset, packed, bytes, moved);
+    class = packed ? starfish_mpi_read(file->core, place, together, offset, packed, bytes, moved)
+                   : give_up(file, 0, place, together, offset, no_memory());
     class = class ? class : unpack(&of, packed, (MPI_Count)*moved);
     free(packed);
+    forget(&of);
     return class;
 }
 
@@ -150,10 +183,11 @@ int starfish_shim_write(struct our_file *file, int place, int together, MPI_Offs
         class = starfish_mpi_write(file->core, place, together, offset, buffer, bytes);
     } else {
         char *packed = malloc(bytes + 1);
-        class = packed ? convert_all(&of, 1, packed, (MPI_Count)bytes) : STARFISH_MPI_IO;
+        class = packed ? convert_all(&of, 1, packed, (MPI_Count)bytes) : no_memory();
         class = class ? give_up(file, 1, place, together, offset, class)
                       : starfish_mpi_write(file->core, place, together, offset, packed, bytes);
         free(packed);
+        forget(&of);
     }
     *moved = class ? 0 : bytes;
     return class;

@@ -61,7 +61,9 @@ HIDDEN int starfish_shim_enter(struct our_file *file);
 HIDDEN void starfish_shim_leave(struct our_file *file);
 
 /* errors.c */
-HIDDEN int starfish_shim_code(int class);
+/* Raises an error of the core, if it is one, and returns its code; `file` is NULL if none is open. */
+HIDDEN int starfish_shim_fail(struct our_file *file, int class);
+/* The same of a code of the MPI. */
 HIDDEN int starfish_shim_raise(struct our_file *file, int code);
 HIDDEN int starfish_shim_take_default(struct our_file *file);
 HIDDEN void starfish_shim_close_surrogate(struct our_file *file);

@@ -7,10 +7,12 @@
 #![expect(unsafe_code, reason = "a face for C: see above")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::slice;
 
+use crate::account::CallAccount;
 use crate::call_place::CallPlace;
 use crate::collective_file::{CollectiveFile, Whence};
 use crate::failure::{self, ErrorClass, MpiError, Outcome};
@@ -20,6 +22,7 @@ use crate::file_view::FileView;
 use crate::hint_file;
 use crate::hints::Hints;
 use crate::mode::AccessMode;
+use crate::names::NamedPlace;
 use crate::process;
 use crate::recording;
 
@@ -37,7 +40,20 @@ fn named(
     call: impl FnOnce(&CollectiveFile) -> Outcome<()>,
 ) -> c_int {
     let _call = of.traced(name);
-    told(|| call(of))
+    of_file(of, || call(of))
+}
+
+/// The same of a call without a name.
+fn of_file(of: &CollectiveFile, call: impl FnOnce() -> Outcome<()>) -> c_int {
+    told(|| call().map_err(|error| error.about(of.path())))
+}
+
+/// The same of a call on the file of a name.
+fn of_name(name: Outcome<&str>, call: impl FnOnce(&NamedPlace) -> Outcome<()>) -> c_int {
+    told(|| {
+        let place = process::place(name?)?;
+        call(&place).map_err(|error| error.about(&place.path))
+    })
 }
 
 fn argument(why: &str) -> MpiError {
@@ -107,8 +123,18 @@ unsafe fn hints<'a>(mut at: *const *const c_char) -> Vec<(&'a str, &'a str)> {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn starfish_mpi_error() -> *const c_char {
-    failure::last(CStr::as_ptr)
+unsafe extern "C" fn starfish_mpi_note_error(class: c_int, why: *const c_char) -> c_int {
+    // SAFETY: a string, as the header asks for.
+    let why = unsafe { string(why) }.unwrap_or_default();
+    told(|| Err(MpiError::new(ErrorClass::numbered(class as u64), why).told_elsewhere()))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn starfish_mpi_tell_error() {
+    if let Some(words) = failure::last_words(CallAccount::is_asked_for()) {
+        // Of several processes with one standard error each has its line: it is written at once.
+        let _ = io::stderr().write_all(format!("starfish: {words}\n").as_bytes());
+    }
 }
 
 // Files by name.
@@ -124,7 +150,11 @@ unsafe extern "C" fn starfish_mpi_is_ours(name: *const c_char) -> c_int {
 unsafe extern "C" fn starfish_mpi_connect(name: *const c_char, begins: c_int) -> c_int {
     // SAFETY: a string, as the header asks for.
     let name = unsafe { string(name) };
-    told(|| process::session(&process::place(name?)?, begins != 0).map(drop))
+    of_name(name, |place| match process::session(place, begins != 0) {
+        Ok(_) => Ok(()),
+        // Also that there is no namespace: it may be that of other agents which is meant.
+        Err(error) => Err(error.told()),
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -169,14 +199,13 @@ unsafe extern "C" fn starfish_mpi_open(
 ) -> c_int {
     // SAFETY: two strings and an array of strings, as the header asks for.
     let (name, group, given) = unsafe { (string(name), string(group), hints(given)) };
-    told(|| {
-        let place = process::place(name?)?;
+    of_name(name, |place| {
         let mode = AccessMode::of_bits(mode)?;
         let mut hints = Hints::usual(size);
         hints.take_lines(&hint_file::noted());
         hints.take_environment();
         given.into_iter().for_each(|(key, value)| hints.take(key, value));
-        let started = process::session(&place, false)?;
+        let started = process::session(place, false)?;
         let file = CollectiveFile::open(started, &place.path, mode, (group?, rank, size), hints)?;
         // SAFETY: there is room for a pointer, as the header asks for.
         unsafe { into.write(Box::into_raw(Box::new(file))) };
@@ -188,9 +217,8 @@ unsafe extern "C" fn starfish_mpi_open(
 unsafe extern "C" fn starfish_mpi_delete(name: *const c_char) -> c_int {
     // SAFETY: a string, as the header asks for.
     let name = unsafe { string(name) };
-    told(|| {
-        let place = process::place(name?)?;
-        let session = process::session(&place, false)?.session;
+    of_name(name, |place| {
+        let session = process::session(place, false)?.session;
         let _call = session.traced_call("MPI_File_delete");
         Ok(session.unlink(&place.path)?)
     })
@@ -202,7 +230,8 @@ unsafe extern "C" fn starfish_mpi_delete(name: *const c_char) -> c_int {
 unsafe extern "C" fn starfish_mpi_close(closed: *mut CollectiveFile) -> c_int {
     // SAFETY: `starfish_mpi_open` gave it away, and the caller gives it back, once.
     let closed = unsafe { Box::from_raw(closed) };
-    told(|| closed.close())
+    let path = closed.path().to_owned();
+    told(|| closed.close().map_err(|error| error.about(&path)))
 }
 
 #[unsafe(no_mangle)]
@@ -270,8 +299,10 @@ unsafe extern "C" fn starfish_mpi_current_displacement(
     asked: *const CollectiveFile,
     into: *mut i64,
 ) -> c_int {
-    // SAFETY: a file and room for a number, as the header asks for.
-    told(|| unsafe { put(file(asked).current_displacement(), into) })
+    // SAFETY: a file, as the header asks for.
+    let asked = unsafe { file(asked) };
+    // SAFETY: room for a number, as the header asks for.
+    of_file(asked, || unsafe { put(asked.current_displacement(), into) })
 }
 
 #[unsafe(no_mangle)]
@@ -383,7 +414,7 @@ unsafe extern "C" fn starfish_mpi_read(
     };
     // SAFETY: a file, as the header asks for.
     let from = unsafe { file(from) };
-    told(|| {
+    of_file(from, || {
         let read = from.read(place_of(place, units)?, together != 0, into)?;
         // SAFETY: there is room for a number, as the header asks for.
         unsafe { moved.write(read as usize) };
@@ -402,7 +433,7 @@ unsafe extern "C" fn starfish_mpi_write(
 ) -> c_int {
     // SAFETY: there are as many, and a file, as the header asks for.
     let (from, to) = unsafe { (array(from.cast::<u8>(), bytes), file(to)) };
-    told(|| to.write(place_of(place, units)?, together != 0, from))
+    of_file(to, || to.write(place_of(place, units)?, together != 0, from))
 }
 
 // Types.

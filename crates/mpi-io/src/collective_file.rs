@@ -9,7 +9,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use layout::{Operation, Selection};
-use namespace::FileNumber;
+use namespace::{FileNumber, Location, TreeOperation};
 use node::{ErrorKind, Handle, Stat, TracedCall};
 
 use crate::account::CallAccount;
@@ -45,7 +45,7 @@ pub(crate) struct CollectiveFile {
 /// What changes while it is open.
 struct State {
     view: FileView,
-    /// Where this process is in the stream that the view shows, in bytes.
+    /// Where this process is in the stream that the view shows, in bytes: between two elementary types.
     position: u64,
     shared: SharedPointer,
     is_atomic: bool,
@@ -80,6 +80,9 @@ impl CollectiveFile {
         mut hints: Hints,
     ) -> Outcome<CollectiveFile> {
         let mut call = started.session.traced_call("MPI_File_open");
+        if let Ok(disks) = started.session.disks() {
+            hints.note_disks(disks);
+        }
         let cached = (hints.caches_writes() && mode.writes).then(|| started.with_write_cache(name));
         let (started, cached) = match cached {
             Some(Ok(cached)) => (cached, Ok(true)),
@@ -87,7 +90,7 @@ impl CollectiveFile {
             Some(Err(error)) => (started, Err(error)),
             None => (started, Ok(false)),
         };
-        let members = Members::meet(&started.session, name, rank, size)?;
+        let members = Members::meet(&started.session, path, (name, rank, size))?;
         // What there is to know of it came with the answer to opening it.
         let open = || -> Outcome<(Handle, FileNumber, Stat)> {
             cached.clone()?;
@@ -144,6 +147,11 @@ impl CollectiveFile {
         outcome
     }
 
+    /// Its path in the namespace.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
     /// A call of this name begins, for whoever traces this process.
     pub(crate) fn traced(&self, name: &'static str) -> TracedCall {
         let mut call = self.started.session.traced_call(name);
@@ -159,19 +167,14 @@ impl CollectiveFile {
     fn check_writes(&self) -> Outcome<()> {
         match self.mode.writes {
             true => Ok(()),
-            false => Err(MpiError::new(
-                ErrorClass::ReadOnly,
-                format!("{}: it is open for reading only", self.path),
-            )),
+            false => Err(MpiError::new(ErrorClass::ReadOnly, "it is open for reading only")),
         }
     }
 
     fn check_reads(&self) -> Outcome<()> {
         match self.mode.reads {
             true => Ok(()),
-            false => {
-                Err(MpiError::new(ErrorClass::Access, format!("{}: it is open for writing only", self.path)))
-            }
+            false => Err(MpiError::new(ErrorClass::Access, "it is open for writing only")),
         }
     }
 }
@@ -185,13 +188,30 @@ fn open_handle(
     hints: &Hints,
 ) -> Outcome<Handle> {
     let options = mode.options(members.is_first());
+    let opened = |outcome: node::Result<Handle>| match outcome {
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(missing(started, path, error)),
+        outcome => Ok(outcome?),
+    };
     if let Some(striped) = hints.striped(options).filter(|_| mode.creates && members.is_first()) {
         match started.session.open(path, striped) {
             Err(error) if error.kind() == ErrorKind::Invalid => {}
-            opened => return Ok(opened?),
+            outcome => return opened(outcome),
         }
     }
-    Ok(started.session.open(path, options)?)
+    opened(started.session.open(path, options))
+}
+
+/// Why there is no file at a path. That there is no directory for it programs do not expect.
+fn missing(started: &Connected, path: &str, error: node::Error) -> MpiError {
+    let directory = path.trim_end_matches('/').rsplit_once('/').map_or("", |(directory, _)| directory);
+    let look = TreeOperation::Look { at: Location::of_path(directory), follow: true };
+    match started.tree.inode(directory, look).wait() {
+        Err(none) if none.kind() == ErrorKind::NotFound => {
+            let why = format!("there is no directory {directory}. `starfish mkdir -p {directory}` makes it");
+            MpiError::new(ErrorClass::NoSuchFile, why).told()
+        }
+        _ => error.into(),
+    }
 }
 
 /// Reading and writing.
@@ -216,8 +236,9 @@ impl CollectiveFile {
         let located = located?;
         let read = read?;
         if place == CallPlace::Own {
-            // Where the file ends, the pointer stops.
-            self.state().position = located.position + read;
+            // Where the file ends, the pointer stops: behind the last elementary type of which there was something.
+            let mut state = self.state();
+            state.position = located.position + read.next_multiple_of(state.view.unit());
         }
         call.done(&self.account, &located.selection, read);
         Ok(read)
@@ -326,7 +347,7 @@ impl CollectiveFile {
     /// Where a call of so many bytes moves data; moves the pointer on that it uses.
     fn locate(&self, place: CallPlace, bytes: u64) -> Outcome<Located> {
         if self.mode.is_sequential && !matches!(place, CallPlace::Shared | CallPlace::Ordered) {
-            let why = format!("{}: it is sequential, and has a shared pointer only", self.path);
+            let why = "it is sequential, and has a shared pointer only";
             return Err(MpiError::new(ErrorClass::Unsupported, why));
         }
         let position = match place {
@@ -366,10 +387,8 @@ impl CollectiveFile {
         let first = self.members.gather(begun.as_ref().map_or(0, |begun| begun + 1))?[0];
         begun?;
         let first = first.checked_sub(1).ok_or_else(|| {
-            MpiError::new(
-                ErrorClass::Io,
-                format!("{}: the first process cannot move the shared pointer", self.path),
-            )
+            let why = "the first process cannot move the shared pointer";
+            MpiError::new(ErrorClass::Io, why).told_elsewhere()
         })?;
         units?;
         let before: u64 = all[..self.members.rank() as usize].iter().sum();

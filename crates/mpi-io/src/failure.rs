@@ -1,7 +1,7 @@
 //! What went wrong, by the classes of MPI.
 
 use std::cell::RefCell;
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::c_int;
 use std::fmt;
 
 use layout::SelectionError;
@@ -9,7 +9,7 @@ use namespace::TreeRefusal;
 use node::ErrorKind;
 
 /// The classes of errors that MPI-IO knows, numbered as the header has them. Greater ones come first when members
-/// fail differently.
+/// fail differently. The last two are the shim's, which finds out by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(i32)]
 pub(crate) enum ErrorClass {
@@ -26,10 +26,12 @@ pub(crate) enum ErrorClass {
     Access,
     NoSpace,
     Io,
+    Count,
+    NoMemory,
 }
 
 impl ErrorClass {
-    const ALL: [ErrorClass; 13] = [
+    const ALL: [ErrorClass; 15] = [
         ErrorClass::Argument,
         ErrorClass::Type,
         ErrorClass::Mode,
@@ -43,7 +45,14 @@ impl ErrorClass {
         ErrorClass::Access,
         ErrorClass::NoSpace,
         ErrorClass::Io,
+        ErrorClass::Count,
+        ErrorClass::NoMemory,
     ];
+
+    /// Whether a class says so little that programs are not expected to meet with it, and people want to know more.
+    fn wants_words(self) -> bool {
+        matches!(self, ErrorClass::BadFile | ErrorClass::NoSpace | ErrorClass::Io)
+    }
 
     /// The class of this number; that of all else if there is none.
     pub(crate) fn numbered(number: u64) -> ErrorClass {
@@ -80,6 +89,8 @@ impl ErrorClass {
 pub(crate) struct MpiError {
     pub(crate) class: ErrorClass,
     pub(crate) text: String,
+    /// Whether this process says it on standard error: the class does not, and no other process does.
+    is_told: bool,
 }
 
 /// The outcome of a call.
@@ -87,7 +98,42 @@ pub(crate) type Outcome<T> = Result<T, MpiError>;
 
 impl MpiError {
     pub(crate) fn new(class: ErrorClass, text: impl Into<String>) -> Self {
-        MpiError { class, text: text.into() }
+        MpiError { class, text: text.into(), is_told: class.wants_words() }
+    }
+
+    /// The same, of which people want to know whatever the class.
+    #[must_use]
+    pub(crate) fn told(self) -> Self {
+        MpiError { is_told: true, ..self }
+    }
+
+    /// The same, which another process tells if anybody does.
+    #[must_use]
+    pub(crate) fn told_elsewhere(self) -> Self {
+        MpiError { is_told: false, ..self }
+    }
+
+    /// The same without these words.
+    #[must_use]
+    pub(crate) fn without(self, words: &str) -> Self {
+        MpiError { text: self.text.replace(words, ""), ..self }
+    }
+
+    /// The same of a file, whose path comes first.
+    #[must_use]
+    pub(crate) fn about(self, path: &str) -> Self {
+        let text = match self.text.strip_prefix(path) {
+            Some(rest) if rest.starts_with(':') => self.text,
+            _ => format!("{path}: {}", self.text),
+        };
+        MpiError { text, ..self }
+    }
+
+    /// The same of what this process has been told of agents and keys: no argument of a call is wrong.
+    #[must_use]
+    pub(crate) fn of_setup(self) -> Self {
+        let class = if self.class == ErrorClass::Argument { ErrorClass::Io } else { self.class };
+        MpiError { class, is_told: true, ..self }
     }
 }
 
@@ -110,20 +156,22 @@ impl fmt::Display for MpiError {
 }
 
 thread_local! {
-    static LAST: RefCell<CString> = RefCell::new(CString::default());
+    static LAST: RefCell<Option<MpiError>> = const { RefCell::new(None) };
 }
 
-/// The number of an outcome for C: 0 if it is good. What there is to say is kept for [`last`].
+/// The number of an outcome for C: 0 if it is good. What there is to say is kept for [`last_words`].
 pub(crate) fn number(outcome: Outcome<()>) -> c_int {
     let Err(error) = outcome else { return 0 };
-    let text = CString::new(error.text.replace('\0', "?")).unwrap_or_default();
-    LAST.with_borrow_mut(|last| *last = text);
-    error.class as c_int
+    let class = error.class as c_int;
+    LAST.set(Some(error));
+    class
 }
 
-/// Hands the text of this thread's last error to `read`.
-pub(crate) fn last<T>(read: impl FnOnce(&CStr) -> T) -> T {
-    LAST.with_borrow(|last| read(last))
+/// What this process says of its thread's last error: nothing if the class says it, or another process, unless all is
+/// asked for.
+pub(crate) fn last_words(all: bool) -> Option<String> {
+    let last = LAST.take()?;
+    (last.is_told || all).then_some(last.text)
 }
 
 #[cfg(test)]
@@ -138,11 +186,36 @@ mod tests {
         assert_eq!(ErrorClass::numbered(99), ErrorClass::Io);
     }
 
+    fn words(error: MpiError, all: bool) -> Option<String> {
+        number(Err(error));
+        last_words(all)
+    }
+
     #[test]
-    fn the_text_of_an_error_is_kept() {
+    fn what_a_class_does_not_say_is_told_once() {
         assert_eq!(number(Ok(())), 0);
-        let error = MpiError::new(ErrorClass::Exists, "x: there is one");
-        assert_eq!(number(Err(error)), ErrorClass::Exists as c_int);
-        assert_eq!(last(|text| text.to_str().map(str::to_owned)), Ok("x: there is one".to_owned()));
+        let there = MpiError::new(ErrorClass::Exists, "there is one");
+        assert_eq!(number(Err(there.clone())), ErrorClass::Exists as c_int);
+        assert_eq!(last_words(false), None);
+        assert_eq!(words(there.clone(), true).as_deref(), Some("there is one"));
+        assert_eq!(words(there.clone().told(), false).as_deref(), Some("there is one"));
+        let wrong = MpiError::new(ErrorClass::Io, "it is gone");
+        assert_eq!(words(wrong.clone(), false).as_deref(), Some("it is gone"));
+        assert_eq!(last_words(true), None);
+        assert_eq!(words(wrong.told_elsewhere(), false), None);
+    }
+
+    #[test]
+    fn an_error_names_its_file_once() {
+        let error = MpiError::new(ErrorClass::Io, "agent a is gone").about("dir/x");
+        assert_eq!(error.text, "dir/x: agent a is gone");
+        assert_eq!(error.clone().about("dir/x"), error);
+    }
+
+    #[test]
+    fn a_setup_that_is_wrong_is_no_wrong_argument() {
+        let error = MpiError::new(ErrorClass::Argument, "no agent is named").of_setup();
+        assert_eq!((error.class, words(error.clone(), false)), (ErrorClass::Io, Some(error.text)));
+        assert_eq!(MpiError::new(ErrorClass::Access, "another key").of_setup().class, ErrorClass::Access);
     }
 }

@@ -74,6 +74,11 @@ pub(crate) struct Hints {
     idle: BTreeMap<String, (String, String)>,
 }
 
+/// The hint of this name, if it is known.
+fn known_as(name: &str) -> Option<&'static KnownHint> {
+    KNOWN.iter().find(|known| known.name == name)
+}
+
 impl KnownHint {
     fn takes(&self, value: &str) -> bool {
         match self.values {
@@ -118,17 +123,29 @@ impl Hints {
         }
     }
 
-    /// Takes in the hints of the environment, `key=value` with commas between.
+    /// Takes in the hints of the environment.
     pub(crate) fn take_environment(&mut self) {
-        let given = env::var(VARIABLE).unwrap_or_default();
-        let pairs = given.split(',').filter_map(|pair| pair.split_once('='));
-        pairs.for_each(|(key, value)| self.take(key.trim(), value));
+        self.take_pairs(&env::var(VARIABLE).unwrap_or_default());
+    }
+
+    /// Takes in hints, `key=value` with commas between.
+    fn take_pairs(&mut self, given: &str) {
+        for pair in given.split(',').filter(|pair| !pair.trim().is_empty()) {
+            match pair.split_once('=') {
+                Some((key, value)) => self.take(key.trim(), value),
+                None => self.note_idle(pair.trim(), "", "a hint is written key=value"),
+            }
+        }
+    }
+
+    fn note_idle(&mut self, key: &str, value: &str, why: impl Into<String>) {
+        self.idle.insert(key.to_owned(), (value.to_owned(), why.into()));
     }
 
     /// Takes in a hint; one that is not known, or whose value makes no sense, does nothing, as MPI wants it.
     pub(crate) fn take(&mut self, key: &str, value: &str) {
         let value = value.trim();
-        let known = KNOWN.iter().find(|known| known.name == key);
+        let known = known_as(key);
         let why = match known {
             None => Some("no such hint is known"),
             Some(known) if !known.takes(value) => Some("it cannot have this value"),
@@ -139,21 +156,40 @@ impl Hints {
         }
         self.idle.remove(key);
         if let Some(why) = why {
-            self.idle.insert(key.to_owned(), (value.to_owned(), why.to_owned()));
+            self.note_idle(key, value, why);
         }
     }
 
     /// Takes in a hint for a file that is open: how it is striped does not change any more.
     pub(crate) fn take_later(&mut self, key: &str, value: &str) {
+        let value = value.trim();
         let is_cached = |value: &str| key == METHOD && value == WRITE_CACHED;
-        if is_cached(value.trim()) != self.in_force.get(key).is_some_and(|value| is_cached(value)) {
-            let why = "a file is opened for write-cached writing, or not".to_owned();
-            self.idle.insert(key.to_owned(), (value.trim().to_owned(), why));
-        } else if !OF_STRIPING.contains(&key) {
+        let makes_sense = known_as(key).is_some_and(|known| known.takes(value));
+        if is_cached(value) != self.in_force.get(key).is_some_and(|value| is_cached(value)) {
+            self.note_idle(key, value, "a file is opened for write-cached writing, or not");
+        } else if !OF_STRIPING.contains(&key) || !makes_sense {
             self.take(key, value);
-        } else if self.in_force.get(key).is_none_or(|in_force| in_force != value.trim()) {
-            let why = "a file that is there is striped as it is".to_owned();
-            self.idle.insert(key.to_owned(), (value.trim().to_owned(), why));
+        } else if !self.is_known(key, value) {
+            self.note_idle(key, value, "a file is striped when it is made");
+        }
+    }
+
+    /// Whether a hint has this value already, with effect or without.
+    fn is_known(&self, key: &str, value: &str) -> bool {
+        let is_idle = self.idle.get(key).is_some_and(|(idle, _)| idle == value);
+        is_idle || self.in_force.get(key).is_some_and(|in_force| in_force == value)
+    }
+
+    /// Takes in how many disks there are, before a file is opened: there are no hints that ask for others.
+    pub(crate) fn note_disks(&mut self, disks: u32) {
+        let counted =
+            [("striping_factor", disks, ""), ("start_iodevice", disks.saturating_sub(1), ", counted from 0")];
+        for (key, most, how) in counted {
+            let is_beyond = |asked: &String| asked.parse::<u32>().is_ok_and(|asked| asked > most);
+            if let Some(asked) = self.in_force.get(key).filter(|asked| is_beyond(asked)).cloned() {
+                self.in_force.remove(key);
+                self.note_idle(key, &asked, format!("there are {disks} disks{how}"));
+            }
         }
     }
 
@@ -162,12 +198,13 @@ impl Hints {
         for (key, fact) in [("striping_factor", stat.stripes.into()), ("striping_unit", stat.block_bytes)] {
             let fact = fact.to_string();
             if let Some(asked) = self.in_force.insert(key, fact.clone()).filter(|asked| *asked != fact) {
-                self.idle.insert(key.to_owned(), (asked, format!("the file has {fact}")));
+                self.note_idle(key, &asked, format!("the file has {fact}"));
             }
         }
-        if let Some(asked) = self.in_force.get("start_iodevice").filter(|_| stat.stripes > 1) {
-            let why = "of a file on one disk only, striping_factor=1".to_owned();
-            self.idle.insert("start_iodevice".to_owned(), (asked.clone(), why));
+        if stat.stripes > 1
+            && let Some(asked) = self.in_force.remove("start_iodevice")
+        {
+            self.note_idle("start_iodevice", &asked, "of a file on one disk only, striping_factor=1");
         }
     }
 
@@ -272,6 +309,28 @@ mod tests {
         hints.take("starfish_queued", "false");
         assert_eq!(without_effect(&hints), idle[..2]);
         assert_eq!(hints.in_force["cb_nodes"], "2");
+    }
+
+    #[test]
+    fn a_hint_keeps_the_first_reason_why_it_does_nothing() {
+        let mut hints = Hints::usual(1);
+        let given = [("striping_factor", "9"), ("striping_unit", "banana"), ("start_iodevice", "3")];
+        given.iter().for_each(|(key, value)| hints.take(key, value));
+        hints.take_pairs("rubbish,");
+        hints.note_disks(3);
+        hints.note_striping(Stat { bytes: 0, block_bytes: 65536, stripes: 3 });
+        // As a program gives them again with its view.
+        given.iter().for_each(|(key, value)| hints.take_later(key, value));
+        let idle = [
+            ("rubbish", "", "a hint is written key=value"),
+            ("start_iodevice", "3", "there are 3 disks, counted from 0"),
+            ("striping_factor", "9", "there are 3 disks"),
+            ("striping_unit", "banana", "it cannot have this value"),
+        ];
+        assert_eq!(without_effect(&hints), idle);
+        assert_eq!(hints.in_force.get("start_iodevice"), None);
+        hints.take_later("striping_factor", "2");
+        assert_eq!(without_effect(&hints)[2], ("striping_factor", "2", "a file is striped when it is made"));
     }
 
     #[test]

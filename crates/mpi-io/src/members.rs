@@ -1,6 +1,7 @@
 //! Those who have a file open together.
 //!
-//! They meet at an agent, not in MPI: who waits for a disk does not keep a processor busy with waiting.
+//! They meet at an agent, not in MPI: who waits for a disk does not keep a processor busy with waiting. What fails for
+//! all of them one of them tells.
 
 use layout::Selection;
 use node::{Handle, SelectedSettings, Session, Team};
@@ -10,12 +11,20 @@ use crate::failure::{ErrorClass, MpiError, Outcome};
 /// The processes that have opened a file together, as one of them knows them.
 pub(crate) struct Members {
     team: Team,
+    name: String,
+    /// The path of the file.
+    path: String,
 }
 
 impl Members {
-    /// Meets the others, who come with the same name, which nobody else has.
-    pub(crate) fn meet(session: &Session, name: &str, rank: u32, size: u32) -> Outcome<Members> {
-        Ok(Members { team: session.team(name, rank, size)? })
+    /// Meets the others, who come with the same name, which nobody else has, for the file at this path.
+    pub(crate) fn meet(
+        session: &Session,
+        path: &str,
+        (name, rank, size): (&str, u32, u32),
+    ) -> Outcome<Members> {
+        let team = session.team(name, rank, size).map_err(|error| common(error, path, name, rank))?;
+        Ok(Members { team, name: name.to_owned(), path: path.to_owned() })
     }
 
     pub(crate) fn rank(&self) -> u32 {
@@ -32,22 +41,30 @@ impl Members {
 
     /// What each has brought, by rank.
     pub(crate) fn gather(&self, value: u64) -> Outcome<Vec<u64>> {
-        Ok(self.team.gather(value).wait()?)
+        self.team.gather(value).wait().map_err(|error| self.common(error))
     }
 
-    /// Waits for the others; fails if it has failed for any of them.
+    /// Waits for the others; fails if it has failed for any of them. The first for which it has tells why.
     pub(crate) fn agree<T>(&self, outcome: Outcome<T>) -> Outcome<T> {
         let number = outcome.as_ref().err().map_or(0, |error| error.class as u64);
         let numbers = self.gather(number);
-        let value = outcome?;
-        let (number, rank) =
-            numbers?.into_iter().zip(0..).max_by_key(|&(number, _)| number).unwrap_or((0, 0));
-        match number {
-            0 => Ok(value),
-            _ => {
-                Err(MpiError::new(ErrorClass::numbered(number), format!("it has failed for process {rank}")))
+        let first = numbers.iter().flatten().position(|&number| number > 0);
+        let is_elsewhere = |first| first != self.rank() as usize;
+        let value = outcome.map_err(|error| match first {
+            Some(first) if is_elsewhere(first) => error.told_elsewhere(),
+            _ => error,
+        })?;
+        match numbers?.into_iter().max() {
+            None | Some(0) => Ok(value),
+            Some(number) => {
+                let why = format!("it has failed for process {}", first.unwrap_or_default());
+                Err(MpiError::new(ErrorClass::numbered(number), why).told_elsewhere())
             }
         }
+    }
+
+    fn common(&self, error: node::Error) -> MpiError {
+        common(error, &self.path, &self.name, self.rank())
     }
 
     /// Reads what this member has selected, together with the others.
@@ -57,7 +74,7 @@ impl Members {
         selection: Selection,
         how: SelectedSettings,
     ) -> Outcome<Vec<u8>> {
-        Ok(self.team.read(file, selection, how).wait()?)
+        self.team.read(file, selection, how).wait().map_err(|error| self.common(error))
     }
 
     /// Writes what this member has selected, together with the others.
@@ -68,6 +85,39 @@ impl Members {
         bytes: Vec<u8>,
         how: SelectedSettings,
     ) -> Outcome<()> {
-        Ok(self.team.write(file, selection, bytes, how).wait()?)
+        self.team.write(file, selection, bytes, how).wait().map_err(|error| self.common(error))
+    }
+}
+
+/// What has failed for all members of a team alike, of the file that they have open: the first tells it, and if that is
+/// the one that they have lost, the others do.
+fn common(error: node::Error, path: &str, name: &str, rank: u32) -> MpiError {
+    let of_team = format!(" of the team {name}");
+    let has_lost_first = error.why().contains(&format!("rank 0{of_team}"));
+    let found = MpiError::from(error.about(path)).without(&of_team);
+    if rank == 0 || has_lost_first { found } else { found.told_elsewhere() }
+}
+
+#[cfg(test)]
+mod tests {
+    use node::ErrorKind;
+
+    use super::*;
+    use crate::failure::{last_words, number};
+
+    /// What a member says of an error.
+    fn words(why: &str, rank: u32) -> Option<String> {
+        let error = node::Error::new(ErrorKind::Gone, "0123", why);
+        number(Err(common(error, "dir/x", "0123", rank)));
+        last_words(false)
+    }
+
+    #[test]
+    fn one_member_tells_what_has_failed_for_all() {
+        let lost = "rank 1 of the team 0123 is gone";
+        assert_eq!(words(lost, 0).as_deref(), Some("dir/x: rank 1 is gone"));
+        assert_eq!(words(lost, 2), None);
+        let first = "rank 0 of the team 0123 has left it";
+        assert_eq!(words(first, 2).as_deref(), Some("dir/x: rank 0 has left it"));
     }
 }

@@ -41,6 +41,18 @@ extern "C" fn at_exit() {
     drop(ended);
 }
 
+/// Starts a session with the agents there are for this place.
+fn connect(place: &NamedPlace) -> node::Result<(Settings, Session)> {
+    let found = agents::find();
+    let agents = match &place.agents {
+        // What a mount says counts if nobody says anything else.
+        Some(of_mount) if found.is_err() => agents::named(of_mount.split(','))?,
+        _ => found?,
+    };
+    let settings = Settings::of_environment(agents)?;
+    Ok((settings.clone(), Session::start(settings)?))
+}
+
 /// What a name means.
 ///
 /// # Errors
@@ -58,18 +70,11 @@ pub(crate) fn session(place: &NamedPlace, begins: bool) -> Outcome<Connected> {
     if let Some(known) = &*started {
         return Ok(known.clone());
     }
-    let found = agents::find();
-    let agents = match &place.agents {
-        // What a mount says counts if nobody says anything else.
-        Some(of_mount) if found.is_err() => agents::named(of_mount.split(','))?,
-        _ => found?,
-    };
-    let settings = Settings::of_environment(agents)?;
-    let session = Session::start(settings.clone())?;
-    let tree = match (session.tree()?, begins) {
-        (Some(tree), _) => tree,
-        (None, true) => session.begin_tree()?,
-        (None, false) => {
+    let (settings, session) = connect(place).map_err(|error| MpiError::from(error).of_setup())?;
+    let find = || if begins { session.begin_tree().map(Some) } else { session.tree() };
+    let tree = match find().map_err(|error| MpiError::from(error).of_setup())? {
+        Some(tree) => tree,
+        None => {
             return Err(MpiError::new(
                 ErrorClass::NoSuchFile,
                 "the agents have no namespace; `starfish mkdir` begins one",

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use fs::FailureKind;
 use machine::NodeId;
 
 use crate::agents::Agent;
@@ -95,7 +96,11 @@ impl Names {
             let explained = Error::new(absence.kind(), what, why);
             return absence.remedy().into_iter().fold(explained, Error::with_remedy);
         }
-        let mut text = error.to_string();
+        let mut text = match error {
+            // The agent where a team meets has nothing to do with it.
+            fs::Error::Remote { failure, .. } if failure.kind == FailureKind::NoTeam => failure.text.clone(),
+            _ => error.to_string(),
+        };
         for (node, agent) in &self.present {
             text = text.replace(&node.to_string(), &format!("agent {}", agent.name));
         }
@@ -115,7 +120,7 @@ fn may_be_elsewhere(error: &fs::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use fs::{Failure, FailureKind};
+    use fs::Failure;
     use machine::KeyMismatch;
 
     use super::*;

@@ -297,15 +297,17 @@ impl OpenFile {
         self.told(self.file.send().await)
     }
 
-    /// Has the members of the job flush, if this one has written anything to the file that is not flushed.
+    /// Has the members of the job flush, if this one has written anything to the file that is not flushed. What it has
+    /// written counts then, whoever had it flushed.
     async fn flush_written(&self) -> Result<()> {
         let Some(cache) = self.writer() else { return Ok(()) };
-        let end = cache.end_of(self.file());
-        if end == 0 {
-            return Ok(());
+        if cache.end_of(self.file()) > 0 {
+            self.told(cache.flush().await)?;
         }
-        self.told(cache.flush().await)?;
-        self.told(self.file.wrote_past_cache(end).await)
+        match self.file().uncounted_end() {
+            0 => Ok(()),
+            end => self.told(self.file.wrote_past_cache(end).await),
+        }
     }
 
     pub(crate) fn advise(&self, advice: Advice) {

@@ -102,6 +102,24 @@ fn what_fails_for_one_fails_for_all_and_nobody_waits_for_who_has_left() {
 }
 
 #[test]
+fn who_gathers_while_others_move_data_is_told_so() {
+    let agents = Agents::start(2);
+    agents.session().begin_tree().expect("a namespace");
+    in_team(&agents, "apart", |session, team| {
+        let file = session.open("apart", BOTH).expect("it is made once");
+        let told = match team.rank() {
+            0 => team.gather(0).wait().map(drop),
+            rank => {
+                team.write(&file, records(rank, 4), contents(rank, 32), SelectedSettings::default()).wait()
+            }
+        };
+        let error = told.expect_err("they are out of step");
+        assert!(error.why().contains("out of step, ranks 1, 2 and ranks 0"), "{error}");
+        assert!(error.remedy().is_some_and(|remedy| remedy.contains("the same things")), "{error}");
+    });
+}
+
+#[test]
 fn one_process_alone_reads_and_writes_what_it_selects() {
     let agents = Agents::start(3);
     let session = Session::start(agents.settings()).expect("they are there");

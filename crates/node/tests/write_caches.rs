@@ -131,3 +131,44 @@ fn a_member_that_goes_without_a_word_holds_nobody_up() {
     let found = read_all(&plain(&agents).open("shared", READ).expect("it is there"));
     assert!(found == [[1; 10], [2; 10]].concat());
 }
+
+/// A job of two with a file of the namespace, to which each has written 1000 bytes.
+fn written_by_two(agents: &Agents) -> [(Session, Handle); 2] {
+    let members = [0, 1].map(|_| member(agents, "job", 1 << 20));
+    members[0].begin_tree().expect("a namespace");
+    let mut rank = 0;
+    members.map(|session| {
+        session.begin_tree().expect("the namespace");
+        let file = session.open("numbers", BOTH).expect("it is made once");
+        file.write_at(1000 * rank, [rank as u8 + 1; 1000]).expect("cached");
+        rank += 1;
+        (session, file)
+    })
+}
+
+#[test]
+fn what_one_member_cuts_off_is_cut_off_for_all() {
+    let agents = Agents::start(2);
+    let [(_one, first), (_other, second)] = written_by_two(&agents);
+    for file in [&first, &second] {
+        file.flush().expect("on the disks");
+    }
+    first.set_len(100).expect("cut");
+    assert_eq!(second.stat().expect("it is there").bytes, 100);
+    assert!(read_all(&second) == [1; 100]);
+    second.write_at(100, [7; 3]).expect("cached");
+    second.close().expect("flushed");
+    assert!(read_all(&first) == [vec![1; 100], vec![7; 3]].concat());
+}
+
+#[test]
+fn what_another_member_has_flushed_counts_when_its_writer_says_so() {
+    let agents = Agents::start(2);
+    let [(_one, first), (_other, second)] = written_by_two(&agents);
+    // What was written just now may be on its way into the cache: its own member sees it there.
+    assert_eq!(second.stat().expect("it is there").bytes, 2000);
+    first.flush().expect("all members take part");
+    second.send().expect("nothing is left to be flushed");
+    assert_eq!(first.stat().expect("it is there").bytes, 2000);
+    assert!(read_all(&first) == [[1; 1000], [2; 1000]].concat());
+}

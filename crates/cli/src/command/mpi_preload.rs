@@ -1,6 +1,8 @@
 //! `starfish mpi-preload`: which library is put in front of a program's MPI.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use command_line::failure::{Failure, Result};
@@ -16,7 +18,7 @@ use crate::mpi_library;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The program, which is linked with an MPI.
+    /// The program, or anything else that is linked with the same MPI.
     #[arg(value_name = "PROGRAM", value_hint = clap::ValueHint::ExecutablePath)]
     program: PathBuf,
 }
@@ -31,7 +33,19 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let program = arguments.program;
     match mpi_library::of_program(&program)? {
         Some(library) => local::print([library.display().to_string()]),
-        None => Err(Failure::new(program.display().to_string(), "it is linked with no MPI")
-            .remedy("If it loads one later, as Python does, start it by `starfish mpi-run`")),
+        None => Err(without_mpi(&program)?),
     }
+}
+
+/// What there is to do about a program that is linked with no MPI itself.
+fn without_mpi(program: &Path) -> Result<Failure> {
+    let shown = program.display().to_string();
+    let mut begin = Vec::new();
+    let file = File::open(program).and_then(|file| file.take(2).read_to_end(&mut begin));
+    file.map_err(|error| Failure::new(&*shown, error))?;
+    let why = if begin == b"#!" { "it is a script, linked with no MPI" } else { "it is linked with no MPI" };
+    Ok(Failure::new(shown, why).remedy(
+        "What it starts or loads needs one: name a program or module that is linked with that MPI, as \
+         $(python3 -c 'from mpi4py import MPI; print(MPI.__file__)'), or start it by `starfish mpi-run`",
+    ))
 }

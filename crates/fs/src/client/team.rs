@@ -18,7 +18,9 @@ use super::{Client, unexpected};
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::protocol::{MeetingId, Reply, Request};
 
-/// How many names of meetings and memory there are for one turn; the last is never that of a meeting.
+/// How many names of meetings and memory there are for one turn; the last is never that of a meeting. Members who move
+/// data meet under the first of them, and members who only gather under the last before that: who does the one while
+/// others do the other waits in another meeting than they, and all are told.
 const NAMES_IN_TURN: u32 = 8;
 
 /// This node's membership of a team.
@@ -41,8 +43,10 @@ pub struct TeamMembership<M: Machine> {
 pub struct TeamTurn<'a, M: Machine> {
     team: &'a TeamMembership<M>,
     number: u32,
-    /// How many meetings there have been in it.
+    /// How many meetings there have been in it, of members who move data.
     meetings: Cell<u32>,
+    /// How many others.
+    gatherings: Cell<u32>,
 }
 
 impl<M: Machine> Drop for TeamTurn<'_, M> {
@@ -106,7 +110,7 @@ impl<M: Machine> TeamMembership<M> {
         while self.next.get() != number {
             self.changed.wait().await;
         }
-        TeamTurn { team: self, number, meetings: Cell::new(0) }
+        TeamTurn { team: self, number, meetings: Cell::new(0), gatherings: Cell::new(0) }
     }
 
     /// Leaves the team. Whatever the others do together from now on fails.
@@ -149,14 +153,30 @@ impl<M: Machine> TeamTurn<'_, M> {
     /// Waits until all members have come with what each brings; what that is, by rank. If one of them brings a failure,
     /// or is gone, all leave with that.
     pub async fn gather(&self, brings: std::result::Result<u64, &Error>) -> Result<Vec<u64>> {
+        let name = self.named(NAMES_IN_TURN - 2 - self.gatherings.get());
+        self.gatherings.set(self.gatherings.get() + 1);
+        self.meet_under(name, brings).await
+    }
+
+    /// The same of members who move data.
+    async fn meet_moving(&self, brings: std::result::Result<u64, &Error>) -> Result<Vec<u64>> {
+        let name = self.next();
+        self.meetings.set(self.meetings.get() + 1);
+        self.meet_under(name, brings).await
+    }
+
+    async fn meet_under(
+        &self,
+        meeting: MeetingId,
+        brings: std::result::Result<u64, &Error>,
+    ) -> Result<Vec<u64>> {
         if self.is_alone() {
             return brings.map(|value| vec![value]).map_err(|error| Box::new(error.clone()));
         }
         let TeamMembership { client, keeper, .. } = self.team;
         client.inner.endpoint.machine().compute(Work::Barrier).await;
         let (value, failure) = (brings.unwrap_or(0), brings.err().map(failure_of));
-        let request = Request::MeetTeam { meeting: self.next(), value, failure };
-        self.meetings.set(self.meetings.get() + 1);
+        let request = Request::MeetTeam { meeting, value, failure };
         match client.inner.endpoint.call(*keeper, request, Payload::empty()).await?.0 {
             Reply::TeamMet { values } if values.len() == self.team.members.len() => Ok(values),
             _ => Err(unexpected(*keeper)),
@@ -167,7 +187,7 @@ impl<M: Machine> TeamTurn<'_, M> {
     pub async fn refuse(&self, why: &Error) {
         // Before it is moved, and after. What comes of it is what was brought.
         for _ in 0..2 {
-            let _ = self.gather(Err(why)).await;
+            let _ = self.meet_moving(Err(why)).await;
         }
     }
 }
@@ -188,7 +208,7 @@ impl<M: Machine> Gathering<M> for TeamTurn<'_, M> {
     }
 
     async fn meet(&self, _client: &Client<M>, brings: std::result::Result<u64, &Error>) -> Result<Met> {
-        let values = self.gather(brings).await?;
+        let values = self.meet_moving(brings).await?;
         Ok(Met { members: self.team.members.clone(), most: values.into_iter().max().unwrap_or(0) })
     }
 }

@@ -101,6 +101,42 @@ static void own_pointers(void)
     free(mine);
 }
 
+/* A file that ends within an elementary type: a pointer is in whole ones, and goes on behind the last that was read. */
+static void short_reads(void)
+{
+    MPI_File file;
+    MPI_Status status;
+    MPI_Offset position, offset, bytes;
+    int numbers[10], count;
+    char all[24] = "";
+    char name[] = "starfish:mpi/short-0";
+    name[sizeof name - 2] += (char)rank;
+    OK(MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_write(file, "AAAABBBBCCCCD", 13, MPI_CHAR, &status));
+    OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+    OK(MPI_File_read(file, numbers, 10, MPI_INT, &status));
+    MPI_Get_count(&status, MPI_BYTE, &count);
+    CHECK(count == 13);
+    OK(MPI_File_get_position(file, &position));
+    OK(MPI_File_get_byte_offset(file, position, &offset));
+    CHECK(position == 4 && offset == 16);
+    /* That is where the file ends, too. */
+    OK(MPI_File_seek(file, 0, MPI_SEEK_END));
+    OK(MPI_File_get_position(file, &position));
+    CHECK(position == 4);
+    OK(MPI_File_read_all(file, numbers, 10, MPI_INT, &status));
+    CHECK(count_of(&status) == 0);
+    OK(MPI_File_write(file, "zzzz", 1, MPI_INT, &status));
+    OK(MPI_File_seek(file, 0, MPI_SEEK_CUR));
+    OK(MPI_File_write(file, "yyyy", 1, MPI_INT, &status));
+    OK(MPI_File_get_position(file, &position));
+    OK(MPI_File_get_size(file, &bytes));
+    CHECK(position == 6 && bytes == 24);
+    OK(MPI_File_read_at(file, 0, all, 6, MPI_INT, &status));
+    CHECK(memcmp(all, "AAAABBBBCCCCD\0\0\0zzzzyyyy", 24) == 0);
+    OK(MPI_File_close(&file));
+}
+
 /* What one process has written others see when its call has returned, though MPI does not ask for that: programs count
    on it that know files on one computer. */
 static void seen_without_sync(void)
@@ -327,6 +363,34 @@ static void handles_and_handlers(void)
     OK(MPI_File_close(&file));
 }
 
+static void handler_of_no_file(MPI_File *file, int *code, ...)
+{
+    (void)file;
+    called_with = class_of(*code);
+    called++;
+}
+
+/* Those of files that are not open are called when one cannot be opened, and files that are opened have them. */
+static void handlers_of_no_file(void)
+{
+    MPI_File file;
+    MPI_Errhandler own;
+    OK(MPI_File_create_errhandler(handler_of_no_file, &own));
+    OK(MPI_File_set_errhandler(MPI_FILE_NULL, own));
+    called = 0;
+    FAILS(MPI_File_open(MPI_COMM_WORLD, "starfish:mpi/missing", MPI_MODE_RDONLY, MPI_INFO_NULL, &file),
+          MPI_ERR_NO_SUCH_FILE);
+    CHECK(file == MPI_FILE_NULL && called == 1 && called_with == MPI_ERR_NO_SUCH_FILE);
+    FAILS(MPI_File_delete("starfish:mpi/missing", MPI_INFO_NULL), MPI_ERR_NO_SUCH_FILE);
+    CHECK(called == 2);
+    OK(MPI_File_open(MPI_COMM_WORLD, "starfish:mpi/handles", MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    FAILS(MPI_File_seek(file, -1, MPI_SEEK_SET), MPI_ERR_ARG);
+    CHECK(called == 3 && called_with == MPI_ERR_ARG);
+    OK(MPI_File_close(&file));
+    /* It is not freed: MPICH does not count the files that have begun with it. */
+    OK(MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN));
+}
+
 /* Others' files are as they were. */
 static void handed_on(const char *directory)
 {
@@ -370,12 +434,14 @@ int main(int argc, char **argv)
     CHECK(argc == 2);
     modes_and_classes();
     own_pointers();
+    short_reads();
     seen_without_sync();
     shared_pointers();
     sizes();
     requests_and_split_calls();
     atomicity();
     handles_and_handlers();
+    handlers_of_no_file();
     handed_on(argv[1]);
     parts_of_all();
     return end();

@@ -137,10 +137,44 @@ static void nothing_at_all(void)
     OK(MPI_File_set_view(file, 0, MPI_BYTE, empty, "native", MPI_INFO_NULL));
     OK(MPI_File_write_all(file, NULL, 0, MPI_BYTE, MPI_STATUS_IGNORE));
     CHECK(MPI_File_write_at(file, 0, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE) != MPI_SUCCESS);
-    FAILS(MPI_File_write_at(file, 0, &byte, -1, MPI_BYTE, MPI_STATUS_IGNORE), MPI_ERR_ARG);
+    FAILS(MPI_File_write_at(file, 0, &byte, -1, MPI_BYTE, MPI_STATUS_IGNORE), MPI_ERR_COUNT);
+    FAILS(MPI_File_read_at_all(file, 0, &byte, -1, MPI_BYTE, MPI_STATUS_IGNORE), MPI_ERR_COUNT);
     OK(MPI_File_get_size(file, &bytes));
     CHECK(bytes == 0);
     MPI_Type_free(&empty);
+    OK(MPI_File_close(&file));
+}
+
+/* Memory that a type has the addresses of. */
+static void absolute_memory(void)
+{
+    MPI_File file = opened("starfish:mpi/absolute");
+    int values[4] = {rank, rank + 10, rank + 20, rank + 30}, back[4] = {0}, lengths[2] = {2, 2};
+    MPI_Aint from[2], into[2];
+    MPI_Datatype written, read;
+    for (int i = 0; i < 2; i++) {
+        MPI_Get_address(values + 2 * i, &from[i]);
+        MPI_Get_address(back + 2 - 2 * i, &into[i]);
+    }
+    MPI_Type_create_hindexed(2, lengths, from, MPI_INT, &written);
+    MPI_Type_create_hindexed(2, lengths, into, MPI_INT, &read);
+    MPI_Type_commit(&written);
+    MPI_Type_commit(&read);
+    const char *representations[] = {"native", "external32"};
+    for (int i = 0; i < 2; i++) {
+        OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, representations[i], MPI_INFO_NULL));
+        OK(MPI_File_write_at_all(file, 4 * rank, MPI_BOTTOM, 1, written, MPI_STATUS_IGNORE));
+        memset(back, 0, sizeof back);
+        OK(MPI_File_read_at(file, 4 * rank, MPI_BOTTOM, 1, read, MPI_STATUS_IGNORE));
+        /* The halves lie the other way round. */
+        CHECK(memcmp(back + 2, values, 2 * sizeof(int)) == 0 && memcmp(back, values + 2, 2 * sizeof(int)) == 0);
+        /* What is not all there is put where it belongs. */
+        memset(back, 0, sizeof back);
+        OK(MPI_File_read_at(file, 4 * size - 1, MPI_BOTTOM, 1, read, MPI_STATUS_IGNORE));
+        CHECK(back[2] == size - 1 + 30 && back[3] == 0 && back[0] == 0);
+    }
+    MPI_Type_free(&written);
+    MPI_Type_free(&read);
     OK(MPI_File_close(&file));
 }
 
@@ -153,5 +187,6 @@ int main(int argc, char **argv)
     far_away((MPI_Offset)1 << 34);
     far_away((MPI_Offset)1 << 40);
     nothing_at_all();
+    absolute_memory();
     return end();
 }

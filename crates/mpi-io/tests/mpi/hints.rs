@@ -39,6 +39,31 @@ fn files_and_environment(mpi: &'static Mpi) {
     assert!(has_line(&told, "collective writes, two-phase: 1 calls", "(starfish_method)"), "{told}");
 }
 
+/// What there cannot be of a file that is made has no effect for its own reason, and the rest has its effect.
+fn striping(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let given = "striping_factor=1,start_iodevice=77,striping_unit=0,rubbish";
+    let told = report(&testbed, &[("STARFISH_MPI_HINTS", given)]);
+    for (begin, end) in [
+        ("the hint start_iodevice=77 has no effect", "there are 3 disks, counted from 0"),
+        ("the hint striping_unit=0 has no effect", "it cannot have this value"),
+        ("the hint rubbish= has no effect", "a hint is written key=value"),
+    ] {
+        assert!(has_line(&told, begin, end), "{begin}: {told}");
+    }
+    assert!(!told.contains("striping_factor"), "{told}");
+}
+
+#[test]
+fn striping_that_there_cannot_be_with_mpich() {
+    striping(&MPICH);
+}
+
+#[test]
+fn striping_that_there_cannot_be_with_open_mpi() {
+    striping(&OPEN_MPI);
+}
+
 #[test]
 fn hints_of_files_and_the_environment_with_mpich() {
     files_and_environment(&MPICH);

@@ -1,9 +1,9 @@
 //! A process of several, or an agent, is lost in the middle of a collective call.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Write, read_to_string};
 use std::ops::Range;
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,9 @@ fn agent_ends(mpi: &'static Mpi) {
     let mut launched = testbed.launch(3, &program);
     // How long an agent may be gone until that is an error.
     launched.env("STARFISH_SILENCE", "2");
-    let child = launched.arg("agent").arg(testbed.agents.path("")).spawn().expect("an MPI");
+    launched.arg("agent").arg(testbed.agents.path("")).stderr(Stdio::piped());
+    let mut child = launched.spawn().expect("an MPI");
+    let errors = child.stderr.take().expect("a pipe");
     let waiting = Instant::now();
     while !begun.exists() {
         assert!(waiting.elapsed() < BOUND, "the processes do not write");
@@ -73,6 +75,11 @@ fn agent_ends(mpi: &'static Mpi) {
     let told = testbed.survivors(child, 0..3);
     testbed.agents.restart();
     testbed.check_lost(&told);
+    // One process tells of the call, and one of the closing.
+    let errors = read_to_string(errors).expect("text");
+    let errors: Vec<&str> = errors.lines().filter(|line| line.starts_with("starfish: ")).collect();
+    assert!((1..=2).contains(&errors.len()), "{errors:?}");
+    assert!(errors.iter().all(|line| line.starts_with("starfish: mpi/lost: ")), "{errors:?}");
 }
 
 #[test]

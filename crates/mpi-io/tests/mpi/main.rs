@@ -8,9 +8,11 @@
 //! - `traces.rs`: what is traced of programs
 //! - `hints.rs`: where hints come from, and what is told of them
 //! - `syncs.rs`: what others see of a file that is open
+//! - `failures.rs`: what is told of what fails
 //! - `losses.rs`: a process or an agent is lost in the middle of a call
 //! - `symbols.rs`: what the core and the shims define
 
+mod failures;
 mod hints;
 mod libraries;
 mod losses;

@@ -70,6 +70,11 @@ fn strange(mpi: &'static Mpi) {
     testbed.run("strange", &[]);
 }
 
+fn cached(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    testbed.run("cached", &[]);
+}
+
 fn large(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     testbed.run("large", &[]);
@@ -143,6 +148,16 @@ fn arrays_with_open_mpi() {
 }
 
 #[test]
+fn sizes_through_write_caches_with_mpich() {
+    cached(&MPICH);
+}
+
+#[test]
+fn sizes_through_write_caches_with_open_mpi() {
+    cached(&OPEN_MPI);
+}
+
+#[test]
 fn files_with_mpich() {
     files(&MPICH);
 }
@@ -185,6 +200,7 @@ fn with_wheel(environment: &str, compiler: &str) {
     arrays(mpi, "disk-directed");
     arrays(mpi, "two-phase");
     files(mpi);
+    cached(mpi);
     types(mpi);
     strange(mpi);
     large(mpi);

@@ -271,6 +271,7 @@ impl<M: Machine> OpenTreeFile<M> {
         self.tell().await?;
         let inode = self.tree.inode(TreeOperation::Wrote { number: self.number(), end }).await?;
         let bytes = inode.size;
+        self.paged.file().note_counted(end);
         self.state.inode.replace(inode);
         self.paged.note_changed(bytes).await
     }

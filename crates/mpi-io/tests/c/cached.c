@@ -1,0 +1,57 @@
+/* A file that is written through write caches is as long for all processes as it was made. */
+#include "check.h"
+
+static MPI_Offset size_of(MPI_File file)
+{
+    MPI_Offset bytes;
+    OK(MPI_File_get_size(file, &bytes));
+    return bytes;
+}
+
+/* What each has written counts for all, whoever had it flushed. */
+static void sync_all(MPI_File file)
+{
+    OK(MPI_File_sync(file));
+    MPI_Barrier(MPI_COMM_WORLD);
+    OK(MPI_File_sync(file));
+}
+
+int main(int argc, char **argv)
+{
+    begin(&argc, &argv);
+    MPI_File file;
+    MPI_Info info;
+    MPI_Status status;
+    MPI_Offset position;
+    char bytes[1000];
+    int count;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "starfish_method", "write-cached");
+    OK(MPI_File_open(MPI_COMM_WORLD, "starfish:mpi/cached", MPI_MODE_CREATE | MPI_MODE_RDWR, info, &file));
+    MPI_Info_free(&info);
+    memset(bytes, 'a' + rank, sizeof bytes);
+    OK(MPI_File_write_at_all(file, rank * (MPI_Offset)sizeof bytes, bytes, sizeof bytes, MPI_CHAR, &status));
+    sync_all(file);
+    CHECK(size_of(file) == size * (MPI_Offset)sizeof bytes);
+    MPI_Barrier(MPI_COMM_WORLD);
+    OK(MPI_File_set_size(file, 100));
+    CHECK(size_of(file) == 100);
+    OK(MPI_File_read_at_all(file, rank * (MPI_Offset)sizeof bytes, bytes, sizeof bytes, MPI_CHAR, &status));
+    MPI_Get_count(&status, MPI_CHAR, &count);
+    CHECK(count == (rank ? 0 : 100));
+    OK(MPI_File_seek(file, 0, MPI_SEEK_END));
+    OK(MPI_File_get_position(file, &position));
+    CHECK(position == 100);
+    sync_all(file);
+    CHECK(size_of(file) == 100);
+    if (rank == size - 1) {
+        OK(MPI_File_write(file, "END", 3, MPI_CHAR, &status));
+    }
+    OK(MPI_File_close(&file));
+    OK(MPI_File_open(MPI_COMM_WORLD, "starfish:mpi/cached", MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
+    CHECK(size_of(file) == 103);
+    OK(MPI_File_read_at(file, 98, bytes, 10, MPI_CHAR, &status));
+    CHECK(memcmp(bytes, "aaEND", 5) == 0);
+    OK(MPI_File_close(&file));
+    return end();
+}

@@ -1,0 +1,125 @@
+//! What is told of what fails: a class to all processes, and by one of them, once, what that does not say.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, succeed};
+
+/// What 3 processes met with: their classes, and what has been told.
+struct Met {
+    classes: Vec<String>,
+    told: Vec<String>,
+}
+
+impl Testbed {
+    /// Opens a file to write or to read it, in an environment that may be wrong.
+    fn open_with(&self, program: &Path, words: [&str; 2], change: impl FnOnce(&mut Command)) -> Met {
+        let mut command = self.launch(3, program);
+        // The user's own agents and key are not to be found.
+        command.env("HOME", self.agents.path("")).env_remove("XDG_CONFIG_HOME").env_remove("XDG_STATE_HOME");
+        change(&mut command);
+        let output = succeed(command.args(words));
+        let lines = |bytes: &[u8], begin: &str| {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            text.lines().filter(|line| line.starts_with(begin)).map(str::to_owned).collect()
+        };
+        Met { classes: lines(&output.stdout, ""), told: lines(&output.stderr, "starfish: ") }
+    }
+
+    /// A key file of this text, which so many may read.
+    fn key_file(&self, name: &str, text: &str, mode: u32) -> PathBuf {
+        let path = self.agents.path(name);
+        fs::write(&path, text).expect("room");
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("it is ours");
+        path
+    }
+}
+
+/// All processes met with this class, and one has told these parts, unless there are none.
+fn check(met: &Met, class: &str, parts: &[&str]) {
+    let Met { classes, told } = met;
+    assert_eq!(*classes, [class; 3], "{told:?}");
+    assert_eq!(told.len(), usize::from(!parts.is_empty()), "{class}: {told:?}");
+    for part in parts {
+        assert!(told[0].contains(part), "{part}: {told:?}");
+    }
+}
+
+/// Members that do different things are told so, of the file that they have open, and no agent is blamed.
+fn out_of_step(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let program = testbed.compile("apart", &[]);
+    let output = succeed(&mut testbed.launch(2, &program));
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    for file in ["mpi/closed-early", "mpi/other-methods"] {
+        let begin = format!("starfish: {file}: the members are out of step, ");
+        let of_file: Vec<&str> = text.lines().filter(|line| line.contains(file)).collect();
+        // Of the call, and of the closing.
+        assert_eq!(of_file.len(), 2, "{text}");
+        assert!(of_file.iter().all(|line| line.starts_with(&begin)), "{text}");
+        assert!(of_file[0].ends_with("in the same order and with the same settings"), "{text}");
+    }
+}
+
+#[test]
+fn members_that_do_different_things_are_told_so_with_mpich() {
+    out_of_step(&MPICH);
+}
+
+#[test]
+fn members_that_do_different_things_are_told_so_with_open_mpi() {
+    out_of_step(&OPEN_MPI);
+}
+
+fn failures(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let program = testbed.compile("opened", &[]);
+    let write = ["starfish:mpi/x", "write"];
+    let met = testbed.open_with(&program, write, |command| {
+        command.env_remove("STARFISH_AGENTS");
+    });
+    check(&met, "MPI_ERR_IO", &["starfish: mpi/x: ", "finding the agents", "STARFISH_AGENTS"]);
+    let met = testbed.open_with(&program, write, |command| {
+        command.env("STARFISH_AGENTS", "127.0.0.1:9");
+    });
+    check(&met, "MPI_ERR_IO", &["mpi/x: agent 127.0.0.1:9"]);
+    let digits = "0123456789abcdef".repeat(4);
+    for (file, class, parts) in [
+        (testbed.key_file("open-to-all", &digits, 0o644), "MPI_ERR_IO", &["mpi/x: ", "0644"]),
+        (testbed.key_file("malformed", "abc", 0o600), "MPI_ERR_IO", &["mpi/x: ", "64 hexadecimal digits"]),
+        (testbed.agents.path("nowhere"), "MPI_ERR_IO", &["mpi/x: ", "there is no such file"]),
+        (testbed.key_file("another", &digits, 0o600), "MPI_ERR_ACCESS", &["mpi/x: ", "key"]),
+    ] {
+        let met = testbed.open_with(&program, write, |command| {
+            command.env("STARFISH_KEY_FILE", file);
+        });
+        check(&met, class, parts);
+    }
+    let met = testbed.open_with(&program, ["starfish:results/deep/x", "write"], |_| {});
+    let parts =
+        ["starfish: results/deep/x: ", "no directory results/deep", "`starfish mkdir -p results/deep`"];
+    check(&met, "MPI_ERR_NO_SUCH_FILE", &parts);
+    // For that programs look.
+    check(&testbed.open_with(&program, ["starfish:mpi/x", "read"], |_| {}), "MPI_ERR_NO_SUCH_FILE", &[]);
+    check(&testbed.open_with(&program, write, |_| {}), "MPI_SUCCESS", &[]);
+    // Each of these agents alone has no namespace, but for the one that keeps it.
+    for agent in &testbed.agents.agents {
+        testbed.open_with(&program, ["starfish:x", "write"], |command| {
+            command.env("STARFISH_AGENTS", &agent.address);
+        });
+    }
+    let met = testbed.open_with(&program, write, |_| {});
+    check(&met, "MPI_ERR_IO", &["starfish: mpi/x: ", "namespace"]);
+}
+
+#[test]
+fn failures_of_opening_are_told_once_with_mpich() {
+    failures(&MPICH);
+}
+
+#[test]
+fn failures_of_opening_are_told_once_with_open_mpi() {
+    failures(&OPEN_MPI);
+}
