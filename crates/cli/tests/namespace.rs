@@ -351,7 +351,8 @@ fn a_file_that_changes_while_it_is_put_is_not_put() {
     let store = store(&[1]);
     fs::create_dir(store.path("tree")).expect("a directory");
     fs::write(store.path("tree/small"), b"small").expect("room");
-    let changes: [(&str, fn(&File)); 2] = [
+    type Change = fn(&File);
+    let changes: [(&str, Change); 2] = [
         ("10 now", |file| file.set_len(10).expect("ours")),
         ("400000001 now", |mut file| file.write_all(b"!").expect("ours")),
     ];
