@@ -353,20 +353,9 @@ fn a_file_that_changes_while_it_is_put_is_not_put() {
     store.run(&["mkdir", "d"]);
     fs::create_dir(store.path("tree")).expect("a directory");
     fs::write(store.path("tree/small"), b"small").expect("room");
-<<<<<<< ours
-    type Change = fn(&File);
-    let changes: [(&str, Change); 2] = [
-        ("10 now", |file| file.set_len(10).expect("ours")),
-        ("400000001 now", |mut file| file.write_all(b"!").expect("ours")),
-    ];
-    for (has, change) in changes {
-        for (arguments, code) in
-            [(&["put", "tree/local", "d/file"][..], 1), (&["put", "-r", "tree", "d/tree", "--resume"], 1)]
-=======
     let local = store.path("tree/local");
     for length in [10, 40_000_001] {
         for arguments in [&["put", "tree/local", "d/file"][..], &["put", "-r", "tree", "d/tree", "--resume"]]
->>>>>>> theirs
         {
             let file = File::create(&local).expect("room");
             file.set_len(40_000_000).expect("room");
