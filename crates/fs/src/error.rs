@@ -223,11 +223,13 @@ pub enum FailureKind {
     NoDisk,
     /// A member of the team is gone, or the team itself.
     NoTeam,
+    /// Members of the team do different things, so that what one of them waits for never comes.
+    OutOfStep,
 }
 
 impl FailureKind {
     /// All kinds.
-    pub const ALL: [FailureKind; 13] = [
+    pub const ALL: [FailureKind; 14] = [
         FailureKind::NotFound,
         FailureKind::Exists,
         FailureKind::Unfinished,
@@ -241,6 +243,7 @@ impl FailureKind {
         FailureKind::BlockTooLarge,
         FailureKind::NoDisk,
         FailureKind::NoTeam,
+        FailureKind::OutOfStep,
     ];
 
     /// What it is counted as.
@@ -259,6 +262,7 @@ impl FailureKind {
             FailureKind::BlockTooLarge => "block too large",
             FailureKind::NoDisk => "no disk",
             FailureKind::NoTeam => "no team",
+            FailureKind::OutOfStep => "out of step",
         }
     }
 }

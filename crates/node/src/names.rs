@@ -98,7 +98,11 @@ impl Names {
         }
         let mut text = match error {
             // The agent where a team meets has nothing to do with it.
-            fs::Error::Remote { failure, .. } if failure.kind == FailureKind::NoTeam => failure.text.clone(),
+            fs::Error::Remote { failure, .. }
+                if matches!(failure.kind, FailureKind::NoTeam | FailureKind::OutOfStep) =>
+            {
+                failure.text.clone()
+            }
             _ => error.to_string(),
         };
         for (node, agent) in &self.present {
@@ -255,6 +259,7 @@ mod tests {
             (remote(FailureKind::Exists), ErrorKind::Exists, "starfish rm"),
             (remote(FailureKind::NotOpen), ErrorKind::Gone, "Is it running"),
             (remote(FailureKind::NoTeam), ErrorKind::Gone, "Start the program again"),
+            (remote(FailureKind::OutOfStep), ErrorKind::Gone, "the same things"),
             (remote(FailureKind::NoSpace), ErrorKind::NoSpace, "larger disk"),
             (remote(FailureKind::Damaged), ErrorKind::Damaged, "Check that disk"),
             (remote(FailureKind::Invalid), ErrorKind::Invalid, ""),

@@ -170,7 +170,7 @@ impl Teams {
     pub(super) fn leave(&self, client: NodeId, group: u64) {
         let team = self.formed.borrow().get(&group).cloned();
         if let Some(team) = team {
-            team.lose(client, "has left it");
+            team.lose(client, FailureKind::OutOfStep, "has left it");
             if team.members.borrow().is_empty() {
                 self.formed.borrow_mut().remove(&group);
             }
@@ -183,13 +183,13 @@ impl Teams {
         self.forming.borrow_mut().retain(|_, team| {
             let keeps = !is_its(team);
             if !keeps {
-                team.lose(client, "is gone");
+                team.lose(client, FailureKind::NoTeam, "is gone");
             }
             keeps
         });
         let its: Vec<Rc<Team>> = self.formed.borrow().values().filter(|team| is_its(team)).cloned().collect();
         for team in its {
-            team.lose(client, "is gone");
+            team.lose(client, FailureKind::NoTeam, "is gone");
             if team.members.borrow().is_empty() {
                 self.formed.borrow_mut().remove(&team.group);
             }
@@ -235,10 +235,10 @@ impl Team {
     }
 
     /// Notes that a member takes part in nothing any more; `what` says what it does instead.
-    fn lose(&self, client: NodeId, what: &str) {
+    fn lose(&self, client: NodeId, kind: FailureKind, what: &str) {
         let Some(rank) = self.rank_of(client) else { return };
         self.members.borrow_mut().remove(&rank);
-        self.end(format!("rank {rank} of the team {} {what}", self.name));
+        self.end(kind, format!("rank {rank} of the team {} {what}", self.name));
     }
 
     /// Ends the team if all members wait, and not for the same: nobody would ever come to any of these meetings. A
@@ -253,16 +253,14 @@ impl Team {
         let ranks: Vec<String> = waiting().map(|meeting| ranks_in_words(&meeting.values.borrow())).collect();
         drop(meetings);
         let why = "they call different things, or want the same to be done in different ways";
-        self.end(format!(
-            "the members of the team {} are out of step, {}: {why}",
-            self.name,
-            ranks.join(" and ")
-        ));
+        let ranks = ranks.join(" and ");
+        let text = format!("the members of the team {} are out of step, {ranks}: {why}", self.name);
+        self.end(FailureKind::OutOfStep, text);
     }
 
     /// Ends the team: who waits for others is told why, and so is whoever comes later.
-    fn end(&self, why: String) {
-        self.lost.borrow_mut().get_or_insert(Failure::new(FailureKind::NoTeam, why));
+    fn end(&self, kind: FailureKind, why: String) {
+        self.lost.borrow_mut().get_or_insert(Failure::new(kind, why));
         let meetings: Vec<Rc<Meeting>> = self.meetings.borrow().values().cloned().collect();
         meetings.iter().for_each(|meeting| self.settle(meeting));
         self.changed.wake_all();
