@@ -120,8 +120,9 @@ fn there_is_nothing_but_numbers_and_nobody_can_keep_others_from_them() {
 fn an_address_that_cannot_be_had_is_told_with_what_to_do() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let root = directory.path().to_str().expect("UTF-8");
-    let agent =
-        |address: &str| starfish(["agent", "--root", root, "--listen", "127.0.0.1:0", "--metrics", address]);
+    let agent = |address: &str| {
+        starfish(["agent", "--root", root, "--create", "--listen", "127.0.0.1:0", "--metrics", address])
+    };
     let error = fail(agent("nowhere"), 2);
     assert!(error.contains("--metrics nowhere") && error.contains("127.0.0.1:9117"), "{error}");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
