@@ -8,8 +8,13 @@ pub(crate) fn all() -> Option<u64> {
 }
 
 /// What programs can still have of it, in bytes, if that is known.
-pub(crate) fn available() -> Option<u64> {
+fn available() -> Option<u64> {
     of_this_computer("MemAvailable:")
+}
+
+/// What programs can still have of it, in bytes, if so many do not fit there: a tenth is left to others.
+pub(crate) fn too_little_for(needed: u64) -> Option<u64> {
+    available().filter(|available| needed > available / 10 * 9)
 }
 
 fn of_this_computer(key: &str) -> Option<u64> {

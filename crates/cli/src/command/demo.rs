@@ -244,7 +244,6 @@ fn simulated_machines(model: &str) -> Result<Vec<(&'static str, Vec<Case>)>> {
             format!("disks.model={model}"),
             "disks.per_io_node=1".into(),
             "buses.per_io_node=1".into(),
-            "disks.wait_for_disk_buffer=true".into(),
         ];
         let same = load_machine("cluster-switch", &changes)?;
         // A traditional get or put is one compute node's.

@@ -262,9 +262,9 @@ fn check_memory(log: &RequestLog, simulations: u64, contents: Contents) -> Resul
     let read = log.files().iter().filter(|file| file.is_read);
     let files: u64 = read.map(|file| file.end).sum();
     let needed = files.saturating_mul(simulations);
-    match memory::available() {
-        Some(available) if contents == Contents::Real && needed > available / 10 * 9 => {
-            let (needed, free) = (Size(needed).rounded(), Size(available).rounded());
+    match memory::too_little_for(needed) {
+        Some(free) if contents == Contents::Real => {
+            let (needed, free) = (Size(needed).rounded(), Size(free).rounded());
             let why = format!(
                 "the simulated disks need {needed} for its files, and {free} of memory are free here"
             );

@@ -82,13 +82,13 @@ impl ReplayTask {
     /// Refuses what would not fit into memory, before it is tried.
     fn check_memory(&self) -> Result<()> {
         let needed = self.job.memory_bytes().saturating_mul(self.job.log().nodes().len() as u64);
-        match memory::available() {
-            Some(available) if needed > available / 10 * 9 => {
-                let (needed, free) = (Size(needed).rounded(), Size(available).rounded());
+        match memory::too_little_for(needed) {
+            Some(free) => {
+                let (needed, free) = (Size(needed).rounded(), Size(free).rounded());
                 let why = format!("its nodes need {needed} for data, and {free} of memory are free here");
                 Err(Failure::new(&self.label, why))
             }
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 

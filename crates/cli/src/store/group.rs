@@ -119,14 +119,13 @@ fn view_of(name: &str, bytes: u64, nodes: u32) -> Result<View> {
 
 /// Refuses what would not fit into memory, before it is tried.
 fn check_memory(name: &str, bytes: u64) -> Result<()> {
-    let available = memory::available();
-    match available {
-        Some(available) if bytes > available / 10 * 9 => {
-            let (file, free) = (Size(bytes).rounded(), Size(available).rounded());
+    match memory::too_little_for(bytes) {
+        Some(free) => {
+            let (file, free) = (Size(bytes).rounded(), Size(free).rounded());
             let why = format!("the file of {file} does not fit into the {free} of memory that are free");
             Err(Failure::new(name, why).remedy("The method `traditional` needs only a window of memory."))
         }
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
