@@ -249,9 +249,6 @@ impl Buf {
 
     /// The contents as memory nobody else sees, copied there if they are not yet.
     fn exclusive_memory(&mut self) -> &mut [u8] {
-        if self.is_empty() {
-            return &mut [];
-        }
         if self.contents.exclusive_bytes().is_none() {
             let old = self.contents.clone();
             let mut memory = self.take_memory();

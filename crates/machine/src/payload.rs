@@ -321,9 +321,10 @@ impl Payload {
         }
     }
 
-    /// The memory of the payload for writing, if it is one run of real bytes that nobody else shares.
+    /// The memory of the payload for writing, if it is one run of real bytes that nobody else shares, or none at all.
     pub(crate) fn exclusive_bytes(&mut self) -> Option<&mut [u8]> {
         match &mut self.pieces {
+            Pieces::None => Some(&mut []),
             Pieces::One(PayloadPiece::Bytes(shared)) => shared.slot_mut(),
             _ => None,
         }

@@ -39,9 +39,9 @@ impl Room {
     /// Takes room for `bytes` more of a stripe that has `before` bytes on its disk. False if there is none as far as is
     /// known.
     pub(super) fn take(&self, disk: usize, before: u64, bytes: u64) -> bool {
-        let left = self.left[disk].get().checked_sub(needed(before, bytes));
-        self.left[disk].set(left.unwrap_or(self.left[disk].get()));
-        left.is_some()
+        let left = &self.left[disk];
+        let rest = left.get().checked_sub(needed(before, bytes));
+        rest.inspect(|&rest| left.set(rest)).is_some()
     }
 
     /// As [`take`](Self::take), from the space that a disk has, of which so many bytes have been promised to what is

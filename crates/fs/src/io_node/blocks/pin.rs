@@ -51,11 +51,10 @@ impl<M: Machine> Blocks<M> {
                 continue;
             }
             // All blocks are in use or dirty: have the dirty ones written.
-            if self.cache.borrow().unwritten(None).is_empty() {
+            if !self.start_writing_all().await {
                 room.wait().await;
             }
             // Then it is looked again: what gives room meanwhile wakes nobody who waits only after that.
-            self.start_writing_all().await;
         }
     }
 

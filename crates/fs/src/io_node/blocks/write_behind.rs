@@ -78,9 +78,11 @@ impl<M: Machine> Blocks<M> {
         });
     }
 
-    /// Starts writing all that is dirty.
-    pub(super) async fn start_writing_all(self: &Rc<Self>) {
+    /// Starts writing all that is dirty and that nobody is writing yet; whether there was anything. If not, nothing is
+    /// waited for.
+    pub(super) async fn start_writing_all(self: &Rc<Self>) -> bool {
         let unwritten = self.cache.borrow().unwritten(None);
+        let is_any = !unwritten.is_empty();
         for key in unwritten {
             match self.stripes.find(key.stripe) {
                 Some(stripe) => self.start_writing_block(&stripe, key).await,
@@ -88,6 +90,7 @@ impl<M: Machine> Blocks<M> {
                 None => self.give_up(key.stripe),
             }
         }
+        is_any
     }
 
     /// A task that was going to write a block has ended: who waits for what it wrote looks again.
