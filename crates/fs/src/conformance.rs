@@ -76,7 +76,9 @@ pub use pages::{
 };
 
 pub use counts::{an_io_node_reads_from_its_disks_what_is_read_alone, what_an_io_node_does_is_counted};
-pub use locks::{locks_end_with_their_client, locks_keep_others_out};
+pub use locks::{
+    locks_end_with_their_client, locks_keep_others_out, what_was_written_under_a_lost_lock_is_refused,
+};
 pub use random::random_requests_are_all_answered;
 pub use recordings::what_nodes_do_is_recorded_on_demand;
 pub use seeded::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_a_seed};
@@ -222,6 +224,7 @@ macro_rules! for_all_promises {
             what_replaces_a_file_is_on_the_media,
             locks_keep_others_out,
             locks_end_with_their_client,
+            what_was_written_under_a_lost_lock_is_refused,
         }
     };
 }

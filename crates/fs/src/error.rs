@@ -225,11 +225,13 @@ pub enum FailureKind {
     NoTeam,
     /// Members of the team do different things, so that what one of them waits for never comes.
     OutOfStep,
+    /// The locks under which it was written have ended.
+    Fenced,
 }
 
 impl FailureKind {
     /// All kinds.
-    pub const ALL: [FailureKind; 14] = [
+    pub const ALL: [FailureKind; 15] = [
         FailureKind::NotFound,
         FailureKind::Exists,
         FailureKind::Unfinished,
@@ -244,6 +246,7 @@ impl FailureKind {
         FailureKind::NoDisk,
         FailureKind::NoTeam,
         FailureKind::OutOfStep,
+        FailureKind::Fenced,
     ];
 
     /// What it is counted as.
@@ -263,6 +266,7 @@ impl FailureKind {
             FailureKind::NoDisk => "no disk",
             FailureKind::NoTeam => "no team",
             FailureKind::OutOfStep => "out of step",
+            FailureKind::Fenced => "fenced",
         }
     }
 }

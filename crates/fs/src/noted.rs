@@ -97,6 +97,7 @@ spans_of_requests! {
     Request::Write { .. } => "write",
     Request::WriteThrough { .. } => "write through",
     Request::WriteNumbered { .. } => "write numbered",
+    Request::WriteUnderLease { .. } => "write under lease",
     Request::Collective(_) => "collective",
     Request::Directory { .. } | Request::Stretches { .. } => "directory",
     Request::MoveListed(_) => "move listed",
@@ -127,6 +128,7 @@ spans_of_requests! {
     Request::MeetTeam { .. } => "meet team",
     Request::Lock(_) => "lock",
     Request::RenewLease { .. } => "renew lease",
+    Request::Fence { .. } => "fence",
     Request::ReadAlone { .. } => "read alone",
     Request::FindData { .. } => "find data",
 }

@@ -20,7 +20,7 @@ use crate::error::Failure;
 use crate::range_locks::{LockMode, LockRange};
 
 /// The version of the protocol. Another version is refused.
-pub const VERSION: u8 = 12;
+pub const VERSION: u8 = 13;
 
 /// The version of the labels on stripes, which outlives that of the protocol: files stay readable.
 pub const LABEL_VERSION: u8 = 2;
@@ -414,6 +414,23 @@ pub enum Request {
         /// Where the furthest write ends, as in [`TreeOperation::Wrote`].
         end: u64,
     },
+    /// As [`Write`](Request::Write), the data with it, of what was written under locks: refused if their lease is
+    /// [fenced](Request::Fence).
+    WriteUnderLease {
+        /// The lease.
+        lease: u64,
+        /// The file.
+        file: FileId,
+        /// The stripe.
+        stripe: u32,
+        /// Offset in bytes within the stripe.
+        offset: u64,
+    },
+    /// Refuse from now on what was written under these leases, of [`FENCED_MAX`] at most: they have ended.
+    Fence {
+        /// The leases.
+        leases: Vec<u64>,
+    },
 }
 
 impl Request {
@@ -452,6 +469,7 @@ impl Request {
             | Request::FormTeam { .. }
             | Request::Lock(_)
             | Request::RenewLease { .. }
+            | Request::Fence { .. }
             | Request::FindData { .. }
             | Request::Scrub { .. } => Class::Control,
             Request::Read { .. }
@@ -459,6 +477,7 @@ impl Request {
             | Request::Write { .. }
             | Request::WriteThrough { .. }
             | Request::WriteNumbered { .. }
+            | Request::WriteUnderLease { .. }
             | Request::Collective(_)
             | Request::Directory { .. }
             | Request::Stretches { .. }
@@ -481,6 +500,9 @@ pub(crate) const LISTED_BYTES_MAX: usize = 32 * 1024;
 
 /// The most numbered files in one [`Request::RemoveNumbered`]; the header of more would be too long.
 pub const REMOVED_MAX: usize = 4096;
+
+/// The most leases in one [`Request::Fence`], and in one answer about a lock.
+pub(crate) const FENCED_MAX: usize = 1024;
 
 /// Stripes in an answer to [`Request::ListNumbered`] after which no further file is begun.
 pub(crate) const LISTED_STRIPES: usize = 1000;
@@ -791,7 +813,7 @@ pub enum LockStep {
 }
 
 /// An answer about locks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LockAnswer {
     /// It is done, and this is the client's lease.
     Done {
@@ -811,6 +833,14 @@ pub enum LockAnswer {
     TooMany,
     /// The node was started a moment ago, and somebody may have locks of its earlier run: ask again.
     NotYet,
+    /// It is done, and this is the client's lease; before the lock is relied on, these are to be
+    /// [fenced](Request::Fence).
+    DoneAfter {
+        /// The lease.
+        lease: u64,
+        /// Leases that have ended with exclusive locks on the file.
+        ended: Vec<u64>,
+    },
 }
 
 /// A lock that keeps somebody out.

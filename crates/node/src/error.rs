@@ -190,7 +190,7 @@ fn kind_of_remote(kind: FailureKind) -> ErrorKind {
         FailureKind::Exists => ErrorKind::Exists,
         FailureKind::Unfinished => ErrorKind::Unfinished,
         FailureKind::BeingWritten => ErrorKind::BeingWritten,
-        FailureKind::Lost => ErrorKind::Lost,
+        FailureKind::Lost | FailureKind::Fenced => ErrorKind::Lost,
         // The client has opened it again already, and still it is not.
         FailureKind::NotOpen | FailureKind::NoTeam | FailureKind::OutOfStep => ErrorKind::Gone,
         FailureKind::NoDisk => ErrorKind::Unreachable,
@@ -227,7 +227,8 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
         fs::Error::BlockTooLarge { .. } => {
             "Choose smaller blocks (--block SIZE), or start the agents with more than now after `--block-max`"
         }
-        fs::Error::LocksLost { .. } => {
+        fs::Error::LocksLost { .. }
+        | fs::Error::Remote { failure: fs::Failure { kind: FailureKind::Fenced, .. }, .. } => {
             "Another program may have written to the file meanwhile. Close it, open it again, and look at what it holds"
         }
         fs::Error::Remote { failure, .. } if failure.kind == FailureKind::BlockTooLarge => {

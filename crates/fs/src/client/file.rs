@@ -44,6 +44,8 @@ struct FileInner {
     /// One flush at a time: each answers for what had been written before, and what is lost of that the one before
     /// may still be hearing.
     flushing: Permits,
+    /// The lease of the locks that this client has on it.
+    lease: Cell<Option<u64>>,
     /// Where its stripes are, if it has a number and no name.
     attachments: Option<Attachments>,
 }
@@ -111,6 +113,7 @@ impl<M: Machine> File<M> {
             unfinished: Cell::new(unfinished_since.is_some()),
             unflushed: RefCell::default(),
             flushing: Permits::new(1),
+            lease: Cell::new(None),
             attachments: None,
         };
         File { client, inner: Rc::new(inner) }
@@ -134,6 +137,7 @@ impl<M: Machine> File<M> {
             unfinished: Cell::new(false),
             unflushed: RefCell::default(),
             flushing: Permits::new(1),
+            lease: Cell::new(None),
             attachments: Some(attachments),
         };
         File { client, inner: Rc::new(inner) }
@@ -437,17 +441,22 @@ impl<M: Machine> File<M> {
         self.take_answer(Access::Read, stripe, bytes, answer)
     }
 
-    /// Writes data within one block. `class` is asked when the request leaves.
+    /// Writes data within one block, which were written under the locks of a lease if it says of which. `class` is asked
+    /// when the request leaves.
     pub(super) async fn write_block(
         &self,
         offset: u64,
         data: Payload,
+        lease: Option<u64>,
         class: impl Fn() -> Class,
     ) -> Result<()> {
         let end = offset + data.len();
         let part = self.block_request(Extent::new(offset, data.len()))?;
         let BlockRequest { stripe, stripe_offset: offset, .. } = part;
-        let ask = async || self.send_block(class(), stripe, offset, data.clone()).await;
+        let ask = async || match lease {
+            Some(lease) => self.send_under_lease(class(), lease, (stripe, offset), data.clone()).await,
+            None => self.send_block(class(), stripe, offset, data.clone()).await,
+        };
         let answer = self.ask_for_block(ask).await?;
         self.take_answer(Access::Write, stripe, 0, answer)?;
         self.note_end(end);
@@ -521,6 +530,29 @@ impl<M: Machine> File<M> {
         let answer = endpoint.call_in(class, node, request, data).await?;
         attachments.set(stripe, Attachment::Attached);
         Ok(answer)
+    }
+
+    /// Sends data within one block of a stripe that were written under the locks of a lease.
+    async fn send_under_lease(
+        &self,
+        class: Class,
+        lease: u64,
+        (stripe, offset): (u32, u64),
+        data: Payload,
+    ) -> Answer {
+        self.attach([stripe].into_iter(), true).await?;
+        let request = Request::WriteUnderLease { lease, file: self.inner.file, stripe, offset };
+        self.client.inner.endpoint.call_in(class, self.home_of(stripe), request, data).await
+    }
+
+    /// The lease of the locks that this client has on the file, if it has any.
+    pub(super) fn lease(&self) -> Option<u64> {
+        self.inner.lease.get()
+    }
+
+    /// Notes under which lease this client has locks on the file.
+    pub(super) fn set_lease(&self, lease: Option<u64>) {
+        self.inner.lease.set(lease);
     }
 
     /// The data of the answer to a block request, which must be of `bytes` bytes.

@@ -33,6 +33,8 @@ pub(super) struct Faults {
     pub(super) reads: Cell<u32>,
     /// By how much its clock on the wall is ahead.
     pub(super) ahead: Cell<Duration>,
+    /// By how much the clock has jumped by which it measures time.
+    pub(super) jumped: Cell<Duration>,
     /// How many bytes the disks have room for, if that is not what they say themselves.
     pub(super) room: Cell<Option<u64>>,
     /// Which bytes of every object are damaged.
@@ -110,7 +112,7 @@ impl<M: Machine> Machine for Faulty<M> {
     }
 
     fn now(&self) -> Instant {
-        self.machine.now()
+        self.machine.now() + self.faults.jumped.get()
     }
 
     fn date(&self) -> Duration {
@@ -122,7 +124,9 @@ impl<M: Machine> Machine for Faulty<M> {
     }
 
     fn sleep_until(&self, deadline: Instant) -> impl Future<Output = ()> {
-        self.machine.sleep_until(deadline)
+        // As long as it would have been before.
+        let time = deadline.since(self.now());
+        self.machine.sleep_until(self.machine.now() + time)
     }
 
     fn spawn(&self, name: &'static str, task: impl Future<Output = Result<()>> + 'static) {

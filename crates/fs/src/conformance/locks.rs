@@ -3,6 +3,7 @@
 use machine::conformance::Testbed;
 use machine::{Duration, Machine, Net};
 
+use super::faulty::Faulty;
 use super::tasks::Tasks;
 use super::trees::{make, open, read, trees, write};
 use super::{Base, run};
@@ -89,5 +90,44 @@ pub fn locks_end_with_their_client(testbed: &impl Testbed, base: Base) {
         wait(&nodes[4], LONG).await;
         assert_eq!(trees[1].lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
         trees[1].unlock(number, 1, LockRange::WHOLE).await.expect("unlocked");
+    });
+}
+
+/// What was written under a lock that has ended is refused when it comes late: its client was held up, or gone, and
+/// somebody else has the lock.
+pub fn what_was_written_under_a_lost_lock_is_refused(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let trees = trees(base, &nodes).await;
+        let (one, other) = (&trees[0], &trees[1]);
+        let file = make(one, "file", true).await.expect("made");
+        write(&file, 0, &[1; 10]).await;
+        file.flush().await.expect("flushed");
+        let (number, exclusive) = (file.number(), LockMode::Exclusive);
+        assert_eq!(one.lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
+        write(&file, 0, &[2; 10]).await;
+        // It has renewed its lease, and does so again in a second.
+        wait(&nodes[3], Duration::from_millis(100)).await;
+        // To the keeper the client was away for a long time; to itself it has just been given its lock.
+        let keeper = nodes.iter().find(|node| node.node() == one.keeper()).expect("one of them");
+        keeper.faults().jumped.set(LONG);
+        assert_eq!(other.lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
+        let others = open(other, "file").await.expect("opened");
+        assert_eq!(read(&others).await, [1; 10]);
+        file.flush().await.expect_err("somebody else has the file");
+        write(&others, 0, &[3; 10]).await;
+        others.flush().await.expect("flushed");
+        other.unlock(number, 1, LockRange::WHOLE).await.expect("unlocked");
+        one.unlock(number, 1, LockRange::WHOLE).await.expect("it has none any more");
+        file.flush().await.expect("it has been told, and nothing is left of it");
+        // It may go on like others.
+        assert_eq!(one.lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
+        file.attributes().await.expect("known");
+        assert_eq!(read(&file).await, [3; 10]);
+        write(&file, 0, &[4; 10]).await;
+        file.flush().await.expect("flushed");
+        one.unlock(number, 1, LockRange::WHOLE).await.expect("unlocked");
+        others.attributes().await.expect("known");
+        assert_eq!(read(&others).await, [4; 10]);
     });
 }

@@ -167,7 +167,9 @@ impl<M: Machine> RandomAsker<M> {
             let class = match request {
                 Request::Read { .. } | Request::Write { .. } if self.below(3) == 0 => Class::Background,
                 Request::Read { .. } | Request::Write { .. } | Request::WriteThrough { .. } => Class::Demand,
-                Request::ReadAlone { .. } | Request::WriteNumbered { .. } => Class::Demand,
+                Request::ReadAlone { .. }
+                | Request::WriteNumbered { .. }
+                | Request::WriteUnderLease { .. } => Class::Demand,
                 _ => Class::Control,
             };
             let message = Message { class, header: Frame::Request(tag, request).encode(), payload };
@@ -303,6 +305,10 @@ impl<M: Machine> RandomAsker<M> {
                 let payload = Payload::from(vec![3; bytes as usize]);
                 return (Request::WriteNumbered { file, striping, stripe, disk, offset }, payload);
             }
+            29 => {
+                let payload = Payload::from(vec![3; bytes as usize]);
+                return (Request::WriteUnderLease { lease: self.below(3), file, stripe, offset }, payload);
+            }
             39 => self.of_recording(),
             _ if bytes.is_multiple_of(2) => Request::ReadAlone { file, stripe, offset, bytes },
             _ => Request::Read { file, stripe, offset, bytes },
@@ -317,6 +323,7 @@ impl<M: Machine> RandomAsker<M> {
         let stripes = NumberedStripes { file, striping, places: vec![(stripe, identity)] };
         match self.below(10) {
             8 => Request::Lock(self.lock(file)),
+            9 if self.below(2) == 0 => Request::Fence { leases: vec![self.below(4)] },
             9 => Request::RenewLease { lease: self.below(3) },
             0 => Request::Examine,
             1 => Request::DescribeDisks,

@@ -28,6 +28,7 @@ use machine::{BufferPool, Condition, Duration, Machine, NodeId, Payload, Work};
 
 use super::counts::CacheCounts;
 use super::disks::{Disks, STRIPE_BYTES_MAX};
+use super::fences::Fences;
 use super::open_stripe::{Barred, OpenStripe};
 use super::stripes::Stripes;
 use crate::byte_set::ByteSet;
@@ -61,6 +62,7 @@ pub(super) struct Blocks<M: Machine> {
     write_back_after: Option<Duration>,
     /// Whether a task is going to write back what waits.
     writes_back: Cell<bool>,
+    pub(super) fences: Fences,
     lookups: Lookups,
 }
 
@@ -156,6 +158,7 @@ impl<M: Machine> Blocks<M> {
             prefetch_blocks: settings.prefetch_blocks,
             write_back_after: settings.write_back_after,
             writes_back: Cell::new(false),
+            fences: Fences::default(),
             lookups: Lookups::default(),
             machine,
         }
@@ -245,6 +248,7 @@ impl<M: Machine> Blocks<M> {
         Ok(buffer.slice(0..end - start))
     }
 
+    /// Writes to part of a block, under the locks of a lease if it says of which.
     pub(super) async fn write(
         self: &Rc<Self>,
         file: FileId,
@@ -252,8 +256,10 @@ impl<M: Machine> Blocks<M> {
         offset: u64,
         data: Data,
         asker: Asker,
+        lease: Option<u64>,
     ) -> Result<(), Box<Failure>> {
         let stripe = self.stripes.get(file, stripe)?;
+        self.fences.check(lease)?;
         stripe.bars.none().await;
         stripe.writers.tell(asker.node)?;
         let part = Part::new(&stripe, offset, data.bytes())?;
@@ -275,6 +281,9 @@ impl<M: Machine> Blocks<M> {
         self.wait_until_loaded(place).await;
         let outcome = data.and_then(|data| {
             stripe.check_not_removed()?;
+            // Nothing is waited for from here until the data are in the block: who has raised a fence reads what it
+            // lets nobody change.
+            self.fences.check(lease)?;
             stripe.writers.note(asker.node);
             Ok(self.put(&stripe, place, part.range, data, asker.node))
         });

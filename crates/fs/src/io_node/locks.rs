@@ -6,7 +6,7 @@
 //!                           <-------   Done, lease 17
 //!  Lock or Renew, lease 17  ------->   good for LEASE from now
 //!                           <-------   Done
-//!     nothing for LEASE                whoever asks next is given what lease 17 had
+//!     nothing for LEASE                whoever asks next is given what lease 17 had, and told to fence 17 before
 //!  Renew, lease 17          ------->
 //!                           <-------   Lost
 //! ```
@@ -18,7 +18,7 @@
 //!   until then clients claim again what they have.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use machine::{Duration, Instant, Machine, NodeId};
 use namespace::FileNumber;
@@ -26,8 +26,8 @@ use namespace::FileNumber;
 use super::IoNode;
 use crate::error::Failure;
 use crate::name;
-use crate::protocol::{HeldLock, LockAnswer, LockRequest, LockStep, Reply};
-use crate::range_locks::{RangeLock, RangeLocks};
+use crate::protocol::{FENCED_MAX, HeldLock, LockAnswer, LockRequest, LockStep, Reply};
+use crate::range_locks::{LockMode, RangeLock, RangeLocks};
 
 /// How long a lease is good after its client was heard of. A program whose computer is lost keeps others out for so
 /// long; one that loses its locks by a pause of its network has had to pause as long.
@@ -35,6 +35,9 @@ pub(crate) const LEASE: Duration = Duration::from_secs(5);
 
 /// The most locks that one client has, on all files.
 const LOCKS_MAX: usize = 1 << 16;
+
+/// The most ended leases that are remembered, each counted once for each lock.
+const ENDED_MAX: usize = 4096;
 
 /// The most leases of one client.
 const LEASES_MAX: usize = 16;
@@ -49,6 +52,8 @@ pub(super) struct LockTable {
     is_first_run: Cell<bool>,
     leases: RefCell<BTreeMap<u64, Lease>>,
     files: RefCell<BTreeMap<FileNumber, RangeLocks<Owner>>>,
+    /// Leases that have ended with exclusive locks on a file, the last ones.
+    ended: RefCell<VecDeque<(FileNumber, u64)>>,
     /// How many leases there have been.
     given: Cell<u64>,
 }
@@ -60,8 +65,14 @@ struct Lease {
 
 impl LockTable {
     pub(super) fn new(began: Instant) -> Self {
-        let (leases, files) = (RefCell::default(), RefCell::default());
-        LockTable { began, is_first_run: Cell::new(false), leases, files, given: Cell::new(0) }
+        LockTable {
+            began,
+            is_first_run: Cell::new(false),
+            leases: RefCell::default(),
+            files: RefCell::default(),
+            ended: RefCell::default(),
+            given: Cell::new(0),
+        }
     }
 
     /// Notes that the namespace was begun by this run: no earlier one has given locks.
@@ -81,10 +92,24 @@ impl LockTable {
             return;
         }
         leases.retain(|_, lease| lease.until > now);
-        self.files.borrow_mut().retain(|_, locks| {
-            locks.release(|(lease, _)| !leases.contains_key(&lease));
+        let mut ended = self.ended.borrow_mut();
+        self.files.borrow_mut().retain(|&number, locks| {
+            let is_over = |(lease, _): Owner| !leases.contains_key(&lease);
+            let writers = locks.all().iter().filter(|lock| lock.mode == LockMode::Exclusive);
+            ended.extend(writers.filter(|lock| is_over(lock.owner)).map(|lock| (number, lock.owner.0)));
+            locks.release(is_over);
             !locks.all().is_empty()
         });
+        let too_many = ended.len().saturating_sub(ENDED_MAX);
+        ended.drain(..too_many);
+    }
+
+    /// The leases that have ended with exclusive locks on a file, as far as they are remembered.
+    fn ended_on(&self, number: FileNumber) -> Vec<u64> {
+        let ended = self.ended.borrow();
+        let of_file = ended.iter().filter(|(other, _)| *other == number).map(|(_, lease)| *lease);
+        let leases: BTreeSet<u64> = of_file.collect();
+        leases.into_iter().take(FENCED_MAX).collect()
     }
 
     /// Renews a lease; whether it is good.
@@ -131,17 +156,20 @@ impl LockTable {
             },
             LockStep::Release => LockAnswer::Done { lease },
         };
+        let is_done = matches!(answer, LockAnswer::Done { .. });
         match step {
-            LockStep::Set(mode) if matches!(answer, LockAnswer::Done { .. }) => {
-                locks.set(owner, range, Some(mode))
-            }
+            LockStep::Set(mode) if is_done => locks.set(owner, range, Some(mode)),
             LockStep::Release => locks.set(owner, range, None),
             _ => {}
         }
         if locks.all().is_empty() {
             files.remove(&number);
         }
-        answer
+        let ended = self.ended_on(number);
+        match step {
+            LockStep::Set(_) if is_done && !ended.is_empty() => LockAnswer::DoneAfter { lease, ended },
+            _ => answer,
+        }
     }
 }
 

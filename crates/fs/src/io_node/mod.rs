@@ -24,6 +24,7 @@
 //!   `told.rs`, what has been told, and `partial_blocks.rs`, moving parts of blocks
 //! - `rosters.rs`: who flushes write caches together; `teams.rs`: who meets here
 //! - `keeper.rs`: the namespace of the set, if this node keeps it; `locks.rs`: who has locked which parts of its files
+//! - `fences.rs`: whose locks have ended, so that nothing more is accepted that was written under them
 //! - `scrub.rs`: reading back what lies on the disks; `recordings.rs`: what the node does, recorded on demand
 //! - `counts.rs`: what it has done, in numbers; `disk_health.rs`: whether its disks answer
 
@@ -36,6 +37,7 @@ mod creators;
 mod disk_directed;
 mod disk_health;
 mod disks;
+mod fences;
 mod flush;
 mod holes;
 mod home;
@@ -133,10 +135,9 @@ struct BlockRequest {
 
 enum Access {
     /// Alone, if no other read of the block or the next one follows.
-    Read {
-        is_alone: bool,
-    },
-    Write(Data),
+    Read { is_alone: bool },
+    /// Under the locks of a lease, if it has one.
+    Write(Data, Option<u64>),
     /// A write that is answered when its data are at the disk.
     WriteThrough(Data),
 }
@@ -145,7 +146,7 @@ impl Access {
     /// The data that have come with the request.
     fn data_here(&self) -> Option<&Payload> {
         match self {
-            Access::Write(Data::Here(data)) | Access::WriteThrough(Data::Here(data)) => Some(data),
+            Access::Write(Data::Here(data), _) | Access::WriteThrough(Data::Here(data)) => Some(data),
             _ => None,
         }
     }
@@ -166,7 +167,12 @@ impl BlockRequest {
             Request::Write { file, stripe, offset, fetch } => {
                 let data = Data::of(asker, fetch, payload);
                 let bytes = data.bytes();
-                (Access::Write(data), file, stripe, offset, bytes)
+                (Access::Write(data, None), file, stripe, offset, bytes)
+            }
+            Request::WriteUnderLease { lease, file, stripe, offset } => {
+                let data = Data::Here(payload);
+                let bytes = data.bytes();
+                (Access::Write(data, Some(lease)), file, stripe, offset, bytes)
             }
             Request::WriteThrough { file, stripe, offset, fetch } => {
                 let data = Data::of(asker, fetch, payload);
@@ -302,12 +308,12 @@ impl<M: Machine> IoNode<M> {
                 let data = self.blocks.read(file, stripe, (offset, bytes), is_alone, asker.into()).await;
                 data.map(|data| (Reply::Done, data))
             }
-            Access::Write(data) => {
-                let written = self.blocks.write(file, stripe, offset, data, asker).await;
+            Access::Write(data, lease) => {
+                let written = self.blocks.write(file, stripe, offset, data, asker, lease).await;
                 written.map(|()| (self.accepted(), Payload::empty()))
             }
             Access::WriteThrough(data) => {
-                let written = self.blocks.write(file, stripe, offset, data, asker).await;
+                let written = self.blocks.write(file, stripe, offset, data, asker, None).await;
                 if written.is_ok() {
                     serving.set(None);
                     self.answer_when_written(asker, file, stripe, offset..offset + bytes);
@@ -556,6 +562,7 @@ impl<M: Machine> IoNode<M> {
             }
             Request::Lock(lock) => self.lock(asker, lock),
             Request::RenewLease { lease } => Ok(self.renew_lease(lease)),
+            Request::Fence { leases } => self.blocks.fences.raise(&leases).map(|()| Reply::Done),
             other => Err(Failure::invalid(format!("an I/O node does not serve {other:?}")).into()),
         }
     }
@@ -570,7 +577,7 @@ impl<M: Machine> RequestHandler for Rc<IoNode<M>> {
     async fn handle(&self, asker: Asker, request: Request, payload: Payload) -> machine::Result<()> {
         if let Request::WriteNumbered { file, striping, stripe, disk, offset } = request {
             let serve = request.spans().serve;
-            let (bytes, access) = (payload.len(), Access::Write(Data::Here(payload)));
+            let (bytes, access) = (payload.len(), Access::Write(Data::Here(payload), None));
             let write = BlockRequest { asker, access, file, stripe, offset, bytes, serve };
             let stripes = NumberedStripes { file, striping, places: vec![(stripe, disk)] };
             self.start_numbered_write(stripes, write);

@@ -54,6 +54,8 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         Request::MeetTeam { meeting, value: 1 << 40, failure: None },
         Request::Lock(lock()),
         Request::RenewLease { lease: 1 << 60 },
+        Request::WriteUnderLease { lease: 1 << 60, file, stripe: 3, offset: 70_000 },
+        Request::Fence { leases: vec![1 << 60, 3] },
         Request::ReadAlone { file, stripe: 2, offset: 8000, bytes: 300 },
     ];
     let label = label();
@@ -75,6 +77,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         },
         Reply::TeamFormed { group: 1 << 60, members: vec![1, 1 << 60] },
         Reply::TeamMet { values: vec![0, 1 << 40] },
+        Reply::Lock(LockAnswer::DoneAfter { lease: 1 << 60, ended: vec![3, 1 << 50] }),
         Reply::Lock(LockAnswer::Held { lease: 1 << 60, lock: held_lock() }),
     ];
     let requests = requests.into_iter().map(|request| Frame::Request(300, request));

@@ -215,6 +215,26 @@ impl<M: Machine> PageCache<M> {
         self.inner.forget_given_up(&cached);
     }
 
+    /// Notes under which lease this client has locks on a numbered file, if it has any: what is written from now on is
+    /// sent with that.
+    pub(super) fn note_lease(&self, file: FileId, lease: Option<u64>) {
+        if let Some(known) = self.inner.files.known(file) {
+            known.file.set_lease(lease);
+        }
+    }
+
+    /// Gives up what was written to a numbered file and has not left this client, as its locks were lost; those who
+    /// have it open are told that by this failure, if anything was.
+    pub(super) fn give_up_unsent(&self, file: FileId, failure: Box<Error>) {
+        let Some(known) = self.inner.files.known(file) else { return };
+        let mut table = self.inner.table.borrow_mut();
+        if !known.writes.is_empty() || !table.unwritten(known.number, true).is_empty() {
+            known.failures.note(Err(failure));
+        }
+        table.forget(known.number, 0);
+        self.inner.room.wake_all();
+    }
+
     /// Makes an empty file over all disks, in pages of `page_bytes`, and opens it; `file` is its identity, drawn at
     /// random by the caller. Fails if there is a file of that name.
     pub async fn create(&self, name: &str, file: FileId, page_bytes: u64) -> Result<PagedFile<M>> {

@@ -16,7 +16,7 @@ use super::failures::Told;
 use super::files::LogicalFile;
 use super::table::{Page, PageKey, Place, Room, State};
 use super::window::Bounds;
-use crate::error::Result;
+use crate::error::{FailureKind, Result};
 
 /// Writes in flight for each disk: one at the disk, one at the I/O node, two in the network.
 pub(super) const WRITES_PER_DISK: u64 = 4;
@@ -216,6 +216,8 @@ impl<M: Machine> Inner<M> {
 
     async fn write_page(self: &Rc<Self>, place: Place, operation: OperationInFlight) {
         let file = self.file_of(place);
+        // Whatever becomes of the locks while the data are on their way.
+        let lease = file.file.lease();
         let (start, runs) = {
             let mut table = self.table.borrow_mut();
             (table.page(place).key.page * file.page_bytes(), table.take_dirty(place))
@@ -227,7 +229,7 @@ impl<M: Machine> Inner<M> {
             let _span = machine.notes().span("write behind", || about(&file, part));
             file.sent.set(file.sent.get() + 1);
             let class = || self.write_list.class(place);
-            outcome = file.file.write_block(start + at, data, class).await;
+            outcome = file.file.write_block(start + at, data, lease, class).await;
             if outcome.is_err() {
                 break;
             }
@@ -235,6 +237,10 @@ impl<M: Machine> Inner<M> {
         // Nobody misses what did not get into a file that is gone.
         let outcome = if file.unlinked.get() { Ok(()) } else { outcome };
         file.failures.note(outcome.clone());
+        if outcome.as_ref().is_err_and(|error| error.is_remote(FailureKind::Fenced)) {
+            // Others have the file: it is not tried again.
+            self.table.borrow_mut().forget(file.number, 0);
+        }
         self.write_list.end(place);
         self.table.borrow_mut().finish_write(place, outcome);
         drop(operation);

@@ -4,6 +4,10 @@
 //! the keeper keeps it, counted from when it has asked and not from the answer; so when the keeper gives the locks to
 //! somebody else, this client has stopped. What was lost is told to whoever uses the file, until the owner has released
 //! what he believed to have.
+//!
+//! What is written to a file of which this client has locks is sent with its lease. If locks are lost, what has not left
+//! is given up; and before a lock is relied on that somebody else has lost, the I/O nodes refuse what comes with his
+//! lease: it may be on its way still, and he may believe his lease good if his clock has stood still.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +20,7 @@ use super::{Tree, TreeInner};
 use crate::client::unexpected;
 use crate::error::{Error, Result};
 use crate::io_node::LEASE;
-use crate::protocol::{HeldLock, LockAnswer, LockRequest, LockStep, Reply, Request};
+use crate::protocol::{FENCED_MAX, FileId, HeldLock, LockAnswer, LockRequest, LockStep, Reply, Request};
 use crate::range_locks::{LockMode, LockRange, RangeLock, RangeLocks};
 
 /// How long a client relies on its lease. A fifth less than the keeper: clocks may differ by as much, and more.
@@ -37,6 +41,8 @@ pub(super) struct TreeLocks {
     held: RefCell<BTreeMap<FileNumber, RangeLocks<u64>>>,
     /// Whose locks on which file were lost.
     lost: RefCell<BTreeSet<(FileNumber, u64)>>,
+    /// Ended leases of others that the I/O nodes were asked to fence.
+    fenced: RefCell<BTreeSet<u64>>,
     is_kept: Cell<bool>,
     /// The turn at asking: what is known here follows in the order of the answers.
     turn: Permits,
@@ -49,6 +55,7 @@ impl Default for TreeLocks {
             renewed: Cell::new(Instant::START),
             held: RefCell::default(),
             lost: RefCell::default(),
+            fenced: RefCell::default(),
             is_kept: Cell::new(false),
             turn: Permits::new(1),
         }
@@ -57,7 +64,10 @@ impl Default for TreeLocks {
 
 impl TreeLocks {
     fn note(&self, answer: &LockAnswer, asked: Instant) {
-        if let LockAnswer::Done { lease } | LockAnswer::Held { lease, .. } = *answer {
+        if let LockAnswer::Done { lease }
+        | LockAnswer::DoneAfter { lease, .. }
+        | LockAnswer::Held { lease, .. } = *answer
+        {
             self.lease.set(lease);
             self.renewed.set(self.renewed.get().max(asked));
         }
@@ -184,19 +194,29 @@ impl<M: Machine> Tree<M> {
                 return Err(Error::LocksLost { number, keeper: self.keeper() }.into());
             }
             match self.ask_lock_once(number, owner, range, step, false).await {
-                Ok(LockAnswer::Done { .. }) => {
+                Ok(answer @ (LockAnswer::Done { .. } | LockAnswer::DoneAfter { .. })) => {
+                    if let LockAnswer::DoneAfter { ended, .. } = answer
+                        && let Err(error) = self.fence(ended).await
+                    {
+                        // Without that the lock is worth nothing; if this fails, it ends with the lease.
+                        let _ = self.ask_lock_once(number, owner, range, LockStep::Release, false).await;
+                        locks.set(number, owner, range, None);
+                        return Err(error);
+                    }
                     match step {
                         LockStep::Test(_) => {}
                         LockStep::Set(mode) => locks.set(number, owner, range, Some(mode)),
                         LockStep::Release => locks.set(number, owner, range, None),
                     }
                     self.keep_lease();
+                    self.note_lease(number);
                     return Ok(None);
                 }
                 Ok(LockAnswer::Held { lock, .. }) => return Ok(Some(lock)),
                 Ok(LockAnswer::Lost) => {
                     self.claim().await?;
                     if step == LockStep::Release && !self.has_locks(number, owner) {
+                        locks.lost.borrow_mut().remove(&(number, owner));
                         return Ok(None);
                     }
                 }
@@ -266,12 +286,44 @@ impl<M: Machine> Tree<M> {
             has_some |= is_given;
             if !is_given {
                 locks.lose(number, owner);
+                let lost = Error::LocksLost { number, keeper: self.keeper() };
+                self.cache().give_up_unsent(FileId(number.0), lost.into());
+                self.note_lease(number);
             }
         }
         if !has_some {
             locks.lease.set(0);
         }
         Ok(())
+    }
+
+    /// Has all I/O nodes refuse what was written under leases that have ended, unless they have been asked for that.
+    ///
+    /// # Errors
+    /// If one of them does not answer.
+    async fn fence(&self, mut leases: Vec<u64>) -> Result<()> {
+        let fenced = &self.inner.locks.fenced;
+        leases.retain(|lease| !fenced.borrow().contains(lease));
+        if leases.is_empty() {
+            return Ok(());
+        }
+        let request = Request::Fence { leases: leases.clone() };
+        for (_, answer) in self.cache().client().ask_all(|_| Some(request.clone())).await {
+            answer?;
+        }
+        let mut fenced = fenced.borrow_mut();
+        if fenced.len() > FENCED_MAX {
+            fenced.clear();
+        }
+        fenced.extend(leases);
+        Ok(())
+    }
+
+    /// Has what is written to a file sent with the lease as long as there are locks on it.
+    pub(super) fn note_lease(&self, number: FileNumber) {
+        let locks = &self.inner.locks;
+        let lease = locks.held.borrow().contains_key(&number).then(|| locks.lease.get());
+        self.cache().note_lease(FileId(number.0), lease);
     }
 
     /// Has the lease renewed as long as there are locks.

@@ -84,6 +84,7 @@ impl<M: Machine> Tree<M> {
         let number = inode.number;
         let known = self.inner.states.borrow().get(&number).cloned();
         let paged = self.cache().open_numbered(numbered).await?;
+        self.note_lease(number);
         let state = match known {
             Some(state) => {
                 self.note_inode(&state, &paged, inode).await?;
