@@ -105,7 +105,7 @@ pub fn what_was_written_under_a_lost_lock_is_refused(testbed: &impl Testbed, bas
         file.flush().await.expect("flushed");
         let (number, exclusive) = (file.number(), LockMode::Exclusive);
         assert_eq!(one.lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
-        write(&file, 0, &[2; 10]).await;
+        write(&file, 0, &[2; 30]).await;
         // It has renewed its lease, and does so again in a second.
         wait(&nodes[3], Duration::from_millis(100)).await;
         // To the keeper the client was away for a long time; to itself it has just been given its lock.

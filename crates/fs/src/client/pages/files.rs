@@ -48,6 +48,8 @@ pub(super) struct LogicalFile<M: Machine> {
     pub(super) unlinked: Cell<bool>,
     /// How many pages have been dropped before they were used.
     pub(super) wasted: Cell<u64>,
+    /// How often what was written to it was given up.
+    pub(super) given_up: Cell<u64>,
 }
 
 impl<M: Machine> LogicalFile<M> {
@@ -65,6 +67,7 @@ impl<M: Machine> LogicalFile<M> {
             temporary: Cell::new(false),
             unlinked: Cell::new(false),
             wasted: Cell::new(0),
+            given_up: Cell::new(0),
         }
     }
 

@@ -227,12 +227,11 @@ impl<M: Machine> PageCache<M> {
     /// have it open are told that by this failure, if anything was.
     pub(super) fn give_up_unsent(&self, file: FileId, failure: Box<Error>) {
         let Some(known) = self.inner.files.known(file) else { return };
-        let mut table = self.inner.table.borrow_mut();
-        if !known.writes.is_empty() || !table.unwritten(known.number, true).is_empty() {
+        let unwritten = self.inner.table.borrow().unwritten(known.number, true);
+        if !known.writes.is_empty() || !unwritten.is_empty() {
             known.failures.note(Err(failure));
         }
-        table.forget(known.number, 0);
-        self.inner.room.wake_all();
+        self.inner.forget_unsent(&known);
     }
 
     /// Makes an empty file over all disks, in pages of `page_bytes`, and opens it; `file` is its identity, drawn at
@@ -398,6 +397,14 @@ impl<M: Machine> Inner<M> {
         if file.unlinked.get() || !(file.temporary.get() || unsent || untold || unfinished) {
             self.forget(file);
         }
+    }
+
+    /// Forgets what was written to a file and has not left this client, and all else that is cached of it.
+    fn forget_unsent(&self, file: &LogicalFile<M>) {
+        self.table.borrow_mut().forget(file.number, 0);
+        file.length.cut(file.file.bytes());
+        file.given_up.set(file.given_up.get() + 1);
+        self.room.wake_all();
     }
 
     /// Forgets a file, whatever is left of it.

@@ -159,6 +159,11 @@ impl<M: Machine> PagedFile<M> {
         if self.file.file.is_numbered() { self.file.own_end() } else { 0 }
     }
 
+    /// How often what was written here was given up, as locks on the file were lost.
+    pub(in crate::client) fn given_up(&self) -> u64 {
+        self.file.given_up.get()
+    }
+
     /// Reads `bytes` from `offset` on: fewer at the end of the file, none beyond it.
     ///
     /// The payload returned shares the memory of the pages. A piece of it never crosses the end of a page, so

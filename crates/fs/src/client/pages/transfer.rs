@@ -239,7 +239,7 @@ impl<M: Machine> Inner<M> {
         file.failures.note(outcome.clone());
         if outcome.as_ref().is_err_and(|error| error.is_remote(FailureKind::Fenced)) {
             // Others have the file: it is not tried again.
-            self.table.borrow_mut().forget(file.number, 0);
+            self.forget_unsent(&file);
         }
         self.write_list.end(place);
         self.table.borrow_mut().finish_write(place, outcome);

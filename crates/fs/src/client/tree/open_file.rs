@@ -27,6 +27,8 @@ pub(super) struct TreeFileState {
     written_end: Cell<u64>,
     /// When something was written last that the keeper has not been told of.
     written_at: Cell<Option<i64>>,
+    /// How often what was written here had been given up when the furthest write was last looked at.
+    given_up: Cell<u64>,
     /// The turn at telling it.
     telling: Permits,
     /// How often it turned out that others have changed the contents.
@@ -39,6 +41,7 @@ impl TreeFileState {
             inode: RefCell::new(inode),
             written_end: Cell::new(0),
             written_at: Cell::new(None),
+            given_up: Cell::new(0),
             telling: Permits::new(1),
             changed_by_others: Cell::new(0),
         }
@@ -164,6 +167,7 @@ impl<M: Machine> OpenTreeFile<M> {
     /// # Errors
     /// If the keeper does not say.
     pub async fn attributes(&self) -> Result<Inode> {
+        self.note_given_up();
         let inode = self.tree.inode(TreeOperation::Get { number: self.number() }).await?;
         self.tree.note_inode(&self.state, &self.paged, inode).await?;
         Ok(self.known())
@@ -277,10 +281,19 @@ impl<M: Machine> OpenTreeFile<M> {
         self.paged.note_changed(bytes).await
     }
 
+    /// Leaves out of what the keeper is to be told what was given up.
+    fn note_given_up(&self) {
+        let given_up = self.paged.given_up();
+        if self.state.given_up.replace(given_up) != given_up {
+            self.state.written_end.set(self.state.written_end.get().min(self.paged.bytes()));
+        }
+    }
+
     /// Tells the keeper of what was written and sent.
     async fn tell(&self) -> Result<()> {
         let _turn = self.state.telling.take().await;
         let Some(time) = self.state.written_at.take() else { return Ok(()) };
+        self.note_given_up();
         let end = self.state.written_end.get();
         match self.tree.inode(TreeOperation::Wrote { number: self.number(), end }).await {
             Ok(inode) => self.note_told(end, inode).await,
@@ -307,6 +320,7 @@ impl<M: Machine> OpenTreeFile<M> {
         if self.state.written_at.take().is_none() {
             return self.tree.let_go(number).await;
         }
+        self.note_given_up();
         let end = self.state.written_end.get();
         match self.tree.let_go_written(number, end).await? {
             Some(inode) => self.note_told(end, inode).await,
