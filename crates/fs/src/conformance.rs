@@ -90,7 +90,7 @@ pub use selected::{
 
 pub use trees::{
     a_file_that_is_open_is_not_abandoned, a_file_without_names_lives_until_its_last_close,
-    appends_of_many_clients_lose_nothing, attributes_are_what_was_set_last,
+    a_lost_stripe_is_no_hole, appends_of_many_clients_lose_nothing, attributes_are_what_was_set_last,
     closed_files_are_read_by_whoever_opens_them_then, names_of_all_clients_are_one_tree,
     no_namespace_is_begun_beside_files_of_another, what_a_team_writes_is_known_to_all_its_members,
     what_replaces_a_file_is_on_the_media,
@@ -222,6 +222,7 @@ macro_rules! for_all_promises {
             a_team_fails_together,
             what_a_team_writes_is_known_to_all_its_members,
             what_replaces_a_file_is_on_the_media,
+            a_lost_stripe_is_no_hole,
             locks_keep_others_out,
             locks_end_with_their_client,
             what_was_written_under_a_lost_lock_is_refused,

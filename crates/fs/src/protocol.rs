@@ -11,7 +11,7 @@
 
 use layout::{Selection, Striping, View};
 use machine::{Class, Message};
-use namespace::{FileNumber, TreeAnswer, TreeOperation, TreeRefusal};
+use namespace::{FileNumber, TreeAnswer, TreeOperation, TreeRefusal, WrittenContents};
 use postcard::ser_flavors::Flavor;
 use serde::{Deserialize, Serialize};
 
@@ -411,8 +411,8 @@ pub enum Request {
     LetGoWritten {
         /// Its number.
         number: FileNumber,
-        /// Where the furthest write ends, as in [`TreeOperation::Wrote`].
-        end: u64,
+        /// How, as in [`TreeOperation::Wrote`].
+        written: WrittenContents,
     },
     /// As [`Write`](Request::Write), the data with it, of what was written under locks: refused if their lease is
     /// [fenced](Request::Fence).
@@ -1117,7 +1117,10 @@ mod tests {
                     disk: tag,
                     offset,
                 }),
-                Frame::Request(tag, Request::LetGoWritten { number: FileNumber(offset), end: tag }),
+                Frame::Request(tag, Request::LetGoWritten {
+                    number: FileNumber(offset),
+                    written: WrittenContents { end: tag, stored_stripes: bytes },
+                }),
                 Frame::Request(tag, Request::Open { name: name.clone() }),
                 Frame::Reply(tag, Reply::Failed(Failure::invalid(name.clone()))),
                 Frame::Request(tag, Request::FetchRecording),

@@ -3,7 +3,7 @@
 use layout::FILE_BYTES_MAX;
 
 use crate::inode::{FileNumber, Inode, InodeKind};
-use crate::operation::{AttributeChanges, SetTime};
+use crate::operation::{AttributeChanges, SetTime, WrittenContents};
 use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step};
 
@@ -21,6 +21,10 @@ impl Records<'_> {
             inode.size = size;
             inode.version += 1;
             inode.modified = now;
+            if size == 0 {
+                // Nothing of it can be lost any more: whoever has lost some can write the file anew.
+                inode.stored_stripes = 0;
+            }
         }
         inode.mode = mode.map_or(inode.mode, |mode| mode & 0o7777);
         inode.uid = uid.unwrap_or(inode.uid);
@@ -32,11 +36,17 @@ impl Records<'_> {
         Ok(inode)
     }
 
-    /// Notes that contents have been written, up to `end` at least.
-    pub(crate) fn wrote(&mut self, number: FileNumber, end: u64) -> Step<Inode> {
+    /// Notes that contents have been written.
+    pub(crate) fn wrote(&mut self, number: FileNumber, written: WrittenContents) -> Step<Inode> {
         let mut inode = self.inode(number)?;
-        self.check_contents(&inode, end)?;
-        self.note_contents(&mut inode, end)?;
+        self.check_contents(&inode, written.end)?;
+        let stripes = inode.layout().map_or(0, |layout| layout.striping.stripe_count());
+        let stored_stripes = written.stored_stripes.min(stripes);
+        if stored_stripes > inode.stored_stripes {
+            self.raise_format()?;
+            inode.stored_stripes = stored_stripes;
+        }
+        self.note_contents(&mut inode, written.end)?;
         Ok(inode)
     }
 

@@ -42,6 +42,9 @@ pub struct Inode {
     pub made: UnixTime,
     /// Grows with each change of contents: who has seen a version has seen all changes up to it.
     pub version: u64,
+    /// How many of a file's first stripes are known to have been made: one of these that is nowhere is lost. Of a later
+    /// one that is nowhere it is not known whether there was any; it reads as zeros.
+    pub stored_stripes: u32,
 }
 
 /// What an inode is.

@@ -114,6 +114,10 @@ fn new_file() -> NewInode {
     NewInode::File { striping: Striping::new(4096, 3).expect("a striping"), disks: 0 }
 }
 
+fn wrote(number: FileNumber, end: u64, stored_stripes: u32) -> TreeOperation {
+    TreeOperation::Wrote { number, written: WrittenContents { end, stored_stripes } }
+}
+
 fn link_to(target: &str) -> NewInode {
     NewInode::Link { target: target.into() }
 }
@@ -127,7 +131,7 @@ fn a_file_lives_without_names_until_it_is_forgotten() {
     assert_eq!(tree.remove("a", WhatToRemove::File), Ok(TreeAnswer::Removed { doomed: None }));
     let doomed = tree.remove("b", WhatToRemove::File);
     assert_eq!(doomed, Ok(TreeAnswer::Removed { doomed: Some(number) }));
-    assert_eq!(tree.inode(TreeOperation::Wrote { number, end: 9 }).map(|inode| inode.size), Ok(9));
+    assert_eq!(tree.inode(wrote(number, 9, 0)).map(|inode| inode.size), Ok(9));
     let list = TreeOperation::ListDoomed { after: FileNumber(0), most: 9 };
     let Ok(TreeAnswer::Numbers(numbers)) = tree.ask(list) else { panic!("no numbers") };
     assert_eq!(numbers.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [number]);
@@ -272,7 +276,10 @@ fn what_is_damaged_is_found_and_mended() {
         (keys::entry(e.number, b"d"), Some(d.number.0.to_be_bytes().to_vec())),
         (
             keys::inode(d.number),
-            Some(store::encoded(&Inode { kind: InodeKind::Directory { parent: e.number }, ..d.clone() })),
+            Some(store::encoded_inode(&Inode {
+                kind: InodeKind::Directory { parent: e.number },
+                ..d.clone()
+            })),
         ),
     ];
     tree.table.apply(changes.into_iter().collect());
@@ -304,14 +311,44 @@ fn a_namespace_is_begun_once_and_a_newer_one_is_let_alone() {
     let begin = TreeOperation::Begin { origin: 1, mode: 0, uid: 0, gid: 0 };
     assert_eq!(tree.ask(begin.clone()), Err(TreeRefusal::HasNamespace));
     let mut newer = tree.table.entries().find(|(key, _)| *key == keys::HEADER).expect("a header").1.to_vec();
-    newer[0] = 2;
+    newer[0] = 3;
     tree.table.apply([(keys::HEADER.to_vec(), Some(newer))].into_iter().collect());
-    let refused = Err(TreeRefusal::Newer { found: 2, known: 1 });
+    let refused = Err(TreeRefusal::Newer { found: 3, known: 2 });
     assert_eq!(tree.look("/").map(drop), refused);
     assert_eq!(tree.ask(begin).map(drop), refused);
     let mut none = Tree { table: MetadataTable::default(), now: 0, disks: 0 };
     assert_eq!(none.look("/"), Err(TreeRefusal::NoNamespace));
     assert_eq!(none.disks, 0);
+}
+
+#[test]
+fn inodes_say_which_stripes_are_stored_and_those_of_before_are_read_still() {
+    let mut tree = Tree::new();
+    let format =
+        |tree: &Tree| tree.table.entries().find(|(key, _)| *key == keys::HEADER).expect("a header").1[0];
+    let file = tree.file("a").expect("a file");
+    assert_eq!(file.stored_stripes, 0);
+    // A namespace of before, with its inodes.
+    let old_header =
+        [&[1], &tree.table.entries().find(|(key, _)| *key == keys::HEADER).expect("a header").1[1..]];
+    let old_header = old_header.concat();
+    tree.table.apply([(keys::HEADER.to_vec(), Some(old_header))].into_iter().collect());
+    let old_inode = postcard::to_allocvec(&file).expect("encoded");
+    let (last, old_inode) = old_inode.split_last().expect("bytes");
+    assert_eq!((*last, old_inode), (0, &*store::encoded_inode(&file)), "nothing but the new field is new");
+    assert_eq!(tree.look("a"), Ok(file.clone()));
+    tree.ask(wrote(file.number, 1, 0)).expect("noted");
+    assert_eq!(format(&tree), 1, "programs of before can read all of it");
+    let told = |tree: &mut Tree, stripes| {
+        tree.inode(wrote(file.number, 1, stripes)).map(|inode| inode.stored_stripes)
+    };
+    assert_eq!([told(&mut tree, 2), told(&mut tree, 1), told(&mut tree, 99)], [Ok(2), Ok(2), Ok(3)]);
+    assert_eq!((format(&tree), tree.look("a").map(|inode| inode.stored_stripes)), (2, Ok(3)));
+    let size = |bytes| AttributeChanges { size: Some(bytes), ..AttributeChanges::default() };
+    let cut = |bytes| TreeOperation::Change { number: file.number, changes: size(bytes) };
+    assert_eq!(tree.inode(cut(1)).map(|inode| inode.stored_stripes), Ok(3));
+    assert_eq!(tree.inode(cut(0)).map(|inode| inode.stored_stripes), Ok(0), "nothing is left to be lost");
+    tree.check();
 }
 
 /// What a program does, by paths.

@@ -62,6 +62,7 @@ impl Records<'_> {
             changed: self.now,
             made: self.now,
             version: 1,
+            stored_stripes: 0,
         };
         self.put_inode(&inode)?;
         self.put_entry(directory.number, name, number)?;

@@ -117,8 +117,8 @@ pub enum TreeOperation {
     Wrote {
         /// The file.
         number: FileNumber,
-        /// It is at least this long now, in bytes.
-        end: u64,
+        /// How.
+        written: WrittenContents,
     },
     /// Make the file longer by so many bytes, which nobody else gets. Answered by [`TreeAnswer::Appended`].
     Append {
@@ -181,6 +181,15 @@ pub enum TreeOperation {
         /// How.
         repair: Repair,
     },
+}
+
+/// What is told of a file that was written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrittenContents {
+    /// It is at least this long now, in bytes.
+    pub end: u64,
+    /// How many of its first stripes have been made.
+    pub stored_stripes: u32,
 }
 
 /// What is to be made.

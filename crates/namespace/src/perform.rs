@@ -117,7 +117,7 @@ impl Records<'_> {
             }
             TreeOperation::Remove { at, what } => TreeAnswer::Removed { doomed: self.remove(at, *what)? },
             TreeOperation::Change { number, changes } => TreeAnswer::Inode(self.change(*number, *changes)?),
-            TreeOperation::Wrote { number, end } => TreeAnswer::Inode(self.wrote(*number, *end)?),
+            TreeOperation::Wrote { number, written } => TreeAnswer::Inode(self.wrote(*number, *written)?),
             TreeOperation::Append { number, bytes } => {
                 let (offset, inode) = self.append(*number, *bytes)?;
                 TreeAnswer::Appended { offset, inode }
@@ -173,6 +173,7 @@ impl Records<'_> {
             changed: self.now,
             made: self.now,
             version: 1,
+            stored_stripes: 0,
         };
         self.put_inode(&root)?;
         Ok(TreeAnswer::Inode(root))

@@ -7,8 +7,12 @@ use crate::inode::{FileNumber, Inode, UnixTime};
 use crate::keys::{self, Space};
 use crate::refusal::TreeRefusal;
 
-/// The format of the records. Another one is refused.
-pub(crate) const FORMAT: u32 = 1;
+/// The format of the records. A later one is refused.
+pub(crate) const FORMAT: u32 = 2;
+
+/// The format of records whose inodes do not say which stripes are stored. They are read still, and the namespace gets
+/// the format of today with the first inode that says so.
+const FORMAT_WITHOUT_STORED_STRIPES: u32 = 1;
 
 /// Why a transaction ends early.
 pub(crate) enum Stop {
@@ -56,7 +60,7 @@ impl Records<'_> {
         let bytes = self.transaction.get(keys::HEADER)?.ok_or(TreeRefusal::NoNamespace)?;
         // The format comes first in all of them.
         let (format, _) = postcard::take_from_bytes::<u32>(&bytes).map_err(|_| TreeRefusal::Damaged)?;
-        if format != FORMAT {
+        if !(FORMAT_WITHOUT_STORED_STRIPES..=FORMAT).contains(&format) {
             return Err(TreeRefusal::Newer { found: format, known: FORMAT }.into());
         }
         decoded(&bytes)
@@ -78,7 +82,7 @@ impl Records<'_> {
 
     fn find(&mut self, number: FileNumber) -> Step<Option<Inode>> {
         match self.transaction.get(&keys::inode(number))? {
-            Some(bytes) => decoded(&bytes).map(Some),
+            Some(bytes) => decoded_inode(&bytes).map(Some),
             None => Ok(None),
         }
     }
@@ -89,7 +93,16 @@ impl Records<'_> {
     }
 
     pub(crate) fn put_inode(&mut self, inode: &Inode) -> Step<()> {
-        Ok(self.transaction.put(&keys::inode(inode.number), &encoded(inode))?)
+        Ok(self.transaction.put(&keys::inode(inode.number), &encoded_inode(inode))?)
+    }
+
+    /// Sees to it that programs which do not know of stored stripes refuse the namespace.
+    pub(crate) fn raise_format(&mut self) -> Step<()> {
+        let header = self.header()?;
+        match header.format == FORMAT {
+            true => Ok(()),
+            false => self.put_header(TreeHeader { format: FORMAT, ..header }),
+        }
     }
 
     /// What the entry of this name leads to.
@@ -131,6 +144,19 @@ pub(crate) fn number_of(bytes: &[u8]) -> Step<FileNumber> {
 
 pub(crate) fn encoded<T: Serialize>(value: &T) -> Vec<u8> {
     postcard::to_allocvec(value).expect("a vector takes any encoding")
+}
+
+/// The encoding of an inode: without its last field, if that is 0, as all are in [`FORMAT_WITHOUT_STORED_STRIPES`].
+pub(crate) fn encoded_inode(inode: &Inode) -> Vec<u8> {
+    let mut bytes = encoded(inode);
+    if inode.stored_stripes == 0 {
+        bytes.pop();
+    }
+    bytes
+}
+
+pub(crate) fn decoded_inode(bytes: &[u8]) -> Step<Inode> {
+    decoded(bytes).or_else(|_| decoded(&[bytes, &[0]].concat()))
 }
 
 pub(crate) fn decoded<T: DeserializeOwned>(bytes: &[u8]) -> Step<T> {

@@ -1,10 +1,9 @@
 //! All records of a namespace, in pages, for whoever checks them.
 
 use crate::checked::SurveyedRecord;
-use crate::inode::Inode;
 use crate::keys::{self, Space};
 use crate::operation::TreeAnswer;
-use crate::store::{Records, Step, decoded, number_of};
+use crate::store::{Records, Step, decoded_inode, number_of};
 
 /// Records that are read from the store at a time.
 const AT_ONCE: usize = 256;
@@ -53,7 +52,7 @@ fn surveyed(key: &[u8], value: &[u8]) -> Option<SurveyedRecord> {
             Ok(target) => SurveyedRecord::Entry { directory: number, name: rest.to_vec(), number: target },
             Err(_) => unreadable(),
         },
-        Space::Inode => match decoded::<Inode>(value) {
+        Space::Inode => match decoded_inode(value) {
             Ok(inode) if inode.number == number && rest.is_empty() => SurveyedRecord::Inode(inode),
             _ => unreadable(),
         },

@@ -73,7 +73,7 @@ async fn client(machine: RealMachine, plan: Plan) -> fs::Result<()> {
         let mut disks = disks.clone();
         let first = number as usize % disks.len();
         disks.rotate_left(first);
-        NumberedFile { number: FileId(number), striping, disks, bytes }
+        NumberedFile { number: FileId(number), striping, disks, bytes, stored_stripes: 0 }
     };
 
     let make = {

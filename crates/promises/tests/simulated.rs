@@ -305,8 +305,13 @@ fn lose_power_beside_numbered_files(seed: u64) -> (bool, bool) {
         let disks: Vec<u64> =
             client.disks_by_identity().await.expect("told").keys().copied().take(1).collect();
         let striping = layout::Striping::new(512, 1).expect("a striping");
-        let numbered =
-            |number| NumberedFile { number: FileId(number), striping, disks: disks.clone(), bytes: 0 };
+        let numbered = |number| NumberedFile {
+            number: FileId(number),
+            striping,
+            disks: disks.clone(),
+            bytes: 0,
+            stored_stripes: 0,
+        };
         let mut files = Vec::new();
         for number in 1..=2 {
             let file = client.numbered(numbered(number)).await.expect("opened");

@@ -11,6 +11,8 @@ pub(super) struct Attachments {
     /// The identity of the disk of each stripe.
     pub(super) disks: Vec<u64>,
     stripes: RefCell<Vec<Attachment>>,
+    /// How many of the first stripes are known to have been made, by whomever: one of these that is nowhere is lost.
+    stored: Cell<u32>,
     /// One at a time asks for stripes.
     pub(super) asking: Permits,
     /// Stripes with writes that I/O nodes have accepted and not flushed yet.
@@ -28,9 +30,10 @@ pub(super) enum Attachment {
 }
 
 impl Attachments {
-    pub(super) fn new(disks: Vec<u64>) -> Self {
+    pub(super) fn new(disks: Vec<u64>, stored: u32) -> Self {
         Attachments {
             stripes: RefCell::new(vec![Attachment::Unknown; disks.len()]),
+            stored: Cell::new(stored.min(disks.len() as u32)),
             disks,
             asking: Permits::new(1),
             written: RefCell::default(),
@@ -42,8 +45,34 @@ impl Attachments {
         self.stripes.borrow()[stripe as usize]
     }
 
+    /// Notes what is known of a stripe.
     pub(super) fn set(&self, stripe: u32, attachment: Attachment) {
         self.stripes.borrow_mut()[stripe as usize] = attachment;
+        self.count_stored(self.stored.get());
+    }
+
+    /// Notes that the first `known` stripes have been made, and those after them that are open.
+    fn count_stored(&self, known: u32) {
+        let stripes = self.stripes.borrow();
+        let open = stripes[known as usize..].iter().take_while(|&&stripe| stripe == Attachment::Attached);
+        self.stored.set(known + open.count() as u32);
+    }
+
+    /// How many of the first stripes are known to have been made.
+    pub(super) fn stored(&self) -> u32 {
+        self.stored.get()
+    }
+
+    /// Whether a stripe is known to have been made: if it is nowhere, it is lost.
+    pub(super) fn is_stored(&self, stripe: u32) -> bool {
+        stripe < self.stored.get()
+    }
+
+    /// Takes in how many of the first stripes others know to have been made, beside those that are known here; or
+    /// instead of them, if what was in them counts no more.
+    pub(super) fn hear_stored(&self, stored: u32, instead: bool) {
+        let known = if instead { 0 } else { self.stored.get() };
+        self.count_stored(known.max(stored).min(self.disks.len() as u32));
     }
 
     /// Whether a stripe has to be asked for, to be read or to be written to.

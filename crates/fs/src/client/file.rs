@@ -525,6 +525,11 @@ impl<M: Machine> File<M> {
             let request = Request::Write { file, stripe, offset, fetch: None };
             return endpoint.call_in(class, node, request, data).await;
         };
+        if attachments.is_stored(stripe) {
+            self.attach([stripe].into_iter(), true).await?;
+            let request = Request::Write { file, stripe, offset, fetch: None };
+            return endpoint.call_in(class, node, request, data).await;
+        }
         let (striping, disk) = (self.striping(), attachments.disks[stripe as usize]);
         let request = Request::WriteNumbered { file, striping, stripe, disk, offset };
         let answer = endpoint.call_in(class, node, request, data).await?;

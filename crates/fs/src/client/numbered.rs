@@ -27,6 +27,9 @@ pub struct NumberedFile {
     pub disks: Vec<u64>,
     /// Its size in bytes.
     pub bytes: u64,
+    /// How many of its first stripes are known to have been made: if one of these is nowhere, that is an error. A later
+    /// one that is nowhere reads as zeros.
+    pub stored_stripes: u32,
 }
 
 /// Where disks are: the I/O node of each and its index there, by its identity.
@@ -71,7 +74,7 @@ impl<M: Machine> Client<M> {
     /// Its handles should be clones of one: each other one learns by [`refresh`](File::refresh) only of stripes that
     /// this one has made.
     pub async fn numbered(&self, file: NumberedFile) -> Result<File<M>> {
-        let NumberedFile { number, striping, disks, bytes } = file;
+        let NumberedFile { number, striping, disks, bytes, stored_stripes } = file;
         let name = number::object_name(number);
         if disks.len() != striping.stripe_count() as usize {
             let (disks, stripes) = (disks.len(), striping.stripe_count());
@@ -91,7 +94,8 @@ impl<M: Machine> Client<M> {
             None => Err(Error::UnknownDisk { name: name.clone(), identity: *identity }),
         };
         let homes = disks.iter().map(home).collect::<std::result::Result<Vec<NodeId>, Error>>()?;
-        Ok(File::of_number(self.clone(), number, striping, homes, bytes, Attachments::new(disks)))
+        let attachments = Attachments::new(disks, stored_stripes);
+        Ok(File::of_number(self.clone(), number, striping, homes, bytes, attachments))
     }
 
     /// Removes all stripes of these files, wherever they are; of some there may be none. Whoever has one of them open
@@ -167,17 +171,41 @@ impl<M: Machine> File<M> {
     }
 
     /// Opens stripes, unless they are known to be open or absent; makes those that there are not if `create` says so.
-    /// Does nothing with a file that has a name.
+    /// Fails if one is nowhere that had been made. Does nothing with a file that has a name.
     pub(super) async fn attach(&self, stripes: impl Iterator<Item = u32>, create: bool) -> Result<()> {
         let Some(attachments) = self.attachments() else { return Ok(()) };
         let mut wanted = stripes.filter(|&stripe| attachments.is_wanted(stripe, create)).peekable();
         if wanted.peek().is_none() {
             return Ok(());
         }
-        let wanted: BTreeSet<u32> = wanted.collect();
+        let (stored, new): (BTreeSet<u32>, BTreeSet<u32>) =
+            wanted.partition(|&stripe| attachments.is_stored(stripe));
+        // What was made once is not made anew: it would be empty.
+        self.open_stripes(attachments, stored.clone(), false).await?;
+        self.open_stripes(attachments, new, create).await?;
+        match stored.into_iter().find(|&stripe| !attachments.is_attached(stripe)) {
+            None => Ok(()),
+            Some(index) => {
+                let (name, count) = (self.name().to_owned(), self.striping().stripe_count());
+                Err(Error::MissingStripe { name, index, count }.into())
+            }
+        }
+    }
+
+    /// Opens stripes; makes those that there are not if `create` says so.
+    async fn open_stripes(
+        &self,
+        attachments: &Attachments,
+        wanted: BTreeSet<u32>,
+        create: bool,
+    ) -> Result<()> {
+        if wanted.is_empty() {
+            return Ok(());
+        }
         let _turn = attachments.asking.take().await;
         // Somebody may have asked for them meanwhile.
-        let wanted = wanted.into_iter().filter(|&stripe| attachments.is_wanted(stripe, create)).collect();
+        let wanted: BTreeSet<u32> =
+            wanted.into_iter().filter(|&stripe| attachments.is_wanted(stripe, create)).collect();
         let answers = self.ask_numbered(&wanted, |stripes| Request::Attach { stripes, create }).await;
         let mut outcome = Ok(());
         for (node, answer) in answers {
@@ -186,8 +214,15 @@ impl<M: Machine> File<M> {
                     let attached: BTreeSet<u32> = stripes.into_iter().map(|(stripe, _)| stripe).collect();
                     for &stripe in wanted.iter().filter(|&&stripe| self.home_of(stripe) == node) {
                         let is_there = attached.contains(&stripe);
-                        let state = if is_there { Attachment::Attached } else { Attachment::Absent };
-                        attachments.set(stripe, state);
+                        attachments.set(
+                            stripe,
+                            match is_there {
+                                true => Attachment::Attached,
+                                // It is asked for again, by whoever wants it.
+                                false if attachments.is_stored(stripe) => Attachment::Unknown,
+                                false => Attachment::Absent,
+                            },
+                        );
                         if create && !is_there {
                             outcome = Err(unexpected(node));
                         }
@@ -242,7 +277,8 @@ impl<M: Machine> File<M> {
     /// Cuts or extends the stripes that there are of a file without a name.
     pub(super) async fn resize_numbered(&self, attachments: &Attachments, bytes: u64) -> Result<()> {
         self.once_more(async || {
-            self.attach_all(false).await?;
+            // One that is lost has nothing to be cut.
+            self.open_stripes(attachments, (0..self.striping().stripe_count()).collect(), false).await?;
             let request = |home: NodeId| {
                 let here = (0..self.striping().stripe_count())
                     .filter(|&stripe| self.home_of(stripe) == home && attachments.is_attached(stripe));
@@ -252,7 +288,32 @@ impl<M: Machine> File<M> {
             };
             self.ask_homes(request).await
         })
-        .await
+        .await?;
+        if bytes == 0 {
+            attachments.hear_stored(0, true);
+        }
+        Ok(())
+    }
+
+    /// How many of the first stripes of a file without a name are known to have been made.
+    pub(super) fn stored_stripes(&self) -> u32 {
+        self.attachments().map_or(0, Attachments::stored)
+    }
+
+    /// Takes in how many of the first stripes of a file without a name others know to have been made. If it is empty,
+    /// none that is nowhere is lost but these.
+    pub(super) fn hear_stored_stripes(&self, stored: u32, is_empty: bool) {
+        if let Some(attachments) = self.attachments() {
+            attachments.hear_stored(stored, is_empty);
+        }
+    }
+
+    /// Asks for the stripes of which it is not known whether others have made them.
+    pub(super) async fn look_for_stored(&self) -> Result<()> {
+        let Some(attachments) = self.attachments() else { return Ok(()) };
+        let unknown =
+            (0..self.striping().stripe_count()).filter(|&stripe| attachments.is_wanted(stripe, false));
+        self.open_stripes(attachments, unknown.collect(), false).await
     }
 
     /// What can be read of a file without a name of which stripes are damaged. Those that there are not read as zeros.

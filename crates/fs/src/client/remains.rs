@@ -108,6 +108,9 @@ impl<M: Machine> Remains<M> {
             }
             match self.file.read_block(part, || Class::Demand).await {
                 Ok(data) => remnants.push(Remnant::Data(data)),
+                Err(error) if matches!(*error, Error::MissingStripe { .. }) => {
+                    remnants.push(Remnant::Lost(part.bytes));
+                }
                 Err(error) if error.is_remote(FailureKind::Damaged) => match halves(part, stripe_offset) {
                     Some([first, second]) => parts.extend([second, first]),
                     None => remnants.push(Remnant::Lost(part.bytes)),

@@ -20,7 +20,7 @@ async fn numbered<M: Machine>(nodes: &[M], number: u64, first: usize, bytes: u64
     }
     disks.rotate_left(first);
     let striping = Striping::new(BLOCK, disks.len() as u32).expect("a striping");
-    NumberedFile { number: FileId(number), striping, disks, bytes }
+    NumberedFile { number: FileId(number), striping, disks, bytes, stored_stripes: 0 }
 }
 
 async fn open<M: Machine>(client: &Client<M>, file: &NumberedFile, bytes: u64) -> File<M> {
@@ -414,7 +414,7 @@ pub fn a_numbered_write_that_was_lost_is_told(testbed: &impl Testbed, base: Base
         let (node, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
         let client = Client::connect(nodes[1].clone(), vec![node], base.client()).await.expect("it answers");
         let striping = Striping::new(BLOCK, 1).expect("a striping");
-        let file = NumberedFile { number: FileId(1), striping, disks: vec![7], bytes: 0 };
+        let file = NumberedFile { number: FileId(1), striping, disks: vec![7], bytes: 0, stored_stripes: 0 };
         let file = client.numbered(file).await.expect("opened");
         let lost = Err(Error::WriteLost { name: number::object_name(FileId(1)), node }.into());
         write(&file, 0, b"flushed").await;

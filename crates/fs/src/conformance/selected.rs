@@ -279,7 +279,7 @@ pub fn what_is_selected_of_a_numbered_file_touches_its_stripes(testbed: &impl Te
         let striping = Striping::new(BLOCK, 3).expect("a striping");
         let disks = clients[0].disks_by_identity().await.expect("told");
         let disks = disks.keys().copied().take(3).collect();
-        let file = NumberedFile { number: FileId(1 << 50), striping, disks, bytes: 0 };
+        let file = NumberedFile { number: FileId(1 << 50), striping, disks, bytes: 0, stored_stripes: 0 };
         let writer = clients[0].numbered(file.clone()).await.expect("opened");
         let reader = clients[1].numbered(file.clone()).await.expect("opened");
         let settings = TO_DISKS;

@@ -6,7 +6,10 @@ use std::rc::Rc;
 use layout::{Extent, Selection, Striping};
 use machine::conformance::Testbed;
 use machine::{Machine, Memory, Payload};
-use namespace::{AttributeChanges, Location, NewInode, RenameMode, TreeOperation, TreeRefusal, WhatToRemove};
+use namespace::{
+    AttributeChanges, Location, NewInode, RenameMode, TreeOperation, TreeRefusal, WhatToRemove,
+    WrittenContents,
+};
 
 use super::faulty::Faulty;
 use super::tasks::Tasks;
@@ -93,6 +96,50 @@ pub fn what_replaces_a_file_is_on_the_media(testbed: &impl Testbed, base: Base) 
         }
         rename(&trees[1], "other", "old").await.expect("replaced");
         assert_eq!(read(&open(&trees[0], "old").await.expect("opened")).await, [2; 10]);
+    });
+}
+
+/// A stripe that is nowhere though it was made is lost, and reading or changing it an error; one that was never made is a
+/// hole. Who writes the file anew is kept from nothing.
+pub fn a_lost_stripe_is_no_hole(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        let file = make(&trees[0], "file", true).await.expect("made");
+        write(&file, 0, &contents(BLOCK)).await;
+        file.flush().await.expect("flushed");
+        assert_eq!(file.known().stored_stripes, 1);
+        // As if the second had been on a disk in whose place there is an empty one.
+        let written = WrittenContents { end: 3 * BLOCK, stored_stripes: 2 };
+        let told = trees[0].perform(TreeOperation::Wrote { number: file.number(), written }).await;
+        told.expect("noted");
+        file.close().await.expect("closed");
+        let is_lost = |error: Box<Error>| matches!(*error, Error::MissingStripe { index: 1, count: 3, .. });
+        let file = open(&trees[1], "file").await.expect("opened");
+        let block = |index: u64| file.paged().read(index * BLOCK, BLOCK);
+        for _ in 0..2 {
+            assert_eq!(block(0).await.expect("read").to_vec(), Some(contents(BLOCK)));
+            assert!(is_lost(block(1).await.expect_err("it is lost")));
+            assert_eq!(block(2).await.expect("read").to_vec(), Some(vec![0; BLOCK as usize]));
+        }
+        let all = Selection::contiguous(Extent::new(0, 3 * BLOCK)).expect("an extent");
+        let settings = SelectedSettings {
+            method: CollectiveMethod::DiskDirected { presort: true },
+            queued: true,
+            to_media: false,
+        };
+        let memory = Memory::real(vec![0; 3 * BLOCK as usize]);
+        let selected = file.read_selected(None, &all, &memory, settings).await;
+        assert!(is_lost(selected.expect_err("it is lost")));
+        let written = file.write_selected(None, &all, &memory, settings).await;
+        assert!(is_lost(written.expect_err("what is not written of it would be zeros")));
+        write(&file, BLOCK, &[2; 10]).await;
+        assert!(is_lost(file.flush().await.expect_err("the rest of the block would be zeros")));
+        file.set_len(0).await.expect("nothing of it counts any more");
+        assert_eq!(file.known().stored_stripes, 0);
+        write(&file, 0, &contents(3 * BLOCK)).await;
+        file.close().await.expect("closed");
+        let file = open(&trees[0], "file").await.expect("opened");
+        assert_eq!((file.known().stored_stripes, read(&file).await), (3, contents(3 * BLOCK)));
     });
 }
 

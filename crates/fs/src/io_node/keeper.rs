@@ -9,7 +9,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use machine::{Duration, Instant, Machine, MetadataStore, NodeId};
-use namespace::{FileNumber, Inode, Location, TreeAnswer, TreeOperation, TreeRefusal, WhatToRemove, perform};
+use namespace::{
+    FileNumber, Inode, Location, TreeAnswer, TreeOperation, TreeRefusal, WhatToRemove, WrittenContents,
+    perform,
+};
 
 use super::IoNode;
 use super::locks::LockTable;
@@ -174,9 +177,9 @@ impl<M: Machine> IoNode<M> {
         &self,
         asker: NodeId,
         number: FileNumber,
-        end: u64,
+        written: WrittenContents,
     ) -> Result<Reply, Box<Failure>> {
-        let told = self.transact(TreeOperation::Wrote { number, end }).await;
+        let told = self.transact(TreeOperation::Wrote { number, written }).await;
         let doomed = self.doomed_by_letting_go(asker, number);
         Ok(match told? {
             Err(refusal) => Reply::Refused(refusal),

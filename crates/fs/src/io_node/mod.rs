@@ -550,7 +550,7 @@ impl<M: Machine> IoNode<M> {
             Request::ListNumbered { after } => self.list_numbered(&account.bookmark, after).await,
             Request::Tree { operation, hold } => self.perform(asker, *operation, hold).await,
             Request::LetGo { number } => Ok(self.let_go(asker, number)),
-            Request::LetGoWritten { number, end } => self.let_go_written(asker, number, end).await,
+            Request::LetGoWritten { number, written } => self.let_go_written(asker, number, written).await,
             Request::FlushTree => self.flush_tree().await,
             Request::Select(selecting) => self.take_selecting(asker, *selecting).await,
             Request::MoveSelected(selected) => self.serve_selected(asker, account, *selected).await,

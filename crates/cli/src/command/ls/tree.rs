@@ -179,6 +179,7 @@ mod tests {
                 changed: 0,
                 made: 0,
                 version: 1,
+                stored_stripes: 0,
             })
         };
         assert_eq!(of(0o755), "drwxr-xr-x");

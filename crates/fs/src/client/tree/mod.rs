@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use machine::{InFlight, Machine, NodeId, Payload};
-use namespace::{FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, TreeUse};
+use namespace::{FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, TreeUse, WrittenContents};
 
 pub use listing::SomeEntries;
 use locks::TreeLocks;
@@ -243,20 +243,20 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// As [`let_go`](Self::let_go), and tells the keeper that the file was written to, up to `end`. The file as it is
-    /// then, unless it goes.
-    async fn let_go_written(&self, number: FileNumber, end: u64) -> Result<Option<Inode>> {
+    /// As [`let_go`](Self::let_go), and tells the keeper that the file was written to. The file as it is then, unless it
+    /// goes.
+    async fn let_go_written(&self, number: FileNumber, written: WrittenContents) -> Result<Option<Inode>> {
         // It is closed here, whatever comes.
         self.note_let_go(number);
         self.hold_again().await?;
-        match self.call(Request::LetGoWritten { number, end }).await {
+        match self.call(Request::LetGoWritten { number, written }).await {
             Ok(TreeAnswer::Removed { doomed }) => {
                 self.doom(doomed);
                 Ok(None)
             }
             // A keeper that is gone has forgotten who held what; whether it was told nobody knows.
             Err(error) if error.is_of_new_start() => {
-                self.inode(TreeOperation::Wrote { number, end }).await.map(Some)
+                self.inode(TreeOperation::Wrote { number, written }).await.map(Some)
             }
             answer => self.inode_of(answer?).map(Some),
         }

@@ -11,7 +11,9 @@ use std::rc::Rc;
 
 use layout::Selection;
 use machine::{Machine, Memory, Payload, Permits};
-use namespace::{AttributeChanges, FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal};
+use namespace::{
+    AttributeChanges, FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, WrittenContents,
+};
 
 use super::Tree;
 use crate::client::selected::SelectedOperation;
@@ -117,7 +119,8 @@ impl<M: Machine> Tree<M> {
         let stripes = layout.striping.stripe_count() as usize;
         let disks = disks.iter().cycle().skip(layout.first as usize).take(stripes).copied().collect();
         let number = FileId(inode.number.0);
-        Ok(NumberedFile { number, striping: layout.striping, disks, bytes: inode.size })
+        let (bytes, stored_stripes) = (inode.size, inode.stored_stripes);
+        Ok(NumberedFile { number, striping: layout.striping, disks, bytes, stored_stripes })
     }
 
     /// What the keeper says of a file, with what this client has written to it and not told the keeper.
@@ -131,6 +134,7 @@ impl<M: Machine> Tree<M> {
     /// Takes in what the keeper says of a file. If others have changed it, pages of it are not what it is any more.
     async fn note_inode(&self, state: &TreeFileState, paged: &PagedFile<M>, inode: Inode) -> Result<()> {
         let (version, bytes) = (inode.version, inode.size);
+        paged.file().hear_stored_stripes(inode.stored_stripes, bytes == 0);
         let before = state.inode.replace(inode).version;
         if version == before {
             return Ok(());
@@ -215,6 +219,7 @@ impl<M: Machine> OpenTreeFile<M> {
             return self.tree.note_inode(&self.state, &self.paged, inode).await;
         }
         self.paged.set_bytes(inode.size);
+        self.paged.file().hear_stored_stripes(inode.stored_stripes, false);
         self.state.inode.replace(inode);
         Ok(())
     }
@@ -274,11 +279,19 @@ impl<M: Machine> OpenTreeFile<M> {
     /// If the keeper does not take it in.
     pub async fn wrote_past_cache(&self, end: u64) -> Result<()> {
         self.tell().await?;
-        let inode = self.tree.inode(TreeOperation::Wrote { number: self.number(), end }).await?;
+        // Members of a team have made stripes, too.
+        self.paged.file().look_for_stored().await?;
+        let written = self.written(end);
+        let inode = self.tree.inode(TreeOperation::Wrote { number: self.number(), written }).await?;
         let bytes = inode.size;
         self.paged.file().note_counted(end);
         self.state.inode.replace(inode);
         self.paged.note_changed(bytes).await
+    }
+
+    /// What the keeper is told of contents that were written up to `end`.
+    fn written(&self, end: u64) -> WrittenContents {
+        WrittenContents { end, stored_stripes: self.paged.file().stored_stripes() }
     }
 
     /// Leaves out of what the keeper is to be told what was given up.
@@ -295,7 +308,8 @@ impl<M: Machine> OpenTreeFile<M> {
         let Some(time) = self.state.written_at.take() else { return Ok(()) };
         self.note_given_up();
         let end = self.state.written_end.get();
-        match self.tree.inode(TreeOperation::Wrote { number: self.number(), end }).await {
+        let written = self.written(end);
+        match self.tree.inode(TreeOperation::Wrote { number: self.number(), written }).await {
             Ok(inode) => self.note_told(end, inode).await,
             Err(error) => {
                 self.state.written_at.set(self.state.written_at.get().or(Some(time)));
@@ -322,7 +336,7 @@ impl<M: Machine> OpenTreeFile<M> {
         }
         self.note_given_up();
         let end = self.state.written_end.get();
-        match self.tree.let_go_written(number, end).await? {
+        match self.tree.let_go_written(number, self.written(end)).await? {
             Some(inode) => self.note_told(end, inode).await,
             None => Ok(()),
         }
