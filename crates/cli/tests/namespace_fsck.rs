@@ -176,6 +176,34 @@ fn a_disk_that_is_not_there_is_told_with_the_files_that_lie_on_it() {
 }
 
 #[test]
+fn what_was_on_a_disk_that_was_replaced_is_lost_and_reads_as_no_zeros() {
+    let mut store = store(3);
+    let (keeper, _) = database(&store);
+    let other = (keeper + 1) % 3;
+    stop(&mut store, other);
+    let (old, new) = (store.agents[other].roots[0].clone(), store.path("new disk"));
+    fs::create_dir(&new).expect("a directory");
+    fs::copy(old.join(".starfish.disk"), new.join(".starfish.disk")).expect("an identity");
+    start(&mut store, other, vec![new]);
+    let missing = |path: &str| (path.to_owned(), "missing".to_owned());
+    assert_eq!(findings(&fsck(&store, &[], 1)), [missing("/d/e/other"), missing("/d/file")]);
+    for reads in [&["cat", "d/file"][..], &["get", "d/file", "got"]] {
+        let errors = fail(store.command(reads), 1);
+        assert!(errors.contains("of 3 is missing"), "{errors}");
+    }
+    let saved = finish(store.command(&["get", "d/file", "rest", "--skip-damaged"]));
+    assert_eq!(saved.status.code(), Some(1));
+    let rest = fs::read(store.path("rest")).expect("got");
+    let kept = rest.iter().zip(contents(BYTES)).filter(|(read, written)| **read == *written).count();
+    assert!(rest.len() == BYTES && (BYTES / 3..BYTES).contains(&kept), "{kept} of {}", rest.len());
+    // Another one takes its place, and the other goes.
+    store.run(&["put", "local", "d/file", "--replace"]);
+    assert_eq!(common::succeed(store.command(&["cat", "d/file"])), contents(BYTES));
+    store.run(&["rm", "d/e/other"]);
+    fsck(&store, &[], 0);
+}
+
+#[test]
 fn the_doctor_knows_who_keeps_the_namespace_and_that_two_are_too_many() {
     let mut store = Store::start(&[1, 1]);
     let said = store.run(&["doctor", "--quick"]);

@@ -6,7 +6,8 @@
 //! the agents:  are the stripes that nobody knows still there?  a file that is removed loses its stripes first
 //! ```
 //!
-//! That a stripe is nowhere is no finding: it may be a hole. That the disk of one is nowhere is.
+//! That a stripe is nowhere is a finding if the file's inode says that it was made; of others it may be that nothing was
+//! ever written to them. That the disk of one is nowhere is a finding.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,6 +32,13 @@ const ROUNDS: usize = 8;
 /// A stripe, and the agent that has it.
 type Stripe = (NodeId, ListedStripe);
 
+/// A stripe of a file that is nowhere.
+struct LostStripe {
+    file: FileNumber,
+    stripe: u32,
+    why: String,
+}
+
 /// What there is of a namespace, and what is wrong with it.
 pub(super) struct TreeCheck {
     /// The path of each file, by its number.
@@ -38,8 +46,8 @@ pub(super) struct TreeCheck {
     complaints: Vec<Complaint>,
     /// Stripes of files that are not known, by the file.
     unnamed: BTreeMap<FileId, Vec<Stripe>>,
-    /// Files with stripes on disks that none of the agents has: the stripe and the identity of the disk.
-    lost: Vec<(FileNumber, u32, u64)>,
+    /// Stripes that are nowhere.
+    lost: Vec<LostStripe>,
     /// How many inodes there are.
     pub(super) inodes: usize,
     /// Files that have stripes, by the names of those on their disks.
@@ -69,7 +77,8 @@ impl TreeCheck {
             let still: BTreeSet<FileId> = list().await?.into_iter().map(|(_, stripe)| stripe.file).collect();
             unnamed.retain(|file, _| still.contains(file));
         }
-        let lost = lost_disks(namespace, &known).await?;
+        let mut lost = lost_disks(namespace, &known).await?;
+        lost.extend(lost_stripes(namespace, &known, &listed).await?);
         let stored = listed.iter().map(|(_, stripe)| stripe.file);
         let stored = stored.filter(|file| !unnamed.contains_key(file)).map(fs::object_name).collect();
         let inodes = known.len();
@@ -109,14 +118,14 @@ impl TreeCheck {
                 text: "the namespace knows no such file".into(),
             })
         });
-        let lost = self.lost.iter().map(|(number, stripe, disk)| Row {
-            file: self.called(*number),
+        let lost = self.lost.iter().map(|LostStripe { file, stripe, why }| Row {
+            file: self.called(*file),
             kind: "missing",
             stripe: Some(*stripe),
             agent: None,
             disk: None,
             damaged: Vec::new(),
-            text: format!("none of the agents has its disk, {disk:016x}"),
+            text: why.clone(),
         });
         records.chain(unnamed).chain(lost).collect()
     }
@@ -230,7 +239,7 @@ async fn adopt(namespace: &Namespace, file: FileId, stripes: &[Stripe]) -> Resul
 async fn lost_disks(
     namespace: &Namespace,
     inodes: &BTreeMap<FileNumber, &Inode>,
-) -> Result<Vec<(FileNumber, u32, u64)>> {
+) -> Result<Vec<LostStripe>> {
     let connection = &namespace.connection;
     let places = connection.told("asking for disks", connection.client.disks_by_identity().await)?;
     let mut lost = Vec::new();
@@ -242,9 +251,47 @@ async fn lost_disks(
         for (stripe, identity) in (0..).zip(&numbered.disks) {
             let has_bytes = numbered.striping.stripe_bytes(inode.size, stripe) > 0;
             if has_bytes && !places.contains_key(identity) {
-                lost.push((inode.number, stripe, *identity));
+                let why = format!("none of the agents has its disk, {identity:016x}");
+                lost.push(LostStripe { file: inode.number, stripe, why });
             }
         }
+    }
+    Ok(lost)
+}
+
+/// Stripes that were made and are not on their disks, though agents have these: another one is in the place of the disk,
+/// or somebody has removed them.
+async fn lost_stripes(
+    namespace: &Namespace,
+    inodes: &BTreeMap<FileNumber, &Inode>,
+    listed: &[Stripe],
+) -> Result<Vec<LostStripe>> {
+    let connection = &namespace.connection;
+    let places = connection.told("asking for disks", connection.client.disks_by_identity().await)?;
+    let there: BTreeSet<(FileId, u32)> = listed
+        .iter()
+        .filter_map(|(_, listed)| listed.stripe.map(|(stripe, _)| (listed.file, stripe)))
+        .collect();
+    let mut lost = Vec::new();
+    for inode in inodes.values() {
+        let number = inode.number;
+        let is_there = |stripe: &u32| there.contains(&(FileId(number.0), *stripe));
+        let missing: Vec<u32> = (0..inode.stored_stripes).filter(|stripe| !is_there(stripe)).collect();
+        if missing.is_empty() {
+            continue;
+        }
+        let numbered = connection.told("asking for disks", namespace.tree.numbered(inode).await)?;
+        if numbered.disks.iter().any(|identity| !places.contains_key(identity)) {
+            // Told already, and the others cannot be looked at without them.
+            continue;
+        }
+        // It may have been made after stripes were listed.
+        let found = connection.told("asking for stripes", connection.client.numbered_stripes(&numbered).await)?;
+        lost.extend(missing.into_iter().filter(|stripe| !found.contains_key(stripe)).map(|stripe| {
+            let disk = numbered.disks[stripe as usize];
+            let why = format!("it was made, and is not on its disk, {disk:016x}");
+            LostStripe { file: number, stripe, why }
+        }));
     }
     Ok(lost)
 }
