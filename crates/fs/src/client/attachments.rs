@@ -13,6 +13,8 @@ pub(super) struct Attachments {
     stripes: RefCell<Vec<Attachment>>,
     /// How many of the first stripes are known to have been made, by whomever: one of these that is nowhere is lost.
     stored: Cell<u32>,
+    /// How many of them others know of.
+    heard: Cell<u32>,
     /// One at a time asks for stripes.
     pub(super) asking: Permits,
     /// Stripes with writes that I/O nodes have accepted and not flushed yet.
@@ -34,6 +36,7 @@ impl Attachments {
         Attachments {
             stripes: RefCell::new(vec![Attachment::Unknown; disks.len()]),
             stored: Cell::new(stored.min(disks.len() as u32)),
+            heard: Cell::new(stored.min(disks.len() as u32)),
             disks,
             asking: Permits::new(1),
             written: RefCell::default(),
@@ -71,8 +74,10 @@ impl Attachments {
     /// Takes in how many of the first stripes others know to have been made, beside those that are known here; or
     /// instead of them, if what was in them counts no more.
     pub(super) fn hear_stored(&self, stored: u32, instead: bool) {
-        let known = if instead { 0 } else { self.stored.get() };
-        self.count_stored(known.max(stored).min(self.disks.len() as u32));
+        let stored = stored.min(self.disks.len() as u32);
+        let known = |known: &Cell<u32>| if instead { stored } else { known.get().max(stored) };
+        self.heard.set(known(&self.heard));
+        self.count_stored(known(&self.stored));
     }
 
     /// Whether a stripe has to be asked for, to be read or to be written to.
@@ -93,9 +98,11 @@ impl Attachments {
         self.get(stripe) == Attachment::Attached
     }
 
-    /// Notes that nothing is known of the stripes any more.
+    /// Notes that nothing is known of the stripes any more, but for what others know: what was made here may be lost
+    /// with its I/O node, which its writer is told, and may make it again.
     pub(super) fn forget(&self) {
         self.stripes.borrow_mut().fill(Attachment::Unknown);
+        self.stored.set(self.heard.get());
     }
 
     /// Notes that stripes which were not there may be there now.

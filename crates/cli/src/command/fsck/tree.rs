@@ -236,10 +236,7 @@ async fn adopt(namespace: &Namespace, file: FileId, stripes: &[Stripe]) -> Resul
 }
 
 /// Stripes of files that are not empty on disks that none of the agents has.
-async fn lost_disks(
-    namespace: &Namespace,
-    inodes: &BTreeMap<FileNumber, &Inode>,
-) -> Result<Vec<LostStripe>> {
+async fn lost_disks(namespace: &Namespace, inodes: &BTreeMap<FileNumber, &Inode>) -> Result<Vec<LostStripe>> {
     let connection = &namespace.connection;
     let places = connection.told("asking for disks", connection.client.disks_by_identity().await)?;
     let mut lost = Vec::new();
@@ -273,7 +270,8 @@ async fn lost_stripes(
         .filter_map(|(_, listed)| listed.stripe.map(|(stripe, _)| (listed.file, stripe)))
         .collect();
     let mut lost = Vec::new();
-    for inode in inodes.values() {
+    // Of a file without names the contents may have gone already.
+    for inode in inodes.values().filter(|inode| inode.links > 0) {
         let number = inode.number;
         let is_there = |stripe: &u32| there.contains(&(FileId(number.0), *stripe));
         let missing: Vec<u32> = (0..inode.stored_stripes).filter(|stripe| !is_there(stripe)).collect();
@@ -286,7 +284,11 @@ async fn lost_stripes(
             continue;
         }
         // It may have been made after stripes were listed.
-        let found = connection.told("asking for stripes", connection.client.numbered_stripes(&numbered).await)?;
+        let found = match connection.client.numbered_stripes(&numbered).await {
+            // Or the file has been removed since.
+            Err(error) if is_removed(&error) => continue,
+            found => connection.told("asking for stripes", found)?,
+        };
         lost.extend(missing.into_iter().filter(|stripe| !found.contains_key(stripe)).map(|stripe| {
             let disk = numbered.disks[stripe as usize];
             let why = format!("it was made, and is not on its disk, {disk:016x}");
@@ -294,6 +296,10 @@ async fn lost_stripes(
         }));
     }
     Ok(lost)
+}
+
+fn is_removed(error: &fs::Error) -> bool {
+    matches!(error, fs::Error::Remote { failure, .. } if failure.kind == fs::FailureKind::NotFound)
 }
 
 /// A path of each file and directory that has one.
