@@ -308,11 +308,12 @@ impl<M: Machine> File<M> {
         }
     }
 
-    /// Asks for the stripes of which it is not known whether others have made them.
-    pub(super) async fn look_for_stored(&self) -> Result<()> {
+    /// Asks for those stripes of what is written up to `end` of which it is not known whether others have made them.
+    pub(super) async fn look_for_stored(&self, end: u64) -> Result<()> {
         let Some(attachments) = self.attachments() else { return Ok(()) };
-        let unknown =
-            (0..self.striping().stripe_count()).filter(|&stripe| attachments.is_wanted(stripe, false));
+        let blocks = self.striping().requests(Extent::new(0, end));
+        let stripes = blocks.take(self.striping().stripe_count() as usize).map(|block| block.stripe);
+        let unknown = stripes.filter(|&stripe| attachments.is_wanted(stripe, false));
         self.open_stripes(attachments, unknown.collect(), false).await
     }
 

@@ -97,6 +97,7 @@ impl<M: Machine> Tree<M> {
             }
             None => {
                 // Something may be cached still of an earlier time, and the file may have been changed since.
+                paged.file().hear_stored_stripes(inode.stored_stripes, inode.size == 0);
                 paged.note_changed(inode.size).await?;
                 let state = Rc::new(TreeFileState::new(inode));
                 self.inner.states.borrow_mut().insert(number, state.clone());
@@ -280,7 +281,7 @@ impl<M: Machine> OpenTreeFile<M> {
     pub async fn wrote_past_cache(&self, end: u64) -> Result<()> {
         self.tell().await?;
         // Members of a team have made stripes, too.
-        self.paged.file().look_for_stored().await?;
+        self.paged.file().look_for_stored(end).await?;
         let written = self.written(end);
         let inode = self.tree.inode(TreeOperation::Wrote { number: self.number(), written }).await?;
         let bytes = inode.size;
