@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::handle::Handle;
 use crate::pending::Pending;
 use crate::settings::{OpenOptions, Settings};
+use crate::sparse::Dense;
 use crate::stat::Stat;
 use crate::thread::NodeThread;
 use crate::tree::Tree;
@@ -106,7 +107,9 @@ impl Session {
         self.node.call(name, move |node| async move {
             let connection = &node.client.connection;
             let file = connection.open(&owned, false).await?;
-            Ok(whole_file::download(connection, &file, output, moved).await)
+            Ok(whole_file::download(connection, &file, Dense(output), moved)
+                .await
+                .map(|Dense(output)| output))
         })?
     }
 
@@ -133,7 +136,8 @@ impl Session {
             let file = connection.create(&owned, striping, replace).await?;
             // Who has begun this waits for it.
             let _ = made.send(());
-            Ok(whole_file::upload(connection, &file, input, moved).await)
+            let copied = whole_file::upload(connection, &file, Dense(input), moved).await;
+            Ok(copied.map(|(Dense(input), bytes)| (input, bytes)))
         });
         match is_made.recv() {
             Ok(()) => Ok(copying),

@@ -113,6 +113,7 @@ fn get(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
     let (target, output) = local::create(&local, name, arguments.force)?;
     let progress = Progress::bytes(arguments.progress, name);
     let again = output.try_clone().map_err(|error| Failure::new(local.display().to_string(), error))?;
+    let output = target.output(output).map_err(|error| Failure::new(local.display().to_string(), error))?;
     let output = Hashing::new(output, arguments.hash);
     let get = Get { method: arguments.method, unfinished: arguments.unfinished, flat: arguments.flat.flat };
     let (hash, lost) = if arguments.skip_damaged {
