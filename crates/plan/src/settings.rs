@@ -40,8 +40,9 @@ struct Variant<C> {
     choices: C,
     /// Where a number of its machine or the machine itself was chosen.
     machine_span: Range<usize>,
-    /// The keys that the plan chooses for it, `set.` before those of the machine, and where.
-    keys: BTreeMap<String, Range<usize>>,
+    /// The keys that the plan chooses for it, `set.` before those of the machine: where, and whether another value than
+    /// the usual one.
+    keys: BTreeMap<String, Chosen<bool>>,
 }
 
 /// Something varied: a key, `set.` before it if it is one of the machine, and its values.
@@ -57,7 +58,7 @@ pub(crate) struct Series<C> {
     pub(crate) varied: Vec<(String, String)>,
     pub(crate) choices: C,
     pub(crate) machine: Rc<MachineDescription>,
-    /// The keys that the plan chooses for it, what varies included, and where.
+    /// The keys that the plan chooses for it, what varies included, and where; none that are chosen as they are anyway.
     pub(crate) keys: Rc<BTreeMap<String, Range<usize>>>,
 }
 
@@ -118,9 +119,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         let mut machines: BTreeMap<_, Option<Rc<MachineDescription>>> = BTreeMap::new();
         let mut all = Vec::new();
         for variant in &self.variants {
-            let mut keys = variant.keys.clone();
-            keys.extend(self.axes.iter().map(|axis| (axis.key.clone(), axis.span.clone())));
-            let keys = Rc::new(keys);
+            let keys = Rc::new(self.unusual_keys(variant));
             let count = self.axes.iter().map(|axis| axis.values.len()).product();
             for combination in 0..count {
                 let combined = misfits.note_once(self.combine(variant, combination));
@@ -133,6 +132,13 @@ impl<'a, C: FieldSet> Settings<'a, C> {
             }
         }
         all
+    }
+
+    /// The keys that are chosen for a variant, or vary, and where; but for those that say what is so without them.
+    fn unusual_keys(&self, variant: &Variant<C>) -> BTreeMap<String, Range<usize>> {
+        let chosen = variant.keys.iter().filter(|(_, chosen)| chosen.value);
+        let chosen = chosen.map(|(key, chosen)| (key.clone(), chosen.span.clone()));
+        chosen.chain(self.axes.iter().map(|axis| (axis.key.clone(), axis.span.clone()))).collect()
     }
 
     /// What varies, and the choices, in the combination of this number.
@@ -195,7 +201,9 @@ impl<C: FieldSet> Variant<C> {
         }
         for (key, value) in if key == "set" { numbers(value)? } else { vec![(key.to_owned(), value)] } {
             choose(&mut self.choices, &key, value, folder)?;
-            self.keys.insert(key, span.clone());
+            let usual = FieldOf::<C>::named(&key).map(|field| field.default.trim_matches('"').to_owned());
+            let chosen = Chosen { value: value.literal().ok() != usual, span: span.clone() };
+            self.keys.insert(key, chosen);
         }
         Ok(())
     }
