@@ -171,7 +171,10 @@ impl RecordedNode {
                 self.sums.processor_threads += lasts - interrupted;
                 wait(&mut self.sums.thread_waits, row.argument(index, "waited_ns").unwrap_or(0));
             }
-            ("processor: interrupts", _) => self.sums.processor_interrupts += lasts,
+            ("processor: interrupts", _) => {
+                self.sums.processor_interrupts += lasts;
+                wait(&mut self.sums.interrupt_waits, row.argument(index, "waited_ns").unwrap_or(0));
+            }
             ("link out", _) => self.link("link out", span),
             ("link in", _) => self.link("link in", span),
             ("bus", Some(number)) => {

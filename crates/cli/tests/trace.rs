@@ -263,6 +263,8 @@ fn a_trace_explains_what_the_machine_explains() {
             "requests for their turn at a disk",
             "threads for the processor of a compute node",
             "threads for the processor of an I/O node",
+            "interrupts for the processor of a compute node",
+            "interrupts for the processor of an I/O node",
         ] {
             let queue = queue.into();
             let (waits, other) = (named(&explained, "queues", &queue), named(expected, "queues", &queue));

@@ -403,7 +403,7 @@ impl Compute<'_> {
             Stage::New(Level::Interrupt, activity) => {
                 let end = processors.interrupt(executor, *node, *nanoseconds);
                 if let Some(trace) = executor.trace() {
-                    trace.interrupt(*node, *activity, *nanoseconds, end);
+                    trace.interrupt(*node, *activity, *nanoseconds, (executor.now(), end));
                 }
                 let mut sleep = Sleep::until(executor, end);
                 let polled = Pin::new(&mut sleep).poll(context);
