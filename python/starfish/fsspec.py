@@ -35,8 +35,8 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
     """Files striped over agents, by their paths.
 
     What is written and closed is there for all at once; a file that is written anew replaces the one before in
-    one step, within a transaction when that ends. Directories are real: there may be empty ones. Any process may use an instance, the child of a fork
-    and whoever unpickles it too: each has connections of its own.
+    one step, within a transaction when that ends. Directories are real: there may be empty ones. Any process may use
+    an instance, the child of a fork and whoever unpickles it too: each has connections of its own.
 
     Args:
         agents: the agents, as HOST:PORT or HOST, in a list or with commas between them; those that the environment

@@ -88,8 +88,12 @@ impl Destination {
     }
 
     /// What is written to it: a file can have holes.
-    pub(crate) fn output(&self, file: File) -> io::Result<Output> {
-        Ok(if self.is_file() { Output::File(SparseFile::new(file)?) } else { Output::Stream(Dense(file)) })
+    pub(crate) fn output(&self, file: File) -> io::Result<LocalOutput> {
+        Ok(if self.is_file() {
+            LocalOutput::File(SparseFile::new(file)?)
+        } else {
+            LocalOutput::Stream(Dense(file))
+        })
     }
 
     /// Gives a file that is whole now its name.
@@ -101,27 +105,27 @@ impl Destination {
     }
 }
 
-/// Where data are written: holes are left in a file alone. To a stream zeros go, also if it is a file that somebody else
-/// has opened, who may want what is written at its end.
-pub(crate) enum Output {
+/// Where data are written: holes are left in a file alone. To a stream zeros go, also if it is a file that somebody
+/// else has opened, who may want what is written at its end.
+pub(crate) enum LocalOutput {
     File(SparseFile),
     Stream(Dense<File>),
 }
 
-impl Output {
+impl LocalOutput {
     pub(crate) fn file(&self) -> &File {
         match self {
-            Output::File(file) => file.file(),
-            Output::Stream(Dense(file)) => file,
+            LocalOutput::File(file) => file.file(),
+            LocalOutput::Stream(Dense(file)) => file,
         }
     }
 }
 
-impl Write for Output {
+impl Write for LocalOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Output::File(file) => file.write(bytes),
-            Output::Stream(stream) => stream.write(bytes),
+            LocalOutput::File(file) => file.write(bytes),
+            LocalOutput::Stream(stream) => stream.write(bytes),
         }
     }
 
@@ -130,11 +134,11 @@ impl Write for Output {
     }
 }
 
-impl SparseWrite for Output {
+impl SparseWrite for LocalOutput {
     fn leave_hole(&mut self, bytes: u64) -> io::Result<()> {
         match self {
-            Output::File(file) => file.leave_hole(bytes),
-            Output::Stream(stream) => stream.leave_hole(bytes),
+            LocalOutput::File(file) => file.leave_hole(bytes),
+            LocalOutput::Stream(stream) => stream.leave_hole(bytes),
         }
     }
 }

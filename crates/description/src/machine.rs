@@ -607,8 +607,8 @@ fn replace(text: &str, file: &str, key: &str, value: &str) -> Result<String, Err
     Err(refuse("expected a key".to_owned()))
 }
 
-/// `value` as TOML writes it where `old` stands in `text`: strings in quotes, which may be given or not. Fails with what
-/// was expected there.
+/// `value` as TOML writes it where `old` stands in `text`: strings in quotes, which may be given or not. Fails with
+/// what was expected there.
 fn literal_like(text: &str, old: &Spanned<DeValue<'_>>, value: &str) -> Result<String, String> {
     let bare = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
     let literal = match old.get_ref() {

@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use nix::unistd::{Whence, lseek};
 
 /// Zeros are written in such portions where no hole can be left.
-const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// A hole that begins where something is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

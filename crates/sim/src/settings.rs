@@ -9,8 +9,8 @@ pub struct Settings {
     pub layout: Layout,
     /// The unit in which objects get space on a disk: a multiple of the sector.
     pub block_bytes: u64,
-    /// The memory of each node for what its tasks read and send by themselves. The file system has caches and buffers of
-    /// its own.
+    /// The memory of each node for what its tasks read and send by themselves. The file system has caches and buffers
+    /// of its own.
     pub buffer_bytes: u64,
 }
 
