@@ -214,6 +214,56 @@ fn a_tree_with_odd_names_comes_back_as_it_was() {
     assert!(report.contains("The namespace has 1 inodes") && report.contains("all is well"), "{report}");
 }
 
+#[test]
+fn names_that_are_no_text_are_listed_moved_and_removed() {
+    let store = store(&[1, 1]);
+    let odd = OsStr::from_bytes(b"not\xfftext");
+    fs::create_dir(store.path("tree")).expect("room");
+    fs::create_dir(store.path("tree").join(odd)).expect("room");
+    fs::write(store.path("tree").join(odd).join(odd), b"odd").expect("room");
+    symlink(odd, store.path("tree/link")).expect("room");
+    store.run(&["put", "-r", "tree", "d/"]);
+    let path = |text: &[u8]| OsStr::from_bytes(text).to_owned();
+    let run = |words: &[&OsStr]| {
+        let mut command = store.command(&[words[0].to_str().expect("text")]);
+        command.args(&words[1..]);
+        finish(command)
+    };
+    let said = |words: &[&OsStr]| {
+        let output = run(words);
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    store.run(&["get", "-r", "d/tree", "back"]);
+    assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+    assert_eq!(store.run(&["ls", "d/tree"]), "link\nnot\\xfftext/\n");
+    let within = path(b"d/tree/not\xfftext");
+    assert_eq!(said(&["ls".as_ref(), &within]), "not\\xfftext\n");
+    let (file, moved) = (path(b"d/tree/not\xfftext/not\xfftext"), path(b"d/tree/not\xfftext/\xfe"));
+    said(&["mv".as_ref(), &file, &moved]);
+    // A question mark stands for what is no text, too.
+    fs::create_dir(store.path("got")).expect("room");
+    store.run(&["get", "d/tree/not?text/?", "got/"]);
+    assert_eq!(fs::read(store.path("got").join(OsStr::from_bytes(b"\xfe"))).expect("got"), b"odd");
+    said(&["mv".as_ref(), &moved, &file]);
+    said(&["rm".as_ref(), &file]);
+    said(&["rm".as_ref(), "-r".as_ref(), &within]);
+    let gone = run(&["rm".as_ref(), &within]);
+    let told = String::from_utf8_lossy(&gone.stderr).into_owned();
+    assert!(gone.status.code() == Some(1) && told.contains("d/tree/not\\xfftext: no such file"), "{told}");
+    assert_eq!((store.run(&["ls", "d/tree"]), store.stripe_files().len()), ("link\n".to_owned(), 0));
+    // As a name of one file it is refused where a text is wanted.
+    for command in ["put", "cat", "stat"] {
+        let refused = run(&[command.as_ref(), &file]);
+        assert_eq!(refused.status.code(), Some(2), "{command}");
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("UTF-8"), "{command}");
+    }
+    let flat = Store::start(&[1]);
+    let mut remove = flat.command(&["rm"]);
+    remove.arg(odd);
+    assert!(fail(remove, 2).contains("not\\xfftext: flat names are texts in UTF-8"));
+}
+
 /// Which file of this computer it is, and how many names that has.
 fn identity(path: &Path) -> (u64, u64) {
     let found = fs::symlink_metadata(path).expect("it is there");

@@ -53,11 +53,23 @@ impl Session {
     }
 
     /// Opens a file, or makes one.
+    ///
+    /// # Errors
+    /// If it cannot be opened or made as `options` say.
     pub fn open(&self, name: &str, options: OpenOptions) -> Result<Handle> {
+        self.open_path(name.as_bytes(), options)
+    }
+
+    /// Opens a file by a path that need not be a text, or makes one.
+    ///
+    /// # Errors
+    /// If it cannot be opened or made as `options` say; of flat names, those that are no text.
+    pub fn open_path(&self, path: &[u8], options: OpenOptions) -> Result<Handle> {
+        let name = &*String::from_utf8_lossy(path);
         options.check(name)?;
-        let owned = name.to_owned();
+        let (owned, path) = (name.to_owned(), path.to_vec());
         let (number, page_bytes) = self.node.call(name, move |node| async move {
-            let file = contents::open(&node.client, &owned, options).await?;
+            let file = contents::open(&node.client, &owned, &path, options).await?;
             if let Some(write_cache) = node.client.write_cache.as_ref().filter(|_| !options.writes()) {
                 // What others of the job have written is to be read.
                 node.take_in_writes().await?;

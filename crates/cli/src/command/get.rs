@@ -190,7 +190,7 @@ fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
             return Err(no_namespace(&connection, &owned));
         };
         let mut tops = Vec::new();
-        for found in globs::found(&namespace, &owned, true).await? {
+        for found in globs::found(&namespace, owned.as_ref(), true).await? {
             if found.inode.is_directory() && !recursive {
                 eprintln!(
                     "starfish: {}: it is a directory: left out without -r",
