@@ -5,7 +5,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from glob import has_magic
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 from fsspec.asyn import AsyncFileSystem, _run_coros_in_chunks, get_loop, sync, sync_wrapper
 from fsspec.callbacks import DEFAULT_CALLBACK, Callback
@@ -17,6 +17,7 @@ from starfish.files import PIECE_BYTES, BinaryFile, TextFile, binary_mode, is_hi
 from starfish.sessions import SCHEME, SessionOptions, agents_of, in_thread, split_url
 
 Facts = dict[str, Any]
+Made = TypeVar("Made")
 
 
 class Block(NamedTuple):
@@ -34,8 +35,8 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
     """Files striped over agents, by their paths.
 
     What is written and closed is there for all at once; a file that is written anew replaces the one before in
-    one step. Directories are real: there may be empty ones. Any process may use an instance, the child of a fork
-    and whoever unpickles it too: each has connections of its own.
+    one step, within a transaction when that ends. Directories are real: there may be empty ones. Any process may use
+    an instance, the child of a fork and whoever unpickles it too: each has connections of its own.
 
     Args:
         agents: the agents, as HOST:PORT or HOST, in a list or with commas between them; those that the environment
@@ -99,7 +100,7 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
     async def _ask(self, call: Callable[[_native.FileSession], Any]) -> Any:
         return await in_thread(lambda: call(self._session))
 
-    async def _with_parents(self, path: str, make: Callable[[], Any]) -> Any:
+    async def _with_parents(self, path: str, make: Callable[[], Made]) -> Made:
         """Make something, and the directories above it if they are missing and may be made."""
         try:
             return await in_thread(make)
@@ -248,12 +249,21 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
     async def _pipe_file(self, path: str, value: Any, mode: str = "overwrite", **_: Any) -> None:
         path = self._strip_protocol(path)
+        await self._write_anew(path, mode, lambda file: file.write(value))
 
-        def write() -> None:
-            with open_binary(self._options, path, "xb" if mode == "create" else "wb") as file:
-                file.write(value)
+    async def _write_anew(self, path: str, mode: str, write: Callable[[BinaryFile], object]) -> None:
+        """Write a file anew; within a transaction it gets its name when that ends."""
+        transaction = self.transaction if self._intrans else None
 
-        await self._with_parents(path, write)
+        def written() -> BinaryFile:
+            kind = "xb" if mode == "create" else "wb"
+            with open_binary(self._options, path, kind, autocommit=transaction is None) as file:
+                write(file)
+            return file
+
+        file = await self._with_parents(path, written)
+        if transaction is not None:
+            transaction.files.append(file)
 
     async def _get_file(
         self, rpath: str, lpath: Any, callback: Callback = DEFAULT_CALLBACK, **_: Any
@@ -282,14 +292,11 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
             await self._makedirs(rpath, exist_ok=True)
             return
 
-        def put() -> None:
-            with (
-                open(lpath, "rb", buffering=0) as source,
-                open_binary(self._options, rpath, "xb" if mode == "create" else "wb") as target,
-            ):
+        def put(target: BinaryFile) -> None:
+            with open(lpath, "rb", buffering=0) as source:
                 copy(source, target, os.fstat(source.fileno()).st_size, callback)
 
-        await self._with_parents(rpath, put)
+        await self._write_anew(rpath, mode, put)
 
     async def _cp_file(self, path1: str, path2: str, **_: Any) -> None:
         path1, path2 = self._strip_protocol(path1), self._strip_protocol(path2)
@@ -297,14 +304,11 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
             await self._makedirs(path2, exist_ok=True)
             return
 
-        def copy_file() -> None:
-            with (
-                open_binary(self._options, path1, "rb") as source,
-                open_binary(self._options, path2, "wb") as target,
-            ):
+        def copy_file(target: BinaryFile) -> None:
+            with open_binary(self._options, path1, "rb") as source:
                 copy(source, target, source.size, DEFAULT_CALLBACK)
 
-        await self._with_parents(path2, copy_file)
+        await self._write_anew(path2, "overwrite", copy_file)
 
     async def _touch(self, path: str, truncate: bool = True, **_: Any) -> None:
         path = self._strip_protocol(path)

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -223,3 +224,68 @@ def test_transactions_show_all_files_or_none(striped: StarfishFileSystem, folder
         _ = 1 / 0
     assert striped.cat_file(f"{folder}/one") == b"new"
     assert len(striped._session.entries(folder)) == 2, "nothing hidden is left"
+
+
+def test_whole_files_of_a_transaction_are_there_when_it_ends(
+    striped: StarfishFileSystem, folder: str, tmp_path: Path
+) -> None:
+    striped.pipe_file(f"{folder}/old", b"old")
+    (tmp_path / "local").write_bytes(b"put")
+    names = {
+        "old": b"piped",
+        "some": b"piped",
+        "put": b"put",
+        "more/put": b"put",
+        "copy": b"old",
+        "touched": b"",
+    }
+
+    def write() -> None:
+        striped.pipe_file(f"{folder}/old", b"piped")
+        striped.pipe({f"{folder}/some": b"piped"})
+        striped.put_file(str(tmp_path / "local"), f"{folder}/put")
+        striped.put(str(tmp_path / "local"), f"{folder}/more/put")
+        striped.cp_file(f"{folder}/old", f"{folder}/copy")
+        striped.touch(f"{folder}/touched")
+        assert striped.cat(striped.find(folder)) == {f"{folder}/old": b"old"}
+
+    with pytest.raises(ZeroDivisionError), striped.transaction:
+        write()
+        _ = 1 / 0
+    assert striped.cat(striped.find(folder)) == {f"{folder}/old": b"old"}
+    hidden = [name for at in (folder, f"{folder}/more") for name, _ in striped._session.entries(at)]
+    assert sorted(hidden) == ["more", "old"], "nothing hidden is left"
+    with striped.transaction:
+        write()
+    expected = {f"{folder}/{name}": value for name, value in names.items()}
+    assert striped.cat(striped.find(folder)) == expected
+    striped.pipe_file(f"{folder}/after", b"at once")
+    assert striped.cat_file(f"{folder}/after") == b"at once"
+
+
+def test_what_fails_within_a_transaction_leaves_the_others(striped: StarfishFileSystem, folder: str) -> None:
+    striped.pipe_file(f"{folder}/there", b"old")
+    with striped.transaction:
+        striped.pipe_file(f"{folder}/new", b"new")
+        with pytest.raises(FileExistsError):
+            striped.pipe_file(f"{folder}/there", b"new", mode="create")
+    assert striped.cat(striped.find(folder)) == {f"{folder}/there": b"old", f"{folder}/new": b"new"}
+
+
+def test_names_that_are_no_text_are_those_of_other_file_systems(
+    striped: StarfishFileSystem, folder: str, tmp_path: Path
+) -> None:
+    name = os.fsdecode(b"not\xfftext")
+    path = f"{folder}/{name}"
+    striped.pipe_file(path, b"odd")
+    assert striped.ls(folder, detail=False) == [path]
+    assert striped.cat_file(path, 1) == b"dd"
+    with striped.open(path, "ab") as file:
+        file.write(b"er")
+    striped.get(folder, str(tmp_path / "got"), recursive=True)
+    assert (tmp_path / "got" / name).read_bytes() == b"odder"
+    striped.put(str(tmp_path / "got"), f"{folder}/put", recursive=True)
+    assert striped.cat(f"{folder}/put/{name}") == b"odder"
+    striped.mv(path, f"{folder}/text")
+    striped.rm(f"{folder}/put", recursive=True)
+    assert striped.ls(folder, detail=False) == [f"{folder}/text"]

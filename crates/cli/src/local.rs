@@ -2,7 +2,7 @@
 //!
 //! A file that is got appears under its name only when it is whole (crate `replacement`).
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -13,6 +13,7 @@ use command_line::failure::{Failure, Result};
 use interruption::HalfDone;
 use layout::Extent;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use node::sparse::{Dense, Hole, SparseFile, SparseRead, SparseWrite};
 use replacement::NewFile;
 
 use crate::interrupt;
@@ -86,6 +87,15 @@ impl Destination {
         matches!(self, Destination::File(..))
     }
 
+    /// What is written to it: a file can have holes.
+    pub(crate) fn output(&self, file: File) -> io::Result<LocalOutput> {
+        Ok(if self.is_file() {
+            LocalOutput::File(SparseFile::new(file)?)
+        } else {
+            LocalOutput::Stream(Dense(file))
+        })
+    }
+
     /// Gives a file that is whole now its name.
     pub(crate) fn complete(self) -> Result<()> {
         let Destination::File(path, new, half_done) = self else { return Ok(()) };
@@ -95,19 +105,60 @@ impl Destination {
     }
 }
 
+/// Where data are written: holes are left in a file alone. To a stream zeros go, also if it is a file that somebody
+/// else has opened, who may want what is written at its end.
+pub(crate) enum LocalOutput {
+    File(SparseFile),
+    Stream(Dense<File>),
+}
+
+impl LocalOutput {
+    pub(crate) fn file(&self) -> &File {
+        match self {
+            LocalOutput::File(file) => file.file(),
+            LocalOutput::Stream(Dense(file)) => file,
+        }
+    }
+}
+
+impl Write for LocalOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            LocalOutput::File(file) => file.write(bytes),
+            LocalOutput::Stream(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file().flush()
+    }
+}
+
+impl SparseWrite for LocalOutput {
+    fn leave_hole(&mut self, bytes: u64) -> io::Result<()> {
+        match self {
+            LocalOutput::File(file) => file.leave_hole(bytes),
+            LocalOutput::Stream(stream) => stream.leave_hole(bytes),
+        }
+    }
+}
+
 fn failed(path: &Path, error: replacement::Error) -> Failure {
     let failure = Failure::new(path.display().to_string(), &error);
     match error {
-        replacement::Error::Exists => {
-            let why = "there is such a file already";
-            let error = node::Error::new(node::ErrorKind::Exists, path.display().to_string(), why);
-            error.with_remedy("Give --force to replace it, or another name").into()
-        }
+        replacement::Error::Exists => exists(path),
         replacement::Error::IsDirectory
         | replacement::Error::NoDirectory
         | replacement::Error::NoParent(_) => failure.of_usage(),
         _ => failure,
     }
+}
+
+/// That something has this name already.
+pub(crate) fn exists(path: &Path) -> Failure {
+    let why = "there is such a file already";
+    let error = node::Error::new(node::ErrorKind::Exists, path.display().to_string(), why);
+    error.with_remedy("Give --force to replace it, or another name").into()
 }
 
 /// Opens what is to be put, with its size if that is known beforehand.
@@ -130,10 +181,15 @@ pub(crate) fn open(path: &Path) -> Result<(File, Option<u64>)> {
     Ok((file, found.is_file().then_some(found.len())))
 }
 
+/// How many bytes of a file can be data, as far as its file system tells: the rest of it is holes.
+pub(crate) fn data_bytes(found: &Metadata) -> u64 {
+    found.len().min(found.blocks().saturating_mul(512))
+}
+
 /// A local file that is put, and has to stay as it is until it was read to its end: what is put is then what it was at
 /// one moment.
 pub(crate) struct SteadyFile {
-    file: File,
+    file: SparseFile,
     /// Its length and the time of its last change when it was opened; of what is no file nothing is known.
     begun: Option<(u64, SystemTime)>,
 }
@@ -141,16 +197,16 @@ pub(crate) struct SteadyFile {
 impl SteadyFile {
     pub(crate) fn new(file: File) -> io::Result<SteadyFile> {
         let begun = length_and_time(&file)?;
-        Ok(SteadyFile { file, begun })
+        Ok(SteadyFile { file: SparseFile::new(file)?, begun })
     }
 
     pub(crate) fn file(&self) -> &File {
-        &self.file
+        self.file.file()
     }
 
     /// Fails if it is another one now.
     fn check(&self) -> io::Result<()> {
-        let now = length_and_time(&self.file)?;
+        let now = length_and_time(self.file())?;
         if now == self.begun {
             return Ok(());
         }
@@ -171,6 +227,16 @@ impl Read for SteadyFile {
             self.check()?;
         }
         Ok(read)
+    }
+}
+
+impl SparseRead for SteadyFile {
+    fn hole(&mut self) -> io::Result<Hole> {
+        self.file.hole()
+    }
+
+    fn skip_hole(&mut self, bytes: u64) -> io::Result<()> {
+        self.file.skip_hole(bytes)
     }
 }
 
@@ -223,6 +289,14 @@ impl<T> Hashing<T> {
             hasher.update(bytes);
         }
     }
+
+    /// A hole reads as zeros.
+    fn take_in_hole(&mut self, bytes: u64) {
+        if let Some(hasher) = &mut self.hasher {
+            let hashed = hasher.update_reader(io::repeat(0).take(bytes));
+            hashed.map(drop).expect("zeros can be read");
+        }
+    }
 }
 
 impl<W: Write> Write for Hashing<W> {
@@ -242,6 +316,26 @@ impl<R: Read> Read for Hashing<R> {
         let read = self.inner.read(bytes)?;
         self.take_in(&bytes[..read]);
         Ok(read)
+    }
+}
+
+impl<R: SparseRead> SparseRead for Hashing<R> {
+    fn hole(&mut self) -> io::Result<Hole> {
+        self.inner.hole()
+    }
+
+    fn skip_hole(&mut self, bytes: u64) -> io::Result<()> {
+        self.inner.skip_hole(bytes)?;
+        self.take_in_hole(bytes);
+        Ok(())
+    }
+}
+
+impl<W: SparseWrite> SparseWrite for Hashing<W> {
+    fn leave_hole(&mut self, bytes: u64) -> io::Result<()> {
+        self.inner.leave_hole(bytes)?;
+        self.take_in_hole(bytes);
+        Ok(())
     }
 }
 

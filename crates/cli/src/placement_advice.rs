@@ -93,6 +93,12 @@ impl PlacementAdvice {
         let alone = alone.case(Policy::advised(disks as usize), Scheduling::Fcfs);
         let outcome = alone.outcome(&alone.trial(0).map_err(failed)?);
         let times = BlockTimes { read: outcome.read_ms, write: outcome.write_ms };
+        if times.read <= 0.0 || times.write <= 0.0 {
+            let machine = &merges.machine.name;
+            let failure =
+                Failure::usage(format!("--machine {machine}"), "its disks take no time, so nothing races");
+            return Err(failure.remedy("Choose one whose disks do, such as shared-disks-1996."));
+        }
         let race = (jobs > 1).then(|| RaceOutlook::of(&ManyDisks::new(times, read_blocks as u32, disks)));
         let policy = Policy::advised(disks as usize);
         let cases: Vec<PlacementCase> = Policy::ALL

@@ -6,51 +6,50 @@
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use command_line::failure::{Failure, Result};
+use experiment::{Method, PlacedJob, unheeded_by, unheeded_by_kind};
 
-use crate::store::transfer::Method;
-
-/// Options of `simulate` and `replay` that say how block requests are made and served, by their names in the program
-/// and for users.
-const OF_BLOCK_REQUESTS: [(&str, &str); 4] = [
-    ("outstanding", "--outstanding"),
-    ("scheduling", "--scheduling"),
-    ("thread_per_request", "--thread-per-request"),
-    ("prefetch", "--prefetch"),
-];
-
-/// Options of `merge` that only jobs heed which merge.
-const OF_MERGES: [(&str, &str); 4] =
-    [("policy", "--policy"), ("runs", "--runs"), ("on_demand", "--on-demand"), ("work", "--work")];
+use crate::fields;
+use crate::store::transfer;
 
 /// Refuses options that would do nothing.
 pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
     match matches.subcommand() {
         Some(("put" | "get", given)) => {
-            let method = given.get_one::<Method>("method");
-            if is_given(given, "compute_nodes") && method == Some(&Method::Traditional) {
+            let method = given.get_one::<transfer::Method>("method");
+            if is_given(given, "compute_nodes") && method == Some(&transfer::Method::Traditional) {
                 return Err(pointless("--compute-nodes", "the method traditional has one", "disk-directed"));
             }
         }
         Some(("simulate" | "replay", given)) => {
             let methods = given.get_many::<String>("method").into_iter().flatten();
             let is_disk_directed = methods.into_iter().all(|method| method == "disk-directed");
-            let option = OF_BLOCK_REQUESTS.iter().find(|(id, _)| is_given(given, id));
-            if let Some((_, option)) = option.filter(|_| is_disk_directed) {
-                return Err(pointless(option, "disk-directed I/O makes no block requests", "traditional"));
+            let is_for_traditional = |id: &str| unheeded_by(id, Method::Traditional).is_none();
+            let unheeded =
+                |id: &str| unheeded_by(id, Method::DiskDirected).filter(|_| is_for_traditional(id));
+            if let Some((option, why)) = first_given(given, unheeded).filter(|_| is_disk_directed) {
+                return Err(pointless(&option, why, "traditional"));
             }
         }
         Some(("merge", given)) => {
-            let kind = given.get_one::<String>("kind").map_or("merge", |kind| kind);
-            let option = OF_MERGES.iter().find(|(id, _)| is_given(given, id)).filter(|_| kind != "merge");
-            if let Some((_, option)) = option {
-                let why = format!("it would do nothing: these jobs {kind}");
-                let failure = Failure::usage(*option, why);
+            let kind = given
+                .get_one::<String>("kind")
+                .and_then(|kind| kind.parse().ok())
+                .unwrap_or(PlacedJob::Merge);
+            let unheeded = |id: &str| unheeded_by_kind(id, kind);
+            if let Some((option, why)) = first_given(given, unheeded) {
+                let failure = Failure::usage(&option, format!("it would do nothing: {why}"));
                 return Err(failure.remedy(format!("Add --kind merge, or leave {option} out.")));
             }
         }
         _ => {}
     }
     Ok(())
+}
+
+/// The first option that is given and would do nothing, as users write it, and why.
+fn first_given<T>(matches: &ArgMatches, unheeded: impl Fn(&str) -> Option<T>) -> Option<(String, T)> {
+    let given = matches.ids().map(|id| id.as_str()).filter(|id| is_given(matches, id));
+    given.filter_map(|id| Some((fields::option(id), unheeded(id)?))).next()
 }
 
 fn is_given(matches: &ArgMatches, id: &str) -> bool {

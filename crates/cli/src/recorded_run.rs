@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use machine::Duration;
-use sim::{BusStatistics, DiskStatistics, LinkStatistics, NodeStatistics, Statistics, Waits};
+use sim::{BusStatistics, DiskCounts, DiskStatistics, LinkStatistics, NodeStatistics, Statistics, Waits};
 use trace::{ArgumentValue, Mark, Span, Timeline};
 
 /// The sums of a run.
@@ -63,6 +63,8 @@ struct RecordedDisk {
     sums: DiskStatistics,
     /// When the file system used it.
     used: Vec<Stretch>,
+    /// What the disk itself has told of its commands: how long each took there.
+    commands: DiskCounts,
     /// What the disk itself has told: more than that, and also of what it did later, such as reading ahead.
     mechanics: BTreeMap<String, Vec<Stretch>>,
 }
@@ -101,8 +103,11 @@ impl RecordedRun {
             *link = LinkStatistics { held: together(stretches, within), ..LinkStatistics::default() };
         }
         for (number, disk) in node.disks {
-            let RecordedDisk { mut sums, used, mechanics } = disk;
+            let RecordedDisk { mut sums, used, commands, mechanics } = disk;
             let told = node.told.get(number as usize);
+            if commands != DiskCounts::default() {
+                sums.counts = commands;
+            }
             self.names.disks.push(match told {
                 Some(told) => format!("disk {told}"),
                 None => format!("disk {number} of {}", node.title),
@@ -166,7 +171,10 @@ impl RecordedNode {
                 self.sums.processor_threads += lasts - interrupted;
                 wait(&mut self.sums.thread_waits, row.argument(index, "waited_ns").unwrap_or(0));
             }
-            ("processor: interrupts", _) => self.sums.processor_interrupts += lasts,
+            ("processor: interrupts", _) => {
+                self.sums.processor_interrupts += lasts;
+                wait(&mut self.sums.interrupt_waits, row.argument(index, "waited_ns").unwrap_or(0));
+            }
             ("link out", _) => self.link("link out", span),
             ("link in", _) => self.link("link in", span),
             ("bus", Some(number)) => {
@@ -175,13 +183,13 @@ impl RecordedNode {
                 bus.bytes += row.argument(index, "bytes").unwrap_or(0);
             }
             ("mechanics", Some(number)) => {
-                let index = self.told.iter().position(|told| *told == number).unwrap_or(0);
-                let disk = self.disks.entry(index as u64).or_default();
-                let stretches = disk.mechanics.entry(state.to_owned()).or_default();
+                let stretches = self.telling(number).mechanics.entry(state.to_owned()).or_default();
                 stretches.push((span.begin_ns, span.end_ns));
             }
-            // The file system's use of it says the same.
-            ("disk", Some(_)) => {}
+            ("disk", Some(number)) => {
+                let bytes = row.argument(index, "bytes").unwrap_or(0);
+                count(&mut self.telling(number).commands, state, bytes, lasts);
+            }
             _ => return self.take_task(row, state, index, span),
         }
         self.has_rows = true;
@@ -205,21 +213,15 @@ impl RecordedNode {
         let disk = self.disks.entry(number).or_default();
         let Some(direction) = direction else { return wait(&mut disk.sums.waits, span.duration_ns()) };
         disk.used.push((span.begin_ns, span.end_ns));
-        let (counts, lasts) = (&mut disk.sums.counts, Duration::from_nanos(span.duration_ns()));
-        let bytes = row.argument(index, "bytes").unwrap_or(0);
-        match direction {
-            "read" => {
-                counts.reads += 1;
-                counts.bytes_read += bytes;
-                counts.read_time += lasts;
-            }
-            "write" => {
-                counts.writes += 1;
-                counts.bytes_written += bytes;
-                counts.write_time += lasts;
-            }
-            _ => {}
-        }
+        let (bytes, lasts) =
+            (row.argument(index, "bytes").unwrap_or(0), Duration::from_nanos(span.duration_ns()));
+        count(&mut disk.sums.counts, direction, bytes, lasts);
+    }
+
+    /// The disk of this number on the whole machine, which tells what it does.
+    fn telling(&mut self, number: u64) -> &mut RecordedDisk {
+        let index = self.told.iter().position(|told| *told == number).unwrap_or(0);
+        self.disks.entry(index as u64).or_default()
     }
 
     /// How long its thread had a processor, as a real one counts it: in parts of a thousand, from one look to the next.
@@ -286,6 +288,23 @@ impl<'a> Row<'a> {
             ArgumentValue::Number(trace::Amount::Integer(value)) => u64::try_from(value).ok(),
             _ => None,
         }
+    }
+}
+
+/// Counts an access to a disk.
+fn count(counts: &mut DiskCounts, direction: &str, bytes: u64, lasts: Duration) {
+    match direction {
+        "read" => {
+            counts.reads += 1;
+            counts.bytes_read += bytes;
+            counts.read_time += lasts;
+        }
+        "write" => {
+            counts.writes += 1;
+            counts.bytes_written += bytes;
+            counts.write_time += lasts;
+        }
+        _ => {}
     }
 }
 

@@ -81,6 +81,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
         ("--disks 3 --jobs 2 --run-size 1TiB", "at most 10000000"),
         ("--disks 0 --jobs 1", "--disks"),
         ("--disks 3 --jobs 2 --machine nowhere", "nowhere"),
+        ("--disks 3 --jobs 2 --machine golden", "its disks take no time, so nothing races"),
     ] {
         let words = ["advise", "placement"].into_iter().chain(arguments.split(' '));
         let said = fail(starfish(words), 2);

@@ -68,6 +68,10 @@ fn what_makes_no_sense_is_refused_before_anything_starts() {
         (&["--file-size", "2MiB"][..], "at most 1 MiB"),
         (&["--predict", "starfish-1996"], "[metadata]"),
         (&["--disk-model", "none"], "none"),
+        (
+            &["--predict", "loopback", "--disk-model", "memory"],
+            "'--predict <NAME>' cannot be used with '--disk-model <NAME>'",
+        ),
         (&["--trace", "x.tlv"], "one measurement"),
         (&["--clients", "0"], "--clients"),
     ] {

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,6 +54,9 @@ fn odd_tree(top: &Path) {
     for many in 0..60 {
         fs::write(top.join(format!("deep/er/{many}")), contents(many)).expect("room");
     }
+    for directory in ["empty", "deep/er/still", "deep/er", "deep"] {
+        File::open(top.join(directory)).and_then(|file| file.set_modified(old)).expect("mine");
+    }
 }
 
 /// A path, its mode, its time, and what it holds.
@@ -69,7 +72,7 @@ fn known(top: &Path) -> Vec<Known> {
             let name = path.strip_prefix(top).expect("within").to_owned();
             let time = (found.mtime(), found.mtime_nsec());
             if found.is_dir() {
-                all.push((name, found.mode(), (0, 0), Vec::new()));
+                all.push((name, found.mode(), time, Vec::new()));
                 directories.push(path);
             } else if found.is_symlink() {
                 let target = fs::read_link(&path).expect("a link");
@@ -209,6 +212,177 @@ fn a_tree_with_odd_names_comes_back_as_it_was() {
     assert_eq!(store.stripe_files().len(), 0);
     let report = store.run(&["fsck"]);
     assert!(report.contains("The namespace has 1 inodes") && report.contains("all is well"), "{report}");
+}
+
+#[test]
+fn names_that_are_no_text_are_listed_moved_and_removed() {
+    let store = store(&[1, 1]);
+    let odd = OsStr::from_bytes(b"not\xfftext");
+    fs::create_dir(store.path("tree")).expect("room");
+    fs::create_dir(store.path("tree").join(odd)).expect("room");
+    fs::write(store.path("tree").join(odd).join(odd), b"odd").expect("room");
+    symlink(odd, store.path("tree/link")).expect("room");
+    store.run(&["put", "-r", "tree", "d/"]);
+    let path = |text: &[u8]| OsStr::from_bytes(text).to_owned();
+    let run = |words: &[&OsStr]| {
+        let mut command = store.command(&[words[0].to_str().expect("text")]);
+        command.args(&words[1..]);
+        finish(command)
+    };
+    let said = |words: &[&OsStr]| {
+        let output = run(words);
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    store.run(&["get", "-r", "d/tree", "back"]);
+    assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+    assert_eq!(store.run(&["ls", "d/tree"]), "link\nnot\\xfftext/\n");
+    let within = path(b"d/tree/not\xfftext");
+    assert_eq!(said(&["ls".as_ref(), &within]), "not\\xfftext\n");
+    let (file, moved) = (path(b"d/tree/not\xfftext/not\xfftext"), path(b"d/tree/not\xfftext/\xfe"));
+    said(&["mv".as_ref(), &file, &moved]);
+    // A question mark stands for what is no text, too.
+    fs::create_dir(store.path("got")).expect("room");
+    store.run(&["get", "d/tree/not?text/?", "got/"]);
+    assert_eq!(fs::read(store.path("got").join(OsStr::from_bytes(b"\xfe"))).expect("got"), b"odd");
+    said(&["mv".as_ref(), &moved, &file]);
+    said(&["rm".as_ref(), &file]);
+    said(&["rm".as_ref(), "-r".as_ref(), &within]);
+    let gone = run(&["rm".as_ref(), &within]);
+    let told = String::from_utf8_lossy(&gone.stderr).into_owned();
+    assert!(gone.status.code() == Some(1) && told.contains("d/tree/not\\xfftext: no such file"), "{told}");
+    assert_eq!((store.run(&["ls", "d/tree"]), store.stripe_files().len()), ("link\n".to_owned(), 0));
+    // As a name of one file it is refused where a text is wanted.
+    for command in ["put", "cat", "stat"] {
+        let refused = run(&[command.as_ref(), &file]);
+        assert_eq!(refused.status.code(), Some(2), "{command}");
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("UTF-8"), "{command}");
+    }
+    let flat = Store::start(&[1]);
+    let mut remove = flat.command(&["rm"]);
+    remove.arg(odd);
+    assert!(fail(remove, 2).contains("not\\xfftext: flat names are texts in UTF-8"));
+}
+
+/// Which file of this computer it is, and how many names that has.
+fn identity(path: &Path) -> (u64, u64) {
+    let found = fs::symlink_metadata(path).expect("it is there");
+    (found.ino(), found.nlink())
+}
+
+#[test]
+fn names_of_one_file_stay_names_of_one_file() {
+    let store = store(&[1, 2]);
+    fs::create_dir_all(store.path("tree/deep")).expect("room");
+    fs::write(store.path("tree/b"), b"one file").expect("room");
+    fs::write(store.path("tree/other"), b"one file").expect("room");
+    for name in ["tree/a", "tree/deep/c"] {
+        fs::hard_link(store.path("tree/b"), store.path(name)).expect("one file system");
+    }
+    let check = |top: &str| {
+        let of = |name: &str| identity(&store.path(&format!("{top}/{name}")));
+        assert_eq!((of("a"), of("b"), of("deep/c")), (of("a"), of("a"), of("a")), "{top}");
+        assert_eq!((of("a").1, of("other").1), (3, 1), "{top}");
+        assert_eq!(fs::read(store.path(&format!("{top}/deep/c"))).expect("a file"), b"one file");
+    };
+    store.run(&["put", "-r", "tree", "d/"]);
+    assert_eq!(store.stripe_files().len(), 2, "two files");
+    store.run(&["get", "-r", "d/tree", "back"]);
+    check("back");
+    let refused = fail(store.command(&["put", "-r", "tree", "d/"]), 1);
+    assert!(refused.contains("4 of them failed"), "{refused}");
+    let refused = fail(store.command(&["get", "-r", "d/tree", "back"]), 1);
+    assert!(refused.contains("4 of them failed"), "{refused}");
+
+    // What was one file and is two is one again.
+    store.run(&["rm", "d/tree/b", "d/tree/deep/c"]);
+    store.run(&["put", "tree/b", "d/tree/b"]);
+    fs::remove_file(store.path("back/a")).expect("mine");
+    fs::write(store.path("back/a"), b"changed").expect("mine");
+    for (what, command) in [
+        ("put", &["put", "-r", "tree", "d/", "--resume"][..]),
+        ("get", &["get", "-r", "d/tree", "back", "--resume"]),
+        ("put", &["put", "-r", "tree", "d/", "--replace"]),
+        ("get", &["get", "-r", "d/tree", "back", "--force"]),
+    ] {
+        store.run(command);
+        if what == "get" {
+            check("back");
+            assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+        }
+    }
+    let resumed = finish(store.command(&["put", "-r", "tree", "d/", "--resume"]));
+    assert!(String::from_utf8_lossy(&resumed.stderr).contains("4 of its files were there"));
+    assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"));
+    assert_eq!(store.stripe_files().len(), 2, "two files");
+}
+
+/// How many bytes of room a file takes here.
+fn room_of(path: &Path) -> u64 {
+    fs::metadata(path).expect("a file").blocks() * 512
+}
+
+#[test]
+fn holes_stay_holes() {
+    const MIB: u64 = 1 << 20;
+    let store = Store::start(&[1, 2]);
+    let flat = store.path("flat");
+    fs::create_dir(store.path("tree")).expect("room");
+    let files = [
+        ("whole", vec![(0, 3 * MIB)], 3 * MIB),
+        ("hole", vec![], 300 * MIB),
+        ("short hole", vec![], 1000),
+        ("many", vec![(MIB + 5, 10), (40 * MIB, 2 * MIB), (99 * MIB, MIB)], 100 * MIB),
+        ("last", vec![(0, 5), (70 * MIB + 1, MIB)], 200 * MIB + 3),
+    ];
+    for (name, stretches, length) in &files {
+        let file = File::create(store.path(&format!("tree/{name}"))).expect("room");
+        for &(offset, bytes) in stretches {
+            file.write_all_at(&contents(bytes as usize), offset).expect("room");
+        }
+        file.set_len(*length).expect("room");
+    }
+    let data_of = |name: &str| files.iter().find(|file| file.0 == name).expect("one").1.iter();
+    let check = |name: &str, got: &Path| {
+        assert_eq!(hash(got), hash(&store.path(&format!("tree/{name}"))), "{name}");
+        // A file of one block is got as it is read.
+        let most = 4096 + data_of(name).map(|(_, bytes)| bytes + 2 * MIB).sum::<u64>();
+        assert!(room_of(got) <= most, "{name}: {} of {most}", room_of(got));
+    };
+    let stored = || store.stripe_files().iter().map(|path| room_of(path)).sum::<u64>();
+
+    // Flat names.
+    for (name, ..) in &files {
+        let before = stored();
+        let hashed = store.run(&["put", &format!("tree/{name}"), "file", "--replace", "--verify", "--hash"]);
+        assert!(hashed.starts_with(&hash(&store.path(&format!("tree/{name}"))).to_string()), "{hashed}");
+        assert!(stored().saturating_sub(before) < 12 * MIB, "{name}: {}", stored());
+        let got = store.run(&["get", "file", "flat", "--force", "--hash"]);
+        assert!(got.starts_with(&hash(&flat).to_string()), "{got}");
+        check(name, &flat);
+    }
+    store.run(&["rm", "file"]);
+    store.run(&["mkdir", "d"]);
+    store.run(&["put", "-r", "tree", "d/"]);
+    assert!(stored() < 25 * MIB, "{}", stored());
+    store.run(&["get", "-r", "d/tree", "back"]);
+    for (name, ..) in &files {
+        check(name, &store.path(&format!("back/{name}")));
+        store.run(&["put", &format!("tree/{name}"), "d/one", "--replace"]);
+        store.run(&["get", "d/one", "one", "--force"]);
+        check(name, &store.path("one"));
+    }
+    // A stream has zeros.
+    store.run(&["put", "tree/many", "d/one", "--replace"]);
+    assert_eq!(
+        common::succeed(store.command(&["cat", "d/one"])),
+        fs::read(store.path("tree/many")).expect("a file")
+    );
+    let appended = fs::OpenOptions::new().append(true).open(store.path("one")).expect("mine");
+    let before = appended.metadata().expect("a file").len();
+    let mut append = store.command(&["get", "d/one", "-"]);
+    assert!(append.stdout(appended).status().expect("the program").success());
+    assert_eq!(fs::metadata(store.path("one")).expect("a file").len(), before + 100 * MIB);
 }
 
 #[test]
@@ -357,8 +531,8 @@ fn a_file_that_changes_while_it_is_put_is_not_put() {
     for length in [10, 40_000_001] {
         for arguments in [&["put", "tree/local", "d/file"][..], &["put", "-r", "tree", "d/tree", "--resume"]]
         {
-            let file = File::create(&local).expect("room");
-            file.set_len(40_000_000).expect("room");
+            fs::write(&local, contents(40_000_000)).expect("room");
+            let file = File::options().write(true).open(&local).expect("ours");
             let child = store.command(arguments).spawn().expect("the program");
             let begun = Instant::now();
             while !store.run(&["ls", "-aR", "d"]).contains(".starfish-") {
@@ -374,6 +548,45 @@ fn a_file_that_changes_while_it_is_put_is_not_put() {
         }
         assert_eq!(store.run(&["cat", "d/tree/small"]), "small");
     }
+}
+
+#[test]
+fn a_file_that_is_put_once_more_is_left_alone_if_it_is_the_same() {
+    let store = store(&[1, 1]);
+    store.make_file("local", 3 << 20);
+    let put = |arguments: &[&str]| {
+        let command = [&["put", "local", "d/file", "--resume"], arguments].concat();
+        let output = finish(store.command(&command));
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert!(output.status.success(), "{said}");
+        said.contains("d/file: it was there already")
+    };
+    for method in ["traditional", "disk-directed"] {
+        assert!(!put(&["--method", method]), "there is nothing yet");
+        let number = store.run(&["stat", "d/file"]);
+        assert!(put(&["--method", method]));
+        assert_eq!(store.run(&["stat", "d/file"]), number, "it is the same file");
+        // Of another size, or of another time.
+        store.make_file("local", 1 << 20);
+        assert!(!put(&["--method", method]));
+        let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        let local = File::options().write(true).open(store.path("local")).expect("mine");
+        local.set_modified(changed).expect("mine");
+        assert!(!put(&["--method", method]) && put(&["--method", method]));
+        store.run(&["get", "d/file", "back", "--force"]);
+        assert_eq!(hash(&store.path("back")), hash(&store.path("local")));
+        store.run(&["rm", "d/file"]);
+    }
+    // Into a directory, as without it.
+    store.run(&["put", "local", "d", "--resume"]);
+    let again = finish(store.command(&["put", "local", "d", "--resume"]));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("d/local: it was there already"));
+    let stream = fail(store.command(&["put", "-", "d/stream", "--resume"]), 2);
+    assert!(stream.contains("only a file has a size and a time"), "{stream}");
+    let flat = Store::start(&[1]);
+    flat.make_file("local", 10);
+    let refused = fail(flat.command(&["put", "local", "--resume"]), 1);
+    assert!(refused.contains("the agents have no namespace"), "{refused}");
 }
 
 #[test]

@@ -103,6 +103,18 @@ fn logs_are_replayed_on_agents_and_nothing_is_left() {
         assert!(json["machine"].is_null());
     }
     assert_eq!((store.run(&["ls"]), store.stripe_files().len()), (String::new(), 0));
+    // What is laid out is told where it is much more than what is read.
+    std::fs::write(store.path("far.log"), "# starfish requests 1\n0 1 far read 8000000 4096\n")
+        .expect("a file");
+    for (log, is_told) in [("far.log", true), ("a.log", false)] {
+        let replay = ["replay", log, "--agents", "--method", "traditional", "--progress", "never"];
+        let said = String::from_utf8(finish(store.command(&replay)).stderr).expect("text");
+        assert_eq!(
+            said.contains("1 file is laid out before each replay, with 7.6 MiB of data"),
+            is_told,
+            "{said}"
+        );
+    }
     // More nodes than disks, each connected to all others.
     let drawn = store.run(&["request-log", "generate", "--nodes", "9", "--records", "50", "--reads", "30"]);
     std::fs::write(store.path("drawn.log"), drawn).expect("a file");

@@ -153,13 +153,14 @@ fn a_table_has_units() {
 
 #[test]
 fn what_makes_no_sense_is_refused_before_anything_runs() {
-    let cases: [(&[&str], &str); 11] = [
+    let cases: [(&[&str], &str); 12] = [
         (&["--pattern", "rq"], "no pattern is called 'rq'"),
         (&["--pattern", "rb", "--record", "7"], "not a whole number of 7-byte records"),
         (&["--method", "psychic"], "traditional, two-phase, disk-directed or write-cached"),
         (&["--method", "traditional", "--presort"], "only the disk-directed method can presort"),
         (&["--machine", "cray"], "starfish-1996"),
         (&["--set", "nodes.io"], "KEY=VALUE"),
+        (&["--set", "nodes.io="], "--set nodes.io=: expected a value such as 16, not nothing"),
         (&["--set", "nodes.io=0"], "--set nodes.io=0: expected from 1"),
         (
             &["--set", "network.columns=2"],
@@ -174,4 +175,6 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
         assert!(error.starts_with("starfish: ") && error.contains(expected), "{arguments:?}: {error}");
     }
     assert!(fail(starfish(["simulate", "--trials", "0"]), 2).contains("trials"));
+    let told = fail(starfish(["simulate", "--seed", "-1"]), 2);
+    assert!(told.contains("expected a whole number from 0 to 18446744073709551615"), "{told}");
 }

@@ -236,8 +236,8 @@ fn a_trace_is_of_one_row_in_a_file_that_can_be_written() {
 fn a_trace_explains_what_the_machine_explains() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("rb.tlv");
-    for method in ["traditional", "disk-directed"] {
-        let run = RUN.replace("traditional", method);
+    for (pattern, method) in [("rb", "traditional"), ("rb", "disk-directed"), ("wc", "traditional")] {
+        let run = RUN.replace("traditional", method).replace("rb", pattern);
         let trace = ["--trace", path.to_str().expect("a plain path")];
         let output = finish(starfish(run.split(' ').chain(trace)));
         let rows: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -259,10 +259,20 @@ fn a_trace_explains_what_the_machine_explains() {
                 assert!((number(&class[part]) - number(&other[part])).abs() < 0.01, "{class} {other}");
             }
         }
-        let of_disks = "requests for their turn at a disk".into();
-        let (waits, other) = (named(&explained, "queues", &of_disks), named(expected, "queues", &of_disks));
-        assert_eq!(waits, other);
-        assert_eq!(explained["disks"]["reads"], expected["disks"]["reads"]);
+        for queue in [
+            "requests for their turn at a disk",
+            "threads for the processor of a compute node",
+            "threads for the processor of an I/O node",
+            "interrupts for the processor of a compute node",
+            "interrupts for the processor of an I/O node",
+        ] {
+            let queue = queue.into();
+            let (waits, other) = (named(&explained, "queues", &queue), named(expected, "queues", &queue));
+            assert_eq!(waits, other, "{method} {pattern}");
+        }
+        for count in ["reads", "writes", "mean_read_s", "mean_write_s"] {
+            assert_eq!(explained["disks"][count], expected["disks"][count], "{method} {pattern}: {count}");
+        }
         assert_eq!(explained["messages"], expected["messages"]);
     }
 }

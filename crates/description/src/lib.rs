@@ -21,7 +21,7 @@ pub use disk::{
 };
 pub use load::{Description, Error, Misfit, SIZE_LIMIT, read_text, text_of};
 pub use machine::{
-    Buffers, Buses, Disks, Level, MachineDescription, MetadataCosts, Network, Nodes, Placement, Processor,
+    Buses, Disks, Level, MachineDescription, MetadataCosts, Network, Nodes, Placement, Processor,
     SystemCosts, Topology, Torus, WorkCost, WorkCosts,
 };
 pub use quantity::{Bytes, Cycles, Frequency, Rate, Rpm, Time, WrittenAsText};

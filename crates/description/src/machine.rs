@@ -9,6 +9,7 @@
 use machine::Work;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::load::{Description, Error, Misfit, text_of};
@@ -34,8 +35,6 @@ pub struct MachineDescription {
     pub buses: Option<Buses>,
     /// What I/O nodes take for metadata; without it they have no place for them.
     pub metadata: Option<MetadataCosts>,
-    /// The memory each node has for transfers.
-    pub buffers: Buffers,
 }
 
 /// How many nodes there are.
@@ -211,16 +210,6 @@ pub struct MetadataCosts {
     pub flush: Sourced<Time>,
 }
 
-/// Memory for transfers.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Buffers {
-    /// Of each compute node.
-    pub compute: Sourced<Bytes>,
-    /// Of each I/O node.
-    pub io: Sourced<Bytes>,
-}
-
 impl WorkCosts {
     /// The same cost for every kind of work, for descriptions made by programs.
     pub fn uniform(cost: &WorkCost) -> Self {
@@ -276,9 +265,6 @@ impl Description for MachineDescription {
                 costs;
             let all = [hand_over, transaction, entry, change, make_object, find_object, flush];
             all.into_iter().try_for_each(check_time)?;
-        }
-        for buffers in [&self.buffers.compute, &self.buffers.io] {
-            buffers.ensure(buffers.value.0 <= BYTES_MAX, || format!("expected at most {BYTES_MAX} bytes"))?;
         }
         self.processor.check()?;
         self.network.check(self.node_count())?;
@@ -438,7 +424,6 @@ const SHARED_PROCESSORS_MAX: u32 = 1 << 12;
 /// No single cost, times the largest transfer, may come near the end of 64 bits of nanoseconds.
 const CYCLES_MAX: u64 = 1_000_000_000;
 const HERTZ_MAX: u64 = 1_000_000_000_000;
-const BYTES_MAX: u64 = 1 << 50;
 
 fn check_count(count: &Sourced<u32>, max: u32, of: &str) -> Result<(), Misfit> {
     count.ensure((1..=max).contains(&count.value), || format!("expected from 1 to {max} {of}"))
@@ -607,22 +592,40 @@ fn replace(text: &str, file: &str, key: &str, value: &str) -> Result<String, Err
                         known.join(", ")
                     )));
                 };
-                let literal = literal_like(old.get_ref(), value);
+                let literal = literal_like(text, old, value).map_err(refuse)?;
                 let written = format!("{{ value = {literal}, source = \"override\" }}");
                 return Ok(splice(text, found.span(), &written));
             }
             (DeValue::Table(inner), Some(_)) => here = inner,
-            (old, None) => return Ok(splice(text, found.span(), &literal_like(old, value))),
+            (_, None) => {
+                let literal = literal_like(text, found, value).map_err(refuse)?;
+                return Ok(splice(text, found.span(), &literal));
+            }
             (_, Some(next)) => return Err(refuse(format!("{step} is a value, which has no {next:?}"))),
         }
     }
     Err(refuse("expected a key".to_owned()))
 }
 
-/// `value` as TOML writes it where `old` stood: strings in quotes, which may be given or not.
-fn literal_like(old: &DeValue<'_>, value: &str) -> String {
+/// `value` as TOML writes it where `old` stands in `text`: strings in quotes, which may be given or not. Fails with
+/// what was expected there.
+fn literal_like(text: &str, old: &Spanned<DeValue<'_>>, value: &str) -> Result<String, String> {
     let bare = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
-    if matches!(old, DeValue::String(_)) { toml::Value::from(bare).to_string() } else { bare.to_owned() }
+    let literal = match old.get_ref() {
+        DeValue::String(_) => toml::Value::from(bare).to_string(),
+        _ => bare.to_owned(),
+    };
+    let is_number = |value: &DeValue<'_>| value.is_integer() || value.is_float();
+    let is_like = |new: &DeValue<'_>| match old.get_ref() {
+        DeValue::Boolean(_) => new.is_bool(),
+        old if is_number(old) => is_number(new),
+        _ => true,
+    };
+    let is_one = !bare.is_empty() && DeValue::parse(&literal).is_ok_and(|new| is_like(new.get_ref()));
+    let not = if value.is_empty() { "nothing".to_owned() } else { value.to_owned() };
+    is_one
+        .then_some(literal)
+        .ok_or_else(|| format!("expected a value such as {}, not {not}", &text[old.span()]))
 }
 
 fn splice(text: &str, span: std::ops::Range<usize>, new: &str) -> String {

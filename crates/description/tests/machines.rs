@@ -113,6 +113,17 @@ fn any_value_can_be_overridden_and_is_checked_as_if_written() {
     assert!(complaint("nodes.compute", "0").starts_with("nodes.compute=0: expected from 1"));
     assert!(complaint("nodes.compute.value.more", "1").contains("is a value"));
     assert!(complaint("nodes", "1").contains("expected a longer key"));
+    let expected = "nodes.io=: expected a value such as 16, not nothing";
+    assert_eq!(complaint("nodes.io", ""), expected);
+    for value in ["\"", "many", "[4]", "true", "{ value = 4 }"] {
+        let told = complaint("nodes.io", value);
+        assert_eq!(told, format!("nodes.io={value}: expected a value such as 16, not {value}"));
+    }
+    assert_eq!(
+        complaint("disks.model", ""),
+        "disks.model=: expected a value such as \"hp97560\", not nothing"
+    );
+    assert!(complaint("disks.wait_for_disk_buffer", "1").contains("expected a value such as true, not 1"));
     assert!(complaint("nodes.compute", "1 }, io = { value = 2").starts_with("nodes.compute=1 }"));
 }
 

@@ -72,6 +72,22 @@ pub enum ComparisonError {
     },
 }
 
+/// Why rows and columns do nothing.
+pub const OF_NO_MATRIX: &str = "no pattern chosen is of a matrix";
+
+const NO_WRITE_CACHE: &str = "only the write-cached method has a write cache";
+
+/// Why a field would do nothing with a method, whatever is chosen for it, if so.
+pub fn unheeded_by(field: &str, method: Method) -> Option<&'static str> {
+    match field {
+        "outstanding" | "scheduling" | "thread_per_request" | "prefetch" => {
+            (method == Method::DiskDirected).then_some("disk-directed I/O makes no block requests")
+        }
+        "write_cache" | "directory_fraction" => (method != Method::WriteCached).then_some(NO_WRITE_CACHE),
+        _ => None,
+    }
+}
+
 impl Default for Choices {
     fn default() -> Self {
         Choices {
@@ -153,12 +169,10 @@ impl Choices {
         }
         let usual = Options::default();
         if self.options.write_cache_bytes != usual.write_cache_bytes && !has(Method::WriteCached) {
-            let why = "only the write-cached method has a write cache";
-            return refused("write_cache", why, Some(Method::WriteCached));
+            return refused("write_cache", NO_WRITE_CACHE, Some(Method::WriteCached));
         }
         if self.options.directory_fraction != usual.directory_fraction && !has(Method::WriteCached) {
-            let why = "only the write-cached method has a write cache";
-            return refused("directory_fraction", why, Some(Method::WriteCached));
+            return refused("directory_fraction", NO_WRITE_CACHE, Some(Method::WriteCached));
         }
         if self.options.page_cache_bytes > 0 && !has(Method::Traditional) {
             let why = "only the traditional method can use a page cache";

@@ -14,7 +14,7 @@ use fs::Scheduling;
 use jobs::Contents;
 
 use crate::Method;
-use crate::choices::Choices;
+use crate::choices::{Choices, OF_NO_MATRIX, unheeded_by};
 
 /// Choices, each for a field of a table, of which cases of one kind are made.
 pub trait FieldSet: Clone + Default + 'static {
@@ -32,6 +32,9 @@ pub trait FieldSet: Clone + Default + 'static {
 
     /// Numbers of the machine that are replaced, by dotted key.
     fn set(&mut self) -> &mut BTreeMap<String, String>;
+
+    /// Why a field that is chosen does nothing for this case, if so.
+    fn without_effect(field: &str, case: &Self::Case) -> Option<String>;
 
     /// The machine, with its numbers replaced.
     fn load_machine(&self) -> Result<MachineDescription, description::Error> {
@@ -174,6 +177,15 @@ impl FieldSet for Choices {
 
     fn machine_choice(&self) -> MachineChoice {
         MachineChoice { name: self.machine.clone(), set: self.set.clone(), nodes_and_disks: None }
+    }
+
+    fn without_effect(field: &str, case: &crate::case::Case) -> Option<String> {
+        let is_of_matrix = case.pattern.is_of_matrix();
+        let why = match field {
+            "shape" | "grid" => (!is_of_matrix).then_some(OF_NO_MATRIX),
+            _ => unheeded_by(field, case.method),
+        };
+        why.map(str::to_owned)
     }
 }
 

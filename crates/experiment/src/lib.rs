@@ -31,7 +31,7 @@ mod trial;
 
 pub use access_pattern::{AccessPattern, DrawnLog};
 pub use case::Case;
-pub use choices::{Choices, Comparison, ComparisonError};
+pub use choices::{Choices, Comparison, ComparisonError, OF_NO_MATRIX, unheeded_by};
 pub use error::Error;
 pub use experiment::{Beginning, DiskLayout, Experiment, FilePlace, Launch, StoredFile};
 pub use fields::{
@@ -45,7 +45,7 @@ pub use jobs::{
 };
 pub use options::{Method, Options, Queued};
 pub use placement_case::{PlacedJob, PlacementCase, PlacementOptions};
-pub use placement_fields::{PLACEMENT_FIELDS, PlacementChoices, PlacementField};
+pub use placement_fields::{PLACEMENT_FIELDS, PlacementChoices, PlacementField, unheeded_by_kind};
 pub use placement_outcome::{DiskBacklog, PlacementOutcome};
 pub use replay::Replay;
 pub use summary::{Summary, summarise};

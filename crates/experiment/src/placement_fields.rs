@@ -237,6 +237,16 @@ impl FieldSet for PlacementChoices {
         let nodes_and_disks = Some((self.options.jobs, self.options.disks));
         MachineChoice { name: self.machine.clone(), set: self.set.clone(), nodes_and_disks }
     }
+
+    fn without_effect(field: &str, case: &PlacementCase) -> Option<String> {
+        unheeded_by_kind(field, case.options.kind)
+    }
+}
+
+/// Why a field would do nothing for jobs of a kind, whatever is chosen for it, if so.
+pub fn unheeded_by_kind(field: &str, kind: PlacedJob) -> Option<String> {
+    let is_of_merges = matches!(field, "policy" | "runs" | "on_demand" | "work");
+    (is_of_merges && kind != PlacedJob::Merge).then(|| format!("these jobs {kind}"))
 }
 
 #[cfg(test)]

@@ -112,6 +112,7 @@ impl Experiment {
                 DiskLayout::Random => Layout::Random,
             },
             block_bytes: self.allocation_bytes().unwrap_or(usual.block_bytes),
+            ..usual
         }
     }
 

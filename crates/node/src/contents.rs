@@ -104,11 +104,19 @@ impl NamedContents {
     }
 }
 
-/// Opens a file as `options` say.
-pub(crate) async fn open(client: &ClientNode, name: &str, options: OpenOptions) -> Result<NamedContents> {
+/// Opens a file as `options` say; `name` is its path as errors have it.
+pub(crate) async fn open(
+    client: &ClientNode,
+    name: &str,
+    path: &[u8],
+    options: OpenOptions,
+) -> Result<NamedContents> {
     let tree = client.tree.borrow().clone();
     match tree {
-        Some(tree) => open_path(client, &tree, name, options).await.map(NamedContents::OfTree),
+        Some(tree) => open_path(client, &tree, (name, path), options).await.map(NamedContents::OfTree),
+        None if name.as_bytes() != path => {
+            Err(Error::new(ErrorKind::BadName, name, "flat names are texts in UTF-8, and it is none"))
+        }
         None => open_flat(client, name, options).await.map(NamedContents::Flat),
     }
 }
@@ -117,13 +125,13 @@ pub(crate) async fn open(client: &ClientNode, name: &str, options: OpenOptions) 
 async fn open_path(
     client: &ClientNode,
     tree: &Tree<RealMachine>,
-    path: &str,
+    (name, path): (&str, &[u8]),
     options: OpenOptions,
 ) -> Result<OpenTreeFile<RealMachine>> {
     let at = Location::of_path(path);
     let operation = match options.create || options.create_new {
         true => {
-            let disks = client.told(path, tree.all_disks().await)?;
+            let disks = client.told(name, tree.all_disks().await)?;
             let Wanted { striping, disk } = wanted(client, options)?;
             let new = match disk {
                 Some(first) => NewInode::PlacedFile(FileLayout { striping, disks, first }),
@@ -134,9 +142,9 @@ async fn open_path(
         }
         false => TreeOperation::Look { at, follow: true },
     };
-    let file = client.told(path, tree.open(operation).await)?;
+    let file = client.told(name, tree.open(operation).await)?;
     if options.truncate && file.known().size > 0 {
-        client.told(path, file.set_len(0).await)?;
+        client.told(name, file.set_len(0).await)?;
     }
     Ok(file)
 }

@@ -40,7 +40,7 @@
 //!   pages lent to other threads; `write_queue.rs`: writes on their way to the write
 //!   cache, which `cached_write.rs` puts there and `taker.rs` takes out
 //! - [`ConnectedNode`] in `connected.rs`: a connected node, for who needs no thread; [`whole_file`]: files copied in
-//!   and out
+//!   and out; [`sparse`]: their holes
 //! - [`AgentService`] in `serving.rs`: the other side, an agent
 //! - [`Team`] in `team.rs`: processes that meet at an agent, and read and write files together; `teams.rs`: those of a
 //!   node thread
@@ -73,6 +73,7 @@ mod serving;
 mod session;
 mod settings;
 mod size;
+pub mod sparse;
 mod stat;
 mod taker;
 mod team;

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::handle::Handle;
 use crate::pending::Pending;
 use crate::settings::{OpenOptions, Settings};
+use crate::sparse::Dense;
 use crate::stat::Stat;
 use crate::thread::NodeThread;
 use crate::tree::Tree;
@@ -52,11 +53,23 @@ impl Session {
     }
 
     /// Opens a file, or makes one.
+    ///
+    /// # Errors
+    /// If it cannot be opened or made as `options` say.
     pub fn open(&self, name: &str, options: OpenOptions) -> Result<Handle> {
+        self.open_path(name.as_bytes(), options)
+    }
+
+    /// Opens a file by a path that need not be a text, or makes one.
+    ///
+    /// # Errors
+    /// If it cannot be opened or made as `options` say; of flat names, those that are no text.
+    pub fn open_path(&self, path: &[u8], options: OpenOptions) -> Result<Handle> {
+        let name = &*String::from_utf8_lossy(path);
         options.check(name)?;
-        let owned = name.to_owned();
+        let (owned, path) = (name.to_owned(), path.to_vec());
         let (number, page_bytes) = self.node.call(name, move |node| async move {
-            let file = contents::open(&node.client, &owned, options).await?;
+            let file = contents::open(&node.client, &owned, &path, options).await?;
             if let Some(write_cache) = node.client.write_cache.as_ref().filter(|_| !options.writes()) {
                 // What others of the job have written is to be read.
                 node.take_in_writes().await?;
@@ -106,7 +119,9 @@ impl Session {
         self.node.call(name, move |node| async move {
             let connection = &node.client.connection;
             let file = connection.open(&owned, false).await?;
-            Ok(whole_file::download(connection, &file, output, moved).await)
+            Ok(whole_file::download(connection, &file, Dense(output), moved)
+                .await
+                .map(|Dense(output)| output))
         })?
     }
 
@@ -133,7 +148,8 @@ impl Session {
             let file = connection.create(&owned, striping, replace).await?;
             // Who has begun this waits for it.
             let _ = made.send(());
-            Ok(whole_file::upload(connection, &file, input, moved).await)
+            let copied = whole_file::upload(connection, &file, Dense(input), moved).await;
+            Ok(copied.map(|(Dense(input), bytes)| (input, bytes)))
         });
         match is_made.recv() {
             Ok(()) => Ok(copying),

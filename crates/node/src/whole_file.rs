@@ -14,11 +14,13 @@
 //!
 //! A lane takes its buffer before it takes the number of a piece. So the lowest piece under way always has
 //! one, and waiting for it never ends in a deadlock.
+//!
+//! Holes are passed by: pieces are parts of stretches of data, on both sides ([`sparse`](crate::sparse)).
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::panic::resume_unwind;
 use std::rc::Rc;
 use std::thread::{self, JoinHandle};
@@ -31,6 +33,7 @@ use real::RealMachine;
 
 use crate::connected::ConnectedNode;
 use crate::error::{Error, ErrorKind, Result};
+use crate::sparse::{SparseRead, SparseWrite};
 
 /// Bytes under way between the agents and this node.
 const WINDOW_BYTES: u64 = 8 << 20;
@@ -47,6 +50,12 @@ const LANES_MAX: u64 = 32;
 
 /// Lanes that each read a block of a damaged file.
 const LANES_OF_REMAINS: usize = 16;
+
+/// Shorter holes of a local file are written as zeros: they are looked for each so many bytes.
+const HOLE_BYTES_MIN: u64 = 64 << 10;
+
+/// Of a file with more stretches of data than this the rest is read as if it had no holes: each takes two questions.
+const STRETCHES_MAX: usize = 4096;
 
 /// Why a whole file was not copied.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +83,8 @@ type Copied<T> = std::result::Result<T, CopyError>;
 struct Window {
     piece_bytes: u64,
     lanes: usize,
+    /// Of the file on the agents: a hole has whole blocks.
+    block_bytes: u64,
 }
 
 impl Window {
@@ -82,13 +93,38 @@ impl Window {
         let row = striping.block_bytes() * u64::from(striping.stripe_count());
         let piece_bytes = row * PIECE_BYTES_MIN.div_ceil(row);
         let lanes = (WINDOW_BYTES / piece_bytes).clamp(LANES_MIN, LANES_MAX) as usize;
-        Window { piece_bytes, lanes }
+        Window { piece_bytes, lanes, block_bytes: striping.block_bytes() }
     }
 
-    /// The pieces of a file of that size.
-    fn pieces(self, bytes: u64) -> impl Iterator<Item = Extent> {
-        let offsets = (0..bytes.div_ceil(self.piece_bytes)).map(move |piece| piece * self.piece_bytes);
-        offsets.map(move |offset| Extent::new(offset, self.piece_bytes.min(bytes - offset)))
+    /// The pieces of a stretch of data.
+    fn pieces(self, stretch: Extent) -> impl Iterator<Item = Extent> {
+        let pieces = stretch.offset / self.piece_bytes..stretch.end().div_ceil(self.piece_bytes);
+        pieces.map(move |piece| {
+            let begin = stretch.offset.max(piece * self.piece_bytes);
+            let end = stretch.end().min((piece + 1) * self.piece_bytes);
+            Extent::new(begin, end - begin)
+        })
+    }
+
+    /// How far it is from `offset` to where the next piece begins.
+    fn rest_of_piece(self, offset: u64) -> u64 {
+        self.piece_bytes - offset % self.piece_bytes
+    }
+
+    /// How often holes are looked for: each so many bytes, which are whole blocks.
+    fn stride(self) -> u64 {
+        self.block_bytes * HOLE_BYTES_MIN.div_ceil(self.block_bytes)
+    }
+
+    /// How much of the hole that begins here is left out of the file: whole blocks, or all of the last one.
+    fn left_out(self, input: &mut impl SparseRead) -> io::Result<u64> {
+        let hole = input.hole()?;
+        let whole = hole.bytes - hole.bytes % self.block_bytes;
+        Ok(match hole.is_last {
+            true => hole.bytes,
+            false if whole >= self.stride() => whole,
+            false => 0,
+        })
     }
 }
 
@@ -97,27 +133,63 @@ fn buffers(lanes: usize) -> usize {
     lanes + 2
 }
 
-/// A piece of the file: its number, and its bytes.
-type Piece = (u64, Vec<u8>);
+/// A piece on its way to the local side.
+struct ArrivingPiece {
+    /// How many come before it.
+    number: u64,
+    offset: u64,
+    bytes: Vec<u8>,
+}
 
-/// Reads `file` and writes all of it to `output`, which comes back. `moved` hears how many more bytes have come.
+/// What comes from the local side, in the order of the file.
+#[derive(Debug, PartialEq, Eq)]
+enum LeavingPart {
+    /// A piece.
+    Data { offset: u64, bytes: Vec<u8> },
+    /// So many bytes that nobody has written.
+    Hole(u64),
+}
+
+/// Reads `file` and writes all of it to `output`, which comes back; holes are left as such. `moved` hears how many more
+/// bytes have come.
 ///
 /// # Errors
 /// The first of either side. Nothing more is begun then, and what is begun is not waited for; the same holds if this
 /// is dropped.
-pub async fn download<W: Write + Send + 'static>(
+pub async fn download<W: SparseWrite + Send + 'static>(
     connection: &ConnectedNode,
     file: &File<RealMachine>,
     output: W,
     moved: impl Fn(u64) + Clone + 'static,
 ) -> Copied<W> {
     let (machine, window) = (connection.machine.clone(), Window::of(file.striping()));
-    let (pieces, source) = (window.pieces(file.bytes()), (connection.clone(), file.clone()));
+    let bytes = file.bytes();
+    let stretches = connection.told(file.name(), stretches_of_data(file, bytes).await)?;
+    moved(bytes - stretches.iter().map(|stretch| stretch.bytes).sum::<u64>());
+    let pieces = stretches.into_iter().flat_map(move |stretch| window.pieces(stretch));
+    let source = (connection.clone(), file.clone());
     let read = move |piece: Extent, buffer: Vec<u8>| {
         let (connection, file) = source.clone();
         async move { Ok(read_piece(&connection, &file, piece, buffer).await?) }
     };
-    in_order(&machine, window.lanes, pieces, read, output, moved).await
+    in_order(&machine, window.lanes, (bytes, pieces), read, output, moved).await
+}
+
+/// Where the first `bytes` of a file have data. A file of one block is not worth asking for its holes.
+async fn stretches_of_data(file: &File<RealMachine>, bytes: u64) -> fs::Result<Vec<Extent>> {
+    let mut stretches = Vec::new();
+    let mut at = 0;
+    while at < bytes && bytes > file.striping().block_bytes() && stretches.len() < STRETCHES_MAX {
+        let Some(begin) = file.next_data(at).await?.filter(|&begin| begin < bytes) else {
+            return Ok(stretches);
+        };
+        at = file.next_hole(begin).await?.map_or(bytes, |end| end.min(bytes));
+        stretches.push(Extent::new(begin, at - begin));
+    }
+    if at < bytes {
+        stretches.push(Extent::new(at, bytes - at));
+    }
+    Ok(stretches)
 }
 
 /// Reads what can be read of a damaged file and writes it to `output`, with zeros in place of the rest; `output` comes
@@ -125,7 +197,7 @@ pub async fn download<W: Write + Send + 'static>(
 ///
 /// # Errors
 /// As those of [`download`], but for what is damaged.
-pub async fn salvage<W: Write + Send + 'static>(
+pub async fn salvage<W: SparseWrite + Send + 'static>(
     connection: &ConnectedNode,
     name: &str,
     remains: Remains<RealMachine>,
@@ -133,7 +205,7 @@ pub async fn salvage<W: Write + Send + 'static>(
     moved: impl Fn(u64) + Clone + 'static,
 ) -> Copied<(W, Vec<Extent>)> {
     let (machine, lost) = (connection.machine.clone(), Rc::new(RefCell::new(BTreeMap::new())));
-    let (blocks, noted) = (remains.blocks(), lost.clone());
+    let (blocks, noted) = ((remains.bytes(), remains.blocks()), lost.clone());
     let source = (connection.clone(), Rc::<str>::from(name), Rc::new(remains));
     let read = move |block: Extent, mut buffer: Vec<u8>| {
         let ((connection, name, remains), lost) = (source.clone(), noted.clone());
@@ -167,22 +239,22 @@ fn joined_extents(parts: BTreeMap<u64, u64>) -> Vec<Extent> {
     extents
 }
 
-/// Has pieces read in lanes, and writes them to `output` in their order.
+/// Has pieces of so many bytes read in lanes, and writes them to `output` in their order.
 async fn in_order<W, F>(
     machine: &RealMachine,
     lanes: usize,
-    pieces: impl Iterator<Item = Extent> + 'static,
+    (bytes, pieces): (u64, impl Iterator<Item = Extent> + 'static),
     read: impl Fn(Extent, Vec<u8>) -> F + Clone + 'static,
     output: W,
     moved: impl Fn(u64) + Clone + 'static,
 ) -> Copied<W>
 where
-    W: Write + Send + 'static,
+    W: SparseWrite + Send + 'static,
     F: Future<Output = Copied<Vec<u8>>>,
 {
     let (full, arriving) = flume::unbounded();
     let (emptied, spare) = empty_buffers(lanes);
-    let writer = BlockingWork::begin(move || write_in_order(output, &arriving, &emptied));
+    let writer = BlockingWork::begin(move || write_in_order(output, bytes, &arriving, &emptied));
     let pieces = Rc::new(RefCell::new((0..).zip(pieces)));
     let lane = || {
         let (read, moved) = (read.clone(), moved.clone());
@@ -192,9 +264,9 @@ where
             while let Ok(buffer) = spare.recv_async().await {
                 let next = pieces.borrow_mut().next();
                 let Some((number, piece)) = next else { break };
-                let buffer = read(piece, buffer).await?;
+                let bytes = read(piece, buffer).await?;
                 moved(piece.bytes);
-                if full.send((number, buffer)).is_err() {
+                if full.send(ArrivingPiece { number, offset: piece.offset, bytes }).is_err() {
                     break;
                 }
             }
@@ -231,49 +303,65 @@ async fn read_piece(
     Ok(memory.into_vec().expect("real memory"))
 }
 
-/// Writes pieces in the order of their numbers, and sends their buffers back.
-fn write_in_order<W: Write>(
+/// Writes pieces of so many bytes in the order of their numbers, and sends their buffers back.
+fn write_in_order<W: SparseWrite>(
     mut output: W,
-    arriving: &Receiver<Piece>,
+    total: u64,
+    arriving: &Receiver<ArrivingPiece>,
     emptied: &Sender<Vec<u8>>,
 ) -> io::Result<W> {
-    let (mut next, mut early) = (0, BTreeMap::new());
-    for (piece, bytes) in arriving {
-        early.insert(piece, bytes);
-        while let Some(bytes) = early.remove(&next) {
+    let (mut next, mut at, mut early) = (0, 0, BTreeMap::new());
+    for ArrivingPiece { number, offset, bytes } in arriving {
+        early.insert(number, (offset, bytes));
+        while let Some((offset, bytes)) = early.remove(&next) {
+            leave_hole(&mut output, offset - at)?;
             output.write_all(&bytes)?;
             next += 1;
+            at = offset + bytes.len() as u64;
             // When the lanes are done they want no more.
             let _ = emptied.send(bytes);
         }
     }
+    leave_hole(&mut output, total.saturating_sub(at))?;
     output.flush()?;
     Ok(output)
 }
 
+fn leave_hole(output: &mut impl SparseWrite, bytes: u64) -> io::Result<()> {
+    if bytes == 0 { Ok(()) } else { output.leave_hole(bytes) }
+}
+
 /// Writes all of `input` to `file`, from its beginning on, and commits it: it is on the disks then, under its name.
-/// `input` comes back, with the number of bytes it had. `moved` hears how many more bytes have gone.
+/// Blocks that are in holes of the input are not written. `input` comes back, with the number of bytes it had. `moved`
+/// hears how many more bytes have gone.
 ///
 /// # Errors
 /// As those of [`download`]; the file is unfinished then.
-pub async fn upload<R: Read + Send + 'static>(
+pub async fn upload<R: SparseRead + Send + 'static>(
     connection: &ConnectedNode,
     file: &File<RealMachine>,
     input: R,
     moved: impl Fn(u64) + Clone + 'static,
 ) -> Copied<(R, u64)> {
     let window = Window::of(file.striping());
-    let (pieces, leaving) = flume::unbounded::<Piece>();
+    let (parts, leaving) = flume::unbounded::<LeavingPart>();
     let (emptied, spare) = empty_buffers(window.lanes);
-    let reader = BlockingWork::begin(move || read_pieces(input, window.piece_bytes, &pieces, &spare));
+    let reader = BlockingWork::begin(move || read_parts(input, window, &parts, &spare));
     let lane = || {
         let (connection, file, moved) = (connection.clone(), file.clone(), moved.clone());
         let (leaving, emptied) = (leaving.clone(), emptied.clone());
         async move {
-            while let Ok((piece, bytes)) = leaving.recv_async().await {
+            while let Ok(part) = leaving.recv_async().await {
+                let (offset, bytes) = match part {
+                    LeavingPart::Hole(bytes) => {
+                        moved(bytes);
+                        continue;
+                    }
+                    LeavingPart::Data { offset, bytes } => (offset, bytes),
+                };
                 let length = bytes.len() as u64;
                 let memory = Memory::real(bytes);
-                let written = file.write(piece * window.piece_bytes, length, &memory, 0).await;
+                let written = file.write(offset, length, &memory, 0).await;
                 connection.told(file.name(), written)?;
                 moved(length);
                 // When the input has ended nobody reads any more.
@@ -284,30 +372,57 @@ pub async fn upload<R: Read + Send + 'static>(
     };
     in_lanes(&connection.machine, window.lanes, lane).await?;
     drop((leaving, emptied));
-    let read = reader.outcome().await?;
+    let (input, bytes) = reader.outcome().await?;
+    if file.bytes() < bytes {
+        // It ends with a hole.
+        connection.told(file.name(), file.truncate(bytes).await)?;
+    }
     connection.told(file.name(), file.commit().await)?;
-    Ok(read)
+    Ok((input, bytes))
 }
 
-/// Reads `input` in pieces until it ends or nobody wants more.
-fn read_pieces<R: Read>(
+/// Reads `input` in pieces, but for its holes, until it ends or nobody wants more; and how many bytes it had.
+fn read_parts<R: SparseRead>(
     mut input: R,
-    piece_bytes: u64,
-    pieces: &Sender<Piece>,
+    window: Window,
+    parts: &Sender<LeavingPart>,
     spare: &Receiver<Vec<u8>>,
 ) -> io::Result<(R, u64)> {
-    let mut total = 0;
-    for (number, mut bytes) in (0..).zip(spare) {
-        bytes.resize(piece_bytes as usize, 0);
-        let length = read_full(&mut input, &mut bytes)?;
+    let mut at = 0;
+    for mut bytes in spare {
+        let hole = window.left_out(&mut input)?;
+        if hole > 0 {
+            input.skip_hole(hole)?;
+            at += hole;
+            // If nobody wants it, nobody wants what follows.
+            let _ = parts.send(LeavingPart::Hole(hole));
+        }
+        bytes.resize(window.rest_of_piece(at) as usize, 0);
+        let (length, has_ended) = read_to_hole(&mut input, &mut bytes, window)?;
         bytes.truncate(length);
-        total += length as u64;
-        let last = (length as u64) < piece_bytes;
-        if length > 0 && pieces.send((number, bytes)).is_err() || last {
+        let offset = at;
+        at += length as u64;
+        if length > 0 && parts.send(LeavingPart::Data { offset, bytes }).is_err() || has_ended {
             break;
         }
     }
-    Ok((input, total))
+    Ok((input, at))
+}
+
+/// Reads until `bytes` is full, a hole begins or the input ends; how many there were, and whether it has ended.
+fn read_to_hole(input: &mut impl SparseRead, bytes: &mut [u8], window: Window) -> io::Result<(usize, bool)> {
+    let mut filled = 0;
+    for part in bytes.chunks_mut(window.stride() as usize) {
+        if filled > 0 && window.left_out(input)? > 0 {
+            break;
+        }
+        let length = read_full(input, part)?;
+        filled += length;
+        if length < part.len() {
+            return Ok((filled, true));
+        }
+    }
+    Ok((filled, false))
 }
 
 /// Reads until `bytes` is full or the input ends, and returns how many there were.
@@ -366,6 +481,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sparse::{Dense, Hole};
 
     #[test]
     fn pieces_are_whole_rows_and_memory_is_bounded() {
@@ -380,34 +496,114 @@ mod tests {
 
     #[test]
     fn the_pieces_are_the_whole_file() {
-        let window = Window { piece_bytes: 4, lanes: 3 };
-        assert_eq!(window.pieces(0).count(), 0);
-        for bytes in [1, 4, 5, 8] {
-            let ends: Vec<u64> = window.pieces(bytes).map(Extent::end).collect();
-            let starts: Vec<u64> = window.pieces(bytes).map(|piece| piece.offset).collect();
-            assert_eq!((starts[0], &starts[1..], ends.last()), (0, &ends[..ends.len() - 1], Some(&bytes)));
+        let window = window(4);
+        assert_eq!(window.pieces(Extent::new(0, 0)).count(), 0);
+        for (begin, bytes) in [(0, 1), (0, 4), (0, 5), (0, 8), (3, 1), (3, 2), (5, 7)] {
+            let stretch = Extent::new(begin, bytes);
+            let ends: Vec<u64> = window.pieces(stretch).map(Extent::end).collect();
+            let starts: Vec<u64> = window.pieces(stretch).map(|piece| piece.offset).collect();
+            let last = Some(stretch.end());
+            assert_eq!(
+                (starts[0], &starts[1..], ends.last().copied()),
+                (begin, &ends[..ends.len() - 1], last)
+            );
+            assert!(starts[1..].iter().all(|start| start.is_multiple_of(4)));
         }
+    }
+
+    /// Pieces of so many bytes, each a block.
+    fn window(piece_bytes: u64) -> Window {
+        Window { piece_bytes, lanes: 3, block_bytes: piece_bytes }
+    }
+
+    /// What an input is cut into: where each piece begins and how long it is, with how long the holes are.
+    fn parts(input: impl SparseRead, window: Window) -> (u64, Vec<(Option<u64>, u64)>) {
+        let (parts, taken) = flume::unbounded();
+        let (emptied, spare) = flume::unbounded();
+        for _ in 0..100 {
+            emptied.send(Vec::new()).unwrap();
+        }
+        let (_, total) = read_parts(input, window, &parts, &spare).unwrap();
+        drop(parts);
+        let taken = taken.iter().map(|part| match part {
+            LeavingPart::Data { offset, bytes } => (Some(offset), bytes.len() as u64),
+            LeavingPart::Hole(bytes) => (None, bytes),
+        });
+        (total, taken.collect())
     }
 
     #[test]
     fn an_input_is_cut_into_pieces_with_a_short_last_one() {
-        let (pieces, taken) = flume::unbounded();
-        let (_emptied, spare) = empty_buffers(3);
-        let (_, total) = read_pieces(&[7_u8; 10][..], 4, &pieces, &spare).unwrap();
-        drop(pieces);
-        let lengths: Vec<usize> = taken.iter().map(|(_, bytes): Piece| bytes.len()).collect();
-        assert_eq!((total, lengths), (10, vec![4, 4, 2]));
+        let (total, parts) = parts(Dense(&[7_u8; 10][..]), window(4));
+        assert_eq!((total, parts), (10, vec![(Some(0), 4), (Some(4), 4), (Some(8), 2)]));
+    }
+
+    /// An input with so many bytes of data, of a hole, of data, and so on.
+    struct Stretches(Vec<u64>);
+
+    impl Read for Stretches {
+        fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+            let from = self.0.iter().position(|&stretch| stretch > 0);
+            let Some(from) = from else { return Ok(0) };
+            let length = self.0[from].min(bytes.len() as u64);
+            self.0[from] -= length;
+            Ok(length as usize)
+        }
+    }
+
+    impl SparseRead for Stretches {
+        fn hole(&mut self) -> io::Result<Hole> {
+            let from = self.0.iter().position(|&stretch| stretch > 0);
+            Ok(match from {
+                Some(from) if from % 2 == 1 => Hole {
+                    bytes: self.0[from],
+                    is_last: self.0[from + 1..].iter().all(|&stretch| stretch == 0),
+                },
+                _ => Hole::default(),
+            })
+        }
+
+        fn skip_hole(&mut self, bytes: u64) -> io::Result<()> {
+            let from = self.0.iter().position(|&stretch| stretch > 0).expect("there is a hole");
+            self.0[from] -= bytes;
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn whole_blocks_of_holes_are_left_out() {
+        const BLOCK: u64 = HOLE_BYTES_MIN;
+        let window = Window { piece_bytes: 4 * BLOCK, lanes: 3, block_bytes: BLOCK };
+        let of = |stretches: &[u64]| parts(Stretches(stretches.to_vec()), window);
+        let data = |offset: u64, bytes: u64| (Some(offset), bytes);
+        let hole = |bytes: u64| (None, bytes);
+        assert_eq!(of(&[0, 10 * BLOCK]), (10 * BLOCK, vec![hole(10 * BLOCK)]));
+        assert_eq!(of(&[0, 10]), (10, vec![hole(10)]), "the last one wherever it begins");
+        let expected = vec![data(0, BLOCK), hole(2 * BLOCK), data(3 * BLOCK, BLOCK), data(4 * BLOCK, 6)];
+        assert_eq!(of(&[BLOCK, 2 * BLOCK, BLOCK + 6]), (4 * BLOCK + 6, expected));
+        let expected = vec![data(0, BLOCK), hole(BLOCK), data(2 * BLOCK, 2 * BLOCK), hole(5)];
+        assert_eq!(
+            of(&[1, 2 * BLOCK, 2 * BLOCK - 1, 5]),
+            (4 * BLOCK + 5, expected),
+            "not in the middle of a block"
+        );
+        let expected = vec![data(0, 3 * BLOCK)];
+        assert_eq!(of(&[1, 2 * BLOCK - 2, BLOCK + 1]), (3 * BLOCK, expected), "no whole block is a hole");
+    }
+
+    fn arriving(number: u64, offset: u64, text: &str) -> ArrivingPiece {
+        ArrivingPiece { number, offset, bytes: text.into() }
     }
 
     #[test]
     fn pieces_are_written_in_order() {
-        let (pieces, arriving) = flume::unbounded();
+        let (pieces, taken) = flume::unbounded();
         let (emptied, _spare) = flume::unbounded();
-        for (number, text) in [(1, "b"), (2, "c"), (0, "a")] {
-            pieces.send((number, text.into())).unwrap();
+        for piece in [arriving(1, 1, "b"), arriving(2, 4, "c"), arriving(0, 0, "a")] {
+            pieces.send(piece).unwrap();
         }
         drop(pieces);
-        assert_eq!(write_in_order(Vec::new(), &arriving, &emptied).unwrap(), b"abc");
+        assert_eq!(write_in_order(Dense(Vec::new()), 7, &taken, &emptied).unwrap().0, b"ab\0\0c\0\0");
     }
 
     #[test]

@@ -42,6 +42,7 @@ mod run;
 mod selection;
 mod settings;
 mod table;
+mod unheeded;
 mod value;
 
 pub use experiment::{

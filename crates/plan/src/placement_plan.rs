@@ -132,6 +132,10 @@ mod tests {
             ("name = \"x\"\npolicy = 1", "no disk to read from"),
             ("name = \"x\"\njobs = 6", "6 jobs need 6 disks"),
             ("name = \"x\"\nread_blocks = 0", "from 1 to"),
+            (
+                "name = \"x\"\nkind = \"copy\"\njobs = 2\ndisks = 2\nwork = \"1 ms\"",
+                "p.toml:5: work: it would do nothing: these jobs copy",
+            ),
             ("name = \"x\"\nbuffer_blocks = 100", "may wait for ever"),
             ("name = \"x\"\npatterns = [\"rb\"]", "patterns"),
             ("name = \"x\"\nfigure = { numbre = 2 }", "number"),

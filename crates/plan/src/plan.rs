@@ -38,6 +38,7 @@ use crate::kind::PlanKind;
 use crate::measure::Quantity;
 use crate::misfits::Misfits;
 use crate::settings::{PlanForm, Series, Settings};
+use crate::unheeded::Unheeded;
 use crate::value::{TomlValue, entries, unknown_key};
 
 /// The most cells a plan may have.
@@ -224,12 +225,15 @@ impl<'a, K: PlanKind> Draft<'a, K> {
         let (counts, span) = self.settings.counts();
         let is_small = misfits.note(check_size(counts.into_iter().chain([subjects.len()]), span)).is_some();
         let series = if is_small { self.settings.series(misfits) } else { Vec::new() };
-        let mut cells = Vec::new();
+        let (mut cells, mut unheeded) = (Vec::new(), Unheeded::default());
         for subject in subjects.filter(|_| is_small) {
             for series in &series {
-                cells.extend(misfits.note_once(self.cell(series, &subject)).flatten());
+                let cell = misfits.note_once(self.cell(series, &subject)).flatten();
+                cell.iter().for_each(|cell| unheeded.note(series, &cell.case));
+                cells.extend(cell);
             }
         }
+        unheeded.tell(misfits);
         let Draft { head: Head { name, title, trials, seed, .. }, published, .. } = self;
         Plan { name, title, file: file.to_owned(), trials, seed, published, cells }
     }
@@ -240,7 +244,7 @@ impl<'a, K: PlanKind> Draft<'a, K> {
         series: &Series<K::Choices>,
         subject: &K::Subject,
     ) -> Result<Option<PlannedCell<K>>, Misfit> {
-        let Series { variant, varied, choices, machine } = series;
+        let Series { variant, varied, choices, machine, .. } = series;
         let machine = MachineDescription::clone(machine);
         let Some(case) = K::case(subject, variant, choices, machine, self.head.seed)? else {
             return Ok(None);

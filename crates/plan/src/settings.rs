@@ -40,8 +40,9 @@ struct Variant<C> {
     choices: C,
     /// Where a number of its machine or the machine itself was chosen.
     machine_span: Range<usize>,
-    /// The keys that the plan chooses for it, `set.` before those of the machine.
-    keys: BTreeSet<String>,
+    /// The keys that the plan chooses for it, `set.` before those of the machine: where, and whether another value than
+    /// the usual one.
+    keys: BTreeMap<String, Chosen<bool>>,
 }
 
 /// Something varied: a key, `set.` before it if it is one of the machine, and its values.
@@ -57,6 +58,8 @@ pub(crate) struct Series<C> {
     pub(crate) varied: Vec<(String, String)>,
     pub(crate) choices: C,
     pub(crate) machine: Rc<MachineDescription>,
+    /// The keys that the plan chooses for it, what varies included, and where; none that are chosen as they are anyway.
+    pub(crate) keys: Rc<BTreeMap<String, Range<usize>>>,
 }
 
 /// What stands before the keys of a machine's numbers.
@@ -77,7 +80,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
             name: Chosen { value: String::new(), span: span.clone() },
             choices: C::default(),
             machine_span: span,
-            keys: BTreeSet::new(),
+            keys: BTreeMap::new(),
         };
         let vary = table.get("vary").map(TomlValue);
         let settings = Settings {
@@ -99,7 +102,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
     /// What varies must not be chosen as well.
     fn check_axes(&self, misfits: &Misfits) {
         for axis in &self.axes {
-            let chosen = self.variants.iter().find(|variant| variant.keys.contains(&axis.key));
+            let chosen = self.variants.iter().find(|variant| variant.keys.contains_key(&axis.key));
             if let Some(variant) = chosen {
                 let (key, name) = (&axis.key, &variant.name.value);
                 let message = format!(
@@ -116,6 +119,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         let mut machines: BTreeMap<_, Option<Rc<MachineDescription>>> = BTreeMap::new();
         let mut all = Vec::new();
         for variant in &self.variants {
+            let keys = Rc::new(self.unusual_keys(variant));
             let count = self.axes.iter().map(|axis| axis.values.len()).product();
             for combination in 0..count {
                 let combined = misfits.note_once(self.combine(variant, combination));
@@ -123,10 +127,18 @@ impl<'a, C: FieldSet> Settings<'a, C> {
                 let machine = machines.entry(choices.machine_choice());
                 let load = || misfits.note_once(self.machine(variant, &choices)).map(Rc::new);
                 let Some(machine) = machine.or_insert_with(load).clone() else { continue };
-                all.push(Series { variant: variant.name.clone(), varied, choices, machine });
+                let (variant, keys) = (variant.name.clone(), keys.clone());
+                all.push(Series { variant, varied, choices, machine, keys });
             }
         }
         all
+    }
+
+    /// The keys that are chosen for a variant, or vary, and where; but for those that say what is so without them.
+    fn unusual_keys(&self, variant: &Variant<C>) -> BTreeMap<String, Range<usize>> {
+        let chosen = variant.keys.iter().filter(|(_, chosen)| chosen.value);
+        let chosen = chosen.map(|(key, chosen)| (key.clone(), chosen.span.clone()));
+        chosen.chain(self.axes.iter().map(|axis| (axis.key.clone(), axis.span.clone()))).collect()
     }
 
     /// What varies, and the choices, in the combination of this number.
@@ -177,13 +189,21 @@ fn choose<C: FieldSet>(
 
 impl<C: FieldSet> Variant<C> {
     /// Chooses what stands at `key`, which may be `set`.
-    fn choose(&mut self, key: &str, value: TomlValue<'_>, folder: &Path) -> Result<(), Misfit> {
+    fn choose(
+        &mut self,
+        key: &str,
+        span: &Range<usize>,
+        value: TomlValue<'_>,
+        folder: &Path,
+    ) -> Result<(), Misfit> {
         if key == "set" || key == "machine" {
             self.machine_span = value.span();
         }
         for (key, value) in if key == "set" { numbers(value)? } else { vec![(key.to_owned(), value)] } {
             choose(&mut self.choices, &key, value, folder)?;
-            self.keys.insert(key);
+            let usual = FieldOf::<C>::named(&key).map(|field| field.default.trim_matches('"').to_owned());
+            let chosen = Chosen { value: value.literal().ok() != usual, span: span.clone() };
+            self.keys.insert(key, chosen);
         }
         Ok(())
     }
@@ -233,7 +253,7 @@ fn variants<'a, C: FieldSet>(
         match key {
             "variant" => written = misfits.note(value.list("[[variant]]")),
             _ if key == "set" || FieldOf::<C>::named(key).is_some() => {
-                misfits.note(defaults.choose(key, value, folder));
+                misfits.note(defaults.choose(key, &span, value, folder));
             }
             _ if form.own_keys.contains(&key) => {}
             _ => misfits.add(unknown_key(
@@ -287,7 +307,7 @@ fn variant<C: FieldSet>(
     };
     for (key, span, value) in settings::<C>(table, misfits).filter(|(key, ..)| *key != "name") {
         if key == "set" || FieldOf::<C>::named(key).is_some() {
-            misfits.note(variant.choose(key, value, folder));
+            misfits.note(variant.choose(key, &span, value, folder));
         } else {
             misfits.add(unknown_key(key, span, &[&["name", "set"][..], &field_names::<C>()].concat()));
         }
@@ -297,6 +317,11 @@ fn variant<C: FieldSet>(
 
 fn axes<'a, C: FieldSet>(vary: TomlValue<'a>, folder: &Path, misfits: &Misfits) -> Vec<Axis<'a>> {
     let mut axes = Vec::new();
+    let is_empty = |table: TomlValue<'_>| table.0.get_ref().as_table().is_some_and(|table| table.is_empty());
+    let varied = vary.0.get_ref().as_table().and_then(|table| table.get("set")).map(TomlValue);
+    if let Some(empty) = [Some(vary), varied].into_iter().flatten().find(|table| is_empty(*table)) {
+        misfits.add(empty.misfit("nothing varies: expected lists of values, such as outstanding = [1, 2]"));
+    }
     for (key, span, value) in
         misfits.note(vary.table()).into_iter().flat_map(|table| settings::<C>(table, misfits))
     {

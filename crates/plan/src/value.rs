@@ -43,6 +43,7 @@ impl<'a> TomlValue<'a> {
     pub(crate) fn text(&self) -> Result<&'a str, Misfit> {
         match self.0.get_ref() {
             DeValue::String(text) if !text.trim().is_empty() => Ok(text),
+            DeValue::String(_) => Err(self.misfit("it is empty: expected a text")),
             _ => Err(self.expected("a text in quotes")),
         }
     }

@@ -12,6 +12,49 @@ fn labels(text: &str) -> Vec<String> {
     plan.cells.iter().map(plan::PlannedCell::label).collect()
 }
 
+/// A plan of one pattern, by one method in each variant.
+fn of_methods(methods: &[&str], more: &str) -> Result<Plan, String> {
+    let variant = |method: &&str| format!("[[variant]]\nname = \"{method}\"\nmethod = \"{method}\"\n");
+    let variants: String = methods.iter().map(variant).collect();
+    parse(&format!("name = \"x\"\npatterns = [\"wb\"]\n{more}{variants}"))
+}
+
+#[test]
+fn what_no_cell_heeds_is_refused_as_commands_refuse_it() {
+    for (setting, methods, why) in [
+        ("outstanding = 2", &["disk-directed"][..], "disk-directed I/O makes no block requests"),
+        ("prefetch = 2", &["disk-directed"], "disk-directed I/O makes no block requests"),
+        (
+            "write_cache = \"2 MiB\"",
+            &["traditional", "two-phase"],
+            "only the write-cached method has a write",
+        ),
+        ("grid = \"4x4\"", &["traditional"], "no pattern chosen is of a matrix"),
+    ] {
+        let told = of_methods(methods, &format!("{setting}\n")).expect_err("refused");
+        let (key, _) = setting.split_once(' ').expect("a key");
+        let expected = format!("folder/p.toml:3: {key}: it would do nothing: {why}");
+        assert!(told.starts_with(&expected) && told.lines().count() == 1, "{told}");
+    }
+    // What is so anyway may be written down.
+    of_methods(&["disk-directed"], "outstanding = 4\nwrite_cache = \"1 MiB\"\n").expect("it is so anyway");
+    // Where one heeds it, it may stand at the top, and vary.
+    of_methods(&["disk-directed", "traditional"], "outstanding = 2\n").expect("one of them heeds it");
+    let vary = |method| {
+        format!("name = \"x\"\nmethod = \"{method}\"\npatterns = [\"rb\"]\n[vary]\noutstanding = [1, 2]\n")
+    };
+    assert!(parse(&vary("traditional")).is_ok());
+    let told = parse(&vary("disk-directed")).expect_err("refused");
+    assert!(told.starts_with("folder/p.toml:5: outstanding: it would do nothing"), "{told}");
+    // In its own variant it has to be heeded.
+    let told = of_methods(&["traditional", "disk-directed"], "").map(|plan| plan.cells.len());
+    assert_eq!(told, Ok(2));
+    let text = "name = \"x\"\npatterns = [\"rb\"]\n[[variant]]\nname = \"a\"\nmethod = \"traditional\"\n\
+                [[variant]]\nname = \"b\"\nmethod = \"disk-directed\"\noutstanding = 2\n";
+    let told = parse(text).expect_err("refused");
+    assert!(told.starts_with("folder/p.toml:9: outstanding: it would do nothing"), "{told}");
+}
+
 /// Three lines that are right.
 const HEAD: &str = "name = \"x\"\nmethod = \"traditional\"\npatterns = [\"rb\"]\n";
 
@@ -98,6 +141,9 @@ fn what_is_wrong_is_refused_with_its_line_and_what_would_be_right() {
             7,
             "only the disk-directed",
         ),
+        ("name = \"\"\npatterns = \"all\"\n", 1, "it is empty: expected a text"),
+        (&format!("{HEAD}[vary]\n"), 4, "nothing varies: expected lists of values"),
+        (&format!("{HEAD}[vary]\nset = {{}}\n"), 5, "nothing varies: expected lists of values"),
         (&format!("{HEAD}[vary]\noutstanding = []\n"), 5, "the list is empty"),
         (&format!("{HEAD}[vary]\noutstanding = 3\n"), 5, "expected a list of values, not 3"),
         (&format!("{HEAD}[vary]\noutstanding = [1, 0]\n"), 5, "expected a whole number from 1"),

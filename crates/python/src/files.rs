@@ -200,7 +200,7 @@ impl FileSession {
             .truncate(has("truncate"));
         py.detach(|| {
             if open.writes() { self.tree_to_change() } else { self.tree() }?;
-            let handle = self.session.get()?.open(&of_text(&path)?, open)?;
+            let handle = self.session.get()?.open_path(path.as_bytes(), open)?;
             Ok(FileHandle { handle: OfProcess::new(handle) })
         })
     }
@@ -228,7 +228,8 @@ impl FileSession {
         let (handle, bytes) = py
             .detach(|| {
                 self.tree()?;
-                let handle = self.session.get()?.open(&of_text(&path)?, OpenOptions::new().read(true))?;
+                let session = self.session.get()?;
+                let handle = session.open_path(path.as_bytes(), OpenOptions::new().read(true))?;
                 let bytes = handle.known_bytes()?;
                 Ok((handle, bytes))
             })
@@ -405,10 +406,4 @@ fn location(path: &OsString) -> Location {
 /// The path as errors have it.
 fn shown(path: &OsString) -> String {
     path.to_string_lossy().into_owned()
-}
-
-/// The path as a text.
-fn of_text(path: &OsString) -> node::Result<String> {
-    let text = path.to_str().map(str::to_owned);
-    text.ok_or_else(|| Error::new(ErrorKind::BadName, shown(path), "it is no text in UTF-8"))
 }

@@ -122,6 +122,25 @@ impl NewFile {
     }
 }
 
+/// Gives a file another name. If something has that already, it is replaced in one step, or that is an error.
+///
+/// # Errors
+/// If a file cannot have such a name, or a directory has it.
+pub fn link(file: &Path, name: &Path, replace: bool) -> Result<(), Error> {
+    match fs::hard_link(file, name) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && !replace => Err(Error::Exists),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let directory = name.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let temporary = tempfile::Builder::new()
+                .prefix(PREFIX)
+                .rand_bytes(DRAWN)
+                .make_in(directory.unwrap_or(Path::new(".")), |temporary| fs::hard_link(file, temporary))?;
+            temporary.into_temp_path().persist(name).map_err(|error| error.error.into())
+        }
+        linked => Ok(linked?),
+    }
+}
+
 /// Removes the temporary files of a directory whose programs were killed before these were complete.
 ///
 /// # Errors
@@ -243,6 +262,22 @@ mod tests {
             (fs::read(&path).expect("a file"), names(directory.path())),
             (b"new".into(), vec!["x".into()])
         );
+    }
+
+    #[test]
+    fn a_file_gets_another_name_in_place_of_what_has_it() {
+        let directory = directory();
+        let [file, name] = ["file", "name"].map(|name| directory.path().join(name));
+        write(&file, "contents", 0o644);
+        link(&file, &name, false).expect("nothing has it");
+        let is_one = || file.metadata().expect("a file").ino() == name.metadata().expect("a file").ino();
+        assert!(is_one());
+        fs::remove_file(&name).expect("it is ours");
+        write(&name, "other", 0o644);
+        assert!(matches!(link(&file, &name, false), Err(Error::Exists)));
+        link(&file, &name, true).expect("it is replaced");
+        assert!(is_one());
+        assert_eq!(names(directory.path()), ["file", "name"]);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) fn drawn_machine(draw: &mut Draw) -> MachineDescription {
 /// How objects lie on its disks.
 pub(crate) fn drawn_settings(draw: &mut Draw, seed: u64) -> Settings {
     let layout = draw.one_of(&[Layout::default(), Layout::Random]);
-    Settings { layout, block_bytes: BLOCK, seed }
+    Settings { layout, block_bytes: BLOCK, seed, ..Settings::default() }
 }
 
 /// A machine drawn from a seed.

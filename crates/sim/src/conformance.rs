@@ -38,9 +38,10 @@ impl Testbed for Simulated {
         let mut description = self.description.clone();
         description.nodes.io.value = nodes as u32;
         description.disks.per_io_node.value = 1;
-        description.buffers.io.value.0 = POOL_BYTES;
         description.metadata.get_or_insert_with(metadata_costs);
-        let simulation = Simulation::new(&description, self.settings).expect("a sound description");
+        let simulation =
+            Simulation::new(&description, Settings { buffer_bytes: POOL_BYTES, ..self.settings })
+                .expect("a sound description");
         if let Some(limit) = self.limit {
             end_after(simulation.node(0), limit);
         }

@@ -423,7 +423,8 @@ impl Disks {
         }
         let end = processors.interrupt(executor, node, costs.disk_interrupt);
         if let Some(trace) = executor.trace() {
-            trace.interrupt(node, trace::ProcessorActivity::DiskInterrupt, costs.disk_interrupt, end);
+            let (activity, times) = (trace::ProcessorActivity::DiskInterrupt, (executor.now(), end));
+            trace.interrupt(node, activity, costs.disk_interrupt, times);
         }
         executor.schedule(end, EventTarget::new(Kind::Transfer, transfer));
     }

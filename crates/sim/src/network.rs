@@ -342,7 +342,8 @@ impl Network {
         let target = self.state.borrow().routes[index].target as usize;
         let end = processors.interrupt(executor, target, costs.receive_message);
         if let Some(trace) = executor.trace() {
-            trace.interrupt(target, ProcessorActivity::ReceiveMessage, costs.receive_message, end);
+            let times = (executor.now(), end);
+            trace.interrupt(target, ProcessorActivity::ReceiveMessage, costs.receive_message, times);
         }
         executor.schedule(end, EventTarget::new(Kind::Delivery, index));
         None

@@ -270,7 +270,6 @@ impl Processors {
         let mut processor = self.each[node].borrow_mut();
         if std::mem::take(&mut processor.handing_over) {
             let next = processor.next().expect("handed over to somebody");
-            processor.thread_waits.add(executor.now() - next.asked);
             if let Some(trace) = executor.trace() {
                 trace.threads_waiting(node, executor.now(), processor.threads_waiting());
             }
@@ -327,6 +326,8 @@ impl Processor {
         self.stolen = 0;
         let earliest = self.interrupts_until.max(executor.now());
         self.begun = all.begin_of(earliest, work.nanoseconds);
+        // For other threads, and for the end of interrupts.
+        self.thread_waits.add(self.begun - work.asked);
         self.finish = self.begun + work.nanoseconds;
         self.running = Some(work);
         executor.schedule(self.finish, EventTarget::new(Kind::Processor, node));
@@ -402,7 +403,7 @@ impl Compute<'_> {
             Stage::New(Level::Interrupt, activity) => {
                 let end = processors.interrupt(executor, *node, *nanoseconds);
                 if let Some(trace) = executor.trace() {
-                    trace.interrupt(*node, *activity, *nanoseconds, end);
+                    trace.interrupt(*node, *activity, *nanoseconds, (executor.now(), end));
                 }
                 let mut sleep = Sleep::until(executor, end);
                 let polled = Pin::new(&mut sleep).poll(context);

@@ -9,11 +9,14 @@ pub struct Settings {
     pub layout: Layout,
     /// The unit in which objects get space on a disk: a multiple of the sector.
     pub block_bytes: u64,
+    /// The memory of each node for what its tasks read and send by themselves. The file system has caches and buffers
+    /// of its own.
+    pub buffer_bytes: u64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { seed: 0, layout: Layout::default(), block_bytes: 8192 }
+        Settings { seed: 0, layout: Layout::default(), block_bytes: 8192, buffer_bytes: 64 << 20 }
     }
 }
 

@@ -40,12 +40,12 @@ impl Simulation {
         let compute_count = description.nodes.compute.value as usize;
         let per_node = description.disks.per_io_node.value as usize;
         let node = |index: usize| {
-            let (world, buffers) = (world.clone(), &description.buffers);
+            let (world, buffer_bytes) = (world.clone(), settings.buffer_bytes);
             match index.checked_sub(compute_count) {
-                None => SimMachine::new(world, index, 0..0, None, buffers.compute.value.0),
+                None => SimMachine::new(world, index, 0..0, None, buffer_bytes),
                 Some(io_node) => {
                     let disks = io_node * per_node..(io_node + 1) * per_node;
-                    SimMachine::new(world, index, disks, description.metadata.as_ref(), buffers.io.value.0)
+                    SimMachine::new(world, index, disks, description.metadata.as_ref(), buffer_bytes)
                 }
             }
         };

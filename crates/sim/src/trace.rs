@@ -108,6 +108,9 @@ impl ProcessorActivity {
     }
 }
 
+/// How long something was waited for, among what is said of it.
+const WAITED: &str = "waited_ns";
+
 /// Work of a thread that is through.
 pub(crate) struct Ended {
     /// The number it was [asked](Trace::ask) for under.
@@ -198,7 +201,7 @@ impl Trace {
             let Some((_, activity)) = place.and_then(|place| asked.remove(place)) else { return };
             let Ended { begin, end, .. } = work;
             let interrupted = end - begin - work.nanoseconds;
-            let times = [("waited_ns", begin - work.asked), ("interrupted_ns", interrupted)];
+            let times = [(WAITED, begin - work.asked), ("interrupted_ns", interrupted)];
             let times = times.into_iter().filter(|(_, time)| *time > 0);
             let mut arguments = [("", 0); 3];
             let mut count = 0;
@@ -217,12 +220,20 @@ impl Trace {
         self.with(|state| state.note(Track::ThreadsWaiting(node), now, NotedEvent::Count(count as u64)));
     }
 
-    /// An interrupt of `nanoseconds` ends at `end`.
+    /// An interrupt of `nanoseconds`, which comes at `asked`, ends at `end`.
     #[cold]
     #[inline(never)]
-    pub(crate) fn interrupt(&self, node: usize, activity: ProcessorActivity, nanoseconds: u64, end: u64) {
-        let argument = activity.argument();
-        self.slice(Track::Interrupts(node), activity.name(), (end - nanoseconds, end), argument.as_slice());
+    pub(crate) fn interrupt(
+        &self,
+        node: usize,
+        activity: ProcessorActivity,
+        nanoseconds: u64,
+        (asked, end): (u64, u64),
+    ) {
+        let begin = end - nanoseconds;
+        let waited = Some((WAITED, begin - asked)).filter(|(_, time)| *time > 0);
+        let arguments: Vec<_> = activity.argument().into_iter().chain(waited).collect();
+        self.slice(Track::Interrupts(node), activity.name(), (begin, end), &arguments);
     }
 
     /// Something begins and ends at these times.

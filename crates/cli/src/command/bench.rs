@@ -24,6 +24,7 @@ use crate::store::transfer::{self, Get, Method, MethodArgs, Put};
 use crate::values;
 use fs::Scheduling;
 use node::Size;
+use node::sparse::Dense;
 
 /// Measure your own agents (--agents), or the file system on this computer against a bare stripe or modelled disks.
 ///
@@ -176,7 +177,7 @@ fn agents_with_file(count: usize, options: &[String], block: Size, bytes: u64) -
         &agents.agents,
         NAME,
         put,
-        Hashing::new(input, false),
+        Hashing::new(Dense(input), false),
         size,
         &progress,
         Interruption::never(),
@@ -188,7 +189,7 @@ fn agents_with_file(count: usize, options: &[String], block: Size, bytes: u64) -
 fn read(agents: &Agents, method: Method) -> Result<f64> {
     let method = MethodArgs { method, compute_nodes: 4 };
     let progress = Progress::bytes(Show::Never, NAME);
-    let output = Hashing::new(io::sink(), false);
+    let output = Hashing::new(Dense(io::sink()), false);
     let done =
         agents.explain(transfer::get(&agents.agents, NAME, Get::finished(method), output, &progress))?;
     Ok(done.throughput())

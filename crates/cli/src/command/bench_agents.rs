@@ -92,7 +92,7 @@ pub(crate) struct Options {
     duration: Option<Duration>,
 
     /// Seed of all randomness.
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "agents")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::command::seed, requires = "agents")]
     seed: u64,
 
     /// Temporary name of the file. Without this: an unused name.

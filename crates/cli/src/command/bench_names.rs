@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
 
     /// The disk model that the disks take the times of, or `memory` for none: files are in the page cache, as small
     /// ones are for a while.
-    #[arg(long, value_name = "NAME", default_value = MEMORY)]
+    #[arg(long, value_name = "NAME", default_value = MEMORY, conflicts_with = "predict")]
     disk_model: String,
 
     /// Measure nothing; predict for this machine, whose description has to have a section `metadata`.

@@ -5,6 +5,7 @@ use std::path::Path;
 use clap::Args;
 use command_line::failure::Result;
 use command_line::progress::{Progress, Show};
+use node::sparse::Dense;
 
 use crate::local::{self, Hashing, STANDARD};
 use crate::store::agents::{AgentsArgs, FlatArgs};
@@ -40,7 +41,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     for name in &arguments.names {
         let (_, output) = local::create(Path::new(STANDARD), name, false)?;
         let progress = Progress::bytes(Show::Never, name);
-        transfer::get(&agents, name, get, Hashing::new(output, false), &progress)?;
+        transfer::get(&agents, name, get, Hashing::new(Dense(output), false), &progress)?;
     }
     Ok(())
 }

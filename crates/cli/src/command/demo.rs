@@ -28,6 +28,7 @@ use crate::simulation;
 use crate::store::beforehand;
 use crate::store::transfer::{self, Done, Get, Method, MethodArgs, Put};
 use node::Size;
+use node::sparse::Dense;
 
 /// See Starfish work: a file on four disks of this computer, and on simulated machines.
 ///
@@ -179,7 +180,7 @@ fn put(agents: &Agents, file: &Path, name: &str, method: Method) -> Result<Done>
         &agents.agents,
         name,
         put,
-        Hashing::new(input, false),
+        Hashing::new(Dense(input), false),
         size,
         &progress,
         Interruption::never(),
@@ -191,7 +192,7 @@ fn put(agents: &Agents, file: &Path, name: &str, method: Method) -> Result<Done>
 fn get(agents: &Agents, name: &str, method: Method) -> Result<Done> {
     let method = MethodArgs { method, compute_nodes: COMPUTE_NODES };
     let progress = Progress::bytes(Show::Auto, "get");
-    let output = Hashing::new(io::sink(), true);
+    let output = Hashing::new(Dense(io::sink()), true);
     let done = transfer::get(&agents.agents, name, Get::finished(method), output, &progress)?;
     progress.finish();
     Ok(done)

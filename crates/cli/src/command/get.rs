@@ -113,6 +113,7 @@ fn get(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
     let (target, output) = local::create(&local, name, arguments.force)?;
     let progress = Progress::bytes(arguments.progress, name);
     let again = output.try_clone().map_err(|error| Failure::new(local.display().to_string(), error))?;
+    let output = target.output(output).map_err(|error| Failure::new(local.display().to_string(), error))?;
     let output = Hashing::new(output, arguments.hash);
     let get = Get { method: arguments.method, unfinished: arguments.unfinished, flat: arguments.flat.flat };
     let (hash, lost) = if arguments.skip_damaged {
@@ -189,7 +190,7 @@ fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
             return Err(no_namespace(&connection, &owned));
         };
         let mut tops = Vec::new();
-        for found in globs::found(&namespace, &owned, true).await? {
+        for found in globs::found(&namespace, owned.as_ref(), true).await? {
             if found.inode.is_directory() && !recursive {
                 eprintln!(
                     "starfish: {}: it is a directory: left out without -r",

@@ -3,6 +3,7 @@
 mod tree;
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 
 use clap::Args;
 use command_line::TextTable;
@@ -30,7 +31,7 @@ use node::{ConnectedNode, ErrorKind, Size};
 pub(crate) struct Arguments {
     /// Paths of files or directories, or patterns of paths; of flat names, patterns of those to list.
     #[arg(value_name = "NAME")]
-    names: Vec<String>,
+    names: Vec<OsString>,
 
     /// List sizes as well, and blocks and stripes of flat files.
     #[arg(short, long)]
@@ -71,7 +72,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             return tree::list(&namespace, &names, shown).await;
         }
         let names = connection.told("listing the files", connection.client.list().await)?;
-        let (names, missing) = meant(names, &arguments.names);
+        let (names, missing) = meant(names, &globs::flat_names(arguments.names)?);
         let sizes = SizeStyle::of(arguments.human_readable);
         let (lines, outcome) =
             if arguments.long { long(&connection, names, sizes).await } else { (names, Ok(())) };

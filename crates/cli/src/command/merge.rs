@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     trials: u32,
 
     /// Seed of all randomness.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::command::seed)]
     seed: u64,
 
     /// Change a number of the machine's description.

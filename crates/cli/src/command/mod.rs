@@ -39,6 +39,11 @@ pub(crate) mod trace;
 pub(crate) mod umount;
 pub(crate) mod view;
 
+/// Where all randomness comes from.
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
+}
+
 /// A number from 1 on. clap's own range would tell of the largest number that fits, which is of no interest.
 fn positive<T: FromStr + Default + PartialEq>(text: &str) -> Result<T, String> {
     let number = text.parse().ok().filter(|number| *number != T::default());

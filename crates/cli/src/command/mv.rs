@@ -1,5 +1,8 @@
 //! `starfish mv`: names move.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
 use clap::Args;
 use command_line::failure::{Failure, Result};
 use namespace::RenameMode;
@@ -19,7 +22,7 @@ use crate::this_node;
 pub(crate) struct Arguments {
     /// The paths, or patterns of paths; the last is the new name, or the directory.
     #[arg(value_name = "PATH", required = true, num_args = 2..)]
-    paths: Vec<String>,
+    paths: Vec<OsString>,
 
     #[command(flatten)]
     agents: AgentsArgs,
@@ -40,23 +43,23 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     this_node::run_with_present(agents, move |connection| async move {
         let (to, from) = arguments.paths.split_last().expect("there are two at least");
         let Some(namespace) = Namespace::find(&connection).await? else {
-            return Err(no_namespace(&connection, to));
+            return Err(no_namespace(&connection, &shown(to.as_bytes())));
         };
-        let mut found = Vec::new();
+        let (to, mut found) = (to.as_bytes(), Vec::new());
         for from in from {
             found.extend(globs::found(&namespace, from, false).await?);
         }
-        let is_directory = namespace.is_directory(to.as_bytes()).await?;
-        if !is_directory && (found.len() > 1 || to.ends_with('/') && !found[0].inode.is_directory()) {
+        let is_directory = namespace.is_directory(to).await?;
+        if !is_directory && (found.len() > 1 || to.ends_with(b"/") && !found[0].inode.is_directory()) {
             return Err(
-                Failure::new(to, "there is no such directory").remedy("`starfish mkdir -p` makes it.")
+                Failure::new(shown(to), "there is no such directory").remedy("`starfish mkdir -p` makes it.")
             );
         }
         let mode = if arguments.no_clobber { RenameMode::Keep } else { RenameMode::Replace };
         let mut outcome = Ok(());
         for from in found {
             let (_, name) = split(trimmed(&from.path));
-            let to = if is_directory { joined(to.as_bytes(), name) } else { to.as_bytes().to_vec() };
+            let to = if is_directory { joined(to, name) } else { to.to_vec() };
             let moved = namespace.rename(&from.path, &to, mode).await.map_err(|error| match error.kind() {
                 ErrorKind::Exists => Failure::from(error).remedy("Leave out --no-clobber to replace it."),
                 ErrorKind::Invalid => Failure::new(shown(&to), "a directory cannot be moved into itself"),

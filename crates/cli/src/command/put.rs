@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
+use namespace::UnixTime;
+use node::sparse::Dense;
 use node::{Agent, ErrorKind};
 
 use crate::explained::explained;
@@ -50,9 +52,9 @@ pub(crate) struct Arguments {
     #[arg(short, long)]
     recursive: bool,
 
-    /// Go on with a directory that was not put to its end: leave alone files of the same size and time, and replace
-    /// others.
-    #[arg(long, requires = "recursive")]
+    /// Go on with what was not put to its end: leave alone files of the same size and time, and replace others. Needs a
+    /// namespace.
+    #[arg(long)]
     resume: bool,
 
     /// Size of a block: bytes on one disk before the file continues on the next.
@@ -71,11 +73,11 @@ pub(crate) struct Arguments {
     replace: bool,
 
     /// Read the file back afterwards and compare its blake3 hash. If the hashes differ, the file stays.
-    #[arg(long, conflicts_with = "recursive")]
+    #[arg(long, conflicts_with_all = ["recursive", "resume"])]
     verify: bool,
 
     /// Print the blake3 hash of the file, as b3sum does.
-    #[arg(long, conflicts_with = "recursive")]
+    #[arg(long, conflicts_with_all = ["recursive", "resume"])]
     hash: bool,
 
     /// Say on standard error what limited the run: disks, links, processors or waiting. All nodes record what they do
@@ -93,6 +95,7 @@ Examples:
   starfish put big.dat --agents node1:7117,node2:7117
   starfish put big.dat results/today.dat --verify
   starfish put -r results --resume
+  starfish put big.dat results/today.dat --resume
   starfish put big.dat --explain
   tar c directory | starfish put - directory.tar --block 1MiB
   starfish put big.dat --method disk-directed --compute-nodes 8 --replace";
@@ -120,10 +123,11 @@ fn put(mut agents: Vec<Agent>, name: String, arguments: Arguments) -> Result<()>
     let (input, size) = local::open(&arguments.local)?;
     let input = local::SteadyFile::new(input).map_err(|error| Failure::new("reading the input", error))?;
     let attributes = attributes(input.file())?;
-    beforehand::check_space(&agents, &name, size.unwrap_or(0))?;
+    beforehand::check_space(&agents, &name, needed(input.file(), size, arguments.method.method)?)?;
     let own_name = arguments.name.as_ref().and_then(|_| own_name(&arguments.local).ok());
     let put = Put {
-        replace: arguments.replace,
+        replace: arguments.replace || arguments.resume,
+        left_alone: left_alone(&arguments, size, attributes)?,
         own_name,
         attributes,
         ..Put::new(arguments.block.0, arguments.method)
@@ -137,6 +141,10 @@ fn put(mut agents: Vec<Agent>, name: String, arguments: Arguments) -> Result<()>
         .map_err(|failure| with_way_out(failure, &name))?;
     progress.finish();
     let name = done.name;
+    if done.inode.is_some() {
+        eprintln!("starfish: {name}: it was there already");
+        return Ok(());
+    }
     if arguments.verify {
         let verified = verify(&agents, &name, done.hash, arguments.progress);
         verified.map_err(|failure| failure.also(&format!("{name} was written and stays.")))?;
@@ -220,6 +228,17 @@ fn has_namespace(arguments: &Arguments) -> bool {
     arguments.agents.find().and_then(find).unwrap_or(false)
 }
 
+/// How much room a file needs on the agents: holes need none, unless all of it goes through memory.
+fn needed(input: &File, size: Option<u64>, method: Method) -> Result<u64> {
+    match (size, method) {
+        (Some(_), Method::Traditional) => {
+            let found = input.metadata().map_err(|error| Failure::new("reading the input", error))?;
+            Ok(local::data_bytes(&found))
+        }
+        (size, _) => Ok(size.unwrap_or(0)),
+    }
+}
+
 /// What a namespace is to note of what is put.
 fn attributes(input: &File) -> Result<Attributes> {
     let found = input.metadata().map_err(|error| Failure::new("reading the input", error))?;
@@ -228,6 +247,23 @@ fn attributes(input: &File) -> Result<Attributes> {
     }
     let (modified, mode) = noted_of(&found);
     Ok(Attributes { mode, modified: Some(modified) })
+}
+
+/// What is left alone of a file that is put once more: one of the same size and time.
+fn left_alone(
+    arguments: &Arguments,
+    size: Option<u64>,
+    attributes: Attributes,
+) -> Result<Option<(u64, UnixTime)>> {
+    if !arguments.resume {
+        return Ok(None);
+    }
+    match size.zip(attributes.modified) {
+        None => {
+            Err(Failure::usage("--resume", "only a file has a size and a time by which it is known again"))
+        }
+        known => Ok(known),
+    }
 }
 
 /// Puts a directory with all that is in it.
@@ -240,7 +276,7 @@ fn put_tree(agents: Vec<Agent>, name: &str, arguments: &Arguments) -> Result<()>
         (true, own) => joined(name.as_bytes(), own?.as_bytes()),
         (false, _) => name.into(),
     };
-    beforehand::check_space(&agents, name, local.bytes)?;
+    beforehand::check_space(&agents, name, local.data_bytes)?;
     let put = PutTree {
         path,
         block_bytes: arguments.block.0,
@@ -279,7 +315,7 @@ fn put_tree(agents: Vec<Agent>, name: &str, arguments: &Arguments) -> Result<()>
 fn verify(agents: &[Agent], name: &str, expected: Option<blake3::Hash>, show: Show) -> Result<()> {
     let progress = Progress::bytes(show, &format!("verifying {name}"));
     let get = Get::finished(MethodArgs { method: Method::Traditional, compute_nodes: 1 });
-    let output = Hashing::new(std::io::sink(), true);
+    let output = Hashing::new(Dense(std::io::sink()), true);
     let done = transfer::get(agents, name, get, output, &progress)?;
     progress.finish();
     match (expected, done.hash) {

@@ -70,7 +70,7 @@ pub(crate) struct Arguments {
     layout: Option<DiskLayout>,
 
     /// Seed of all randomness of the simulated machine.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::command::seed)]
     seed: u64,
 
     /// Use running agents, HOST:PORT separated by commas; without names, those that all commands use.
@@ -303,6 +303,9 @@ fn measured(
     let agents = find(arguments)?;
     let bytes = log.files().iter().map(|file| file.end).fold(0, u64::saturating_add);
     beforehand::check_space(&agents, "the files of the log", bytes)?;
+    if let Some(told) = laying_out(log) {
+        eprintln!("starfish: {told}");
+    }
     let interruption = Interruption::prepare()?;
     let mut rows = Vec::new();
     for (method, job) in jobs {
@@ -317,6 +320,21 @@ fn measured(
         rows.extend(ReplayRow::of(method, log, &outcome, None, None));
     }
     Ok(rows)
+}
+
+/// What is said before files are laid out of which much more is written than is read later. They are whole, holes or
+/// not: agents prefetch what lies behind what is read, and that is to take its time.
+fn laying_out(log: &RequestLog) -> Option<String> {
+    let read: Vec<u64> = log.files().iter().filter(|file| file.is_read).map(|file| file.end).collect();
+    let bytes = read.iter().copied().fold(0, u64::saturating_add);
+    let files = if read.len() == 1 { "file is" } else { "files are" };
+    (bytes > log.totals().bytes_read.saturating_mul(2)).then(|| {
+        format!(
+            "{} {files} laid out before each replay, with {} of data: files of which something is read are whole",
+            read.len(),
+            Size(bytes).rounded()
+        )
+    })
 }
 
 /// The agents that are named here, or those that any other command would take.

@@ -76,7 +76,7 @@ struct Generated {
     think: Duration,
 
     /// Seed of all randomness.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::command::seed)]
     seed: u64,
 }
 

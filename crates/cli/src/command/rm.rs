@@ -2,6 +2,7 @@
 
 mod tree;
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
@@ -12,6 +13,7 @@ use node::{ConnectedNode, ErrorKind};
 use crate::date;
 use crate::local;
 use crate::store::agents::{AgentsArgs, FlatArgs};
+use crate::store::globs::flat_names;
 use crate::store::namespace::no_namespace;
 use crate::this_node;
 
@@ -31,7 +33,7 @@ use crate::this_node;
 pub(crate) struct Arguments {
     /// The files' names. Without any, `--unfinished` removes all unfinished files.
     #[arg(value_name = "NAME", required_unless_present = "unfinished")]
-    names: Vec<String>,
+    names: Vec<OsString>,
 
     #[command(flatten)]
     agents: AgentsArgs,
@@ -77,12 +79,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             };
         }
         if arguments.recursive {
-            return Err(no_namespace(&connection, &arguments.names.join(" ")));
+            return Err(no_namespace(&connection, &flat_names(arguments.names)?.join(" ")));
         }
         let is_of_all = arguments.names.is_empty();
         let names = match is_of_all {
             true => connection.told("listing the files", connection.client.list().await)?,
-            false => arguments.names,
+            false => flat_names(arguments.names)?,
         };
         let mut outcome = if is_of_all { connection.absence().map_err(Failure::from) } else { Ok(()) };
         for name in &names {

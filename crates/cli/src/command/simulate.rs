@@ -11,7 +11,7 @@ use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use experiment::AccessPattern;
-use experiment::{Case, Comparison, ComparisonError, DiskLayout, Method, Trial};
+use experiment::{Case, Comparison, ComparisonError, DiskLayout, Method, OF_NO_MATRIX, Trial};
 use recording::RecordedPart;
 use serde::Serialize;
 
@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
     trials: u32,
 
     /// Seed of all randomness.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::command::seed)]
     seed: u64,
 
     /// Change a number of the machine's description.
@@ -217,7 +217,7 @@ fn cases(arguments: &Arguments) -> Result<Vec<Case>> {
     if !compared.patterns.iter().any(AccessPattern::is_of_matrix) {
         for (option, given) in [("--shape", choices.shape.is_some()), ("--grid", choices.grid.is_some())] {
             if given {
-                let failure = Failure::usage(option, "it would do nothing: no pattern chosen is of a matrix");
+                let failure = Failure::usage(option, format!("it would do nothing: {OF_NO_MATRIX}"));
                 return Err(failure.remedy(format!("Choose one such as rbb or rcb, or leave {option} out.")));
             }
         }

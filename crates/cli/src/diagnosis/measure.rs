@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use machine::Computer;
+use node::sparse::Dense;
 use node::{ConnectedNode, Size, agents, whole_file};
 
 use super::{AgentFinding, Examined, examine};
@@ -127,14 +128,14 @@ async fn write_and_read(connection: &ConnectedNode, name: &str, bytes: u64) -> R
     let created = connection.client.create(name, node::new_file_id()?, block).await;
     let file = connection.told(name, created)?;
     let start = Instant::now();
-    let input = io::repeat(0).take(bytes);
+    let input = Dense(io::repeat(0).take(bytes));
     whole_file::upload(connection, &file, input, |_| {})
         .await
         .map_err(|error| transfer::failed_to_put(name, error))?;
     let write = mib_s(bytes, start.elapsed());
     let file = connection.open(name, false).await?;
     let start = Instant::now();
-    let read = whole_file::download(connection, &file, io::sink(), |_| {}).await;
+    let read = whole_file::download(connection, &file, Dense(io::sink()), |_| {}).await;
     read.map_err(|error| transfer::failed_to_get(name, error))?;
     Ok((write, mib_s(bytes, start.elapsed())))
 }

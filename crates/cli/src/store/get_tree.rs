@@ -1,6 +1,7 @@
 //! A directory of a namespace with all that is in it becomes a local one: many files at once.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{File, FileTimes, Metadata, Permissions};
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +12,10 @@ use std::time::{Duration, SystemTime};
 
 use command_line::failure::{Failure, Result};
 use command_line::progress::Progress;
-use namespace::{Inode, InodeKind, UnixTime};
+use namespace::{FileNumber, Inode, InodeKind, UnixTime};
+use nix::fcntl::AT_FDCWD;
+use nix::sys::stat::{UtimensatFlags, utimensat};
+use nix::sys::time::TimeSpec;
 use node::whole_file;
 
 use super::many::{self, FailedFiles};
@@ -29,6 +33,8 @@ struct Getting {
     force: bool,
     /// Whether those are left alone that have the same size and time, and others replaced.
     resume: bool,
+    /// The files that are here now and have other names there, too: under which name.
+    shared: RefCell<BTreeMap<FileNumber, PathBuf>>,
     skipped: Cell<usize>,
 }
 
@@ -42,6 +48,14 @@ struct Wish {
     local: PathBuf,
 }
 
+impl Wish {
+    /// Which file it is, if that has other names.
+    fn shared(&self) -> Option<FileNumber> {
+        let inode = &self.found.inode;
+        (inode.links > 1).then_some(inode.number)
+    }
+}
+
 impl TreeDownload {
     pub(crate) fn new(namespace: &Namespace, progress: &Progress, force: bool, resume: bool) -> TreeDownload {
         TreeDownload(Rc::new(Getting {
@@ -49,6 +63,7 @@ impl TreeDownload {
             progress: progress.clone(),
             force,
             resume,
+            shared: RefCell::default(),
             skipped: Cell::new(0),
         }))
     }
@@ -57,10 +72,14 @@ impl TreeDownload {
     /// and the number of those that were there.
     pub(crate) async fn run(&self, tops: Vec<(FoundPath, PathBuf)>) -> Result<(FailedFiles, usize)> {
         let (mut directories, mut files, mut failed) = (Vec::new(), Vec::new(), FailedFiles::default());
+        let (mut more_names, mut known) = (Vec::new(), BTreeSet::new());
         for (top, local) in tops {
             for wish in self.wishes(top, local).await? {
                 match &wish.found.inode.kind {
                     InodeKind::Directory { .. } => directories.push(wish),
+                    InodeKind::File(_) if wish.shared().is_some_and(|file| !known.insert(file)) => {
+                        more_names.push(wish);
+                    }
                     InodeKind::File(_) => files.push(wish),
                     InodeKind::Link { target } => {
                         if let Err(failure) = self.make_link(&wish.local, target) {
@@ -81,11 +100,15 @@ impl TreeDownload {
             async move { download.get_file(&wish).await }
         };
         failed += many::each(&self.0.namespace.connection.machine, files, get).await?;
-        // Before this nothing may be made in those that may not be written to.
+        let download = self.clone();
+        let name = move |wish: Wish| {
+            let download = download.clone();
+            async move { download.get_name(&wish).await }
+        };
+        failed += many::each(&self.0.namespace.connection.machine, more_names, name).await?;
+        // Before this nothing may be made in those that may not be written to, and it would change their times.
         for Wish { found, local } in directories.iter().rev() {
-            let noted = std::fs::metadata(local)
-                .and_then(|here| std::fs::set_permissions(local, permissions(&here, &found.inode)));
-            noted.map_err(|error| failed_at(local, error))?;
+            note_directory(local, &found.inode).map_err(|error| failed_at(local, error))?;
         }
         Ok((failed, self.0.skipped.get()))
     }
@@ -117,12 +140,28 @@ impl TreeDownload {
         let target = Path::new(OsStr::from_bytes(target));
         match std::fs::symlink_metadata(local) {
             Ok(_) if std::fs::read_link(local).is_ok_and(|there| there == target) => return Ok(()),
-            Ok(found) if !found.is_dir() && (self.0.force || self.0.resume) => {
+            Ok(found) if !found.is_dir() && self.0.may_replace() => {
                 std::fs::remove_file(local).map_err(|error| failed_at(local, error))?;
             }
             _ => {}
         }
         std::os::unix::fs::symlink(target, local).map_err(|error| failed_at(local, error))
+    }
+
+    /// Gives a file that is here another name; where there are no such names, or it could not be got, it is got.
+    async fn get_name(&self, wish: &Wish) -> Result<()> {
+        let (getting, local) = (&*self.0, &wish.local);
+        let first = wish.shared().and_then(|file| getting.shared.borrow().get(&file).cloned());
+        let Some(first) = first else { return self.get_file(wish).await };
+        if is_same_file(&first, local) {
+            getting.skipped.set(getting.skipped.get() + usize::from(getting.resume));
+            return if getting.may_replace() { Ok(()) } else { Err(local::exists(local)) };
+        }
+        match replacement::link(&first, local, getting.may_replace()) {
+            Ok(()) => Ok(()),
+            Err(replacement::Error::Exists) => Err(local::exists(local)),
+            Err(_) => self.get_file(wish).await,
+        }
     }
 
     async fn get_file(&self, wish: &Wish) -> Result<()> {
@@ -134,6 +173,7 @@ impl TreeDownload {
                 && (found.len(), noted_of(found).0) == (wish.found.inode.size, wish.found.inode.modified)
         });
         if getting.resume && is_same {
+            self.note_shared(wish);
             getting.progress.add(wish.found.inode.size);
             getting.skipped.set(getting.skipped.get() + 1);
             return Ok(());
@@ -143,17 +183,52 @@ impl TreeDownload {
         }
         let stored = ReadableFile::of_path(&getting.namespace, &wish.found.path).await?;
         let inode = stored.inode().unwrap_or_else(|| wish.found.inode.clone());
-        let (target, output) = local::create(local, &name, getting.force || getting.resume)?;
+        let (target, output) = local::create(local, &name, getting.may_replace())?;
+        let output = target.output(output).map_err(|error| failed_at(local, error))?;
         let connection = &getting.namespace.connection;
         let adding = adding_to(&getting.progress);
         let got = whole_file::download(connection, stored.file(), output, adding).await;
         let output = got.map_err(|error| failed_to_get(&name, error))?;
         stored.close(&name).await?;
         if target.is_file() {
-            note(&output, &inode).map_err(|error| failed_at(local, error))?;
+            note(output.file(), &inode).map_err(|error| failed_at(local, error))?;
         }
-        target.complete()
+        let is_file = target.is_file();
+        target.complete()?;
+        if is_file {
+            self.note_shared(wish);
+        }
+        Ok(())
     }
+
+    /// Notes where a file is that is to have other names.
+    fn note_shared(&self, wish: &Wish) {
+        if let Some(file) = wish.shared() {
+            self.0.shared.borrow_mut().insert(file, wish.local.clone());
+        }
+    }
+}
+
+impl Getting {
+    fn may_replace(&self) -> bool {
+        self.force || self.resume
+    }
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let identity = |path| std::fs::symlink_metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    identity(one).is_some_and(|found| identity(other) == Some(found))
+}
+
+/// Gives a local directory the permissions and the time of what it is a copy of.
+fn note_directory(local: &Path, inode: &Inode) -> std::io::Result<()> {
+    let here = std::fs::metadata(local)?;
+    std::fs::set_permissions(local, permissions(&here, inode))?;
+    let modified = TimeSpec::from_duration(Duration::from_nanos(inode.modified.unsigned_abs()));
+    let modified = if inode.modified < 0 { -modified } else { modified };
+    // It need not be one that may be read.
+    utimensat(AT_FDCWD, local, &TimeSpec::UTIME_OMIT, &modified, UtimensatFlags::FollowSymlink)?;
+    Ok(())
 }
 
 /// Gives a local file the time and the permissions of what it is a copy of.

@@ -1,10 +1,13 @@
 //! Patterns of paths, as shells have them: `*`, `?` and `[...]`, each within one name.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
 use command_line::failure::{Failure, Result};
 use glob::{MatchOptions, Pattern};
 use node::{Error, ErrorKind};
 
-use super::namespace::{FoundPath, Namespace, joined};
+use super::namespace::{FoundPath, Namespace, joined, shown};
 
 /// As shells do it: names that begin with a dot are meant only by a pattern that does.
 const AS_SHELLS: MatchOptions =
@@ -20,13 +23,18 @@ fn compiled(text: &str) -> Result<Pattern> {
 }
 
 /// What a path leads to, or what a pattern means, in the order of the paths. What is called as the pattern is written
-/// is meant by it alone. A link at the end is not followed unless `follow` says so.
-pub(crate) async fn found(namespace: &Namespace, text: &str, follow: bool) -> Result<Vec<FoundPath>> {
-    let path = text.as_bytes();
-    if !is_pattern(text) || namespace.look_if_there(path).await?.is_some() {
-        let found = if follow { namespace.look(path).await? } else { namespace.look_at_link(path).await? };
-        return Ok(vec![found]);
-    }
+/// is meant by it alone, and so is what is no text. A link at the end is not followed unless `follow` says so.
+pub(crate) async fn found(namespace: &Namespace, name: &OsStr, follow: bool) -> Result<Vec<FoundPath>> {
+    let path = name.as_bytes();
+    let pattern = name.to_str().filter(|text| is_pattern(text));
+    let text = match pattern {
+        Some(text) if namespace.look_if_there(path).await?.is_none() => text,
+        _ => {
+            let found =
+                if follow { namespace.look(path).await? } else { namespace.look_at_link(path).await? };
+            return Ok(vec![found]);
+        }
+    };
     let matching = matching(namespace, text).await?;
     if matching.is_empty() {
         return Err(nothing_like(text));
@@ -84,6 +92,17 @@ pub(crate) fn of_flat(names: &[String], text: &str) -> Result<Vec<String>> {
     let is_meant = |name: &&String| pattern.as_ref().is_some_and(|it| it.matches_with(name, AS_SHELLS));
     let meant: Vec<_> = names.iter().filter(is_meant).cloned().collect();
     if meant.is_empty() { Err(nothing_like(text)) } else { Ok(meant) }
+}
+
+/// Names that are meant as flat ones: texts.
+pub(crate) fn flat_names(names: Vec<OsString>) -> Result<Vec<String>> {
+    let text = |name: OsString| {
+        name.into_string().map_err(|name| {
+            let name = shown(name.as_bytes());
+            Failure::usage(name, "flat names are texts in UTF-8, and it is none")
+        })
+    };
+    names.into_iter().map(text).collect()
 }
 
 fn nothing_like(text: &str) -> Failure {

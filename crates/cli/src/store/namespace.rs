@@ -3,8 +3,8 @@
 use command_line::failure::Failure;
 use fs::{NewTree, OpenTreeFile, PageCache, PageCacheSettings, Prefetch};
 use namespace::{
-    DirectoryEntry, Inode, InodeKind, Location, NewInode, RenameMode, TreeAnswer, TreeOperation, TreeRefusal,
-    TreeUse, WhatToRemove,
+    AttributeChanges, DirectoryEntry, FileNumber, Inode, InodeKind, Location, NewInode, RenameMode, SetTime,
+    TreeAnswer, TreeOperation, TreeRefusal, TreeUse, UnixTime, WhatToRemove,
 };
 use nix::unistd::{getgid, getuid};
 use node::{ConnectedNode, Error, ErrorKind, Result};
@@ -200,12 +200,33 @@ impl Namespace {
         self.make(path, NewInode::Directory, DIRECTORY_MODE).await.map(drop)
     }
 
-    /// Makes a directory unless there is one.
-    pub(crate) async fn make_directory_unless_there(&self, path: &[u8], mode: u16) -> Result<()> {
+    /// Makes a directory unless there is one; which one there is then.
+    pub(crate) async fn make_directory_unless_there(&self, path: &[u8], mode: u16) -> Result<FileNumber> {
         match self.make(path, NewInode::Directory, mode).await {
-            Err(error) if error.kind() == ErrorKind::Exists && self.is_directory(path).await? => Ok(()),
-            made => made.map(drop),
+            Err(error) if error.kind() == ErrorKind::Exists => match self.look_if_there(path).await? {
+                Some(inode) if inode.is_directory() => Ok(inode.number),
+                _ => Err(error),
+            },
+            made => Ok(made?.number),
         }
+    }
+
+    /// Says when something was changed.
+    pub(crate) async fn set_modified(
+        &self,
+        path: &[u8],
+        number: FileNumber,
+        modified: UnixTime,
+    ) -> Result<()> {
+        let modified = Some(SetTime::At(modified));
+        let changes = AttributeChanges { modified, ..AttributeChanges::default() };
+        self.perform(path, TreeOperation::Change { number, changes }).await.map(drop)
+    }
+
+    /// Gives a file another name, which nothing has.
+    pub(crate) async fn link(&self, number: FileNumber, path: &[u8]) -> Result<()> {
+        let link = TreeOperation::Link { number, at: Location::of_path(path) };
+        self.perform(path, link).await.map(drop)
     }
 
     /// Makes a directory and those above it, unless they are there.

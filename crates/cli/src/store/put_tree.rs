@@ -1,7 +1,7 @@
 //! A local directory with all that is in it becomes one of a namespace: many files at once.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -11,15 +11,15 @@ use std::rc::Rc;
 use command_line::failure::{Failure, Result};
 use command_line::progress::Progress;
 use layout::Striping;
-use namespace::{InodeKind, NewInode, UnixTime, WhatToRemove};
+use namespace::{FileNumber, InodeKind, NewInode, RenameMode, UnixTime, WhatToRemove};
 use nix::unistd::{getgid, getuid};
 use node::whole_file::{self, CopyError};
 
 use super::many::{self, FailedFiles};
 use super::namespace::{Namespace, joined, shown};
-use super::stored::{HiddenFile, WantedFile, hidden_name};
-use super::transfer::{adding_to, failed_to_put};
-use crate::local::SteadyFile;
+use super::stored::{HiddenFile, WantedFile, exists, hidden_name};
+use super::transfer::{adding_to, failed_to_put, is_same};
+use crate::local::{SteadyFile, data_bytes};
 
 /// What is to be put, and how.
 pub(crate) struct PutTree {
@@ -37,10 +37,15 @@ pub(crate) struct PutTree {
 pub(crate) struct LocalTree {
     /// Each before those in it, from the top one on, which is empty.
     directories: Vec<LocalEntry>,
+    /// Each file once, by the first of its names.
     files: Vec<LocalEntry>,
+    /// The other names of files.
+    more_names: Vec<LocalEntry>,
     links: Vec<LocalEntry>,
     /// Bytes of all files.
     pub(crate) bytes: u64,
+    /// How many of them are not in holes.
+    pub(crate) data_bytes: u64,
 }
 
 /// Something in a local directory.
@@ -52,6 +57,16 @@ struct LocalEntry {
     found: Metadata,
 }
 
+/// Identifies a local file, whatever its names: its device, and its number there.
+type LocalFile = (u64, u64);
+
+impl LocalEntry {
+    /// Which file it is, if that has other names.
+    fn shared(&self) -> Option<LocalFile> {
+        (self.found.nlink() > 1).then(|| (self.found.dev(), self.found.ino()))
+    }
+}
+
 impl LocalTree {
     /// Looks at all that is in a directory. What is no file, directory or link is told and left out.
     pub(crate) fn of(top: &Path) -> Result<LocalTree> {
@@ -59,7 +74,7 @@ impl LocalTree {
             let what = path.display().to_string();
             move |error: std::io::Error| Failure::new(what, error)
         };
-        let mut tree = LocalTree::default();
+        let (mut tree, mut known) = (LocalTree::default(), BTreeSet::new());
         let found = std::fs::metadata(top).map_err(failed(top))?;
         let mut directories = vec![LocalEntry { path: top.to_owned(), name: Vec::new(), found }];
         while let Some(directory) = directories.pop() {
@@ -74,8 +89,11 @@ impl LocalTree {
                 let (kind, entry) = (found.file_type(), LocalEntry { path, name, found });
                 if kind.is_dir() {
                     directories.push(entry);
+                } else if kind.is_file() && entry.shared().is_some_and(|file| !known.insert(file)) {
+                    tree.more_names.push(entry);
                 } else if kind.is_file() {
                     tree.bytes += entry.found.len();
+                    tree.data_bytes += data_bytes(&entry.found);
                     tree.files.push(entry);
                 } else if kind.is_symlink() {
                     tree.links.push(entry);
@@ -112,6 +130,8 @@ struct Putting {
     progress: Progress,
     /// Files that are under way, to be discarded if the command is interrupted.
     under_way: RefCell<BTreeMap<Vec<u8>, Option<Rc<HiddenFile>>>>,
+    /// The files that are there now and have other names here, too.
+    shared: RefCell<BTreeMap<LocalFile, FileNumber>>,
     skipped: Cell<usize>,
 }
 
@@ -128,6 +148,7 @@ impl TreeUpload {
             striping,
             progress: progress.clone(),
             under_way: RefCell::default(),
+            shared: RefCell::default(),
             skipped: Cell::new(0),
         })))
     }
@@ -135,16 +156,9 @@ impl TreeUpload {
     /// Puts all of it. The files that failed, which have been told, and the number of those that were there.
     pub(crate) async fn run(&self, local: LocalTree) -> Result<(FailedFiles, usize)> {
         let namespace = &self.0.namespace;
-        for directory in &local.directories {
-            let (_, mode) = noted_of(&directory.found);
-            namespace.make_directory_unless_there(&self.path_of(directory), mode).await.map_err(|error| {
-                match error.kind() {
-                    node::ErrorKind::NotFound => {
-                        Failure::from(error).remedy("`starfish mkdir -p` makes a directory.")
-                    }
-                    _ => error.into(),
-                }
-            })?;
+        let mut directories = Vec::new();
+        for directory in local.directories {
+            directories.push((self.make_directory(&directory).await?, directory));
         }
         let mut failed = FailedFiles::default();
         for link in &local.links {
@@ -158,8 +172,82 @@ impl TreeUpload {
             async move { upload.put_file(&file).await }
         };
         failed += many::each(&namespace.connection.machine, local.files, put).await?;
+        let upload = self.clone();
+        let name = move |entry| {
+            let upload = upload.clone();
+            async move { upload.put_name(&entry).await }
+        };
+        failed += many::each(&namespace.connection.machine, local.more_names, name).await?;
+        // Whatever comes to be in a directory changes its time.
+        let upload = self.clone();
+        let note = move |(number, directory)| {
+            let upload = upload.clone();
+            async move { upload.note_time(number, &directory).await }
+        };
+        failed += many::each(&namespace.connection.machine, directories, note).await?;
         namespace.flush().await?;
         Ok((failed, self.0.skipped.get()))
+    }
+
+    async fn make_directory(&self, directory: &LocalEntry) -> Result<FileNumber> {
+        let (_, mode) = noted_of(&directory.found);
+        let made = self.0.namespace.make_directory_unless_there(&self.path_of(directory), mode).await;
+        made.map_err(|error| match error.kind() {
+            node::ErrorKind::NotFound => {
+                Failure::from(error).remedy("`starfish mkdir -p` makes a directory.")
+            }
+            _ => error.into(),
+        })
+    }
+
+    async fn note_time(&self, number: FileNumber, directory: &LocalEntry) -> Result<()> {
+        let (modified, _) = noted_of(&directory.found);
+        Ok(self.0.namespace.set_modified(&self.path_of(directory), number, modified).await?)
+    }
+
+    /// Gives a file that is there another name.
+    async fn put_name(&self, entry: &LocalEntry) -> Result<()> {
+        let (putting, path) = (&*self.0, self.path_of(entry));
+        let number = entry.shared().and_then(|file| putting.shared.borrow().get(&file).copied());
+        let Some(number) = number else {
+            let why = "it was not put under another of its names, see above";
+            return Err(Failure::new(entry.path.display().to_string(), why));
+        };
+        match putting.namespace.look_if_there(&path).await? {
+            None => Ok(putting.namespace.link(number, &path).await?),
+            Some(inode) if inode.number == number && putting.put.resume => {
+                putting.skipped.set(putting.skipped.get() + 1);
+                Ok(())
+            }
+            Some(inode) if inode.is_directory() || !self.may_replace() => Err(exists(&path).into()),
+            // To rename one name of a file to another one does nothing.
+            Some(inode) if inode.number == number => Ok(()),
+            Some(_) => self.replace_name(number, &path).await,
+        }
+    }
+
+    /// Gives a file a name that something else has.
+    async fn replace_name(&self, number: FileNumber, path: &[u8]) -> Result<()> {
+        let (putting, hidden) = (&*self.0, hidden_name(path)?);
+        putting.under_way.borrow_mut().insert(hidden.clone(), None);
+        let named = async {
+            putting.namespace.link(number, &hidden).await?;
+            putting.namespace.rename(&hidden, path, RenameMode::Replace).await
+        };
+        let named = named.await;
+        putting.under_way.borrow_mut().remove(&hidden);
+        if named.is_err() {
+            // The first failure is the one to be told.
+            let _ = putting.namespace.remove(&hidden, WhatToRemove::File).await;
+        }
+        Ok(named?)
+    }
+
+    /// Notes which file this one is there, if it is to have other names.
+    fn note_shared(&self, entry: &LocalEntry, number: FileNumber) {
+        if let Some(file) = entry.shared() {
+            self.0.shared.borrow_mut().insert(file, number);
+        }
     }
 
     /// Removes what is under way, after the rest of [`run`](Self::run) was dropped.
@@ -213,10 +301,8 @@ impl TreeUpload {
         let (modified, mode) = noted_of(&found);
         if putting.put.resume {
             let there = putting.namespace.look_if_there(&path).await?;
-            let is_same = |inode: &namespace::Inode| {
-                inode.layout().is_some() && (inode.size, inode.modified) == (found.len(), modified)
-            };
-            if there.is_some_and(|inode| is_same(&inode)) {
+            if let Some(inode) = there.filter(|inode| is_same(inode, (found.len(), modified))) {
+                self.note_shared(entry, inode.number);
                 putting.progress.add(found.len());
                 putting.skipped.set(putting.skipped.get() + 1);
                 return Ok(());
@@ -236,7 +322,11 @@ impl TreeUpload {
             }
         };
         putting.under_way.borrow_mut().insert(name.clone(), Some(hidden.clone()));
+        let number = hidden.inode().expect("it has just been made").number;
         let put = self.put_contents(&hidden, entry, local).await;
+        if put.is_ok() {
+            self.note_shared(entry, number);
+        }
         let is_mine = putting.under_way.borrow_mut().remove(&name).is_some();
         if put.is_err() && is_mine {
             // The first failure is the one to be told.

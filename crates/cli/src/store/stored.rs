@@ -256,7 +256,8 @@ pub(crate) fn hidden_name(path: &[u8]) -> Result<Vec<u8>> {
     Ok(joined(directory, &name))
 }
 
-fn exists(path: &[u8]) -> Error {
+/// That something has this name already.
+pub(crate) fn exists(path: &[u8]) -> Error {
     let remedy = "Remove it with `starfish rm`, or put with --replace";
     Error::new(ErrorKind::Exists, shown(path), "file exists already").with_remedy(remedy)
 }

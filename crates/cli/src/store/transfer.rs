@@ -9,12 +9,13 @@ use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
 use command_line::progress::Progress;
 use layout::Extent;
-use namespace::Inode;
+use namespace::{Inode, UnixTime};
+use node::sparse::{SparseRead, SparseWrite};
 use node::whole_file::{self, CopyError};
 use node::{Agent, ConnectedNode, ErrorKind};
 
 use super::group;
-use super::namespace::{Namespace, joined, trimmed};
+use super::namespace::{Namespace, joined, no_namespace, trimmed};
 use super::stored::{HiddenFile, ReadableFile, WantedFile};
 use crate::interrupt::{Interruption, Undertaking};
 use crate::local::Hashing;
@@ -53,7 +54,7 @@ pub(crate) struct Done {
     pub(crate) elapsed: Duration,
     /// The file's hash, if it was asked for.
     pub(crate) hash: Option<blake3::Hash>,
-    /// What the namespace knows of a file that was got.
+    /// What the namespace knows of a file that was got, or was there already.
     pub(crate) inode: Option<Inode>,
 }
 
@@ -89,7 +90,7 @@ impl Get {
 }
 
 /// Reads a file and writes all of it to `output`.
-pub(crate) fn get<W: Write + Send + 'static>(
+pub(crate) fn get<W: SparseWrite + Send + 'static>(
     agents: &[Agent],
     name: &str,
     get: Get,
@@ -102,7 +103,7 @@ pub(crate) fn get<W: Write + Send + 'static>(
     }
 }
 
-fn get_traditional<W: Write + Send + 'static>(
+fn get_traditional<W: SparseWrite + Send + 'static>(
     agents: &[Agent],
     name: &str,
     get: Get,
@@ -139,7 +140,7 @@ pub(crate) fn failed_to_get(name: &str, error: CopyError) -> Failure {
 
 /// Reads what can be read of a file and writes it to `output`, with zeros in place of the rest. Says which bytes those
 /// are, and the hash of all that was written, if it was asked for.
-pub(crate) fn salvage<W: Write + Send + 'static>(
+pub(crate) fn salvage<W: SparseWrite + Send + 'static>(
     agents: &[Agent],
     name: &str,
     get: Get,
@@ -171,7 +172,7 @@ pub(crate) fn salvage<W: Write + Send + 'static>(
     })
 }
 
-fn get_disk_directed<W: Write + 'static>(
+fn get_disk_directed<W: SparseWrite + 'static>(
     agents: &[Agent],
     name: &str,
     get: Get,
@@ -207,6 +208,8 @@ pub(crate) struct Put {
     pub(crate) method: MethodArgs,
     /// Whether a file of the same name is replaced, once the new one is finished.
     pub(crate) replace: bool,
+    /// The size and the time of a file of the same name that is left alone; nothing is put then.
+    pub(crate) left_alone: Option<(u64, UnixTime)>,
     /// What it is called in a directory, if the name leads to one.
     pub(crate) own_name: Option<String>,
     /// What a namespace notes of it.
@@ -219,14 +222,19 @@ pub(crate) struct Attributes {
     /// Its permissions.
     pub(crate) mode: u16,
     /// When its contents were changed, if that is not now.
-    pub(crate) modified: Option<namespace::UnixTime>,
+    pub(crate) modified: Option<UnixTime>,
+}
+
+/// Whether a file has this size and this time, as its copy has.
+pub(crate) fn is_same(inode: &Inode, (bytes, modified): (u64, UnixTime)) -> bool {
+    inode.layout().is_some() && (inode.size, inode.modified) == (bytes, modified)
 }
 
 /// Makes a file of all that `input` holds, on the disks when this returns. What fails or is interrupted leaves
 /// no file, and one that was to be replaced as it was.
 ///
 /// `size` is the size of the input, as far as known.
-pub(crate) fn put<R: Read + Send + 'static>(
+pub(crate) fn put<R: SparseRead + Send + 'static>(
     agents: &[Agent],
     name: &str,
     put: Put,
@@ -247,7 +255,7 @@ pub(crate) fn put<R: Read + Send + 'static>(
     }
 }
 
-fn put_traditional<R: Read + Send + 'static>(
+fn put_traditional<R: SparseRead + Send + 'static>(
     agents: &[Agent],
     name: &str,
     put: Put,
@@ -260,6 +268,7 @@ fn put_traditional<R: Read + Send + 'static>(
         if let Some(namespace) = Namespace::find_surely(&connection).await? {
             return put_into(&namespace, &name, &put, input, &progress, &interruption).await;
         }
+        put.check_flat(&connection, &name)?;
         let half_done = begin(&interruption, &name);
         let file = create(&connection, &name, &put).await?;
         let start = Instant::now();
@@ -279,7 +288,7 @@ fn put_traditional<R: Read + Send + 'static>(
 }
 
 /// Puts a file into a namespace.
-async fn put_into<R: Read + Send + 'static>(
+async fn put_into<R: SparseRead + Send + 'static>(
     namespace: &Namespace,
     name: &str,
     put: &Put,
@@ -288,6 +297,9 @@ async fn put_into<R: Read + Send + 'static>(
     interruption: &Interruption,
 ) -> Result<Done> {
     let (connection, name) = (&namespace.connection, put.name_in(namespace, name).await?);
+    if let Some(there) = put.there(namespace, &name).await? {
+        return Ok(there);
+    }
     let half_done = begin_hidden(interruption, &name);
     let hidden = HiddenFile::begin(namespace, name.as_bytes(), put.wanted(connection)?).await?;
     let start = Instant::now();
@@ -307,7 +319,26 @@ impl Put {
     /// A new file, in blocks of so many bytes.
     pub(crate) fn new(block_bytes: u64, method: MethodArgs) -> Put {
         let attributes = Attributes { mode: 0o644, modified: None };
-        Put { block_bytes, method, replace: false, own_name: None, attributes }
+        Put { block_bytes, method, replace: false, left_alone: None, own_name: None, attributes }
+    }
+
+    /// What there is already of a file that is left alone.
+    async fn there(&self, namespace: &Namespace, name: &str) -> Result<Option<Done>> {
+        let Some(left_alone) = self.left_alone else { return Ok(None) };
+        let there = namespace.look_if_there(name.as_bytes()).await?;
+        let there = there.filter(|inode| is_same(inode, left_alone));
+        Ok(there.map(|inode| Done {
+            name: name.to_owned(),
+            bytes: inode.size,
+            elapsed: Duration::ZERO,
+            hash: None,
+            inode: Some(inode),
+        }))
+    }
+
+    /// Refuses to go on with a flat name: of such a file no time is known.
+    fn check_flat(&self, connection: &ConnectedNode, name: &str) -> Result<()> {
+        if self.left_alone.is_some() { Err(no_namespace(connection, name)) } else { Ok(()) }
     }
 
     /// What the file is to be called: within a directory, if the name leads to one.
@@ -406,6 +437,7 @@ fn put_disk_directed<R: Read>(
             progress.add(bytes);
             return Ok(Done { hash, ..done });
         }
+        put.check_flat(&connection, &name)?;
         let half_done = begin(&interruption, &name);
         // Open until the group is done: the file is being written for as long as who has begun it is there.
         let file = create(&connection, &name, &put).await?;
@@ -435,6 +467,9 @@ async fn put_into_in_group(
     interruption: &Interruption,
 ) -> Result<Done> {
     let (connection, name) = (&namespace.connection, put.name_in(namespace, name).await?);
+    if let Some(there) = put.there(namespace, &name).await? {
+        return Ok(there);
+    }
     let bytes = parts.iter().map(|part| part.len() as u64).sum();
     let half_done = begin_hidden(interruption, &name);
     let hidden = HiddenFile::begin(namespace, name.as_bytes(), put.wanted(connection)?).await?;

@@ -12,13 +12,19 @@ use crate::protocol::{Reply, Request};
 
 impl<M: Machine> File<M> {
     /// The first offset from `offset` on that may be data and not a hole; none if there is only a hole.
-    pub(super) async fn next_data(&self, offset: u64) -> Result<Option<u64>> {
+    ///
+    /// # Errors
+    /// If an I/O node does not tell.
+    pub async fn next_data(&self, offset: u64) -> Result<Option<u64>> {
         let data = self.once_more(async || self.find_data(offset).await).await?;
         Ok(data.iter().filter_map(|(&stripe, data)| self.offset_of(stripe, data.start)).min())
     }
 
     /// The first offset from `offset` on that is in a hole; none if there are data up to the largest offset of a file.
-    pub(super) async fn next_hole(&self, offset: u64) -> Result<Option<u64>> {
+    ///
+    /// # Errors
+    /// If an I/O node does not tell.
+    pub async fn next_hole(&self, offset: u64) -> Result<Option<u64>> {
         let data = self.once_more(async || self.find_data(offset).await).await?;
         let holes = (0..self.striping().stripe_count()).filter_map(|stripe| {
             let from = self.striping().stripe_bytes(offset, stripe);

@@ -48,7 +48,7 @@ pub(super) struct IoArguments {
     trials: u64,
 
     /// Seed of all randomness.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::command::seed)]
     seed: u64,
 
     /// Output format.

@@ -1,6 +1,7 @@
 //! Listing a namespace.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
@@ -29,7 +30,7 @@ pub(super) struct Shown {
 /// The lines for these paths, or for the root; and the first failure.
 pub(super) async fn list(
     namespace: &Namespace,
-    names: &[String],
+    names: &[OsString],
     show: Shown,
 ) -> Result<(Vec<String>, Result<()>)> {
     let (mut files, mut directories, mut outcome) = (Vec::new(), Vec::new(), Ok(()));

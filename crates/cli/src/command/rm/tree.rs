@@ -1,6 +1,8 @@
 //! Removing files and directories of a namespace.
 
 use std::cell::RefCell;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -22,7 +24,7 @@ const HIDDEN_AGE_MIN: Duration = Duration::from_secs(3600);
 /// Removes what these paths and patterns mean. That nothing is there is no failure if that is `forced`.
 pub(super) async fn remove(
     namespace: &Namespace,
-    names: &[String],
+    names: &[OsString],
     recursive: bool,
     forced: bool,
 ) -> Result<()> {
@@ -30,7 +32,8 @@ pub(super) async fn remove(
     let mut note = |failure: Failure| failure.join(&mut outcome);
     for name in names {
         if recursive && names_no_entry(name) {
-            let failure = Failure::new(name, "a directory is not removed by `.`, `..` or `/`");
+            let failure =
+                Failure::new(shown(name.as_bytes()), "a directory is not removed by `.`, `..` or `/`");
             note(
                 failure.remedy(
                     "Give its name in the directory that it is in; '/*' is all that is in the first.",
@@ -66,7 +69,7 @@ pub(super) async fn remove(
 }
 
 /// Whether a path ends with what is no name in any directory: what it leads to is there under another one.
-fn names_no_entry(path: &str) -> bool {
+fn names_no_entry(path: &OsStr) -> bool {
     let (_, last) = split(trimmed(path.as_bytes()));
     matches!(last, b"" | b"." | b"..")
 }
@@ -106,7 +109,7 @@ async fn remove_all(
 /// open that is still at work stays, however old it is.
 pub(super) async fn remove_hidden(
     namespace: &Namespace,
-    names: &[String],
+    names: &[OsString],
     older_than: Option<Duration>,
 ) -> Result<()> {
     let least = older_than.unwrap_or(HIDDEN_AGE_MIN);

@@ -1,0 +1,239 @@
+//! Holes: what is copied passes them by on both sides, and they stay holes.
+//!
+//! A hole is a range of a file that nobody has written; it reads as zeros and takes no room. Who cannot tell holes from
+//! zeros that were written is [`Dense`].
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+
+use nix::errno::Errno;
+use nix::unistd::{Whence, lseek};
+
+/// Zeros are written in such portions where no hole can be left.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// A hole that begins where something is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hole {
+    /// How long it is; 0 if there are data.
+    pub bytes: u64,
+    /// Whether nothing comes after it.
+    pub is_last: bool,
+}
+
+/// What is read from its beginning to its end, but for its holes.
+pub trait SparseRead: Read {
+    /// The hole that begins at the next byte.
+    ///
+    /// # Errors
+    /// If the next byte cannot be told.
+    fn hole(&mut self) -> io::Result<Hole>;
+
+    /// Leaves out so many bytes, which are in the hole that begins here.
+    ///
+    /// # Errors
+    /// If what is read cannot go on elsewhere.
+    fn skip_hole(&mut self, bytes: u64) -> io::Result<()>;
+}
+
+/// What is written from its beginning to its end, but for its holes.
+pub trait SparseWrite: Write {
+    /// Leaves a hole of so many bytes, or writes as many zeros.
+    ///
+    /// # Errors
+    /// Those of writing.
+    fn leave_hole(&mut self, bytes: u64) -> io::Result<()>;
+}
+
+/// What has no holes: a stream, or bytes in memory. Each byte of it is read and written.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Dense<T>(pub T);
+
+impl<R: Read> Read for Dense<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.0.read(bytes)
+    }
+}
+
+impl<R: Read> SparseRead for Dense<R> {
+    fn hole(&mut self) -> io::Result<Hole> {
+        Ok(Hole::default())
+    }
+
+    fn skip_hole(&mut self, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<W: Write> Write for Dense<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl<W: Write> SparseWrite for Dense<W> {
+    fn leave_hole(&mut self, bytes: u64) -> io::Result<()> {
+        let mut left = bytes;
+        while left > 0 {
+            let portion = left.min(ZEROS.len() as u64);
+            self.0.write_all(&ZEROS[..portion as usize])?;
+            left -= portion;
+        }
+        Ok(())
+    }
+}
+
+/// A file of this computer, read or written from where it stands. What is no regular file has no holes.
+#[derive(Debug)]
+pub struct SparseFile {
+    file: File,
+    /// Whether its file system tells where it has data.
+    tells_holes: bool,
+    /// Where it has data that were found last: from where it was looked for them on there are no others before.
+    data: Range<u64>,
+}
+
+impl SparseFile {
+    /// To be read, or to be written from nothing.
+    ///
+    /// # Errors
+    /// If the file tells nothing of itself.
+    pub fn new(file: File) -> io::Result<SparseFile> {
+        let tells_holes = file.metadata()?.is_file();
+        Ok(SparseFile { file, tells_holes, data: 0..0 })
+    }
+
+    /// The file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The hole that begins at `at`, by the data that come next.
+    fn find_data(&mut self, at: u64) -> io::Result<Hole> {
+        let seek =
+            |offset: u64, whence| lseek(&self.file, offset.cast_signed(), whence).map(i64::cast_unsigned);
+        let found = seek(at, Whence::SeekData).and_then(|data| Ok((data, seek(data, Whence::SeekHole)?)));
+        let hole = match found {
+            Ok((data, end)) => {
+                self.data = data..end;
+                Hole { bytes: data - at, is_last: false }
+            }
+            Err(Errno::ENXIO) => {
+                let bytes = self.file.metadata()?.len().saturating_sub(at);
+                Hole { bytes, is_last: bytes > 0 }
+            }
+            Err(_) => {
+                self.tells_holes = false;
+                Hole::default()
+            }
+        };
+        self.file.seek(SeekFrom::Start(at))?;
+        Ok(hole)
+    }
+}
+
+impl Read for SparseFile {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.file.read(bytes)
+    }
+}
+
+impl SparseRead for SparseFile {
+    fn hole(&mut self) -> io::Result<Hole> {
+        if !self.tells_holes {
+            return Ok(Hole::default());
+        }
+        let at = self.file.stream_position()?;
+        if self.data.contains(&at) { Ok(Hole::default()) } else { self.find_data(at) }
+    }
+
+    fn skip_hole(&mut self, bytes: u64) -> io::Result<()> {
+        self.file.seek(SeekFrom::Current(bytes.cast_signed())).map(drop)
+    }
+}
+
+impl Write for SparseFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl SparseWrite for SparseFile {
+    fn leave_hole(&mut self, bytes: u64) -> io::Result<()> {
+        let end = self.file.seek(SeekFrom::Current(bytes.cast_signed()))?;
+        // Nothing may come after it.
+        self.file.set_len(end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{FileExt, MetadataExt};
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn temporary() -> File {
+        tempfile::tempfile().expect("room")
+    }
+
+    #[test]
+    fn holes_of_a_file_are_told_where_they_begin() {
+        let file = temporary();
+        file.write_all_at(&[7; 100], 2 * MIB).expect("room");
+        file.set_len(5 * MIB).expect("room");
+        let mut file = SparseFile::new(file).expect("a file");
+        for _ in 0..2 {
+            assert_eq!(file.hole().expect("told"), Hole { bytes: 2 * MIB, is_last: false });
+        }
+        file.skip_hole(2 * MIB).expect("it goes on there");
+        assert_eq!(file.hole().expect("told"), Hole::default());
+        let mut read = [0; 100];
+        file.read_exact(&mut read).expect("there are data");
+        assert_eq!(
+            (read, file.hole().expect("told").bytes),
+            ([7; 100], 0),
+            "the rest of a block is data, too"
+        );
+        file.skip_hole(MIB - 100).expect("it goes on there");
+        assert_eq!(file.hole().expect("told"), Hole { bytes: 2 * MIB, is_last: true });
+        file.skip_hole(2 * MIB).expect("it goes on there");
+        assert_eq!(
+            (file.hole().expect("told"), file.read(&mut read).expect("the end")),
+            (Hole::default(), 0)
+        );
+    }
+
+    #[test]
+    fn holes_that_are_left_take_no_room_and_count() {
+        let mut file = SparseFile::new(temporary()).expect("a file");
+        file.leave_hole(3 * MIB).expect("room");
+        file.write_all(&[7; 100]).expect("room");
+        file.leave_hole(MIB).expect("room");
+        let found = file.file().metadata().expect("a file");
+        assert_eq!(found.len(), 4 * MIB + 100);
+        assert!(found.blocks() * 512 < MIB, "{} blocks", found.blocks());
+        let mut read = [0; 102];
+        file.file().read_exact_at(&mut read, 3 * MIB - 1).expect("there are as many");
+        assert_eq!((read[0], &read[1..101], read[101]), (0, &[7; 100][..], 0));
+    }
+
+    #[test]
+    fn what_is_dense_gets_zeros() {
+        let mut stream = Dense(Vec::new());
+        stream.leave_hole(ZEROS.len() as u64 + 1).expect("room");
+        stream.write_all(b"x").expect("room");
+        assert_eq!(stream.0, [vec![0; ZEROS.len() + 1], b"x".to_vec()].concat());
+        assert_eq!(Dense(&[1_u8][..]).hole().expect("none"), Hole::default());
+    }
+}
