@@ -53,8 +53,12 @@ fn out_of_step(mpi: &'static Mpi) {
     let program = testbed.compile("apart", &[]);
     let output = succeed(&mut testbed.launch(2, &program));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    for file in ["mpi/closed-early", "mpi/other-methods"] {
-        let begin = format!("starfish: {file}: the members are out of step, ");
+    for (file, apart) in [
+        ("mpi/closed-early", "a write of rank 0 and a meeting of rank 1"),
+        ("mpi/other-methods", "a write of rank 0 and a write in two phases of rank 1"),
+        ("mpi/other-direction", "a read of rank 0 and a write of rank 1"),
+    ] {
+        let begin = format!("starfish: {file}: the members are out of step: {apart}. ");
         let of_file: Vec<&str> = text.lines().filter(|line| line.contains(file)).collect();
         // Of the call, and of the closing.
         assert_eq!(of_file.len(), 2, "{text}");
