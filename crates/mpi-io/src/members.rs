@@ -93,7 +93,7 @@ impl Members {
 /// the one that they have lost, the others do.
 fn common(error: node::Error, path: &str, name: &str, rank: u32) -> MpiError {
     let of_team = format!(" of the team {name}");
-    let has_lost_first = error.why().contains(&format!("rank 0{of_team}"));
+    let has_lost_first = error.lost_rank() == Some(0);
     let found = MpiError::from(error.about(path)).without(&of_team);
     if rank == 0 || has_lost_first { found } else { found.told_elsewhere() }
 }
@@ -105,9 +105,9 @@ mod tests {
     use super::*;
     use crate::failure::{last_words, number};
 
-    /// What a member says of an error.
-    fn words(why: &str, rank: u32) -> Option<String> {
-        let error = node::Error::new(ErrorKind::Gone, "0123", why);
+    /// What a member says when another one is lost, and why that is so.
+    fn words(lost: u32, why: &str, rank: u32) -> Option<String> {
+        let error = node::Error::new(ErrorKind::Gone, "0123", why).with_lost_rank(lost);
         number(Err(common(error, "dir/x", "0123", rank)));
         last_words(false)
     }
@@ -115,9 +115,9 @@ mod tests {
     #[test]
     fn one_member_tells_what_has_failed_for_all() {
         let lost = "rank 1 of the team 0123 is gone";
-        assert_eq!(words(lost, 0).as_deref(), Some("dir/x: rank 1 is gone"));
-        assert_eq!(words(lost, 2), None);
+        assert_eq!(words(1, lost, 0).as_deref(), Some("dir/x: rank 1 is gone"));
+        assert_eq!(words(1, lost, 2), None);
         let first = "rank 0 of the team 0123 has left it";
-        assert_eq!(words(first, 2).as_deref(), Some("dir/x: rank 0 has left it"));
+        assert_eq!(words(0, first, 2).as_deref(), Some("dir/x: rank 0 has left it"));
     }
 }

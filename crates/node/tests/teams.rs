@@ -97,6 +97,7 @@ fn what_fails_for_one_fails_for_all_and_nobody_waits_for_who_has_left() {
             let error = team.meet().wait().expect_err("one has left");
             assert_eq!(error.kind(), ErrorKind::Gone);
             assert!(error.why().contains("rank 0 of the team failing has left it"), "{error}");
+            assert_eq!(error.lost_rank(), Some(0));
         }
     });
 }

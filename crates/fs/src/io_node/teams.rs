@@ -247,7 +247,8 @@ impl Team {
     fn lose(&self, client: NodeId, kind: FailureKind, what: &str) {
         let Some(rank) = self.rank_of(client) else { return };
         self.members.borrow_mut().remove(&rank);
-        self.end(kind, format!("rank {rank} of the team {} {what}", self.name));
+        let failure = Failure::new(kind, format!("rank {rank} of the team {} {what}", self.name));
+        self.end(Failure { lost_rank: Some(rank), ..failure });
     }
 
     /// Ends the team if all members wait, and not for the same: nobody would ever come to any of these meetings, or all
@@ -261,7 +262,7 @@ impl Team {
         let each = apart.iter().map(|(step, ranks)| format!("{step} of {}", ranks_in_words(ranks)));
         let each = each.collect::<Vec<_>>().join(" and ");
         let text = format!("the members of the team {} are out of step: {each}", self.name);
-        self.end(FailureKind::OutOfStep, text);
+        self.end(Failure::new(FailureKind::OutOfStep, text));
     }
 
     /// What members wait for, and their ranks: each thing of each meeting.
@@ -280,8 +281,8 @@ impl Team {
     }
 
     /// Ends the team: who waits for others is told why, and so is whoever comes later.
-    fn end(&self, kind: FailureKind, why: String) {
-        self.lost.borrow_mut().get_or_insert(Failure::new(kind, why));
+    fn end(&self, why: Failure) {
+        self.lost.borrow_mut().get_or_insert(why);
         let meetings: Vec<Rc<Meeting>> = self.meetings.borrow().values().cloned().collect();
         meetings.iter().for_each(|meeting| self.settle(meeting));
         self.changed.wake_all();
@@ -460,7 +461,8 @@ mod tests {
         assert!(poll(&mut waiting).is_none());
         teams.gone(NodeId(11));
         for mut coming in [waiting, meet(&teams, group, 2, 10, None)] {
-            assert_eq!(text(poll(&mut coming)), "rank 1 of the team team is gone");
+            let failure = poll(&mut coming).expect("answered").expect_err("refused");
+            assert_eq!((failure.lost_rank, &*failure.text), (Some(1), "rank 1 of the team team is gone"));
         }
         assert!(text(poll(&mut meet(&teams, group, 2, 11, None))).contains("not here"));
         teams.leave(NodeId(10), group);
