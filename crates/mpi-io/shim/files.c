@@ -66,22 +66,24 @@ struct told {
     char hints[STARFISH_MPI_HINT_FILE_BYTES];
 };
 
-/* Connects all processes to the agents, the first before the others since it may begin a namespace. They get the name
-   of their group and the hints of ROMIO's file, which only the first need have. */
+/* Connects all processes to the agents, all at once. The others look for the namespace when the first is done, since
+   that may begin one. They get the name of their group and the hints of ROMIO's file, which only the first need have. */
 static int reach_agents(MPI_Comm comm, int rank, const char *name, int amode, struct told *told)
 {
-    int is_first = rank == 0;
+    int is_first = rank == 0, class = 0;
     if (is_first) {
         told->class = starfish_mpi_connect(name, (amode & MPI_MODE_CREATE) != 0);
         told->class = told->class ? told->class : starfish_mpi_draw_name(told->group);
         starfish_mpi_hint_file(told->hints);
+    } else {
+        class = starfish_mpi_reach(name);
     }
     PMPI_Bcast(told, sizeof *told, MPI_BYTE, 0, comm);
     if (told->class) {
         return told->class;
     }
     starfish_mpi_note_hints(told->hints);
-    return is_first ? 0 : starfish_mpi_connect(name, 0);
+    return is_first || class ? class : starfish_mpi_connect(name, 0);
 }
 
 /* What fails for any process fails for all, and the first for which it has has the words; so does what they want to open

@@ -147,6 +147,13 @@ unsafe extern "C" fn starfish_mpi_is_ours(name: *const c_char) -> c_int {
 }
 
 #[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_reach(name: *const c_char) -> c_int {
+    // SAFETY: a string, as the header asks for.
+    let name = unsafe { string(name) };
+    of_name(name, |place| process::reach(place).map_err(MpiError::told))
+}
+
+#[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_connect(name: *const c_char, begins: c_int) -> c_int {
     // SAFETY: a string, as the header asks for.
     let name = unsafe { string(name) };

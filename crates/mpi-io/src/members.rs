@@ -46,8 +46,20 @@ impl Members {
 
     /// Waits for the others; fails if it has failed for any of them. The first for which it has tells why.
     pub(crate) fn agree<T>(&self, outcome: Outcome<T>) -> Outcome<T> {
-        let number = outcome.as_ref().err().map_or(0, |error| error.class as u64);
-        let numbers = self.gather(number);
+        let numbers = self.gather(number_of(&outcome));
+        self.agreed(outcome, numbers)
+    }
+
+    /// The same of what the first has tried before the others have: if it has failed there, that is what all have.
+    pub(crate) fn agree_after_first<T>(&self, outcome: Outcome<T>) -> Outcome<T> {
+        let numbers = self.gather(number_of(&outcome));
+        match numbers.as_deref() {
+            Ok(&[of_first, ..]) if of_first > 0 && !self.is_first() => Err(failed_for(0, of_first)),
+            _ => self.agreed(outcome, numbers),
+        }
+    }
+
+    fn agreed<T>(&self, outcome: Outcome<T>, numbers: Outcome<Vec<u64>>) -> Outcome<T> {
         let first = numbers.iter().flatten().position(|&number| number > 0);
         let is_elsewhere = |first| first != self.rank() as usize;
         let value = outcome.map_err(|error| match first {
@@ -56,10 +68,7 @@ impl Members {
         })?;
         match numbers?.into_iter().max() {
             None | Some(0) => Ok(value),
-            Some(number) => {
-                let why = format!("it has failed for process {}", first.unwrap_or_default());
-                Err(MpiError::new(ErrorClass::numbered(number), why).told_elsewhere())
-            }
+            Some(number) => Err(failed_for(first.unwrap_or_default(), number)),
         }
     }
 
@@ -87,6 +96,17 @@ impl Members {
     ) -> Outcome<()> {
         self.team.write(file, selection, bytes, how).wait().map_err(|error| self.common(error))
     }
+}
+
+/// The number of an outcome, as members tell it each other: 0 if it is good.
+fn number_of<T>(outcome: &Outcome<T>) -> u64 {
+    outcome.as_ref().err().map_or(0, |error| error.class as u64)
+}
+
+/// What has failed, by this class, for another member.
+fn failed_for(rank: usize, number: u64) -> MpiError {
+    let why = format!("it has failed for process {rank}");
+    MpiError::new(ErrorClass::numbered(number), why).told_elsewhere()
 }
 
 /// What has failed for all members of a team alike, of the file that they have open: the first tells it, and if that is
