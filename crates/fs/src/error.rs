@@ -369,6 +369,7 @@ impl From<Error> for Failure {
         match error {
             Error::Remote { failure, .. } => failure,
             Error::Machine(error) => error.into(),
+            Error::Invalid(text) => Failure::invalid(text),
             other => Failure::new(FailureKind::Io, other.to_string()),
         }
     }

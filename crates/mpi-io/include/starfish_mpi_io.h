@@ -79,7 +79,8 @@ typedef struct starfish_mpi_type starfish_mpi_type;
    STARFISH_MPI_REPORT asks for all. */
 void starfish_mpi_tell_error(void);
 
-/* Notes an error that the caller has found, or another process: its class tells it. Returns the class. */
+/* Notes an error that the caller has found, or another process: its class tells it, but for what is not supported.
+   Returns the class. */
 int starfish_mpi_note_error(int class, const char *why);
 
 /* Files by name. */

@@ -126,7 +126,14 @@ unsafe fn hints<'a>(mut at: *const *const c_char) -> Vec<(&'a str, &'a str)> {
 unsafe extern "C" fn starfish_mpi_note_error(class: c_int, why: *const c_char) -> c_int {
     // SAFETY: a string, as the header asks for.
     let why = unsafe { string(why) }.unwrap_or_default();
-    told(|| Err(MpiError::new(ErrorClass::numbered(class as u64), why).told_elsewhere()))
+    let error = MpiError::new(ErrorClass::numbered(class as u64), why);
+    told(|| {
+        Err(match error.class {
+            // What the shim cannot do nobody expects.
+            ErrorClass::Unsupported => error.told(),
+            _ => error.told_elsewhere(),
+        })
+    })
 }
 
 #[unsafe(no_mangle)]

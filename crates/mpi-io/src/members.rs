@@ -114,7 +114,7 @@ fn failed_for(rank: usize, number: u64) -> MpiError {
 fn common(error: node::Error, path: &str, name: &str, rank: u32) -> MpiError {
     let of_team = format!(" of the team {name}");
     let has_lost_first = error.lost_rank() == Some(0);
-    let found = MpiError::from(error.about(path)).without(&of_team);
+    let found = MpiError::from(error.about(path)).without(&of_team).of_data();
     if rank == 0 || has_lost_first { found } else { found.told_elsewhere() }
 }
 

@@ -71,8 +71,8 @@ pub(crate) fn place(name: &str) -> Outcome<NamedPlace> {
     })
 }
 
-/// Starts the session of this process, if there is none, and finds out what is to be known to open files. There need not
-/// be a namespace yet.
+/// Starts the session of this process, if there is none, and finds out what is to be known to open files. There need
+/// not be a namespace yet.
 pub(crate) fn reach(place: &NamedPlace) -> Outcome<()> {
     reached(&mut started(), place).map(drop)
 }
