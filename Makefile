@@ -103,6 +103,8 @@ install-mpi: tools ## Install what goes in front of an MPI, so that its programs
 	cargo build $(CARGO_FLAGS) --release -p mpi-io
 	DESTDIR="$(DESTDIR)" packaging/install-mpi.sh "$(TARGET)/release" "$(PREFIX)" $(MPICC)
 
+# The package also has what goes in front of an MPI.
+deb: INSTALLED += -p mpi-io
 deb: build ## Make a Debian package of all of it (target/debian)
 	packaging/deb.sh "$(TARGET)/release" "$(abspath $(TARGET))/debian"
 

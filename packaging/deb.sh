@@ -16,12 +16,24 @@ stage=$work/starfish
 install -d "$stage"
 DESTDIR=$stage "$here/install.sh" "$built" /usr
 
+# What goes in front of an MPI is compiled with its headers: for those of Debian's MPIs whose headers are here.
+compilers=()
+echo '#include <mpi.h>' > "$work/header.c"
+for compiler in mpicc.mpich mpicc.openmpi; do
+    if "$compiler" -E "$work/header.c" > /dev/null 2>&1; then
+        compilers+=("$compiler")
+    else
+        echo "The package has nothing for the MPI of $compiler, whose headers are not here." >&2
+    fi
+done
+[[ ${#compilers[@]} == 0 ]] || DESTDIR=$stage "$here/install-mpi.sh" "$built" /usr "${compilers[@]}" > /dev/null
+
 # Debian's zsh looks elsewhere for what packages bring, and its manual pages are compressed.
 mv "$stage/usr/share/zsh/site-functions" "$stage/usr/share/zsh/vendor-completions"
 find "$stage/usr/share/man" -type f -exec gzip -9n {} +
 # What is not optimised comes with symbols.
 strip "$stage"/usr/bin/*
-strip --strip-unneeded "$stage"/usr/lib/lib{pdiol,tlv}.so.*.*
+find "$stage"/usr/lib -name '*.so.*' -type f -exec strip --strip-unneeded {} +
 
 put() {
     install -D -m 644 "$here/debian/$1" "$stage/$2"
@@ -41,7 +53,8 @@ install -D -m 644 "$here/grafana/starfish.json" "$stage/usr/share/starfish/grafa
 install -D -m 644 "$here/debian/copyright" "$stage/usr/share/doc/starfish/copyright"
 
 # What the package is. dpkg-shlibdeps finds out which packages bring the libraries that its programs are linked with; it
-# wants a source package's control file to be there, and looks for libraries of the package itself in its `DEBIAN`.
+# wants a source package's control file to be there, and looks for libraries of the package itself in its `DEBIAN`. It is not
+# asked about what goes in front of an MPI: that is of use only where there is that MPI.
 install -d "$stage/DEBIAN" "$work/debian"
 install -m 755 "$here"/debian/{postinst,prerm,postrm} "$stage/DEBIAN"
 install -m 644 "$here"/debian/triggers "$stage/DEBIAN"

@@ -116,6 +116,32 @@ expect "completions" "starfish-1996" offered starfish simulate --machine starf
 expect "completions" "stored.txt" offered starfish get sto
 COMP_WORDBREAKS=$' \t' expect "completions" "pfs:stored.txt" offered pfsgrep x pfs:
 expect "programs" "/usr/bin/pfsgrep" pfsgrep pfsgrep pfs:stored.txt
+
+# In front of an MPI: what there is for it is found, and a program has a file on the agent by it.
+cat > "$work/writes.c" <<'END'
+#include <mpi.h>
+int main(int argc, char **argv)
+{
+    MPI_File file;
+    MPI_Init(&argc, &argv);
+    int failed = MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file) ||
+                 MPI_File_write(file, "by MPI", 6, MPI_CHAR, MPI_STATUS_IGNORE) || MPI_File_close(&file);
+    MPI_Finalize();
+    return failed;
+}
+END
+for mpi in mpich:libmpich.so.12 openmpi:libmpi.so.40; do
+    kind=${mpi%:*} library=/usr/lib/starfish/starfish-${mpi#*:}
+    if ! "mpicc.$kind" "$work/writes.c" -o "$work/$kind" 2> /dev/null; then
+        skip "what goes in front of $kind is not tried, since its compiler or headers are not here"
+        continue
+    fi
+    grep -qx "$library" "$work/files" || fail "there is no $library"
+    found=$(starfish mpi-preload "$work/$kind")
+    [[ $found == "$root$library" ]] || fail "starfish mpi-preload finds $found, not $library"
+    LD_PRELOAD=$found "$work/$kind" "starfish:$kind" || fail "a program of $kind does not write"
+    expect "programs of MPI" "by MPI" starfish cat "$kind"
+done
 kill "$agent"
 wait "$agent" || true
 if command -v zsh > /dev/null; then

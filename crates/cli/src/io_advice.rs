@@ -54,7 +54,7 @@ pub(crate) struct IoAdvice {
     pub(crate) recorded_s: Option<f64>,
     /// How long they take simulated, without the flush at the end.
     pub(crate) simulated_s: f64,
-    /// Of all alternatives that can be had and gain something for certain, the one that gains most.
+    /// Of all alternatives that can be had and gain enough for certain, the one that gains most.
     pub(crate) advised: Option<usize>,
     /// The first is what was recorded.
     pub(crate) alternatives: Vec<IoAlternative>,
@@ -64,7 +64,7 @@ pub(crate) struct IoAdvice {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct IoAlternative {
     pub(crate) is_recorded: bool,
-    /// Whether it can be had on the machine as it is: without more I/O nodes, by a method that there is a hint for.
+    /// Whether it can be had on the machine as it is: without more I/O nodes.
     pub(crate) is_there: bool,
     /// What differs from what was recorded.
     pub(crate) change: &'static str,
@@ -82,6 +82,10 @@ pub(crate) struct IoAlternative {
     pub(crate) gain_half_width: f64,
 }
 
+/// The part of the time that a change gains at least, or it is not advised: less is not worth a change, and predictions
+/// are no better than that.
+pub(crate) const LEAST_GAIN: f64 = 0.01;
+
 /// Stripe units that are tried.
 const STRIPE_UNITS: [u64; 4] = [64 << 10, 256 << 10, 1 << 20, 4 << 20];
 
@@ -96,9 +100,9 @@ struct TrialTimes {
 }
 
 impl IoAlternative {
-    /// Whether it gains something for certain, on the machine that there is.
+    /// Whether it gains enough on the machine that there is, and something for certain.
     fn is_better(&self) -> bool {
-        self.is_there && self.gain > self.gain_half_width
+        self.is_there && is_worth_it(self.gain, self.gain_half_width)
     }
 }
 
@@ -137,6 +141,14 @@ impl IoAdvice {
             advised: advised.map(|(index, _)| index),
             alternatives,
         })
+    }
+}
+
+impl IoAdvice {
+    /// Whether a write cache is advised that was not recorded.
+    pub(crate) fn is_written_behind(&self) -> bool {
+        let has_cache = |index: usize| self.alternatives[index].method == Method::WriteCached.to_string();
+        self.advised.is_some_and(has_cache) && !has_cache(0)
     }
 }
 
@@ -279,7 +291,7 @@ impl RecordedProgram {
         let (gain, seconds) = (sample(&gains), sample(&times.elapsed));
         IoAlternative {
             is_recorded: setting == base,
-            is_there: setting.io_nodes <= self.machine.nodes.io.value && has_hint(base, setting),
+            is_there: setting.io_nodes <= self.machine.nodes.io.value,
             change,
             method: setting.method.to_string(),
             stripe_unit_bytes: setting.block_bytes,
@@ -297,10 +309,10 @@ impl RecordedProgram {
     fn by(&self, base: IoSetting, setting: IoSetting) -> String {
         let mut by = Vec::new();
         if setting.method != base.method {
-            by.push(match (hint_of(setting.method), self.log.calls()) {
-                (Some(hint), Some(_)) => format!("starfish_method={hint}"),
-                (Some(hint), None) => format!("MPI-IO with starfish_method={hint}"),
-                (None, _) => "no hint has it yet".to_owned(),
+            let hint = hint_of(setting.method);
+            by.push(match self.log.calls() {
+                Some(_) => format!("starfish_method={hint}"),
+                None => format!("MPI-IO with starfish_method={hint}"),
             });
         }
         if setting.block_bytes != base.block_bytes {
@@ -320,21 +332,17 @@ impl RecordedProgram {
     }
 }
 
-/// What the hint `starfish_method` of MPI programs calls a method, if it has it.
-fn hint_of(method: Method) -> Option<&'static str> {
+/// What the hint `starfish_method` of MPI programs calls a method.
+fn hint_of(method: Method) -> &'static str {
     match method {
-        Method::Traditional => Some("independent"),
-        Method::DiskDirected => Some("disk-directed"),
-        Method::TwoPhase => Some("two-phase"),
-        Method::WriteCached => None,
+        Method::Traditional => CallMethod::Independent.name(),
+        Method::DiskDirected => CallMethod::DiskDirected.name(),
+        Method::TwoPhase => CallMethod::TwoPhase.name(),
+        Method::WriteCached => CallMethod::WriteCached.name(),
     }
 }
 
-fn has_hint(base: IoSetting, setting: IoSetting) -> bool {
-    setting.method == base.method || hint_of(setting.method).is_some()
-}
-
-/// The best of each thing that was changed, if more than one of them gains something for certain.
+/// The best of each thing that was changed, if more than one of them gains enough.
 fn best_together(
     base: IoSetting,
     tried: &[(&'static str, IoSetting)],
@@ -365,6 +373,28 @@ fn trial(replay: &Replay, number: u64) -> Result<(f64, f64)> {
     Ok((outcome.elapsed.as_secs_f64(), calls.as_secs_f64()))
 }
 
+/// Whether a gain, with half its confidence interval, is large enough, and something for certain.
+fn is_worth_it(gain: f64, half_width: f64) -> bool {
+    gain >= LEAST_GAIN && gain > half_width
+}
+
 fn sample(values: &[f64]) -> Sample {
     Sample::of(values).expect("there are trials, and times are numbers")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gains_that_are_small_or_may_be_nothing_are_not_worth_it() {
+        for (gain, half_width) in
+            [(0.0, 0.0), (0.000_1, 0.0), (0.009, 0.001), (0.02, 0.02), (0.3, 0.31), (-0.1, 0.01)]
+        {
+            assert!(!is_worth_it(gain, half_width), "{gain} +- {half_width}");
+        }
+        for (gain, half_width) in [(0.01, 0.0), (0.02, 0.019), (0.3, 0.01)] {
+            assert!(is_worth_it(gain, half_width), "{gain} +- {half_width}");
+        }
+    }
 }

@@ -1058,8 +1058,8 @@ impl Restarting {
     fn answer(&self, request: &Request) -> Reply {
         let striping = Striping::new(BLOCK, 1).expect("a striping");
         let label = Label { file: FileId(1), striping, stripe: 0, begun: 0, replaces: None };
-        let lost = Failure { kind: FailureKind::Lost, text: "lost".into() };
-        let not_open = Failure { kind: FailureKind::NotOpen, text: "not open".into() };
+        let lost = Failure::new(FailureKind::Lost, "lost");
+        let not_open = Failure::new(FailureKind::NotOpen, "not open");
         match request {
             Request::Describe => Reply::Described { disks: 1, block_bytes_max: BLOCK },
             Request::Open { .. } => {

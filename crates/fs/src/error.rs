@@ -192,6 +192,8 @@ pub struct Failure {
     pub kind: FailureKind,
     /// The text for people: names the disk and the operation.
     pub text: String,
+    /// The member of a team that is lost to it, if that is why: its rank.
+    pub lost_rank: Option<u32>,
 }
 
 /// Kinds of failure that some caller acts on.
@@ -325,8 +327,9 @@ impl From<layout::LayoutError> for Box<Error> {
 }
 
 impl Failure {
-    pub(crate) fn new(kind: FailureKind, text: impl Into<String>) -> Self {
-        Failure { kind, text: text.into() }
+    /// A failure of this kind, with a text for people.
+    pub fn new(kind: FailureKind, text: impl Into<String>) -> Self {
+        Failure { kind, text: text.into(), lost_rank: None }
     }
 
     pub(crate) fn invalid(text: impl Into<String>) -> Self {
@@ -370,6 +373,7 @@ impl From<Error> for Failure {
         match error {
             Error::Remote { failure, .. } => failure,
             Error::Machine(error) => error.into(),
+            Error::Invalid(text) => Failure::invalid(text),
             other => Failure::new(FailureKind::Io, other.to_string()),
         }
     }

@@ -64,7 +64,7 @@ pub use error::{Error, Failure, FailureKind, KeptNamespace, Result};
 pub use io_node::{CacheCounts, IoNodeCounts, IoNodeDiskCounts, IoNodeService, PoolCounts, serve};
 pub use name::{NAME_BYTES_MAX, NameError, check as check_name};
 pub use number::{number_of, object_name};
-pub use protocol::{FileId, HeldLock, ListedStripe};
+pub use protocol::{FileId, HeldLock, ListedStripe, TeamStep};
 pub use range_locks::{LockMode, LockRange};
 pub use schedule::{Scheduling, Sweeps};
 pub use settings::{

@@ -9,6 +9,8 @@
 //! 'S' 'F' version | Reply   tag body            the other answers with the same tag
 //! ```
 
+use std::fmt;
+
 use layout::{Selection, Striping, View};
 use machine::{Class, Message};
 use namespace::{FileNumber, TreeAnswer, TreeOperation, TreeRefusal, WrittenContents};
@@ -361,6 +363,8 @@ pub enum Request {
     MeetTeam {
         /// Which meeting; the group is the team.
         meeting: MeetingId,
+        /// What I have come for.
+        step: TeamStep,
         /// What I bring, for all to know.
         value: u64,
         /// The failure before the meeting, if there was one.
@@ -645,6 +649,33 @@ pub enum Direction {
     Read,
     /// From the compute nodes to the disks.
     Write,
+}
+
+/// What the members of a team do together, all of them the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TeamStep {
+    /// They meet, and tell each other what they have brought.
+    Meet,
+    /// They move data.
+    Move {
+        /// Which way.
+        direction: Direction,
+        /// Whether they exchange the data among themselves.
+        in_two_phases: bool,
+    },
+}
+
+/// As it is called where members do different things.
+impl fmt::Display for TeamStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TeamStep::Meet => "a meeting",
+            TeamStep::Move { direction: Direction::Read, in_two_phases: false } => "a read",
+            TeamStep::Move { direction: Direction::Read, in_two_phases: true } => "a read in two phases",
+            TeamStep::Move { direction: Direction::Write, in_two_phases: false } => "a write",
+            TeamStep::Move { direction: Direction::Write, in_two_phases: true } => "a write in two phases",
+        })
+    }
 }
 
 /// Replies to requests.

@@ -79,7 +79,8 @@ typedef struct starfish_mpi_type starfish_mpi_type;
    STARFISH_MPI_REPORT asks for all. */
 void starfish_mpi_tell_error(void);
 
-/* Notes an error that the caller has found, or another process: its class tells it. Returns the class. */
+/* Notes an error that the caller has found, or another process: its class tells it, but for what is not supported.
+   Returns the class. */
 int starfish_mpi_note_error(int class, const char *why);
 
 /* Files by name. */
@@ -87,7 +88,10 @@ int starfish_mpi_note_error(int class, const char *why);
 /* Whether a name means a file on Starfish: 1 or 0. */
 int starfish_mpi_is_ours(const char *name);
 
-/* Connects this process to the agents, if it is not yet; begins a namespace if there is none and `begins`. */
+/* Connects this process to the agents, if it is not yet. There need not be a namespace. */
+int starfish_mpi_reach(const char *name);
+
+/* The same; begins a namespace if there is none and `begins`, and fails if there is none otherwise. */
 int starfish_mpi_connect(const char *name, int begins);
 
 /* Says which of how many processes this is, before it opens its first file: for what is recorded. */

@@ -2,6 +2,7 @@
 
 #define _GNU_SOURCE
 #include <limits.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +60,16 @@ static int mode_of(int amode)
     return mode;
 }
 
+/* Waits for a collective operation of the MPI, and leaves the processor to whoever else has something to do: that may be
+   what the others wait for. */
+static void await(MPI_Request request)
+{
+    int is_done = 0;
+    while (PMPI_Test(&request, &is_done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !is_done) {
+        sched_yield();
+    }
+}
+
 /* What the first process tells the others when they open a file together. */
 struct told {
     int class;
@@ -66,22 +77,26 @@ struct told {
     char hints[STARFISH_MPI_HINT_FILE_BYTES];
 };
 
-/* Connects all processes to the agents, the first before the others since it may begin a namespace. They get the name
-   of their group and the hints of ROMIO's file, which only the first need have. */
+/* Connects all processes to the agents, all at once. The others look for the namespace when the first is done, since
+   that may begin one. They get the name of their group and the hints of ROMIO's file, which only the first need have. */
 static int reach_agents(MPI_Comm comm, int rank, const char *name, int amode, struct told *told)
 {
-    int is_first = rank == 0;
+    int is_first = rank == 0, class = 0;
     if (is_first) {
         told->class = starfish_mpi_connect(name, (amode & MPI_MODE_CREATE) != 0);
         told->class = told->class ? told->class : starfish_mpi_draw_name(told->group);
         starfish_mpi_hint_file(told->hints);
+    } else {
+        class = starfish_mpi_reach(name);
     }
-    PMPI_Bcast(told, sizeof *told, MPI_BYTE, 0, comm);
+    MPI_Request telling;
+    PMPI_Ibcast(told, sizeof *told, MPI_BYTE, 0, comm, &telling);
+    await(telling);
     if (told->class) {
         return told->class;
     }
     starfish_mpi_note_hints(told->hints);
-    return is_first ? 0 : starfish_mpi_connect(name, 0);
+    return is_first || class ? class : starfish_mpi_connect(name, 0);
 }
 
 /* What fails for any process fails for all, and the first for which it has has the words; so does what they want to open
@@ -89,7 +104,9 @@ static int reach_agents(MPI_Comm comm, int rank, const char *name, int amode, st
 static int agree(MPI_Comm comm, int rank, int class, int amode)
 {
     int own[] = {class, amode, -amode, class ? -rank : INT_MIN}, all[4];
-    PMPI_Allreduce(own, all, 4, MPI_INT, MPI_MAX, comm);
+    MPI_Request agreeing;
+    PMPI_Iallreduce(own, all, 4, MPI_INT, MPI_MAX, comm, &agreeing);
+    await(agreeing);
     if (all[0]) {
         return all[3] == -rank ? class : starfish_mpi_note_error(all[0], "another process tells why it has failed");
     }

@@ -126,7 +126,14 @@ unsafe fn hints<'a>(mut at: *const *const c_char) -> Vec<(&'a str, &'a str)> {
 unsafe extern "C" fn starfish_mpi_note_error(class: c_int, why: *const c_char) -> c_int {
     // SAFETY: a string, as the header asks for.
     let why = unsafe { string(why) }.unwrap_or_default();
-    told(|| Err(MpiError::new(ErrorClass::numbered(class as u64), why).told_elsewhere()))
+    let error = MpiError::new(ErrorClass::numbered(class as u64), why);
+    told(|| {
+        Err(match error.class {
+            // What the shim cannot do nobody expects.
+            ErrorClass::Unsupported => error.told(),
+            _ => error.told_elsewhere(),
+        })
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -144,6 +151,13 @@ unsafe extern "C" fn starfish_mpi_is_ours(name: *const c_char) -> c_int {
     // SAFETY: a string, as the header asks for.
     let name = unsafe { string(name) };
     name.is_ok_and(|name| crate::names::find(name).is_some()).into()
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_reach(name: *const c_char) -> c_int {
+    // SAFETY: a string, as the header asks for.
+    let name = unsafe { string(name) };
+    of_name(name, |place| process::reach(place).map_err(MpiError::told))
 }
 
 #[unsafe(no_mangle)]

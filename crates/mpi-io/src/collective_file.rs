@@ -90,20 +90,19 @@ impl CollectiveFile {
             Some(Err(error)) => (started, Err(error)),
             None => (started, Ok(false)),
         };
-        let members = Members::meet(&started.session, path, (name, rank, size))?;
         // What there is to know of it came with the answer to opening it.
         let open = || -> Outcome<(Handle, FileNumber, Stat)> {
             cached.clone()?;
-            let handle = open_handle(&started, path, mode, &members, &hints)?;
+            let handle = open_handle(&started, path, mode, rank == 0, &hints)?;
             let number =
                 handle.number()?.ok_or_else(|| MpiError::new(ErrorClass::Io, "there is no namespace"))?;
             let stat = handle.known_stat()?;
             Ok((handle, number, stat))
         };
-        // The first makes it, if it is to be made.
-        let first = members.is_first().then(open).transpose();
-        let first = members.agree(first)?;
-        let (handle, number, stat) = members.agree(first.map_or_else(open, Ok))?;
+        // The first makes it, if it is to be made, and then comes: when all have come, it is there.
+        let first = (rank == 0).then(open);
+        let members = Members::meet(&started.session, path, (name, rank, size))?;
+        let (handle, number, stat) = members.agree_after_first(first.unwrap_or_else(open))?;
         call.say(|| [("file", number.0)]);
         hints.note_striping(stat);
         let state = State {
@@ -184,15 +183,15 @@ fn open_handle(
     started: &Connected,
     path: &str,
     mode: AccessMode,
-    members: &Members,
+    is_first: bool,
     hints: &Hints,
 ) -> Outcome<Handle> {
-    let options = mode.options(members.is_first());
+    let options = mode.options(is_first);
     let opened = |outcome: node::Result<Handle>| match outcome {
         Err(error) if error.kind() == ErrorKind::NotFound => Err(missing(started, path, error)),
         outcome => Ok(outcome?),
     };
-    if let Some(striped) = hints.striped(options).filter(|_| mode.creates && members.is_first()) {
+    if let Some(striped) = hints.striped(options).filter(|_| mode.creates && is_first) {
         match started.session.open(path, striped) {
             Err(error) if error.kind() == ErrorKind::Invalid => {}
             outcome => return opened(outcome),

@@ -137,6 +137,17 @@ impl MpiError {
     }
 }
 
+impl MpiError {
+    /// The same of data that are to be moved: no argument of the call is wrong, it is more than can be done at once.
+    #[must_use]
+    pub(crate) fn of_data(self) -> Self {
+        match self.class {
+            ErrorClass::Argument => MpiError { class: ErrorClass::Unsupported, ..self }.told(),
+            _ => self,
+        }
+    }
+}
+
 impl From<node::Error> for MpiError {
     fn from(error: node::Error) -> Self {
         MpiError::new(ErrorClass::of(error.kind()), error.to_string())

@@ -46,8 +46,20 @@ impl Members {
 
     /// Waits for the others; fails if it has failed for any of them. The first for which it has tells why.
     pub(crate) fn agree<T>(&self, outcome: Outcome<T>) -> Outcome<T> {
-        let number = outcome.as_ref().err().map_or(0, |error| error.class as u64);
-        let numbers = self.gather(number);
+        let numbers = self.gather(number_of(&outcome));
+        self.agreed(outcome, numbers)
+    }
+
+    /// The same of what the first has tried before the others have: if it has failed there, that is what all have.
+    pub(crate) fn agree_after_first<T>(&self, outcome: Outcome<T>) -> Outcome<T> {
+        let numbers = self.gather(number_of(&outcome));
+        match numbers.as_deref() {
+            Ok(&[of_first, ..]) if of_first > 0 && !self.is_first() => Err(failed_for(0, of_first)),
+            _ => self.agreed(outcome, numbers),
+        }
+    }
+
+    fn agreed<T>(&self, outcome: Outcome<T>, numbers: Outcome<Vec<u64>>) -> Outcome<T> {
         let first = numbers.iter().flatten().position(|&number| number > 0);
         let is_elsewhere = |first| first != self.rank() as usize;
         let value = outcome.map_err(|error| match first {
@@ -56,10 +68,7 @@ impl Members {
         })?;
         match numbers?.into_iter().max() {
             None | Some(0) => Ok(value),
-            Some(number) => {
-                let why = format!("it has failed for process {}", first.unwrap_or_default());
-                Err(MpiError::new(ErrorClass::numbered(number), why).told_elsewhere())
-            }
+            Some(number) => Err(failed_for(first.unwrap_or_default(), number)),
         }
     }
 
@@ -89,12 +98,23 @@ impl Members {
     }
 }
 
+/// The number of an outcome, as members tell it each other: 0 if it is good.
+fn number_of<T>(outcome: &Outcome<T>) -> u64 {
+    outcome.as_ref().err().map_or(0, |error| error.class as u64)
+}
+
+/// What has failed, by this class, for another member.
+fn failed_for(rank: usize, number: u64) -> MpiError {
+    let why = format!("it has failed for process {rank}");
+    MpiError::new(ErrorClass::numbered(number), why).told_elsewhere()
+}
+
 /// What has failed for all members of a team alike, of the file that they have open: the first tells it, and if that is
 /// the one that they have lost, the others do.
 fn common(error: node::Error, path: &str, name: &str, rank: u32) -> MpiError {
     let of_team = format!(" of the team {name}");
-    let has_lost_first = error.why().contains(&format!("rank 0{of_team}"));
-    let found = MpiError::from(error.about(path)).without(&of_team);
+    let has_lost_first = error.lost_rank() == Some(0);
+    let found = MpiError::from(error.about(path)).without(&of_team).of_data();
     if rank == 0 || has_lost_first { found } else { found.told_elsewhere() }
 }
 
@@ -105,9 +125,9 @@ mod tests {
     use super::*;
     use crate::failure::{last_words, number};
 
-    /// What a member says of an error.
-    fn words(why: &str, rank: u32) -> Option<String> {
-        let error = node::Error::new(ErrorKind::Gone, "0123", why);
+    /// What a member says when another one is lost, and why that is so.
+    fn words(lost: u32, why: &str, rank: u32) -> Option<String> {
+        let error = node::Error::new(ErrorKind::Gone, "0123", why).with_lost_rank(lost);
         number(Err(common(error, "dir/x", "0123", rank)));
         last_words(false)
     }
@@ -115,9 +135,9 @@ mod tests {
     #[test]
     fn one_member_tells_what_has_failed_for_all() {
         let lost = "rank 1 of the team 0123 is gone";
-        assert_eq!(words(lost, 0).as_deref(), Some("dir/x: rank 1 is gone"));
-        assert_eq!(words(lost, 2), None);
+        assert_eq!(words(1, lost, 0).as_deref(), Some("dir/x: rank 1 is gone"));
+        assert_eq!(words(1, lost, 2), None);
         let first = "rank 0 of the team 0123 has left it";
-        assert_eq!(words(first, 2).as_deref(), Some("dir/x: rank 0 has left it"));
+        assert_eq!(words(0, first, 2).as_deref(), Some("dir/x: rank 0 has left it"));
     }
 }

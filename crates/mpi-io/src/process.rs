@@ -30,9 +30,16 @@ impl Connected {
     }
 }
 
-static STARTED: Mutex<Option<Connected>> = Mutex::new(None);
+/// The session as it is started, and its namespace once there is one.
+struct Started {
+    session: Session,
+    settings: Settings,
+    tree: Option<Tree>,
+}
 
-fn started() -> MutexGuard<'static, Option<Connected>> {
+static STARTED: Mutex<Option<Started>> = Mutex::new(None);
+
+fn started() -> MutexGuard<'static, Option<Started>> {
     STARTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -64,23 +71,60 @@ pub(crate) fn place(name: &str) -> Outcome<NamedPlace> {
     })
 }
 
+/// Starts the session of this process, if there is none, and finds out what is to be known to open files. There need
+/// not be a namespace yet.
+pub(crate) fn reach(place: &NamedPlace) -> Outcome<()> {
+    reached(&mut started(), place).map(drop)
+}
+
 /// The session, which is started now if there is none. If `begins`, a namespace is begun where there is none.
 pub(crate) fn session(place: &NamedPlace, begins: bool) -> Outcome<Connected> {
     let mut started = started();
-    if let Some(known) = &*started {
-        return Ok(known.clone());
+    let connected = reached(&mut started, place)?.tree(begins);
+    if connected.is_err() {
+        // Whoever asks again may mean other agents.
+        *started = None;
     }
-    let (settings, session) = connect(place).map_err(|error| MpiError::from(error).of_setup())?;
-    let find = || if begins { session.begin_tree().map(Some) } else { session.tree() };
-    let tree = match find().map_err(|error| MpiError::from(error).of_setup())? {
-        Some(tree) => tree,
-        None => {
-            return Err(MpiError::new(
-                ErrorClass::NoSuchFile,
-                "the agents have no namespace; `starfish mkdir` begins one",
-            ));
+    connected
+}
+
+fn reached<'a>(started: &'a mut Option<Started>, place: &NamedPlace) -> Outcome<&'a mut Started> {
+    if started.is_none() {
+        let (settings, session) = connect(place).map_err(|error| MpiError::from(error).of_setup())?;
+        ends_with_process();
+        let mut new = Started { session, settings, tree: None };
+        // Why there is none is told by whoever needs it.
+        let tree = new.session.tree().unwrap_or_default();
+        new.note_tree(tree);
+        *started = Some(new);
+    }
+    Ok(started.as_mut().expect("it has been started"))
+}
+
+impl Started {
+    fn tree(&mut self, begins: bool) -> Outcome<Connected> {
+        if self.tree.is_none() {
+            let found = if begins { self.session.begin_tree().map(Some) } else { self.session.tree() };
+            self.note_tree(found.map_err(|error| MpiError::from(error).of_setup())?);
         }
-    };
+        let tree = self.tree.clone().ok_or_else(|| {
+            let why = "the agents have no namespace; `starfish mkdir` begins one";
+            MpiError::new(ErrorClass::NoSuchFile, why)
+        })?;
+        Ok(Connected { session: self.session.clone(), tree, settings: self.settings.clone() })
+    }
+
+    fn note_tree(&mut self, tree: Option<Tree>) {
+        self.tree = tree;
+        if self.tree.is_some() {
+            // What is wrong with a disk whoever opens a file on it is told.
+            let _ = self.session.learn_disks();
+        }
+    }
+}
+
+/// Has the session end with the process.
+fn ends_with_process() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         #[expect(
@@ -92,5 +136,4 @@ pub(crate) fn session(place: &NamedPlace, begins: bool) -> Outcome<Connected> {
             libc::atexit(at_exit);
         }
     });
-    Ok(started.insert(Connected { session, tree, settings }).clone())
 }

@@ -16,7 +16,7 @@ use std::thread;
 
 use fs::{
     Client, CollectiveMethod, CollectiveSettings, Company, Configuration, File, FileId, Group, Result,
-    SelectedSettings, TeamMembership, serve,
+    SelectedSettings, TeamMembership, TeamStep, serve,
 };
 use layout::{Pattern, Problem, Selection, View};
 use machine::{Duration, Machine, Memory, NodeId};
@@ -104,7 +104,7 @@ async fn move_all(machine: RealMachine, rank: u32, plan: Plan) -> Result<()> {
     if rank == 0 {
         client.create("file", FileId(1), BLOCK).await?.commit().await?;
     }
-    team.turn(team.next_turn()).await.gather(Ok(0)).await?;
+    team.turn(team.next_turn(), TeamStep::Meet).await.gather(Ok(0)).await?;
     let file = client.open("file").await?;
     let dense = CollectiveSettings::disk_directed().presorted();
     let selected = |queued, to_media| {
@@ -149,13 +149,15 @@ async fn move_file(
     let bytes = |at: u64| if is_write { (at % 251) as u8 ^ node as u8 } else { 0 };
     let memory = Memory::real((0..view.node_bytes(node)).map(bytes).collect());
     let selection = Selection::of_view(view, node);
-    team.turn(team.next_turn()).await.gather(Ok(0)).await?;
+    team.turn(team.next_turn(), TeamStep::Meet).await.gather(Ok(0)).await?;
     let start = machine.now();
     match way {
         Way::Dense(settings) if is_write => file.write_collective(group, view, &memory, settings).await?,
         Way::Dense(settings) => file.read_collective(group, view, &memory, settings).await?,
         Way::Selected(settings) => {
-            let turn = team.turn(team.next_turn()).await;
+            let method = settings.method;
+            let step = if is_write { TeamStep::write(method) } else { TeamStep::read(method) };
+            let turn = team.turn(team.next_turn(), step).await;
             let company = Company::Team(&turn);
             match is_write {
                 true => file.write_selected(company, &selection, &memory, settings).await.map(drop)?,

@@ -13,6 +13,7 @@ pub struct Error {
     what: String,
     why: String,
     remedy: Option<String>,
+    lost_rank: Option<u32>,
 }
 
 /// What a caller can act on.
@@ -65,7 +66,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// An error of this kind: `what` was the matter, and `why` it went wrong.
     pub fn new(kind: ErrorKind, what: impl Into<String>, why: impl fmt::Display) -> Self {
-        Error { kind, what: what.into(), why: why.to_string(), remedy: None }
+        Error { kind, what: what.into(), why: why.to_string(), remedy: None, lost_rank: None }
     }
 
     /// The same error with advice.
@@ -78,6 +79,12 @@ impl Error {
     #[must_use]
     pub fn about(self, what: impl Into<String>) -> Self {
         Error { what: what.into(), ..self }
+    }
+
+    /// The same error, since the member of a team that has this rank is lost to it.
+    #[must_use]
+    pub fn with_lost_rank(self, rank: u32) -> Self {
+        Error { lost_rank: Some(rank), ..self }
     }
 
     /// What a caller can act on.
@@ -98,6 +105,11 @@ impl Error {
     /// The remedy, if one is known.
     pub fn remedy(&self) -> Option<&str> {
         self.remedy.as_deref()
+    }
+
+    /// The rank of the member that a team has lost, if that is why it went wrong.
+    pub fn lost_rank(&self) -> Option<u32> {
+        self.lost_rank
     }
 
     pub(crate) fn closed(what: &str) -> Self {

@@ -113,6 +113,11 @@ impl Names {
         let why = about.iter().find_map(|about| text.strip_prefix(about)).unwrap_or(&text);
         let log = error.node().and_then(|node| self.agent(node)).and_then(|agent| agent.log.as_deref());
         let explained = Error::new(kind_of(error), what, why);
+        let lost = match error {
+            fs::Error::Remote { failure, .. } => failure.lost_rank,
+            _ => None,
+        };
+        let explained = lost.into_iter().fold(explained, Error::with_lost_rank);
         remedy_for(error, log).into_iter().fold(explained, Error::with_remedy)
     }
 }
@@ -222,7 +227,7 @@ mod tests {
     fn each_error_of_the_file_system_has_a_kind_and_a_remedy() {
         let (name, node) = (|| "x".to_owned(), NodeId(7));
         let text = |text: &str| text.to_owned();
-        let remote = |kind| fs::Error::Remote { node, failure: Failure { kind, text: text("why") } };
+        let remote = |kind| fs::Error::Remote { node, failure: Failure::new(kind, "why") };
         let machine = fs::Error::Machine;
         for (error, kind, remedy) in [
             (fs::Error::NotFound { name: name() }, ErrorKind::NotFound, "starfish ls"),

@@ -52,6 +52,22 @@ impl Session {
         Ok(Tree::new(self.node.clone()))
     }
 
+    /// Asks the agents for their disks, as opening or making a file does, unless it is known already: the first file is
+    /// opened sooner then. Without a namespace nobody is asked.
+    ///
+    /// # Errors
+    /// If an agent does not say.
+    pub fn learn_disks(&self) -> Result<()> {
+        const WHAT: &str = "asking for the disks";
+        self.node.call(WHAT, |node| async move {
+            let tree = node.client.tree.borrow().clone();
+            match tree {
+                Some(tree) => node.client.told(WHAT, tree.all_disks().await).map(drop),
+                None => Ok(()),
+            }
+        })
+    }
+
     /// Opens a file, or makes one.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use fs::{CollectiveMethod, SelectedSettings, TeamTurn};
+use fs::{SelectedSettings, TeamStep, TeamTurn};
 use layout::Selection;
 use real::RealMachine;
 
@@ -70,14 +70,14 @@ impl Team {
 
     /// Waits until all members have called this.
     pub fn meet(&self) -> Pending<()> {
-        self.begin(&self.0.name, async |node, name, turn| {
+        self.begin(&self.0.name, TeamStep::Meet, async |node, name, turn| {
             node.client.told(&name, turn.gather(Ok(0)).await).map(drop)
         })
     }
 
     /// Waits until all members have called this; what each has brought, by rank.
     pub fn gather(&self, value: u64) -> Pending<Vec<u64>> {
-        self.begin(&self.0.name, async move |node, name, turn| {
+        self.begin(&self.0.name, TeamStep::Meet, async move |node, name, turn| {
             node.client.told(&name, turn.gather(Ok(value)).await)
         })
     }
@@ -92,7 +92,7 @@ impl Team {
     /// If the file is not open for reading, or not all of it can be read.
     pub fn read(&self, file: &Handle, selection: Selection, how: SelectedSettings) -> Pending<Vec<u8>> {
         let opened = self.usable(file, file.options().reads(), "it is not open for reading");
-        self.begin_moving(file.shared_name(), how.method, async move |node, name, turn| {
+        self.begin_moving(file.shared_name(), TeamStep::read(how.method), async move |node, name, turn| {
             let file = opened.and_then(|number| node.files.begin_call(number, &name));
             let (file, _call) = joined(&turn, file).await?;
             joined(&turn, node.take_in_writes().await).await?;
@@ -119,7 +119,7 @@ impl Team {
         how: SelectedSettings,
     ) -> Pending<()> {
         let opened = self.usable(file, file.options().writes(), "it is not open for writing");
-        self.begin_moving(file.shared_name(), how.method, async move |node, name, turn| {
+        self.begin_moving(file.shared_name(), TeamStep::write(how.method), async move |node, name, turn| {
             let file = opened.and_then(|number| node.files.begin_call(number, &name));
             let (file, _call) = joined(&turn, file).await?;
             joined(&turn, node.take_in_writes().await).await?;
@@ -139,7 +139,7 @@ impl Team {
     }
 
     /// Begins the next thing that the members do together; `what` names it in errors.
-    fn begin<T, F>(&self, what: &Arc<str>, job: F) -> Pending<T>
+    fn begin<T, F>(&self, what: &Arc<str>, step: TeamStep, job: F) -> Pending<T>
     where
         T: Send + 'static,
         F: AsyncFnOnce(Rc<Node>, Arc<str>, TeamTurn<'_, RealMachine>) -> Result<T> + Send + 'static,
@@ -148,25 +148,25 @@ impl Team {
         let call = self.0.calls.fetch_add(1, Ordering::Relaxed);
         self.0.node.begin(what, move |node| async move {
             let team = node.teams.get(number);
-            let turn = team.turn(call).await;
+            let turn = team.turn(call, step).await;
             job(node, named, turn).await
         })
     }
 
-    /// The same of moving data by a method. Members who exchange data connect to each other before they do so first.
-    fn begin_moving<T, F>(&self, what: &Arc<str>, method: CollectiveMethod, job: F) -> Pending<T>
+    /// The same of moving data. Members who exchange data connect to each other before they do so first.
+    fn begin_moving<T, F>(&self, what: &Arc<str>, step: TeamStep, job: F) -> Pending<T>
     where
         T: Send + 'static,
         F: AsyncFnOnce(Rc<Node>, Arc<str>, TeamTurn<'_, RealMachine>) -> Result<T> + Send + 'static,
     {
-        let is_first =
-            method == CollectiveMethod::TwoPhase && !self.0.is_reached.swap(true, Ordering::Relaxed);
+        let exchanges = matches!(step, TeamStep::Move { in_two_phases: true, .. });
+        let is_first = exchanges && !self.0.is_reached.swap(true, Ordering::Relaxed);
         let connecting = is_first.then(|| {
-            self.begin(&self.0.name, async |node, name, turn| {
+            self.begin(&self.0.name, step, async |node, name, turn| {
                 node.client.told(&name, reach_each_other(&node.client, &turn).await)
             })
         });
-        self.begin(what, async move |node, name, turn| {
+        self.begin(what, step, async move |node, name, turn| {
             let connected = match connecting {
                 Some(connecting) => connecting.await,
                 None => Ok(()),

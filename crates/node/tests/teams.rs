@@ -97,6 +97,7 @@ fn what_fails_for_one_fails_for_all_and_nobody_waits_for_who_has_left() {
             let error = team.meet().wait().expect_err("one has left");
             assert_eq!(error.kind(), ErrorKind::Gone);
             assert!(error.why().contains("rank 0 of the team failing has left it"), "{error}");
+            assert_eq!(error.lost_rank(), Some(0));
         }
     });
 }
@@ -114,9 +115,37 @@ fn who_gathers_while_others_move_data_is_told_so() {
             }
         };
         let error = told.expect_err("they are out of step");
-        assert!(error.why().contains("out of step, ranks 1, 2 and ranks 0"), "{error}");
+        assert!(
+            error.why().ends_with("out of step: a meeting of rank 0 and a write of ranks 1, 2"),
+            "{error}"
+        );
         assert!(error.remedy().is_some_and(|remedy| remedy.contains("the same things")), "{error}");
     });
+}
+
+#[test]
+fn who_reads_while_others_write_is_told_so_by_either_method_and_nothing_is_written() {
+    let agents = Agents::start(2);
+    agents.session().begin_tree().expect("a namespace");
+    let directed = SelectedSettings::default();
+    let two_phase = SelectedSettings { method: CollectiveMethod::TwoPhase, ..directed };
+    for (name, how, told) in [
+        ("directed", directed, "a read of rank 0 and a write of ranks 1, 2"),
+        ("two-phase", two_phase, "a read in two phases of rank 0 and a write in two phases of ranks 1, 2"),
+    ] {
+        in_team(&agents, name, |session, team| {
+            let file = session.open(name, BOTH).expect("it is made once");
+            let own = records(team.rank(), 4);
+            let outcome = match team.rank() {
+                0 => team.read(&file, own, how).wait().map(drop),
+                rank => team.write(&file, own, contents(rank, 32), how).wait(),
+            };
+            let error = outcome.expect_err("they are out of step");
+            assert_eq!(error.kind(), ErrorKind::Gone, "{error}");
+            assert!(error.why().ends_with(&format!("out of step: {told}")), "{error}");
+            assert_eq!(file.stat().expect("it is there").bytes, 0);
+        });
+    }
 }
 
 #[test]

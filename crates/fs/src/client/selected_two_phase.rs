@@ -13,7 +13,7 @@
 
 use std::rc::Rc;
 
-use layout::{Extent, Selection};
+use layout::{Extent, SELECTION_NODES_MAX, Selection, SelectionError};
 use machine::{BufferPool, Machine, Memory, Message, NodeId, Payload, Work};
 
 use super::selected::SelectedOperation;
@@ -211,6 +211,10 @@ impl<M: Machine> File<M> {
 
 /// What is selected, as others are told: how many bytes that takes, and these.
 fn encoded(selection: &Selection) -> Result<Vec<u8>> {
+    if selection.nodes() > SELECTION_NODES_MAX as u64 {
+        let many = SelectionError::TooManyNodes { nodes: selection.nodes() as usize };
+        return Err(Error::Invalid(many.to_string()).into());
+    }
     let mut told = vec![0; LENGTH_BYTES as usize];
     told = postcard::to_extend(selection, told).map_err(|error| Error::Invalid(error.to_string()))?;
     let length = told.len() as u64 - LENGTH_BYTES;

@@ -14,13 +14,11 @@ use std::rc::Rc;
 use machine::{Condition, Machine, NodeId, Payload, Work};
 
 use super::together::{Exchanging, Gathering, Met, brought};
-use super::{Client, unexpected};
+use super::{Client, CollectiveMethod, unexpected};
 use crate::error::{Error, Failure, FailureKind, Result};
-use crate::protocol::{MeetingId, Reply, Request};
+use crate::protocol::{Direction, MeetingId, Reply, Request, TeamStep};
 
-/// How many names of meetings and memory there are for one turn; the last is never that of a meeting. Members who move
-/// data meet under the first of them, and members who only gather under the last before that: who does the one while
-/// others do the other waits in another meeting than they, and all are told.
+/// How many names of meetings and memory there are for one turn; the last is never that of a meeting.
 const NAMES_IN_TURN: u32 = 8;
 
 /// This node's membership of a team.
@@ -39,14 +37,25 @@ pub struct TeamMembership<M: Machine> {
     changed: Condition,
 }
 
+impl TeamStep {
+    /// Reading what all have selected by a method.
+    pub fn read(method: CollectiveMethod) -> TeamStep {
+        TeamStep::Move { direction: Direction::Read, in_two_phases: method == CollectiveMethod::TwoPhase }
+    }
+
+    /// Writing what all have selected by a method.
+    pub fn write(method: CollectiveMethod) -> TeamStep {
+        TeamStep::Move { direction: Direction::Write, in_two_phases: method == CollectiveMethod::TwoPhase }
+    }
+}
+
 /// The turn at doing something with the other members, until this is dropped.
 pub struct TeamTurn<'a, M: Machine> {
     team: &'a TeamMembership<M>,
     number: u32,
-    /// How many meetings there have been in it, of members who move data.
+    step: TeamStep,
+    /// How many meetings there have been in it.
     meetings: Cell<u32>,
-    /// How many others.
-    gatherings: Cell<u32>,
 }
 
 impl<M: Machine> Drop for TeamTurn<'_, M> {
@@ -104,13 +113,13 @@ impl<M: Machine> TeamMembership<M> {
         self.given.get() - 1
     }
 
-    /// Waits until a turn that has been given is on, after those before it. The numbers may be given elsewhere, from 0
-    /// on.
-    pub async fn turn(&self, number: u32) -> TeamTurn<'_, M> {
+    /// Waits until a turn that has been given is on, after those before it, for this step. The numbers may be given
+    /// elsewhere, from 0 on. If other members have another step at this turn, all fail.
+    pub async fn turn(&self, number: u32, step: TeamStep) -> TeamTurn<'_, M> {
         while self.next.get() != number {
             self.changed.wait().await;
         }
-        TeamTurn { team: self, number, meetings: Cell::new(0), gatherings: Cell::new(0) }
+        TeamTurn { team: self, number, step, meetings: Cell::new(0) }
     }
 
     /// Leaves the team. Whatever the others do together from now on fails.
@@ -153,30 +162,15 @@ impl<M: Machine> TeamTurn<'_, M> {
     /// Waits until all members have come with what each brings; what that is, by rank. If one of them brings a failure,
     /// or is gone, all leave with that.
     pub async fn gather(&self, brings: std::result::Result<u64, &Error>) -> Result<Vec<u64>> {
-        let name = self.named(NAMES_IN_TURN - 2 - self.gatherings.get());
-        self.gatherings.set(self.gatherings.get() + 1);
-        self.meet_under(name, brings).await
-    }
-
-    /// The same of members who move data.
-    async fn meet_moving(&self, brings: std::result::Result<u64, &Error>) -> Result<Vec<u64>> {
-        let name = self.next();
+        let (meeting, step) = (self.next(), self.step);
         self.meetings.set(self.meetings.get() + 1);
-        self.meet_under(name, brings).await
-    }
-
-    async fn meet_under(
-        &self,
-        meeting: MeetingId,
-        brings: std::result::Result<u64, &Error>,
-    ) -> Result<Vec<u64>> {
         if self.is_alone() {
             return brings.map(|value| vec![value]).map_err(|error| Box::new(error.clone()));
         }
         let TeamMembership { client, keeper, .. } = self.team;
         client.inner.endpoint.machine().compute(Work::Barrier).await;
         let (value, failure) = (brings.unwrap_or(0), brings.err().map(failure_of));
-        let request = Request::MeetTeam { meeting, value, failure };
+        let request = Request::MeetTeam { meeting, step, value, failure };
         match client.inner.endpoint.call(*keeper, request, Payload::empty()).await?.0 {
             Reply::TeamMet { values } if values.len() == self.team.members.len() => Ok(values),
             _ => Err(unexpected(*keeper)),
@@ -187,7 +181,7 @@ impl<M: Machine> TeamTurn<'_, M> {
     pub async fn refuse(&self, why: &Error) {
         // Before it is moved, and after. What comes of it is what was brought.
         for _ in 0..2 {
-            let _ = self.meet_moving(Err(why)).await;
+            let _ = self.gather(Err(why)).await;
         }
     }
 }
@@ -208,7 +202,7 @@ impl<M: Machine> Gathering<M> for TeamTurn<'_, M> {
     }
 
     async fn meet(&self, _client: &Client<M>, brings: std::result::Result<u64, &Error>) -> Result<Met> {
-        let values = self.meet_moving(brings).await?;
+        let values = self.gather(brings).await?;
         Ok(Met { members: self.team.members.clone(), most: values.into_iter().max().unwrap_or(0) })
     }
 }

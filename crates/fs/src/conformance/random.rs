@@ -222,9 +222,7 @@ impl<M: Machine> RandomAsker<M> {
             _ => 0,
         };
         match self.below(50) {
-            0 => {
-                (Reply::Failed(crate::Failure { kind: FailureKind::Io, text: "no".into() }), Payload::empty())
-            }
+            0 => (Reply::Failed(crate::Failure::new(FailureKind::Io, "no")), Payload::empty()),
             1 => (Reply::Done, Payload::from(vec![1; 10])),
             _ => (Reply::Done, Payload::from(vec![2; bytes as usize])),
         }

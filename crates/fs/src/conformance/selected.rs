@@ -12,7 +12,7 @@ use super::tasks::Tasks;
 use super::{BLOCK, Base, Draw, Restarting, bytes_of, contents, finished, read, run, small, start, write};
 use crate::{
     Client, CollectiveMethod, Company, Configuration, Error, FailureKind, File, FileId, Group, NumberedFile,
-    SelectedSettings, TeamMembership, Threads,
+    SelectedSettings, TeamMembership, TeamStep, Threads,
 };
 
 /// Sorted and together, at the disks when it is written.
@@ -100,6 +100,8 @@ async fn move_parts<M: Machine>(
         tasks.begin(&nodes[rank], async move {
             let bytes = if is_write { part.bytes } else { vec![0; part.bytes.len()] };
             let memory = Memory::real(bytes);
+            let step =
+                if is_write { TeamStep::write(settings.method) } else { TeamStep::read(settings.method) };
             let moving = async |company: Company<'_, M>| {
                 let moved = match is_write {
                     true => file.write_selected(company, &part.selection, &memory, settings).await,
@@ -113,9 +115,13 @@ async fn move_parts<M: Machine>(
                 With::Team => {
                     let team =
                         TeamMembership::form(&client, "a team", rank as u32, MEMBERS).await.expect("formed");
-                    let values = team.turn(team.next_turn()).await.gather(Ok(with.1 + rank as u64)).await;
+                    let values = team
+                        .turn(team.next_turn(), TeamStep::Meet)
+                        .await
+                        .gather(Ok(with.1 + rank as u64))
+                        .await;
                     assert_eq!(values, Ok((0..u64::from(MEMBERS)).map(|rank| with.1 + rank).collect()));
-                    moving(Company::Team(&team.turn(team.next_turn()).await)).await;
+                    moving(Company::Team(&team.turn(team.next_turn(), step).await)).await;
                     team.leave().await.expect("left");
                 }
             }
@@ -325,7 +331,7 @@ pub fn a_team_fails_together(testbed: &impl Testbed, base: Base) {
                 // One of them has too little memory for it.
                 for short in [u64::from(rank == 1), 0] {
                     let memory = Memory::real(vec![0; (9 * BLOCK - short) as usize]);
-                    let turn = team.turn(team.next_turn()).await;
+                    let turn = team.turn(team.next_turn(), TeamStep::read(settings.method)).await;
                     let read = file.read_selected(Company::Team(&turn), &all, &memory, settings).await;
                     match (short, rank) {
                         (0, 1) => assert!(read.is_ok() && bytes_of(memory) == contents(9 * BLOCK)),
@@ -339,7 +345,7 @@ pub fn a_team_fails_together(testbed: &impl Testbed, base: Base) {
                 }
                 for _ in 0..2 {
                     let memory = Memory::real(contents(9 * BLOCK));
-                    let turn = team.turn(team.next_turn()).await;
+                    let turn = team.turn(team.next_turn(), TeamStep::write(settings.method)).await;
                     let written = file.write_selected(Company::Team(&turn), &all, &memory, settings).await;
                     let error = written.expect_err("a member is gone");
                     assert!(error.is_remote(FailureKind::NoTeam), "{error}");

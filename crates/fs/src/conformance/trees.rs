@@ -16,7 +16,7 @@ use super::tasks::Tasks;
 use super::{BLOCK, Base, contents, run, small, start};
 use crate::{
     Client, CollectiveMethod, Error, NewTree, OpenTreeFile, PageCache, PageCacheSettings, Prefetch, Result,
-    SelectedSettings, TeamMembership, Threads, Tree,
+    SelectedSettings, TeamMembership, TeamStep, Threads, Tree,
 };
 
 const NEW: NewTree = NewTree { origin: 4711, mode: 0o755, uid: 0, gid: 0 };
@@ -419,7 +419,7 @@ pub fn what_a_team_writes_is_known_to_all_its_members(testbed: &impl Testbed, ba
                     let extent = Extent::new(300 + 50 * u64::from(rank), 50);
                     let own = Selection::vector(extent, count, 150).expect("a vector");
                     let memory = Memory::real(vec![round * 10 + rank as u8; own.bytes() as usize]);
-                    let turn = team.turn(team.next_turn()).await;
+                    let turn = team.turn(team.next_turn(), TeamStep::write(settings.method)).await;
                     file.write_selected(Some(&turn), &own, &memory, settings).await.expect("written");
                     drop(turn);
                     expected = vec![0; 300 + 150 * records as usize - 50];
@@ -432,7 +432,7 @@ pub fn what_a_team_writes_is_known_to_all_its_members(testbed: &impl Testbed, ba
                     // More than there is: of that nothing comes.
                     let all = Selection::contiguous(Extent::new(50, 9 * BLOCK)).expect("an extent");
                     let memory = Memory::real(vec![0; 9 * BLOCK as usize]);
-                    let turn = team.turn(team.next_turn()).await;
+                    let turn = team.turn(team.next_turn(), TeamStep::read(settings.method)).await;
                     let found = file.read_selected(Some(&turn), &all, &memory, settings).await.expect("read");
                     let bytes = super::bytes_of(memory);
                     assert!(bytes[..found as usize] == expected[50..], "round {round} at rank {rank}");

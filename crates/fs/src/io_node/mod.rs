@@ -94,7 +94,7 @@ use recordings::RecordingUnderWay;
 use rosters::{Rosters, Wanted};
 use selected::Selections;
 use stripes::Stripes;
-use teams::Teams;
+use teams::{Coming, Teams};
 
 /// An I/O node at work.
 struct IoNode<M: Machine> {
@@ -557,8 +557,8 @@ impl<M: Machine> IoNode<M> {
             Request::FormTeam { name, rank, size } => {
                 self.teams.form(asker, self.settings.incarnation, name, rank, size).await
             }
-            Request::MeetTeam { meeting, value, failure } => {
-                self.teams.meet(asker, meeting, value, failure).await
+            Request::MeetTeam { meeting, step, value, failure } => {
+                self.teams.meet(asker, meeting, Coming { step, value }, failure).await
             }
             Request::Lock(lock) => self.lock(asker, lock),
             Request::RenewLease { lease } => Ok(self.renew_lease(lease)),

@@ -17,7 +17,7 @@ use machine::{Condition, NodeId};
 
 use crate::error::{Failure, FailureKind};
 use crate::name;
-use crate::protocol::{MeetingId, Reply};
+use crate::protocol::{MeetingId, Reply, TeamStep};
 
 /// The most teams that meet at an I/O node, or are about to.
 const TEAMS_MAX: usize = 4096;
@@ -52,11 +52,20 @@ struct Team {
     changed: Condition,
 }
 
+/// With what a member comes to a meeting.
+#[derive(Clone, Copy)]
+pub(super) struct Coming {
+    /// What it has come for.
+    pub(super) step: TeamStep,
+    /// What it brings, for all to know.
+    pub(super) value: u64,
+}
+
 /// A meeting.
 #[derive(Default)]
 struct Meeting {
-    /// What those who have come have brought, by rank.
-    values: RefCell<BTreeMap<u32, u64>>,
+    /// Those who have come, by rank.
+    present: RefCell<BTreeMap<u32, Coming>>,
     /// The first failure among that.
     failure: RefCell<Option<Failure>>,
     /// What all are told, once all have come.
@@ -129,7 +138,7 @@ impl Teams {
         &self,
         client: NodeId,
         id: MeetingId,
-        value: u64,
+        coming: Coming,
         failure: Option<Failure>,
     ) -> Served {
         let team = self.formed.borrow().get(&id.group).cloned();
@@ -140,19 +149,19 @@ impl Teams {
             Failure::new(FailureKind::NoTeam, text)
         })?;
         let meeting = team.meetings.borrow_mut().entry(id.operation).or_default().clone();
-        if meeting.values.borrow_mut().insert(rank, value).is_some() {
+        if meeting.present.borrow_mut().insert(rank, coming).is_some() {
             return Err(Failure::invalid(format!("{client} has come to this meeting already")).into());
         }
         if let Some(failure) = failure {
             meeting.failure.borrow_mut().get_or_insert(team.with_ranks(failure));
         }
-        team.settle(&meeting);
         team.end_if_out_of_step();
+        team.settle(&meeting);
         loop {
             let outcome = meeting.outcome.borrow().clone();
             if let Some(outcome) = outcome {
                 meeting.told.set(meeting.told.get() + 1);
-                if meeting.told.get() as usize == meeting.values.borrow().len() {
+                if meeting.told.get() as usize == meeting.present.borrow().len() {
                     team.meetings.borrow_mut().remove(&id.operation);
                 }
                 return Ok(Reply::TeamMet { values: outcome? });
@@ -238,29 +247,42 @@ impl Team {
     fn lose(&self, client: NodeId, kind: FailureKind, what: &str) {
         let Some(rank) = self.rank_of(client) else { return };
         self.members.borrow_mut().remove(&rank);
-        self.end(kind, format!("rank {rank} of the team {} {what}", self.name));
+        let failure = Failure::new(kind, format!("rank {rank} of the team {} {what}", self.name));
+        self.end(Failure { lost_rank: Some(rank), ..failure });
     }
 
-    /// Ends the team if all members wait, and not for the same: nobody would ever come to any of these meetings. A
-    /// member waits in one meeting at a time.
+    /// Ends the team if all members wait, and not for the same: nobody would ever come to any of these meetings, or all
+    /// have come to one of them for different things. A member waits in one meeting at a time.
     fn end_if_out_of_step(&self) {
-        let meetings = self.meetings.borrow();
-        let waiting = || meetings.values().filter(|meeting| meeting.outcome.borrow().is_none());
-        let members: usize = waiting().map(|meeting| meeting.values.borrow().len()).sum();
-        if waiting().count() < 2 || (members as u64) < u64::from(self.size) {
+        let apart = self.waiting();
+        let members: usize = apart.iter().map(|(_, ranks)| ranks.len()).sum();
+        if apart.len() < 2 || (members as u64) < u64::from(self.size) {
             return;
         }
-        let ranks: Vec<String> = waiting().map(|meeting| ranks_in_words(&meeting.values.borrow())).collect();
-        drop(meetings);
-        let why = "they call different things, or want the same to be done in different ways";
-        let ranks = ranks.join(" and ");
-        let text = format!("the members of the team {} are out of step, {ranks}: {why}", self.name);
-        self.end(FailureKind::OutOfStep, text);
+        let each = apart.iter().map(|(step, ranks)| format!("{step} of {}", ranks_in_words(ranks)));
+        let each = each.collect::<Vec<_>>().join(" and ");
+        let text = format!("the members of the team {} are out of step: {each}", self.name);
+        self.end(Failure::new(FailureKind::OutOfStep, text));
+    }
+
+    /// What members wait for, and their ranks: each thing of each meeting.
+    fn waiting(&self) -> Vec<(TeamStep, Vec<u32>)> {
+        let mut waiting: Vec<(TeamStep, Vec<u32>)> = Vec::new();
+        for meeting in self.meetings.borrow().values().filter(|meeting| meeting.outcome.borrow().is_none()) {
+            let of_others = waiting.len();
+            for (&rank, &Coming { step, .. }) in meeting.present.borrow().iter() {
+                match waiting[of_others..].iter_mut().find(|(other, _)| *other == step) {
+                    Some((_, ranks)) => ranks.push(rank),
+                    None => waiting.push((step, vec![rank])),
+                }
+            }
+        }
+        waiting
     }
 
     /// Ends the team: who waits for others is told why, and so is whoever comes later.
-    fn end(&self, kind: FailureKind, why: String) {
-        self.lost.borrow_mut().get_or_insert(Failure::new(kind, why));
+    fn end(&self, why: Failure) {
+        self.lost.borrow_mut().get_or_insert(why);
         let meetings: Vec<Rc<Meeting>> = self.meetings.borrow().values().cloned().collect();
         meetings.iter().for_each(|meeting| self.settle(meeting));
         self.changed.wake_all();
@@ -268,14 +290,15 @@ impl Team {
 
     /// Ends a meeting if all have come, or somebody never will.
     fn settle(&self, meeting: &Meeting) {
-        let values = meeting.values.borrow();
-        let all_have_come = values.len() as u64 == u64::from(self.size);
-        let lost = self.lost.borrow().clone().filter(|_| !all_have_come);
+        let present = meeting.present.borrow();
+        let all_have_come = present.len() as u64 == u64::from(self.size);
+        let lost = self.lost.borrow().clone().filter(|_| !all_have_come || !is_of_one(&present));
         if meeting.outcome.borrow().is_some() || !all_have_come && lost.is_none() {
             return;
         }
         let failure = lost.or_else(|| meeting.failure.borrow().clone());
-        meeting.outcome.replace(Some(failure.map_or_else(|| Ok(values.values().copied().collect()), Err)));
+        let values = || present.values().map(|coming| coming.value).collect();
+        meeting.outcome.replace(Some(failure.map_or_else(|| Ok(values()), Err)));
         self.changed.wake_all();
     }
 
@@ -288,13 +311,24 @@ impl Team {
     }
 }
 
-/// The members that are in a meeting, a few of them by their ranks.
-fn ranks_in_words(values: &BTreeMap<u32, u64>) -> String {
+/// Whether those who are present have come for the same.
+fn is_of_one(present: &BTreeMap<u32, Coming>) -> bool {
+    let mut steps = present.values().map(|coming| coming.step);
+    let first = steps.next();
+    steps.all(|step| Some(step) == first)
+}
+
+/// Members, a few of them by their ranks.
+fn ranks_in_words(ranks: &[u32]) -> String {
     const NAMED: usize = 4;
-    let named: Vec<String> = values.keys().take(NAMED).map(u32::to_string).collect();
-    let more = values.len().saturating_sub(NAMED);
-    let and_more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("ranks {}{and_more}", named.join(", "))
+    let (named, more) = ranks.split_at(ranks.len().min(NAMED));
+    let word = if ranks.len() == 1 { "rank" } else { "ranks" };
+    let named = named.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    if more.is_empty() {
+        format!("{word} {named}")
+    } else {
+        format!("{word} {named} and {} more", more.len())
+    }
 }
 
 #[cfg(test)]
@@ -303,17 +337,18 @@ mod tests {
     use std::task::{Context, Poll, Waker};
 
     use super::*;
+    use crate::protocol::Direction;
 
-    type Coming<'a> = Pin<Box<dyn Future<Output = Served> + 'a>>;
+    type Serving<'a> = Pin<Box<dyn Future<Output = Served> + 'a>>;
 
-    fn poll(coming: &mut Coming<'_>) -> Option<Served> {
+    fn poll(coming: &mut Serving<'_>) -> Option<Served> {
         match pin!(coming).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(served) => Some(served),
             Poll::Pending => None,
         }
     }
 
-    fn form<'a>(teams: &'a Teams, node: u64, rank: u32, size: u32) -> Coming<'a> {
+    fn form<'a>(teams: &'a Teams, node: u64, rank: u32, size: u32) -> Serving<'a> {
         Box::pin(teams.form(NodeId(node), 1, "team".into(), rank, size))
     }
 
@@ -342,9 +377,16 @@ mod tests {
         operation: u32,
         node: u64,
         failure: Option<&str>,
-    ) -> Coming<'a> {
-        let failure = failure.map(Failure::invalid);
-        Box::pin(teams.meet(NodeId(node), MeetingId { group, operation }, node * 100, failure))
+    ) -> Serving<'a> {
+        let (coming, failure) =
+            (Coming { step: TeamStep::Meet, value: node * 100 }, failure.map(Failure::invalid));
+        Box::pin(teams.meet(NodeId(node), MeetingId { group, operation }, coming, failure))
+    }
+
+    fn move_data(teams: &Teams, group: u64, node: u64, direction: Direction) -> Serving<'_> {
+        let step = TeamStep::Move { direction, in_two_phases: false };
+        let id = MeetingId { group, operation: 0 };
+        Box::pin(teams.meet(NodeId(node), id, Coming { step, value: 0 }, None))
     }
 
     fn text(served: Option<Served>) -> String {
@@ -358,9 +400,31 @@ mod tests {
         let mut one = meet(&teams, group, 3, 10, None);
         assert!(poll(&mut one).is_none());
         let told = text(poll(&mut meet(&teams, group, 4, 11, None)));
-        assert!(told.contains("out of step, ranks 0 and ranks 1: they call different things"), "{told}");
+        assert!(told.contains("out of step: a meeting of rank 0 and a meeting of rank 1"), "{told}");
         assert_eq!(text(poll(&mut one)), told);
         assert_eq!(text(poll(&mut meet(&teams, group, 5, 10, None))), told);
+    }
+
+    #[test]
+    fn members_who_come_to_one_meeting_for_different_things_are_told_what() {
+        let teams = Teams::default();
+        let group = pair(&teams);
+        let mut one = move_data(&teams, group, 11, Direction::Read);
+        assert!(poll(&mut one).is_none());
+        let told = text(poll(&mut move_data(&teams, group, 10, Direction::Write)));
+        assert!(told.ends_with("out of step: a write of rank 0 and a read of rank 1"), "{told}");
+        for mut coming in [one, meet(&teams, group, 5, 10, None)] {
+            assert_eq!(text(poll(&mut coming)), told);
+        }
+    }
+
+    #[test]
+    fn a_few_members_are_named_and_others_counted() {
+        for (ranks, words) in
+            [(0..1, "rank 0"), (0..4, "ranks 0, 1, 2, 3"), (0..6, "ranks 0, 1, 2, 3 and 2 more")]
+        {
+            assert_eq!(ranks_in_words(&ranks.collect::<Vec<_>>()), words);
+        }
     }
 
     #[test]
@@ -397,7 +461,8 @@ mod tests {
         assert!(poll(&mut waiting).is_none());
         teams.gone(NodeId(11));
         for mut coming in [waiting, meet(&teams, group, 2, 10, None)] {
-            assert_eq!(text(poll(&mut coming)), "rank 1 of the team team is gone");
+            let failure = poll(&mut coming).expect("answered").expect_err("refused");
+            assert_eq!((failure.lost_rank, &*failure.text), (Some(1), "rank 1 of the team team is gone"));
         }
         assert!(text(poll(&mut meet(&teams, group, 2, 11, None))).contains("not here"));
         teams.leave(NodeId(10), group);

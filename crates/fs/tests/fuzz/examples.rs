@@ -3,7 +3,7 @@
 use fs::protocol::{
     Collective, Committed, Direction, Fetch, FoundStripe, Frame, HeldLock, Label, ListedStripe, LockAnswer,
     LockRequest, LockStep, MeetingId, MemoryId, NumberedStripes, Reply, Request, Selected, SelectedPart,
-    Selecting, Selectors, StripeHome,
+    Selecting, Selectors, StripeHome, TeamStep,
 };
 use fs::{Entry, EntryRun, FileId, ListedStretch, LockMode, LockRange};
 use layout::{Extent, Pattern, Problem, Selection, Striping};
@@ -51,7 +51,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         move_selected(Selectors::Members(vec![1, 2])),
         move_selected(Selectors::Asker(selected_part())),
         Request::FormTeam { name: name.clone(), rank: 1, size: 2 },
-        Request::MeetTeam { meeting, value: 1 << 40, failure: None },
+        Request::MeetTeam { meeting, step: TeamStep::Meet, value: 1 << 40, failure: None },
         Request::Lock(lock()),
         Request::RenewLease { lease: 1 << 60 },
         Request::WriteUnderLease { lease: 1 << 60, file, stripe: 3, offset: 70_000 },

@@ -53,8 +53,12 @@ fn out_of_step(mpi: &'static Mpi) {
     let program = testbed.compile("apart", &[]);
     let output = succeed(&mut testbed.launch(2, &program));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    for file in ["mpi/closed-early", "mpi/other-methods"] {
-        let begin = format!("starfish: {file}: the members are out of step, ");
+    for (file, apart) in [
+        ("mpi/closed-early", "a write of rank 0 and a meeting of rank 1"),
+        ("mpi/other-methods", "a write of rank 0 and a write in two phases of rank 1"),
+        ("mpi/other-direction", "a read of rank 0 and a write of rank 1"),
+    ] {
+        let begin = format!("starfish: {file}: the members are out of step: {apart}. ");
         let of_file: Vec<&str> = text.lines().filter(|line| line.contains(file)).collect();
         // Of the call, and of the closing.
         assert_eq!(of_file.len(), 2, "{text}");
@@ -71,6 +75,43 @@ fn members_that_do_different_things_are_told_so_with_mpich() {
 #[test]
 fn members_that_do_different_things_are_told_so_with_open_mpi() {
     out_of_step(&OPEN_MPI);
+}
+
+/// What is more than one call can move is refused with words for people, once by each process that cannot or for all.
+fn limits(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let program = testbed.compile("limits", &[]);
+    for (method, runs, told) in [
+        ("disk-directed", "300000", None),
+        ("disk-directed", "600000", Some("select less at once")),
+        ("two-phase", "300000", Some("at most 262144 travel at once")),
+        ("independent", "300000", None),
+    ] {
+        let mut command = testbed.launch(2, &program);
+        command.env("STARFISH_MPI_HINTS", format!("starfish_method={method}"));
+        let outcome = if told.is_some() { "refused" } else { "moved" };
+        let output = succeed(command.args([runs, outcome]));
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let of_file = |name: &str| -> Vec<String> {
+            let begin = format!("starfish: {name}: ");
+            text.lines().filter(|line| line.starts_with(&begin)).map(str::to_owned).collect()
+        };
+        let (of_runs, of_element) =
+            (of_file("mpi/runs"), text.matches("a type in memory of more than 1 GiB").count());
+        let calls = if told.is_some() { 2 } else { 0 };
+        assert_eq!((of_runs.len(), of_element), (calls, 2), "{method}, {runs} runs: {text}");
+        assert!(of_runs.iter().all(|line| told.is_none_or(|told| line.contains(told))), "{text}");
+    }
+}
+
+#[test]
+fn what_one_call_cannot_move_is_refused_with_mpich() {
+    limits(&MPICH);
+}
+
+#[test]
+fn what_one_call_cannot_move_is_refused_with_open_mpi() {
+    limits(&OPEN_MPI);
 }
 
 fn failures(mpi: &'static Mpi) {

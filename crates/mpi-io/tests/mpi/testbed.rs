@@ -103,8 +103,8 @@ pub(crate) fn core() -> &'static Path {
         let built = built.expect("Cargo builds all kinds of a library for its tests");
         let directory = built.join("libstarfish_mpi_io");
         fs::create_dir_all(&directory).expect("a directory");
-        // It may be there from the last time.
-        let _ = symlink(built.join("libstarfish_mpi_io.so"), directory.join("libstarfish_mpi_io.so.0"));
+        // It may be there from the last time, and the directory elsewhere since.
+        let _ = symlink("../libstarfish_mpi_io.so", directory.join("libstarfish_mpi_io.so.0"));
         directory
     })
 }

@@ -28,6 +28,23 @@ fn arguments(timeline: &Timeline, state: &str, name: &str) -> Vec<u64> {
     timeline.arguments.iter().filter(is_meant).map(number).collect()
 }
 
+/// How often a process was in one state while it was in another, each time that it was there.
+fn counts_within(timeline: &Timeline, outer: &str, inner: &str) -> Vec<usize> {
+    let spans = &timeline.spans;
+    let of = |state: &str| -> Vec<usize> {
+        let is_it = |span: &usize| timeline.states[spans.state[*span] as usize].name == state;
+        (0..spans.state.len()).filter(is_it).collect()
+    };
+    let process = |span: usize| timeline.threads[spans.thread[span] as usize].process;
+    let within = |span: usize, outer: usize| {
+        let times = spans.begin_ns[outer]..spans.end_ns[outer];
+        process(span) == process(outer) && times.contains(&spans.begin_ns[span])
+    };
+    let inner = of(inner);
+    let count = |outer| inner.iter().filter(|&&span| within(span, outer)).count();
+    of(outer).into_iter().map(count).collect()
+}
+
 /// An example writes, syncs and reads its field of doubles, together.
 fn traced(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
@@ -48,6 +65,11 @@ fn traced(mpi: &'static Mpi) {
         "disk-directed",
     ] {
         assert!(states.contains(state), "{state}: {states:?}");
+    }
+    // They come together when the first has opened the file, and meet once, when all have.
+    for (asked, rounds) in [("ask: form team", 1), ("ask: meet team", 1), ("ask: describe disks", 0)] {
+        let counts = counts_within(&timeline, "MPI_File_open", asked);
+        assert!(!counts.is_empty() && counts.iter().all(|&count| count == rounds), "{asked}: {counts:?}");
     }
     for state in ["MPI_File_write_all", "MPI_File_read_at_all"] {
         assert_eq!(arguments(&timeline, state, "bytes").iter().sum::<u64>(), 600 * 400 * 8);

@@ -9,7 +9,7 @@ use node::Size;
 
 use super::Format;
 use crate::described::load_machine;
-use crate::io_advice::{IoAdvice, IoAlternative, RecordedProgram};
+use crate::io_advice::{IoAdvice, IoAlternative, LEAST_GAIN, RecordedProgram};
 use crate::replay::input::InputArgs;
 
 /// Say what a program that was recorded would gain by other methods, stripe units, numbers of I/O nodes and orders at
@@ -19,7 +19,7 @@ use crate::replay::input::InputArgs;
 /// striped; or any other request log, whose requests are taken as made by each node alone. Everything is simulated on
 /// the machine that is given, in the configuration of the agents: first what was recorded, then one thing changed at a
 /// time, then the best of each together that can be had. Gains are parts of the time until all is done and on the
-/// disks, with 95 % confidence intervals.
+/// disks, with 95 % confidence intervals. What gains less than 1 %, or maybe nothing, is not advised.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct IoArguments {
@@ -88,7 +88,7 @@ fn told(name: &str, advice: &IoAdvice) -> Vec<String> {
     let mut table = TextTable::new(3);
     table.row(["change", "to", "by", "time", "+-", "gain", "+-"]);
     for one in &advice.alternatives {
-        let percent = |part: f64| format!("{:.1} %", 100.0 * part);
+        let percent = |part: f64| format!("{} %", in_percent(part));
         let gains = match one.is_recorded {
             true => ["-".to_owned(), "-".to_owned()],
             false => [percent(one.gain), percent(one.gain_half_width)],
@@ -124,15 +124,30 @@ fn reasons(advice: &IoAdvice) -> Vec<String> {
         None => format!("Simulated, its calls take {simulated:.3} s as recorded."),
     }];
     lines.push(match advice.advised.map(|index| &advice.alternatives[index]) {
-        Some(one) => format!(
-            "Most is gained by {}: {:.1} to {:.1} % of the time.",
-            one.by,
-            100.0 * (one.gain - one.gain_half_width),
-            100.0 * (one.gain + one.gain_half_width)
+        Some(one) => {
+            format!("Most is gained by {}: {} % of the time.", one.by, between(one.gain, one.gain_half_width))
+        }
+        None => format!(
+            "Nothing that was tried gains {:.0} % of the time or more for certain.",
+            100.0 * LEAST_GAIN
         ),
-        None => "Nothing that was tried gains anything for certain.".to_owned(),
     });
+    if advice.is_written_behind() {
+        let seen = "others see what was written after MPI_File_sync, or when the file was closed";
+        lines.push(format!("With that method {seen}."));
+    }
     lines
+}
+
+/// A part in percent, never less than nothing by less than is shown.
+fn in_percent(part: f64) -> String {
+    format!("{:.1}", (1000.0 * part).round() / 10.0 + 0.0)
+}
+
+/// From where to where a part is, in percent.
+fn between(part: f64, half_width: f64) -> String {
+    let (least, most) = (in_percent(part - half_width), in_percent(part + half_width));
+    if least == most { least } else { format!("{least} to {most}") }
 }
 
 fn csv(advice: &IoAdvice) -> Vec<String> {
@@ -148,4 +163,15 @@ fn csv(advice: &IoAdvice) -> Vec<String> {
         )
     });
     std::iter::once(head.to_owned()).chain(rows).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_told_as_far_as_they_differ() {
+        assert_eq!([0.844, -0.000_1, -0.0, -1.5].map(in_percent), ["84.4", "0.0", "0.0", "-150.0"]);
+        assert_eq!((between(0.844, 0.000_1), between(0.5, 0.01)), ("84.4".into(), "49.0 to 51.0".into()));
+    }
 }

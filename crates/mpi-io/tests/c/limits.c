@@ -1,0 +1,88 @@
+/* What is more than one call can move: an error with its class, and the next call is as any other. */
+#include "check.h"
+
+/* Runs of bytes of which none is like another. */
+static MPI_Datatype irregular(int count, size_t *bytes)
+{
+    int *lengths = malloc((size_t)count * sizeof *lengths);
+    MPI_Aint *displacements = malloc((size_t)count * sizeof *displacements), next = 0;
+    MPI_Datatype type;
+    CHECK(lengths && displacements);
+    *bytes = 0;
+    for (int i = 0; i < count; i++) {
+        displacements[i] = next + 1 + i * 7919LL % 977;
+        lengths[i] = 1 + (int)(i * 104729LL % 9);
+        next = displacements[i] + lengths[i];
+        *bytes += (size_t)lengths[i];
+    }
+    MPI_Type_create_hindexed(count, lengths, displacements, MPI_BYTE, &type);
+    MPI_Type_commit(&type);
+    free(lengths);
+    free(displacements);
+    return type;
+}
+
+static MPI_File opened(const char *name)
+{
+    MPI_File file;
+    OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    return file;
+}
+
+/* The first has so many runs, and the others few; they write and read them together. */
+static void runs(const char *name, int count, int is_refused)
+{
+    MPI_File file = opened(name);
+    size_t bytes;
+    MPI_Datatype type = irregular(rank == 0 ? count : 9, &bytes);
+    unsigned char *mine = malloc(bytes), *back = malloc(bytes);
+    CHECK(mine && back);
+    for (size_t i = 0; i < bytes; i++) {
+        mine[i] = at((long long)i);
+    }
+    OK(MPI_File_set_view(file, 0, MPI_BYTE, type, "native", MPI_INFO_NULL));
+    if (is_refused) {
+        FAILS(MPI_File_write_at_all(file, 0, mine, (int)bytes, MPI_BYTE, MPI_STATUS_IGNORE),
+              MPI_ERR_UNSUPPORTED_OPERATION);
+        FAILS(MPI_File_read_at_all(file, 0, back, (int)bytes, MPI_BYTE, MPI_STATUS_IGNORE),
+              MPI_ERR_UNSUPPORTED_OPERATION);
+        bytes = 9;
+    }
+    OK(MPI_File_write_at_all(file, 0, mine, (int)bytes, MPI_BYTE, MPI_STATUS_IGNORE));
+    OK(MPI_File_read_at_all(file, 0, back, (int)bytes, MPI_BYTE, MPI_STATUS_IGNORE));
+    CHECK(memcmp(mine, back, bytes) == 0);
+    free(mine);
+    free(back);
+    MPI_Type_free(&type);
+    OK(MPI_File_close(&file));
+}
+
+/* An element of more than 1 GiB in memory, with gaps: of the first, which has no such memory either. */
+static void element(const char *name)
+{
+    MPI_File file = opened(name);
+    MPI_Datatype type;
+    unsigned char one = (unsigned char)('a' + rank);
+    MPI_Type_vector((1 << 28) + 1, 1, 2, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    if (rank == 0) {
+        FAILS(MPI_File_write_at_all(file, 0, &one, 1, type, MPI_STATUS_IGNORE), MPI_ERR_UNSUPPORTED_OPERATION);
+        FAILS(MPI_File_read_at_all(file, 0, &one, 1, type, MPI_STATUS_IGNORE), MPI_ERR_UNSUPPORTED_OPERATION);
+    } else {
+        OK(MPI_File_write_at_all(file, rank, &one, 1, MPI_BYTE, MPI_STATUS_IGNORE));
+        OK(MPI_File_read_at_all(file, rank, &one, 1, MPI_BYTE, MPI_STATUS_IGNORE));
+        CHECK(one == 'a' + rank);
+    }
+    MPI_Type_free(&type);
+    OK(MPI_File_close(&file));
+}
+
+/* The arguments: how many runs, and whether that is too many. */
+int main(int argc, char **argv)
+{
+    begin(&argc, &argv);
+    CHECK(argc == 3);
+    runs("starfish:mpi/runs", atoi(argv[1]), strcmp(argv[2], "refused") == 0);
+    element("starfish:mpi/element");
+    return end();
+}
