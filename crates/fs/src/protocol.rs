@@ -506,7 +506,7 @@ pub(crate) const LISTED_BYTES_MAX: usize = 32 * 1024;
 pub const REMOVED_MAX: usize = 4096;
 
 /// The most leases in one [`Request::Fence`], and in one answer about a lock.
-pub(crate) const FENCED_MAX: usize = 1024;
+pub const FENCED_MAX: usize = 1024;
 
 /// Stripes in an answer to [`Request::ListNumbered`] after which no further file is begun.
 pub(crate) const LISTED_STRIPES: usize = 1000;
