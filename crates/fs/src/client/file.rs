@@ -441,8 +441,8 @@ impl<M: Machine> File<M> {
         self.take_answer(Access::Read, stripe, bytes, answer)
     }
 
-    /// Writes data within one block, which were written under the locks of a lease if it says of which. `class` is asked
-    /// when the request leaves.
+    /// Writes data within one block, which were written under the locks of a lease if it says of which. `class` is
+    /// asked when the request leaves.
     pub(super) async fn write_block(
         &self,
         offset: u64,

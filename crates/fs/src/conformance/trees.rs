@@ -99,8 +99,8 @@ pub fn what_replaces_a_file_is_on_the_media(testbed: &impl Testbed, base: Base) 
     });
 }
 
-/// A stripe that is nowhere though it was made is lost, and reading or changing it an error; one that was never made is a
-/// hole. Who writes the file anew is kept from nothing.
+/// A stripe that is nowhere though it was made is lost, and reading or changing it an error; one that was never made
+/// is a hole. Who writes the file anew is kept from nothing.
 pub fn a_lost_stripe_is_no_hole(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;

@@ -6,8 +6,8 @@
 //! the agents:  are the stripes that nobody knows still there?  a file that is removed loses its stripes first
 //! ```
 //!
-//! That a stripe is nowhere is a finding if the file's inode says that it was made; of others it may be that nothing was
-//! ever written to them. That the disk of one is nowhere is a finding.
+//! That a stripe is nowhere is a finding if the file's inode says that it was made; of others it may be that nothing
+//! was ever written to them. That the disk of one is nowhere is a finding.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -256,8 +256,8 @@ async fn lost_disks(namespace: &Namespace, inodes: &BTreeMap<FileNumber, &Inode>
     Ok(lost)
 }
 
-/// Stripes that were made and are not on their disks, though agents have these: another one is in the place of the disk,
-/// or somebody has removed them.
+/// Stripes that were made and are not on their disks, though agents have these: another one is in the place of the
+/// disk, or somebody has removed them.
 async fn lost_stripes(
     namespace: &Namespace,
     inodes: &BTreeMap<FileNumber, &Inode>,

@@ -5,9 +5,9 @@
 //! somebody else, this client has stopped. What was lost is told to whoever uses the file, until the owner has released
 //! what he believed to have.
 //!
-//! What is written to a file of which this client has locks is sent with its lease. If locks are lost, what has not left
-//! is given up; and before a lock is relied on that somebody else has lost, the I/O nodes refuse what comes with his
-//! lease: it may be on its way still, and he may believe his lease good if his clock has stood still.
+//! What is written to a file of which this client has locks is sent with its lease. If locks are lost, what has not
+//! left is given up; and before a lock is relied on that somebody else has lost, the I/O nodes refuse what comes with
+//! his lease: it may be on its way still, and he may believe his lease good if his clock has stood still.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

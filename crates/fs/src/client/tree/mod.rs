@@ -243,8 +243,8 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// As [`let_go`](Self::let_go), and tells the keeper that the file was written to. The file as it is then, unless it
-    /// goes.
+    /// As [`let_go`](Self::let_go), and tells the keeper that the file was written to. The file as it is then, unless
+    /// it goes.
     async fn let_go_written(&self, number: FileNumber, written: WrittenContents) -> Result<Option<Inode>> {
         // It is closed here, whatever comes.
         self.note_let_go(number);
