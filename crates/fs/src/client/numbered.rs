@@ -160,9 +160,14 @@ impl<M: Machine> Client<M> {
 impl<M: Machine> File<M> {
     /// Opens the stripes that an extent touches; makes those that there are not if it is to be written.
     pub(super) async fn attach_extent(&self, extent: Extent, create: bool) -> Result<()> {
+        self.attach(self.stripes_of(extent), create).await
+    }
+
+    /// The stripes that an extent touches, each once.
+    pub(super) fn stripes_of(&self, extent: Extent) -> impl Iterator<Item = u32> + use<M> {
         // Consecutive blocks lie on consecutive stripes.
-        let blocks = self.striping().requests(extent).take(self.striping().stripe_count() as usize);
-        self.attach(blocks.map(|block| block.stripe), create).await
+        let striping = self.striping();
+        striping.requests(extent).take(striping.stripe_count() as usize).map(|block| block.stripe)
     }
 
     /// Opens all stripes, and makes those that there are not if `create` says so.
@@ -192,20 +197,21 @@ impl<M: Machine> File<M> {
         }
     }
 
-    /// Opens stripes; makes those that there are not if `create` says so.
+    /// Opens stripes, unless they are known to be open or absent; makes those that there are not if `create` says so.
     async fn open_stripes(
         &self,
         attachments: &Attachments,
-        wanted: BTreeSet<u32>,
+        mut wanted: BTreeSet<u32>,
         create: bool,
     ) -> Result<()> {
+        let is_wanted = |stripe: &u32| attachments.is_wanted(*stripe, create);
+        wanted.retain(is_wanted);
         if wanted.is_empty() {
             return Ok(());
         }
         let _turn = attachments.asking.take().await;
         // Somebody may have asked for them meanwhile.
-        let wanted: BTreeSet<u32> =
-            wanted.into_iter().filter(|&stripe| attachments.is_wanted(stripe, create)).collect();
+        wanted.retain(is_wanted);
         let answers = self.ask_numbered(&wanted, |stripes| Request::Attach { stripes, create }).await;
         let mut outcome = Ok(());
         for (node, answer) in answers {
@@ -262,8 +268,7 @@ impl<M: Machine> File<M> {
         if all {
             stripes.extend(0..self.striping().stripe_count());
         } else if !attachments.is_old_flushed.get() {
-            let blocks = self.striping().requests(Extent::new(0, self.bytes()));
-            stripes.extend(blocks.take(self.striping().stripe_count() as usize).map(|block| block.stripe));
+            stripes.extend(self.stripes_of(Extent::new(0, self.bytes())));
         }
         let request = |node| self.of_node(node, &stripes).map(Request::FlushNumbered);
         let flushed = self.bring_to_media(request).await;
@@ -311,10 +316,7 @@ impl<M: Machine> File<M> {
     /// Asks for those stripes of what is written up to `end` of which it is not known whether others have made them.
     pub(super) async fn look_for_stored(&self, end: u64) -> Result<()> {
         let Some(attachments) = self.attachments() else { return Ok(()) };
-        let blocks = self.striping().requests(Extent::new(0, end));
-        let stripes = blocks.take(self.striping().stripe_count() as usize).map(|block| block.stripe);
-        let unknown = stripes.filter(|&stripe| attachments.is_wanted(stripe, false));
-        self.open_stripes(attachments, unknown.collect(), false).await
+        self.open_stripes(attachments, self.stripes_of(Extent::new(0, end)).collect(), false).await
     }
 
     /// What can be read of a file without a name of which stripes are damaged. Those that there are not read as zeros.

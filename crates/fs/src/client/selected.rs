@@ -229,10 +229,7 @@ impl<M: Machine> File<M> {
         for part in parts {
             let span = part.selection.span();
             self.attach_extent(span, direction == Direction::Write).await?;
-            // Consecutive blocks lie on consecutive stripes.
-            let blocks = self.striping().requests(span).take(self.striping().stripe_count() as usize);
-            touched
-                .push(blocks.map(|block| block.stripe).filter(|&stripe| !self.is_absent(stripe)).collect());
+            touched.push(self.stripes_of(span).filter(|&stripe| !self.is_absent(stripe)).collect());
         }
         Ok(touched)
     }

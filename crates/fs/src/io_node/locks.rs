@@ -165,10 +165,12 @@ impl LockTable {
         if locks.all().is_empty() {
             files.remove(&number);
         }
-        let ended = self.ended_on(number);
-        match step {
-            LockStep::Set(_) if is_done && !ended.is_empty() => LockAnswer::DoneAfter { lease, ended },
-            _ => answer,
+        if !is_done || !matches!(step, LockStep::Set(_)) {
+            return answer;
+        }
+        match self.ended_on(number) {
+            ended if ended.is_empty() => answer,
+            ended => LockAnswer::DoneAfter { lease, ended },
         }
     }
 }

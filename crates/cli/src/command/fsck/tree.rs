@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use command_line::failure::{Failure, Result};
-use fs::{FileId, ListedStripe};
+use fs::{DisksByIdentity, FileId, ListedStripe};
 use layout::Striping;
 use machine::NodeId;
 use namespace::{
@@ -77,8 +77,9 @@ impl TreeCheck {
             let still: BTreeSet<FileId> = list().await?.into_iter().map(|(_, stripe)| stripe.file).collect();
             unnamed.retain(|file, _| still.contains(file));
         }
-        let mut lost = lost_disks(namespace, &known).await?;
-        lost.extend(lost_stripes(namespace, &known, &listed).await?);
+        let places = connection.told("asking for disks", connection.client.disks_by_identity().await)?;
+        let mut lost = lost_disks(namespace, &places, &known).await?;
+        lost.extend(lost_stripes(namespace, &places, &known, &listed).await?);
         let stored = listed.iter().map(|(_, stripe)| stripe.file);
         let stored = stored.filter(|file| !unnamed.contains_key(file)).map(fs::object_name).collect();
         let inodes = known.len();
@@ -236,9 +237,12 @@ async fn adopt(namespace: &Namespace, file: FileId, stripes: &[Stripe]) -> Resul
 }
 
 /// Stripes of files that are not empty on disks that none of the agents has.
-async fn lost_disks(namespace: &Namespace, inodes: &BTreeMap<FileNumber, &Inode>) -> Result<Vec<LostStripe>> {
+async fn lost_disks(
+    namespace: &Namespace,
+    places: &DisksByIdentity,
+    inodes: &BTreeMap<FileNumber, &Inode>,
+) -> Result<Vec<LostStripe>> {
     let connection = &namespace.connection;
-    let places = connection.told("asking for disks", connection.client.disks_by_identity().await)?;
     let mut lost = Vec::new();
     for inode in inodes.values() {
         if !matches!(inode.kind, InodeKind::File(_)) || inode.size == 0 {
@@ -260,11 +264,11 @@ async fn lost_disks(namespace: &Namespace, inodes: &BTreeMap<FileNumber, &Inode>
 /// disk, or somebody has removed them.
 async fn lost_stripes(
     namespace: &Namespace,
+    places: &DisksByIdentity,
     inodes: &BTreeMap<FileNumber, &Inode>,
     listed: &[Stripe],
 ) -> Result<Vec<LostStripe>> {
     let connection = &namespace.connection;
-    let places = connection.told("asking for disks", connection.client.disks_by_identity().await)?;
     let there: BTreeSet<(FileId, u32)> = listed
         .iter()
         .filter_map(|(_, listed)| listed.stripe.map(|(stripe, _)| (listed.file, stripe)))
