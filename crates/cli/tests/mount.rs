@@ -38,6 +38,30 @@ fn in_the_background_it_is_there_until_it_is_unmounted() {
     point.unmount();
 }
 
+/// When it is unmounted all is on the disks: agents keep what is not a whole block for seconds.
+#[test]
+fn what_was_unmounted_outlives_agents_that_are_killed() {
+    let Some(mut point) = MountPoint::new() else { return };
+    succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
+    let files: Vec<_> = (0..20).map(|file| (format!("file {file}"), vec![file as u8; 1000 + file])).collect();
+    for (name, contents) in &files {
+        fs::write(point.path.join(name), contents).expect("a file");
+    }
+    point.unmount();
+    for agent in &point.store.agents {
+        agent.signal("KILL");
+    }
+    for agent in &mut point.store.agents {
+        agent.child.wait().expect("it ends");
+        *agent = Agent::start_at(&agent.address, agent.roots.clone(), &[]);
+    }
+    succeed(point.command(&["mount"], &["--background", "--read-only", "--log", "mount.log"]));
+    for (name, contents) in &files {
+        assert!(fs::read(point.path.join(name)).expect("a file") == *contents, "{name}");
+    }
+    point.unmount();
+}
+
 /// The first mount of a set begins a namespace, and says so, also what becomes of the files there were.
 #[test]
 fn a_mount_that_begins_a_namespace_says_so() {

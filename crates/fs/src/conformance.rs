@@ -90,9 +90,10 @@ pub use selected::{
 
 pub use trees::{
     a_file_that_is_open_is_not_abandoned, a_file_without_names_lives_until_its_last_close,
-    a_lost_stripe_is_no_hole, appends_of_many_clients_lose_nothing, attributes_are_what_was_set_last,
+    a_lost_stripe_is_no_hole, all_that_a_client_has_closed_is_flushed_at_once,
+    appends_of_many_clients_lose_nothing, attributes_are_what_was_set_last,
     closed_files_are_read_by_whoever_opens_them_then, names_of_all_clients_are_one_tree,
-    no_namespace_is_begun_beside_files_of_another, what_a_team_writes_is_known_to_all_its_members,
+    no_namespace_is_begun_beside_another, what_a_team_writes_is_known_to_all_its_members,
     what_replaces_a_file_is_on_the_media,
 };
 pub use write_caches::{
@@ -207,7 +208,8 @@ macro_rules! for_all_promises {
             numbered_stripes_are_told_apart,
             a_numbered_write_that_was_lost_is_told,
             names_of_all_clients_are_one_tree,
-            no_namespace_is_begun_beside_files_of_another,
+            no_namespace_is_begun_beside_another,
+            all_that_a_client_has_closed_is_flushed_at_once,
             closed_files_are_read_by_whoever_opens_them_then,
             appends_of_many_clients_lose_nothing,
             a_file_without_names_lives_until_its_last_close,

@@ -117,14 +117,14 @@ pub enum Error {
     /// Several I/O nodes keep a namespace, in the order in which these were begun.
     #[error("{}", in_words(.0))]
     ManyNamespaces(Vec<KeptNamespace>),
-    /// Disks have stripes of files of a namespace that none of the I/O nodes keeps.
+    /// Disks belong to a namespace that none of the I/O nodes keeps.
     #[error(
-        "{node} has stripes of files of a namespace, {files} in all, and none of the I/O nodes keeps that"
+        "{node} has disks of a namespace that none of the I/O nodes keeps; number of its files with stripes there: {files}"
     )]
     NoKeeper {
-        /// An I/O node that has some.
+        /// An I/O node that has such disks.
         node: NodeId,
-        /// How many files there are.
+        /// How many of its files have stripes on the disks of all I/O nodes.
         files: usize,
     },
     /// The node that keeps the locks of the file has not heard of this client for too long, and may have given them to

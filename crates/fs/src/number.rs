@@ -1,6 +1,13 @@
-//! How the stripes of a file that has a number and no name are called on their disks.
+//! How the stripes of a file that has a number and no name are called on their disks, and what marks these as those of a
+//! namespace.
+
+use namespace::FileNumber;
 
 use crate::protocol::FileId;
+
+/// The number of the object that marks a disk as one of a set that has a namespace: that of the root directory, which
+/// has no stripes of its own.
+pub(crate) const MARK: FileId = FileId(FileNumber::ROOT.0);
 
 /// What the stripes of a numbered file are called on their disks. No file has that name.
 pub fn object_name(file: FileId) -> String {

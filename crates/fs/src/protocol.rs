@@ -22,7 +22,7 @@ use crate::error::Failure;
 use crate::range_locks::{LockMode, LockRange};
 
 /// The version of the protocol. Another version is refused.
-pub const VERSION: u8 = 13;
+pub const VERSION: u8 = 14;
 
 /// The version of the labels on stripes, which outlives that of the protocol: files stay readable.
 pub const LABEL_VERSION: u8 = 2;
@@ -312,6 +312,8 @@ pub enum Request {
     FetchRecording,
     /// Which identities have your disks?
     DescribeDisks,
+    /// Mark your disks as those of a set that has a namespace.
+    MarkDisks,
     /// Open these stripes of a numbered file.
     Attach {
         /// Which stripes.
@@ -321,6 +323,8 @@ pub enum Request {
     },
     /// Bring what there is of these stripes of a numbered file onto the media.
     FlushNumbered(NumberedStripes),
+    /// Bring all that I have written onto the media, whatever files it is of.
+    FlushOwn,
     /// Remove all stripes that you have of these numbered files, of [`REMOVED_MAX`] at most, and make none of them any
     /// more.
     RemoveNumbered {
@@ -462,8 +466,10 @@ impl Request {
             | Request::ReadRecordingClock
             | Request::StopRecording
             | Request::DescribeDisks
+            | Request::MarkDisks
             | Request::Attach { .. }
             | Request::FlushNumbered(_)
+            | Request::FlushOwn
             | Request::RemoveNumbered { .. }
             | Request::ListNumbered { .. }
             | Request::Tree { .. }

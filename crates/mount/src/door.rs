@@ -571,12 +571,16 @@ impl Filesystem for KernelDoor {
     fn fsyncdir(
         &self,
         _request: &Request,
-        _number: INodeNo,
+        number: INodeNo,
         _handle: FileHandle,
         _data_only: bool,
         reply: ReplyEmpty,
     ) {
-        self.begin("fsyncdir", reply, |tree| async move { tree.flush_names().await }, tell_done);
+        let work = async move |tree: Rc<MountedTree>| match number {
+            INodeNo::ROOT => tree.sync_all().await,
+            _ => tree.flush_names().await,
+        };
+        self.begin("fsyncdir", reply, work, tell_done);
     }
 
     fn statfs(&self, _request: &Request, _number: INodeNo, reply: ReplyStatfs) {

@@ -62,4 +62,4 @@ mod unmounting;
 pub use counts::{MountCounter, MountCounts};
 pub use mounted_directory::MountedDirectory;
 pub use settings::{LockScope, MountSettings};
-pub use unmounting::{ListedMount, is_mount_of_ours, mounts_of, unmount};
+pub use unmounting::{ListedMount, is_mount_of_ours, mounts_of, sync, unmount};

@@ -154,7 +154,10 @@ pub(crate) async fn serve(
     mounted.calls.none().await;
     mounted.close_all().await;
     mounted.tree().contents_gone().await;
-    Ok(())
+    if mounted.settings.read_only {
+        return Ok(());
+    }
+    node.told("bringing what was written onto the disks", mounted.tree().sync().await)
 }
 
 impl MountedTree {

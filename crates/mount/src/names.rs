@@ -79,6 +79,11 @@ impl MountedTree {
     pub(crate) async fn flush_names(&self) -> Outcome<()> {
         self.settle("flushing the namespace", self.tree().flush().await)
     }
+
+    /// Brings all that was written and closed onto the media, and all names.
+    pub(crate) async fn sync_all(&self) -> Outcome<()> {
+        self.settle("bringing what was written onto the disks", self.tree().sync().await)
+    }
 }
 
 /// What an error of this name is about.

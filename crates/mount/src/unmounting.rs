@@ -69,6 +69,29 @@ fn unescaped(word: &[u8]) -> Vec<u8> {
     text
 }
 
+/// Brings all that was written through a mount and closed onto the disks. The kernel has no call for that which reaches
+/// the program of a mount; this is what that program does when the root directory is to be flushed.
+///
+/// # Errors
+/// If it cannot be brought there. None where nobody is to be asked: nothing is mounted there, the program has ended, or
+/// it is another user's.
+pub fn sync(directory: &Path) -> Result<()> {
+    let path = place_of(directory);
+    if !is_mount_of_ours(&path) {
+        return Ok(());
+    }
+    let flushed = fs::File::open(&path).and_then(|root| root.sync_all());
+    match flushed.map_err(|error| (error.raw_os_error().map(Errno::from_raw), error)) {
+        Ok(()) | Err((Some(Errno::ENOTCONN | Errno::ECONNABORTED | Errno::EACCES | Errno::ENOENT), _)) => {
+            Ok(())
+        }
+        Err((_, error)) => {
+            let what = format!("what was written in {}", path.display());
+            Err(Error::new(ErrorKind::Io, what, format!("not all of it is on the disks: {error}")))
+        }
+    }
+}
+
 /// Unmounts what is mounted in the directory. If it is in use and `lazy` is set, it goes from there at once, and is
 /// gone when nobody uses it any more.
 ///

@@ -320,7 +320,10 @@ fn lose_power_beside_numbered_files(seed: u64) -> (bool, bool) {
                 .expect("written");
             files.push(file);
         }
-        files[0].flush().await.expect("flushed");
+        match seed % 2 {
+            0 => files[0].flush().await.expect("flushed"),
+            _ => client.flush_own().await.expect("flushed"),
+        }
         io_node.crash(seed);
         serve_as(2);
         assert_eq!(files[0].flush().await, Ok(()), "all of it had been flushed");

@@ -7,8 +7,8 @@ use command_line::failure::Result;
 
 /// Unmount what `starfish mount` has mounted in a directory.
 ///
-/// All that was written and closed is with the agents already; the program that mounted it brings it onto the disks
-/// and ends.
+/// When it returns, all that was written is on the disks of the agents. If it cannot be brought there, the directory
+/// is unmounted all the same, and the error tells.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -16,7 +16,8 @@ pub(crate) struct Arguments {
     #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     directory: PathBuf,
 
-    /// If it is in use, take it away now, and unmount it when nobody uses it any more.
+    /// If it is in use, take it away now, and unmount it when nobody uses it any more; what was written is brought onto
+    /// the disks then.
     #[arg(long)]
     lazy: bool,
 }
@@ -28,5 +29,8 @@ Examples:
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    Ok(mount::unmount(&arguments.directory, arguments.lazy)?)
+    let Arguments { directory, lazy } = arguments;
+    let synced = if lazy { Ok(()) } else { mount::sync(&directory) };
+    mount::unmount(&directory, lazy)?;
+    Ok(synced?)
 }

@@ -37,13 +37,17 @@ impl Namespace {
         let found = fs::Tree::find(&cache(connection)).await;
         let tree = connection.told(WHAT, found)?;
         if let (None, Err(absence)) = (&tree, connection.absence()) {
-            // Stripes of its files tell that there is one.
-            let stripes = connection.told(WHAT, connection.client.list_numbered().await)?;
-            if !stripes.is_empty() {
-                let why =
-                    format!("an agent that does not answer keeps it. {}: {}", absence.what(), absence.why());
-                let error = Error::new(absence.kind(), "the namespace", why);
-                return Err(absence.remedy().into_iter().fold(error, Error::with_remedy));
+            match fs::Tree::check_none(&connection.client).await {
+                Err(error) if matches!(*error, fs::Error::NoKeeper { .. }) => {
+                    let why = format!(
+                        "an agent that does not answer keeps it. {}: {}",
+                        absence.what(),
+                        absence.why()
+                    );
+                    let error = Error::new(absence.kind(), "the namespace", why);
+                    return Err(absence.remedy().into_iter().fold(error, Error::with_remedy));
+                }
+                checked => connection.told(WHAT, checked)?,
             }
         }
         Ok(tree.map(|tree| Namespace { connection: connection.clone(), tree }))

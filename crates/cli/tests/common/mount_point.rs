@@ -53,16 +53,17 @@ impl MountPoint {
     }
 
     pub(crate) fn is_mounted(&self) -> bool {
-        let path = self.path.to_str().expect("text").replace(' ', "\\040");
-        let mounts = fs::read_to_string("/proc/self/mounts").expect("a list");
-        mounts.lines().any(|line| line.contains(&format!(" {path} fuse.starfish ")))
+        mount::is_mount_of_ours(&self.path)
     }
 }
 
+/// All mounts of the agents go, also a second one of a test that has failed.
 impl Drop for MountPoint {
     fn drop(&mut self) {
-        if self.is_mounted() {
-            let _ = finish(self.command(&["umount"], &["--lazy"]));
+        for mount in mount::mounts_of(nix::unistd::getuid().as_raw()) {
+            if mount.directory.starts_with(self.store.directory.path()) {
+                let _ = mount::unmount(&mount.directory, true);
+            }
         }
     }
 }

@@ -98,6 +98,19 @@ impl<M: Machine> Client<M> {
         Ok(File::of_number(self.clone(), number, striping, homes, bytes, attachments))
     }
 
+    /// Brings all that this client has written onto the media, whatever files it is of and whether they are open still; but
+    /// not what a page cache has not sent yet.
+    ///
+    /// # Errors
+    /// The first failure, when all I/O nodes have done what they can.
+    pub async fn flush_own(&self) -> Result<()> {
+        let mut outcome = Ok(());
+        for (_, answer) in self.ask_all(|_| Some(Request::FlushOwn)).await {
+            outcome = outcome.and(answer.map(drop));
+        }
+        outcome
+    }
+
     /// Removes all stripes of these files, wherever they are; of some there may be none. Whoever has one of them open
     /// can write to it no more.
     pub async fn remove_numbered(&self, files: &[FileId]) -> Result<()> {
@@ -113,6 +126,13 @@ impl<M: Machine> Client<M> {
 
     /// All stripes of files without names, with the I/O node that has each; of each node sorted by file.
     pub async fn list_numbered(&self) -> Result<Vec<(NodeId, ListedStripe)>> {
+        let mut stripes = self.list_numbered_and_marks().await?;
+        stripes.retain(|(_, stripe)| stripe.file != number::MARK);
+        Ok(stripes)
+    }
+
+    /// As [`list_numbered`](Self::list_numbered), with what marks disks as those of a namespace.
+    pub(super) async fn list_numbered_and_marks(&self) -> Result<Vec<(NodeId, ListedStripe)>> {
         let mut all = Vec::new();
         for &node in self.io_nodes() {
             let mut after = None;

@@ -60,6 +60,24 @@ impl<M: Machine> IoNode<M> {
         self.bring_to_media(asker, &stripes, async |stripe| self.flush_disk(stripe).await).await
     }
 
+    /// Brings all that a client has written onto the media, whatever files it is of: as much of it as can be. Fails with
+    /// the first failure in the end.
+    ///
+    /// Not what was written to stripes that have been closed since, there being very many: the disks have that.
+    pub(super) async fn flush_own(self: &Rc<Self>, asker: NodeId) -> Result<Reply, Box<Failure>> {
+        let mut stripes = self.stripes.all();
+        stripes.retain(|stripe| stripe.writers.has(asker));
+        for stripe in &stripes {
+            self.blocks.start_writing_out(stripe).await;
+        }
+        let mut outcome = Ok(self.accepted());
+        for stripe in stripes {
+            let settle = async |stripe: &OpenStripe| self.flush_disk(stripe).await;
+            outcome = outcome.and(self.bring_to_media(asker, &[stripe], settle).await);
+        }
+        outcome
+    }
+
     /// Brings what was accepted of stripes onto the media: `settle` does the last step of it for each of them, when all
     /// has been given to its disk.
     pub(super) async fn bring_to_media(

@@ -14,6 +14,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
+use layout::Striping;
 use machine::{Disk, Machine, NodeId, Stage};
 
 use super::IoNode;
@@ -86,6 +87,21 @@ impl<M: Machine> IoNode<M> {
             identities.push(disk.identity().await.ok());
         }
         Reply::DisksDescribed { identities }
+    }
+
+    /// Marks all disks as those of a set that has a namespace, but for those that are marked.
+    pub(super) async fn mark_disks(&self) -> Result<Reply, Box<Failure>> {
+        let name = number::object_name(number::MARK);
+        let striping = Striping::new(self.settings.block_bytes_max, 1)
+            .map_err(|error| Failure::invalid(error.to_string()))?;
+        let label = Label { file: number::MARK, striping, stripe: 0, begun: 0, replaces: None };
+        for disk in self.machine.disks() {
+            match disk.create(&name, &label.encode()).await {
+                Err(error) if !matches!(*error, machine::Error::Exists { .. }) => return Err(error.into()),
+                _ => {}
+            }
+        }
+        Ok(Reply::Done)
     }
 
     /// The index of the disk of this identity.

@@ -34,6 +34,11 @@ impl Writers {
         self.accepted.get()
     }
 
+    /// Whether something that a client has written is not known to be on the medium, or it is to be told why not.
+    pub(super) fn has(&self, client: NodeId) -> bool {
+        self.last.borrow().contains_key(&client) || self.failures.borrow().contains_key(&client)
+    }
+
     /// Notes that a write-behind or a flush has failed: all who have written are told.
     pub(super) fn fail(&self, failure: &Failure) {
         let mut failures = self.failures.borrow_mut();

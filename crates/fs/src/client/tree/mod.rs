@@ -25,6 +25,7 @@ use open_file::TreeFileState;
 
 use super::{Client, PageCache, unexpected};
 use crate::error::{Error, KeptNamespace, Result};
+use crate::number;
 use crate::protocol::{Reply, Request};
 
 /// The namespace of a set of I/O nodes, and its files through a page cache. Cloning gives another handle on the same.
@@ -110,11 +111,13 @@ impl<M: Machine> Tree<M> {
     /// Makes sure that a set of which none of its I/O nodes keeps a namespace has none.
     ///
     /// # Errors
-    /// If the disks have stripes of files of one: an I/O node that is not asked keeps it, or it is lost.
+    /// [`Error::NoKeeper`] if disks are marked as those of one, or have stripes of its files: an I/O node that is not
+    /// asked keeps it, or it is lost.
     pub async fn check_none(client: &Client<M>) -> Result<()> {
-        let stripes = client.list_numbered().await?;
+        let stripes = client.list_numbered_and_marks().await?;
         let Some(&(node, _)) = stripes.first() else { return Ok(()) };
-        let files: BTreeSet<_> = stripes.iter().map(|(_, stripe)| stripe.file).collect();
+        let files = stripes.iter().map(|(_, stripe)| stripe.file).filter(|file| *file != number::MARK);
+        let files: BTreeSet<_> = files.collect();
         Err(Error::NoKeeper { node, files: files.len() }.into())
     }
 
@@ -135,7 +138,10 @@ impl<M: Machine> Tree<M> {
             // Somebody else has begun it meanwhile.
             Err(error) if matches!(*error, Error::Refused(TreeRefusal::HasNamespace)) => found(cache).await,
             Err(error) => Err(error),
-            Ok(_) => found(cache).await,
+            Ok(_) => {
+                mark_disks(cache.client()).await?;
+                found(cache).await
+            }
         }
     }
 
@@ -311,6 +317,15 @@ impl<M: Machine> Tree<M> {
         }
     }
 
+    /// Brings all that this client has written and closed onto the media, and all that has been done with names.
+    ///
+    /// # Errors
+    /// If an I/O node cannot bring something of it there: the first failure, when all is done that can be.
+    pub async fn sync(&self) -> Result<()> {
+        let contents = self.inner.cache.client().flush_own().await;
+        contents.and(self.flush().await)
+    }
+
     /// The disks of a list, by their identities.
     async fn disk_list(&self, list: u32) -> Result<Rc<[u64]>> {
         if let Some(known) = self.inner.disk_lists.borrow().get(&list) {
@@ -344,6 +359,8 @@ impl<M: Machine> Tree<M> {
         }
         match self.perform(TreeOperation::EnterDisks { disks: disks.clone() }).await? {
             TreeAnswer::Number(list) => {
+                // Some may be new. One that cannot be marked now is so with the next list.
+                let _ = mark_disks(self.inner.cache.client()).await;
                 self.inner.disk_lists.borrow_mut().insert(list, disks.into());
                 Ok(list)
             }
@@ -357,6 +374,15 @@ async fn first_node<M: Machine>(cache: &PageCache<M>) -> Result<NodeId> {
     let disks = cache.client().disks_by_identity().await?;
     let first = disks.values().find(|(_, index)| *index == 0).map(|(node, _)| *node);
     first.ok_or_else(|| Error::Invalid("no I/O node has a disk".into()).into())
+}
+
+/// Marks all disks as those of a set that has a namespace: whoever does not reach its keeper begins none beside it.
+async fn mark_disks<M: Machine>(client: &Client<M>) -> Result<()> {
+    let mut outcome = Ok(());
+    for (_, answer) in client.ask_all(|_| Some(Request::MarkDisks)).await {
+        outcome = outcome.and(answer.map(drop));
+    }
+    outcome
 }
 
 /// The identities of all disks, in the order of their I/O nodes.
