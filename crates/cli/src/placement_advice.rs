@@ -78,7 +78,7 @@ pub(crate) struct Alternative {
 const SCHEDULES: [Scheduling; 4] =
     [Scheduling::Fcfs, Scheduling::RoundRobin, Scheduling::BoundedReadPriority, Scheduling::FairScan];
 
-/// The order that is advised with a placement by which nobody can race: what agents do unless they are told otherwise.
+/// The order that is advised with a placement by which nobody can race: no job waits for more than a sweep.
 const ADVISED: Scheduling = Scheduling::FairScan;
 
 /// What is advised is confirmed if it takes no longer than the best alternative by more than this part: trials of one

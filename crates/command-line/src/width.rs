@@ -58,9 +58,10 @@ fn fill(line: &str, columns: usize, continued: usize) -> String {
     let mut pieces = vec![];
     let (mut rest, mut indent) = (line.to_owned(), 0);
     while rest.chars().count() > columns {
-        let end = rest.char_indices().nth(columns).map_or(rest.len(), |(at, _)| at);
+        // With the blank at which it may be broken. What begins with more blanks than fit has none.
+        let end = rest.char_indices().nth(columns + 1).map_or(rest.len(), |(at, _)| at);
         let begin = rest.len() - rest.trim_start().len();
-        let fitting = &rest[begin..=end.min(rest.len() - 1)];
+        let fitting = rest.get(begin..end).unwrap_or_default();
         // What is set apart by blanks goes on as a whole.
         let blank =
             fitting.find(APART).or_else(|| fitting.rfind(' ')).filter(|at| *at > 0).map(|at| begin + at);
@@ -92,6 +93,16 @@ mod tests {
         assert_eq!(wrapped(text, 33), narrow);
         assert_eq!(wrapped("a longword b", 4), "a\nlongword\nb");
         assert_eq!(wrapped("  grün bleibt grün", 10), "  grün\n      bleibt\n      grün");
+    }
+
+    /// However narrow a terminal is: no word is lost.
+    #[test]
+    fn what_fits_nowhere_is_printed_all_the_same() {
+        let text = format!("{}set apart, für alle  Größen\n  a   b c", " ".repeat(40));
+        for columns in 0..80 {
+            let narrow = wrapped(&text, columns);
+            assert!(narrow.split_whitespace().eq(text.split_whitespace()), "{columns}: {narrow}");
+        }
     }
 
     #[test]

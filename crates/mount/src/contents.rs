@@ -210,8 +210,13 @@ impl MountedTree {
         let done = match what {
             Allocation::Extend if end <= size => Ok(()),
             Allocation::Extend => open.file.set_len(end).await.map(drop),
-            Allocation::Zero { keeps_length: true } => write_zeros(&open, offset, end.min(size)).await,
-            Allocation::Zero { keeps_length: false } => write_zeros(&open, offset, end).await,
+            Allocation::Zero { keeps_length } => {
+                let zeroed = zero(&open, offset, end.min(size)).await;
+                match zeroed {
+                    Ok(()) if !keeps_length && end > size => open.file.set_len(end).await.map(drop),
+                    zeroed => zeroed,
+                }
+            }
         };
         self.settle(about(open.file.number()), done)
     }
@@ -227,6 +232,16 @@ impl MountedFile {
             self.file.paged().advise(Advice::DontNeed { offset, bytes });
         }
     }
+}
+
+/// Has a range read as zeros. What is in a hole does so, and stays in one.
+async fn zero(open: &MountedFile, mut from: u64, end: u64) -> fs::Result<()> {
+    let paged = open.file.paged();
+    while let Some(data) = paged.next_data(from).await?.filter(|&data| data < end) {
+        from = paged.next_hole(data).await?.min(end);
+        write_zeros(open, data, from).await?;
+    }
+    Ok(())
 }
 
 async fn write_zeros(open: &MountedFile, mut from: u64, end: u64) -> fs::Result<()> {

@@ -159,6 +159,28 @@ fn files_are_cut_extended_and_punched() {
     mount.end();
 }
 
+/// Zeros are written only where there are data: the rest stays a hole, however large.
+#[test]
+fn a_hole_that_is_punched_in_a_hole_takes_no_space() {
+    const LENGTH: u64 = 16 << 30;
+    let Some(mount) = Mount::of_new_agents().filter(|_| has("fallocate")) else { return };
+    let path = mount.at("file");
+    let file = File::create(&path).expect("a file");
+    file.set_len(LENGTH).expect("it can be extended");
+    file.write_all_at(&[1; 3000], LENGTH / 2).expect("room");
+    drop(file);
+    mount.run("fallocate", &["--punch-hole", "--offset", "0", "--length", "8GiB", "file"]);
+    mount.run("fallocate", &["--zero-range", "--offset", "8GiB", "--length", "1000", "file"]);
+    mount.run("fallocate", &["--zero-range", "--offset", "16GiB", "--length", "1000", "file"]);
+    let file = File::open(&path).expect("a file");
+    assert_eq!(file.metadata().expect("attributes").len(), LENGTH + 1000);
+    let mut data = [7; 3000];
+    file.read_exact_at(&mut data, LENGTH / 2).expect("it is there");
+    assert!(data[..1000].iter().all(|byte| *byte == 0) && data[1000..].iter().all(|byte| *byte == 1));
+    drop(file);
+    mount.end();
+}
+
 #[test]
 fn what_one_mount_has_closed_the_other_reads() {
     let Some((a, b)) = two() else { return };

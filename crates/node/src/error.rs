@@ -167,9 +167,10 @@ pub(crate) fn kind_of(error: &fs::Error) -> ErrorKind {
         fs::Error::BeingWritten { .. } => ErrorKind::BeingWritten,
         fs::Error::BadName { why: fs::NameError::TooLong, .. } => ErrorKind::NameTooLong,
         fs::Error::BadName { .. } => ErrorKind::BadName,
-        fs::Error::MissingStripe { .. } | fs::Error::ForeignStripe { .. } => ErrorKind::Damaged,
+        fs::Error::MissingStripe { .. } | fs::Error::ForeignStripe { .. } | fs::Error::UnknownDisk { .. } => {
+            ErrorKind::Damaged
+        }
         fs::Error::WriteLost { .. } | fs::Error::LocksLost { .. } => ErrorKind::Lost,
-        fs::Error::UnknownDisk { .. } => ErrorKind::Unreachable,
         fs::Error::ManyNamespaces(_) | fs::Error::NoKeeper { .. } => ErrorKind::Invalid,
         fs::Error::Refused(refusal) => kind_of_refusal(*refusal),
         fs::Error::Remote { failure, .. } => kind_of_remote(failure.kind),
@@ -254,7 +255,7 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
         }
         _ => match kind_of(error) {
             ErrorKind::NotFound => "`starfish ls` lists the files there are",
-            ErrorKind::Exists => "`starfish rm` removes it",
+            ErrorKind::Exists => "Use another name; `starfish rm` removes what is there",
             ErrorKind::Unfinished => {
                 "If nobody is writing it any more, put it again; `starfish get --unfinished` reads what there is of \
                  it, and `starfish rm --unfinished` removes that"

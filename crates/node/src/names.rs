@@ -89,11 +89,17 @@ impl Names {
         if let Some(absence) = self.absence().filter(|_| may_be_elsewhere(error)) {
             let why = match error {
                 fs::Error::MissingStripe { index, count, .. } => format!("stripe {index} of {count}"),
+                fs::Error::UnknownDisk { identity, .. } => {
+                    format!("disk {identity:016x}, where a part of it is,")
+                }
                 _ => "if there is such a file, it".to_owned(),
             };
             let why =
                 format!("{why} is not on the agents that answer. {}: {}", absence.what(), absence.why());
-            let explained = Error::new(absence.kind(), what, why);
+            // Of a file of which a part is on another disk the rest can be read, and so can other files.
+            let is_of_part = matches!(error, fs::Error::UnknownDisk { .. });
+            let kind = if is_of_part { kind_of(error) } else { absence.kind() };
+            let explained = Error::new(kind, what, why);
             return absence.remedy().into_iter().fold(explained, Error::with_remedy);
         }
         let mut text = match error {
@@ -124,7 +130,10 @@ impl Names {
 
 /// Whether another agent may have what is missing.
 fn may_be_elsewhere(error: &fs::Error) -> bool {
-    matches!(error, fs::Error::MissingStripe { .. } | fs::Error::NotFound { .. })
+    matches!(
+        error,
+        fs::Error::MissingStripe { .. } | fs::Error::NotFound { .. } | fs::Error::UnknownDisk { .. }
+    )
 }
 
 #[cfg(test)]

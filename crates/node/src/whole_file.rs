@@ -17,7 +17,7 @@
 //!
 //! Holes are passed by: pieces are parts of stretches of data, on both sides ([`sparse`](crate::sparse)).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::{self, Read};
@@ -254,16 +254,17 @@ where
 {
     let (full, arriving) = flume::unbounded();
     let (emptied, spare) = empty_buffers(lanes);
-    let writer = BlockingWork::begin(move || write_in_order(output, bytes, &arriving, &emptied));
-    let pieces = Rc::new(RefCell::new((0..).zip(pieces)));
+    let writer = BlockingWork::begin(move || write_in_order(output, &arriving, &emptied));
+    let (pieces, begun) = (Rc::new(RefCell::new((0..).zip(pieces))), Rc::new(Cell::new(0)));
     let lane = || {
         let (read, moved) = (read.clone(), moved.clone());
-        let (pieces, full, spare) = (pieces.clone(), full.clone(), spare.clone());
+        let (pieces, begun, full, spare) = (pieces.clone(), begun.clone(), full.clone(), spare.clone());
         async move {
             // Without spare buffers the writer has failed, and will say why.
             while let Ok(buffer) = spare.recv_async().await {
                 let next = pieces.borrow_mut().next();
                 let Some((number, piece)) = next else { break };
+                begun.set(number + 1);
                 let bytes = read(piece, buffer).await?;
                 moved(piece.bytes);
                 if full.send(ArrivingPiece { number, offset: piece.offset, bytes }).is_err() {
@@ -274,6 +275,8 @@ where
         }
     };
     in_lanes(machine, lanes, lane).await?;
+    // Only now that all have been read is what is left a hole. If the writer has failed, it will say why.
+    let _ = full.send(ArrivingPiece { number: begun.get(), offset: bytes, bytes: Vec::new() });
     drop(full);
     Ok(writer.outcome().await?)
 }
@@ -303,10 +306,10 @@ async fn read_piece(
     Ok(memory.into_vec().expect("real memory"))
 }
 
-/// Writes pieces of so many bytes in the order of their numbers, and sends their buffers back.
+/// Writes pieces in the order of their numbers, with holes between them, and sends their buffers back. What comes after
+/// one that does not arrive is not written.
 fn write_in_order<W: SparseWrite>(
     mut output: W,
-    total: u64,
     arriving: &Receiver<ArrivingPiece>,
     emptied: &Sender<Vec<u8>>,
 ) -> io::Result<W> {
@@ -322,7 +325,6 @@ fn write_in_order<W: SparseWrite>(
             let _ = emptied.send(bytes);
         }
     }
-    leave_hole(&mut output, total.saturating_sub(at))?;
     output.flush()?;
     Ok(output)
 }
@@ -595,15 +597,24 @@ mod tests {
         ArrivingPiece { number, offset, bytes: text.into() }
     }
 
-    #[test]
-    fn pieces_are_written_in_order() {
+    fn written(arriving: Vec<ArrivingPiece>) -> Vec<u8> {
         let (pieces, taken) = flume::unbounded();
         let (emptied, _spare) = flume::unbounded();
-        for piece in [arriving(1, 1, "b"), arriving(2, 4, "c"), arriving(0, 0, "a")] {
-            pieces.send(piece).unwrap();
-        }
+        arriving.into_iter().for_each(|piece| pieces.send(piece).unwrap());
         drop(pieces);
-        assert_eq!(write_in_order(Dense(Vec::new()), 7, &taken, &emptied).unwrap().0, b"ab\0\0c\0\0");
+        write_in_order(Dense(Vec::new()), &taken, &emptied).unwrap().0
+    }
+
+    #[test]
+    fn pieces_are_written_in_order_and_nothing_in_place_of_one_that_was_not_read() {
+        let pieces =
+            || vec![arriving(1, 1, "b"), arriving(2, 4, "c"), arriving(3, 7, ""), arriving(0, 0, "a")];
+        assert_eq!(written(pieces()), b"ab\0\0c\0\0");
+        for (lost, expected) in [(0, &b"ab"[..]), (1, b"ab\0\0c"), (2, b""), (3, b"")] {
+            let mut arrived = pieces();
+            arrived.remove([1, 2, 0, 3][lost]);
+            assert_eq!(written(arrived), expected, "without the one that came as number {lost}");
+        }
     }
 
     #[test]

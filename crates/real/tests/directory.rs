@@ -640,20 +640,39 @@ fn an_object_that_was_never_flushed_outlives_its_agent_and_what_is_torn_of_one_h
     }
 }
 
+/// Why a node does not start whose disk is `path`.
+fn refused(driver: Driver, directory: &Path) -> Error {
+    let outcome = real::block_on(driver, async {
+        RealMachine::start(settings(1, directory, &Reports::default())).await.map(drop)
+    });
+    *outcome.and_then(|outcome| outcome).expect_err("it does not start")
+}
+
 #[test]
-fn an_identity_that_cannot_be_read_is_told_and_left_as_it_is() {
-    for text in ["", "12", "0123456789ABCDEF\n", "0123456789abcdef", "0123456789abcdef\n\n", "\u{fffd}"] {
-        on_a_disk(
-            |path| fs::write(path.join(".starfish.disk"), text).expect("room"),
-            async |machine, path| {
-                let error = machine.disks()[0].identity().await.map_err(|error| *error);
-                let Err(Error::Damaged { what, why }) = error else { panic!("{error:?} for {text:?}") };
-                assert!(
-                    what.contains(".starfish.disk") && why.contains("16 hexadecimal digits"),
-                    "{what}: {why}"
-                );
-                assert_eq!(fs::read_to_string(path.join(".starfish.disk")).expect("text"), text);
-            },
-        );
+fn a_disk_whose_identity_is_damaged_or_gone_is_not_started_with_another_one() {
+    for driver in drivers() {
+        let directory = temporary();
+        let path = directory.path().join("disk-1");
+        fs::create_dir(&path).expect("a fresh directory");
+        let identity = path.join(".starfish.disk");
+        for text in ["", "12", "0123456789ABCDEF\n", "0123456789abcdef", "0123456789abcdef\n\n", "\u{fffd}"] {
+            fs::write(&identity, text).expect("room");
+            let error = refused(driver, directory.path());
+            let Error::Damaged { what, why } = error else { panic!("{error:?} for {text:?}") };
+            assert!(
+                what.contains(".starfish.disk") && why.contains("16 hexadecimal digits"),
+                "{what}: {why}"
+            );
+            assert_eq!(fs::read_to_string(&identity).expect("text"), text);
+        }
+        fs::remove_file(&identity).expect("it is there");
+        fs::write(path.join("%2F0123456789abcdef.begun"), "a stripe").expect("room");
+        let error = refused(driver, directory.path());
+        assert!(matches!(&error, Error::Damaged { why, .. } if why.contains("it is gone")), "{error:?}");
+        assert!(!identity.exists(), "it is to be restored");
+        fs::write(&identity, "0123456789abcdef\n").expect("room");
+        run_on(driver, settings(1, directory.path(), &Reports::default()), async |machine| {
+            assert_eq!(machine.disks()[0].identity().await, Ok(0x0123_4567_89ab_cdef));
+        });
     }
 }

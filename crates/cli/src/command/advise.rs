@@ -5,6 +5,7 @@ mod io;
 use clap::{Args, Subcommand, ValueEnum};
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
+use fs::IoNodeSettings;
 use machine::Message;
 use node::Size;
 use placement::Policy;
@@ -217,8 +218,12 @@ fn reasons(advice: &PlacementAdvice) -> Vec<String> {
         ),
     });
     let advised = &advice.advised;
+    let usual = match advised.scheduling == IoNodeSettings::agent().scheduling.to_string() {
+        true => "which is what agents do unless they are told otherwise",
+        false => "which agents do if they are started with it as `--scheduling`",
+    };
     lines.push(format!(
-        "Place runs by {}; let disks serve by `{}`, which is what agents do unless they are told otherwise.",
+        "Place runs by {}; let disks serve by `{}`, {usual}.",
         Policy::numbered(advised.policy).map_or_else(String::new, |policy| policy.to_string()),
         advised.scheduling
     ));

@@ -1,6 +1,9 @@
 //! The namespace of the agents, if they have one.
 
+use std::collections::BTreeSet;
+
 use command_line::failure::Result;
+use namespace::{TreeAnswer, TreeOperation};
 use node::Agent;
 use serde::Serialize;
 
@@ -16,30 +19,60 @@ pub(crate) struct NamespaceFinding {
     pub(crate) inodes: u64,
     /// How many files keep flat names beside it.
     pub(crate) flat: usize,
+    /// The identities of disks that it has entered and none of the agents has, all of these having answered.
+    pub(crate) missing_disks: Vec<String>,
 }
 
 /// The namespace, if there is one.
 ///
 /// # Errors
-/// If there are two, if those who answer only have stripes of one, or if it cannot be asked for.
+/// If there are two, if those who answer only have stripes of one, if two disks have one identity, or if it cannot be
+/// asked for.
 pub(crate) fn find(agents: Vec<Agent>) -> Result<Option<NamespaceFinding>> {
     this_node::run_with_present(agents, |connection| async move {
         let Some(namespace) = Namespace::find_surely(&connection).await? else { return Ok(None) };
         let inodes = namespace.used().await?.inodes;
         // Disks that cannot be listed are told of elsewhere.
         let flat = connection.client.list().await.map_or(0, |names| names.len());
-        Ok(Some(NamespaceFinding { agent: namespace.keeper().to_owned(), inodes, flat }))
+        let missing_disks = missing_disks(&namespace).await?;
+        Ok(Some(NamespaceFinding { agent: namespace.keeper().to_owned(), inodes, flat, missing_disks }))
     })
+}
+
+/// The disks that files were made on and none of the agents has. Of those that do not answer nobody knows what they have.
+async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
+    let connection = &namespace.connection;
+    let there = connection.told("asking for disks", connection.client.disks_by_identity().await)?;
+    if connection.absence().is_err() {
+        return Ok(Vec::new());
+    }
+    let mut missing = BTreeSet::new();
+    for list in 0.. {
+        // After the last one there is none.
+        let Ok(TreeAnswer::Disks(disks)) = namespace.tree.perform(TreeOperation::ReadDisks { list }).await
+        else {
+            break;
+        };
+        missing.extend(disks.into_iter().filter(|identity| !there.contains_key(identity)));
+    }
+    Ok(missing.into_iter().map(|identity| format!("{identity:016x}")).collect())
 }
 
 /// What is to be known of it.
 pub(crate) fn note(found: Option<&NamespaceFinding>) -> String {
-    let Some(NamespaceFinding { agent, inodes, flat }) = found else {
+    let Some(NamespaceFinding { agent, inodes, flat, missing_disks }) = found else {
         return "The agents have no namespace: names are flat.\n  `starfish mkdir` begins one.".into();
     };
     let beside = match flat {
         0 => String::new(),
         flat => format!("\n  Files of flat names beside it: {flat}; `starfish ls --flat` lists them."),
     };
-    format!("The namespace has {inodes} inodes; agent {agent} keeps it.{beside}")
+    let missing = match &missing_disks[..] {
+        [] => String::new(),
+        disks => format!(
+            "\n  Disks that files were made on and none of the agents has: {}. `starfish fsck` tells what is missing.",
+            disks.join(", ")
+        ),
+    };
+    format!("The namespace has {inodes} inodes; agent {agent} keeps it.{beside}{missing}")
 }

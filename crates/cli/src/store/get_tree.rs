@@ -119,8 +119,14 @@ impl TreeDownload {
             return Ok(vec![Wish { found: top, local }]);
         }
         let mut all = self.0.namespace.walk(&top).await?;
-        // Files that are being put have no names yet.
+        let found = all.len();
         all.retain(|found| found.inode.is_directory() || !is_hidden(split(&found.path).1));
+        if all.len() < found {
+            let (left_out, top) = (found - all.len(), shown(&top.path));
+            eprintln!(
+                "starfish: {top}: files that are being put, `.starfish-` and 16 digits, left out: {left_out}"
+            );
+        }
         let start = top.path.len();
         let mut wishes = vec![Wish { found: top, local: local.clone() }];
         wishes.extend(all.into_iter().map(|found| {

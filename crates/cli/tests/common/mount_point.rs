@@ -1,7 +1,5 @@
 //! A directory to mount in, with agents whose files are to be there.
 
-#![allow(dead_code, reason = "each test crate uses a part of it")]
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;

@@ -10,6 +10,8 @@ use machine::Permits;
 pub(super) struct Attachments {
     /// The identity of the disk of each stripe.
     pub(super) disks: Vec<u64>,
+    /// Stripes whose disk none of the I/O nodes has.
+    nowhere: BTreeSet<u32>,
     stripes: RefCell<Vec<Attachment>>,
     /// How many of the first stripes are known to have been made, by whomever: one of these that is nowhere is lost.
     stored: Cell<u32>,
@@ -32,8 +34,9 @@ pub(super) enum Attachment {
 }
 
 impl Attachments {
-    pub(super) fn new(disks: Vec<u64>, stored: u32) -> Self {
+    pub(super) fn new(disks: Vec<u64>, stored: u32, nowhere: BTreeSet<u32>) -> Self {
         Attachments {
+            nowhere,
             stripes: RefCell::new(vec![Attachment::Unknown; disks.len()]),
             stored: Cell::new(stored.min(disks.len() as u32)),
             heard: Cell::new(stored.min(disks.len() as u32)),
@@ -42,6 +45,11 @@ impl Attachments {
             written: RefCell::default(),
             is_old_flushed: Cell::new(false),
         }
+    }
+
+    /// Whether none of the I/O nodes has the disk of a stripe, so that nobody knows what it has.
+    pub(super) fn is_nowhere(&self, stripe: u32) -> bool {
+        self.nowhere.contains(&stripe)
     }
 
     fn get(&self, stripe: u32) -> Attachment {

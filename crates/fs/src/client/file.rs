@@ -493,6 +493,11 @@ impl<M: Machine> File<M> {
         self.inner.homes[stripe as usize]
     }
 
+    /// Whether none of the I/O nodes has the disk of a stripe.
+    pub(super) fn is_nowhere(&self, stripe: u32) -> bool {
+        self.attachments().is_some_and(|attachments| attachments.is_nowhere(stripe))
+    }
+
     /// Whether it is known that there is no such stripe.
     pub(super) fn is_absent(&self, stripe: u32) -> bool {
         self.attachments().is_some_and(|attachments| attachments.is_absent(stripe))
@@ -525,7 +530,7 @@ impl<M: Machine> File<M> {
             let request = Request::Write { file, stripe, offset, fetch: None };
             return endpoint.call_in(class, node, request, data).await;
         };
-        if attachments.is_stored(stripe) {
+        if attachments.is_stored(stripe) || attachments.is_nowhere(stripe) {
             self.attach([stripe].into_iter(), true).await?;
             let request = Request::Write { file, stripe, offset, fetch: None };
             return endpoint.call_in(class, node, request, data).await;

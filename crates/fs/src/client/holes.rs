@@ -36,16 +36,26 @@ impl<M: Machine> File<M> {
 
     /// The first stretch of data of each stripe that has any, from where it has the first byte at `offset` or after it.
     async fn find_data(&self, offset: u64) -> Result<BTreeMap<u32, Range<u64>>> {
-        self.attach_all(false).await?;
         let (file, striping) = (self.id(), self.striping());
+        let (nowhere, known): (Vec<u32>, Vec<u32>) =
+            (0..striping.stripe_count()).partition(|&stripe| self.is_nowhere(stripe));
+        self.attach(known.iter().copied(), false).await?;
         let request = |home| {
-            let here = (0..striping.stripe_count())
+            let here = known
+                .iter()
+                .copied()
                 .filter(|&stripe| self.home_of(stripe) == home && !self.is_absent(stripe));
             let stripes: Vec<(u32, u64)> =
                 here.map(|stripe| (stripe, striping.stripe_bytes(offset, stripe))).collect();
             (!stripes.is_empty()).then_some(Request::FindData { file, stripes })
         };
-        let mut all = BTreeMap::new();
+        // Whoever reads what may be there is told that its disk is nowhere.
+        let may_be_data = |stripe: u32| {
+            let (from, end) =
+                (striping.stripe_bytes(offset, stripe), striping.stripe_bytes(self.bytes(), stripe));
+            (from < end).then_some((stripe, from..end))
+        };
+        let mut all: BTreeMap<_, _> = nowhere.into_iter().filter_map(may_be_data).collect();
         for (node, answer) in self.answers_of_homes(request).await {
             let (Reply::DataFound { data }, _) = answer? else { return Err(unexpected(node)) };
             all.extend(data.into_iter().map(|(stripe, start, end)| (stripe, start..end)));

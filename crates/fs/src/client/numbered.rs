@@ -69,7 +69,8 @@ impl<M: Machine> Client<M> {
     }
 
     /// Opens a file by its number. The I/O nodes are not asked for it before something is read or written; the first
-    /// time, all of them are asked which disks they have.
+    /// time, all of them are asked which disks they have. If none has the disk of a stripe, all else of the file can be
+    /// used.
     ///
     /// Its handles should be clones of one: each other one learns by [`refresh`](File::refresh) only of stripes that
     /// this one has made.
@@ -89,12 +90,12 @@ impl<M: Machine> Client<M> {
             // An agent may have been given another disk since.
             places = self.ask_for_identities().await?;
         }
-        let home = |identity: &u64| match places.get(identity) {
-            Some((node, _)) => Ok(*node),
-            None => Err(Error::UnknownDisk { name: name.clone(), identity: *identity }),
-        };
-        let homes = disks.iter().map(home).collect::<std::result::Result<Vec<NodeId>, Error>>()?;
-        let attachments = Attachments::new(disks, stored_stripes);
+        // Nobody is asked for a stripe whose disk is nowhere.
+        let home = |identity: &u64| places.get(identity).map_or(self.io_nodes()[0], |(node, _)| *node);
+        let homes = disks.iter().map(home).collect();
+        let nowhere = (0..).zip(&disks).filter(|(_, identity)| !places.contains_key(identity));
+        let nowhere = nowhere.map(|(stripe, _)| stripe).collect();
+        let attachments = Attachments::new(disks, stored_stripes, nowhere);
         Ok(File::of_number(self.clone(), number, striping, homes, bytes, attachments))
     }
 
@@ -155,10 +156,11 @@ impl<M: Machine> Client<M> {
         Ok(all)
     }
 
-    /// Which stripes of a file there are, and how long each is in bytes.
+    /// Which stripes of a file there are on the disks of the I/O nodes, and how long each is in bytes.
     pub async fn numbered_stripes(&self, file: &NumberedFile) -> Result<BTreeMap<u32, u64>> {
         let opened = self.numbered(file.clone()).await?;
-        let all = (0..file.striping.stripe_count()).collect();
+        let nowhere = |stripe| opened.attachments().is_some_and(|attachments| attachments.is_nowhere(stripe));
+        let all = (0..file.striping.stripe_count()).filter(|&stripe| !nowhere(stripe)).collect();
         let answers = opened.ask_numbered(&all, |stripes| Request::Attach { stripes, create: false }).await;
         let mut found = BTreeMap::new();
         for (node, answer) in answers {
@@ -229,6 +231,7 @@ impl<M: Machine> File<M> {
         if wanted.is_empty() {
             return Ok(());
         }
+        self.check_disks(attachments, &wanted)?;
         let _turn = attachments.asking.take().await;
         // Somebody may have asked for them meanwhile.
         wanted.retain(is_wanted);
@@ -261,6 +264,17 @@ impl<M: Machine> File<M> {
         outcome
     }
 
+    /// Fails if none of the I/O nodes has the disk of one of these stripes.
+    fn check_disks(&self, attachments: &Attachments, stripes: &BTreeSet<u32>) -> Result<()> {
+        match stripes.iter().find(|&&stripe| attachments.is_nowhere(stripe)) {
+            None => Ok(()),
+            Some(&stripe) => {
+                let (name, identity) = (self.name().to_owned(), attachments.disks[stripe as usize]);
+                Err(Error::UnknownDisk { name, identity }.into())
+            }
+        }
+    }
+
     /// Asks the I/O nodes of stripes of a file without a name, each about its own.
     async fn ask_numbered(
         &self,
@@ -290,8 +304,15 @@ impl<M: Machine> File<M> {
         } else if !attachments.is_old_flushed.get() {
             stripes.extend(self.stripes_of(Extent::new(0, self.bytes())));
         }
+        if all {
+            // What others have written to it is on a disk that they reach.
+            stripes.retain(|&stripe| !attachments.is_nowhere(stripe));
+        }
         let request = |node| self.of_node(node, &stripes).map(Request::FlushNumbered);
-        let flushed = self.bring_to_media(request).await;
+        let flushed = match self.check_disks(attachments, &stripes) {
+            Ok(()) => self.bring_to_media(request).await,
+            unknown => unknown,
+        };
         match &flushed {
             Ok(()) => attachments.is_old_flushed.set(true),
             Err(_) => attachments.written.borrow_mut().extend(written),

@@ -108,7 +108,7 @@ impl<M: Machine> Remains<M> {
             }
             match self.file.read_block(part, || Class::Demand).await {
                 Ok(data) => remnants.push(Remnant::Data(data)),
-                Err(error) if matches!(*error, Error::MissingStripe { .. }) => {
+                Err(error) if matches!(*error, Error::MissingStripe { .. } | Error::UnknownDisk { .. }) => {
                     remnants.push(Remnant::Lost(part.bytes));
                 }
                 Err(error) if error.is_remote(FailureKind::Damaged) => match halves(part, stripe_offset) {

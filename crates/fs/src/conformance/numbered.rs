@@ -386,13 +386,48 @@ pub fn numbered_stripes_are_told_apart(testbed: &impl Testbed, base: Base) {
         let error = open(client, &other, 10).await.write(0, 10, &memory, 0).await.expect_err("foreign");
         assert!(error.is_remote(FailureKind::Invalid) && error.to_string().contains("512"), "{error}");
         let refused = async |file: NumberedFile| *client.numbered(file).await.err().expect("refused");
-        let nowhere = NumberedFile { disks: vec![file.disks[0], 12345], ..file.clone() };
-        assert!(matches!(refused(nowhere).await, Error::UnknownDisk { identity: 12345, .. }));
         let short = NumberedFile { disks: vec![file.disks[0]], ..file.clone() };
         assert!(matches!(refused(short).await, Error::Invalid(_)));
         let large = NumberedFile { striping: Striping::new(8192, 2).expect("a striping"), ..file.clone() };
         assert!(matches!(refused(large).await, Error::BlockTooLarge { .. }));
         assert_eq!(read(&open(client, &file, 2 * BLOCK).await, 0, 2 * BLOCK).await, contents(2 * BLOCK));
+    });
+    // What lies on other disks than the one that is nowhere can be read and written.
+    run(testbed, 3, move |nodes| async move {
+        let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
+        let mut file = numbered(&nodes[..2], 1, 0, 10).await;
+        write(&open(client, &file, 0).await, 0, &contents(4 * BLOCK)).await;
+        file.disks[1] = 12345;
+        let opened = open(client, &file, 4 * BLOCK).await;
+        let is_nowhere = |error: &Error| matches!(error, Error::UnknownDisk { identity: 12345, .. });
+        for block in 0..4 {
+            let memory = Memory::real(vec![0; BLOCK as usize]);
+            let read = opened.read(block * BLOCK, BLOCK, &memory, 0).await;
+            let written = opened.write(block * BLOCK, BLOCK, &memory, 0).await;
+            match block % 2 {
+                0 => assert_eq!((read, written), (Ok(BLOCK), Ok(()))),
+                _ => assert!(
+                    read.is_err_and(|error| is_nowhere(&error))
+                        && written.is_err_and(|error| is_nowhere(&error))
+                ),
+            }
+        }
+        assert!(opened.truncate(0).await.is_err_and(|error| is_nowhere(&error)));
+        assert_eq!(opened.next_data(BLOCK).await, Ok(Some(BLOCK)), "there may be some");
+        let there = client.numbered_stripes(&file).await.expect("asked");
+        assert_eq!(there.into_iter().collect::<Vec<_>>(), [(0, 2 * BLOCK)]);
+        // A file that is all on the other one is whole.
+        let short = open(client, &file, BLOCK).await;
+        write(&short, 0, &contents(BLOCK)).await;
+        assert_eq!(short.flush().await, Ok(()));
+        assert_eq!(
+            (short.next_hole(0).await, read(&short, 0, BLOCK).await),
+            (Ok(Some(BLOCK)), contents(BLOCK))
+        );
+        assert!(
+            opened.flush().await.is_err_and(|error| is_nowhere(&error)),
+            "what others wrote to it may not be there"
+        );
     });
     // One directory is a copy of the other.
     run(testbed, 3, move |nodes| async move {

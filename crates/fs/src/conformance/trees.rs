@@ -100,30 +100,33 @@ pub fn what_replaces_a_file_is_on_the_media(testbed: &impl Testbed, base: Base) 
 }
 
 /// Who brings all that he has written onto the media is told what cannot be brought there, whatever file it is of and
-/// though he has closed it; once, and nobody else is.
+/// though he has closed it; nobody else is, and whoever has the file open is told as well.
 pub fn all_that_a_client_has_closed_is_flushed_at_once(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let trees = trees(base, &nodes).await;
+        let fail_flushes =
+            |count| nodes[..3].iter().for_each(|node| node.faults().failing_flushes.set(count));
         for name in ["one", "other"] {
             let file = make(&trees[0], name, true).await.expect("made");
-            write(&file, 0, &contents(2 * BLOCK)).await;
+            write(&file, 0, &contents(3 * BLOCK)).await;
             file.close().await.expect("closed");
         }
-        for node in &nodes[..3] {
-            node.faults().failing_flushes.set(1);
-        }
+        fail_flushes(1);
         assert_eq!(trees[1].sync().await, Ok(()), "it has written nothing");
-        let text = trees[0].sync().await.expect_err("it cannot be brought to the media").to_string();
-        assert!(text.contains("flushing"), "{text}");
-        // One stripe at each that has any could not be flushed, and all others were.
-        for tree in &trees {
-            assert_eq!(tree.sync().await, Ok(()), "it has been told");
-        }
-        for node in &nodes[..3] {
-            node.faults().failing_flushes.set(1);
-        }
+        fail_flushes(0);
+        assert_eq!(trees[0].sync().await, Ok(()));
+        fail_flushes(1);
         assert_eq!(trees[0].sync().await, Ok(()), "all of it is there");
+        let file = open(&trees[0], "one").await.expect("opened");
+        write(&file, 0, &contents(3 * BLOCK)).await;
+        file.flush().await.expect("sent");
+        for told in [trees[0].sync().await, file.sync().await] {
+            let text = told.expect_err("it cannot be brought to the media").to_string();
+            assert!(text.contains("flushing"), "{text}");
+        }
+        assert_eq!(file.sync().await, Ok(()), "it has been told");
+        assert_eq!((trees[0].sync().await, file.close().await), (Ok(()), Ok(())));
     });
 }
 
@@ -219,44 +222,44 @@ pub fn names_of_all_clients_are_one_tree(testbed: &impl Testbed, base: Base) {
 /// Who reaches a part of a set begins no namespace beside the one that the rest keeps, though that has no files there,
 /// be it only a disk that was added. If one is begun all the same, whoever reaches both is told who keeps them.
 pub fn no_namespace_is_begun_beside_another(testbed: &impl Testbed, base: Base) {
-    run(testbed, 5, move |nodes| async move {
+    run(testbed, 7, move |nodes| async move {
         let client = start(base, &nodes[..4], 3, small(base, Threads::Pool(4))).await.remove(0);
         let all: Vec<_> = nodes[..3].iter().map(|node| node.node()).collect();
-        let connect = async |io_nodes: &[NodeId]| {
-            let connected = Client::connect(nodes[4].clone(), io_nodes.to_vec(), base.client());
+        let connect = async |node: usize, io_nodes: &[NodeId]| {
+            let connected = Client::connect(nodes[node].clone(), io_nodes.to_vec(), base.client());
             cache(connected.await.expect("they answer"))
         };
         // Of two I/O nodes first; the third is added when files are made on all.
-        Tree::find_or_begin(&connect(&all[..2]).await, NEW).await.expect("begun");
+        Tree::find_or_begin(&connect(4, &all[..2]).await, NEW).await.expect("begun");
         let tree = Tree::find(&cache(client.clone())).await.expect("one keeper").expect("a namespace");
         let rest: Vec<_> = all.iter().copied().filter(|node| *node != tree.keeper()).collect();
-        let refused = async |io_nodes: &[NodeId], expected: usize| {
-            let partial = connect(io_nodes).await;
-            let refused = Tree::find_or_begin(&partial, NEW).await.err().expect("refused");
+        let (partial, added) = (connect(5, &rest).await, connect(6, &all[2..]).await);
+        let refused = async |partial: &PageCache<_>, expected: usize| {
+            let refused = Tree::find_or_begin(partial, NEW).await.err().expect("refused");
             let Error::NoKeeper { node, files } = *refused else { panic!("{refused}") };
             assert_ne!(node, tree.keeper());
             assert_eq!(files, expected);
         };
-        refused(&rest, 0).await;
+        refused(&partial, 0).await;
         let new = NewInode::File {
             striping: Striping::new(BLOCK, client.disks()).expect("sound"),
             disks: tree.all_disks().await.expect("entered"),
         };
-        refused(&all[2..], 0).await;
+        refused(&added, 0).await;
         let at = Location::of_path("file");
         let file = TreeOperation::Make { at, new, mode: 0o644, uid: 1, gid: 2, exclusive: true };
         let file = tree.open(file).await.expect("made");
         write(&file, 0, &contents(u64::from(client.disks()) * BLOCK)).await;
         file.close().await.expect("closed");
         for _ in 0..2 {
-            refused(&rest, 1).await;
+            refused(&partial, 1).await;
         }
         assert!(Tree::find(tree.cache()).await.expect("one").is_some());
         remove(&tree, "file").await.expect("removed");
         tree.contents_gone().await;
         assert_eq!(client.list_numbered().await, Ok(Vec::new()), "a mark is no file");
-        refused(&all[2..], 0).await;
-        let other = Tree::begin(&connect(&rest).await, NEW).await.expect("whatever there was");
+        refused(&added, 0).await;
+        let other = Tree::begin(&partial, NEW).await.expect("whatever there was");
         let many = Tree::find(tree.cache()).await.err().expect("two");
         let Error::ManyNamespaces(kept) = &*many else { panic!("{many}") };
         let kept: Vec<_> = kept.iter().map(|kept| (kept.node, kept.inodes)).collect();

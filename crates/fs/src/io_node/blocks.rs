@@ -317,8 +317,7 @@ impl<M: Machine> Blocks<M> {
         if self.disks.look_for_room(stripe, bytes, 0).await? {
             return Ok(());
         }
-        let text =
-            format!("{bytes} bytes of stripe {} have no room on disk {}", stripe.label, stripe.home.disk);
+        let text = format!("{bytes} bytes of {} have no room on disk {}", stripe.label, stripe.home.disk);
         Err(Failure::new(FailureKind::NoSpace, text).into())
     }
 

@@ -61,19 +61,25 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Brings all that a client has written onto the media, whatever files it is of: as much of it as can be. Fails with
-    /// the first failure in the end.
+    /// the first failure in the end. Whoever has such a file open is told of it as well.
     ///
     /// Not what was written to stripes that have been closed since, there being very many: the disks have that.
     pub(super) async fn flush_own(self: &Rc<Self>, asker: NodeId) -> Result<Reply, Box<Failure>> {
         let mut stripes = self.stripes.all();
         stripes.retain(|stripe| stripe.writers.has(asker));
+        let accepted: Vec<u64> = stripes.iter().map(|stripe| stripe.writers.accepted()).collect();
         for stripe in &stripes {
             self.blocks.start_writing_out(stripe).await;
         }
         let mut outcome = Ok(self.accepted());
-        for stripe in stripes {
-            let settle = async |stripe: &OpenStripe| self.flush_disk(stripe).await;
-            outcome = outcome.and(self.bring_to_media(asker, &[stripe], settle).await);
+        for (stripe, accepted) in stripes.iter().zip(accepted) {
+            stripe.writes.none().await;
+            let flushed = self.flush_disk(stripe).await;
+            let flushed = stripe.writers.failure(asker).map_or(flushed, Err);
+            if flushed.is_ok() {
+                stripe.writers.forget(accepted);
+            }
+            outcome = outcome.and_then(|reply| flushed.map(|()| reply));
         }
         outcome
     }

@@ -47,6 +47,11 @@ impl Writers {
         }
     }
 
+    /// What failed of which the client has not been told, and will be.
+    pub(super) fn failure(&self, client: NodeId) -> Option<Box<Failure>> {
+        self.failures.borrow().get(&client).cloned()
+    }
+
     /// Fails if something failed of which the client has not been told.
     pub(super) fn tell(&self, client: NodeId) -> Result<(), Box<Failure>> {
         self.failures.borrow_mut().remove(&client).map_or(Ok(()), Err)

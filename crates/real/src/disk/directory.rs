@@ -72,8 +72,12 @@ impl Directory {
             _ => {}
         }
         let lock = Lock::take(path, node)?;
+        let has_identity = disk_identity::read(path)?.is_some();
         for entry in fs::read_dir(path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
+            if !has_identity && name::is_numbered(&entry.file_name()) {
+                return Err(disk_identity::lost(path));
+            }
             let is_unborn = entry.file_name().as_encoded_bytes().starts_with(UNBORN.as_bytes());
             if is_unborn && entry.file_type().map_err(failed)?.is_file() && !lock.is_read_only {
                 fs::remove_file(entry.path()).map_err(failed)?;

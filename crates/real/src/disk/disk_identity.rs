@@ -35,6 +35,14 @@ pub(super) fn read(path: &Path) -> Result<Option<u64>> {
     })
 }
 
+/// That a disk has none although it has stripes of files that are found by it.
+pub(super) fn lost(path: &Path) -> Box<Error> {
+    let why = "it is gone, and there are stripes of files of a namespace, which find the disk they lie on by it: restore \
+               it, 16 hexadecimal digits and a line end; `starfish fsck` and the errors of those who read such a file \
+               say which disk they miss";
+    Error::Damaged { what: described(path), why: why.to_owned() }.into()
+}
+
 /// Writes an identity to `file`, which has another name yet, and gives it its name unless there is one.
 pub(super) fn write(path: &Path, identity: u64, mut file: File, unborn: &Path) -> Result<()> {
     let made = file

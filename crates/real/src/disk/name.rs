@@ -4,6 +4,7 @@
 //! and two hexadecimal digits. A name that becomes too long for a file this way is shortened to its
 //! beginning and a hash of the whole; the whole then stands in the object's header only.
 
+use std::ffi::OsStr;
 use std::fmt::Write;
 
 use machine::Stage;
@@ -72,6 +73,12 @@ pub(crate) fn encode(name: &str, kind: ObjectFileKind) -> String {
         encoded = format!("{SHORTENED}{}~{hash}", &encoded[..kept]);
     }
     encoded + kind.suffix()
+}
+
+/// Whether a file of this name has a stripe of a file by number, whose name on disks begins with `/`.
+pub(crate) fn is_numbered(file_name: &OsStr) -> bool {
+    let decoded = file_name.to_str().and_then(decode);
+    matches!(decoded, Some(Decoded::Name(name)) if name.starts_with('/'))
 }
 
 /// The object in a file of this name, if the file can be one of ours.

@@ -283,14 +283,22 @@ async fn lost_stripes(
             continue;
         }
         let numbered = connection.told("asking for disks", namespace.tree.numbered(inode).await)?;
-        if numbered.disks.iter().any(|identity| !places.contains_key(identity)) {
-            // Told already, and the others cannot be looked at without them.
+        // Of a disk that is nowhere it has been told already.
+        let is_somewhere = |stripe: &u32| places.contains_key(&numbered.disks[*stripe as usize]);
+        let missing: Vec<u32> = missing.into_iter().filter(is_somewhere).collect();
+        if missing.is_empty() {
             continue;
         }
         // It may have been made after stripes were listed.
         let found = match connection.client.numbered_stripes(&numbered).await {
             // Or the file has been removed since.
             Err(error) if is_removed(&error) => continue,
+            Err(error) if is_damaged(&error) => {
+                let why = connection.explain("its stripes", &error).why().to_owned();
+                let of = |stripe| LostStripe { file: number, stripe, why: why.clone() };
+                lost.extend(missing.into_iter().map(of));
+                continue;
+            }
             found => connection.told("asking for stripes", found)?,
         };
         lost.extend(missing.into_iter().filter(|stripe| !found.contains_key(stripe)).map(|stripe| {
@@ -304,6 +312,12 @@ async fn lost_stripes(
 
 fn is_removed(error: &fs::Error) -> bool {
     matches!(error, fs::Error::Remote { failure, .. } if failure.kind == fs::FailureKind::NotFound)
+}
+
+/// Whether a stripe is not what its name says, or does not say what it is.
+fn is_damaged(error: &fs::Error) -> bool {
+    let kinds = [fs::FailureKind::Damaged, fs::FailureKind::Invalid];
+    matches!(error, fs::Error::Remote { failure, .. } if kinds.contains(&failure.kind))
 }
 
 /// A path of each file and directory that has one.

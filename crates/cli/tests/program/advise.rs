@@ -1,0 +1,207 @@
+//! `starfish advise placement` and `starfish advise io`: what they say, and that simulation bears it out.
+
+use crate::common::{fail, starfish, succeed};
+use serde_json::Value;
+
+/// Runs are short, so that a test is.
+const SHORT: [&str; 4] = ["--run-size", "800KiB", "--trials", "1"];
+
+fn advise(arguments: &[&str]) -> String {
+    let short: &[&str] = if arguments.contains(&"--run-size") { &[] } else { &SHORT };
+    let all = [&["advise", "placement"], arguments, short].concat();
+    String::from_utf8(succeed(starfish(all))).expect("UTF-8")
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&advise(&[arguments, &["--format", "json"]].concat())).expect("JSON")
+}
+
+#[test]
+fn a_race_is_foretold_and_seen_and_what_is_advised_avoids_it() {
+    // A race takes its time to develop.
+    let advice = json(&["--disks", "5", "--jobs", "5", "--run-size", "4000KiB", "--trials", "1"]);
+    let race = &advice["race"];
+    assert_eq!((&race["is_possible"], &race["critical_ratio"]), (&true.into(), &0.25.into()));
+    // (5 - 1)^2 * 12 blocks: section 6 of the analysis.
+    assert_eq!(race["threshold_blocks"], 192);
+    assert!(race["margin"].as_f64().is_some_and(|margin| (2.5..3.5).contains(&margin)), "{race}");
+    assert_eq!(
+        (&advice["advised"]["policy"], &advice["is_confirmed"]),
+        (&3.into(), &true.into()),
+        "{advice}"
+    );
+    let of = |policy: u64, scheduling: &str| {
+        let all = advice["alternatives"].as_array().expect("a list");
+        let one = all.iter().find(|one| one["policy"] == policy && one["scheduling"] == scheduling);
+        one.expect("it is simulated")["seconds"].as_f64().expect("a number")
+    };
+    assert_eq!(
+        advice["alternatives"].as_array().map(Vec::len),
+        Some(12),
+        "policy 1 leaves nothing to read from"
+    );
+    let raced = of(2, "fcfs");
+    for cured in [of(3, "fair-scan"), of(3, "fcfs"), of(2, "round-robin"), of(2, "bounded-read-priority")] {
+        assert!(cured < 0.8 * raced, "{cured} s, and {raced} s with a race");
+    }
+}
+
+#[test]
+fn without_others_or_with_long_writes_there_is_no_race() {
+    assert!(json(&["--disks", "5", "--jobs", "1"])["race"].is_null());
+    let slow_reads = ["--disks", "5", "--jobs", "5", "--read-block", "4KiB", "--write-block", "400KiB"];
+    let advice = json(&slow_reads);
+    assert_eq!(advice["race"]["is_possible"], false, "{advice}");
+    assert!(advise(&slow_reads).contains("No race: f is"));
+}
+
+#[test]
+fn the_table_and_csv_have_every_alternative() {
+    let table = advise(&["--disks", "3", "--jobs", "2"]);
+    assert!(table.contains("A race is possible") && table.contains("Place runs by policy 3"), "{table}");
+    assert!(table.contains("(policy 2): `--scheduling "), "{table}");
+    let csv = advise(&["--disks", "2", "--jobs", "2", "--format", "csv"]);
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines[0].split(',').count(), 8);
+    assert!(lines.len() == 13 && lines.iter().filter(|line| line.ends_with(",true")).count() == 1, "{csv}");
+    let alone = advise(&["--disks", "1", "--jobs", "1", "--format", "csv"]);
+    assert_eq!(alone.lines().count(), 5, "a single disk leaves policy 4: {alone}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_runs() {
+    for (arguments, why) in [
+        ("--disks 3 --jobs 4", "each job writes to a disk of its own"),
+        ("--disks 3 --jobs 2 --read-block 0", "--read-block"),
+        ("--disks 3 --jobs 2 --block 0", "at least one byte"),
+        ("--disks 3 --jobs 2 --read-block 6KiB", "see --block"),
+        ("--disks 3 --jobs 2 --write-block 8MiB", "at most 4 MiB"),
+        ("--disks 3 --jobs 2 --run-size 1TiB", "at most 10000000"),
+        ("--disks 0 --jobs 1", "--disks"),
+        ("--disks 3 --jobs 2 --machine nowhere", "nowhere"),
+        ("--disks 3 --jobs 2 --machine golden", "its disks take no time, so nothing races"),
+    ] {
+        let words = ["advise", "placement"].into_iter().chain(arguments.split(' '));
+        let said = fail(starfish(words), 2);
+        assert!(said.contains(why), "{arguments}: {said}");
+    }
+}
+
+/// What two processes recorded: small records of an array that is dealt out, written by each for itself and read
+/// together.
+fn recorded() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    for process in 0..2 {
+        let text = format!(
+            "# starfish requests 2\n0 {process} - begin 2\n0 {process} out open a {process} 2 65536 4\n\
+             1 {process} out write-all a 0 {at}:(512+512)1048576 0.5 independent\n\
+             2 {process} out sync-all a 1 0.25\n3 {process} out read-all a 2 {at}:(512+512)262144 0.1 disk-directed\n\
+             4 {process} out write {at} 300\n5 {process} out wri",
+            at = process * 512
+        );
+        std::fs::write(directory.path().join(format!("run.{process}")), text).expect("a file");
+    }
+    directory
+}
+
+fn in_directory(directory: &tempfile::TempDir, arguments: &str) -> String {
+    let mut command = starfish(arguments.split_whitespace());
+    command.current_dir(directory.path());
+    String::from_utf8(succeed(command)).expect("UTF-8")
+}
+
+const SMALL_MACHINE: &str = "--machine starfish-1996 --set nodes.io=4 --trials 2 --progress never";
+
+#[test]
+fn what_a_recorded_program_would_gain_is_said_with_the_hint_for_it() {
+    let directory = recorded();
+    let advice = in_directory(&directory, &format!("advise io run.0 run.1 {SMALL_MACHINE} --format json"));
+    let advice: Value = serde_json::from_str(&advice).expect("JSON");
+    assert_eq!((&advice["nodes"], &advice["recorded_s"]), (&2.into(), &0.85.into()));
+    let all = advice["alternatives"].as_array().expect("a list");
+    let first = &all[0];
+    assert_eq!(
+        (&first["is_recorded"], &first["method"], &first["io_nodes"]),
+        (&true.into(), &"traditional".into(), &4.into())
+    );
+    assert_eq!(first["stripe_unit_bytes"], 65536);
+    assert_eq!(all.iter().filter(|one| one["is_recorded"] == true).count(), 1);
+    for change in ["method", "stripe unit", "I/O nodes", "order at disks"] {
+        assert!(all.iter().any(|one| one["change"] == change), "{change}: {advice}");
+    }
+    let of = |by: &str| all.iter().find(|one| one["by"] == by).unwrap_or_else(|| panic!("{by}: {advice}"));
+    for by in [
+        "starfish_method=disk-directed",
+        "starfish_method=write-cached",
+        "striping_unit=1048576",
+        "striping_factor=2",
+        "8 agents",
+    ] {
+        assert!(of(by)["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{by}");
+    }
+    assert_eq!(of("starfish_method=write-cached")["is_there"], true, "{advice}");
+    // The first of all: half of the disks take longer.
+    assert!(of("striping_factor=2")["gain"].as_f64().is_some_and(|gain| gain < -0.2), "{advice}");
+    assert_eq!(
+        (&of("8 agents")["is_there"], &of("striping_factor=2")["is_there"]),
+        (&false.into(), &true.into())
+    );
+    let gain = |one: &Value, key: &str| one[key].as_f64().expect("a number");
+    let advised = advice["advised"].as_u64().map(|index| &all[index as usize]).expect("something is better");
+    assert!(gain(advised, "gain") > gain(advised, "gain_half_width").max(0.01), "{advised}");
+    let mut there = all.iter().filter(|one| one["is_there"] == true);
+    assert!(there.all(|one| gain(one, "gain") <= gain(advised, "gain")), "{advice}");
+    assert!(advised["by"].as_str().is_some_and(|by| by.starts_with("starfish_method=")), "{advised}");
+}
+
+#[test]
+fn the_table_and_csv_of_a_program_have_the_same_alternatives() {
+    let directory = recorded();
+    let table = in_directory(&directory, &format!("advise io run.0 run.1 {SMALL_MACHINE}"));
+    for part in [
+        "run.0 and 1 more, on STARFISH 3.0 (1996): 2 nodes, 6 requests",
+        "As recorded its calls took 0.850 s; simulated",
+        "as recorded",
+    ] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+    let csv = in_directory(&directory, &format!("advise io run.0 run.1 {SMALL_MACHINE} --format csv"));
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines.iter().all(|line| line.split(',').count() == 13), "{csv}");
+    assert_eq!(lines.iter().filter(|line| line.ends_with(",true")).count(), 1, "what is advised: {csv}");
+    // Behind the table's head there is a row for each.
+    assert_eq!(table.lines().skip_while(|line| !line.starts_with("change")).count(), lines.len());
+    // Any other log; its machine is as large as each alternative needs.
+    let drawn = in_directory(&directory, "request-log generate --nodes 4 --jobs 1 --files 1 --records 200");
+    std::fs::write(directory.path().join("drawn.log"), drawn).expect("a file");
+    let whole = "advise io drawn.log --machine starfish-1996 --trials 2 --format csv --progress never";
+    let csv = in_directory(&directory, whole);
+    assert!(csv.contains("MPI-IO with starfish_method=disk-directed"), "{csv}");
+    let show = in_directory(&directory, "request-log show run.0 run.1");
+    assert!(show.contains("collective calls") && show.contains("pieces of calls"), "{show}");
+}
+
+#[test]
+fn a_program_that_cannot_be_simulated_is_refused() {
+    let directory = recorded();
+    let refused = |arguments: &str, code: i32| {
+        let mut command = starfish(arguments.split_whitespace());
+        command.current_dir(directory.path());
+        fail(command, code)
+    };
+    for (arguments, code, why) in [
+        ("advise io nothing --machine loopback", 1, "nothing"),
+        ("advise io run.0", 2, "--machine"),
+        ("advise io run.0 run.1 --machine nowhere", 2, "nowhere"),
+        ("advise io run.0 run.1 --machine loopback --trials 1", 2, "--trials"),
+        ("advise io run.0 run.0 --machine loopback", 1, "rank 0 of opening a is that of node 0 already"),
+    ] {
+        let said = refused(arguments, code);
+        assert!(said.contains(why), "{arguments}: {said}");
+    }
+    let mut alone = starfish("replay run.0 --method traditional --progress never".split_whitespace());
+    alone.current_dir(directory.path());
+    let done = alone.output().expect("the program");
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success() && told.contains("3 calls are left out"), "{told}");
+}

@@ -1,0 +1,496 @@
+//! `starfish agents`: sets of agents in the background, on this computer and over a stand-in for ssh.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::{contents, fail, finish, starfish, succeed, wait};
+use tempfile::TempDir;
+
+/// A home directory for a test, in which no agent is left running.
+struct Home(TempDir);
+
+impl Home {
+    fn new() -> Home {
+        Home(tempfile::tempdir().expect("a temporary directory"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = starfish(arguments);
+        command.env("XDG_STATE_HOME", self.0.path()).env("HOME", self.0.path()).current_dir(self.0.path());
+        command.env("XDG_CONFIG_HOME", self.path("config"));
+        command.env_remove("STARFISH_LOG");
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> (String, String) {
+        let output = finish(self.command(arguments));
+        let Output { status, stdout, stderr } = output;
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        let (said, told) = (text(stdout), text(stderr));
+        assert!(status.success(), "{arguments:?}: {status}: {told}");
+        (said, told)
+    }
+
+    fn fail(&self, arguments: &[&str]) -> String {
+        let failed = finish(self.command(arguments));
+        let told = String::from_utf8(failed.stderr).expect("text");
+        assert_eq!(failed.status.code(), Some(1), "{arguments:?}: {told}");
+        told
+    }
+
+    /// A stand-in for ssh that runs commands here, after doing `first` with the host in `$1`.
+    fn ssh(&self, first: &str) -> String {
+        let path = self.path("ssh.sh");
+        std::fs::write(&path, format!("{first}\nshift\nexec \"$@\"\n")).expect("a file");
+        format!("sh {}", path.display())
+    }
+
+    fn write(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.path(name), text).expect("a file");
+        name.to_owned()
+    }
+
+    /// The processes in the record.
+    fn processes(&self) -> Vec<u32> {
+        let text = std::fs::read_to_string(self.path("starfish/agents.toml")).unwrap_or_default();
+        let numbers = text.lines().filter_map(|line| line.strip_prefix("number = "));
+        numbers.map(|number| number.parse().expect("a number")).collect()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        for process in agents_below(self.0.path()) {
+            let _ = Command::new("kill").args(["-s", "KILL", &process.to_string()]).status();
+        }
+    }
+}
+
+/// The agents whose files are below this directory.
+fn agents_below(directory: &Path) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").expect("Linux").filter_map(|entry| entry.ok());
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_ours = |number: &u32| {
+        let line = std::fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let here = std::fs::read_link(format!("/proc/{number}/cwd")).is_ok_and(|cwd| cwd == directory);
+        line.contains("--until-input-ends") && (here || line.contains(directory.to_str().expect("UTF-8")))
+    };
+    numbers.filter(is_ours).collect()
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(30), "{what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
+#[test]
+fn a_local_set_is_found_by_the_next_command_and_keeps_its_files() {
+    let home = Home::new();
+    let (first, told) = home.run(&["agents", "up", "--local", "3", "--", "--cache", "16MiB"]);
+    assert!(first.starts_with("export STARFISH_AGENTS=127.0.0.1:") && told.contains("Started 3."), "{told}");
+    assert!(!told.contains("instead"), "{told}");
+    std::fs::write(home.path("file"), contents(1_000_000)).expect("a file");
+    home.run(&["put", "file"]);
+
+    let (second, told) = home.run(&["agents", "up", "--local", "3"]);
+    assert_eq!(second, first, "harmless");
+    assert!(told.contains("All 3 run already"), "{told}");
+    let (status, _) = home.run(&["agents", "status"]);
+    assert_eq!(status.matches("running").count(), 3, "{status}");
+
+    // One dies. It is noticed, and started again where it was.
+    let victim = home.processes()[1];
+    assert!(Command::new("kill").args(["-9", &victim.to_string()]).status().expect("kill").success());
+    until("it is gone", || !home.command(&["agents", "status"]).output().expect("ours").status.success());
+    let told = home.fail(&["agents", "status"]);
+    assert!(told.contains("1 of 3 does not run") && told.contains("`starfish agents up`"), "{told}");
+    // Who meets it is told the same.
+    let told = home.fail(&["get", "file", "back"]);
+    let log = home.path("starfish/local-1/log").display().to_string();
+    assert!(told.contains("`starfish agents up` starts it again") && told.contains(&log), "{told}");
+    let (third, told) = home.run(&["agents", "up"]);
+    assert_eq!(third, first, "the same addresses");
+    assert!(told.contains("Started 1; 2 ran already."), "{told}");
+    home.run(&["get", "file", "back"]);
+    assert_eq!(std::fs::read(home.path("back")).expect("a file"), contents(1_000_000));
+
+    let (_, told) = home.run(&["agents", "down"]);
+    assert!(told.contains("Stopped 3."), "{told}");
+    assert_eq!(agents_below(home.0.path()), [0; 0]);
+    let told = home.fail(&["agents", "status"]);
+    assert!(
+        told.contains("none of the 3 of this set runs") && told.contains("`starfish agents up`"),
+        "{told}"
+    );
+    assert!(home.run(&["agents", "down"]).1.contains("Stopped 0."));
+
+    // It is started again as it was: ports, options, files.
+    let (fourth, told) = home.run(&["agents", "up"]);
+    assert_eq!(fourth, first, "the same addresses");
+    assert!(told.contains("Started 3."), "{told}");
+    let commands = agents_below(home.0.path()).into_iter().map(|number| {
+        String::from_utf8_lossy(&std::fs::read(format!("/proc/{number}/cmdline")).expect("ours")).into_owned()
+    });
+    assert_eq!(commands.filter(|command| command.contains("16MiB")).count(), 3);
+    home.run(&["get", "file", "again"]);
+    assert_eq!(std::fs::read(home.path("again")).expect("a file"), contents(1_000_000));
+}
+
+#[test]
+fn a_set_is_not_made_smaller_or_different_by_mistake() {
+    let home = Home::new();
+    let told = fail(home.command(&["agents", "up"]), 2);
+    assert!(told.contains("no agents have been started") && told.contains("--local N"), "{told}");
+    home.run(&["agents", "up", "--local", "2"]);
+    std::fs::write(home.path("file"), contents(1_000_000)).expect("a file");
+    home.run(&["put", "file"]);
+    // It runs already, and more join it.
+    let (_, told) = home.run(&["agents", "up", "--local", "3"]);
+    assert!(told.contains("Started 1; 2 ran already."), "{told}");
+    let told = home.fail(&["agents", "up", "--local", "3", "--disk-model", "streaming-20"]);
+    assert!(
+        told.contains("`--disk-model streaming-20`") && told.contains("`starfish agents down`"),
+        "{told}"
+    );
+    // On the third there is nothing.
+    let (_, told) = home.run(&["agents", "up", "--local", "2"]);
+    assert!(told.contains("Stopped 1"), "{told}");
+    assert_eq!(agents_below(home.0.path()).len(), 2);
+    for state in ["running", "stopped"] {
+        let told = home.fail(&["agents", "up", "--local", "1"]);
+        for part in ["1 file has a stripe on local 1: file", "`starfish agents up` starts all 2", "--anew"] {
+            assert!(told.contains(part), "{state}: {part}: {told}");
+        }
+        home.run(&["agents", "down"]);
+        until("they end", || agents_below(home.0.path()).is_empty());
+    }
+    let (_, told) = home.run(&["agents", "up", "--disk-model", "streaming-20"]);
+    assert!(told.contains("Options: `--disk-model streaming-20`; before: no options."), "{told}");
+    home.run(&["get", "file", "back"]);
+    assert_eq!(std::fs::read(home.path("back")).expect("a file"), contents(1_000_000));
+    home.run(&["mkdir", "names"]);
+    home.run(&["put", "file", "names/file"]);
+    let told = home.fail(&["agents", "up", "--local", "1"]);
+    assert!(told.contains("2 files have a stripe on local 1: 1 of the namespace, file"), "{told}");
+    home.run(&["agents", "down"]);
+    home.run(&["agents", "up", "--local", "1", "--anew"]);
+    assert!(home.fail(&["get", "--flat", "file", "again"]).contains("stripe"));
+}
+
+#[test]
+fn sets_in_two_directories_are_apart() {
+    let home = Home::new();
+    let one = home.path("one set");
+    let one = one.to_str().expect("UTF-8");
+    let up = ["agents", "up", "--local", "1", "--dir", one, "--disk-model", "streaming-20"];
+    let (said, told) = home.run(&up);
+    assert!(told.contains("find none instead"), "{told}");
+    assert!(told.contains(&format!("`starfish agents down --dir '{one}'` stops them")), "{told}");
+    let told = fail(home.command(&["ls"]), 2);
+    assert!(told.contains("agents up"), "it is not the usual directory: {told}");
+    let address = said.trim().strip_prefix("export STARFISH_AGENTS=").expect("a line for the shell");
+    assert_eq!(home.run(&["ls", "--agents", address]).0, "");
+    let (status, _) = home.run(&["agents", "status", "--dir", one, "--format", "json"]);
+    assert!(status.contains("\"state\": \"running\""), "{status}");
+    home.run(&["agents", "down", "--dir", one]);
+    assert_eq!(agents_below(home.0.path()), [0; 0]);
+}
+
+/// Lines of an agent's log after the time, which is checked.
+fn logged(home: &Home, agent: &str) -> Vec<String> {
+    let log = std::fs::read_to_string(home.path(&format!("starfish/{agent}/log"))).expect("a log");
+    let line = |line: &str| {
+        let (time, rest) = line.split_once(' ').expect("a time and more");
+        assert!(time.starts_with("20") && time.contains('T') && time.ends_with('Z'), "{line}");
+        rest.to_owned()
+    };
+    log.lines().map(line).collect()
+}
+
+#[test]
+fn an_agent_logs_what_matters_to_whoever_runs_it() {
+    let home = Home::new();
+    let up = |level: &str| {
+        let mut up = home.command(&["agents", "up", "--local", "2"]);
+        up.env("STARFISH_LOG", level);
+        succeed(up);
+    };
+    up("info");
+    std::fs::write(home.path("file"), contents(100_000)).expect("a file");
+    home.run(&["put", "file"]);
+    let stripe = home.path("starfish/local-1/disk/file.stripe");
+    let address = address_of(&home, 1);
+    let lines = logged(&home, "local-1");
+    assert!(
+        lines[0].starts_with(&format!("info   started: starfish {} at {address}", env!("CARGO_PKG_VERSION")))
+    );
+    assert!(lines[0].contains("1 disk: ") && lines.len() == 1, "{lines:?}");
+    home.run(&["agents", "down"]);
+    let lines = logged(&home, "local-1");
+    assert_eq!(
+        lines[1..],
+        [
+            "info   stopping: it was told so by a signal",
+            "info   stopped: all it had accepted is on its disks"
+        ]
+    );
+
+    // A stripe is cut while it sleeps. Who looks after the agent learns of it, and whoever reads.
+    let whole = std::fs::read(&stripe).expect("a stripe");
+    std::fs::write(&stripe, &whole[..100]).expect("room");
+    up("debug");
+    let told = home.fail(&["get", "file", "back"]);
+    assert!(told.contains("damaged"), "{told}");
+    let lines = logged(&home, "local-1");
+    let of = |level: &str| lines.iter().filter(|line| line.starts_with(level)).count();
+    let damages = lines.iter().filter(|line| line.starts_with("error") && line.contains("file.stripe"));
+    assert_eq!(damages.count(), 1, "{lines:?}");
+    assert!(of("debug") >= 2, "peers come and go: {lines:?}");
+    let status = finish(home.command(&["agents", "status"]));
+    assert!(String::from_utf8_lossy(&status.stdout).contains("starfish/local-1/log:"));
+    home.run(&["agents", "down"]);
+
+    // A log does not grow for ever.
+    let log = home.path("starfish/local-1/log");
+    std::fs::write(&log, vec![b'x'; 2 << 20]).expect("room");
+    up("off");
+    assert_eq!(std::fs::metadata(&log).expect("a new one").len(), 0);
+    assert_eq!(std::fs::metadata(home.path("starfish/local-1/log.old")).expect("the old one").len(), 2 << 20);
+}
+
+/// The address of an agent in the record.
+fn address_of(home: &Home, index: usize) -> String {
+    let text = std::fs::read_to_string(home.path("starfish/agents.toml")).expect("a record");
+    let addresses = text.lines().filter_map(|line| line.strip_prefix("address = \""));
+    addresses.map(|address| address.trim_end_matches('"').to_owned()).nth(index).expect("an agent")
+}
+
+#[test]
+fn hosts_are_reached_over_ssh() {
+    let home = Home::new();
+    let calls = home.path("calls");
+    let ssh = home.ssh(&format!("echo $1 >> {}", calls.display()));
+    let (a, b) = (free_port(), free_port());
+    let hosts = home.write("hosts", &format!("# ours\n127.0.0.1:{a} disk1 disk2\nme@localhost:{b}\n"));
+    let program = env!("CARGO_BIN_EXE_starfish");
+    let up = ["agents", "up", "--hosts", &hosts, "--ssh", &ssh, "--program", program];
+    let (said, told) = home.run(&up);
+    assert_eq!(said, format!("export STARFISH_AGENTS=127.0.0.1:{a},localhost:{b}\n"));
+    assert!(told.contains("2 disks: disk1, disk2"), "{told}");
+    let own = home.path(&format!("starfish/localhost-{b}/disk"));
+    assert!(own.is_dir(), "a disk of its own");
+    let called = std::fs::read_to_string(&calls).expect("a file");
+    let mut called: Vec<&str> = called.lines().collect();
+    called.sort_unstable();
+    assert_eq!(called, ["127.0.0.1", "me@localhost"]);
+    home.write("file", "some text");
+    home.run(&["put", "file"]);
+    assert_eq!(home.run(&["cat", "file"]).0, "some text");
+    let (status, _) = home.run(&["agents", "status", "--ssh", &ssh]);
+    assert_eq!(status.matches("info   started: starfish").count(), 2, "{status}");
+
+    // A disk that is not mounted is not made anew.
+    home.run(&["agents", "down", "--ssh", &ssh]);
+    std::fs::rename(home.path("disk2"), home.path("unmounted")).expect("it is there");
+    let told = home.fail(&["agents", "up", "--ssh", &ssh]);
+    assert!(told.contains("--root disk2: there is no such directory") && told.contains("mounted?"), "{told}");
+    std::fs::rename(home.path("unmounted"), home.path("disk2")).expect("it is there");
+    home.run(&["agents", "up", "--ssh", &ssh]);
+
+    let told = home.fail(&["agents", "up", "--local", "1", "--anew", "--ssh", &ssh]);
+    assert!(told.contains("another set was started from there") && told.contains("agents down"), "{told}");
+    let told = home.fail(&["agents", "status", "--ssh", "/nonexistent/ssh"]);
+    assert!(told.contains("none of the 2 of this set runs"), "{told}");
+    // Whose host cannot be reached stays in the record.
+    home.fail(&["agents", "down", "--ssh", "/nonexistent/ssh"]);
+    let (_, told) = home.run(&["agents", "down", "--ssh", &ssh]);
+    assert!(told.contains("Stopped 2.") && told.contains(&format!("agents up --ssh '{ssh}'`")), "{told}");
+    assert_eq!(agents_below(home.0.path()), [0; 0]);
+}
+
+#[test]
+fn what_goes_wrong_on_a_host_is_said_with_its_name_and_a_remedy() {
+    let home = Home::new();
+    let program = env!("CARGO_BIN_EXE_starfish");
+    let port = free_port();
+    let hosts = home.write("hosts", &format!("127.0.0.1:{port}\n"));
+    let up = |ssh: &str, program: &str| {
+        let told = home.fail(&["agents", "up", "--hosts", &hosts, "--ssh", ssh, "--program", program]);
+        assert_eq!(home.processes(), [0; 0]);
+        told
+    };
+    let told = up("/nonexistent/ssh", program);
+    assert!(
+        told.contains("127.0.0.1: running /nonexistent/ssh") && told.contains("openssh-client"),
+        "{told}"
+    );
+    let told = up(&home.ssh("echo 'Permission denied (publickey).' >&2; exit 255"), program);
+    assert!(
+        told.contains("Permission denied (publickey)") && told.contains("ssh-copy-id 127.0.0.1"),
+        "{told}"
+    );
+    let told = up(&home.ssh(""), "/nonexistent/starfish");
+    assert!(told.contains("no program /nonexistent/starfish") && told.contains("--program PATH"), "{told}");
+
+    let old =
+        home.write("old", "#!/bin/sh\necho \"error: unexpected argument '--detach' found\" >&2\nexit 2\n");
+    assert!(Command::new("chmod").arg("+x").arg(home.path(&old)).status().expect("chmod").success());
+    let told = up(&home.ssh(""), home.path(&old).to_str().expect("UTF-8"));
+    assert!(told.contains("another version") && told.contains(env!("CARGO_PKG_VERSION")), "{told}");
+
+    let taken = TcpListener::bind(("0.0.0.0", port)).expect("the port is free");
+    let told = up(&home.ssh(""), program);
+    assert!(told.contains("127.0.0.1") && told.contains(&format!("listens at port {port} here")), "{told}");
+    drop(taken);
+
+    let no_model = home.command(&["agents", "up", "--local", "1", "--disk-model", "floppy"]);
+    assert!(fail(no_model, 2).contains("floppy"));
+    home.write("hosts", "node1:x\n");
+    let told = fail(home.command(&["agents", "up", "--hosts", "hosts"]), 2);
+    assert!(told.contains("hosts:1") && told.contains("HOST[:PORT] [ROOT...]"), "{told}");
+    fail(home.command(&["agents", "up"]), 2);
+}
+
+#[test]
+fn if_one_cannot_be_started_none_is_left() {
+    let home = Home::new();
+    let ssh = home.ssh("[ $1 != localhost ] || { echo 'no route' >&2; exit 255; }");
+    let hosts = home.write("hosts", &format!("127.0.0.1:{}\nlocalhost:{}\n", free_port(), free_port()));
+    let program = env!("CARGO_BIN_EXE_starfish");
+    let told = home.fail(&["agents", "up", "--hosts", &hosts, "--ssh", &ssh, "--program", program]);
+    assert!(told.contains("localhost: ssh cannot get there: no route"), "{told}");
+    assert_eq!(home.processes(), [0; 0]);
+    until("the other ends", || agents_below(home.0.path()).is_empty());
+}
+
+#[test]
+fn an_interrupted_start_leaves_nothing() {
+    for signal in ["INT", "KILL"] {
+        let home = Home::new();
+        // One host answers, the other hangs.
+        let ssh = home.ssh("[ $1 != localhost ] || exec sleep 20");
+        let hosts = home.write("hosts", &format!("127.0.0.1:{}\nlocalhost:{}\n", free_port(), free_port()));
+        let program = env!("CARGO_BIN_EXE_starfish");
+        let up = ["agents", "up", "--hosts", &hosts, "--ssh", &ssh, "--program", program];
+        let mut up = home.command(&up).spawn().expect("the program");
+        until("one agent starts", || !agents_below(home.0.path()).is_empty());
+        assert!(
+            Command::new("kill").args(["-s", signal, &up.id().to_string()]).status().expect("kill").success()
+        );
+        assert!(!wait(&mut up).success());
+        until("it ends", || agents_below(home.0.path()).is_empty());
+        assert_eq!(home.processes(), [0; 0]);
+    }
+}
+
+#[test]
+fn one_command_at_a_time_uses_a_state_directory() {
+    let home = Home::new();
+    let ssh = home.ssh("exec sleep 20");
+    let hosts = home.write("hosts", "localhost\n");
+    let mut first = home.command(&["agents", "up", "--hosts", &hosts, "--ssh", &ssh]).spawn().expect("ours");
+    until("it has begun", || home.path("starfish/agents.lock").exists());
+    until("it has taken the directory", || {
+        let second = finish(home.command(&["agents", "up", "--local", "1"]));
+        let told = String::from_utf8_lossy(&second.stderr).into_owned();
+        if second.status.success() {
+            succeed(home.command(&["agents", "down"]));
+        }
+        told.contains("another `starfish agents` is at work")
+    });
+    first.kill().expect("ours");
+    wait(&mut first);
+}
+
+#[test]
+fn the_line_for_the_shell_is_the_only_one_on_standard_output() {
+    let home = Home::new();
+    let mut up = home.command(&["agents", "up", "--local", "2"]).spawn().expect("the program");
+    let lines: Vec<String> =
+        BufReader::new(up.stdout.take().expect("piped")).lines().map(|line| line.expect("text")).collect();
+    assert!(wait(&mut up).success());
+    assert!(lines.len() == 1 && lines[0].starts_with("export STARFISH_AGENTS="), "{lines:?}");
+}
+
+/// The key in a file that only its user may read.
+fn key(path: &Path) -> String {
+    let mode = std::fs::metadata(path).expect("a key").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "{}", path.display());
+    std::fs::read_to_string(path).expect("a key")
+}
+
+#[test]
+fn a_set_gets_a_key_and_keeps_out_who_has_none() {
+    let home = Home::new();
+    let (_, told) = home.run(&["agents", "up", "--local", "2"]);
+    let path = home.path("config/starfish/key");
+    assert!(told.contains(&format!("Made a cluster key, {}", path.display())), "{told}");
+    let made = key(&path);
+    assert_eq!(made.trim().len(), 64);
+    home.run(&["ls"]);
+    let told = home.fail(&["ls", "--key", "none"]);
+    assert!(told.contains("it has a cluster key, and this side has none"), "{told}");
+
+    // On other hosts it is in a file of the agent's own, and where their users' programs look.
+    let other = Home::new();
+    let ssh = other.ssh("export HOME=\"$PWD/host\" XDG_STATE_HOME= XDG_CONFIG_HOME=; mkdir -p host");
+    let hosts = other.write("hosts", &format!("localhost:{}\n", free_port()));
+    let program = env!("CARGO_BIN_EXE_starfish");
+    let path = path.to_string_lossy();
+    let up = ["agents", "up", "--hosts", &*hosts, "--ssh", &*ssh, "--program", program, "--key", &*path];
+    let (_, told) = other.run(&up);
+    assert!(told.contains("Started 1.") && !told.contains("Made a cluster key"), "{told}");
+    assert_eq!(key(&other.path("host/.config/starfish/key")), made);
+    let states = std::fs::read_dir(other.path("host/.local/state/starfish")).expect("a directory");
+    let states: Vec<PathBuf> = states.map(|entry| entry.expect("an agent's").path()).collect();
+    assert_eq!(key(&states[0].join("key")), made);
+    other.run(&["ls", "--key", &path]);
+    let told = other.fail(&["ls"]);
+    assert!(told.contains("it has a cluster key, and this side has none"), "{told}");
+    other.run(&["agents", "down", "--ssh", &ssh]);
+    home.run(&["agents", "down"]);
+}
+
+#[test]
+fn a_set_remembers_the_file_of_its_key() {
+    let home = Home::new();
+    let own = home.path("own key");
+    let own_text = own.to_str().expect("text");
+    home.run(&["agents", "up", "--local", "1", "--key", own_text]);
+    let made = key(&own);
+    home.run(&["agents", "down"]);
+    let (_, told) = home.run(&["agents", "up"]);
+    assert!(told.contains("Started 1.") && !told.contains("Made a cluster key"), "{told}");
+    assert!(!home.path("config/starfish/key").exists());
+    assert_eq!(key(&own), made);
+    home.run(&["ls", "--key", own_text]);
+    let told = home.fail(&["ls", "--key", "none"]);
+    assert!(told.contains("it has a cluster key, and this side has none"), "{told}");
+    let other = home.path("another key");
+    let told = home.fail(&["agents", "up", "--local", "2", "--key", other.to_str().expect("text")]);
+    assert!(told.contains("the key of the set that runs is") && told.contains("own key"), "{told}");
+    assert!(!other.exists());
+    home.run(&["agents", "down"]);
+    let (_, told) = home.run(&["agents", "up", "--anew", "--local", "1"]);
+    assert!(told.contains("Made a cluster key"), "{told}");
+    home.run(&["ls"]);
+    home.run(&["agents", "down"]);
+}

@@ -1,0 +1,335 @@
+//! Agents as processes: starting, stopping, dying, and strangers at their door.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use crate::common::{Agent, Store, contents, fail, finish, hash, heeding, starfish, wait};
+
+#[test]
+fn signals_stop_an_agent_in_order() {
+    let mut store = Store::start(&[1, 1]);
+    let original = store.make_file("file", 3_000_000);
+    store.run(&["put", "file"]);
+    for (index, signal) in ["INT", "TERM"].iter().enumerate() {
+        store.agents[index].signal(signal);
+        assert!(wait(&mut store.agents[index].child).success(), "{signal}");
+    }
+    // The same disks under new agents hold the same file.
+    let restart = |agent: &Agent| Agent::start(agent.roots.clone(), &[]);
+    store.agents = store.agents.iter().map(restart).collect();
+    store.run(&["get", "file", "back"]);
+    assert_eq!(hash(&store.path("back")), original);
+}
+
+#[test]
+fn signals_that_are_ignored_from_the_start_stop_nothing() {
+    let mut store = Store::start(&[1]);
+    let original = store.make_file("file", 3_000_000);
+    // As nohup and as a script with `&` start it.
+    let mut ignoring = heeding("env");
+    ignoring.args(["--ignore-signal=HUP,INT", env!("CARGO_BIN_EXE_starfish")]);
+    store.agents = vec![Agent::start_by(ignoring, "127.0.0.1:0", vec![store.path("disk")], &[])];
+    for signal in ["HUP", "INT"] {
+        store.agents[0].signal(signal);
+        store.run(&["put", "--replace", "file"]);
+        store.run(&["get", "--force", "file", "back"]);
+        assert_eq!(hash(&store.path("back")), original);
+    }
+    store.agents[0].signal("TERM");
+    assert!(wait(&mut store.agents[0].child).success());
+}
+
+#[test]
+fn an_agent_whose_input_ends_stops_if_told_so() {
+    let mut store = Store::start(&[1]);
+    drop(store.agents[0].child.stdin.take());
+    assert!(wait(&mut store.agents[0].child).success());
+}
+
+#[test]
+fn an_agent_that_is_killed_while_reading_is_named() {
+    // A slow disk, so that there is a while to be killed in.
+    let mut store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
+    store.make_file("file", 40 << 20);
+    store.run(&["put", "file"]);
+    for (victim, method) in [(1, "traditional"), (0, "disk-directed")] {
+        let mut get = store.command(&["get", "file", "back", "--method", method]);
+        let mut get = get.env("STARFISH_SILENCE", "2").spawn().expect("the program");
+        thread::sleep(Duration::from_millis(400));
+        store.agents[victim].child.kill().expect("a child of ours");
+        assert_eq!(wait(&mut get).code(), Some(1), "{method}");
+        let mut error = String::new();
+        get.stderr.take().expect("piped").read_to_string(&mut error).expect("text");
+        let address = &store.agents[victim].address;
+        // On a busy computer it may have been killed before it was called.
+        let is_named = [format!("agent {address} is gone"), format!("that answer. agent {address}: ")];
+        assert!(is_named.iter().any(|named| error.contains(named)), "{method}: {error}");
+        assert!(!store.path("back").exists());
+        let error = store.run_failing(&["ls"]);
+        assert!(error.contains(&format!("agent {address}")) && error.contains("Is it running?"), "{error}");
+        let (address, roots) = (address.clone(), store.agents[victim].roots.clone());
+        store.agents[victim] = Agent::start_at(&address, roots, &["--disk-model", "streaming-20"]);
+    }
+}
+
+#[test]
+fn the_journal_is_given_urgencies_and_no_times() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let log = directory.path().join("journal");
+    // systemd names the file that standard error is, by device and inode.
+    let script = "exec 2>> \"$1\"; export JOURNAL_STREAM=$(stat -L -c %d:%i /dev/fd/2); shift; exec \"$@\"";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", script, "sh"]).arg(&log).arg(env!("CARGO_BIN_EXE_starfish"));
+    let mut agent = Agent::start_by(shell, "127.0.0.1:0", vec![directory.path().join("disk")], &[]);
+    let mut stranger = TcpStream::connect(&agent.address).expect("it listens");
+    stranger.write_all(&[b'x'; 100]).expect("it takes it");
+    let start = std::time::Instant::now();
+    let text = || std::fs::read_to_string(&log).expect("a log");
+    while !text().contains("<4>refused 127.0.0.1:") {
+        assert!(start.elapsed() < Duration::from_secs(30), "{}", text());
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert!(text().starts_with("<6>started: starfish "), "{}", text());
+    agent.signal("TERM");
+    assert!(wait(&mut agent.child).success());
+    let wrong =
+        starfish(["agent", "--root", "/tmp", "--listen", "127.0.0.1:0"]).env("STARFISH_LOG", "loud").output();
+    assert!(String::from_utf8_lossy(&wrong.expect("ours").stderr).contains("STARFISH_LOG=loud"));
+}
+
+#[test]
+fn strangers_cost_an_agent_nothing() {
+    let store = Store::start(&[1, 1]);
+    let original = store.make_file("file", 500_000);
+    store.run(&["put", "file"]);
+    let address = &store.agents[0].address;
+    // Some stay connected and say nothing more.
+    let mut strangers = Vec::new();
+    for garbage in [
+        &b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"[..],
+        &[0; 100_000],
+        &contents(100_000),
+        b"STARFISH",
+        b"",
+    ] {
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        // The agent may hang up in the middle.
+        let _ = stream.write_all(garbage);
+        strangers.push(stream);
+    }
+    store.run(&["get", "file", "back"]);
+    assert_eq!(hash(&store.path("back")), original);
+}
+
+#[test]
+fn what_cannot_be_an_agent_says_why() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let root = directory.path().to_str().expect("UTF-8");
+    let agent = |options: &[&str]| starfish([&["agent", "--root", root], options].concat());
+    let error = fail(agent(&["--listen", "here"]), 2);
+    assert!(error.contains("--listen here") && error.contains("127.0.0.1:7117"), "{error}");
+    let error = fail(agent(&["--listen", "127.0.0.1:0", "--disk-model", "floppy"]), 2);
+    assert!(error.contains("floppy") && error.contains("streaming-20"), "{error}");
+    let error = fail(agent(&["--listen", "127.0.0.1:0", "--cache", "1MiB"]), 2);
+    assert!(error.contains("room for 1 blocks") && error.contains("Give at least 8 MiB"), "{error}");
+    let error = fail(agent(&["--listen", "127.0.0.1:0", "--block-max", "64MiB"]), 2);
+    assert!(error.contains("--block-max 64 MiB"), "{error}");
+    let error =
+        fail(starfish(["agent", "--create", "--root", "/nonexistent/disk/x", "--listen", "127.0.0.1:0"]), 1);
+    assert!(error.contains("/nonexistent/disk/x"), "{error}");
+    let mut unknown = agent(&["--listen", "127.0.0.1:0"]);
+    unknown.env("STARFISH_DRIVER", "kqueue");
+    assert!(fail(unknown, 2).contains("STARFISH_DRIVER=kqueue"));
+
+    let first = Agent::start(vec![directory.path().to_owned()], &[]);
+    let error = fail(agent(&["--listen", "127.0.0.1:0"]), 1);
+    assert!(error.contains("in use by another agent") && error.contains("another directory"), "{error}");
+    let error =
+        fail(starfish(["agent", "--create", "--root", &format!("{root}/x"), "--listen", &first.address]), 1);
+    assert!(error.contains("in use") && error.contains("Something else listens at port"), "{error}");
+}
+
+#[test]
+fn both_drivers_do_the_same() {
+    let store = Store::start(&[1]);
+    let original = store.make_file("file", 300_000);
+    for driver in ["polling", "io_uring"] {
+        let mut put = store.command(&["put", "file", "--replace", "--hash"]);
+        put.env("STARFISH_DRIVER", driver);
+        let output = finish(put);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        if driver == "io_uring" && error.contains("does without io_uring") {
+            continue;
+        }
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            format!("{original}  file\n"),
+            "{driver}: {error}"
+        );
+    }
+}
+
+#[test]
+fn an_interrupted_put_leaves_nothing_on_the_agents() {
+    // A slow disk, so that there is a while to be interrupted in.
+    let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
+    store.make_file("file", 200 << 20);
+    let other = store.make_file("other", 1000);
+    store.run(&["put", "other"]);
+    for (method, signal) in [("traditional", "INT"), ("disk-directed", "INT"), ("traditional", "TERM")] {
+        let mut put = store.command(&["put", "file", "--method", method]).spawn().expect("the program");
+        let stripe_bytes = || -> u64 {
+            let sizes =
+                store.stripe_files().into_iter().map(|path| path.metadata().map_or(0, |found| found.len()));
+            sizes.sum()
+        };
+        while stripe_bytes() < 2 << 20 {
+            assert_eq!(put.try_wait().expect("a child of ours"), None, "{method}");
+            thread::sleep(Duration::from_millis(5));
+        }
+        let sent = std::process::Command::new("kill").args(["-s", signal, &put.id().to_string()]).status();
+        assert!(sent.expect("a kill command").success());
+        assert_eq!(wait(&mut put).code(), Some(130), "{method}");
+        let mut said = String::new();
+        put.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+        assert_eq!(said, "", "{method}");
+        assert_eq!(store.run(&["ls"]), "other\n", "{method}");
+        assert_eq!(store.stripe_files().len(), 2, "of the other file, {method}");
+    }
+
+    // A file that was there before is none of its business.
+    let mut put = store.command(&["put", "-", "other"]);
+    put.stdin(Stdio::piped());
+    assert_eq!(put.spawn().expect("the program").wait().expect("a child of ours").code(), Some(1));
+    store.run(&["get", "other", "back"]);
+    assert_eq!(hash(&store.path("back")), other);
+}
+
+#[test]
+fn an_interrupted_get_leaves_nothing() {
+    let store = Store::start_with(&[1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
+    store.make_file("file", 20 << 20);
+    store.run(&["put", "file"]);
+    let mut get = store.command(&["get", "file", "back"]);
+    let mut get = get.stderr(Stdio::piped()).spawn().expect("the program");
+    thread::sleep(Duration::from_millis(300));
+    let sent = std::process::Command::new("kill").args(["-s", "INT", &get.id().to_string()]).status();
+    assert!(sent.expect("a kill command").success());
+    assert_eq!(wait(&mut get).code(), Some(130));
+    let entries = std::fs::read_dir(store.directory.path()).expect("the directory");
+    let names: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
+    assert_eq!(names.len(), 2, "the disk and the local file, not {names:?}");
+    let mut said = String::new();
+    BufReader::new(get.stderr.take().expect("piped")).read_line(&mut said).expect("text");
+    assert_eq!(said, "");
+}
+
+/// Makes a key in the directory of the test.
+fn make_key(store: &Store, name: &str) -> String {
+    let path = store.path(name);
+    assert_eq!(node::key::make(&path), Ok(true));
+    path.display().to_string()
+}
+
+#[test]
+fn an_agent_and_its_clients_have_the_same_key() {
+    let mut store = Store::start(&[]);
+    let (ours, theirs) = (make_key(&store, "ours"), make_key(&store, "theirs"));
+    let log = store.path("log");
+    let logged = || {
+        let mut shell = heeding("sh");
+        shell
+            .args(["-c", &format!("exec \"$0\" \"$@\" 2>> '{}'", log.display())])
+            .arg(env!("CARGO_BIN_EXE_starfish"));
+        shell
+            .env("STARFISH_LOG", "warn")
+            .env("XDG_CONFIG_HOME", "/proc/nonexistent")
+            .env_remove("STARFISH_KEY_FILE");
+        shell
+    };
+    let root = |name: &str| vec![store.path(name)];
+    let keyed = Agent::start_by(logged(), "127.0.0.1:0", root("keyed"), &["--key", &ours]);
+    let keyless = Agent::start_by(logged(), "127.0.0.1:0", root("keyless"), &[]);
+    let ls = |agent: &Agent, key: &str| {
+        let mut command = starfish(["ls", "--agents", &agent.address]);
+        if !key.is_empty() {
+            command.env("STARFISH_KEY_FILE", key);
+        }
+        command
+    };
+    for (agent, key, told) in [
+        (&keyed, &*ours, ""),
+        (&keyed, &theirs, "it has another cluster key than this side"),
+        (&keyed, "none", "it has a cluster key, and this side has none"),
+        (&keyed, "", "it has a cluster key, and this side has none"),
+        (&keyless, &ours, "it has no cluster key, and this side has one"),
+        (&keyless, "", ""),
+    ] {
+        if told.is_empty() {
+            assert!(finish(ls(agent, key)).status.success(), "{key}");
+            continue;
+        }
+        let error = fail(ls(agent, key), 1);
+        assert!(error.contains(told) && error.contains("mode 0600"), "{key}: {error}");
+    }
+    let log = std::fs::read_to_string(&log).expect("a log");
+    for told in [
+        "another cluster key than this side. One of the two",
+        "has no cluster key, and this side has one. Copy",
+    ] {
+        assert!(log.contains(told), "{told}: {log}");
+    }
+    store.agents.extend([keyed, keyless]);
+}
+
+#[test]
+fn an_agent_that_others_can_reach_needs_a_key() {
+    let store = Store::start(&[]);
+    let disk = store.path("disk").display().to_string();
+    let agent = |listen: &str, options: &[&str]| {
+        let mut command =
+            starfish(["agent", "--create", "--root", &*disk, "--until-input-ends", "--listen", listen]);
+        command.args(options);
+        command
+    };
+    let error = fail(agent("0.0.0.0:0", &[]), 2);
+    for part in ["has no cluster key", "~/.config/starfish/key", "--key FILE", "--trust-network"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    let key = make_key(&store, "key");
+    for options in [&["--trust-network"][..], &["--key", &key]] {
+        // It ends with its input, which is empty.
+        assert!(finish(agent("0.0.0.0:0", options)).status.success(), "{options:?}");
+    }
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o644)).expect("it is ours");
+    let error = fail(agent("127.0.0.1:0", &["--key", &key]), 2);
+    assert!(error.contains("its mode is 0644") && error.contains(&format!("chmod 600 {key}")), "{error}");
+    let error = fail(agent("127.0.0.1:0", &["--key", "/nonexistent/key"]), 2);
+    assert!(error.contains("there is no such file"), "{error}");
+}
+
+#[test]
+fn an_agent_with_few_descriptors_serves_though_hundreds_call_and_say_nothing() {
+    let mut store = Store::start(&[]);
+    let mut shell = heeding("sh");
+    let program = env!("CARGO_BIN_EXE_starfish");
+    shell.args(["-c", "ulimit -n 160; exec \"$0\" \"$@\"", program]).env("STARFISH_LOG", "off");
+    shell.env("XDG_CONFIG_HOME", "/proc/nonexistent").env_remove("STARFISH_KEY_FILE");
+    let agent = Agent::start_by(shell, "127.0.0.1:0", vec![store.path("disk")], &[]);
+    let address = agent.address.clone();
+    store.agents.push(agent);
+    let silent: Vec<_> =
+        (0..300).map(|_| TcpStream::connect(&address).expect("a place in the queue")).collect();
+    let original = store.make_file("file", 3_000_000);
+    // More files than it may have open.
+    for number in 0..50 {
+        store.run(&["put", "file", &format!("file{number}"), "--block", "1MiB"]);
+    }
+    store.run(&["get", "file49", "back"]);
+    assert_eq!(hash(&store.path("back")), original);
+    drop(silent);
+}

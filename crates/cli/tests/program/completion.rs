@@ -1,0 +1,83 @@
+//! Completion by Tab, as bash asks for it.
+
+use std::net::TcpListener;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::common::{Store, starfish, succeed};
+
+/// What bash does with a line at whose end Tab is pressed, once it has cut it at `COMP_WORDBREAKS`.
+const TAB: &str = r#"source <("$1" completions bash starfish); shift
+COMP_LINE=$1; shift
+COMP_WORDS=("$@"); COMP_WORDS[0]=starfish; COMP_CWORD=$(($# - 1))
+compopt() { :; }
+_starfish_complete_starfish
+printf '%s\n' "${COMPREPLY[@]}""#;
+
+/// What bash offers for the last of these words; blanks stand before those that begin one.
+fn offered(mut command: Command, words: &[&str]) -> Vec<String> {
+    let program = env!("CARGO_BIN_EXE_starfish");
+    let directory = std::path::Path::new(program).parent().expect("a directory");
+    command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", directory.display()));
+    command.args(["-c", TAB, "bash", program, &format!("starfish{}", words.concat()), "starfish"]);
+    command.args(words.iter().map(|word| word.trim_start()));
+    String::from_utf8(succeed(command)).expect("text").lines().map(str::to_owned).collect()
+}
+
+/// Bash, in the surroundings of a command of the program.
+fn bash(like: &Command) -> Command {
+    let mut bash = Command::new("bash");
+    for (name, value) in like.get_envs() {
+        match value {
+            Some(value) => bash.env(name, value),
+            None => bash.env_remove(name),
+        };
+    }
+    bash.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    bash.current_dir(like.get_current_dir().unwrap_or(std::path::Path::new(".")));
+    bash
+}
+
+#[test]
+fn bash_offers_commands_options_and_values() {
+    let offered = |words: &[&str]| offered(bash(&starfish([""; 0])), words);
+    assert_eq!(offered(&[" sim"]), ["simulate"]);
+    assert_eq!(offered(&[" simulate", " --meth"]), ["--method"]);
+    assert_eq!(offered(&[" simulate", " --method", " two"]), ["two-phase"]);
+    // What lies before the sign at which bash cuts stays.
+    assert_eq!(offered(&[" simulate", " --method", "=", "two"]), ["two-phase"]);
+    assert_eq!(offered(&[" simulate", " --method", "=", "traditional,two"]), ["traditional,two-phase"]);
+    assert_eq!(offered(&[" simulate", " --pattern", " wcc"]), ["wcc"]);
+    let all = offered(&[" "]);
+    assert!(all.contains(&"put".to_owned()) && !all.iter().any(|word| word.starts_with('-')), "{all:?}");
+}
+
+#[test]
+fn the_agents_are_asked_for_the_names_of_their_files() {
+    let store = Store::start(&[1]);
+    store.make_file("local", 10);
+    for name in ["results/one", "results/two words", "other"] {
+        store.run(&["put", "local", name]);
+    }
+    let of_store = || bash(&store.command(&[]));
+    assert_eq!(offered(of_store(), &[" get", " results/"]), ["results/one", "results/two\\ words"]);
+    assert_eq!(offered(of_store(), &[" cat", " other", " results/o"]), ["results/one"]);
+    assert_eq!(offered(of_store(), &[" get", " results/two\\ w"]), ["results/two\\ words"]);
+    assert_eq!(offered(of_store(), &[" put", " loc"]), ["local"]);
+    // The line says which agents.
+    let (host, port) = store.agents[0].address.split_once(':').expect("HOST:PORT");
+    let host = format!(" {host}");
+    let words = [" stat", " --agents", &host, ":", port, " ot"];
+    assert_eq!(offered(bash(&starfish([""; 0])), &words), ["other"]);
+}
+
+#[test]
+fn agents_that_do_not_answer_are_not_waited_for() {
+    // It takes calls and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let mut command = bash(&starfish([""; 0]));
+    command.env("STARFISH_AGENTS", silent.local_addr().expect("an address").to_string());
+    let start = Instant::now();
+    assert_eq!(offered(command, &[" get", " x"]), [""]);
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+}

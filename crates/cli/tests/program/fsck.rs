@@ -1,0 +1,211 @@
+//! `starfish fsck` with real agents: whatever happens to stripes is found, where it is; and what is left of a file is
+//! got with `get --skip-damaged`.
+
+use std::collections::BTreeSet;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::{Agent, Store, contents, finish, wait};
+use serde_json::Value;
+
+/// How many bits are flipped, if not 40.
+const FLIPS_VARIABLE: &str = "STARFISH_FSCK_FLIPS";
+
+const UNIT: u64 = 4096;
+const BLOCK: u64 = 64 * 1024;
+
+/// Where the byte at `offset` of a stripe lies in its file: behind 12 KiB, and 8 KiB of sums before each MiB.
+fn in_file(offset: u64) -> u64 {
+    const MIB: u64 = 1 << 20;
+    12 * 1024 + offset / MIB * (MIB + 8192) + 8192 + offset % MIB
+}
+
+fn change(path: &Path, at: u64, change: impl Fn(u8) -> u8) {
+    let file = OpenOptions::new().read(true).write(true).open(path).expect("a stripe");
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).expect("it is that long");
+    file.write_all_at(&[change(byte[0])], at).expect("room");
+}
+
+/// What `fsck` says in JSON, and whether all is well.
+fn fsck(store: &Store, arguments: &[&str]) -> (Value, bool) {
+    let output = finish(store.command(&[&["fsck", "--format", "json"], arguments].concat()));
+    let errors = String::from_utf8(output.stderr).expect("text");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{errors}"));
+    let is_well = report["findings"] == Value::Array(Vec::new());
+    assert_eq!(output.status.code(), Some(if is_well { 0 } else { 1 }), "{errors}");
+    (report, is_well)
+}
+
+/// The file, kind and stripe of each finding.
+fn findings(report: &Value) -> Vec<(String, String, Option<u64>)> {
+    let rows = report["findings"].as_array().expect("an array").iter();
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    rows.map(|row| (text(&row["file"]), text(&row["kind"]), row["stripe"].as_u64())).collect()
+}
+
+/// A small stream of numbers.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_found_and_all_else_is_saved() {
+    let flips = std::env::var(FLIPS_VARIABLE).map_or(40, |flips| flips.parse().expect("a number of bits"));
+    // Half of the units stay as they are.
+    let bytes = (flips * 2 * UNIT).max(6 << 20) + 777;
+    let mut store = Store::start(&[1, 1, 2]);
+    store.make_file("file", bytes as usize);
+    store.make_file("other", 1 << 20);
+    for name in ["file", "other"] {
+        store.run(&["put", name, "--block", "64KiB"]);
+    }
+    let (report, is_well) = fsck(&store, &[]);
+    assert!(is_well && report["files"] == 2 && report["bytes"] == bytes + (1 << 20), "{report}");
+
+    let roots = store.agents.iter().flat_map(|agent| {
+        agent.roots.iter().enumerate().map(|(disk, root)| (agent.address.clone(), disk as u64, root.clone()))
+    });
+    let roots: Vec<_> = roots.collect();
+    let (mut draw, mut expected) = (Draw(1), BTreeSet::new());
+    while (expected.len() as u64) < flips {
+        let (agent, disk, root) = &roots[draw.below(4) as usize];
+        let (path, stripe_bytes) = (root.join("file.stripe"), bytes / 4 / BLOCK * BLOCK);
+        let offset = draw.below(stripe_bytes);
+        if expected.insert((agent.clone(), *disk, offset / UNIT)) {
+            change(&path, in_file(offset), |byte| byte ^ 1 << draw_bit(offset));
+        }
+    }
+    let (report, _) = fsck(&store, &[]);
+    let (mut found, mut lost) = (BTreeSet::new(), BTreeSet::new());
+    for row in report["findings"].as_array().expect("an array") {
+        assert!(row["file"] == "file" && row["kind"] == "damaged", "{row}");
+        for part in row["damaged"].as_array().expect("an array") {
+            let number = |at: usize| part[at].as_u64().expect("a number");
+            for at in (number(0)..number(0) + number(1)).step_by(UNIT as usize) {
+                assert_eq!(row["stripe"], at / BLOCK % 4);
+                let unit = (at / BLOCK / 4 * BLOCK + at % BLOCK) / UNIT;
+                let agent = row["agent"].as_str().expect("text").to_owned();
+                found.insert((agent, row["disk"].as_u64().expect("a number"), unit));
+                lost.insert(at / UNIT);
+            }
+        }
+    }
+    assert_eq!(found, expected);
+
+    // What agents have in memory is as it was written.
+    for agent in &mut store.agents {
+        agent.signal("TERM");
+        assert!(wait(&mut agent.child).success());
+        *agent = Agent::start_at(&agent.address, agent.roots.clone(), &[]);
+    }
+    let output = finish(store.command(&["get", "file", "rest", "--skip-damaged"]));
+    let told = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains(&format!("{} of its bytes could not be read", flips * UNIT)), "{told}");
+    let mut rest = contents(bytes as usize);
+    for unit in lost {
+        let (start, end) = (unit * UNIT, (unit + 1) * UNIT);
+        rest[start as usize..end as usize].fill(0);
+    }
+    assert!(fs::read(store.path("rest")).expect("a file") == rest);
+    store.run(&["get", "other", "whole", "--skip-damaged"]);
+    assert!(fs::read(store.path("whole")).expect("a file") == contents(1 << 20));
+}
+
+fn draw_bit(offset: u64) -> u64 {
+    offset % 8
+}
+
+#[test]
+fn stripes_that_are_cut_swapped_foreign_or_gone_are_found() {
+    let store = Store::start(&[1, 1, 1, 1]);
+    let bytes = 1 << 20;
+    store.make_file("file", bytes);
+    for name in ["cut", "swapped", "taken", "missing", "foreign", "orphaned", "mixed", "whole"] {
+        store.run(&["put", "file", name, "--block", "64KiB"]);
+    }
+    let stripe = |agent: usize, name: &str| store.agents[agent].roots[0].join(format!("{name}.stripe"));
+    let cut = OpenOptions::new().write(true).open(stripe(0, "cut")).expect("a stripe");
+    cut.set_len(in_file(2 * BLOCK)).expect("a file");
+    fs::rename(stripe(1, "swapped"), store.path("aside")).expect("one file system");
+    fs::rename(stripe(1, "taken"), stripe(1, "swapped")).expect("one file system");
+    fs::rename(store.path("aside"), stripe(1, "taken")).expect("one file system");
+    fs::remove_file(stripe(2, "missing")).expect("it is there");
+    fs::copy(stripe(3, "foreign"), store.path("aside")).expect("room");
+    store.run(&["rm", "foreign"]);
+    store.run(&["put", "file", "foreign", "--block", "64KiB"]);
+    fs::remove_file(stripe(3, "foreign")).expect("it is there");
+    fs::copy(store.path("aside"), stripe(3, "foreign")).expect("room");
+    (0..3).for_each(|agent| fs::remove_file(stripe(agent, "orphaned")).expect("it is there"));
+    // Two units of a stripe in each other's place.
+    let mixed = OpenOptions::new().read(true).write(true).open(stripe(0, "mixed")).expect("a stripe");
+    let mut units = [[0; UNIT as usize]; 2];
+    for (unit, at) in units.iter_mut().zip([0, 5 * UNIT]) {
+        mixed.read_exact_at(unit, in_file(at)).expect("it is that long");
+    }
+    for (unit, at) in units.iter().zip([5 * UNIT, 0]) {
+        mixed.write_all_at(unit, in_file(at)).expect("room");
+    }
+
+    let (report, _) = fsck(&store, &[]);
+    assert_eq!(report["files"], 8);
+    let finding = |file: &str, kind: &str, stripe| (file.to_owned(), kind.to_owned(), stripe);
+    let expected = [
+        finding("cut", "damaged", Some(0)),
+        finding("foreign", "foreign", Some(3)),
+        finding("foreign", "missing", Some(3)),
+        finding("missing", "missing", Some(2)),
+        finding("mixed", "damaged", Some(0)),
+        finding("orphaned", "orphaned", Some(3)),
+        finding("swapped", "damaged", None),
+        finding("taken", "damaged", None),
+    ];
+    assert_eq!(findings(&report), expected);
+    let damaged = |index: usize| report["findings"][index]["damaged"].clone();
+    // The last two of the four blocks of the stripe.
+    assert_eq!(damaged(0), serde_json::json!([[8 * BLOCK, BLOCK], [12 * BLOCK, BLOCK]]));
+    assert_eq!(damaged(4), serde_json::json!([[0, UNIT], [5 * UNIT, UNIT]]));
+    let text = finish(store.command(&["fsck", "mixed", "missing"]));
+    let text = String::from_utf8(text.stdout).expect("text");
+    for part in ["bytes 0 to 4095, 20480 to 24575", "it is on no disk", "2 files"] {
+        assert!(text.contains(part), "{text}");
+    }
+    // A file without one of its stripes has holes.
+    let saved = finish(store.command(&["get", "missing", "--skip-damaged"]));
+    assert_eq!(saved.status.code(), Some(1));
+    let mut rest = contents(bytes);
+    (0..4).for_each(|row| rest[(row * 4 + 2) * BLOCK as usize..][..BLOCK as usize].fill(0));
+    assert!(fs::read(store.path("missing")).expect("a file") == rest);
+
+    assert!(store.run(&["fsck", "whole"]).contains("1 file, 1.0 MiB read back in"));
+    assert!(store.run_failing(&["fsck", "nothing"]).contains("not all could be looked at"));
+    let begun = Instant::now();
+    store.run(&["fsck", "whole", "--rate", "2MiB"]);
+    assert!(begun.elapsed() > Duration::from_millis(450), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_file_that_was_not_put_to_its_end_is_found() {
+    let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20"]);
+    store.make_file("new", 40 << 20);
+    let mut put = store.command(&["put", "new", "file"]).spawn().expect("the program");
+    thread::sleep(Duration::from_millis(400));
+    put.kill().expect("a child of ours");
+    assert!(!wait(&mut put).success(), "it takes a second");
+    let (report, _) = fsck(&store, &[]);
+    assert_eq!(findings(&report), [("file".to_owned(), "unfinished".to_owned(), None)]);
+    let text = report["findings"][0]["text"].as_str().expect("text");
+    assert!(text.contains("it was begun 20"), "{text}");
+    store.run(&["rm", "--unfinished"]);
+    let (report, is_well) = fsck(&store, &[]);
+    assert!(is_well && report["files"] == 0, "{report}");
+}

@@ -1,0 +1,113 @@
+//! Jobs that share disks, from the command line: `starfish merge`, and the study of them.
+
+use std::fs;
+
+use crate::common::{fail, starfish, succeed};
+
+fn merge(arguments: &[&str]) -> String {
+    text(succeed(starfish([&["merge"], arguments].concat())))
+}
+
+fn text(printed: Vec<u8>) -> String {
+    String::from_utf8(printed).expect("text")
+}
+
+/// A race is told: who was ahead, since when, how long queues were against the threshold, in which order jobs ended.
+#[test]
+fn a_race_is_explained_and_its_cure_has_none() {
+    let raced = merge(&["--policy", "2", "--jobs", "5", "--disks", "5", "--explain"]);
+    for part in
+        ["above 1: a race is possible, from 192 pending blocks", "A race: job ", "times the threshold"]
+    {
+        assert!(raced.contains(part), "{part}: {raced}");
+    }
+    let done = raced.lines().filter(|line| line.contains(" was done after "));
+    assert_eq!(done.count(), 5, "{raced}");
+    for cure in [&["--policy", "3"][..], &["--policy", "2", "--scheduling", "round-robin"]] {
+        let cured = merge(&[cure, &["--explain"]].concat());
+        assert!(cured.contains("No race: "), "{cure:?}: {cured}");
+    }
+    assert!(merge(&["--policy", "3", "--explain"]).contains("no race is possible"));
+}
+
+#[test]
+fn trials_repeat_and_differ() {
+    let rows = |arguments: &[&str]| -> Vec<String> {
+        let small = ["--run-blocks", "100", "--jobs", "3"];
+        merge(&[&small[..], arguments].concat()).lines().skip(3).map(str::to_owned).collect()
+    };
+    let trials = rows(&["--trials", "3"]);
+    assert_eq!(trials.len(), 3);
+    assert_eq!(trials, rows(&["--trials", "3"]));
+    assert_ne!(trials[0], rows(&["--seed", "2"])[0]);
+}
+
+/// A trace has a track for each job and a counter of pending writes for each disk.
+#[test]
+fn a_trace_has_jobs_and_queues() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = folder.path().join("race.pftrace").display().to_string();
+    merge(&["--run-blocks", "50", "--jobs", "2", "--disks", "3", "--work", "0.1 ms", "--trace", &path]);
+    let trace = fs::read(&path).expect("it is written");
+    let has = |text: &str| trace.windows(text.len()).any(|window| window == text.as_bytes());
+    for text in ["job 0", "job 1", "waiting for input", "working", "disk 0: bytes of pending writes"] {
+        assert!(has(text), "{text}");
+    }
+    assert!(!has("job 2"));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_runs() {
+    let cases: [(&[&str], &str); 13] = [
+        (&["--jobs", "6"], "6 jobs need 6 disks to write to, and there are 5"),
+        (&["--policy", "1"], "no disk to read from"),
+        (&["--policy", "5"], "from 1 to 4"),
+        (&["--read-blocks", "0"], "from 1 to"),
+        (&["--jobs", "3", "--buffer-blocks", "100"], "may wait for ever; expected 532 at least"),
+        (&["--disks", "6", "--set", "nodes.io=5"], "6 disks need as many"),
+        (&["--kind", "copy"], "two jobs on two disks"),
+        (&["--set", "disks.model=nothing"], "no disk of the name"),
+        (&["--machine", "nothing"], "nothing"),
+        (
+            &["--kind", "copy", "--jobs", "2", "--disks", "2", "--policy", "2"],
+            "--policy: it would do nothing",
+        ),
+        (&["--kind", "interleave", "--runs", "4"], "--runs: it would do nothing"),
+        (&["--kind", "interleave", "--on-demand"], "--on-demand: it would do nothing"),
+        (&["--kind", "interleave", "--work", "1 ms"], "--work: it would do nothing"),
+    ];
+    for (arguments, why) in cases {
+        let error = fail(starfish([&["merge"], arguments].concat()), 2);
+        assert!(error.contains(why), "{arguments:?}: {error}");
+    }
+}
+
+/// A study of placements has a row for each trial, and a page; what is repeated simulates nothing again.
+#[test]
+fn a_study_of_placements_is_told_trial_by_trial() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let (study, out) = (folder.path().join("study"), folder.path().join("out"));
+    fs::create_dir_all(&study).expect("a folder");
+    let plan = "name = \"m\"\ntrials = 2\nfigure = { number = 2 }\nrun_blocks = 50\n[[variant]]\nname = \"two\"\n\
+                policy = 2\n[[variant]]\nname = \"three\"\npolicy = 3\n[vary]\njobs = [2, 5]\n";
+    fs::write(study.join("figure-02.toml"), plan).expect("a file");
+    let (study, out_name) = (study.display().to_string(), out.display().to_string());
+    let run = || text(succeed(starfish(["reproduce", &study, "--out", &out_name, "--progress", "never"])));
+    assert!(run().contains("8 of 8 trials simulated now"));
+    assert!(run().contains("0 of 8 trials simulated now"));
+    let csv = fs::read_to_string(out.join("tables.csv")).expect("it is written");
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(
+        lines[0],
+        "figure,kind,policy,scheduler,jobs,disks,run_blocks,read_blocks,write_blocks,buffer_blocks,trial,seconds,\
+         first_seconds,f,pending_writes_most"
+    );
+    assert_eq!(lines.len(), 9, "{csv}");
+    assert!(lines[1].starts_with("2,merge,2,fcfs,2,5,50,12,40,,0,"), "{csv}");
+    let page = fs::read_to_string(out.join("report.html")).expect("it is written");
+    for part in ["Figure 2", "Figure 1: two merges on five disks", "What the report says", "class=\"dot\""] {
+        assert!(page.contains(part), "{part}");
+    }
+    let error = fail(starfish(["reproduce", &study, "--figures", "9"]), 2);
+    assert!(error.contains("has no figure 9\n  It has 1,2,5."), "{error}");
+}

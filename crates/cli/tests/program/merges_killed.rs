@@ -1,0 +1,120 @@
+//! Agents that are killed and started again in the middle of merges: no merge waits for ever, none says that it has
+//! done what it has not, and what there was before is there.
+
+use std::thread;
+use std::time::Duration;
+
+use crate::common::{Agent, Store, client};
+use description::{Description, MachineDescription};
+use experiment::{Beginning, Experiment, FilePlace, Launch, PlacementCase, PlacementOptions, StoredFile};
+use fs::{File, Group};
+use jobs::{Contents, Error, Member, fill};
+use machine::Machine;
+use node::ConnectedNode;
+use real::RealMachine;
+
+/// When an agent is killed after the merges have begun: they take most of a second.
+const MOMENTS: [Duration; 3] =
+    [Duration::from_millis(50), Duration::from_millis(250), Duration::from_millis(500)];
+
+/// A merge that has not failed or ended by then never will.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+const OPTIONS: [&str; 8] =
+    ["--disk-model", "drawn-14400", "--scheduling", "fcfs", "--prefetch", "0", "--block-max", "64KiB"];
+
+/// Two merges on three disks.
+fn experiment() -> Experiment {
+    let machine = MachineDescription::load("shared-disks-1996").expect("it is built in");
+    let options = PlacementOptions {
+        jobs: 2,
+        disks: 3,
+        runs: 4,
+        run_blocks: 300,
+        block_bytes: 1024,
+        ..PlacementOptions::default()
+    };
+    let small = PlacementCase { machine, options, seed: 1 };
+    small.experiment_on_agents().expect("it makes sense")
+}
+
+async fn create(connection: &ConnectedNode, file: &StoredFile) -> Result<File<RealMachine>, Error> {
+    let FilePlace::Disks(disks) = &file.place else { panic!("{} lies on a disk of its own", file.name) };
+    let id = node::new_file_id().expect("randomness");
+    Ok(connection.client.create_on(&file.name, id, file.block_bytes, disks).await?)
+}
+
+async fn make_runs(connection: ConnectedNode) {
+    for file in experiment().files.iter().filter(|file| file.beginning == Beginning::OnDisks) {
+        let made = create(&connection, file).await.expect("it is made");
+        fill(&connection.machine, &made, file.bytes, Contents::Real, |_| {}).await.expect("it is written");
+        made.commit().await.expect("it is committed");
+    }
+}
+
+/// Merges as a job does, to a new output, and checks that.
+async fn merge(
+    connection: ConnectedNode,
+    number: usize,
+    launch: Launch,
+    ready: flume::Sender<()>,
+) -> Result<(), Error> {
+    let files = experiment().files;
+    let outputs: Vec<&StoredFile> =
+        files.iter().filter(|file| file.beginning == Beginning::Allocated).collect();
+    let _open = create(&connection, outputs[number]).await?;
+    let machine = connection.machine.clone();
+    let group = Group::new(number as u64 + 1, vec![machine.node()], 0);
+    let client = Some(connection.client.clone());
+    let member = Member { machine, client, group, contents: Contents::Real, seed: 1 };
+    let part = launch.job.prepare(member).await?;
+    ready.send(()).expect("the test waits");
+    part.run().await?;
+    part.check().await
+}
+
+/// Begins all merges, each by a node of its own, and waits until all are at work. Gives where it is heard what comes of
+/// each.
+fn begin_merges(store: &Store) -> flume::Receiver<Result<(), String>> {
+    let (tell, told) = flume::unbounded();
+    let (ready, is_ready) = flume::unbounded();
+    let addresses: Vec<&str> = store.agents.iter().map(|agent| agent.address.as_str()).collect();
+    for (number, launch) in experiment().jobs.into_iter().enumerate() {
+        let (tell, ready) = (tell.clone(), ready.clone());
+        client(&addresses, move |connection| async move {
+            let done = merge(connection, number, launch, ready).await.map_err(|error| error.to_string());
+            tell.send(done).expect("the test waits");
+        });
+    }
+    (0..2).for_each(|_| is_ready.recv_timeout(PATIENCE).expect("agents that are there"));
+    told
+}
+
+fn outcomes(told: &flume::Receiver<Result<(), String>>) -> [Result<(), String>; 2] {
+    [(); 2].map(|()| told.recv_timeout(PATIENCE).expect("a merge that neither ends nor fails"))
+}
+
+#[test]
+fn merges_outlive_no_agent_and_lose_nothing() {
+    let mut store = Store::start_with(&[1, 1, 1], &OPTIONS);
+    let addresses: Vec<&str> = store.agents.iter().map(|agent| agent.address.as_str()).collect();
+    client(&addresses, make_runs).join().expect("they are made");
+    for moment in MOMENTS {
+        let told = begin_merges(&store);
+        thread::sleep(moment);
+        let killed = &mut store.agents[1];
+        let (address, roots) = (killed.address.clone(), killed.roots.clone());
+        killed.child.kill().expect("it is there");
+        killed.child.wait().expect("it ends");
+        store.agents[1] = Agent::start_at(&address, roots, &OPTIONS);
+        let outcomes = outcomes(&told);
+        // Nobody can have been through so soon.
+        assert!(moment > MOMENTS[0] || outcomes.iter().any(Result::is_err));
+        for outcome in outcomes {
+            // One that is done before has checked what it has made, and data that are wrong are never excused.
+            assert!(!outcome.is_err_and(|why| why.contains("wrong data")), "after {moment:?}");
+        }
+    }
+    // With everything as it was, they merge as if nothing had been.
+    assert_eq!(outcomes(&begin_merges(&store)), [Ok(()), Ok(())]);
+}

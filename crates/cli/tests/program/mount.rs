@@ -1,0 +1,386 @@
+//! `starfish mount` and `starfish umount` as processes; what a mounted directory holds is tested in the crate `mount`.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::common::{Agent, Store, ask, fail, finish, give_environment_of, signal, succeed};
+use crate::exposition::{parse, value};
+use crate::mount_point::{MountPoint, unmounted, within};
+
+#[test]
+fn in_the_background_it_is_there_until_it_is_unmounted() {
+    let Some(point) = MountPoint::new() else { return };
+    succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
+    assert!(point.is_mounted());
+    let again = fail(point.command(&["mount"], &["--background", "--log", "second.log"]), 1);
+    assert!(again.contains("mounted there already") && again.contains("starfish umount"), "{again}");
+    fs::write(point.path.join("file"), b"text").expect("a file");
+    let used = fs::File::open(point.path.join("file")).expect("a file");
+    let busy = fail(point.command(&["umount"], &[]), 1);
+    assert!(busy.contains("busy") && busy.contains("--lazy"), "{busy}");
+    drop(used);
+    point.unmount();
+    assert!(!point.is_mounted() && !point.path.join("file").exists());
+    let none = fail(point.command(&["umount"], &[]), 1);
+    assert!(none.contains("no namespace of starfish is mounted there"), "{none}");
+    succeed(point.command(&["mount"], &["--background", "--read-only", "--log", "mount.log"]));
+    assert_eq!(fs::read(point.path.join("file")).expect("a file"), b"text");
+    point.unmount();
+}
+
+/// When it is unmounted all is on the disks: agents keep what is not a whole block for seconds.
+#[test]
+fn what_was_unmounted_outlives_agents_that_are_killed() {
+    let Some(mut point) = MountPoint::new() else { return };
+    succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
+    let files: Vec<_> = (0..20).map(|file| (format!("file {file}"), vec![file as u8; 1000 + file])).collect();
+    for (name, contents) in &files {
+        fs::write(point.path.join(name), contents).expect("a file");
+    }
+    point.unmount();
+    for agent in &point.store.agents {
+        agent.signal("KILL");
+    }
+    for agent in &mut point.store.agents {
+        agent.child.wait().expect("it ends");
+        *agent = Agent::start_at(&agent.address, agent.roots.clone(), &[]);
+    }
+    succeed(point.command(&["mount"], &["--background", "--read-only", "--log", "mount.log"]));
+    for (name, contents) in &files {
+        assert!(fs::read(point.path.join(name)).expect("a file") == *contents, "{name}");
+    }
+    point.unmount();
+}
+
+/// The first mount of a set begins a namespace, and says so, also what becomes of the files there were.
+#[test]
+fn a_mount_that_begins_a_namespace_says_so() {
+    let store = Store::start(&[1, 1]);
+    store.make_file("local", 1000);
+    store.run(&["put", "local", "before"]);
+    let path = store.path("point");
+    fs::create_dir(&path).expect("a directory");
+    let directory = path.to_str().expect("text");
+    let output = finish(store.command(&["mount", directory, "--background", "--log", "mount.log"]));
+    if !output.status.success() {
+        println!("SKIPPED: nobody can mount here");
+        return;
+    }
+    unmounted(|| store.command(&["umount", directory]));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("A namespace is begun") && said.contains("1 file keeps its flat name"), "{said}");
+}
+
+#[test]
+fn a_signal_unmounts_it() {
+    let Some(point) = MountPoint::new() else { return };
+    let mut child = point.command(&["mount"], &["--read-only"]).spawn().expect("the program");
+    within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+    let signalled = Command::new("kill").arg(child.id().to_string()).status();
+    assert!(signalled.expect("a kill command").success());
+    within(Duration::from_secs(20), "it is unmounted", || !point.is_mounted());
+    assert!(child.wait().expect("it ends").success());
+}
+
+#[test]
+fn what_a_killed_mount_leaves_is_told_and_removed() {
+    let Some(point) = MountPoint::new() else { return };
+    let mut child = point.command(&["mount"], &[]).spawn().expect("the program");
+    within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+    child.kill().expect("it is there");
+    child.wait().expect("it ends");
+    let left = fail(point.command(&["mount"], &[]), 1);
+    assert!(left.contains("whose program has ended") && left.contains("starfish umount"), "{left}");
+    point.unmount();
+    assert!(!point.is_mounted());
+}
+
+#[test]
+fn mount_8_calls_it_by_another_name() {
+    let Some(point) = MountPoint::new() else { return };
+    let helper = point.store.directory.path().join("mount.fuse.starfish");
+    symlink(env!("CARGO_BIN_EXE_starfish"), &helper).expect("a link");
+    let call = |source: &str, options: &str| {
+        let mut command = Command::new(&helper);
+        give_environment_of(&point.store.command(&[]), &mut command);
+        command.args([Path::new(source), &point.path]).args(["-o", options]);
+        command.current_dir(point.store.directory.path());
+        finish(command)
+    };
+    let agents: Vec<&str> = point.store.agents.iter().map(|agent| agent.address.as_str()).collect();
+    let called = call(&agents.join(","), "rw,_netdev,attr_timeout=0,log=mount.log");
+    assert!(called.status.success(), "{called:?}");
+    assert!(point.is_mounted());
+    point.unmount();
+    let refused = call("none", "colour=green");
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && told.contains("--colour"), "{told}");
+}
+
+#[test]
+fn where_nothing_can_be_mounted_it_says_so() {
+    let store = Store::start(&[1]);
+    let said = store.run_failing(&["mount", "nowhere"]);
+    assert!(said.contains("no such directory") && said.contains("Make it first"), "{said}");
+}
+
+#[test]
+fn where_no_file_could_be_made_nothing_is_mounted() {
+    let Some(point) = MountPoint::new() else { return };
+    for (option, value, part) in
+        [("--block", "2MiB", "2097152"), ("--disks", "9", "9"), ("--cache", "1KiB", "1024")]
+    {
+        let said = fail(point.command(&["mount"], &[option, value]), 1);
+        assert!(said.contains(part) && !point.is_mounted(), "{said}");
+    }
+}
+
+/// Tries to get the lock of a file at once.
+fn is_free(file: &Path) -> bool {
+    let file = fs::File::options().read(true).write(true).open(file).expect("a file");
+    match file.try_lock() {
+        Ok(()) => true,
+        Err(fs::TryLockError::WouldBlock) => false,
+        Err(fs::TryLockError::Error(error)) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_mount_that_is_killed_keeps_no_lock() {
+    let Some(point) = MountPoint::new() else { return };
+    let other = point.store.path("other");
+    fs::create_dir(&other).expect("a directory");
+    let mut killed = point.command(&["mount"], &[]).spawn().expect("the program");
+    within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+    succeed(point.store.command(&["mount", "other", "--background", "--log", "other.log"]));
+    let held = fs::File::create(point.path.join("file")).expect("a file");
+    held.lock().expect("nobody has it");
+    assert!(!is_free(&other.join("file")));
+    killed.kill().expect("it is there");
+    killed.wait().expect("it ends");
+    assert!(!is_free(&other.join("file")), "who cannot be heard of may still be writing");
+    within(Duration::from_secs(20), "the lock is free", || is_free(&other.join("file")));
+    drop(held);
+    unmounted(|| point.store.command(&["umount", "other"]));
+}
+
+#[test]
+fn locks_outlast_a_new_start_of_the_agent_that_keeps_them() {
+    let Some(mut point) = MountPoint::new() else { return };
+    let other = point.store.path("other");
+    fs::create_dir(&other).expect("a directory");
+    succeed(point.command(&["mount"], &["--background", "--log", "first.log"]));
+    succeed(point.store.command(&["mount", "other", "--background", "--log", "other.log"]));
+    let held = fs::File::create(point.path.join("file")).expect("a file");
+    held.lock().expect("nobody has it");
+    for agent in &mut point.store.agents {
+        agent.child.kill().expect("a child of ours");
+        agent.child.wait().expect("it ends");
+        *agent = Agent::start_at(&agent.address, agent.roots.clone(), &[]);
+    }
+    // It waits until whoever had locks has had the time to say so.
+    assert!(!is_free(&other.join("file")));
+    (&held).write_all(b"still mine").expect("it has its lock");
+    held.unlock().expect("it has one");
+    assert!(is_free(&other.join("file")));
+    assert_eq!(fs::read(other.join("file")).expect("a file"), b"still mine");
+    drop(held);
+    unmounted(|| point.store.command(&["umount", "other"]));
+    point.unmount();
+}
+
+#[test]
+fn a_mount_tells_prometheus_what_it_does() {
+    let Some(point) = MountPoint::new() else { return };
+    let mut command = point.command(&["mount"], &["--background", "--log", "mount.log", "--metrics", "0"]);
+    command.env("STARFISH_LOG", "info");
+    succeed(command);
+    let log = fs::read_to_string(point.store.path("mount.log")).expect("a log");
+    let told = log.split_once("metrics: http://").and_then(|(_, rest)| rest.split_once("/metrics"));
+    let (address, _) = told.unwrap_or_else(|| panic!("{log}"));
+    fs::write(point.path.join("file"), vec![7; 1_000_000]).expect("a file");
+    assert_eq!(fs::read(point.path.join("file")).expect("a file").len(), 1_000_000);
+    assert!(!point.path.join("nothing").exists());
+    let (head, body) = ask(address, "GET /metrics HTTP/1.1\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    let read = parse(&body);
+    let total = |name: &str, labels: &[(&str, &str)]| {
+        value(&read, name, labels).unwrap_or_else(|| panic!("{name}: {body}"))
+    };
+    assert_eq!(total("starfish_mount_written_bytes_total", &[]), 1e6);
+    assert!(total("starfish_mount_read_bytes_total", &[]) >= 1e6);
+    for operation in ["lookup", "create", "write", "read", "flush", "release"] {
+        let count = total("starfish_mount_request_seconds_count", &[("operation", operation)]);
+        assert!(count > 0.0, "{operation}");
+    }
+    assert!(total("starfish_mount_request_failures_total", &[("errno", "ENOENT")]) > 0.0);
+    let asked = [("operation", "names"), ("class", "control")];
+    assert!(total("starfish_mount_agent_request_seconds_count", &asked) > 0.0);
+    assert_eq!(total("starfish_mount_waiting_requests", &[]), 0.0);
+    assert!(total("starfish_mount_sent_bytes_total", &[]) >= 1e6);
+    point.unmount();
+}
+
+#[test]
+fn the_doctor_knows_mounts() {
+    let Some(point) = MountPoint::new() else { return };
+    let doctor = || finish(point.store.command(&["doctor", "--quick"]));
+    let said = |output: std::process::Output| {
+        String::from_utf8([output.stdout, output.stderr].concat()).expect("text")
+    };
+    let directory = point.path.display().to_string();
+    assert!(!said(doctor()).contains(&directory), "nothing is mounted");
+    let mut child = point.command(&["mount"], &[]).spawn().expect("the program");
+    within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+    let agents: Vec<&str> = point.store.agents.iter().map(|agent| &*agent.address).collect();
+    let well = doctor();
+    assert!(well.status.success());
+    let well = said(well);
+    assert!(well.contains(&format!("Mounted in {directory}: the files of {}.", agents.join(", "))), "{well}");
+    signal(&child, "STOP");
+    let stopped = doctor();
+    signal(&child, "CONT");
+    assert_eq!(stopped.status.code(), Some(1));
+    let stopped = said(stopped);
+    assert!(stopped.contains(&format!("mount {directory}: it has not answered")), "{stopped}");
+    child.kill().expect("it is there");
+    child.wait().expect("it ends");
+    let ended = said(doctor());
+    assert!(ended.contains("its program has ended") && ended.contains("starfish umount"), "{ended}");
+    point.unmount();
+}
+
+#[test]
+fn a_full_disk_is_told_when_a_file_is_closed_or_flushed() {
+    let store = Store::start(&[]);
+    let disk = store.path("small");
+    fs::create_dir(&disk).expect("a directory");
+    let made = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m", "none"]).arg(&disk).output();
+    if !made.expect("a mount command").status.success() {
+        println!("SKIPPED: no small disk can be made here");
+        return;
+    }
+    let small = SmallDisk(disk.clone());
+    let mut store = store;
+    store.agents.push(Agent::start(vec![disk], &[]));
+    let Some(point) = MountPoint::of(store) else { return };
+    succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
+    let file = fs::File::create(point.path.join("large")).expect("a file");
+    // What does not fit may be told by any of them, and is told by one.
+    let written = (0..64).try_for_each(|_| (&file).write_all(&[1; 1 << 20]));
+    let outcome = written.and_then(|()| file.sync_all());
+    let error = outcome.expect_err("there is no room");
+    assert_eq!(error.raw_os_error(), Some(nix::libc::ENOSPC), "{error}");
+    drop(file);
+    fs::remove_file(point.path.join("large")).expect("a name");
+    let fits = |bytes| {
+        fs::File::create(point.path.join("small")).and_then(|file| {
+            (&file).write_all(&vec![2; bytes])?;
+            file.sync_all()
+        })
+    };
+    within(Duration::from_secs(20), "there is room again", || fits(1_000_000).is_ok());
+    point.unmount();
+    drop(point);
+    drop(small);
+}
+
+/// However much waits to be sent to an agent that is gone, it is waited for once, and not for each block.
+#[test]
+fn what_waits_for_a_killed_agent_is_told_with_the_first() {
+    let Some(point) = MountPoint::new() else { return };
+    let mut mount = point.command(&["mount"], &["--background", "--log", "mount.log"]);
+    mount.env("STARFISH_SILENCE", "2");
+    succeed(mount);
+    let file = fs::File::create(point.path.join("large")).expect("a file");
+    (&file).write_all(&[1; 1 << 20]).and_then(|()| file.sync_all()).expect("all are there");
+    point.store.agents[1].signal("KILL");
+    let killed = Instant::now();
+    // 64 of its blocks wait in memory, or what is written next has failed already.
+    let written = (0..32).try_for_each(|_| (&file).write_all(&[1; 1 << 20]));
+    let outcome = written.and_then(|()| file.sync_all());
+    let error = outcome.expect_err("an agent is gone");
+    assert_eq!(error.raw_os_error(), Some(nix::libc::EIO), "{error}");
+    assert!(killed.elapsed() < Duration::from_secs(10), "{:?}", killed.elapsed());
+    drop(file);
+    succeed(point.command(&["umount"], &["--lazy"]));
+}
+
+/// A file system in memory, unmounted in the end.
+struct SmallDisk(std::path::PathBuf);
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+/// What another process does with a file that it locks, at a word from standard input each. A process that has a file
+/// open there must not start others while the mount stands still: they close what they inherit, and wait for that.
+const LOCKER: &str = "
+import fcntl, os, sys
+file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+def step(name, work):
+    try:
+        print(name, work(), flush=True)
+    except OSError as error:
+        print(name, error.errno, flush=True)
+    sys.stdin.readline()
+step('locked', lambda: fcntl.flock(file, fcntl.LOCK_EX))
+step('wrote', lambda: os.write(file, b'mine, and not sent before the mount is stopped'))
+step('wrote', lambda: os.write(file, b'mine'))
+step('unlocked', lambda: fcntl.flock(file, fcntl.LOCK_UN))
+step('locked', lambda: fcntl.flock(file, fcntl.LOCK_EX))
+step('read', lambda: os.pread(file, 100, 0))
+";
+
+#[test]
+fn a_mount_that_was_not_heard_of_is_told_that_its_locks_are_lost() {
+    let Some(point) = MountPoint::new() else { return };
+    if Command::new("python3").arg("--version").output().is_err() {
+        println!("SKIPPED: there is no python3 here");
+        return;
+    }
+    let other = point.store.path("other");
+    fs::create_dir(&other).expect("a directory");
+    let mut stopped = point.command(&["mount"], &[]).spawn().expect("the program");
+    within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+    succeed(point.store.command(&["mount", "other", "--background", "--log", "other.log"]));
+    fs::write(point.path.join("unlocked"), b"text").expect("a file");
+    let mut locker = Command::new("python3");
+    locker.args(["-c", LOCKER]).arg(point.path.join("file")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut locker = locker.spawn().expect("it has been there");
+    let mut said = BufReader::new(locker.stdout.take().expect("piped")).lines();
+    let mut hear = || said.next().expect("a line").expect("text");
+    let mut go_on = locker.stdin.take().expect("piped");
+    let mut go_on = || go_on.write_all(b"\n").expect("it listens");
+    assert_eq!(hear(), "locked None");
+    assert!(!is_free(&other.join("file")));
+    go_on();
+    assert_eq!(hear(), "wrote 46");
+    signal(&stopped, "STOP");
+    let mut theirs = fs::File::options().write(true).open(other.join("file")).expect("a file");
+    within(Duration::from_secs(20), "the lock is free", || theirs.try_lock().is_ok());
+    theirs.write_all(b"theirs").expect("room");
+    signal(&stopped, "CONT");
+    go_on();
+    assert_eq!(hear(), format!("wrote {}", nix::libc::EIO));
+    assert_eq!(fs::read(point.path.join("unlocked")).expect("other files are as ever"), b"text");
+    go_on();
+    assert_eq!(hear(), format!("unlocked {}", nix::libc::EIO), "what it had not sent is lost");
+    theirs.unlock().expect("it has it");
+    go_on();
+    assert_eq!(hear(), "locked None");
+    go_on();
+    assert_eq!(hear(), "read b'theirs'");
+    go_on();
+    assert!(locker.wait().expect("it ends").success());
+    drop(theirs);
+    unmounted(|| point.store.command(&["umount", "other"]));
+    point.unmount();
+    assert!(stopped.wait().expect("it ends").success());
+}

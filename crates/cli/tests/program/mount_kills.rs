@@ -1,0 +1,287 @@
+//! A mount and its agents, the one that keeps the namespace among them, killed at any moment while programs make,
+//! replace, extend and remove files: what was fsynced stays, nobody waits for longer than is said, and `fsck` finds
+//! nothing that `fsck --repair` leaves.
+//!
+//! `STARFISH_ROUNDS=500 cargo test -p starfish --test program mount_kills` makes 500 rounds.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, ErrorKind, Lines, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::{Store, give_environment_of, starfish, succeed};
+use crate::killing::{contents, draw, rounds};
+use crate::mount_point::{MountPoint, within};
+
+/// How many programs work at the same time, each in a directory of its own.
+const PROGRAMS: u64 = 3;
+
+/// The names that a program gives to files that are replaced and removed.
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// A record of a log.
+const RECORD: usize = 1000;
+
+/// For how long a client waits for an agent that is gone, in seconds; a call waits for several.
+const SILENCE: u64 = 5;
+
+/// No call may take longer: the agents' silence, and a busy computer.
+const CALL_MAX: Duration = Duration::from_secs(3 * SILENCE + 10);
+
+/// What may be found under a name: files of one seed each, or none. One of them, unless something was under way.
+#[derive(Clone, Debug)]
+struct Possible(Vec<Option<u64>>);
+
+/// A program, and what it knows to be on the media.
+struct Program {
+    directory: PathBuf,
+    number: u64,
+    files: [Possible; NAMES.len()],
+    /// Records of the log that were fsynced.
+    logged: u64,
+    /// Records that were written.
+    tried: u64,
+    drawn: u64,
+}
+
+impl Program {
+    fn new(mounted: &Path, number: u64) -> Program {
+        let directory = mounted.join(format!("program {number}"));
+        fs::create_dir(&directory).expect("all are there");
+        let files = NAMES.map(|_| Possible(vec![None]));
+        Program { directory, number, files, logged: 0, tried: 0, drawn: 0 }
+    }
+
+    fn draw(&mut self, below: u64) -> u64 {
+        self.drawn += 1;
+        draw(self.drawn, self.number << 40, below)
+    }
+
+    /// Works until it is told to stop. After an error it does not know what has been done, and goes on.
+    fn work(&mut self, stop: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) {
+            let name = self.draw(NAMES.len() as u64) as usize;
+            let begun = Instant::now();
+            let done = match self.draw(4) {
+                0 => self.log(),
+                1 => self.remove(name),
+                _ => self.replace(name),
+            };
+            assert!(begun.elapsed() < CALL_MAX, "{done:?} after {:?}", begun.elapsed());
+            if done.is_err() {
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+
+    /// Makes a file anew, whole under another name first.
+    fn replace(&mut self, name: usize) -> io::Result<()> {
+        let (seed, most) = (self.number << 32 | self.drawn, 1 << self.draw(19));
+        let bytes = 1 + self.draw(most) as usize;
+        let (path, beside) = (self.directory.join(NAMES[name]), self.directory.join("beside"));
+        let mut file = File::create(&beside)?;
+        file.write_all(&bytes.to_le_bytes())?;
+        file.write_all(&contents(bytes, seed))?;
+        file.sync_all()?;
+        drop(file);
+        self.files[name].0.push(Some(seed));
+        fs::rename(&beside, &path)?;
+        self.sync_directory()?;
+        self.files[name].0 = vec![Some(seed)];
+        Ok(())
+    }
+
+    fn remove(&mut self, name: usize) -> io::Result<()> {
+        self.files[name].0.push(None);
+        match fs::remove_file(self.directory.join(NAMES[name])) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        self.sync_directory()?;
+        self.files[name].0 = vec![None];
+        Ok(())
+    }
+
+    /// Writes some records behind those of the log that are there for certain.
+    fn log(&mut self) -> io::Result<()> {
+        use std::os::unix::fs::FileExt;
+        let count = 1 + self.draw(5);
+        let file =
+            File::options().create(true).truncate(false).write(true).open(self.directory.join("log"))?;
+        self.tried = self.tried.max(self.logged + count);
+        for record in self.logged..self.logged + count {
+            file.write_all_at(&contents(RECORD, record), record * RECORD as u64)?;
+        }
+        file.sync_all()?;
+        self.sync_directory()?;
+        self.logged += count;
+        Ok(())
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        File::open(&self.directory)?.sync_all()
+    }
+
+    /// Looks at what is there, which is known then.
+    fn check(&mut self) {
+        for (name, possible) in NAMES.iter().zip(&mut self.files) {
+            let path = self.directory.join(name);
+            let found = match fs::read(&path) {
+                Ok(bytes) => Some(bytes),
+                Err(error) if error.kind() == ErrorKind::NotFound => None,
+                Err(error) => panic!("{}: {error}", path.display()),
+            };
+            let is_it = |seed: &Option<u64>| match (seed, &found) {
+                (None, None) => true,
+                (Some(seed), Some(bytes)) => is_file_of(*seed, bytes),
+                _ => false,
+            };
+            let is = possible.0.iter().copied().find(|seed| is_it(seed));
+            let bytes = found.as_ref().map(Vec::len);
+            *possible = Possible(vec![is.unwrap_or_else(|| panic!("{path:?}: {bytes:?}, {possible:?}"))]);
+        }
+        let log = fs::read(self.directory.join("log")).unwrap_or_default();
+        assert!(log.len() >= self.logged as usize * RECORD, "{} records of {}", self.logged, log.len());
+        assert!(log.len() <= self.tried as usize * RECORD, "{} records at most, {}", self.tried, log.len());
+        for (record, bytes) in log.chunks(RECORD).take(self.logged as usize).enumerate() {
+            assert!(bytes == contents(RECORD, record as u64), "record {record} of {}", self.logged);
+        }
+    }
+}
+
+/// Whether these are all the bytes of a file that a program has made.
+fn is_file_of(seed: u64, bytes: &[u8]) -> bool {
+    let Some((length, rest)) = bytes.split_first_chunk() else { return false };
+    let length = usize::from_le_bytes(*length);
+    length == rest.len() && contents(length, seed) == rest
+}
+
+/// Starts agents for the test, which has files of the mount open: a child of its own would flush them when it becomes
+/// the program, and so wait for the agent that it is to be.
+struct Starter {
+    shell: Child,
+    orders: ChildStdin,
+    answers: Lines<BufReader<ChildStdout>>,
+}
+
+impl Starter {
+    fn start(directory: &Path) -> Starter {
+        let mut shell = Command::new("sh");
+        give_environment_of(&starfish([""; 0]), &mut shell);
+        shell.current_dir(directory).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut shell = shell.spawn().expect("a shell");
+        let orders = shell.stdin.take().expect("piped");
+        let answers = BufReader::new(shell.stdout.take().expect("piped")).lines();
+        let mut starter = Starter { shell, orders, answers };
+        // The agents end with the shell: then nobody can write to this any more.
+        starter.ask("mkfifo life && exec 3<>life; echo");
+        starter
+    }
+
+    /// Has the shell carry out an order, which prints one line.
+    fn ask(&mut self, order: &str) -> String {
+        writeln!(self.orders, "{order}").expect("the shell is there");
+        self.answers.next().expect("a line").expect("text")
+    }
+
+    /// Starts an agent, and waits until it listens; its process.
+    fn agent(&mut self, address: &str, root: &Path) -> String {
+        let (program, root) = (env!("CARGO_BIN_EXE_starfish"), root.display());
+        let agent = format!("{program} agent --listen {address} --until-input-ends --root '{root}'");
+        let process = self.ask(&format!("{agent} < life 3>&- > said & echo $!"));
+        self.ask("until grep -q listening said; do sleep 0.01; done; echo");
+        process
+    }
+
+    fn kill(&mut self, process: &str) {
+        self.ask(&format!("kill -s KILL {process}; wait {process} 2> /dev/null; echo"));
+    }
+}
+
+/// Agents, and a mount by a process, that are killed and started anew.
+struct Victims {
+    point: MountPoint,
+    mount: Child,
+    starter: Starter,
+    /// The processes of agents that were started anew.
+    processes: Vec<Option<String>>,
+}
+
+impl Victims {
+    fn start() -> Option<Victims> {
+        let point = MountPoint::of(Store::start(&[1, 1, 1]))?;
+        let mount = mount(&point);
+        let starter = Starter::start(point.store.directory.path());
+        let processes = vec![None; point.store.agents.len()];
+        Some(Victims { point, mount, starter, processes })
+    }
+
+    /// Kills one of the agents, and starts it anew after a pause.
+    fn kill_agent(&mut self, index: usize, pause: Duration) {
+        let agent = &mut self.point.store.agents[index];
+        match &self.processes[index] {
+            Some(process) => self.starter.kill(process),
+            None => {
+                agent.child.kill().expect("a child of ours");
+                agent.child.wait().expect("a child of ours");
+            }
+        }
+        thread::sleep(pause);
+        self.processes[index] = Some(self.starter.agent(&agent.address, &agent.roots[0]));
+    }
+
+    fn kill_mount(&mut self) {
+        self.mount.kill().expect("a child of ours");
+        self.mount.wait().expect("a child of ours");
+        succeed(self.point.command(&["umount"], &["--lazy"]));
+        self.mount = mount(&self.point);
+    }
+}
+
+impl Drop for Victims {
+    fn drop(&mut self) {
+        let _ = self.mount.kill();
+        let _ = self.mount.wait();
+        let _ = self.starter.shell.kill();
+        let _ = self.starter.shell.wait();
+    }
+}
+
+fn mount(point: &MountPoint) -> Child {
+    let mut command = point.command(&["mount"], &[]);
+    command.env("STARFISH_SILENCE", SILENCE.to_string());
+    let child = command.spawn().expect("the program");
+    within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+    child
+}
+
+#[test]
+fn what_was_fsynced_stays_whoever_is_killed() {
+    let Some(mut victims) = Victims::start() else { return };
+    let mounted = victims.point.path.clone();
+    let mut programs: Vec<Program> = (0..PROGRAMS).map(|number| Program::new(&mounted, number)).collect();
+    for round in 0..rounds() {
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for program in &mut programs {
+                scope.spawn(|| program.work(&stop));
+            }
+            thread::sleep(Duration::from_millis(draw(round, 1, 250)));
+            match draw(round, 2, 4) as usize {
+                3 => victims.kill_mount(),
+                agent => victims.kill_agent(agent, Duration::from_millis(draw(round, 3, 150))),
+            }
+            thread::sleep(Duration::from_millis(draw(round, 4, 150)));
+            stop.store(true, Ordering::Relaxed);
+        });
+        programs.iter_mut().for_each(Program::check);
+        if round % 10 == 9 {
+            // What lost its name and was not removed any more is no damage, but left over.
+            victims.point.store.run(&["fsck", "--repair"]);
+            victims.point.store.run(&["fsck"]);
+        }
+    }
+}

@@ -1,0 +1,613 @@
+//! The commands with a namespace: paths, directories, whole trees, with real agents on loopback.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, Permissions};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::common::{Agent, Store, contents, fail, finish, hash, wait};
+
+/// Agents that have a namespace.
+fn store(disks: &[usize]) -> Store {
+    let store = Store::start(disks);
+    let said = store.run(&["mkdir", "d"]);
+    assert!(said.contains("A namespace is begun; agent 127.0.0.1:"), "{said}");
+    store
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    text.lines().collect()
+}
+
+/// A directory with what is odd about names and files.
+fn odd_tree(top: &Path) {
+    fs::create_dir_all(top.join("empty")).expect("room");
+    fs::create_dir_all(top.join("deep/er/still")).expect("room");
+    fs::write(top.join("nothing"), b"").expect("room");
+    fs::write(top.join("with space"), b"1").expect("room");
+    fs::write(top.join("größe"), contents(5000)).expect("room");
+    fs::write(top.join("new\nline"), b"2").expect("room");
+    fs::write(top.join("-dash"), b"3").expect("room");
+    fs::write(top.join("star*[1]?"), b"4").expect("room");
+    fs::write(top.join(".hidden"), b"5").expect("room");
+    fs::write(top.join(OsStr::from_bytes(b"not\xffutf8")), b"6").expect("room");
+    fs::write(top.join("x".repeat(255)), b"7").expect("room");
+    fs::write(top.join("deep/er/still/large"), contents(1 << 20)).expect("room");
+    symlink("../größe", top.join("deep/link")).expect("room");
+    symlink("nowhere", top.join("dangling")).expect("room");
+    let script = top.join("script");
+    fs::write(&script, b"#!/bin/sh\n").expect("room");
+    fs::set_permissions(&script, Permissions::from_mode(0o750)).expect("mine");
+    for (name, mode) in [("empty", 0o1777), ("deep/er/still", 0o2755), ("with space", 0o4755)] {
+        fs::set_permissions(top.join(name), Permissions::from_mode(mode)).expect("mine");
+    }
+    let old = SystemTime::UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
+    File::options().write(true).open(&script).and_then(|file| file.set_modified(old)).expect("mine");
+    for many in 0..60 {
+        fs::write(top.join(format!("deep/er/{many}")), contents(many)).expect("room");
+    }
+    for directory in ["empty", "deep/er/still", "deep/er", "deep"] {
+        File::open(top.join(directory)).and_then(|file| file.set_modified(old)).expect("mine");
+    }
+}
+
+/// A path, its mode, its time, and what it holds.
+type Known = (PathBuf, u32, (i64, i64), Vec<u8>);
+
+/// All in a directory.
+fn known(top: &Path) -> Vec<Known> {
+    let (mut all, mut directories) = (Vec::new(), vec![top.to_owned()]);
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            let found = fs::symlink_metadata(&path).expect("it is there");
+            let name = path.strip_prefix(top).expect("within").to_owned();
+            let time = (found.mtime(), found.mtime_nsec());
+            if found.is_dir() {
+                all.push((name, found.mode(), time, Vec::new()));
+                directories.push(path);
+            } else if found.is_symlink() {
+                let target = fs::read_link(&path).expect("a link");
+                all.push((name, 0, (0, 0), target.as_os_str().as_bytes().to_vec()));
+            } else {
+                all.push((name, found.mode(), time, fs::read(&path).expect("a file")));
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn names_are_paths_once_there_is_a_namespace() {
+    let store = Store::start(&[2, 1]);
+    let hash = store.make_file("local", 300_000);
+    store.run(&["put", "local", "flat/name"]);
+    assert!(store.run_failing(&["mv", "flat/name", "x"]).contains("`starfish mkdir` begins one"));
+    let said = store.run(&["mkdir", "results"]);
+    assert!(said.contains("1 file keeps its flat name"), "{said}");
+    assert!(!store.run(&["mkdir", "-p", "results/a/b"]).contains("begun"), "once only");
+    assert!(store.run_failing(&["mkdir", "results"]).contains("exists"));
+    store.run(&["mkdir", "-p", "results/a"]);
+
+    // What was there stays reachable.
+    for command in [&["get", "flat/name", "back"][..], &["stat", "flat/name"], &["cat", "flat/name"]] {
+        assert!(store.run_failing(command).contains("--flat means that one"), "{command:?}");
+    }
+    assert_eq!(store.run(&["ls", "--flat"]), "flat/name\n");
+    store.run(&["get", "--flat", "flat/name", "back"]);
+    assert_eq!(crate::common::hash(&store.path("back")), hash);
+    store.run(&["rm", "--flat", "flat/name"]);
+    assert_eq!(store.run(&["ls"]), "results/\n");
+
+    store.run(&["put", "local", "results", "--verify"]);
+    store.run(&["put", "local", "results/a/other", "--block", "4KiB", "--method", "disk-directed"]);
+    assert_eq!(lines(&store.run(&["ls", "results"])), ["a/", "local"]);
+    assert_eq!(
+        lines(&store.run(&["ls", "-R"])),
+        ["results/", "results/a/", "results/a/b/", "results/a/other", "results/local"]
+    );
+    assert_eq!(lines(&store.run(&["ls", "results/*"])), ["results/local", "", "results/a:", "b/", "other"]);
+    for (path, options) in
+        [("results/local", vec![]), ("/results/a/../a/other", vec!["--method", "disk-directed"])]
+    {
+        let command = [vec!["get", path, "got", "--force"], options].concat();
+        store.run(&command);
+        assert_eq!(crate::common::hash(&store.path("got")), hash, "{path}");
+    }
+    assert_eq!(
+        crate::common::succeed(store.command(&["cat", "results/local", "results/a/other"])).len(),
+        600_000
+    );
+    assert!(store.run_failing(&["put", "local", "results/local"]).contains("--replace"));
+    assert!(store.run_failing(&["put", "local", "no/such"]).contains("mkdir -p"));
+    assert!(store.run_failing(&["get", "results/none"]).contains("no such file"));
+    assert!(store.run_failing(&["get", "results", "x"]).contains("`starfish get -r` gets all of it"));
+    assert!(store.run_failing(&["rm", "results"]).contains("rm -r"));
+    for path in [".", "./", "/", "//", "results/.", "results/a/..", "results/a/../../"] {
+        assert!(store.run_failing(&["rm", "-r", path]).contains("not removed by"), "{path}");
+    }
+    assert_eq!(lines(&store.run(&["ls", "results/a"])), ["b/", "other"]);
+    let stat = store.run(&["stat", "results/a/other"]);
+    assert!(stat.contains("bytes     300000") && stat.contains("blocks of 4 KiB over 3 stripes"), "{stat}");
+    assert!(store.run(&["stat", "results"]).contains("directory"));
+    assert!(store.run_failing(&["rm", "results/none"]).contains("no such file"));
+    store.run(&["rm", "-f", "results/none", "none*"]);
+    assert!(store.run(&["ls", "-l", "--human-readable", "results/a"]).contains(" 293.0 KiB "));
+    let long = store.run(&["ls", "-l", "results"]);
+    assert!(long.lines().next().is_some_and(|line| line.starts_with("drwxr-xr-x")), "{long}");
+
+    // Moving: a new name, into a directory, over another file.
+    store.run(&["mv", "results/local", "results/moved"]);
+    store.run(&["mv", "results/moved", "results/a/other", "results/a/b"]);
+    assert_eq!(lines(&store.run(&["ls", "results/a/b"])), ["moved", "other"]);
+    assert!(store.run_failing(&["mv", "-n", "results/a/b/moved", "results/a/b/other"]).contains("exists"));
+    store.run(&["mv", "results/a/b/moved", "results/a/b/other"]);
+    assert!(store.run_failing(&["mv", "results", "results/a/b"]).contains("into itself"));
+    store.run(&["rm", "-r", "result?"]);
+    assert_eq!(store.run(&["ls"]), "");
+    assert_eq!(store.stripe_files().len(), 0, "contents go with their names");
+}
+
+/// Where the agent that keeps the namespace does not answer, nobody takes its files for others.
+#[test]
+fn a_namespace_whose_keeper_is_gone_is_no_set_without_one() {
+    let mut store = store(&[1, 1]);
+    store.make_file("local", 600_000);
+    store.run(&["put", "local", "d/file", "--block", "64KiB"]);
+    let doctor = store.run(&["doctor", "--quick"]);
+    let keeper = doctor.split("agent ").find_map(|rest| rest.split_once(" keeps it")).expect("a keeper").0;
+    let agent = store.agents.iter_mut().find(|agent| agent.address == keeper).expect("one of them");
+    agent.child.kill().and_then(|()| agent.child.wait()).expect("it ends");
+    for command in [
+        &["get", "d/file", "x"][..],
+        &["ls"],
+        &["rm", "-rf", "d"],
+        &["mv", "d/file", "d/other"],
+        &["put", "--without-missing", "local", "d/other"],
+    ] {
+        let said = store.run_failing(command);
+        assert!(said.contains("an agent that does not answer keeps it"), "{command:?}: {said}");
+    }
+}
+
+#[test]
+fn a_tree_with_odd_names_comes_back_as_it_was() {
+    let store = store(&[1, 2]);
+    odd_tree(&store.path("tree"));
+    store.run(&["put", "-r", "tree", "copy", "--progress", "never"]);
+    store.run(&["get", "-r", "copy", "back"]);
+    store.run(&["get", "copy/script", "script"]);
+    let found = fs::metadata(store.path("script")).expect("got");
+    assert_eq!((found.mode() & 0o777, found.mtime_nsec()), (0o750, 123_456_789));
+    assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+    // A terminal is sent nothing that it would obey.
+    assert!(store.run(&["ls", "copy"]).contains("new\\nline\n"));
+    assert!(
+        !store.run(&["ls", "copy"]).contains(".hidden")
+            && store.run(&["ls", "-a", "copy"]).contains(".hidden")
+    );
+    fs::create_dir(store.path("some")).expect("room");
+    store.run(&["get", "copy/star*[1]?", "literally"]);
+    assert_eq!(fs::read(store.path("literally")).expect("got"), b"4");
+    store.run(&["get", "copy/deep/e?/[0-9]", "some/"]);
+    assert_eq!(fs::read_dir(store.path("some")).expect("a directory").count(), 10);
+    // Into a directory, and again.
+    store.run(&["put", "-r", "tree", "d/"]);
+    store.run(&["get", "-r", "d/tree", "some/"]);
+    assert_eq!(known(&store.path("some/tree")), known(&store.path("tree")));
+    let again = fail(store.command(&["put", "-r", "tree", "d/"]), 1);
+    assert!(again.contains("exists already") && again.contains("of them failed"), "{again}");
+    assert!(again.matches("exists already").count() == 3 && again.contains("--resume"), "{again}");
+    let again = fail(store.command(&["get", "-r", "d/tree", "some/"]), 1);
+    assert!(again.matches("a file already\n").count() == 3 && again.contains("--resume"), "{again}");
+    store.run(&["put", "-r", "tree", "d/", "--replace"]);
+    store.run(&["rm", "-r", "copy", "d"]);
+    assert_eq!(store.run(&["ls", "-aR"]), "");
+    assert_eq!(store.stripe_files().len(), 0);
+    let report = store.run(&["fsck"]);
+    assert!(report.contains("The namespace has 1 inodes") && report.contains("all is well"), "{report}");
+}
+
+#[test]
+fn names_that_are_no_text_are_listed_moved_and_removed() {
+    let store = store(&[1, 1]);
+    let odd = OsStr::from_bytes(b"not\xfftext");
+    fs::create_dir(store.path("tree")).expect("room");
+    fs::create_dir(store.path("tree").join(odd)).expect("room");
+    fs::write(store.path("tree").join(odd).join(odd), b"odd").expect("room");
+    symlink(odd, store.path("tree/link")).expect("room");
+    store.run(&["put", "-r", "tree", "d/"]);
+    let path = |text: &[u8]| OsStr::from_bytes(text).to_owned();
+    let run = |words: &[&OsStr]| {
+        let mut command = store.command(&[words[0].to_str().expect("text")]);
+        command.args(&words[1..]);
+        finish(command)
+    };
+    let said = |words: &[&OsStr]| {
+        let output = run(words);
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    store.run(&["get", "-r", "d/tree", "back"]);
+    assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+    assert_eq!(store.run(&["ls", "d/tree"]), "link\nnot\\xfftext/\n");
+    let within = path(b"d/tree/not\xfftext");
+    assert_eq!(said(&["ls".as_ref(), &within]), "not\\xfftext\n");
+    let (file, moved) = (path(b"d/tree/not\xfftext/not\xfftext"), path(b"d/tree/not\xfftext/\xfe"));
+    said(&["mv".as_ref(), &file, &moved]);
+    // A question mark stands for what is no text, too.
+    fs::create_dir(store.path("got")).expect("room");
+    store.run(&["get", "d/tree/not?text/?", "got/"]);
+    assert_eq!(fs::read(store.path("got").join(OsStr::from_bytes(b"\xfe"))).expect("got"), b"odd");
+    said(&["mv".as_ref(), &moved, &file]);
+    said(&["rm".as_ref(), &file]);
+    said(&["rm".as_ref(), "-r".as_ref(), &within]);
+    let gone = run(&["rm".as_ref(), &within]);
+    let told = String::from_utf8_lossy(&gone.stderr).into_owned();
+    assert!(gone.status.code() == Some(1) && told.contains("d/tree/not\\xfftext: no such file"), "{told}");
+    assert_eq!((store.run(&["ls", "d/tree"]), store.stripe_files().len()), ("link\n".to_owned(), 0));
+    // As a name of one file it is refused where a text is wanted.
+    for command in ["put", "cat", "stat"] {
+        let refused = run(&[command.as_ref(), &file]);
+        assert_eq!(refused.status.code(), Some(2), "{command}");
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("UTF-8"), "{command}");
+    }
+    let flat = Store::start(&[1]);
+    let mut remove = flat.command(&["rm"]);
+    remove.arg(odd);
+    assert!(fail(remove, 2).contains("not\\xfftext: flat names are texts in UTF-8"));
+}
+
+/// Which file of this computer it is, and how many names that has.
+fn identity(path: &Path) -> (u64, u64) {
+    let found = fs::symlink_metadata(path).expect("it is there");
+    (found.ino(), found.nlink())
+}
+
+#[test]
+fn names_of_one_file_stay_names_of_one_file() {
+    let store = store(&[1, 2]);
+    fs::create_dir_all(store.path("tree/deep")).expect("room");
+    fs::write(store.path("tree/b"), b"one file").expect("room");
+    fs::write(store.path("tree/other"), b"one file").expect("room");
+    for name in ["tree/a", "tree/deep/c"] {
+        fs::hard_link(store.path("tree/b"), store.path(name)).expect("one file system");
+    }
+    let check = |top: &str| {
+        let of = |name: &str| identity(&store.path(&format!("{top}/{name}")));
+        assert_eq!((of("a"), of("b"), of("deep/c")), (of("a"), of("a"), of("a")), "{top}");
+        assert_eq!((of("a").1, of("other").1), (3, 1), "{top}");
+        assert_eq!(fs::read(store.path(&format!("{top}/deep/c"))).expect("a file"), b"one file");
+    };
+    store.run(&["put", "-r", "tree", "d/"]);
+    assert_eq!(store.stripe_files().len(), 2, "two files");
+    store.run(&["get", "-r", "d/tree", "back"]);
+    check("back");
+    let refused = fail(store.command(&["put", "-r", "tree", "d/"]), 1);
+    assert!(refused.contains("4 of them failed"), "{refused}");
+    let refused = fail(store.command(&["get", "-r", "d/tree", "back"]), 1);
+    assert!(refused.contains("4 of them failed"), "{refused}");
+
+    // What was one file and is two is one again.
+    store.run(&["rm", "d/tree/b", "d/tree/deep/c"]);
+    store.run(&["put", "tree/b", "d/tree/b"]);
+    fs::remove_file(store.path("back/a")).expect("mine");
+    fs::write(store.path("back/a"), b"changed").expect("mine");
+    for (what, command) in [
+        ("put", &["put", "-r", "tree", "d/", "--resume"][..]),
+        ("get", &["get", "-r", "d/tree", "back", "--resume"]),
+        ("put", &["put", "-r", "tree", "d/", "--replace"]),
+        ("get", &["get", "-r", "d/tree", "back", "--force"]),
+    ] {
+        store.run(command);
+        if what == "get" {
+            check("back");
+            assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+        }
+    }
+    let resumed = finish(store.command(&["put", "-r", "tree", "d/", "--resume"]));
+    assert!(String::from_utf8_lossy(&resumed.stderr).contains("4 of its files were there"));
+    assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"));
+    assert_eq!(store.stripe_files().len(), 2, "two files");
+}
+
+/// How many bytes of room a file takes here.
+fn room_of(path: &Path) -> u64 {
+    fs::metadata(path).expect("a file").blocks() * 512
+}
+
+#[test]
+fn holes_stay_holes() {
+    const MIB: u64 = 1 << 20;
+    let store = Store::start(&[1, 2]);
+    let flat = store.path("flat");
+    fs::create_dir(store.path("tree")).expect("room");
+    let files = [
+        ("whole", vec![(0, 3 * MIB)], 3 * MIB),
+        ("hole", vec![], 300 * MIB),
+        ("short hole", vec![], 1000),
+        ("many", vec![(MIB + 5, 10), (40 * MIB, 2 * MIB), (99 * MIB, MIB)], 100 * MIB),
+        ("last", vec![(0, 5), (70 * MIB + 1, MIB)], 200 * MIB + 3),
+    ];
+    for (name, stretches, length) in &files {
+        let file = File::create(store.path(&format!("tree/{name}"))).expect("room");
+        for &(offset, bytes) in stretches {
+            file.write_all_at(&contents(bytes as usize), offset).expect("room");
+        }
+        file.set_len(*length).expect("room");
+    }
+    let data_of = |name: &str| files.iter().find(|file| file.0 == name).expect("one").1.iter();
+    let check = |name: &str, got: &Path| {
+        assert_eq!(hash(got), hash(&store.path(&format!("tree/{name}"))), "{name}");
+        // A file of one block is got as it is read.
+        let most = 4096 + data_of(name).map(|(_, bytes)| bytes + 2 * MIB).sum::<u64>();
+        assert!(room_of(got) <= most, "{name}: {} of {most}", room_of(got));
+    };
+    let stored = || store.stripe_files().iter().map(|path| room_of(path)).sum::<u64>();
+
+    // Flat names.
+    for (name, ..) in &files {
+        let before = stored();
+        let hashed = store.run(&["put", &format!("tree/{name}"), "file", "--replace", "--verify", "--hash"]);
+        assert!(hashed.starts_with(&hash(&store.path(&format!("tree/{name}"))).to_string()), "{hashed}");
+        assert!(stored().saturating_sub(before) < 12 * MIB, "{name}: {}", stored());
+        let got = store.run(&["get", "file", "flat", "--force", "--hash"]);
+        assert!(got.starts_with(&hash(&flat).to_string()), "{got}");
+        check(name, &flat);
+    }
+    store.run(&["rm", "file"]);
+    store.run(&["mkdir", "d"]);
+    store.run(&["put", "-r", "tree", "d/"]);
+    assert!(stored() < 25 * MIB, "{}", stored());
+    store.run(&["get", "-r", "d/tree", "back"]);
+    for (name, ..) in &files {
+        check(name, &store.path(&format!("back/{name}")));
+        store.run(&["put", &format!("tree/{name}"), "d/one", "--replace"]);
+        store.run(&["get", "d/one", "one", "--force"]);
+        check(name, &store.path("one"));
+    }
+    // A stream has zeros.
+    store.run(&["put", "tree/many", "d/one", "--replace"]);
+    assert_eq!(
+        crate::common::succeed(store.command(&["cat", "d/one"])),
+        fs::read(store.path("tree/many")).expect("a file")
+    );
+    let appended = fs::OpenOptions::new().append(true).open(store.path("one")).expect("mine");
+    let before = appended.metadata().expect("a file").len();
+    let mut append = store.command(&["get", "d/one", "-"]);
+    assert!(append.stdout(appended).status().expect("the program").success());
+    assert_eq!(fs::metadata(store.path("one")).expect("a file").len(), before + 100 * MIB);
+}
+
+#[test]
+fn who_reads_while_a_file_is_replaced_sees_the_old_or_the_new() {
+    let store = store(&[1, 1, 1]);
+    let files: Vec<Vec<u8>> = (1..=2).map(|seed| contents(700_000 * seed)).collect();
+    for (index, file) in files.iter().enumerate() {
+        fs::write(store.path(&format!("local{index}")), file).expect("room");
+    }
+    store.run(&["put", "local0", "d/file"]);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut reads = 0;
+                    while !is_over.load(Ordering::Relaxed) {
+                        let read = crate::common::succeed(store.command(&["cat", "d/file"]));
+                        assert!(files.contains(&read), "{} bytes of neither", read.len());
+                        reads += 1;
+                    }
+                    reads
+                })
+            })
+            .collect();
+        for round in 0..12 {
+            store.run(&["put", &format!("local{}", (round + 1) % 2), "d/file", "--replace"]);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        for reader in readers {
+            assert!(reader.join().expect("no panic") > 0);
+        }
+    });
+    assert_eq!(store.stripe_files().len(), 3, "what was replaced is gone");
+}
+
+#[test]
+fn an_interrupted_tree_leaves_nothing_half_and_is_gone_on_with() {
+    let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20"]);
+    store.run(&["mkdir", "d"]);
+    fs::create_dir(store.path("tree")).expect("room");
+    for file in 0..24 {
+        fs::write(store.path(&format!("tree/{file}")), contents(1 << 20)).expect("room");
+    }
+    for signal in ["INT", "KILL"] {
+        let mut child = store.command(&["put", "-r", "tree", "d/", "--resume"]).spawn().expect("the program");
+        let begun = Instant::now();
+        while store.run(&["ls", "-R", "d"]).lines().count() < 4 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "nothing comes");
+        }
+        let sent = std::process::Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
+        assert!(sent.expect("a kill command").success());
+        let status = wait(&mut child);
+        if signal == "INT" {
+            assert_eq!(status.code(), Some(130));
+            assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"), "nothing is left half");
+        }
+        // What is there is whole.
+        let there = store.run(&["ls", "-R", "d"]);
+        for path in there.lines().filter(|path| !path.ends_with('/')) {
+            let (_, name) = path.rsplit_once('/').expect("a path");
+            let got = crate::common::succeed(store.command(&["cat", path]));
+            assert_eq!(got, fs::read(store.path(&format!("tree/{name}"))).expect("a file"), "{path}");
+        }
+    }
+    let resumed = finish(store.command(&["put", "-r", "tree", "d/", "--resume"]));
+    let said = String::from_utf8(resumed.stderr).expect("text");
+    assert!(resumed.status.success(), "{said}");
+    let skipped = said.split(' ').find_map(|word| word.parse::<usize>().ok()).expect("a number");
+    assert!((1..24).contains(&skipped), "{said}");
+    // What the killed one has left can be told and removed.
+    store.run(&["rm", "--unfinished", "--older-than", "0s"]);
+    assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"));
+    store.run(&["get", "-r", "d/tree", "back"]);
+    assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+
+    // Nor is it got, and what a killed one has left here goes.
+    let mut child = store.command(&["put", "-", "d/tree/coming"]).stdin(Stdio::piped()).spawn().expect("one");
+    let begun = Instant::now();
+    while !store.run(&["ls", "-a", "d/tree"]).contains(".starfish-") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
+    }
+    fs::write(store.path("back/.starfish-aBcDeF"), b"half").expect("room");
+    store.run(&["get", "-r", "d/tree", "back", "--resume"]);
+    assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+    child.kill().expect("a child of ours");
+    wait(&mut child);
+    // And getting: one file is not whole, one was changed here.
+    fs::remove_file(store.path("back/7")).expect("mine");
+    fs::write(store.path("back/8"), b"changed").expect("mine");
+    let refused = fail(store.command(&["get", "-r", "d/tree", "back"]), 1);
+    assert!(refused.contains("23 of them failed"), "{refused}");
+    let resumed = finish(store.command(&["get", "-r", "d/tree", "back", "--resume"]));
+    let said = String::from_utf8(resumed.stderr).expect("text");
+    assert!(resumed.status.success() && said.contains("23 of its files were there"), "{said}");
+    assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+}
+
+#[test]
+fn what_is_being_put_is_not_removed_as_unfinished_however_long_it_takes() {
+    let mut store = store(&[1]);
+    let remove = ["rm", "--unfinished", "--older-than", "0s"];
+    let is_under_way = |store: &Store| store.run(&["ls", "-a", "d"]).contains(".starfish-");
+    let begin = |store: &Store, name: &str| {
+        let mut command = store.command(&["put", "-", name]);
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("the program");
+        let mut input = child.stdin.take().expect("piped");
+        input.write_all(b"first ").expect("it reads");
+        let begun = Instant::now();
+        while !is_under_way(store) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
+        }
+        (child, input)
+    };
+    let (mut child, mut input) = begin(&store, "d/slow");
+    assert_eq!(store.run(&remove), "");
+    // Nor does its keeper know nothing of it after a new start, even if the writer has not said so yet.
+    let (address, roots) = (store.agents[0].address.clone(), store.agents[0].roots.clone());
+    store.agents[0].signal("TERM");
+    assert!(wait(&mut store.agents[0].child).success());
+    store.agents[0] = Agent::start_at(&address, roots, &[]);
+    assert_eq!(store.run(&remove), "");
+    input.write_all(b"last").expect("it reads");
+    drop(input);
+    assert!(wait(&mut child).success());
+    assert_eq!(store.run(&["cat", "d/slow"]), "first last");
+    // What was killed is removed.
+    let (mut child, _input) = begin(&store, "d/killed");
+    child.kill().expect("a child of ours");
+    wait(&mut child);
+    let begun = Instant::now();
+    while is_under_way(&store) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it stays");
+        store.run(&remove);
+    }
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_put_is_not_put() {
+    // A slow disk, so that there is a while to change it in.
+    let store = Store::start_with(&[1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
+    store.run(&["mkdir", "d"]);
+    fs::create_dir(store.path("tree")).expect("a directory");
+    fs::write(store.path("tree/small"), b"small").expect("room");
+    let local = store.path("tree/local");
+    for length in [10, 40_000_001] {
+        for arguments in [&["put", "tree/local", "d/file"][..], &["put", "-r", "tree", "d/tree", "--resume"]]
+        {
+            fs::write(&local, contents(40_000_000)).expect("room");
+            let file = File::options().write(true).open(&local).expect("ours");
+            let child = store.command(arguments).spawn().expect("the program");
+            let begun = Instant::now();
+            while !store.run(&["ls", "-aR", "d"]).contains(".starfish-") {
+                assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
+            }
+            file.set_len(length).expect("ours");
+            let output = child.wait_with_output().expect("a child of ours");
+            let said = String::from_utf8(output.stderr).expect("text");
+            assert_eq!(output.status.code(), Some(1), "{said}");
+            assert!(said.contains(&format!("it had 40000000 bytes, and has {length} now")), "{said}");
+            let left = store.run(&["ls", "-aR", "d"]);
+            assert!(!left.contains("local") && !left.contains(".starfish-"), "{left}");
+        }
+        assert_eq!(store.run(&["cat", "d/tree/small"]), "small");
+    }
+}
+
+#[test]
+fn a_file_that_is_put_once_more_is_left_alone_if_it_is_the_same() {
+    let store = store(&[1, 1]);
+    store.make_file("local", 3 << 20);
+    let put = |arguments: &[&str]| {
+        let command = [&["put", "local", "d/file", "--resume"], arguments].concat();
+        let output = finish(store.command(&command));
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert!(output.status.success(), "{said}");
+        said.contains("d/file: it was there already")
+    };
+    for method in ["traditional", "disk-directed"] {
+        assert!(!put(&["--method", method]), "there is nothing yet");
+        let number = store.run(&["stat", "d/file"]);
+        assert!(put(&["--method", method]));
+        assert_eq!(store.run(&["stat", "d/file"]), number, "it is the same file");
+        // Of another size, or of another time.
+        store.make_file("local", 1 << 20);
+        assert!(!put(&["--method", method]));
+        let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        let local = File::options().write(true).open(store.path("local")).expect("mine");
+        local.set_modified(changed).expect("mine");
+        assert!(!put(&["--method", method]) && put(&["--method", method]));
+        store.run(&["get", "d/file", "back", "--force"]);
+        assert_eq!(hash(&store.path("back")), hash(&store.path("local")));
+        store.run(&["rm", "d/file"]);
+    }
+    // Into a directory, as without it.
+    store.run(&["put", "local", "d", "--resume"]);
+    let again = finish(store.command(&["put", "local", "d", "--resume"]));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("d/local: it was there already"));
+    let stream = fail(store.command(&["put", "-", "d/stream", "--resume"]), 2);
+    assert!(stream.contains("only a file has a size and a time"), "{stream}");
+    let flat = Store::start(&[1]);
+    flat.make_file("local", 10);
+    let refused = fail(flat.command(&["put", "local", "--resume"]), 1);
+    assert!(refused.contains("the agents have no namespace"), "{refused}");
+}
+
+#[test]
+fn an_interrupted_file_leaves_the_one_it_was_to_replace() {
+    let store = store(&[1]);
+    store.make_file("local", 1000);
+    store.run(&["put", "local", "d/file"]);
+    let mut child = store.command(&["put", "-", "d/file", "--replace"]);
+    let mut child = child.stdin(std::process::Stdio::piped()).spawn().expect("the program");
+    let mut input = child.stdin.take().expect("piped");
+    input.write_all(&contents(3 << 20)).expect("read");
+    while !store.run(&["ls", "-a", "d"]).contains(".starfish-") {
+        thread::sleep(Duration::from_millis(20));
+    }
+    let sent = std::process::Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status();
+    assert!(sent.expect("a kill command").success());
+    assert_eq!(wait(&mut child).code(), Some(130));
+    drop(input);
+    assert_eq!(store.run(&["ls", "-a", "d"]), "file\n");
+    store.run(&["get", "d/file", "back"]);
+    assert_eq!(hash(&store.path("back")), hash(&store.path("local")));
+    assert_eq!(store.stripe_files().len(), 1);
+}

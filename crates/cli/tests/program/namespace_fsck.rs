@@ -1,0 +1,384 @@
+//! `starfish fsck` and `starfish doctor` with a namespace: each kind of damage is found and mended.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use crate::common::{Agent, Store, contents, fail, finish, wait};
+use rusqlite::Connection;
+use serde_json::Value;
+
+/// Bytes of a file that has something on each disk.
+const BYTES: usize = 600_000;
+
+fn store(agents: usize) -> Store {
+    let store = Store::start(&vec![1; agents]);
+    store.make_file("local", BYTES);
+    store.run(&["mkdir", "-p", "d/e"]);
+    store.run(&["put", "local", "d/file"]);
+    store.run(&["put", "local", "d/e/other"]);
+    store
+}
+
+/// What `fsck` says in JSON; it must end with this exit code.
+fn fsck(store: &Store, arguments: &[&str], code: i32) -> Value {
+    let output = finish(store.command(&[&["fsck", "--format", "json"], arguments].concat()));
+    let errors = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(code), "{errors}{}", String::from_utf8_lossy(&output.stdout));
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{errors}"))
+}
+
+/// The file and kind of each finding, each once.
+fn findings(report: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let rows = report["findings"].as_array().expect("an array").iter();
+    let mut found: Vec<_> = rows.map(|row| (text(&row["file"]), text(&row["kind"]))).collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// The database of the agent that keeps the namespace, and which agent that is.
+fn database(store: &Store) -> (usize, PathBuf) {
+    let path = |agent: &Agent| agent.roots[0].join("namespace/namespace.db");
+    let keeper = store.agents.iter().position(|agent| path(agent).exists()).expect("one keeps it");
+    (keeper, path(&store.agents[keeper]))
+}
+
+fn stop(store: &mut Store, index: usize) {
+    store.agents[index].signal("TERM");
+    assert!(wait(&mut store.agents[index].child).success());
+}
+
+fn start(store: &mut Store, index: usize, roots: Vec<PathBuf>) {
+    let address = store.agents[index].address.clone();
+    store.agents[index] = Agent::start_at(&address, roots, &[]);
+}
+
+/// Has the database of the namespace changed while its agent is stopped.
+fn change(store: &mut Store, change: impl FnOnce(&Connection)) {
+    let (keeper, path) = database(store);
+    stop(store, keeper);
+    let database = Connection::open(path).expect("a database");
+    change(&database);
+    database.close().expect("closed");
+    let roots = store.agents[keeper].roots.clone();
+    start(store, keeper, roots);
+}
+
+fn number(store: &Store, path: &str) -> u64 {
+    let stat = store.run(&["stat", path]);
+    let line = stat.lines().find_map(|line| line.strip_prefix("number    ")).expect("a number");
+    u64::from_str_radix(line, 16).expect("hexadecimal")
+}
+
+fn remove(database: &Connection, space: u8, number: u64, rest: &[u8]) {
+    let key = [&[space][..], &number.to_be_bytes(), rest].concat();
+    let removed = database.execute("DELETE FROM entries WHERE key = ?1", [key]).expect("a table");
+    assert_eq!(removed, 1);
+}
+
+#[test]
+fn stripes_without_names_are_found_and_get_names_or_go() {
+    for removes in [false, true] {
+        let mut store = store(3);
+        let file = number(&store, "d/file");
+        change(&mut store, |database| remove(database, b'i', file, b""));
+        let unnamed = format!("number {file:016x}");
+        let report = fsck(&store, &[], 1);
+        let kinds = findings(&report);
+        assert!(kinds.contains(&(unnamed.clone(), "unnamed".into())), "{kinds:?}");
+        assert!(kinds.contains(&("namespace".into(), "record".into())), "{kinds:?}");
+        let options: &[&str] = if removes { &["--repair", "--remove-unnamed"] } else { &["--repair"] };
+        let report = fsck(&store, options, 0);
+        assert_eq!(findings(&report), [], "it is mended");
+        assert!(report["mended"].as_array().is_some_and(|mended| mended.len() >= 2), "{report}");
+        fsck(&store, &[], 0);
+        assert_eq!(store.run(&["ls", "d"]), "e/\n", "a name that led nowhere is gone");
+        if removes {
+            assert_eq!(store.run(&["ls"]), "d/\n");
+            assert_eq!(store.stripe_files().len(), 3, "those of the other file");
+        } else {
+            let found = crate::common::succeed(store.command(&["cat", &format!("lost+found/{file:016x}")]));
+            assert_eq!(found, contents(BYTES));
+        }
+    }
+}
+
+#[test]
+fn what_has_lost_its_name_gets_one() {
+    let mut store = store(2);
+    let (directory, lost) = (number(&store, "d"), number(&store, "d/e"));
+    change(&mut store, |database| remove(database, b'e', directory, b"e"));
+    assert_eq!(findings(&fsck(&store, &[], 1)), [("namespace".into(), "record".into())]);
+    fsck(&store, &["--repair"], 0);
+    let path = format!("lost+found/{lost:016x}/other");
+    let read = crate::common::succeed(store.command(&["cat", &path]));
+    assert_eq!(read, contents(BYTES));
+    fsck(&store, &[], 0);
+}
+
+#[test]
+fn damage_is_told_by_path_and_a_hole_is_none() {
+    let mut store = store(2);
+    let stripe = store.stripe_files().remove(0);
+    let file = fs::File::options().write(true).open(&stripe).expect("a stripe");
+    file.write_all_at(b"damage", 100_000).expect("room");
+    let report = fsck(&store, &[], 1);
+    let found = findings(&report);
+    assert!(
+        found == [("/d/file".into(), "damaged".into())] || found == [("/d/e/other".into(), "damaged".into())],
+        "{found:?}"
+    );
+    let damaged = &found[0].0;
+    let whole = if damaged == "/d/file" { "d/e" } else { "d/file" };
+    fsck(&store, &[whole], 0);
+    assert_eq!(findings(&fsck(&store, &["d"], 1)).len(), 1, "within the directory");
+    // What an agent has in its memory is right still.
+    for index in 0..2 {
+        stop(&mut store, index);
+        let roots = store.agents[index].roots.clone();
+        start(&mut store, index, roots);
+    }
+    let got = finish(store.command(&["get", damaged, "rest", "--skip-damaged"]));
+    assert_eq!(got.status.code(), Some(1));
+    let rest = fs::read(store.path("rest")).expect("got");
+    let wrong = rest.iter().zip(contents(BYTES)).filter(|(read, written)| **read != *written).count();
+    assert!(rest.len() == BYTES && (1..=4096).contains(&wrong), "{wrong} of {}", rest.len());
+    store.run(&["rm", damaged]);
+    fsck(&store, &[], 0);
+    // One disk has all of it, and nothing is missing on the other.
+    store.run(&["put", "local", "d/small", "--block", "1MiB"]);
+    fsck(&store, &["d/small"], 0);
+}
+
+#[test]
+fn a_disk_that_is_not_there_is_told_with_the_files_that_lie_on_it() {
+    let mut store = store(3);
+    let (keeper, _) = database(&store);
+    let other = (keeper + 1) % 3;
+    stop(&mut store, other);
+    let empty = store.path("empty");
+    start(&mut store, other, vec![empty]);
+    let report = fsck(&store, &[], 1);
+    let missing = |path: &str| (path.to_owned(), "missing".to_owned());
+    assert_eq!(findings(&report), [missing("/d/e/other"), missing("/d/file")]);
+    // Nothing can be mended there, and nothing is lost by trying.
+    fsck(&store, &["--repair"], 1);
+    let roots = vec![store.path(&format!("agent{other}disk0"))];
+    stop(&mut store, other);
+    start(&mut store, other, roots);
+    fsck(&store, &[], 0);
+    let read = crate::common::succeed(store.command(&["cat", "d/file"]));
+    assert_eq!(read, contents(BYTES));
+}
+
+/// What of the files of a directory can be read, by their names; nothing is printed of the others.
+fn readable(store: &Store, names: &[String], why_not: &str) -> Vec<String> {
+    let is_readable = |name: &&String| {
+        let output = finish(store.command(&["cat", name]));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        match output.status.success() {
+            true => assert_eq!(output.stdout, name.as_bytes()),
+            false => assert!(output.stdout.is_empty() && errors.contains(why_not), "{name}: {errors}"),
+        }
+        output.status.success()
+    };
+    names.iter().filter(is_readable).cloned().collect()
+}
+
+#[test]
+fn what_lies_on_other_disks_is_read_while_an_agent_is_gone_and_when_its_disk_is_lost() {
+    let mut store = store(3);
+    let names: Vec<String> = (0..12).map(|file| format!("d/small {file}")).collect();
+    for name in &names {
+        fs::write(store.path("small"), name).expect("room");
+        store.run(&["put", "small", name]);
+    }
+    let (keeper, _) = database(&store);
+    let other = (keeper + 1) % 3;
+    stop(&mut store, other);
+    let found = readable(&store, &names, "is not on the agents that answer");
+    assert!((1..names.len()).contains(&found.len()), "{found:?}");
+    assert!(store.run(&["stat", "d/file"]).contains("  ?  "));
+    let failed = fail(store.command(&["get", "-r", "d", "got"]), 1);
+    assert!(failed.contains(&store.agents[other].address) && failed.contains("of them failed"), "{failed}");
+    for name in &found {
+        let got = fs::read(store.path("got").join(name.strip_prefix("d/").expect("in it"))).expect("got");
+        assert_eq!(got, name.as_bytes());
+    }
+    let saved = finish(store.command(&["get", "d/file", "rest", "--skip-damaged"]));
+    assert_eq!(saved.status.code(), Some(1), "{}", String::from_utf8_lossy(&saved.stderr));
+    assert_eq!(fs::read(store.path("rest")).expect("got").len(), BYTES);
+    // An empty disk in its place; the same are lost.
+    let new = store.path("new disk");
+    start(&mut store, other, vec![new.clone()]);
+    assert_eq!(readable(&store, &names, "has disk"), found);
+    let said = store.run(&["doctor", "--quick"]);
+    assert!(said.contains("none of the agents has") && said.contains("starfish fsck"), "{said}");
+    // With the identity of the lost one it is said by another word.
+    stop(&mut store, other);
+    let identity = store.path(&format!("agent{other}disk0")).join(".starfish.disk");
+    fs::copy(identity, new.join(".starfish.disk")).expect("an identity");
+    start(&mut store, other, vec![new]);
+    assert_eq!(readable(&store, &names, "is missing"), found);
+    assert_eq!(findings(&fsck(&store, &[], 1)).len(), names.len() - found.len() + 2);
+}
+
+/// A stripe that does not say what it is keeps nobody from checking all others.
+#[test]
+fn a_stripe_without_a_header_is_one_finding_of_many() {
+    let mut store = store(2);
+    let stripe = store.stripe_files().remove(0);
+    for index in 0..2 {
+        stop(&mut store, index);
+    }
+    fs::File::create(&stripe).expect("cut to nothing");
+    for index in 0..2 {
+        let roots = store.agents[index].roots.clone();
+        start(&mut store, index, roots);
+    }
+    let found = findings(&fsck(&store, &[], 1));
+    assert!(found.iter().any(|(_, kind)| kind == "missing"), "{found:?}");
+    let damaged = found[0].0.clone();
+    assert!(found.iter().all(|(file, _)| *file == damaged), "{found:?}");
+    fsck(&store, &["--repair"], 1);
+    store.run(&["rm", &damaged]);
+    fsck(&store, &[], 0);
+}
+
+#[test]
+fn what_was_on_a_disk_that_was_replaced_is_lost_and_reads_as_no_zeros() {
+    let mut store = store(3);
+    let (keeper, _) = database(&store);
+    let other = (keeper + 1) % 3;
+    stop(&mut store, other);
+    let (old, new) = (store.agents[other].roots[0].clone(), store.path("new disk"));
+    fs::create_dir(&new).expect("a directory");
+    fs::copy(old.join(".starfish.disk"), new.join(".starfish.disk")).expect("an identity");
+    start(&mut store, other, vec![new]);
+    let missing = |path: &str| (path.to_owned(), "missing".to_owned());
+    assert_eq!(findings(&fsck(&store, &[], 1)), [missing("/d/e/other"), missing("/d/file")]);
+    for reads in [&["cat", "d/file"][..], &["get", "d/file", "got"]] {
+        let errors = fail(store.command(reads), 1);
+        assert!(errors.contains("of 3 is missing"), "{errors}");
+    }
+    let saved = finish(store.command(&["get", "d/file", "rest", "--skip-damaged"]));
+    assert_eq!(saved.status.code(), Some(1));
+    let rest = fs::read(store.path("rest")).expect("got");
+    let kept = rest.iter().zip(contents(BYTES)).filter(|(read, written)| **read == *written).count();
+    assert!(rest.len() == BYTES && (BYTES / 3..BYTES).contains(&kept), "{kept} of {}", rest.len());
+    // Another one takes its place, and the other goes.
+    store.run(&["put", "local", "d/file", "--replace"]);
+    assert_eq!(crate::common::succeed(store.command(&["cat", "d/file"])), contents(BYTES));
+    store.run(&["rm", "d/e/other"]);
+    fsck(&store, &[], 0);
+}
+
+#[test]
+fn the_doctor_knows_who_keeps_the_namespace_and_that_two_are_too_many() {
+    let mut store = Store::start(&[1, 1]);
+    let said = store.run(&["doctor", "--quick"]);
+    assert!(said.contains("no namespace: names are flat") && said.contains("All is well."), "{said}");
+    store.run(&["mkdir", "d"]);
+    let report = finish(store.command(&["doctor", "--quick", "--format", "json"]));
+    let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
+    let (keeper, _) = database(&store);
+    assert_eq!(report["namespace"]["agent"], Value::from(store.agents[keeper].address.as_str()));
+    assert_eq!(report["namespace"]["inodes"], Value::from(2));
+    // Somebody insists on another one.
+    let other = store.agents[1 - keeper].address.as_str();
+    store.run(&["fsck", "--repair", "--new-namespace", "--agents", other]);
+    store.run(&["mkdir", "d", "--agents", other]);
+    for command in [&["doctor", "--quick"][..], &["ls"], &["fsck"], &["put", "x"]] {
+        fs::write(store.path("x"), b"x").expect("room");
+        let output = finish(store.command(command));
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8(said).expect("text");
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("each keep a namespace") && said.contains(other), "{said}");
+        let kept = |agent: &str| format!("agent {agent} one of 2 inodes");
+        assert!(said.contains(&kept(other)) && said.contains(&kept(&store.agents[keeper].address)), "{said}");
+    }
+    // As the message says.
+    stop(&mut store, 1 - keeper);
+    let root = store.agents[1 - keeper].roots[0].clone();
+    fs::rename(root.join("namespace"), root.join("namespace.away")).expect("it is there");
+    start(&mut store, 1 - keeper, vec![root]);
+    assert_eq!(store.run(&["ls"]), "d/\n");
+}
+
+#[test]
+fn who_names_a_part_of_the_agents_begins_no_second_namespace() {
+    let mut store = store(2);
+    let (keeper, _) = database(&store);
+    let other = store.agents[1 - keeper].address.clone();
+    let commands = [&["mkdir", "mine"][..], &["put", "local"], &["ls"], &["fsck"], &["doctor", "--quick"]];
+    for command in commands {
+        let output = finish(store.command(&[command, &["--agents", &other]].concat()));
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).expect("text");
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains(&format!("agent {other} has disks of a namespace"))
+                && said.contains("stripes there: 2"),
+            "{said}"
+        );
+        assert!(said.contains("Name all agents of the set"), "{said}");
+    }
+    fsck(&store, &[], 0);
+    // Nor does anybody while its disk is not there.
+    let roots = store.agents[keeper].roots.clone();
+    stop(&mut store, keeper);
+    let empty = store.path("empty");
+    start(&mut store, keeper, vec![empty]);
+    let said = store.run_failing(&["mkdir", "mine"]);
+    assert!(said.contains("start it with all its disks"), "{said}");
+    stop(&mut store, keeper);
+    start(&mut store, keeper, roots);
+    assert_eq!(store.run(&["ls"]), "d/\n");
+    fsck(&store, &[], 0);
+}
+
+#[test]
+fn a_namespace_that_is_lost_is_begun_anew_if_that_is_said() {
+    let mut store = store(2);
+    let there = fail(store.command(&["fsck", "--repair", "--new-namespace"]), 1);
+    assert!(there.contains("the namespace is there"), "{there}");
+    let number = number(&store, "d/file");
+    let (keeper, database) = database(&store);
+    stop(&mut store, keeper);
+    fs::remove_dir_all(database.parent().expect("a directory")).expect("it is there");
+    let roots = store.agents[keeper].roots.clone();
+    start(&mut store, keeper, roots);
+    let lost = fail(store.command(&["fsck", "--repair"]), 1);
+    assert!(lost.contains("--new-namespace"), "{lost}");
+    fsck(&store, &["--repair", "--new-namespace"], 0);
+    let read = crate::common::succeed(store.command(&["cat", &format!("lost+found/{number:016x}")]));
+    assert_eq!(read, contents(BYTES));
+    store.run(&["mkdir", "new"]);
+    store.run(&["put", "local", "new/file"]);
+    fsck(&store, &[], 0);
+}
+
+#[test]
+fn an_agent_finds_the_namespace_on_whichever_of_its_disks_it_is() {
+    let mut store = Store::start(&[2]);
+    store.make_file("local", BYTES);
+    store.run(&["mkdir", "d"]);
+    store.run(&["put", "local", "d/file"]);
+    let mut roots = store.agents[0].roots.clone();
+    stop(&mut store, 0);
+    roots.reverse();
+    start(&mut store, 0, roots.clone());
+    assert_eq!(store.run(&["ls", "-R"]), "d/\nd/file\n");
+    store.run(&["put", "local", "d/other"]);
+    fsck(&store, &[], 0);
+    stop(&mut store, 0);
+    let [one, other] = [&roots[0], &roots[1]].map(|root| root.join("namespace"));
+    fs::create_dir(&one).expect("none is there");
+    fs::copy(other.join("namespace.db"), one.join("namespace.db")).expect("a database");
+    let mut command = crate::common::starfish(["agent", "--listen", "127.0.0.1:0", "--root"]);
+    command.args(&roots);
+    let two = fail(command, 1);
+    assert!(two.contains(&format!("so is {}", other.display())) && two.contains("Rename the one"), "{two}");
+}

@@ -1,0 +1,48 @@
+//! Names in a PostgreSQL server: an agent keeps them there, and when it is lost another one goes on with them.
+
+use crate::common::{Agent, Store, fail, finish, hash, starfish};
+use crate::postgres_server::Server;
+
+/// The address as users write it.
+fn url(server: &Server) -> String {
+    let address = server.new_database();
+    let database = address.rsplit('=').next().expect("its name");
+    let socket = server.directory.path().to_str().expect("text").replace('/', "%2F");
+    format!("postgresql://starfish@{socket}/{database}")
+}
+
+#[test]
+fn names_outlive_the_agent_that_keeps_them() {
+    let Some(server) = Server::start() else { return };
+    let url = url(&server);
+    let mut store = Store::start(&[1]);
+    let root = store.directory.path().join("keeper");
+    // The others could keep names, too; so this one is to begin with them.
+    let keeper = Agent::start(vec![root.clone()], &["--namespace", &url]);
+    let others = std::mem::replace(&mut store.agents, vec![keeper]);
+    store.run(&["mkdir", "d"]);
+    store.agents.extend(others);
+    let contents = store.make_file("local", 300_000);
+    store.run(&["put", "local", "d/file"]);
+    assert!(!root.join("namespace/namespace.db").exists(), "nothing is kept here");
+    store.agents[0].child.kill().expect("it is there");
+    store.agents[0].child.wait().expect("it ends");
+    // With its disk, at another address, as on another computer.
+    store.agents[0] = Agent::start(vec![root], &["--namespace", &url]);
+    assert_eq!(store.run(&["ls", "d"]), "file\n");
+    store.run(&["get", "d/file", "back"]);
+    assert_eq!(hash(&store.path("back")), contents);
+    store.run(&["mv", "d/file", "d/other"]);
+    store.run(&["fsck"]);
+}
+
+#[test]
+fn what_is_no_address_is_refused_and_a_copy_left_to_the_server() {
+    let agent = |options: &[&str]| {
+        starfish([&["agent", "--listen", "127.0.0.1:0", "--root", "/nowhere"], options].concat())
+    };
+    let wrong = fail(agent(&["--namespace", "mysql://here/there"]), 2);
+    assert!(wrong.contains("postgresql://USER:PASSWORD@HOST/DATABASE"), "{wrong}");
+    let both = ["--namespace", "postgresql://here/there", "--copy-namespace", "/tmp"];
+    assert_eq!(finish(agent(&both)).status.code(), Some(2));
+}

@@ -1,0 +1,113 @@
+//! A race on a real agent: the writes of one client hold up the reads of another, and the agent says so wherever it is
+//! asked.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use crate::common::{Store, ask, client, watched};
+use crate::exposition::{parse, value};
+use fs::File;
+use jobs::{Contents, fill};
+use machine::TaskGroup;
+use node::ConnectedNode;
+use real::RealMachine;
+use trace::Amount;
+
+const BLOCK: u64 = 4 << 10;
+
+/// Writes of one client under way at once: more than may pass a read unnoticed.
+const WRITES: u64 = 100;
+
+/// Reads of the other, one after the other: each waits behind as many writes.
+const READS: u64 = 4;
+
+async fn create(connection: &ConnectedNode, name: &str) -> File<RealMachine> {
+    let id = node::new_file_id().expect("randomness");
+    connection.client.create(name, id, BLOCK).await.expect("it is made")
+}
+
+/// Writes blocks again and again, some at once, until nobody can send anything any more.
+async fn write_on(connection: ConnectedNode, file: File<RealMachine>, stop: flume::Receiver<()>) {
+    let (is_over, all) = (Rc::new(Cell::new(false)), TaskGroup::<jobs::Error>::new());
+    for block in 0..WRITES {
+        let (file, is_over) = (file.clone(), is_over.clone());
+        all.spawn(&connection.machine, "block after block", async move {
+            let memory = Contents::Real.memory(BLOCK);
+            // Never the same block twice in a row, or the second write would be one with the first.
+            for turn in 0.. {
+                if is_over.get() {
+                    break;
+                }
+                file.write_through((turn % 2 * WRITES + block) * BLOCK, BLOCK, &memory, 0).await?;
+            }
+            Ok(())
+        });
+    }
+    let _ = stop.recv_async().await;
+    is_over.set(true);
+    all.join_or_fail().await.expect("all is written");
+}
+
+#[test]
+fn an_agent_says_that_one_client_holds_up_another() {
+    let mut store = Store::start(&[]);
+    let (agent, _) = watched(store.directory.path(), &["disk"], &[]);
+    let made = client(&[&agent.address], async |connection: ConnectedNode| {
+        let file = create(&connection, "read").await;
+        fill(&connection.machine, &file, READS * BLOCK, Contents::Real, |_| {}).await.expect("it is written");
+        file.commit().await.expect("it is committed");
+    });
+    made.join().expect("it is made");
+    drop(agent);
+    // Slowed, and with nothing in its memory.
+    let slowed = ["--scheduling", "fcfs", "--disk-model", "drawn-14400", "--prefetch", "0"];
+    let (agent, metrics) = watched(store.directory.path(), &["disk"], &slowed);
+    let address = agent.address.clone();
+    store.agents.push(agent);
+    assert!(!store.run(&["doctor", "--quick"]).contains("many writes of another client"));
+    store.run(&["trace", "start"]);
+
+    let (stop, stopped) = flume::bounded::<()>(0);
+    let (begun, has_begun) = flume::bounded::<()>(1);
+    let writer = client(&[&address], async move |connection: ConnectedNode| {
+        let file = create(&connection, "written").await;
+        file.truncate(2 * WRITES * BLOCK).await.expect("there is room");
+        begun.send(()).expect("the test waits");
+        write_on(connection, file, stopped).await;
+    });
+    has_begun.recv().expect("it begins");
+    let reader = client(&[&address], async |connection: ConnectedNode| {
+        let file = connection.client.open("read").await.expect("it is there");
+        let memory = Contents::Real.memory(BLOCK);
+        for block in 0..READS {
+            let found = file.read(block * BLOCK, BLOCK, &memory, 0).await.expect("it is read");
+            assert_eq!(found, BLOCK);
+        }
+    });
+    reader.join().expect("all is read");
+    drop(stop);
+    writer.join().expect("all is written");
+
+    let said = store.run(&["doctor", "--quick"]);
+    assert!(said.contains("reads from disk 0 have waited while many writes of another client"), "{said}");
+    assert!(said.contains("--scheduling round-robin"), "{said}");
+    let (_, numbers) = ask(&metrics, "GET /metrics HTTP/1.1\r\nHost: agent\r\n\r\n");
+    let held_up = value(&parse(&numbers), "starfish_agent_disk_held_up_reads_total", &[("disk", "0")]);
+    assert!(held_up.is_some_and(|reads| (1.0..=READS as f64).contains(&reads)), "{held_up:?}");
+    let log = std::fs::read_to_string(store.path("log")).expect("a log");
+    assert_eq!(log.matches("wait behind the writes of a client").count(), 1, "{log}");
+    store.run(&["trace", "stop", "-o", "race.tlv"]);
+    let bytes = std::fs::read(store.path("race.tlv")).expect("a trace");
+    let trace = trace::read("race.tlv", bytes.as_slice()).expect("a trace");
+    let most = |name: &str| {
+        let is_meant = |counter: u32| trace.counters[counter as usize].name == name;
+        let counts = trace.counts.iter().filter(|count| is_meant(count.counter));
+        let whole = |value| match value {
+            Amount::Integer(number) => number,
+            Amount::Real(number) => panic!("{number} is not whole"),
+        };
+        counts.map(|count| whole(count.value)).max().unwrap_or(0)
+    };
+    assert_eq!(Some(most("disk 0: reads held up") as f64), held_up);
+    assert!(most("disk 0: bytes of pending writes") > 64 * BLOCK as i64);
+}

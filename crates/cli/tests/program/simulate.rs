@@ -1,0 +1,178 @@
+//! Simulated experiments from the command line.
+
+use crate::common::{fail, finish, starfish, succeed};
+
+const HEADER: &str = "machine,method,layout,pattern,record_bytes,trials,throughput_mib_s,cv,disk_movements,events,virtual_s,wall_s";
+
+fn simulate(arguments: &[&str]) -> String {
+    let small = ["simulate", "--file-size", "1MiB", "--trials", "2"];
+    String::from_utf8(succeed(starfish([&small, arguments].concat()))).expect("text")
+}
+
+#[test]
+fn csv_has_exactly_these_columns_and_a_row_for_each_combination() {
+    let csv = simulate(&["--pattern", "rb,wb,ra", "--method", "all", "--layout", "all", "--format", "csv"]);
+    let mut lines = csv.lines();
+    assert_eq!(lines.next(), Some(HEADER));
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 3 * 3 * 2);
+    for row in &rows {
+        assert_eq!((row.len(), row[0], row[4], row[5]), (12, "starfish-1996", "8192", "2"));
+        assert!(
+            row[6..].iter().all(|number| number.parse::<f64>().is_ok_and(|number| number >= 0.0)),
+            "{row:?}"
+        );
+    }
+    let throughput = |pattern, method| -> f64 {
+        let row = rows.iter().find(|row| row[1] == method && row[2] == "contiguous" && row[3] == pattern);
+        row.expect("a row")[6].parse().expect("a number")
+    };
+    // Every one of 16 compute nodes gets all of the file.
+    assert!(throughput("ra", "disk-directed") > 8.0 * throughput("rb", "disk-directed"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_digest_in_two_processes() {
+    let run = |seed| {
+        let args = ["--pattern", "rc", "--layout", "random", "--digest", "--format", "json", "--seed", seed];
+        let json: Vec<serde_json::Value> = serde_json::from_str(&simulate(&args)).expect("JSON");
+        let digests = json.iter().map(|row| row["digest"].as_str().expect("a digest").to_owned());
+        digests.collect::<Vec<String>>()
+    };
+    let (first, second, other) = (run("7"), run("7"), run("8"));
+    assert_eq!(first, second);
+    assert_ne!(first, other);
+}
+
+#[test]
+fn csv_keeps_its_columns_when_digests_are_asked_for() {
+    let args = ["simulate", "--file-size", "256KiB", "--trials", "1", "--format", "csv", "--digest"];
+    let output = finish(starfish(args));
+    assert!(output.stdout.starts_with(HEADER.as_bytes()));
+    let digests = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(digests.lines().count(), 3);
+    assert!(
+        digests.lines().all(|line| line.len() == 16 && u64::from_str_radix(line, 16).is_ok()),
+        "{digests}"
+    );
+}
+
+#[test]
+fn phantoms_take_the_same_time_as_bytes() {
+    let time = |more: &[&str]| {
+        let args = [&["--pattern", "rcb", "--record", "512", "--format", "csv"], more].concat();
+        let csv = simulate(&args);
+        // All but the time it took here.
+        csv.lines().map(|line| line.rsplit_once(',').expect("columns").0.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(time(&[]), time(&["--phantom"]));
+}
+
+#[test]
+fn a_page_cache_and_its_window_can_be_chosen() {
+    let time = |more: &[&str]| -> f64 {
+        let args = [&["--pattern", "rn", "--method", "traditional", "--format", "csv"], more].concat();
+        let csv = simulate(&args);
+        csv.lines().nth(1).and_then(|row| row.split(',').nth(10)).expect("a row").parse().expect("a number")
+    };
+    let of_window = |pages| time(&["--page-cache", "2MiB", "--window", pages]);
+    assert!(of_window("16") < 0.5 * of_window("none"));
+    for (wrong, what, why) in [
+        (&["--page-cache", "2 parsec"][..], "--page-cache", "expected a whole number of bytes such as"),
+        (&["--window", "wide"], "--window", "expected a number of pages"),
+        (&["--outstanding", "0"], "--outstanding", "expected a whole number from 1 to 65536, not 0"),
+        (&["--method", "two-phase", "--page-cache", "1MiB"], "--page-cache", "leave --page-cache out"),
+        (&["--method", "traditional", "--window", "4"], "traditional rb", "choose its size (page_cache)"),
+    ] {
+        let told = fail(starfish([&["simulate"], wrong].concat()), 2);
+        assert!(told.contains(what) && told.contains(why), "{told}");
+    }
+}
+
+#[test]
+fn the_machine_can_be_changed() {
+    let throughput = |set: &[&str]| -> f64 {
+        let csv = simulate(&[&["--method", "disk-directed", "--format", "csv"], set].concat());
+        csv.lines().nth(1).and_then(|row| row.split(',').nth(6)).expect("a row").parse().expect("a number")
+    };
+    assert!(throughput(&["--set", "nodes.io=4"]) < 0.6 * throughput(&[]));
+}
+
+/// What is said to have limited each row of a run.
+fn limited_by(arguments: &[&str]) -> Vec<String> {
+    let all = ["simulate", "--trials", "1", "--explain", "--format", "json"];
+    let output = succeed(starfish([&all, arguments].concat()));
+    let json = String::from_utf8(output).expect("text");
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&json).expect("JSON");
+    rows.iter().map(|row| row["explain"]["limited_by"].as_str().expect("a name").to_owned()).collect()
+}
+
+#[test]
+fn the_account_names_what_limited_the_run() {
+    let by = |text: &str| limited_by(&text.split(' ').collect::<Vec<_>>());
+    let slow = |what: &str| {
+        let set = format!("{what}=200e3 B/s");
+        let methods = ["--method", "traditional,disk-directed"];
+        limited_by(&[&methods[..], &["--pattern", "rb", "--file-size", "1MiB", "--set", &set]].concat())
+    };
+    assert_eq!(by("--method traditional,disk-directed --pattern rb,wb --file-size 2MiB"), ["disks"; 4]);
+    // Small records keep processors busy, at one I/O node after the other.
+    assert_eq!(by("--method traditional --pattern rc --record 8 --file-size 2MiB"), ["processors"]);
+    assert_eq!(slow("buses.bandwidth"), ["buses"; 2]);
+    let links = slow("network.link_bandwidth");
+    let are_links = |by: &String| by == "links of nodes" || by == "channels between routers";
+    assert!(links.iter().all(are_links), "{links:?}");
+    let far = "--machine cluster-switch --method traditional --pattern rc --record 64 --file-size 256KiB";
+    let far: Vec<&str> = far.split(' ').chain(["--set", "network.latency=1 ms"]).collect();
+    assert_eq!(limited_by(&far), ["latency"]);
+}
+
+#[test]
+fn the_account_follows_the_table_and_keeps_out_of_csv() {
+    let table = simulate(&["--pattern", "rb", "--method", "disk-directed", "--explain"]);
+    let account = table.split_once("\n\n").expect("an account after the table").1;
+    assert!(account.starts_with("disk-directed rb, contiguous, records of 8 KiB; trial 0:\n"), "{account}");
+    for part in
+        ["The disks limited this run: busy ", "waits of requests for their turn at a disk", "movements"]
+    {
+        assert!(account.contains(part), "{part}: {account}");
+    }
+    let csv = "simulate --method traditional --file-size 256KiB --trials 1 --format csv --explain";
+    let output = finish(starfish(csv.split(' ')));
+    assert_eq!(String::from_utf8(output.stdout).expect("text").lines().count(), 2);
+    assert!(String::from_utf8(output.stderr).expect("text").contains("limited this run"));
+}
+
+#[test]
+fn a_table_has_units() {
+    let table = simulate(&["--pattern", "rb"]);
+    assert!(table.contains(" MiB/s") && table.contains("8 KiB") && table.contains(" %"), "{table}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_runs() {
+    let cases: [(&[&str], &str); 12] = [
+        (&["--pattern", "rq"], "no pattern is called 'rq'"),
+        (&["--pattern", "rb", "--record", "7"], "not a whole number of 7-byte records"),
+        (&["--method", "psychic"], "traditional, two-phase, disk-directed or write-cached"),
+        (&["--method", "traditional", "--presort"], "only the disk-directed method can presort"),
+        (&["--machine", "cray"], "starfish-1996"),
+        (&["--set", "nodes.io"], "KEY=VALUE"),
+        (&["--set", "nodes.io="], "--set nodes.io=: expected a value such as 16, not nothing"),
+        (&["--set", "nodes.io=0"], "--set nodes.io=0: expected from 1"),
+        (
+            &["--set", "network.columns=2"],
+            "--set network.columns=2: expected network.columns times network.rows",
+        ),
+        (&["--set", "nodes.compte=8"], "did you mean compute?"),
+        (&["--set", "nodes.oi=4"], "oi"),
+        (&["--shape", "3x3", "--pattern", "rbb"], "make rows x columns"),
+    ];
+    for (arguments, expected) in cases {
+        let error = fail(starfish([&["simulate"], arguments].concat()), 2);
+        assert!(error.starts_with("starfish: ") && error.contains(expected), "{arguments:?}: {error}");
+    }
+    assert!(fail(starfish(["simulate", "--trials", "0"]), 2).contains("trials"));
+    let told = fail(starfish(["simulate", "--seed", "-1"]), 2);
+    assert!(told.contains("expected a whole number from 0 to 18446744073709551615"), "{told}");
+}

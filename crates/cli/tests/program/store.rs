@@ -1,0 +1,325 @@
+//! Files in stripes, end to end: put, get, cat, ls, stat and rm with real agents.
+
+use std::fs::Permissions;
+use std::io::{Read, Write};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::Path;
+use std::process::Output;
+
+use crate::common::{Store, contents, fail, finish, hash, starfish, succeed, succeed_with_input, wait};
+use pdiol::{OpenOptions, Session, Settings};
+
+const SIZES: [usize; 6] = [0, 1, 65_535, 65_536, 65_537, 5 << 20];
+
+#[test]
+fn what_is_put_is_got_for_all_sizes_and_both_methods() {
+    let store = Store::start(&[1, 2, 1]);
+    for bytes in SIZES {
+        let original = store.make_file("original", bytes);
+        for (put, get) in [("traditional", "disk-directed"), ("disk-directed", "traditional")] {
+            let args = [
+                "put",
+                "original",
+                "copy",
+                "--block",
+                "64KiB",
+                "--method",
+                put,
+                "--replace",
+                "--verify",
+                "--hash",
+            ];
+            assert_eq!(store.run(&args), format!("{original}  copy\n"));
+            let printed = store.run(&["get", "copy", "back", "--method", get, "--force", "--hash"]);
+            assert_eq!(printed, format!("{original}  copy\n"));
+            assert_eq!(hash(&store.path("back")), original, "{bytes} bytes, {put} and {get}");
+            let stat = store.run(&["stat", "copy"]);
+            assert!(stat.contains(&format!("bytes     {bytes}\n")), "{stat}");
+            assert!(stat.contains("64 KiB over 4 stripes"), "{stat}");
+        }
+    }
+}
+
+/// Programs in C and Rust, and the applications, use the library.
+#[test]
+fn files_of_the_library_and_of_the_program_are_the_same() {
+    let store = Store::start(&[1, 2]);
+    let addresses = store.agents.iter().map(|agent| &agent.address);
+    let agents = node::agents::named(addresses).expect("addresses");
+    let mut settings = Settings::new(agents);
+    // As theirs, whatever key the user has.
+    settings.key = Some("none".into());
+    let session = Session::start(settings).expect("they are there");
+    for bytes in SIZES {
+        let original = store.make_file("original", bytes);
+        store.run(&["put", "original", "put", "--replace", "--block", "16KiB"]);
+        let mut read = Vec::new();
+        let mut put = session.open("put", OpenOptions::new().read(true)).expect("it was put");
+        put.read_to_end(&mut read).expect("its contents");
+        assert!(read == contents(bytes), "{bytes} bytes");
+        let options = OpenOptions::new().write(true).create(true).truncate(true);
+        let mut written = session.open("written", options).expect("made");
+        written.write_all(&contents(bytes)).expect("room");
+        written.close().expect("written");
+        for method in ["traditional", "disk-directed"] {
+            let printed = store.run(&["get", "written", "back", "--method", method, "--force", "--hash"]);
+            assert_eq!(printed, format!("{original}  written\n"));
+        }
+    }
+    session.finish().expect("all is written");
+}
+
+#[test]
+fn a_file_larger_than_the_window_and_the_cache_passes_through_them() {
+    let store = Store::start_with(&[1, 1], &["--cache", "1MiB", "--block-max", "64KiB"]);
+    let original = store.make_file("original", (24 << 20) + 12_345);
+    store.run(&["put", "original", "--block", "48KiB"]);
+    store.run(&["get", "original", "back"]);
+    assert_eq!(hash(&store.path("back")), original);
+}
+
+#[test]
+fn cat_ls_and_rm_do_what_they_say() {
+    let store = Store::start(&[1, 1]);
+    store.make_file("a", 70_000);
+    store.make_file("b", 3);
+    store.run(&["put", "a"]);
+    store.run(&["put", "b", "deep/er/b"]);
+    assert_eq!(store.run(&["ls"]), "a\ndeep/er/b\n");
+    assert_eq!(store.run(&["ls", "a"]), "a\n");
+    let Output { status, stdout, stderr } = finish(store.command(&["ls", "none", "a", "z*"]));
+    assert_eq!((status.code(), &*stdout), (Some(1), &b"a\n"[..]));
+    let said = String::from_utf8_lossy(&stderr).into_owned();
+    assert!(
+        said.contains("none: no such file") && said.contains("z*: nothing has a name like that"),
+        "{said}"
+    );
+    store.run(&["rm", "-f", "none"]);
+    let long = store.run(&["ls", "-l"]);
+    assert!(long.lines().next().is_some_and(|line| line.starts_with("70000  256 KiB  2  a")), "{long}");
+    let both = succeed(store.command(&["cat", "a", "deep/er/b"]));
+    assert_eq!(both, [contents(70_000), contents(3)].concat());
+    std::fs::create_dir(store.path("into")).expect("a directory");
+    store.run(&["get", "deep/er/b", "into"]);
+    assert_eq!(hash(&store.path("into/b")), blake3::hash(&contents(3)));
+    let error = store.run_failing(&["rm", "a", "nothing", "deep/er/b"]);
+    assert!(error.contains("nothing: no such file"), "{error}");
+    assert_eq!(store.run(&["ls"]), "");
+    assert!(store.stripe_files().is_empty());
+}
+
+#[test]
+fn data_go_through_pipes() {
+    let store = Store::start(&[1, 1]);
+    let input = contents(3_000_001);
+    succeed_with_input(store.command(&["put", "-", "piped"]), input.clone());
+    assert_eq!(succeed(store.command(&["get", "piped", "-"])), input);
+    let error = fail(store.command(&["put", "-"]), 2);
+    assert!(error.contains("no name"), "{error}");
+    let error = fail(store.command(&["put", "-", "x", "--method", "disk-directed"]), 2);
+    assert!(error.contains("size"), "{error}");
+}
+
+#[test]
+fn names_may_be_strange_but_lead_nowhere() {
+    let store = Store::start(&[1, 1]);
+    let original = store.make_file("local", 100_000);
+    for name in ["two words", "größe/文件 №1.dat", "...", "-dash", "100%25"] {
+        store.run(&["put", "local", "--", name]);
+        store.run(&["get", "--force", "--", name, "back"]);
+        assert_eq!(hash(&store.path("back")), original, "{name}");
+        assert!(store.run(&["ls"]).lines().any(|line| line == name), "{name}");
+        store.run(&["rm", "--", name]);
+    }
+    for name in ["../escaped", "a/../../escaped", "..", "/etc/escaped", "a//b", ""] {
+        let error = fail(store.command(&["put", "local", name]), 2);
+        assert!(error.contains("no file name"), "{error}");
+        let error = store.run_failing(&["get", name, "back2"]);
+        assert!(error.contains("no file name"), "{error}");
+    }
+    assert!(!store.path("escaped").exists() && !store.path("back2").exists());
+}
+
+#[test]
+fn nothing_is_overwritten_unasked() {
+    let store = Store::start(&[1, 1]);
+    let first = store.make_file("first", 1000);
+    let second = store.make_file("second", 2000);
+    store.run(&["put", "first", "name"]);
+    let error = store.run_failing(&["put", "second", "name"]);
+    assert!(error.contains("exists already") && error.contains("--replace"), "{error}");
+    let error = store.run_failing(&["get", "name", "second"]);
+    assert!(error.contains("second: there is such a file already") && error.contains("--force"), "{error}");
+    assert_eq!(hash(&store.path("second")), second);
+    store.run(&["get", "name", "second", "--force"]);
+    assert_eq!(hash(&store.path("second")), first);
+}
+
+#[test]
+fn a_file_stays_if_no_other_can_be_made_of_that_name() {
+    let store = Store::start(&[1, 1]);
+    store.make_file("local", 1000);
+    let original = store.make_file("data", 2000);
+    store.run(&["put", "data"]);
+    for (block, part) in [("2MiB", "at most 1048576"), ("0", "from 1 B to")] {
+        for method in ["traditional", "disk-directed"] {
+            let arguments = ["put", "local", "data", "--replace", "--block", block, "--method", method];
+            let error = fail(store.command(&arguments), if block == "0" { 2 } else { 1 });
+            assert!(error.contains(part), "{error}");
+            store.run(&["get", "data", "back", "--force"]);
+            assert_eq!(hash(&store.path("back")), original, "{arguments:?}");
+        }
+    }
+}
+
+#[test]
+fn a_local_file_that_is_replaced_keeps_its_mode_and_links_to_it() {
+    let store = Store::start(&[1]);
+    let original = store.make_file("data", 2000);
+    store.run(&["put", "data"]);
+    store.make_file("data-17", 10);
+    std::fs::set_permissions(store.path("data-17"), Permissions::from_mode(0o600)).expect("it is ours");
+    std::os::unix::fs::symlink("data-17", store.path("latest")).expect("a link");
+    store.run(&["get", "data", "latest", "--force"]);
+    assert_eq!(std::fs::read_link(store.path("latest")).expect("a link"), Path::new("data-17"));
+    assert_eq!(hash(&store.path("data-17")), original);
+    assert_eq!(store.path("data-17").metadata().expect("a file").permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_told_before_anything_is_moved() {
+    let store = Store::start(&[1]);
+    store.make_file("data", 2000);
+    store.run(&["put", "data"]);
+    for method in ["traditional", "disk-directed"] {
+        let error = fail(store.command(&["get", "data", "new/", "--method", method]), 2);
+        assert!(error.contains("new/: there is no such directory"), "{error}");
+    }
+}
+
+#[test]
+fn nobody_has_to_read_to_the_end() {
+    let store = Store::start(&[1, 1]);
+    store.make_file("large", 20 << 20);
+    store.run(&["put", "large"]);
+    for arguments in [
+        &["cat", "large", "large"][..],
+        &["get", "large", "-"],
+        &["get", "large", "-", "--method", "disk-directed"],
+    ] {
+        let mut child = store.command(arguments).spawn().expect("the program");
+        let mut few = [0; 10];
+        child.stdout.take().expect("piped").read_exact(&mut few).expect("some output");
+        let status = wait(&mut child);
+        let mut said = String::new();
+        child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+        assert!(status.success() && said.is_empty(), "{arguments:?}: {status}: {said}");
+    }
+}
+
+#[test]
+fn a_long_list_tells_what_is_damaged_and_what_an_agent_cannot_tell() {
+    let store = Store::start(&[1, 1]);
+    for name in ["cut", "newer", "sound"] {
+        store.make_file(name, 1 << 20);
+        store.run(&["put", name]);
+    }
+    let stripe = store.agents[0].roots[0].join("cut.stripe");
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(&stripe)
+        .and_then(|file| file.set_len(100))
+        .expect("a stripe");
+    let list = store.run(&["ls", "-l"]);
+    let line = |name: &str| list.lines().find(|line| line.ends_with(name)).expect("a line").to_owned();
+    assert!(line("cut").trim_start().starts_with("damaged"), "{list}");
+    assert!(line("sound").trim_start().starts_with("1048576"), "{list}");
+    std::fs::remove_file(&stripe).and_then(|()| std::fs::create_dir(&stripe)).expect("a directory");
+    // The byte after the mark is the version.
+    let newer = std::fs::OpenOptions::new().write(true).open(store.agents[0].roots[0].join("newer.stripe"));
+    newer.and_then(|file| file.write_all_at(&[200], 8)).expect("a stripe");
+    let Output { status, stdout, stderr } = finish(store.command(&["ls", "-l"]));
+    let (list, error) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    let line = |name: &str| list.lines().find(|line| line.ends_with(name)).expect("a line").trim_start();
+    assert!(line("cut").starts_with("damaged") && line("newer").starts_with('?'), "{list}");
+    assert!(line("sound").starts_with("1048576"), "{list}");
+    assert_eq!(status.code(), Some(1));
+    assert!(error.contains(&format!("newer: agent {}", store.agents[0].address)), "{error}");
+    assert!(error.contains("newer Starfish") && !error.contains("starfish rm"), "{error}");
+}
+
+#[test]
+fn what_fails_leaves_no_half_of_a_file() {
+    let store = Store::start(&[1, 1]);
+    store.make_file("local", 1000);
+    let error = store.run_failing(&["put", "local", "--block", "2MiB"]);
+    assert!(error.contains("at most 1048576"), "{error}");
+    assert_eq!(store.run(&["ls"]), "");
+    store.run_failing(&["get", "nothing", "back"]);
+    let entries = std::fs::read_dir(store.directory.path()).expect("the directory");
+    let left: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
+    assert_eq!(left.len(), 3, "two disks and the local file, not {left:?}");
+}
+
+#[test]
+fn a_missing_stripe_is_named() {
+    let store = Store::start(&[1, 1]);
+    store.make_file("file", 1 << 20);
+    store.run(&["put", "file"]);
+    let stripes = store.stripe_files();
+    assert_eq!(stripes.len(), 2);
+    std::fs::remove_file(&stripes[1]).expect("a stripe");
+    let error = store.run_failing(&["get", "file", "back"]);
+    assert!(error.contains("stripe 1 of 2 is missing"), "{error}");
+    assert!(store.run(&["ls", "-l"]).contains("damaged"));
+    store.run(&["rm", "file"]);
+    assert!(store.stripe_files().is_empty());
+}
+
+#[test]
+fn a_foreign_stripe_is_named_with_its_agent() {
+    let store = Store::start(&[1, 1]);
+    store.make_file("file", 1 << 20);
+    store.run(&["put", "file"]);
+    let keep = store.path("kept");
+    let stripes = store.stripe_files();
+    std::fs::copy(&stripes[1], &keep).expect("a copy");
+    store.run(&["put", "file", "--replace"]);
+    std::fs::remove_file(&stripes[1]).expect("a stripe");
+    std::fs::copy(&keep, &stripes[1]).expect("a copy");
+    let error = store.run_failing(&["cat", "file"]);
+    assert!(error.contains("holds stripe 1 of 2 of file"), "{error}");
+    assert!(error.contains(&format!("agent {} disk 0", store.agents[1].address)), "{error}");
+}
+
+#[test]
+fn agents_are_named_by_option_environment_or_file_in_this_order() {
+    let store = Store::start(&[1]);
+    let address = &store.agents[0].address;
+    store.make_file("file", 10);
+    store.run(&["put", "file"]);
+    let config = store.path("starfish/config.toml");
+    std::fs::create_dir_all(store.path("starfish")).expect("a directory");
+    std::fs::write(&config, format!("agents = [\"{address}\"]\n")).expect("a file");
+
+    let error = fail(starfish(["ls"]), 2);
+    assert!(error.contains("none is named anywhere") && error.contains("STARFISH_AGENTS"), "{error}");
+    let mut by_option = starfish(["ls", "--agents", address]);
+    by_option.env("STARFISH_AGENTS", "127.0.0.1:1");
+    assert_eq!(succeed(by_option), b"file\n");
+    let config = config.to_str().expect("UTF-8");
+    assert_eq!(succeed(starfish(["ls", "--config", config])), b"file\n");
+    let mut by_environment = starfish(["ls", "--config", config]);
+    by_environment.env("STARFISH_AGENTS", "127.0.0.1:1");
+    assert!(fail(by_environment, 1).contains("agent 127.0.0.1:1: "));
+    let mut usual = starfish(["ls"]);
+    usual.env("XDG_CONFIG_HOME", store.directory.path());
+    assert_eq!(succeed(usual), b"file\n");
+
+    let error = fail(starfish(["ls", "--config", "/nonexistent/x.toml"]), 2);
+    assert!(error.contains("/nonexistent/x.toml: no such file"), "{error}");
+    let error = fail(starfish(["ls", "--agents", &format!("{address},{address}")]), 2);
+    assert!(error.contains("it is the same as agent"), "{error}");
+    let error = fail(starfish(["ls", "--agents", "127.0.0.1:port"]), 2);
+    assert!(error.contains("HOST:PORT"), "{error}");
+}

@@ -1,0 +1,253 @@
+//! Traces of real programs: agents and their clients, in one file.
+
+use std::fs::{read, write};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::{Store, fail, signal, starfish, wait};
+use trace::{NoteKind, ProcessNumber, Timeline};
+
+fn timeline(path: &Path) -> Timeline {
+    trace::read("all.tlv", read(path).expect("a trace").as_slice()).expect("a trace")
+}
+
+/// The process that a thread of a timeline belongs to.
+fn process_of(timeline: &Timeline, thread: u32) -> u32 {
+    timeline.threads[thread as usize].process
+}
+
+/// The names of the states that a process was in.
+fn states<'a>(timeline: &'a Timeline, command: &str) -> Vec<&'a str> {
+    let is_meant = |thread: u32| {
+        timeline.processes[process_of(timeline, thread) as usize].info.command_line.contains(command)
+    };
+    let of_process =
+        timeline.spans.thread.iter().zip(&timeline.spans.state).filter(|(thread, _)| is_meant(**thread));
+    let mut names: Vec<&str> =
+        of_process.map(|(_, state)| timeline.states[*state as usize].name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+#[test]
+fn agents_and_clients_add_what_they_do_to_one_trace() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("all.tlv");
+    let file = path.to_str().expect("text");
+    let mut store = Store::start_with(&[1, 1], &["--trace", file]);
+    store.make_file("original", 1 << 20);
+    store.run(&["put", "original", "--block", "64KiB", "--trace", file]);
+    let mut get = store.command(&["get", "original", "copy"]);
+    assert!(get.env("STARFISH_TRACE", file).status().expect("it runs").success());
+    for agent in &mut store.agents {
+        agent.signal("TERM");
+        assert!(wait(&mut agent.child).success());
+    }
+    let timeline = timeline(&path);
+    let commands: Vec<&str> =
+        timeline.processes.iter().map(|process| process.info.command_line.as_str()).collect();
+    assert_eq!(commands.len(), 4, "{commands:?}");
+    let has = |command: &str, names: &[&str]| {
+        let states = states(&timeline, command);
+        names.iter().for_each(|name| assert!(states.contains(name), "{name} of {command}: {states:?}"));
+    };
+    has(" put ", &["write", "commit", "ask: create"]);
+    has(" get ", &["read", "ask: open"]);
+    has(" agent ", &["serve: write", "serve: read", "disk write", "wait for disk", "answer", "disk commit"]);
+    // Each message that the clients sent came to an agent, and the other way round.
+    let between = timeline
+        .flows
+        .iter()
+        .filter(|flow| process_of(&timeline, flow.from_thread) != process_of(&timeline, flow.to_thread));
+    assert!(between.count() >= 2 * (16 + 16), "{} flows", timeline.flows.len());
+    let host = &timeline.processes[0].info.host;
+    assert!(timeline.processes.iter().all(|process| process.info.host == *host));
+}
+
+#[test]
+fn a_file_that_is_no_trace_is_left_as_it_is() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("letter.txt");
+    write(&path, "Dear reader").expect("it is written");
+    let store = Store::start(&[1]);
+    let mut command = store.command(&["ls", "--trace", path.to_str().expect("text")]);
+    let errors = String::from_utf8(command.output().expect("it runs").stderr).expect("text");
+    assert!(errors.contains("letter.txt") && errors.contains("no trace"), "{errors}");
+    assert_eq!(read(&path).expect("it is there"), b"Dear reader");
+    let agent =
+        ["agent", "--root", "x", "--create", "--listen", "127.0.0.1:0", "--trace", "/no/such/place/x.tlv"];
+    let mut command = starfish(agent);
+    command.current_dir(place.path());
+    assert!(fail(command, 1).contains("directory that exists"));
+}
+
+#[test]
+fn agents_record_on_demand() {
+    let mut store = Store::start(&[1, 1]);
+    store.make_file("original", 1 << 20);
+    assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("`starfish trace start`"));
+    assert!(!store.path("all.tlv").exists(), "there was nothing");
+    store.run(&["put", "original", "before"]);
+    let told = store.run(&["trace", "start"]);
+    // Whoever wants to know of his own run only does not end that.
+    store.make_file("other", 1000);
+    let refused = store.run_failing(&["put", "other", "--explain"]);
+    assert!(refused.contains("record already") && refused.contains("`starfish trace stop"), "{refused}");
+    assert_eq!(told.lines().count(), 2, "{told}");
+    store.run(&["put", "original", "--block", "64KiB"]);
+    store.run(&["get", "original", "copy"]);
+    // Nothing is lost to a file that cannot be written.
+    fail(store.command(&["trace", "stop", "-o", "no/such/place.tlv"]), 2);
+    let told = store.run(&["trace", "stop", "-o", "all.tlv"]);
+    let all = timeline(&store.path("all.tlv"));
+    // The clients are not in it.
+    let usual = [NoteKind::Unfinished, NoteKind::FlowUnmatched, NoteKind::ClockUncertain];
+    assert!(all.notes.iter().all(|note| usual.contains(&note.kind)), "{:?}", all.notes);
+    assert_eq!(all.processes.len(), 2);
+    for ((number, process), agent) in (0..).zip(&all.processes).zip(&store.agents) {
+        let info = &process.info;
+        assert_eq!((&info.host, info.number), (&agent.address, ProcessNumber::Node(number)));
+        assert!(told.contains(&format!("{}: ", agent.address)), "{told}");
+        let uncertainty = process.uncertainty_ns.expect("the clocks were compared");
+        assert!(uncertainty > 0 && uncertainty < 1_000_000_000, "{uncertainty} ns");
+        let of_process = all.spans.thread.iter().zip(&all.spans.state);
+        let of_process = of_process.filter(|(thread, _)| process_of(&all, **thread) == number);
+        let states: Vec<&str> =
+            of_process.map(|(_, state)| all.states[*state as usize].name.as_str()).collect();
+        let count = |name: &str| states.iter().filter(|state| **state == name).count();
+        assert_eq!([count("serve: create"), count("serve: write"), count("serve: commit")], [1, 8, 1]);
+        assert!(count("serve: read") >= 8 && count("disk write") > 0, "{states:?}");
+    }
+    // What there is of one agent is written if the other does not answer.
+    store.run(&["trace", "start"]);
+    store.agents[1].signal("TERM");
+    assert!(wait(&mut store.agents[1].child).success());
+    assert!(store.run_failing(&["trace", "stop", "-o", "one.tlv"]).contains(&store.agents[1].address));
+    assert_eq!(timeline(&store.path("one.tlv")).processes.len(), 1);
+}
+
+#[test]
+fn an_agent_with_a_trace_of_its_own_does_not_record_on_demand() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("own.tlv");
+    let mut store = Store::start(&[1]);
+    let root = vec![store.path("other")];
+    store.agents.push(crate::common::Agent::start(root, &["--trace", file.to_str().expect("text")]));
+    let told = store.run_failing(&["trace", "start"]);
+    assert!(
+        told.contains(&store.agents[1].address) && told.contains("without to record on demand"),
+        "{told}"
+    );
+    assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("is not recorded"));
+    let agent = &mut store.agents[1];
+    agent.signal("TERM");
+    assert!(wait(&mut agent.child).success());
+    assert_eq!(timeline(&file).processes.len(), 1);
+}
+
+/// What limited a real run is told by the run itself, and again by the trace of it; agents go on without recording.
+#[test]
+fn what_limited_a_run_on_agents_is_said() {
+    let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20"]);
+    // Enough that the disks are busy most of the time on a computer that has much else to do.
+    store.make_file("original", 24 << 20);
+    let said = |arguments: &[&str]| -> Vec<String> {
+        let output = store.command(arguments).output().expect("it runs");
+        let errors = String::from_utf8(output.stderr).expect("text");
+        assert!(output.status.success(), "{errors}");
+        errors.lines().map(|line| line.trim().to_owned()).collect()
+    };
+    let put = said(&["put", "original", "--block", "64KiB", "--explain"]);
+    assert!(put[0].starts_with("The disks limited this run: busy "), "{put:?}");
+    let has = |said: &[String], begin: &str| {
+        assert!(said.iter().any(|line| line.starts_with(begin)), "{begin}: {said:?}");
+    };
+    let processors = "processors of I/O nodes (2): busy ";
+    for begin in ["disks (2): busy ", "links of nodes (", processors, "disk accesses: 0 reads, "] {
+        has(&put, begin);
+    }
+    let get = said(&["get", "original", "copy", "--explain", "--trace", "get.tlv"]);
+    // What was put is in the agents' caches.
+    has(&get, "disk accesses: 0 reads, ");
+    let of_trace = store.run(&["trace", "explain", "get.tlv"]);
+    assert_eq!(of_trace.lines().collect::<Vec<_>>(), get);
+    assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("`starfish trace start`"));
+    // One that fails says why, and leaves no recording behind.
+    assert!(store.run_failing(&["get", "missing", "--explain"]).contains("missing"));
+    assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("`starfish trace start`"));
+    let bench = said(&[
+        "bench",
+        "--agents",
+        "--operation",
+        "write",
+        "--order",
+        "random",
+        "--file-size",
+        "1MiB",
+        "--block",
+        "64KiB",
+        "--explain",
+        "--progress",
+        "never",
+    ]);
+    assert_eq!(bench[0], "random write:");
+    has(&bench, "disks (2): busy ");
+}
+
+/// The trace that a program adds to is that of all nodes meanwhile, whatever becomes of the program.
+#[test]
+fn a_program_is_recorded_with_its_agents() {
+    let store = Store::start(&[1, 1]);
+    store.make_file("original", 1 << 20);
+    store.run(&["put", "original"]);
+    let recorded = |program: &[&str]| {
+        let command =
+            [&["trace", "record", "-o", "run.tlv", env!("CARGO_BIN_EXE_starfish")], program].concat();
+        let output = store.command(&command).output().expect("it runs");
+        (output.status.code(), String::from_utf8(output.stderr).expect("text"))
+    };
+    let (code, said) = recorded(&["get", "original", "copy"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains(" limited this run") && said.contains("I/O nodes (2): busy "), "{said}");
+    let all = timeline(&store.path("run.tlv"));
+    assert_eq!(all.processes.len(), 3, "the program and the agents");
+    assert!(states(&all, " get ").contains(&"ask: open"), "{:?}", all.states);
+    let (code, said) = recorded(&["get", "missing"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("missing"), "{said}");
+    assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("`starfish trace start`"));
+}
+
+#[test]
+fn an_interrupted_run_leaves_no_recording() {
+    let store = Store::start(&[1, 1]);
+    let bench = ["bench", "--agents", "--name", "benched", "--operation", "write", "--order", "random"];
+    let more = ["--file-size", "1MiB", "--block", "64KiB", "--duration", "60s", "--explain"];
+    let mut running = store.command(&[&bench[..], &more].concat()).spawn().expect("it runs");
+    let begun = Instant::now();
+    while !store.run(&["ls", "--all"]).contains("benched") {
+        assert!(begun.elapsed() < Duration::from_secs(30), "the file is not there");
+        thread::sleep(Duration::from_millis(50));
+    }
+    signal(&running, "INT");
+    assert!(!wait(&mut running).success());
+    assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("`starfish trace start`"));
+}
+
+#[test]
+fn a_benchmark_with_agents_of_its_own_says_what_limits_each_method() {
+    let place = tempfile::tempdir().expect("a directory");
+    let mut command = starfish(["bench", "--file-size", "4MiB", "--rounds", "1", "--explain"]);
+    command.args(["--trace", "bench.tlv"]).env("STARFISH_TRACE", "other.tlv").current_dir(place.path());
+    let output = command.output().expect("it runs");
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert!(output.status.success(), "{said}");
+    for method in ["traditional, 4 agents:\n", "disk-directed, 4 agents:\n"] {
+        let (_, account) = said.split_once(method).expect("both are told of");
+        assert!(account.contains(" limited this run") && account.contains("I/O nodes (4): busy "), "{said}");
+    }
+    assert!(timeline(&place.path().join("bench.tlv")).processes.len() >= 10);
+    assert!(!place.path().join("other.tlv").exists());
+}

@@ -1,0 +1,161 @@
+//! What goes wrong while the members of a job flush their write caches: an agent that is killed and comes back, and a
+//! disk that is full.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::{Agent, Store, wait};
+use node::{CacheWrites, ErrorKind, Handle, OpenOptions, Result, Session, Settings};
+
+const MEMBERS: usize = 2;
+const READ: OpenOptions = OpenOptions::new().read(true);
+const WRITE: OpenOptions = OpenOptions::new().write(true);
+const NEW: OpenOptions = WRITE.create(true);
+
+/// The usual settings of a session with the agents, and little patience.
+fn settings(store: &Store) -> Settings {
+    let addresses = store.agents.iter().map(|agent| agent.address.as_str());
+    let mut settings = Settings::new(node::agents::named(addresses).expect("addresses"));
+    settings.key = Some(Path::new("none").into());
+    settings.cache_bytes = 1 << 20;
+    settings.silence = Duration::from_secs(1);
+    settings
+}
+
+/// A session that is a member of a job.
+fn member(store: &Store, bytes: u64) -> Session {
+    let mut settings = settings(store);
+    settings.write_cache =
+        Some(CacheWrites { flush_after: None, job: Some("job".into()), ..CacheWrites::of(bytes) });
+    Session::start(settings).expect("they are there")
+}
+
+/// Makes the file that the members write to.
+fn make_file(store: &Store) {
+    let session = Session::start(settings(store)).expect("they are there");
+    session.open("file", NEW).and_then(|file| file.close()).expect("made");
+}
+
+/// What a file has, for a program without a write cache.
+fn contents(store: &Store, name: &str) -> Vec<u8> {
+    let session = Session::start(settings(store)).expect("they are there");
+    let file = session.open(name, READ).expect("it is there");
+    let mut bytes = vec![0; file.stat().expect("it is there").bytes as usize];
+    assert_eq!(file.read_at(0, &mut bytes).expect("read"), bytes.len());
+    bytes
+}
+
+/// Does something until it succeeds; what it failed with before.
+fn repeated(mut attempt: impl FnMut() -> Result<()>) -> Vec<String> {
+    let (start, mut told) = (Instant::now(), Vec::new());
+    while let Err(error) = attempt() {
+        told.push(error.to_string());
+        assert!(start.elapsed() < Duration::from_secs(20), "it takes too long: {told:?}");
+    }
+    told
+}
+
+/// Writes every other record of 8 bytes, and flushes now and then, each until it succeeds; what failed before.
+fn write_records(file: &Handle, rank: usize, records: usize) -> Vec<String> {
+    let mut told = Vec::new();
+    for number in 0..records {
+        let index = (number * MEMBERS + rank) as u64;
+        told.extend(repeated(|| file.write_from(index * 8, &(index + 1).to_le_bytes())));
+        if number % 500 == 499 {
+            told.extend(repeated(|| file.flush()));
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+    told.extend(repeated(|| file.flush()));
+    told
+}
+
+/// One of the two agents keeps the roster of the job, the other does not.
+#[test]
+fn an_agent_that_is_killed_while_members_flush_is_named_and_costs_nothing() {
+    const RECORDS: usize = 100_000;
+    for killed in 0..2 {
+        let mut store = Store::start(&[1, 1]);
+        let address = store.agents[killed].address.clone();
+        make_file(&store);
+        let sessions: Vec<Session> = (0..MEMBERS).map(|_| member(&store, 64 << 10)).collect();
+        let (together, store) = (&Barrier::new(MEMBERS + 1), &mut store);
+        let told: Vec<String> = thread::scope(|scope| {
+            let writing: Vec<_> = (0..MEMBERS)
+                .zip(&sessions)
+                .map(|(rank, session)| {
+                    scope.spawn(move || {
+                        let file = session.open("file", WRITE).expect("it is there");
+                        together.wait();
+                        let told = write_records(&file, rank, RECORDS);
+                        file.close().expect("all is flushed");
+                        told
+                    })
+                })
+                .collect();
+            together.wait();
+            thread::sleep(Duration::from_millis(200));
+            let agent = &mut store.agents[killed];
+            agent.child.kill().expect("a child of ours");
+            agent.child.wait().expect("a child of ours");
+            // Longer than two flushes wait for it, one after the other: of one that a full cache has begun nobody is
+            // told that it failed, if the next one succeeds.
+            thread::sleep(Duration::from_millis(2500));
+            let roots = agent.roots.clone();
+            *agent = Agent::start_at(&address, roots, &[]);
+            writing.into_iter().flat_map(|member| member.join().expect("it goes on")).collect()
+        });
+        assert!(!told.is_empty(), "it was killed meanwhile");
+        assert!(told.iter().all(|text| text.contains(&address)), "{told:?}");
+        for session in &sessions {
+            session.finish().expect("nothing is left");
+        }
+        let expected: Vec<u8> = (1..=(RECORDS * MEMBERS) as u64).flat_map(u64::to_le_bytes).collect();
+        assert!(contents(store, "file") == expected, "agent {killed}");
+    }
+}
+
+/// Every member is told, and at which agent, whether that keeps the roster of the job or not.
+#[test]
+fn a_disk_that_is_full_in_a_flush_is_told_and_nothing_is_lost() {
+    for full in 0..2 {
+        let mut store = Store::start(&[1, 1]);
+        let address = store.agents[full].address.clone();
+        store.agents[full].signal("TERM");
+        assert!(wait(&mut store.agents[full].child).success());
+        // A disk that is full when a file has 1 MiB: the process may not make files longer, until it may.
+        let roots = store.agents[full].roots.clone();
+        let mut shell = Command::new("sh");
+        let script = "trap '' XFSZ; ulimit -S -f 2048; exec \"$0\" \"$@\"";
+        shell.args(["-c", script, env!("CARGO_BIN_EXE_starfish")]);
+        store.agents[full] = Agent::start_by(shell, &address, roots, &[]);
+        make_file(&store);
+
+        let sessions: Vec<Session> = (0..MEMBERS).map(|_| member(&store, 16 << 20)).collect();
+        let files: Vec<Handle> =
+            sessions.iter().map(|session| session.open("file", WRITE).expect("it is there")).collect();
+        let expected = crate::common::contents(3 << 20);
+        for (index, chunk) in expected.chunks(4096).enumerate() {
+            files[index % MEMBERS].write_from(4096 * index as u64, chunk).expect("cached");
+        }
+        for file in files.iter().chain(&files) {
+            let error = file.flush().expect_err("no room");
+            assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+            let text = error.to_string();
+            for part in ["no space left on", &format!("agent {address}")] {
+                assert!(text.contains(part), "{text}");
+            }
+        }
+        let pid = format!("--pid={}", store.agents[full].child.id());
+        let more = Command::new("prlimit").args([&pid, "--fsize=unlimited:"]).status();
+        assert!(more.expect("prlimit").success());
+        // Each may be told once more what had failed.
+        files.iter().for_each(|file| assert!(repeated(|| file.flush()).len() <= 1));
+        files.iter().for_each(|file| file.close().expect("closed"));
+        sessions.iter().for_each(|session| session.finish().expect("nothing is left"));
+        assert!(contents(&store, "file") == expected);
+    }
+}
