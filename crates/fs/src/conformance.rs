@@ -83,9 +83,10 @@ pub use random::random_requests_are_all_answered;
 pub use recordings::what_nodes_do_is_recorded_on_demand;
 pub use seeded::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_a_seed};
 pub use selected::{
-    a_team_fails_together, selections_of_a_seed, what_is_selected_agrees_with_files_in_memory,
-    what_is_selected_is_told_again_to_a_new_run, what_is_selected_of_a_numbered_file_touches_its_stripes,
-    what_several_select_beyond_the_end_stays, what_several_select_of_new_blocks_stays,
+    a_team_fails_together, selections_of_a_seed, small_parts_of_blocks_travel_together,
+    what_is_selected_agrees_with_files_in_memory, what_is_selected_is_told_again_to_a_new_run,
+    what_is_selected_of_a_numbered_file_touches_its_stripes, what_several_select_beyond_the_end_stays,
+    what_several_select_of_new_blocks_stays,
 };
 
 pub use trees::{
@@ -217,6 +218,7 @@ macro_rules! for_all_promises {
             attributes_are_what_was_set_last,
             what_is_selected_agrees_with_files_in_memory,
             what_is_selected_of_a_numbered_file_touches_its_stripes,
+            small_parts_of_blocks_travel_together,
             what_several_select_beyond_the_end_stays,
             what_several_select_of_new_blocks_stays,
             what_is_selected_is_told_again_to_a_new_run,

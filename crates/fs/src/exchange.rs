@@ -15,6 +15,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::iter;
 use std::rc::Rc;
 
 use layout::Piece;
@@ -375,8 +376,8 @@ impl<M: Machine> Exchange<M> {
 
     /// Gets queued pieces; the data of each go to `place`.
     ///
-    /// All pieces of a destination are requested in one message, since an extent is no longer than a block; it
-    /// leaves as soon as all of them are known and the destination has answered the previous one.
+    /// All pieces of a destination are requested in one message, unless it would be too long; it leaves as soon as all
+    /// of them are known and the destination has answered the previous one.
     async fn get_queued<P: Exchanged>(
         &self,
         mut pieces: Found<impl Iterator<Item = P>>,
@@ -407,7 +408,8 @@ impl<M: Machine> Exchange<M> {
         place: &mut impl FnMut(&P, &Payload),
     ) -> Result<()> {
         let (mailbox, mut under_way) = (Mailbox::new(), 0);
-        let parts: Vec<&[P]> = asked.iter().flat_map(|pieces| pieces.chunks(PIECES_MAX)).collect();
+        let messages = |pieces| messages_of(pieces, self.queue_bytes);
+        let parts: Vec<&[P]> = asked.iter().flat_map(|pieces| messages(pieces)).collect();
         let mut outcome = Ok(());
         for (token, part) in parts.iter().enumerate() {
             let destination = part[0].member() as usize;
@@ -468,6 +470,23 @@ impl<M: Machine> Exchange<M> {
     fn member(&self, piece: &impl Exchanged) -> NodeId {
         self.members[piece.member() as usize]
     }
+}
+
+/// Cuts the pieces of a member into those that are asked for together: as many as a message may name, with no more than
+/// `most_bytes` of data unless it is a single one.
+fn messages_of<P: Exchanged>(pieces: &[P], most_bytes: u64) -> impl Iterator<Item = &[P]> {
+    let mut rest = pieces;
+    iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = |piece: &&P| {
+            bytes += piece.bytes();
+            bytes <= most_bytes
+        };
+        let count = rest.iter().take(PIECES_MAX).take_while(fits).count();
+        let (message, later) = rest.split_at(count.max(1).min(rest.len()));
+        rest = later;
+        (!message.is_empty()).then_some(message)
+    })
 }
 
 fn check_length(node: NodeId, data: &Payload, bytes: u64) -> Result<()> {

@@ -98,14 +98,21 @@ impl SelectedParts {
         exchange.put(all_packed.into_iter(), data).await
     }
 
-    /// Gets what each has of the block out of the memory of that member, into `buffer`.
-    pub(crate) async fn get<M: Machine>(&self, exchange: &Exchange<M>, buffer: &mut Buf) -> Result<()> {
+    /// Gets what each has of several blocks out of the memory of that member, each into the buffer at the same place.
+    pub(crate) async fn get<M: Machine>(
+        blocks: &[&SelectedParts],
+        exchange: &Exchange<M>,
+        buffers: &mut [Buf],
+    ) -> Result<()> {
         let (mut pieces, mut bytes) = (0, 0);
-        let place = |part: &MemberPart<'_>, data: &Payload| {
-            pieces += part.scatter(data, buffer);
+        let parts = (0..)
+            .zip(blocks)
+            .flat_map(|(block, parts)| parts.parts().map(move |part| PartOfBlock { block, part }));
+        let place = |PartOfBlock { block, part }: &PartOfBlock<'_>, data: &Payload| {
+            pieces += part.scatter(data, &mut buffers[*block]);
             bytes += part.bytes;
         };
-        exchange.get(self.parts(), place).await?;
+        exchange.get(parts, place).await?;
         exchange.machine().compute(Work::UnpackPieces { pieces }).await;
         exchange.machine().compute(Work::PackData { bytes }).await;
         Ok(())
@@ -159,6 +166,26 @@ impl Exchanged for MemberPart<'_> {
 
     fn bytes(&self) -> u64 {
         self.bytes
+    }
+}
+
+/// What one selection has of one of several blocks.
+struct PartOfBlock<'a> {
+    block: usize,
+    part: MemberPart<'a>,
+}
+
+impl Exchanged for PartOfBlock<'_> {
+    fn member(&self) -> u32 {
+        self.part.member()
+    }
+
+    fn memory_offset(&self) -> u64 {
+        self.part.memory_offset()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.part.bytes
     }
 }
 

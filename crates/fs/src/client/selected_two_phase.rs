@@ -12,6 +12,7 @@
 //! in them is touched, and memory does not depend on how long the stretch is.
 
 use std::rc::Rc;
+use std::slice;
 
 use layout::{Extent, SELECTION_NODES_MAX, Selection, SelectionError};
 use machine::{BufferPool, Machine, Memory, Message, NodeId, Payload, Work};
@@ -197,7 +198,7 @@ impl<M: Machine> File<M> {
                     block.put(exchange, &buffer).await?;
                 }
                 Direction::Write => {
-                    block.get(exchange, &mut buffer).await?;
+                    SelectedParts::get(&[block], exchange, slice::from_mut(&mut buffer)).await?;
                     staged.place(part.memory_offset(), &part.gather(&buffer).0);
                 }
             }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use layout::{Extent, Selection, Striping};
 use machine::conformance::Testbed;
-use machine::{Duration, Machine, Memory, Net};
+use machine::{Duration, KeptEvent, KeptNote, Machine, Memory, Net, NoteRing};
 
 use super::faulty::Faulty;
 use super::tasks::Tasks;
@@ -220,6 +220,52 @@ async fn selected_operations<M: Machine>(
             assert!(part.places().all(there), "round {round} of seed {seed}");
         }
     }
+}
+
+/// Small parts that members have of blocks travel together in both directions: a message has about as much as a block,
+/// however many members share one.
+pub fn small_parts_of_blocks_travel_together(testbed: &impl Testbed, base: Base) {
+    const BLOCKS: u64 = 96;
+    for members in [2, 8] {
+        run(testbed, 1 + members, move |nodes| async move {
+            let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
+            finished(&clients[0], "shared", FileId(1)).await;
+            let mut files = Vec::new();
+            for client in &clients {
+                files.push(client.open("shared").await.expect("opened"));
+            }
+            let record = BLOCK / members as u64;
+            let part = |rank: u64| {
+                let first = Extent::new(rank * record, record);
+                let selection = Selection::vector(first, BLOCKS, BLOCK).expect("a vector");
+                let bytes = contents(selection.bytes()).into_iter().map(|byte| byte ^ rank as u8).collect();
+                Part { selection, bytes }
+            };
+            let parts: Vec<Part> = (0..members as u64).map(part).collect();
+            for (operation, is_write) in [("serve: memget", true), ("serve: memput", false)] {
+                let noted: Vec<_> = nodes[1..].iter().map(noted_from_now).collect();
+                let with = (With::Group, 10 + u64::from(is_write));
+                let moved = move_parts(&files, &clients, &nodes[1..], with, &parts, is_write, TO_DISKS).await;
+                nodes[1..].iter().for_each(|node| node.notes().stop());
+                assert!(is_write || moved.iter().zip(&parts).all(|(bytes, part)| *bytes == part.bytes));
+                let messages = noted.iter().map(|ring| begun(&ring.borrow(), operation)).sum::<usize>();
+                assert!(messages as u64 <= BLOCKS + BLOCKS / 4, "{messages} times {operation}");
+            }
+        });
+    }
+}
+
+/// What a node does from now on.
+fn noted_from_now(node: &impl Machine) -> Rc<RefCell<NoteRing>> {
+    let ring = Rc::new(RefCell::new(NoteRing::new(100_000)));
+    node.notes().record(ring.clone());
+    ring
+}
+
+/// How many spans of this name have begun.
+fn begun(ring: &NoteRing, name: &str) -> usize {
+    let is_so = |note: &&KeptNote| matches!(note.what, KeptEvent::Begin { name: noted, .. } if noted == name);
+    ring.notes().filter(is_so).count()
 }
 
 /// What several write at the same time, each alone, of blocks that have not been there before: nobody takes for zeros

@@ -4,7 +4,7 @@
 //!   many leaves half to others.
 //! - The queues of all together have a bounded memory. Who gets none waits before anything is moved.
 
-use machine::{Buf, BufferPool, Condition, InFlight, OperationInFlight};
+use machine::{Buf, BufferPool, Condition, InFlight, Message, OperationInFlight};
 
 use super::account::Account;
 use crate::error::Failure;
@@ -18,13 +18,23 @@ const COLLECTIVES_MAX: usize = 16;
 /// is no larger than a message's payload.
 const QUEUE_BYTES: u64 = 64 << 20;
 
+/// How many blocks a queue has room for where a message may have the data of several, if there is memory for that.
+///
+/// Heads of pieces take some of the room: in a queue of one block there would be none for the second half of it. And
+/// each message wakes a member, which takes long where processes are more than processors: with eight of MPICH on two
+/// busy ones, four blocks a message were written 1.1 to 1.3 times as fast as one, and read 1.1 to 1.9 times.
+const BLOCKS_IN_QUEUE: u64 = 4;
+
+/// A block of which parts are written: its file, its stripe, and where it begins in that.
+pub(super) type PatchedBlock = (FileId, u32, u64);
+
 /// The collective requests that are served.
 pub(super) struct Collectives {
     served: InFlight,
     done: Condition,
     queue_memory: BufferPool,
     /// Blocks of which listed parts are written among others that are read first.
-    pub(super) patched: Turns<(FileId, u32, u64)>,
+    pub(super) patched: Turns<PatchedBlock>,
 }
 
 /// The right to be served, until it is dropped.
@@ -87,6 +97,12 @@ fn queue_buffers(members: usize, block_bytes: u64) -> u64 {
     (2 * members as u64).min((QUEUE_BYTES / 4 / block_bytes.max(1)).max(1))
 }
 
+/// How many bytes a queue has for several blocks, or for as many as leave each member two such queues: one at least.
+pub(super) fn roomy_queue_bytes(members: usize, block_bytes: u64) -> u64 {
+    let most = QUEUE_BYTES / 4 / (2 * members as u64).max(1);
+    (block_bytes * BLOCKS_IN_QUEUE).min(most).min(Message::PAYLOAD_BYTES_MAX).max(block_bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
@@ -121,6 +137,15 @@ mod tests {
         for (members, block_bytes) in [(1 << 20, 8192), (9, 1 << 20), (1, QUEUE_BYTES)] {
             let buffers = queue_buffers(members, block_bytes);
             assert!(buffers >= 1 && (buffers == 1 || buffers * block_bytes <= QUEUE_BYTES / 4));
+        }
+    }
+    #[test]
+    fn queues_are_roomy_where_that_takes_nobody_a_queue() {
+        assert_eq!(roomy_queue_bytes(8, 65_536), 4 * 65_536);
+        for (members, block_bytes) in [(8, 1 << 20), (64, 65_536), (1000, 65_536), (1, 4 << 20), (0, 8192)] {
+            let bytes = roomy_queue_bytes(members, block_bytes);
+            assert!((block_bytes..=Message::PAYLOAD_BYTES_MAX).contains(&bytes));
+            assert_eq!(queue_buffers(members, bytes), queue_buffers(members, block_bytes));
         }
     }
 }

@@ -208,12 +208,12 @@ impl<M: Machine> IoNode<M> {
 }
 
 /// Moves one block after the other with a buffer until none is left, something has failed, or nobody wants it.
-pub(super) async fn move_each<Block>(
-    mut buffer: Buf,
+pub(super) async fn move_each<Block, Buffer>(
+    mut buffer: Buffer,
     buffers: &TaskGroup<Box<Failure>>,
     account: &Account,
     next_block: impl Fn() -> Option<Block>,
-    move_block: impl AsyncFn(Block, Buf) -> Result<Buf, Box<Failure>>,
+    move_block: impl AsyncFn(Block, Buffer) -> Result<Buffer, Box<Failure>>,
 ) -> Result<(), Box<Failure>> {
     while !buffers.has_failed() {
         account.check()?;

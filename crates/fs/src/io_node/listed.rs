@@ -85,7 +85,7 @@ impl<M: Machine> IoNode<M> {
             let block_bytes = blocks.iter().map(|block| block.stripe.stripe.block_bytes()).max().unwrap_or(0);
             let blocks = blocks.into_iter().map(Some);
             let direction = request.direction;
-            PartialTransfer::new(self, asker, direction, &exchange, blocks, block_bytes)
+            PartialTransfer::new(self, asker, direction, &exchange, blocks, (block_bytes, 1))
                 .start(&group, account);
         }
         let outcome = group.join().await;
@@ -213,7 +213,16 @@ impl<M: Machine> BlockParts<M> for ListedParts {
         exchange.put(self.pieces.pieces().into_iter(), data).await
     }
 
-    async fn get(&self, exchange: &Exchange<M>, buffer: &mut Buf) -> FsResult<()> {
+    async fn get(blocks: &[&Self], exchange: &Exchange<M>, buffers: &mut [Buf]) -> FsResult<()> {
+        for (block, buffer) in blocks.iter().zip(buffers) {
+            block.get_alone(exchange, buffer).await?;
+        }
+        Ok(())
+    }
+}
+
+impl ListedParts {
+    async fn get_alone<M: Machine>(&self, exchange: &Exchange<M>, buffer: &mut Buf) -> FsResult<()> {
         let start = self.pieces.file_offset();
         if self.queued {
             let place = |run: &PieceRun, data: &Payload| {

@@ -5,6 +5,7 @@
 //! block there may be parts only: what lies between them is not to change.
 
 use std::cell::RefCell;
+use std::iter;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -12,6 +13,7 @@ use machine::{Buf, BufferPool, Machine, NodeId, Payload, TaskGroup};
 
 use super::IoNode;
 use super::account::Account;
+use super::collectives::PatchedBlock;
 use super::disk_directed::move_each;
 use super::open_stripe::{Barred, OpenStripe};
 use crate::error::{Failure, Result as FsResult};
@@ -19,12 +21,13 @@ use crate::exchange::Exchange;
 use crate::give_way::give_way;
 use crate::protocol::Direction;
 use crate::schedule::{DiskUser, Urgency};
+use crate::turns::Turn;
 
 /// The most runs of a block that are written one by one; a block of more is read first and then written as a whole.
 const RUNS_MAX: usize = 4;
 
 /// What is to be moved of a block.
-pub(super) trait BlockParts<M: Machine> {
+pub(super) trait BlockParts<M: Machine>: Sized {
     /// Offset in bytes of the block within its stripe.
     fn stripe_offset(&self) -> u64;
 
@@ -34,8 +37,8 @@ pub(super) trait BlockParts<M: Machine> {
     /// Puts them where the members have them; the buffer has the block. When this completes nobody needs it any more.
     async fn put(&self, exchange: &Rc<Exchange<M>>, buffer: &Buf) -> FsResult<()>;
 
-    /// Gets them from the members into the buffer.
-    async fn get(&self, exchange: &Exchange<M>, buffer: &mut Buf) -> FsResult<()>;
+    /// Gets those of several blocks from the members, each into the buffer at the same place.
+    async fn get(blocks: &[&Self], exchange: &Exchange<M>, buffers: &mut [Buf]) -> FsResult<()>;
 }
 
 /// A block and what is to be moved of it.
@@ -64,6 +67,8 @@ pub(super) struct PartialTransfer<M: Machine, I> {
     blocks: RefCell<I>,
     buffers: BufferPool,
     block_bytes: u64,
+    /// How many blocks a buffer has room for.
+    blocks_at_once: u64,
 }
 
 impl StripePart {
@@ -120,18 +125,28 @@ where
     P: BlockParts<M> + 'static,
     I: Iterator<Item = Option<PartialBlock<P>>> + 'static,
 {
-    /// Of blocks of at most `block_bytes` bytes.
+    /// Of blocks of at most `block_bytes` bytes, so many at once.
     pub(super) fn new(
         node: &Rc<IoNode<M>>,
         asker: NodeId,
         direction: Direction,
         exchange: &Rc<Exchange<M>>,
         blocks: I,
-        block_bytes: u64,
+        (block_bytes, blocks_at_once): (u64, u64),
     ) -> Rc<Self> {
-        let buffers = BufferPool::new(block_bytes * node.settings.buffers_per_disk as u64);
+        let buffers = node.settings.buffers_per_disk as u64 * blocks_at_once;
+        let buffers = BufferPool::new(block_bytes * buffers);
         let (node, exchange, blocks) = (node.clone(), exchange.clone(), RefCell::new(blocks));
-        Rc::new(PartialTransfer { node, asker, direction, exchange, blocks, buffers, block_bytes })
+        Rc::new(PartialTransfer {
+            node,
+            asker,
+            direction,
+            exchange,
+            blocks,
+            buffers,
+            block_bytes,
+            blocks_at_once,
+        })
     }
 
     /// Starts its buffers.
@@ -150,21 +165,39 @@ where
         buffers: &TaskGroup<Box<Failure>>,
         account: &Account,
     ) -> Result<(), Box<Failure>> {
-        let buffer = self.buffers.take(self.block_bytes).await;
-        let move_block = async |found: Option<PartialBlock<P>>, buffer| {
-            let Some(block) = found else {
+        let mut buffer = Vec::new();
+        for _ in 0..self.blocks_at_once {
+            buffer.push(self.buffers.take(self.block_bytes).await);
+        }
+        let move_found = async |found: Vec<PartialBlock<P>>, buffer| {
+            let Some(first) = found.first() else {
                 give_way().await;
                 return Ok(buffer);
             };
-            let (file, offset) = (block.stripe.stripe.file().0, block.parts.stripe_offset());
+            let (file, offset) = (first.stripe.stripe.file().0, first.parts.stripe_offset());
             let about = || [("job", self.asker.0), ("file", file), ("offset", offset)];
-            let _span = self.node.machine.notes().span("move block", about);
+            let name = if found.len() == 1 { "move block" } else { "move blocks" };
+            let _span = self.node.machine.notes().span(name, about);
             match self.direction {
-                Direction::Read => self.read_block(&block, buffer).await,
-                Direction::Write => self.write_block(&block, buffer).await,
+                Direction::Read => self.read_blocks(&found, buffer).await,
+                Direction::Write => self.write_blocks(&found, buffer).await,
             }
         };
-        move_each(buffer, buffers, account, || self.blocks.borrow_mut().next(), move_block).await
+        move_each(buffer, buffers, account, || self.next_blocks(), move_found).await
+    }
+
+    /// The next blocks that a buffer moves, no more of those that are known than its share; none where there may be
+    /// others that have not been found yet.
+    fn next_blocks(&self) -> Option<Vec<PartialBlock<P>>> {
+        let mut blocks = self.blocks.borrow_mut();
+        let first = match blocks.next()? {
+            Some(first) => first,
+            None => return Some(Vec::new()),
+        };
+        let share = (1 + blocks.size_hint().0).div_ceil(self.node.settings.buffers_per_disk);
+        let most = share.min(self.blocks_at_once as usize);
+        let others = iter::from_fn(|| blocks.next().flatten()).take(most - 1);
+        Some(iter::once(first).chain(others).collect())
     }
 
     /// Fills a buffer with a block as it is on the disk.
@@ -174,34 +207,82 @@ where
         Ok(self.node.disks.read(stripe.home, offset, buffer, user).await?)
     }
 
-    async fn read_block(&self, block: &PartialBlock<P>, buffer: Buf) -> Result<Buf, Box<Failure>> {
-        let buffer = self.load(block, buffer).await?;
-        block.parts.put(&self.exchange, &buffer).await?;
-        // Queued pieces have been copied, others have arrived: nobody needs the buffer any more.
-        Ok(buffer)
+    async fn read_blocks(
+        &self,
+        blocks: &[PartialBlock<P>],
+        mut buffers: Vec<Buf>,
+    ) -> Result<Vec<Buf>, Box<Failure>> {
+        for block in blocks {
+            let buffer = self.load(block, buffers.remove(0)).await?;
+            block.parts.put(&self.exchange, &buffer).await?;
+            // Queued pieces have been copied, others have arrived: nobody needs the buffer any more.
+            buffers.push(buffer);
+        }
+        Ok(buffers)
     }
 
-    async fn write_block(&self, block: &PartialBlock<P>, mut buffer: Buf) -> Result<Buf, Box<Failure>> {
-        let (node, stripe) = (&self.node, &block.stripe.stripe);
-        let (mut runs, offset) = (block.parts.runs(), block.parts.stripe_offset());
+    async fn write_blocks(
+        &self,
+        blocks: &[PartialBlock<P>],
+        buffers: Vec<Buf>,
+    ) -> Result<Vec<Buf>, Box<Failure>> {
         // What lies between the runs is not to change while it is here: writes of single blocks are barred, and other
         // operations wait for their turn, since they may be somebody else's who has other parts of the block.
-        let _turn_at_block =
-            node.collectives.patched.take((stripe.file(), stripe.label.stripe, offset)).await;
-        if runs.len() > RUNS_MAX {
-            buffer = self.load_around(block, buffer).await?;
+        let _turns_at_blocks = self.take_turns(blocks).await;
+        let mut runs = Vec::with_capacity(blocks.len());
+        for block in blocks {
+            if !runs.is_empty() {
+                give_way().await;
+            }
+            runs.push(block.parts.runs());
         }
-        block.parts.get(&self.exchange, &mut buffer).await?;
+        let (mut filled, mut buffers) = (Vec::with_capacity(buffers.len()), buffers.into_iter());
+        for ((block, runs), buffer) in blocks.iter().zip(&runs).zip(buffers.by_ref()) {
+            let around = runs.len() > RUNS_MAX;
+            filled.push(if around { self.load_around(block, buffer).await? } else { buffer });
+        }
+        let parts: Vec<&P> = blocks.iter().map(|block| &block.parts).collect();
+        P::get(&parts, &self.exchange, &mut filled).await?;
+        for ((block, runs), buffer) in blocks.iter().zip(runs).zip(&filled) {
+            self.write_runs(block, runs, buffer).await?;
+        }
+        filled.extend(buffers);
+        Ok(filled)
+    }
+
+    /// Takes the turns at several blocks. All who do so take them in the same order: nobody waits in a ring.
+    async fn take_turns(&self, blocks: &[PartialBlock<P>]) -> Vec<Turn<'_, PatchedBlock>> {
+        let place = |PartialBlock { stripe, parts }: &PartialBlock<P>| {
+            (stripe.stripe.file(), stripe.stripe.label.stripe, parts.stripe_offset())
+        };
+        let mut places: Vec<PatchedBlock> = blocks.iter().map(place).collect();
+        places.sort_unstable();
+        let mut turns = Vec::with_capacity(places.len());
+        for place in places {
+            turns.push(self.node.collectives.patched.take(place).await);
+        }
+        turns
+    }
+
+    /// Writes the runs of a block, which a buffer has.
+    async fn write_runs(
+        &self,
+        block: &PartialBlock<P>,
+        mut runs: Vec<Range<u64>>,
+        buffer: &Buf,
+    ) -> Result<(), Box<Failure>> {
+        let (stripe, offset) = (&block.stripe.stripe, block.parts.stripe_offset());
         if runs.len() > RUNS_MAX {
             let end = runs.last().expect("more than one").end;
             runs.truncate(1);
             runs[0] = 0..end;
         }
-        node.disks.write_runs(stripe.home, offset, &buffer, runs.iter().cloned(), self.asker).await?;
+        let disks = &self.node.disks;
+        disks.write_runs(stripe.home, offset, buffer, runs.iter().cloned(), self.asker).await?;
         for Range { start, end } in runs {
             stripe.losses.mend(&(offset + start..offset + end));
         }
-        Ok(buffer)
+        Ok(())
     }
 
     /// Fills a buffer with what a block of many runs has between them.

@@ -14,6 +14,7 @@ use machine::{Buf, Disk, Machine, NodeId, TaskGroup, Work};
 
 use super::IoNode;
 use super::account::Account;
+use super::collectives::roomy_queue_bytes;
 use super::partial_blocks::{BlockParts, PartialBlock, PartialTransfer, StripePart};
 use super::told::Told;
 use crate::error::{Failure, FailureKind, Result as FsResult};
@@ -87,8 +88,9 @@ impl<M: Machine> IoNode<M> {
         let stripes = all.stripes.iter().map(|&stripe| self.stripes.get(request.file, stripe));
         let stripes = stripes.collect::<Result<Vec<_>, _>>()?;
         let block_bytes = stripes.iter().map(|stripe| stripe.block_bytes()).max().unwrap_or(0);
+        let queue_bytes = roomy_queue_bytes(all.members.len(), block_bytes);
         let (queue_buffers, _queue_memory) =
-            self.collectives.queue_buffers_for(request.queued, all.members.len(), block_bytes).await;
+            self.collectives.queue_buffers_for(request.queued, all.members.len(), queue_bytes).await;
         account.check()?;
         let is_write = request.direction == Direction::Write;
         let mut parts = Vec::new();
@@ -101,13 +103,19 @@ impl<M: Machine> IoNode<M> {
             parts.push(Rc::new(part));
         }
         let (endpoint, memory, members) = (self.endpoint.clone(), request.memory, all.members.clone());
-        let exchange = Exchange::new(endpoint, 1, memory, members, None, queue_buffers, block_bytes);
+        let exchange = Exchange::new(endpoint, 1, memory, members, None, queue_buffers, queue_bytes);
         let moved: Vec<Rc<Cell<u64>>> = self.machine.disks().iter().map(|_| Rc::default()).collect();
+        // Members are asked for what they have of several blocks at once, so that small parts make few messages. What
+        // is asked for waits in no queue: these blocks have the memory of the queues.
+        let blocks_in_queues =
+            queue_buffers.filter(|_| is_write).unwrap_or(0) * queue_bytes / block_bytes.max(1);
+        let buffer_count = (parts.len() * self.settings.buffers_per_disk).max(1) as u64;
+        let blocks_at_once = 1 + blocks_in_queues / buffer_count;
         let buffers = TaskGroup::new();
         for part in &parts {
             let blocks = self.plan_selected(request, part, &all, &moved[part.stripe.home.disk]).await;
-            let (direction, block_bytes) = (request.direction, part.stripe.block_bytes());
-            PartialTransfer::new(self, asker, direction, &exchange, blocks, block_bytes)
+            let room = (part.stripe.block_bytes(), blocks_at_once);
+            PartialTransfer::new(self, asker, request.direction, &exchange, blocks, room)
                 .start(&buffers, account);
         }
         let outcome = buffers.join().await;
@@ -221,6 +229,10 @@ struct SelectedBlocks<M: Machine> {
 impl<M: Machine> Iterator for SelectedBlocks<M> {
     type Item = Option<PartialBlock<SelectedBlock>>;
 
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.listed.len(), None)
+    }
+
     fn next(&mut self) -> Option<Self::Item> {
         if self.listed.len() == 0 {
             self.find();
@@ -299,7 +311,8 @@ impl<M: Machine> BlockParts<M> for SelectedBlock {
         self.parts.put(exchange, buffer).await
     }
 
-    async fn get(&self, exchange: &Exchange<M>, buffer: &mut Buf) -> FsResult<()> {
-        self.parts.get(exchange, buffer).await
+    async fn get(blocks: &[&Self], exchange: &Exchange<M>, buffers: &mut [Buf]) -> FsResult<()> {
+        let blocks: Vec<_> = blocks.iter().map(|block| &block.parts).collect();
+        SelectedParts::get(&blocks, exchange, buffers).await
     }
 }
