@@ -426,6 +426,10 @@ pub fn removed_and_missing_objects_are_errors(testbed: &impl Testbed) {
         ok(disk.remove("thing", Stage::Pending).await);
         assert!(matches!(error(disk.open("thing", Stage::Pending).await), Error::NotFound { .. }));
         ok(disk.create("thing", b"3").await);
+        ok(disk.create("other", b"4").await);
+        let names = ["nothing", "thing", "other"].map(str::to_owned);
+        ok(disk.remove_pending(&names).await);
+        assert_eq!(ok(disk.list().await), [""; 0], "those that there were are gone");
     }));
 }
 
