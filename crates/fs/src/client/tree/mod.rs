@@ -15,9 +15,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use machine::{InFlight, Machine, NodeId, Payload};
+use machine::{Condition, InFlight, Machine, NodeId, Payload};
 use namespace::{FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, TreeUse, WrittenContents};
 
+use doomed::DoomedFile;
 pub use listing::SomeEntries;
 use locks::TreeLocks;
 pub use open_file::OpenTreeFile;
@@ -52,8 +53,11 @@ struct TreeInner<M: Machine> {
     disk_lists: RefCell<BTreeMap<u32, Rc<[u64]>>>,
     states: RefCell<BTreeMap<FileNumber, Rc<TreeFileState>>>,
     /// Files without names whose contents are to be removed, and whether that is going on.
-    doomed: RefCell<Vec<FileNumber>>,
+    doomed: RefCell<Vec<DoomedFile>>,
     removing: InFlight,
+    /// Who waits until they are gone, and how those hear of it that gather more.
+    awaited: InFlight,
+    hurry: Condition,
     locks: TreeLocks,
 }
 
@@ -150,6 +154,8 @@ impl<M: Machine> Tree<M> {
                 states: RefCell::default(),
                 doomed: RefCell::default(),
                 removing: InFlight::new(),
+                awaited: InFlight::new(),
+                hurry: Condition::new(),
                 locks: TreeLocks::default(),
             }),
         }
@@ -163,6 +169,11 @@ impl<M: Machine> Tree<M> {
     /// The page cache through which files are read and written.
     pub fn cache(&self) -> &PageCache<M> {
         &self.inner.cache
+    }
+
+    /// How often the keeper was gone.
+    fn losses(&self) -> u64 {
+        self.inner.cache.client().losses_of(self.inner.keeper)
     }
 
     pub(super) fn machine(&self) -> &M {
@@ -232,9 +243,10 @@ impl<M: Machine> Tree<M> {
         if !self.note_let_go(number) {
             return Ok(());
         }
+        let losses = self.losses();
         match self.call(Request::LetGo { number }).await {
             Ok(TreeAnswer::Removed { doomed }) => {
-                self.doom(doomed);
+                self.doom(doomed, losses);
                 Ok(())
             }
             // A keeper that is gone has forgotten who held what.
@@ -249,9 +261,10 @@ impl<M: Machine> Tree<M> {
         // It is closed here, whatever comes.
         self.note_let_go(number);
         self.hold_again().await?;
+        let losses = self.losses();
         match self.call(Request::LetGoWritten { number, written }).await {
             Ok(TreeAnswer::Removed { doomed }) => {
-                self.doom(doomed);
+                self.doom(doomed, losses);
                 Ok(None)
             }
             // A keeper that is gone has forgotten who held what; whether it was told nobody knows.
@@ -279,7 +292,7 @@ impl<M: Machine> Tree<M> {
     /// # Errors
     /// If the keeper cannot be told.
     pub async fn hold_again(&self) -> Result<()> {
-        let losses = self.inner.cache.client().losses_of(self.inner.keeper);
+        let losses = self.losses();
         if losses == self.inner.told.get() {
             return Ok(());
         }
