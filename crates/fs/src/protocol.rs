@@ -13,7 +13,7 @@ use std::fmt;
 
 use layout::{Selection, Striping, View};
 use machine::{Class, Message};
-use namespace::{FileNumber, TreeAnswer, TreeOperation, TreeRefusal, WrittenContents};
+use namespace::{FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, WrittenContents};
 use postcard::ser_flavors::Flavor;
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ use crate::error::Failure;
 use crate::range_locks::{LockMode, LockRange};
 
 /// The version of the protocol. Another version is refused.
-pub const VERSION: u8 = 13;
+pub const VERSION: u8 = 14;
 
 /// The version of the labels on stripes, which outlives that of the protocol: files stay readable.
 pub const LABEL_VERSION: u8 = 2;
@@ -791,7 +791,12 @@ pub enum Reply {
         more: bool,
     },
     /// To [`Request::Tree`], [`Request::LetGo`] and [`Request::LetGoWritten`].
-    Tree(Box<TreeAnswer>),
+    Tree {
+        /// The answer.
+        answer: Box<TreeAnswer>,
+        /// The directories that were changed, as in [`Performed`](namespace::Performed).
+        directories: Vec<Inode>,
+    },
     /// To [`Request::Tree`]: why it is not done.
     Refused(TreeRefusal),
     /// To [`Request::FormTeam`]: all have come.

@@ -3,9 +3,11 @@
 //! - this file: which node keeps it, asking, holding
 //! - `open_file.rs`: a file that is open, close-to-open with other clients
 //! - `doomed.rs`: the contents of files without names, which go
+//! - `changed_directories.rs`: how directories were when this client changed them
 //! - `listing.rs`: the entries of directories, and all records
 //! - `locks.rs`: locks on files
 
+mod changed_directories;
 mod doomed;
 mod listing;
 mod locks;
@@ -16,8 +18,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use machine::{Condition, InFlight, Machine, NodeId, Payload};
-use namespace::{FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, TreeUse, WrittenContents};
+use namespace::{
+    FileNumber, Inode, Performed, TreeAnswer, TreeOperation, TreeRefusal, TreeUse, WrittenContents,
+};
 
+use changed_directories::ChangedDirectories;
 use doomed::DoomedFile;
 pub use listing::SomeEntries;
 use locks::TreeLocks;
@@ -58,6 +63,7 @@ struct TreeInner<M: Machine> {
     /// Who waits until they are gone, and how those hear of it that gather more.
     awaited: InFlight,
     hurry: Condition,
+    changed_directories: ChangedDirectories,
     locks: TreeLocks,
 }
 
@@ -82,7 +88,7 @@ impl<M: Machine> Tree<M> {
     pub async fn find(cache: &PageCache<M>) -> Result<Option<Tree<M>>> {
         let mut found = Vec::new();
         for (node, answer) in cache.client().ask_all(|_| Some(ask(TreeOperation::Describe))).await {
-            match answered(node, answer?.0) {
+            match answered(node, answer?.0).map(|performed| performed.answer) {
                 Ok(TreeAnswer::Used(used)) => found.push((node, used)),
                 Err(error) if matches!(*error, Error::Refused(TreeRefusal::NoNamespace)) => {}
                 Err(error) => return Err(error),
@@ -156,6 +162,7 @@ impl<M: Machine> Tree<M> {
                 removing: InFlight::new(),
                 awaited: InFlight::new(),
                 hurry: Condition::new(),
+                changed_directories: ChangedDirectories::default(),
                 locks: TreeLocks::default(),
             }),
         }
@@ -212,8 +219,11 @@ impl<M: Machine> Tree<M> {
     async fn call(&self, request: Request) -> Result<TreeAnswer> {
         let keeper = self.inner.keeper;
         let endpoint = &self.inner.cache.client().inner.endpoint;
+        let asked = self.machine().now();
         let (reply, _) = endpoint.call(keeper, request, Payload::empty()).await?;
-        answered(keeper, reply)
+        let Performed { answer, directories } = answered(keeper, reply)?;
+        self.inner.changed_directories.note(directories, asked);
+        Ok(answer)
     }
 
     /// Has an operation performed whose answer is an inode.
@@ -403,9 +413,9 @@ fn ask(operation: TreeOperation) -> Request {
 }
 
 /// What a node has answered to an operation.
-fn answered(node: NodeId, reply: Reply) -> Result<TreeAnswer> {
+fn answered(node: NodeId, reply: Reply) -> Result<Performed> {
     match reply {
-        Reply::Tree(answer) => Ok(*answer),
+        Reply::Tree { answer, directories } => Ok(Performed { answer: *answer, directories }),
         Reply::Refused(refusal) => Err(refusal.into()),
         _ => Err(unexpected(node)),
     }
