@@ -53,6 +53,18 @@ impl TreeOperation {
         )
     }
 
+    /// Whether it changes nothing and reads a few records, however many there are.
+    pub fn reads_little(&self) -> bool {
+        matches!(
+            self,
+            TreeOperation::Describe
+                | TreeOperation::ReadDisks { .. }
+                | TreeOperation::Look { .. }
+                | TreeOperation::Get { .. }
+                | TreeOperation::GetExtended { .. }
+        )
+    }
+
     /// Whether doing it twice is as good as doing it once, and the answers are the same but for versions and times.
     pub fn may_be_repeated(&self) -> bool {
         let changes_once = matches!(

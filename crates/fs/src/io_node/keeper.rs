@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use machine::{Duration, Instant, Machine, MetadataStore, NodeId};
+use machine::{Duration, Instant, Machine, MetadataStore, NodeId, Transaction};
 use namespace::{
     FileNumber, Inode, Location, Performed, TreeAnswer, TreeOperation, TreeRefusal, WhatToRemove,
     WrittenContents, perform,
@@ -152,7 +152,9 @@ impl<M: Machine> IoNode<M> {
         };
         let now = self.machine.date().as_nanos() as i64;
         let _span = self.machine.notes().span(operation.name(), || []);
-        Ok(store.transact(move |transaction| perform(transaction, &operation, now)).await?)
+        let reads_little = operation.reads_little();
+        let body = move |transaction: &mut dyn Transaction| perform(transaction, &operation, now);
+        Ok(if reads_little { store.look(body).await? } else { store.transact(body).await? })
     }
 
     /// Has the client hold what it was answered; or why it cannot.
