@@ -330,6 +330,8 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use description::Description;
+
     use super::*;
 
     /// A file is removed, and the keeper crashes while others are gathered that go together with it; whether the name
@@ -352,7 +354,7 @@ mod tests {
             let names = crashing.names();
             let tree = tree_of(base, &client, &names, seed).await?;
             let keeper = names.iter().position(|node| *node == tree.keeper()).expect("one of them");
-            let mut worker =
+            let worker =
                 Worker { tree, directory: String::new(), expected: Rc::default(), draw: Draw::of(seed) };
             let file = worker.make("file", true).await.map_err(|error| error.to_string())?;
             let write = file.write(0, Payload::from(vec![1; BYTES as usize])).await;
