@@ -1,5 +1,5 @@
-//! Directories as they were when this client changed them last: the keeper tells with its answers, so that whoever wants
-//! to know right after need not ask.
+//! Directories as they were when this client changed them last: the keeper tells with its answers, so that whoever
+//! wants to know right after need not ask.
 //!
 //! It is believed for as long as the caller says. Others may have changed the directory since.
 
