@@ -194,7 +194,8 @@ pub struct Buses {
 #[serde(deny_unknown_fields)]
 pub struct MetadataCosts {
     /// Time until another thread of the node has taken over a transaction, or work on an object's name, and until its
-    /// end is known, together; the processor is free meanwhile.
+    /// end is known, together; the processor is free meanwhile. What only looks is not handed over while that thread
+    /// has nothing to do.
     pub hand_over: Sourced<Time>,
     /// Time of the processor for each transaction.
     pub transaction: Sourced<Time>,

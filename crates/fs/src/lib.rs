@@ -14,7 +14,8 @@
 //! - `exchange.rs`: scattering an extent over the compute nodes' memories, and gathering it from them
 //! - `cache.rs`, `byte_set.rs`, `coverage.rs`, `piece_run.rs`, `request_queue.rs`, `schedule/`: decisions without
 //!   futures
-//! - `disk_queue.rs`: whose turn it is at a disk, and `backlog.rs`: who is held up there; `turns.rs`: at anything else
+//! - `disk_queue.rs`: whose turn it is at a disk, and `backlog.rs`: who is held up there; `turns.rs`: at anything else;
+//!   `either.rs`: waiting for one of two things
 //! - `patience.rs`, `give_way.rs`: how long a node waits for others, and how it lets them go on
 //! - `name.rs`, `error.rs`: what a file may be called; what can go wrong; `number.rs`: what stripes of files without
 //!   names are called; `noted.rs`: what is noted of requests;
@@ -30,6 +31,7 @@ mod coverage;
 mod dealt;
 mod directory;
 mod disk_queue;
+mod either;
 mod endpoint;
 mod error;
 mod exchange;

@@ -13,7 +13,7 @@ use std::fmt;
 
 use layout::{Selection, Striping, View};
 use machine::{Class, Message};
-use namespace::{FileNumber, TreeAnswer, TreeOperation, TreeRefusal, WrittenContents};
+use namespace::{FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, WrittenContents};
 use postcard::ser_flavors::Flavor;
 use serde::{Deserialize, Serialize};
 
@@ -797,7 +797,12 @@ pub enum Reply {
         more: bool,
     },
     /// To [`Request::Tree`], [`Request::LetGo`] and [`Request::LetGoWritten`].
-    Tree(Box<TreeAnswer>),
+    Tree {
+        /// The answer.
+        answer: Box<TreeAnswer>,
+        /// The directories that were changed, as in [`Performed`](namespace::Performed).
+        directories: Vec<Inode>,
+    },
     /// To [`Request::Tree`]: why it is not done.
     Refused(TreeRefusal),
     /// To [`Request::FormTeam`]: all have come.

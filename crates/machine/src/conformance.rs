@@ -18,7 +18,7 @@ use crate::{
 pub use metadata::{
     a_dropped_transaction_leaves_nothing_half_done, a_refused_transaction_changes_nothing,
     counted_transactions_left, entries_are_in_the_order_of_their_keys, make_counted_transactions,
-    transactions_come_one_after_the_other,
+    transactions_come_one_after_the_other, who_looks_sees_what_was_committed,
 };
 
 /// How a law gets nodes to run on.
@@ -70,6 +70,7 @@ pub fn check_all(testbed: &impl Testbed) {
     a_refused_transaction_changes_nothing(testbed);
     entries_are_in_the_order_of_their_keys(testbed);
     a_dropped_transaction_leaves_nothing_half_done(testbed);
+    who_looks_sees_what_was_committed(testbed);
     an_object_that_was_not_flushed_is_one_like_others(testbed);
     disks_are_told_apart(testbed);
     errors_of_detached_tasks_do_not_vanish(testbed);
@@ -426,6 +427,10 @@ pub fn removed_and_missing_objects_are_errors(testbed: &impl Testbed) {
         ok(disk.remove("thing", Stage::Pending).await);
         assert!(matches!(error(disk.open("thing", Stage::Pending).await), Error::NotFound { .. }));
         ok(disk.create("thing", b"3").await);
+        ok(disk.create("other", b"4").await);
+        let names = ["nothing", "thing", "other"].map(str::to_owned);
+        ok(disk.remove_pending(&names).await);
+        assert_eq!(ok(disk.list().await), [""; 0], "those that there were are gone");
     }));
 }
 

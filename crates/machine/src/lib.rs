@@ -299,6 +299,23 @@ pub trait Disk {
     /// When this completes a published object does not come back, whatever becomes of the node.
     fn remove(&self, name: &str, stage: Stage) -> impl Future<Output = Result<()>>;
 
+    /// Removes the pending objects of these names as [`remove`](Self::remove) does, as many as there are of them. One
+    /// that cannot be removed keeps none of the others; the first failure is told.
+    fn remove_pending(&self, names: &[String]) -> impl Future<Output = Result<()>> {
+        async move {
+            let mut outcome = Ok(());
+            for name in names {
+                match self.remove(name, Stage::Pending).await {
+                    Err(error) if !matches!(*error, Error::NotFound { .. }) => {
+                        outcome = outcome.and(Err(error))
+                    }
+                    _ => {}
+                }
+            }
+            outcome
+        }
+    }
+
     /// Publishes the pending object named `name`, in one step: a published one of that name is replaced, as if it had
     /// been removed.
     ///

@@ -62,6 +62,15 @@ pub trait MetadataStore: Clone + 'static {
         body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
     ) -> impl Future<Output = Result<std::result::Result<T, E>>>;
 
+    /// Carries out a `body` that reads some entries and changes none, as [`transact`](Self::transact) does, but where
+    /// that is sooner done.
+    fn look<T: Send + 'static, E: Send + 'static>(
+        &self,
+        body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
+    ) -> impl Future<Output = Result<std::result::Result<T, E>>> {
+        self.transact(body)
+    }
+
     /// Waits until all transactions that were committed before are on the medium.
     fn flush(&self) -> impl Future<Output = Result<()>>;
 }

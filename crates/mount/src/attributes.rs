@@ -1,5 +1,7 @@
 //! Attributes: asking for them and changing them.
 
+use std::time::Duration;
+
 use fuser::FileAttr;
 use namespace::{AttributeChanges, FileNumber, Inode, TreeOperation};
 
@@ -13,7 +15,17 @@ const SET_GROUP: u16 = 0o2000;
 const GROUP_RUNS: u16 = 0o0010;
 
 impl MountedTree {
-    pub(crate) async fn attributes(&self, number: FileNumber) -> Outcome<FileAttr> {
+    /// Attributes, and for how long they may be believed.
+    pub(crate) async fn attributes(&self, number: FileNumber) -> Outcome<(FileAttr, Duration)> {
+        let believed = self.settings.attribute_timeout;
+        // The kernel forgets what it knows of a directory whenever it has changed a name there, and asks before the
+        // next one, to see whether it may.
+        if let Some((directory, age)) = self.tree().changed_directory(number)
+            && let Some(left) = believed.checked_sub(Duration::from_nanos(age.as_nanos()))
+            && !left.is_zero()
+        {
+            return Ok((attributes_of(&directory), left));
+        }
         let got = match self.open_file(number) {
             Some(open) => open.file.attributes().await,
             None => {
@@ -21,7 +33,7 @@ impl MountedTree {
                 got.map(|inode| self.tree().seen(inode))
             }
         };
-        Ok(attributes_of(&self.settle(about(number), got)?))
+        Ok((attributes_of(&self.settle(about(number), got)?), believed))
     }
 
     /// Changes attributes, through the open file of this handle if there is one. `may_keep_rights` says whether the

@@ -210,12 +210,11 @@ impl Filesystem for KernelDoor {
     }
 
     fn getattr(&self, _request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
-        let timeout = self.timeout();
         self.begin(
             "getattr",
             reply,
             move |tree| async move { tree.attributes(file_number(number)).await },
-            move |reply, attributes| reply.attr(&timeout, &attributes),
+            move |reply, (attributes, believed)| reply.attr(&believed, &attributes),
         );
     }
 

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -325,6 +325,43 @@ fn a_directory_of_a_thousand_files_is_listed_once_each_while_they_go() {
     seen.sort_unstable();
     assert_eq!(seen, (0..1000).map(|number| format!("file{number:04}")).collect::<Vec<_>>());
     assert_eq!(fs::read_dir(&mount.path).expect("a directory").count(), 500);
+    mount.end();
+}
+
+/// How many requests of this kind agents have answered to a mount.
+fn asked(mount: &Mount, operation: &str) -> u64 {
+    let counter = mount.mounted.as_ref().expect("until it ends").counter();
+    let counts = counter.counts(Duration::from_secs(10)).expect("it answers");
+    let asked = counts.agents.asked.iter().filter(|asked| asked.operation == operation);
+    asked.map(|asked| asked.times.count()).sum()
+}
+
+/// The kernel looks for each name before it is removed, and asks for the attributes of the directory in between.
+#[test]
+fn who_removes_files_of_a_directory_does_not_ask_for_it_each_time() {
+    const FILES: u64 = 200;
+    let Some(mount) = Mount::of_new_agents() else { return };
+    fs::create_dir(mount.at("many")).expect("a directory");
+    let directory = || fs::metadata(mount.at("many")).expect("attributes");
+    for number in 0..FILES {
+        File::create(mount.at(format!("many/{number}"))).expect("a file");
+        assert_eq!(directory().len(), number + 1, "its own changes are seen at once");
+    }
+    let before = asked(&mount, "names");
+    for number in 0..FILES {
+        fs::remove_file(mount.at(format!("many/{number}"))).expect("it is there");
+    }
+    let asked = asked(&mount, "names") - before;
+    // Besides two of each file: what goes every second, and what is forgotten a few dozen at a time.
+    assert!(asked < 5 * FILES / 2, "{asked} questions about names for {FILES} files");
+    let changed = directory();
+    assert_eq!((changed.len(), changed.nlink()), (0, 2));
+    fs::set_permissions(mount.at("many"), fs::Permissions::from_mode(0o500)).expect("one's own");
+    assert_eq!(directory().mode() & 0o7777, 0o500);
+    let open = File::open(mount.at("many")).expect("a directory");
+    fs::remove_dir(mount.at("many")).expect("it is empty");
+    assert!(!open.metadata().is_ok_and(|gone| gone.nlink() > 0), "it is gone");
+    drop(open);
     mount.end();
 }
 

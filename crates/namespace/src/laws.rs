@@ -1,6 +1,7 @@
 //! The laws of a namespace: a refused operation changes nothing; whatever is done, the records agree with each other;
 //! and a program finds what it finds in a directory of this computer.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -9,9 +10,11 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
 use layout::Striping;
-use machine::MetadataTable;
+use machine::{MetadataChanges, MetadataTable};
 use proptest::prelude::*;
 
+use crate::keys::Space;
+use crate::store::decoded_inode;
 use crate::*;
 
 /// A namespace in memory.
@@ -19,6 +22,30 @@ struct Tree {
     table: MetadataTable,
     now: UnixTime,
     disks: u32,
+}
+
+/// The directories that an operation has told of, each as it is then, or gone.
+fn told_of(performed: &Performed) -> BTreeMap<FileNumber, Option<Inode>> {
+    let told = performed.directories.iter();
+    told.map(|inode| (inode.number, Some(inode.clone()).filter(|inode| inode.links > 0))).collect()
+}
+
+/// The directories among the records that were changed.
+fn changed_directories(
+    after: &MetadataChanges,
+    before: &MetadataChanges,
+) -> BTreeMap<FileNumber, Option<Inode>> {
+    let inode = |changes: &MetadataChanges, key: &[u8]| {
+        let bytes = changes.get(key).cloned().flatten()?;
+        decoded_inode(&bytes).ok().filter(Inode::is_directory)
+    };
+    let inodes = after.keys().filter(|key| key[0] == Space::Inode as u8);
+    let directories = inodes.filter_map(|key| {
+        let now = inode(after, key);
+        let number = now.as_ref().or(inode(before, key).as_ref()).map(|inode| inode.number)?;
+        Some((number, now))
+    });
+    directories.collect()
 }
 
 impl Tree {
@@ -32,12 +59,15 @@ impl Tree {
 
     fn ask(&mut self, operation: TreeOperation) -> Result<TreeAnswer, TreeRefusal> {
         self.now += 1;
-        let (answer, changes) =
+        let (performed, changes) =
             self.table.attempt(|t| perform(t, &operation, self.now)).expect("a store in memory");
         let before = self.table.clone();
-        if answer.is_ok() {
-            self.table.apply(changes);
+        if let Ok(performed) = &performed {
+            let after = changes.clone();
+            let undo = self.table.apply(changes);
+            assert_eq!(told_of(performed), changed_directories(&after, &undo), "{operation:?}");
         }
+        let answer = performed.map(|performed| performed.answer);
         assert!(!operation.only_reads() || self.table == before, "{operation:?} only reads");
         answer
     }

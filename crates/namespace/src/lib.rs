@@ -48,5 +48,5 @@ pub use operation::{
     AttributeChanges, DirectoryEntry, Location, NewInode, RenameMode, SetTime, SetValue, TreeAnswer,
     TreeOperation, TreeUse, WhatToRemove, WrittenContents,
 };
-pub use perform::perform;
+pub use perform::{Performed, perform};
 pub use refusal::TreeRefusal;

@@ -9,7 +9,17 @@ use crate::operation::{TreeAnswer, TreeOperation, TreeUse};
 use crate::refusal::TreeRefusal;
 use crate::store::{FORMAT, Records, Step, Stop, TreeHeader};
 
-/// Performs an operation within a transaction, at this time: its answer, or why it is refused.
+/// What an operation has come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Performed {
+    /// Its answer.
+    pub answer: TreeAnswer,
+    /// The directories that it has changed, each as it is then; one that is gone has no links. So whoever changes names
+    /// need not ask how their directory is now.
+    pub directories: Vec<Inode>,
+}
+
+/// Performs an operation within a transaction, at this time: what it comes to, or why it is refused.
 ///
 /// # Errors
 /// If the store fails.
@@ -17,10 +27,10 @@ pub fn perform(
     transaction: &mut dyn Transaction,
     operation: &TreeOperation,
     now: UnixTime,
-) -> machine::Result<Result<TreeAnswer, TreeRefusal>> {
-    let mut records = Records { transaction, now };
+) -> machine::Result<Result<Performed, TreeRefusal>> {
+    let mut records = Records { transaction, now, directories: Vec::new() };
     match records.perform(operation) {
-        Ok(answer) => Ok(Ok(answer)),
+        Ok(answer) => Ok(Ok(Performed { answer, directories: records.directories })),
         Err(Stop::Refused(refusal)) => Ok(Err(refusal)),
         Err(Stop::Failed(error)) => Err(error),
     }
@@ -40,6 +50,18 @@ impl TreeOperation {
                 | TreeOperation::ListExtended { .. }
                 | TreeOperation::ListDoomed { .. }
                 | TreeOperation::Survey { .. }
+        )
+    }
+
+    /// Whether it changes nothing and reads a few records, however many there are.
+    pub fn reads_little(&self) -> bool {
+        matches!(
+            self,
+            TreeOperation::Describe
+                | TreeOperation::ReadDisks { .. }
+                | TreeOperation::Look { .. }
+                | TreeOperation::Get { .. }
+                | TreeOperation::GetExtended { .. }
         )
     }
 

@@ -72,6 +72,7 @@ impl Records<'_> {
             self.transaction.put(&keys::doomed(inode.number), b"")?;
             return Ok(true);
         }
+        self.note_directory(inode);
         self.erase(inode.number)?;
         Ok(true)
     }

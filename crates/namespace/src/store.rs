@@ -53,6 +53,8 @@ pub(crate) struct Records<'a> {
     pub(crate) transaction: &'a mut dyn Transaction,
     /// The time of the operation.
     pub(crate) now: UnixTime,
+    /// The directories that it has changed, as in [`Performed`](crate::Performed).
+    pub(crate) directories: Vec<Inode>,
 }
 
 impl Records<'_> {
@@ -93,7 +95,16 @@ impl Records<'_> {
     }
 
     pub(crate) fn put_inode(&mut self, inode: &Inode) -> Step<()> {
+        self.note_directory(inode);
         Ok(self.transaction.put(&keys::inode(inode.number), &encoded_inode(inode))?)
+    }
+
+    /// Notes how an inode is now, if it is a directory.
+    pub(crate) fn note_directory(&mut self, inode: &Inode) {
+        if inode.is_directory() {
+            self.directories.retain(|directory| directory.number != inode.number);
+            self.directories.push(inode.clone());
+        }
     }
 
     /// Sees to it that programs which do not know of stored stripes refuse the namespace.

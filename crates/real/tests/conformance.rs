@@ -43,6 +43,7 @@ laws! {
     a_refused_transaction_changes_nothing,
     entries_are_in_the_order_of_their_keys,
     a_dropped_transaction_leaves_nothing_half_done,
+    who_looks_sees_what_was_committed,
     errors_of_detached_tasks_do_not_vanish,
     waiting_tasks_of_a_node_are_woken_in_order,
 }

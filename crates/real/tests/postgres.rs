@@ -57,6 +57,7 @@ fn the_laws_of_stores_are_kept() {
     conformance::a_refused_transaction_changes_nothing(&OnServer);
     conformance::entries_are_in_the_order_of_their_keys(&OnServer);
     conformance::a_dropped_transaction_leaves_nothing_half_done(&OnServer);
+    conformance::who_looks_sees_what_was_committed(&OnServer);
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use layout::{Extent, Selection, Striping};
 use machine::conformance::Testbed;
-use machine::{Machine, Memory, NodeId, Payload};
+use machine::{Duration, Machine, Memory, NodeId, Payload};
 use namespace::{
-    AttributeChanges, Location, NewInode, RenameMode, TreeOperation, TreeRefusal, WhatToRemove,
+    AttributeChanges, FileNumber, Location, NewInode, RenameMode, TreeOperation, TreeRefusal, WhatToRemove,
     WrittenContents,
 };
 
@@ -347,6 +347,40 @@ pub fn appends_of_many_clients_lose_nothing(testbed: &impl Testbed, base: Base) 
             (0..3).flat_map(|client| (0..RECORDS).map(move |record| client << 4 | record)).collect();
         assert_eq!(found, expected);
         file.close().await.expect("closed");
+    });
+}
+
+/// Who changes names knows how their directories are then, and asks nobody for it; of what is gone nothing is known.
+pub fn who_changes_names_knows_their_directories(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        let get = async |number| trees[1].inode(TreeOperation::Get { number }).await.expect("there");
+        let known = |number| trees[0].changed_directory(number).map(|(directory, _)| directory);
+        assert_eq!(known(FileNumber::ROOT), None, "nothing was changed");
+        make_directory(&trees[0], "one").await.expect("made");
+        make_directory(&trees[0], "two").await.expect("made");
+        let look = |path| TreeOperation::Look { at: Location::of_path(path), follow: true };
+        let [one, two] = ["one", "two"].map(|path| trees[0].inode(look(path)));
+        let (one, two) = (one.await.expect("there").number, two.await.expect("there").number);
+        make(&trees[0], "one/file", true).await.expect("made").close().await.expect("closed");
+        rename(&trees[0], "one/file", "two/moved").await.expect("renamed");
+        for number in [FileNumber::ROOT, one, two] {
+            assert_eq!(known(number), Some(get(number).await));
+        }
+        assert_eq!(known(two).expect("known").size, 1);
+        let private = AttributeChanges { mode: Some(0o700), ..AttributeChanges::default() };
+        trees[0].perform(TreeOperation::Change { number: two, changes: private }).await.expect("changed");
+        remove(&trees[0], "two/moved").await.expect("removed");
+        assert_eq!(known(two).map(|two| (two.mode, two.size)), Some((0o700, 0)));
+        let (at, what) = (Location::of_path("two"), WhatToRemove::Directory);
+        trees[0].unname(TreeOperation::Remove { at, what }).await.expect("removed");
+        assert_eq!(known(two), None);
+        assert_eq!(known(FileNumber::ROOT), Some(get(FileNumber::ROOT).await));
+        // How long ago that was is said, so that nobody believes it for too long.
+        let later = nodes[3].now() + Duration::from_millis(20);
+        nodes[3].sleep_until(later).await;
+        let (_, age) = trees[0].changed_directory(FileNumber::ROOT).expect("known");
+        assert!(age >= Duration::from_millis(20), "{age}");
     });
 }
 

@@ -4,12 +4,11 @@
 //! once at a time, by a task of its own, however often somebody wants to know, and an answer is waited for a second.
 
 use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::rc::Rc;
-use std::task::Poll;
 
 use machine::{Condition, Disk, Duration, Machine, Space};
+
+use crate::either::until_either;
 
 /// How long an answer is waited for: longer than a disk that works needs, however busy it is with data, and a small
 /// part of the ten seconds that Prometheus waits for numbers.
@@ -70,14 +69,4 @@ impl<M: Machine> DiskHealth<M> {
             Ok(())
         });
     }
-}
-
-/// Waits until one of both is done.
-async fn until_either(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
-    let (mut one, mut other) = (pin!(one), pin!(other));
-    poll_fn(|context| match one.as_mut().poll(context) {
-        Poll::Ready(()) => Poll::Ready(()),
-        Poll::Pending => other.as_mut().poll(context),
-    })
-    .await;
 }

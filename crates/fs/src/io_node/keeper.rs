@@ -8,10 +8,10 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use machine::{Duration, Instant, Machine, MetadataStore, NodeId};
+use machine::{Duration, Instant, Machine, MetadataStore, NodeId, Transaction};
 use namespace::{
-    FileNumber, Inode, Location, TreeAnswer, TreeOperation, TreeRefusal, WhatToRemove, WrittenContents,
-    perform,
+    FileNumber, Inode, Location, Performed, TreeAnswer, TreeOperation, TreeRefusal, WhatToRemove,
+    WrittenContents, perform,
 };
 
 use super::IoNode;
@@ -116,9 +116,8 @@ impl<M: Machine> IoNode<M> {
             return Ok(Reply::Refused(TreeRefusal::Busy));
         }
         let begins = matches!(operation, TreeOperation::Begin { .. });
-        let answer = self.transact(operation).await?;
-        let mut answer = match answer {
-            Ok(answer) => answer,
+        let Performed { mut answer, directories } = match self.transact(operation).await? {
+            Ok(performed) => performed,
             Err(refusal) => return Ok(Reply::Refused(refusal)),
         };
         if begins {
@@ -130,13 +129,13 @@ impl<M: Machine> IoNode<M> {
         if hold && let Some(refusal) = self.hold(asker, &answer) {
             return Ok(Reply::Refused(refusal));
         }
-        Ok(Reply::Tree(answer.into()))
+        Ok(Reply::Tree { answer: answer.into(), directories })
     }
 
     /// Whether what has this name may be open somewhere. What is not there is not.
     async fn may_be_open(&self, at: Location) -> Result<bool, Box<Failure>> {
-        let Ok(TreeAnswer::Inode(inode)) = self.transact(TreeOperation::Look { at, follow: false }).await?
-        else {
+        let look = self.transact(TreeOperation::Look { at, follow: false }).await?;
+        let Ok(Performed { answer: TreeAnswer::Inode(inode), .. }) = look else {
             return Ok(false);
         };
         let age = (self.machine.date().as_nanos() as i64).saturating_sub(inode.made).max(0);
@@ -147,13 +146,15 @@ impl<M: Machine> IoNode<M> {
     async fn transact(
         &self,
         operation: TreeOperation,
-    ) -> Result<Result<TreeAnswer, TreeRefusal>, Box<Failure>> {
+    ) -> Result<Result<Performed, TreeRefusal>, Box<Failure>> {
         let Some(store) = self.machine.metadata() else {
             return Ok(Err(TreeRefusal::NoNamespace));
         };
         let now = self.machine.date().as_nanos() as i64;
         let _span = self.machine.notes().span(operation.name(), || []);
-        Ok(store.transact(move |transaction| perform(transaction, &operation, now)).await?)
+        let reads_little = operation.reads_little();
+        let body = move |transaction: &mut dyn Transaction| perform(transaction, &operation, now);
+        Ok(if reads_little { store.look(body).await? } else { store.transact(body).await? })
     }
 
     /// Has the client hold what it was answered; or why it cannot.
@@ -169,7 +170,7 @@ impl<M: Machine> IoNode<M> {
     /// A client has closed a file: if that was the last and the file has no names, its contents can go.
     pub(super) fn let_go(&self, asker: NodeId, number: FileNumber) -> Reply {
         let doomed = self.doomed_by_letting_go(asker, number);
-        Reply::Tree(TreeAnswer::Removed { doomed }.into())
+        of_file(TreeAnswer::Removed { doomed })
     }
 
     /// As [`let_go`](Self::let_go), after the client has written to the file.
@@ -183,8 +184,8 @@ impl<M: Machine> IoNode<M> {
         let doomed = self.doomed_by_letting_go(asker, number);
         Ok(match told? {
             Err(refusal) => Reply::Refused(refusal),
-            Ok(_) if doomed.is_some() => Reply::Tree(TreeAnswer::Removed { doomed }.into()),
-            Ok(answer) => Reply::Tree(answer.into()),
+            Ok(_) if doomed.is_some() => of_file(TreeAnswer::Removed { doomed }),
+            Ok(performed) => of_file(performed.answer),
         })
     }
 
@@ -202,6 +203,11 @@ impl<M: Machine> IoNode<M> {
         }
         Ok(Reply::Done)
     }
+}
+
+/// What is answered where no directory was changed.
+fn of_file(answer: TreeAnswer) -> Reply {
+    Reply::Tree { answer: answer.into(), directories: Vec::new() }
 }
 
 #[cfg(test)]

@@ -18,15 +18,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::rc::Rc;
-use std::task::Poll;
 
 use machine::{Condition, Duration, Instant, Machine, NodeId, Payload};
 
 use super::IoNode;
 use super::account::Account;
+use crate::either::until_either;
 use crate::endpoint::Mailbox;
 use crate::error::{Failure, FailureKind};
 use crate::name;
@@ -164,7 +162,7 @@ impl<M: Machine> IoNode<M> {
                     if roster.all_are_out() || self.machine.now() >= until {
                         break;
                     }
-                    either(roster.changed.wait(), self.machine.sleep_until(until)).await;
+                    until_either(roster.changed.wait(), self.machine.sleep_until(until)).await;
                 }
                 None => break,
             }
@@ -193,16 +191,6 @@ impl<M: Machine> IoNode<M> {
             }
         }
     }
-}
-
-/// Waits for one of two things.
-async fn either(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
-    let (mut one, mut other) = (pin!(one), pin!(other));
-    poll_fn(|context| match one.as_mut().poll(context) {
-        Poll::Ready(()) => Poll::Ready(()),
-        Poll::Pending => other.as_mut().poll(context),
-    })
-    .await;
 }
 
 impl Rosters {

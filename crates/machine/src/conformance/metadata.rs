@@ -126,6 +126,44 @@ pub fn entries_are_in_the_order_of_their_keys(testbed: &impl Testbed) {
     }));
 }
 
+/// Who only looks sees what was committed before, whole, also while transactions are under way; a refusal or a failure
+/// of his comes as it was given.
+pub fn who_looks_sees_what_was_committed(testbed: &impl Testbed) {
+    const TRANSACTIONS: u64 = 20;
+    ok(testbed.run(1, |nodes| async move {
+        let (machine, store) = (nodes[0].clone(), store_of(&nodes[0]));
+        let counted = || store.look(|t| Ok(Ok::<_, ()>(t.get(b"")?.map(|value| number_of(&value)))));
+        assert_eq!(counted().await, Ok(Ok(None)));
+        let group = TaskGroup::<Box<Error>>::new();
+        let counting = store.clone();
+        group.spawn(&machine, "transactions", async move {
+            for number in 0..TRANSACTIONS {
+                counting.transact(move |t| Ok(Ok::<_, ()>(count(t, &[number])?))).await?.expect("kept");
+            }
+            Ok(())
+        });
+        let mut seen = 0;
+        while seen < TRANSACTIONS {
+            let look = store.look(|t| {
+                let all = t.range(b"", &[0xff; METADATA_KEY_BYTES_MAX], usize::MAX)?;
+                Ok(Ok::<_, ()>((all.len() as u64, t.get(b"")?.map_or(0, |value| number_of(&value)))))
+            });
+            let (entries, now) = ok(look.await).expect("kept");
+            assert!(now >= seen && entries == if now == 0 { 0 } else { 1 + now }, "{entries} at {now}");
+            seen = now;
+            // Who looks at once leaves the processor to nobody.
+            machine.sleep_until(machine.now() + Duration::from_micros(50)).await;
+        }
+        ok(group.join().await);
+        assert_eq!(store.look(|_| Ok(Err::<(), _>("not today"))).await, Ok(Err("not today")));
+        let failure = Error::Io { what: "a body".into(), why: "on purpose".into() };
+        let told = failure.clone();
+        let failing = store.look::<(), ()>(move |_| Err(told.clone().into()));
+        assert_eq!(error(failing.await), failure);
+        assert_eq!(counted().await, Ok(Ok(Some(TRANSACTIONS))));
+    }));
+}
+
 /// Transactions that nobody waits for any more are carried out whole or not at all, and the store goes on working.
 pub fn a_dropped_transaction_leaves_nothing_half_done(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {

@@ -13,7 +13,7 @@ use test_agents::Agents;
 /// A directory with the files of some agents in it, until this is dropped.
 pub(crate) struct Mount {
     pub(crate) path: PathBuf,
-    mounted: Option<MountedDirectory>,
+    pub(crate) mounted: Option<MountedDirectory>,
     session: Session,
     /// The directory of the test.
     home: PathBuf,

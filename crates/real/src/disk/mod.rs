@@ -132,6 +132,21 @@ impl Disk {
         };
         self.tasks.complete("creating an object", create).await
     }
+
+    /// Removes objects, by one call of a thread that may wait; what came of each.
+    async fn remove_all(&self, names: Vec<String>, stage: Stage) -> Result<Vec<Result<()>>> {
+        let inner = self.inner.clone();
+        let remove = async move {
+            let _turn = inner.catalogue.take().await;
+            let directory = inner.directory.clone();
+            let remove = move |name: String| (directory.remove(&name, stage), name);
+            let removed: Vec<_> = blocking(move || names.into_iter().map(remove).collect()).await;
+            let settled =
+                removed.into_iter().map(|(outcome, name)| inner.note_removed(&name, stage, outcome));
+            Ok(settled.collect())
+        };
+        self.tasks.complete("removing objects", remove).await
+    }
 }
 
 impl machine::Disk for Disk {
@@ -180,23 +195,14 @@ impl machine::Disk for Disk {
     }
 
     async fn remove(&self, name: &str, stage: Stage) -> Result<()> {
-        let (inner, name) = (self.inner.clone(), name.to_owned());
-        let remove = async move {
-            let _turn = inner.catalogue.take().await;
-            let (directory, removed) = (inner.directory.clone(), name.clone());
-            let outcome = blocking(move || directory.remove(&removed, stage)).await;
-            // If it was the flushing of the directory that failed, it is removed all the same.
-            let is_missing = outcome.as_ref().is_err_and(|error| matches!(**error, Error::NotFound { .. }));
-            if !is_missing {
-                inner.objects.borrow_mut().forget(&name, stage);
-            }
-            // What was published is removed on the medium, too, when that has succeeded.
-            if !is_missing && (stage == Stage::Pending || outcome.is_err()) {
-                inner.directory_changed.set(true);
-            }
-            outcome
-        };
-        self.tasks.complete("removing an object", remove).await
+        let removed = self.remove_all(vec![name.to_owned()], stage).await?;
+        removed.into_iter().next().expect("as many as names")
+    }
+
+    async fn remove_pending(&self, names: &[String]) -> Result<()> {
+        let is_failure = |error: &Error| !matches!(error, Error::NotFound { .. });
+        let removed = self.remove_all(names.to_vec(), Stage::Pending).await?;
+        removed.into_iter().filter_map(Result::err).find(|error| is_failure(error)).map_or(Ok(()), Err)
     }
 
     async fn publish(&self, name: &str) -> Result<()> {
@@ -280,6 +286,20 @@ impl machine::Disk for Disk {
 }
 
 impl Inner {
+    /// Takes note of what came of the removal of an object.
+    fn note_removed(&self, name: &str, stage: Stage, outcome: Result<()>) -> Result<()> {
+        // If it was the flushing of the directory that failed, it is removed all the same.
+        let is_missing = outcome.as_ref().is_err_and(|error| matches!(**error, Error::NotFound { .. }));
+        if !is_missing {
+            self.objects.borrow_mut().forget(name, stage);
+        }
+        // What was published is removed on the medium, too, when that has succeeded.
+        if !is_missing && (stage == Stage::Pending || outcome.is_err()) {
+            self.directory_changed.set(true);
+        }
+        outcome
+    }
+
     /// Opens an object by name. Whoever calls has the turn at the catalogue.
     async fn open(&self, name: String, stage: Stage) -> Result<Object> {
         let directory = self.directory.clone();

@@ -38,6 +38,10 @@ const JOURNAL_PAGES: i64 = 4000;
 /// Memory for pages of the file.
 const CACHE_KIB: i64 = 32 << 10;
 
+/// Commits after which it is looked again whether the file fits into that memory: they make it longer by some hundred
+/// pages at most, mostly.
+const LOOK_AGAIN_AFTER: u64 = 256;
+
 /// Pages that are copied before transactions have their turn.
 const PAGES_AT_ONCE: i32 = 256;
 
@@ -55,6 +59,10 @@ pub(super) struct Sqlite {
     is_flushed: Cell<bool>,
     /// How many commits have changed anything.
     changes: Cell<u64>,
+    /// Whether the whole file fits into the memory for pages: then each is read from the medium once, if at all.
+    fits_memory: Cell<bool>,
+    /// Whether SQLite was told last to wait for the medium with each commit.
+    waits: Cell<Option<bool>>,
 }
 
 impl Sqlite {
@@ -64,7 +72,9 @@ impl Sqlite {
         let identity = identity(place)?;
         let (path, place) = (directory.join(FILE), (place.to_owned(), identity));
         let (open, reserve) = (OnceCell::new(), Reserve::of(&path));
-        Ok(Sqlite { path, place, open, reserve, is_flushed: true.into(), changes: 0.into() })
+        let (is_flushed, changes) = (true.into(), 0.into());
+        let (fits_memory, waits) = (false.into(), Cell::default());
+        Ok(Sqlite { path, place, open, reserve, is_flushed, changes, fits_memory, waits })
     }
 
     /// Carries out transactions as one commit of SQLite; if it is to be a flush, one that waits until they are on the
@@ -93,11 +103,43 @@ impl Sqlite {
         }
         self.is_flushed.set(is_flush || (self.is_flushed.get() && !has_changed));
         self.changes.set(self.changes.get() + u64::from(has_changed));
+        if has_changed && self.changes.get().is_multiple_of(LOOK_AGAIN_AFTER) {
+            self.note_size(connection);
+        }
         Ok(())
+    }
+
+    /// Carries out a transaction that changes nothing, if the file is open and all of it fits into memory; says whether
+    /// it has. If something fails, it has not.
+    pub(super) fn look(&self, asked: &mut dyn Asked) -> bool {
+        let Some(connection) = self.open.get().filter(|_| self.fits_memory.get()) else { return false };
+        // The file is this connection's alone, which nobody else uses meanwhile: nothing comes between.
+        let mut entries = Entries::new(connection, &self.path);
+        asked.carry_out(&mut entries);
+        match entries.has_changed() {
+            Ok(has_changed) => {
+                assert!(!has_changed, "who only looks changes nothing");
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn note_size(&self, connection: &Connection) {
+        let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let bytes = number("page_count").and_then(|pages| Ok(pages * number("page_size")?));
+        // A quarter is for what SQLite keeps with the pages. If it does not say, there will be failures to tell of.
+        self.fits_memory.set(bytes.is_ok_and(|bytes| bytes <= (CACHE_KIB << 10) / 4 * 3));
     }
 
     /// Commits, or leaves all as it was; says whether anything has changed.
     fn attempt(&self, connection: &Connection, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<bool> {
+        if self.waits.get() != Some(is_flush) {
+            let mode = if is_flush { "FULL" } else { "NORMAL" };
+            let set = connection.pragma_update(None, "synchronous", mode);
+            set.map_err(|error| failure(&self.path, &error))?;
+            self.waits.set(Some(is_flush));
+        }
         let committed = commit(connection, &self.path, all, is_flush, self.is_flushed.get());
         if committed.is_err() && !connection.is_autocommit() {
             // If that fails, too, so will the next transaction.
@@ -158,6 +200,8 @@ impl Sqlite {
         }
         // What a killed process has committed may still be in the system's memory.
         self.is_flushed.set(false);
+        self.waits.set(None);
+        self.note_size(&connection);
         Ok(self.open.get_or_init(|| connection))
     }
 
@@ -207,9 +251,6 @@ fn commit(
     let failed = |error| failure(path, &error);
     let perform =
         |sql: &str| connection.prepare_cached(sql).and_then(|mut sql| sql.execute([])).map_err(failed);
-    connection
-        .pragma_update(None, "synchronous", if is_flush { "FULL" } else { "NORMAL" })
-        .map_err(failed)?;
     perform("BEGIN")?;
     let mut has_changed = false;
     for asked in all {

@@ -47,9 +47,15 @@ impl Disk {
 
     /// Lets the time pass that something takes with the names of objects.
     async fn at_names(&self, what: fn(&ObjectNames) -> Duration) {
+        self.at_several_names(what, 1).await;
+    }
+
+    /// The same for so many names, in one go.
+    async fn at_several_names(&self, what: fn(&ObjectNames) -> Duration, count: u64) {
         let Some(names) = self.names.as_deref() else { return };
         let _turn = names.turns.take().await;
-        names.thread.work(what(names).as_nanos(), ProcessorActivity::Object).await;
+        let nanoseconds = what(names).as_nanos().saturating_mul(count);
+        names.thread.work(nanoseconds, ProcessorActivity::Object).await;
     }
 
     /// The number of the disk among all disks of the machine.
@@ -189,6 +195,15 @@ impl machine::Disk for Disk {
         self.at_names(|names| names.find).await;
         let removed = self.drive().borrow_mut().store.remove(name, stage);
         if removed { Ok(()) } else { Err(self.not_found(name)) }
+    }
+
+    async fn remove_pending(&self, names: &[String]) -> Result<()> {
+        self.at_several_names(|names| names.find, names.len() as u64).await;
+        let store = &mut self.drive().borrow_mut().store;
+        for name in names {
+            store.remove(name, Stage::Pending);
+        }
+        Ok(())
     }
 
     async fn publish(&self, name: &str) -> Result<()> {

@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use description::{MetadataCosts, Sourced, Time};
 use machine::{
-    Instant, MetadataChanges, MetadataEntry, MetadataStore, MetadataTable, Permits, Result, Transaction,
+    InFlight, Instant, MetadataChanges, MetadataEntry, MetadataStore, MetadataTable, Permits, Result,
+    Transaction,
 };
 
 use super::other_thread::OtherThread;
@@ -17,8 +18,9 @@ use crate::world::World;
 
 /// The store of metadata of a simulated node.
 ///
-/// A transaction takes the node's processor, then comes about in one instant. Flushes take turns at the device, and one
-/// that others have waited for is theirs, too.
+/// A transaction takes the node's processor, then comes about in one instant. It is handed over to another thread, but
+/// for one that only looks while the other has nothing to do. Flushes take turns at the device, and one that others have
+/// waited for is theirs, too.
 #[derive(Clone)]
 pub struct Metadata {
     store: Rc<Store>,
@@ -27,6 +29,8 @@ pub struct Metadata {
 struct Store {
     world: Rc<World>,
     thread: OtherThread,
+    /// What the other thread has to do.
+    handed_over: InFlight,
     costs: MetadataCosts,
     state: RefCell<State>,
     device: Permits,
@@ -46,7 +50,8 @@ impl Metadata {
     pub(super) fn new(world: Rc<World>, node: usize, costs: &MetadataCosts) -> Self {
         let (state, device) = (RefCell::default(), Permits::new(1));
         let thread = OtherThread::new(world.clone(), node, costs.hand_over.value.0);
-        Metadata { store: Rc::new(Store { world, thread, costs: costs.clone(), state, device }) }
+        let (handed_over, costs) = (InFlight::new(), costs.clone());
+        Metadata { store: Rc::new(Store { world, thread, handed_over, costs, state, device }) }
     }
 
     /// Keeps from now on what is to be known when the node crashes.
@@ -70,33 +75,53 @@ impl Metadata {
         *flushed = *committed;
     }
 
-    /// Lets the time pass that a transaction takes.
-    async fn compute(&self, Touched { read, changed }: Touched) {
-        let Store { thread, costs, .. } = &*self.store;
-        let all = |each: &Sourced<Time>, count: u64| each.value.0.as_nanos().saturating_mul(count);
-        let parts = [all(&costs.transaction, 1), all(&costs.entry, read), all(&costs.change, changed)];
-        let nanoseconds = parts.into_iter().fold(0, u64::saturating_add);
-        thread.work(nanoseconds, ProcessorActivity::Transaction(read + changed)).await;
-    }
-}
-
-impl MetadataStore for Metadata {
-    async fn transact<T: Send + 'static, E: Send + 'static>(
+    async fn carry_out<T, E>(
         &self,
-        mut body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
+        mut body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>>,
+        is_handed_over: bool,
     ) -> Result<std::result::Result<T, E>> {
-        let state = &self.store.state;
+        let Store { state, handed_over, .. } = &*self.store;
+        let _handed_over = is_handed_over.then(|| handed_over.begin());
         // Tried once to see what it takes: so every body is called again, which it may be.
         let mut touched = Touched::default();
         let tried = state.borrow().table.attempt(|table| body(&mut Counted { table, touched: &mut touched }));
         drop(tried);
-        self.compute(touched).await;
+        self.compute(touched, is_handed_over).await;
         let attempt = state.borrow().table.attempt(&mut body);
         let (answer, changes) = attempt?;
         if answer.is_ok() && !changes.is_empty() {
             state.borrow_mut().commit(changes);
         }
         Ok(answer)
+    }
+
+    /// Lets the time pass that a transaction takes.
+    async fn compute(&self, Touched { read, changed }: Touched, is_handed_over: bool) {
+        let Store { thread, costs, .. } = &*self.store;
+        let all = |each: &Sourced<Time>, count: u64| each.value.0.as_nanos().saturating_mul(count);
+        let parts = [all(&costs.transaction, 1), all(&costs.entry, read), all(&costs.change, changed)];
+        let nanoseconds = parts.into_iter().fold(0, u64::saturating_add);
+        let activity = ProcessorActivity::Transaction(read + changed);
+        match is_handed_over {
+            true => thread.work(nanoseconds, activity).await,
+            false => thread.work_here(nanoseconds, activity).await,
+        }
+    }
+}
+
+impl MetadataStore for Metadata {
+    async fn transact<T: Send + 'static, E: Send + 'static>(
+        &self,
+        body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
+    ) -> Result<std::result::Result<T, E>> {
+        self.carry_out(body, true).await
+    }
+
+    async fn look<T: Send + 'static, E: Send + 'static>(
+        &self,
+        body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
+    ) -> Result<std::result::Result<T, E>> {
+        self.carry_out(body, !self.store.handed_over.is_empty()).await
     }
 
     async fn flush(&self) -> Result<()> {

@@ -26,8 +26,14 @@ impl OtherThread {
 
     /// Lets the time pass in which work is handed over, and done by the node's processor in so many nanoseconds.
     pub(super) async fn work(&self, nanoseconds: u64, activity: ProcessorActivity) {
-        let World { executor, processors, .. } = &*self.world;
+        let executor = &self.world.executor;
         Sleep::until(executor, executor.now().saturating_add(self.hand_over.as_nanos())).await;
+        self.work_here(nanoseconds, activity).await;
+    }
+
+    /// The same of work that is not handed over: the node's own thread does it.
+    pub(super) async fn work_here(&self, nanoseconds: u64, activity: ProcessorActivity) {
+        let World { executor, processors, .. } = &*self.world;
         processors.compute(executor, self.node, activity, (nanoseconds, Level::Thread)).await;
     }
 }

@@ -1,19 +1,33 @@
 //! Contents of files without names: they go when nobody has the file open.
 //!
 //! Whoever takes the last name away, or closes the file last, removes them, a while later: many at a time, and not
-//! before the loss of their names is on the medium, since after a crash of the keeper they would have them again.
-//! If it is stopped on the way, the keeper still knows them as doomed, and any client can do it.
+//! before the loss of their names is on the medium, since after a crash of the keeper they would have them again. For
+//! the same reason it leaves those alone of which the keeper has been gone since. What is left, since it failed or
+//! was stopped on the way, the keeper still knows as doomed, unless it has its name again; any client can remove it.
 
-use machine::Machine;
+use machine::{Duration, Machine};
 use namespace::{FileNumber, Location, RenameMode, TreeAnswer, TreeOperation};
 
 use super::Tree;
 use crate::client::unexpected;
+use crate::either::until_either;
 use crate::error::Result;
 use crate::protocol::FileId;
 
 /// How many files are removed at a time.
 const AT_ONCE: u32 = 512;
+
+/// For how long names are gathered whose files are removed together. Each time takes a flush of the medium of the
+/// names, for which whoever uses names waits, and a message to each I/O node: at one client's thousands of removals a
+/// second this is a hundredth of that for each file, and nobody misses the room so soon.
+const GATHERED_FOR: Duration = Duration::from_millis(50);
+
+/// A file without a name whose contents are to be removed.
+pub(super) struct DoomedFile {
+    number: FileNumber,
+    /// How often the keeper had been gone before it said so.
+    losses: u64,
+}
 
 impl<M: Machine> Tree<M> {
     /// Has a name removed or moved, and removes the contents of the file that has none then. A file that takes
@@ -26,9 +40,10 @@ impl<M: Machine> Tree<M> {
         if let TreeOperation::Rename { from, to, mode: RenameMode::Replace } = &operation {
             self.bring_to_media_before(from, to).await?;
         }
+        let losses = self.losses();
         match self.perform(operation).await? {
             TreeAnswer::Removed { doomed } => {
-                self.doom(doomed);
+                self.doom(doomed, losses);
                 Ok(())
             }
             _ => Err(unexpected(self.keeper())),
@@ -49,22 +64,25 @@ impl<M: Machine> Tree<M> {
         brought.and(closed)
     }
 
-    /// Has the contents of a file removed in the background, if there is one.
-    pub(super) fn doom(&self, number: Option<FileNumber>) {
-        self.inner.doomed.borrow_mut().extend(number);
-        if number.is_none() || self.inner.removing.count() > 0 {
+    /// Has the contents of a file removed in the background, if there is one. The keeper had been gone `losses` times
+    /// before it was asked.
+    pub(super) fn doom(&self, number: Option<FileNumber>, losses: u64) {
+        let Some(number) = number else { return };
+        self.inner.doomed.borrow_mut().push(DoomedFile { number, losses });
+        if self.inner.removing.count() > 0 {
             return;
         }
         let (tree, operation) = (self.clone(), self.inner.removing.begin());
         self.machine().spawn("removing contents", async move {
             loop {
-                let numbers = tree.inner.doomed.take();
-                if numbers.is_empty() {
+                tree.gather().await;
+                let doomed = tree.inner.doomed.take();
+                if doomed.is_empty() {
                     break;
                 }
-                for numbers in numbers.chunks(AT_ONCE as usize) {
+                for doomed in doomed.chunks(AT_ONCE as usize) {
                     // What could not be removed is doomed still.
-                    let _ = tree.remove_contents(numbers).await;
+                    let _ = tree.remove_contents(doomed).await;
                 }
             }
             drop(operation);
@@ -72,21 +90,39 @@ impl<M: Machine> Tree<M> {
         });
     }
 
+    /// Waits for others that go together with those there are, unless somebody waits for these to be gone.
+    async fn gather(&self) {
+        if self.inner.awaited.is_empty() {
+            let end = self.machine().now() + GATHERED_FOR;
+            until_either(self.inner.hurry.wait(), self.machine().sleep_until(end)).await;
+        }
+    }
+
     /// Waits until contents that nobody can reach any more because of what this client did are gone, or could not be
     /// removed.
     pub async fn contents_gone(&self) {
+        let _awaited = self.inner.awaited.begin();
+        self.inner.hurry.wake_all();
         self.inner.removing.none().await;
     }
 
-    /// Removes the contents of files that have no names, and then what is known of them.
-    async fn remove_contents(&self, numbers: &[FileNumber]) -> Result<()> {
+    /// Removes the contents of files that have no names, and then what is known of them; how many that were. Nothing is
+    /// done with those that may have their names again.
+    async fn remove_contents(&self, doomed: &[DoomedFile]) -> Result<u64> {
         self.flush().await?;
+        let losses = self.losses();
+        let sure = doomed.iter().filter(|doomed| doomed.losses == losses);
+        let numbers: Vec<FileNumber> = sure.map(|doomed| doomed.number).collect();
+        if numbers.is_empty() {
+            return Ok(0);
+        }
         let files: Vec<FileId> = numbers.iter().map(|number| FileId(number.0)).collect();
         for &file in &files {
             self.cache().give_up_numbered(file).await;
         }
         self.cache().client().remove_numbered(&files).await?;
-        self.perform(TreeOperation::Forget { numbers: numbers.to_vec() }).await.map(drop)
+        self.perform(TreeOperation::Forget { numbers }).await?;
+        Ok(files.len() as u64)
     }
 
     /// Removes the contents of all files that are doomed; how many that were.
@@ -96,15 +132,16 @@ impl<M: Machine> Tree<M> {
     pub async fn remove_doomed(&self) -> Result<u64> {
         let (mut after, mut removed) = (FileNumber(0), 0);
         loop {
+            let losses = self.losses();
             let list = TreeOperation::ListDoomed { after, most: AT_ONCE };
             let TreeAnswer::Numbers(numbers) = self.perform(list).await? else {
                 return Err(unexpected(self.keeper()));
             };
-            let numbers: Vec<FileNumber> = numbers.into_iter().map(|(number, _)| number).collect();
-            let Some(last) = numbers.last() else { return Ok(removed) };
-            after = *last;
-            self.remove_contents(&numbers).await?;
-            removed += numbers.len() as u64;
+            let doomed: Vec<DoomedFile> =
+                numbers.into_iter().map(|(number, _)| DoomedFile { number, losses }).collect();
+            let Some(last) = doomed.last() else { return Ok(removed) };
+            after = last.number;
+            removed += self.remove_contents(&doomed).await?;
         }
     }
 }

@@ -3,9 +3,11 @@
 //! - this file: which node keeps it, asking, holding
 //! - `open_file.rs`: a file that is open, close-to-open with other clients
 //! - `doomed.rs`: the contents of files without names, which go
+//! - `changed_directories.rs`: how directories were when this client changed them
 //! - `listing.rs`: the entries of directories, and all records
 //! - `locks.rs`: locks on files
 
+mod changed_directories;
 mod doomed;
 mod listing;
 mod locks;
@@ -15,9 +17,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use machine::{InFlight, Machine, NodeId, Payload};
-use namespace::{FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, TreeUse, WrittenContents};
+use machine::{Condition, InFlight, Machine, NodeId, Payload};
+use namespace::{
+    FileNumber, Inode, Performed, TreeAnswer, TreeOperation, TreeRefusal, TreeUse, WrittenContents,
+};
 
+use changed_directories::ChangedDirectories;
+use doomed::DoomedFile;
 pub use listing::SomeEntries;
 use locks::TreeLocks;
 pub use open_file::OpenTreeFile;
@@ -53,8 +59,12 @@ struct TreeInner<M: Machine> {
     disk_lists: RefCell<BTreeMap<u32, Rc<[u64]>>>,
     states: RefCell<BTreeMap<FileNumber, Rc<TreeFileState>>>,
     /// Files without names whose contents are to be removed, and whether that is going on.
-    doomed: RefCell<Vec<FileNumber>>,
+    doomed: RefCell<Vec<DoomedFile>>,
     removing: InFlight,
+    /// Who waits until they are gone, and how those hear of it that gather more.
+    awaited: InFlight,
+    hurry: Condition,
+    changed_directories: ChangedDirectories,
     locks: TreeLocks,
 }
 
@@ -79,7 +89,7 @@ impl<M: Machine> Tree<M> {
     pub async fn find(cache: &PageCache<M>) -> Result<Option<Tree<M>>> {
         let mut found = Vec::new();
         for (node, answer) in cache.client().ask_all(|_| Some(ask(TreeOperation::Describe))).await {
-            match answered(node, answer?.0) {
+            match answered(node, answer?.0).map(|performed| performed.answer) {
                 Ok(TreeAnswer::Used(used)) => found.push((node, used)),
                 Err(error) if matches!(*error, Error::Refused(TreeRefusal::NoNamespace)) => {}
                 Err(error) => return Err(error),
@@ -156,6 +166,9 @@ impl<M: Machine> Tree<M> {
                 states: RefCell::default(),
                 doomed: RefCell::default(),
                 removing: InFlight::new(),
+                awaited: InFlight::new(),
+                hurry: Condition::new(),
+                changed_directories: ChangedDirectories::default(),
                 locks: TreeLocks::default(),
             }),
         }
@@ -169,6 +182,11 @@ impl<M: Machine> Tree<M> {
     /// The page cache through which files are read and written.
     pub fn cache(&self) -> &PageCache<M> {
         &self.inner.cache
+    }
+
+    /// How often the keeper was gone.
+    fn losses(&self) -> u64 {
+        self.inner.cache.client().losses_of(self.inner.keeper)
     }
 
     pub(super) fn machine(&self) -> &M {
@@ -207,8 +225,11 @@ impl<M: Machine> Tree<M> {
     async fn call(&self, request: Request) -> Result<TreeAnswer> {
         let keeper = self.inner.keeper;
         let endpoint = &self.inner.cache.client().inner.endpoint;
+        let asked = self.machine().now();
         let (reply, _) = endpoint.call(keeper, request, Payload::empty()).await?;
-        answered(keeper, reply)
+        let Performed { answer, directories } = answered(keeper, reply)?;
+        self.inner.changed_directories.note(directories, asked);
+        Ok(answer)
     }
 
     /// Has an operation performed whose answer is an inode.
@@ -238,9 +259,10 @@ impl<M: Machine> Tree<M> {
         if !self.note_let_go(number) {
             return Ok(());
         }
+        let losses = self.losses();
         match self.call(Request::LetGo { number }).await {
             Ok(TreeAnswer::Removed { doomed }) => {
-                self.doom(doomed);
+                self.doom(doomed, losses);
                 Ok(())
             }
             // A keeper that is gone has forgotten who held what.
@@ -255,9 +277,10 @@ impl<M: Machine> Tree<M> {
         // It is closed here, whatever comes.
         self.note_let_go(number);
         self.hold_again().await?;
+        let losses = self.losses();
         match self.call(Request::LetGoWritten { number, written }).await {
             Ok(TreeAnswer::Removed { doomed }) => {
-                self.doom(doomed);
+                self.doom(doomed, losses);
                 Ok(None)
             }
             // A keeper that is gone has forgotten who held what; whether it was told nobody knows.
@@ -285,7 +308,7 @@ impl<M: Machine> Tree<M> {
     /// # Errors
     /// If the keeper cannot be told.
     pub async fn hold_again(&self) -> Result<()> {
-        let losses = self.inner.cache.client().losses_of(self.inner.keeper);
+        let losses = self.losses();
         if losses == self.inner.told.get() {
             return Ok(());
         }
@@ -416,9 +439,9 @@ fn ask(operation: TreeOperation) -> Request {
 }
 
 /// What a node has answered to an operation.
-fn answered(node: NodeId, reply: Reply) -> Result<TreeAnswer> {
+fn answered(node: NodeId, reply: Reply) -> Result<Performed> {
     match reply {
-        Reply::Tree(answer) => Ok(*answer),
+        Reply::Tree { answer, directories } => Ok(Performed { answer: *answer, directories }),
         Reply::Refused(refusal) => Err(refusal.into()),
         _ => Err(unexpected(node)),
     }
