@@ -361,6 +361,8 @@ mod tests {
             write.and(file.sync().await).and(file.close().await).map_err(|error| error.to_string())?;
             worker.remove("file").await.map_err(|error| error.to_string())?;
             crashing.crash(keeper, seed);
+            // The client has heard of it when it comes to the contents.
+            client.sleep_until(client.now() + Duration::from_millis(5)).await;
             worker.tree.contents_gone().await;
             let tree = tree_of(base, &looker, &names, seed).await?;
             found(&tree, "file").await
