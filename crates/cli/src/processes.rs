@@ -12,6 +12,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use command_line::failure::{Failure, Result};
+use nix::time::{clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
 use node::{Agent, TRACE_VARIABLE};
 use tempfile::TempDir;
 
@@ -74,8 +76,7 @@ impl Agents {
         Ok(())
     }
 
-    /// The time that the processor has worked for the agents so far, in steps of 10 ms; nothing for those that are
-    /// gone.
+    /// The time that processors have worked for the agents so far; nothing for those that are gone.
     pub(crate) fn processor_time(&self) -> Duration {
         (self.processor_clock())()
     }
@@ -85,7 +86,7 @@ impl Agents {
         let processes = self.processes.clone();
         move || {
             let processes = processes.lock().unwrap_or_else(PoisonError::into_inner);
-            processes.children.iter().filter_map(|process| processor_time(process.child.id())).sum()
+            processes.children.iter().map(|process| process.worked()).sum()
         }
     }
 
@@ -159,19 +160,6 @@ impl Drop for Agents {
     }
 }
 
-/// User and system time of a process, as Linux tells it.
-fn processor_time(process: u32) -> Option<Duration> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // After the name, which may contain anything, the fields are numbers; proc(5) counts these two 14 and 15.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let ticks = fields.get(11..13)?.iter().map(|field| field.parse::<u64>().ok());
-    let ticks = ticks.sum::<Option<u64>>()?;
-    Some(TICK * u32::try_from(ticks).ok()?)
-}
-
-/// The unit of times in /proc: that of Linux on all usual processors.
-const TICK: Duration = Duration::from_millis(10);
-
 impl Processes {
     fn end(&mut self) {
         self.end_agents();
@@ -189,6 +177,12 @@ impl Processes {
 }
 
 impl Process {
+    /// What processors have worked for it so far; nothing if it is gone.
+    fn worked(&self) -> Duration {
+        let clock = clock_getcpuclockid(Pid::from_raw(self.child.id().cast_signed()));
+        clock.and_then(clock_gettime).map_or(Duration::ZERO, Duration::from)
+    }
+
     /// All that a process which has ended complained of.
     fn complaints(&mut self) -> String {
         let text = self.complaints.take().and_then(|thread| thread.join().ok()).unwrap_or_default();

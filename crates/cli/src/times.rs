@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
+use nix::time::{ClockId, clock_gettime};
 
 use crate::processes::Agents;
 
@@ -72,6 +73,11 @@ pub(crate) fn processor(who: UsageWho) -> ProcessorTimes {
             [duration(usage.user_time()), duration(usage.system_time())]
         }),
     )
+}
+
+/// What processors have worked for this thread so far.
+pub(crate) fn thread_worked() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 fn duration(time: TimeVal) -> Duration {

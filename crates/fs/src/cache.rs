@@ -94,6 +94,21 @@ impl Block {
         self.write_queued &= self.writers > 0;
     }
 
+    /// Puts what a client has written into the buffer, from `start` on. What comes first of a block, and from its
+    /// beginning on, stays in the memory in which it has come: that of a small file has not the size of a block.
+    ///
+    /// # Panics
+    /// If the block is loading.
+    pub(crate) fn write(&mut self, start: u64, data: Payload, writer: NodeId) {
+        let (buffer, range) = (self.buffer.as_mut().expect("not loading"), start..start + data.len());
+        let is_all = self.valid.is_empty() || range.end == buffer.len();
+        match start == 0 && is_all {
+            true => buffer.adopt(data),
+            false => buffer.put(start, &data),
+        }
+        self.mark_written(range, writer);
+    }
+
     /// Notes that `range` of the buffer now holds what a client has written.
     pub(crate) fn mark_written(&mut self, range: Range<u64>, writer: NodeId) {
         self.writer = Some(writer);
@@ -375,6 +390,23 @@ mod tests {
         assert_eq!(cache.find_unwritten(key(2)), Some(place), "another stripe");
         cache.give_up(stripe(0));
         assert!(cache.unwritten(None).is_empty());
+    }
+
+    #[test]
+    fn what_comes_first_of_a_block_takes_no_memory_for_the_rest() {
+        let (mut cache, _) = cache_of(&[1]);
+        let place = cache.pin(key(1)).expect("present");
+        let block = cache.block(place);
+        block.write(0, vec![1, 2].into(), NodeId(1));
+        let contents =
+            |block: &Block| block.buffer.as_ref().map(|buffer| buffer.slice(0..8)).expect("it is there");
+        let real = |payload: &Payload| payload.slice(0..2).as_contiguous().is_some();
+        assert!(real(&contents(block)) && contents(block).as_contiguous().is_none());
+        block.write(1, vec![3, 4].into(), NodeId(1));
+        assert_eq!(contents(block).to_vec(), Some(vec![1, 3, 4, 0, 0, 0, 0, 0]));
+        block.write(0, vec![5].into(), NodeId(1));
+        assert_eq!(contents(block).to_vec(), Some(vec![5, 3, 4, 0, 0, 0, 0, 0]));
+        assert_eq!(block.dirty.runs().first(), Some(&(0..3)));
     }
 
     #[test]

@@ -3,9 +3,11 @@
 //!
 //! - this file: what is written, and how
 //! - `member.rs`: a process that writes its part; `measure.rs`: having several do so, on agents of one's own
+//! - `cache_costs.rs`: what small records in a write cache take on this computer, measured for the prediction
 //! - `prediction.rs`: what the simulated machine says of the same
 //! - `results.rs`: rows, as text, CSV, JSON and a page
 
+pub(crate) mod cache_costs;
 pub(crate) mod measure;
 pub(crate) mod member;
 pub(crate) mod prediction;

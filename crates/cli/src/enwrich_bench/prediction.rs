@@ -7,6 +7,7 @@ use description::MachineDescription;
 use experiment::{Beginning, Experiment, Launch, StoredFile};
 use fs::{IoNodeSettings, Scheduling};
 
+use super::cache_costs::CacheCosts;
 use super::measure::{Measured, measure};
 use super::member::MemberOutcome;
 use super::{BLOCK_BYTES, WriteCell, WriteMethod};
@@ -65,7 +66,10 @@ impl WritePredictor {
     ) -> Result<Self> {
         let (count, measured) = (agents.agents.len(), measure(agents, &probe(), None)?);
         let of = |set: &[String]| Self::of(LOOPBACK, set, PROBERS, count, scheduling);
-        Self::of(LOOPBACK, &fitted(of, set, &measured)?, processes, count, scheduling)
+        let set = fitted(of, set, &measured)?;
+        let machine = load_machine_of_agents(LOOPBACK, processes, count, 1, &set)?;
+        let set = [set, CacheCosts::measure(agents)?.set(&machine)].concat();
+        Self::of(LOOPBACK, &set, processes, count, scheduling)
     }
 
     /// Predicts for a machine as it is described, with these numbers in place.

@@ -337,8 +337,7 @@ impl<M: Machine> Blocks<M> {
         Ok(data)
     }
 
-    /// Puts a writer's data into the buffer of a block; says whether all of the block has now been written. Those of a
-    /// whole block stay in the memory in which they have come.
+    /// Puts a writer's data into the buffer of a block; says whether all of the block has now been written.
     fn put(
         &self,
         stripe: &OpenStripe,
@@ -352,12 +351,7 @@ impl<M: Machine> Blocks<M> {
         let offset = block.key.block * stripe.block_bytes() + range.start;
         stripe.length.reach(offset + data.len());
         stripe.losses.mend(&(offset..offset + data.len()));
-        let buffer = block.buffer.as_mut().expect("not loading");
-        match data.len() == buffer.len() {
-            true => buffer.adopt(data),
-            false => buffer.put(range.start, &data),
-        }
-        block.mark_written(range, writer);
+        block.write(range.start, data, writer);
         block.dirty == ByteSet::whole(stripe.block_bytes())
     }
 
