@@ -26,6 +26,10 @@ use crate::turns::Turn;
 /// The most runs of a block that are written one by one; a block of more is read first and then written as a whole.
 const RUNS_MAX: usize = 4;
 
+/// A buffer takes at once a part of its share of the blocks that are known: one of so many. What is left becomes less, so
+/// that all buffers end together, and meanwhile the disk writes what one has while others get theirs.
+const PORTIONS: usize = 8;
+
 /// What is to be moved of a block.
 pub(super) trait BlockParts<M: Machine>: Sized {
     /// Offset in bytes of the block within its stripe.
@@ -186,16 +190,15 @@ where
         move_each(buffer, buffers, account, || self.next_blocks(), move_found).await
     }
 
-    /// The next blocks that a buffer moves, no more of those that are known than its share; none where there may be
-    /// others that have not been found yet.
+    /// The next blocks that a buffer moves; none where there may be others that have not been found yet.
     fn next_blocks(&self) -> Option<Vec<PartialBlock<P>>> {
         let mut blocks = self.blocks.borrow_mut();
         let first = match blocks.next()? {
             Some(first) => first,
             None => return Some(Vec::new()),
         };
-        let share = (1 + blocks.size_hint().0).div_ceil(self.node.settings.buffers_per_disk);
-        let most = share.min(self.blocks_at_once as usize);
+        let portions = self.node.settings.buffers_per_disk * PORTIONS;
+        let most = (1 + blocks.size_hint().0).div_ceil(portions).min(self.blocks_at_once as usize);
         let others = iter::from_fn(|| blocks.next().flatten()).take(most - 1);
         Some(iter::once(first).chain(others).collect())
     }
