@@ -95,8 +95,8 @@ async fn of_path(namespace: &Namespace, path: &str) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// Where the stripes of a file of a namespace are. Those that were never written to are nowhere, and `?` are the agent and
-/// the disk where none of the agents that answer has the disk.
+/// Where the stripes of a file of a namespace are. Those that were never written to are nowhere, and `?` are the agent
+/// and the disk where none of the agents that answer has the disk.
 async fn stripes(namespace: &Namespace, path: &str, inode: &Inode) -> Result<Vec<String>> {
     let connection = &namespace.connection;
     let file = connection.told(path, namespace.tree.numbered(inode).await)?;

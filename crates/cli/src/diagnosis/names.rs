@@ -39,7 +39,8 @@ pub(crate) fn find(agents: Vec<Agent>) -> Result<Option<NamespaceFinding>> {
     })
 }
 
-/// The disks that files were made on and none of the agents has. Of those that do not answer nobody knows what they have.
+/// The disks that files were made on and none of the agents has. Of those that do not answer nobody knows what they
+/// have.
 async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
     let connection = &namespace.connection;
     let there = connection.told("asking for disks", connection.client.disks_by_identity().await)?;

@@ -99,8 +99,8 @@ impl<M: Machine> Client<M> {
         Ok(File::of_number(self.clone(), number, striping, homes, bytes, attachments))
     }
 
-    /// Brings all that this client has written onto the media, whatever files it is of and whether they are open still; but
-    /// not what a page cache has not sent yet.
+    /// Brings all that this client has written onto the media, whatever files it is of and whether they are open
+    /// still; but not what a page cache has not sent yet.
     ///
     /// # Errors
     /// The first failure, when all I/O nodes have done what they can.

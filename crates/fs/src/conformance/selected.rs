@@ -222,8 +222,8 @@ async fn selected_operations<M: Machine>(
     }
 }
 
-/// Small parts that members have of blocks travel together in both directions. What is read makes about a message for each
-/// block, however many members share one; what is written at most half as many as there are parts, since the last
+/// Small parts that members have of blocks travel together in both directions. What is read makes about a message for
+/// each block, however many members share one; what is written at most half as many as there are parts, since the last
 /// blocks are asked for one by one.
 pub fn small_parts_of_blocks_travel_together(testbed: &impl Testbed, base: Base) {
     const BLOCKS: u64 = 96;

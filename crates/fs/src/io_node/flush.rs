@@ -60,8 +60,8 @@ impl<M: Machine> IoNode<M> {
         self.bring_to_media(asker, &stripes, async |stripe| self.flush_disk(stripe).await).await
     }
 
-    /// Brings all that a client has written onto the media, whatever files it is of: as much of it as can be. Fails with
-    /// the first failure in the end. Whoever has such a file open is told of it as well.
+    /// Brings all that a client has written onto the media, whatever files it is of: as much of it as can be. Fails
+    /// with the first failure in the end. Whoever has such a file open is told of it as well.
     ///
     /// Not what was written to stripes that have been closed since, there being very many: the disks have that.
     pub(super) async fn flush_own(self: &Rc<Self>, asker: NodeId) -> Result<Reply, Box<Failure>> {

@@ -26,8 +26,8 @@ use crate::turns::Turn;
 /// The most runs of a block that are written one by one; a block of more is read first and then written as a whole.
 const RUNS_MAX: usize = 4;
 
-/// A buffer takes at once a part of its share of the blocks that are known: one of so many. What is left becomes less, so
-/// that all buffers end together, and meanwhile the disk writes what one has while others get theirs.
+/// A buffer takes at once a part of its share of the blocks that are known: one of so many. What is left becomes less,
+/// so that all buffers end together, and meanwhile the disk writes what one has while others get theirs.
 const PORTIONS: usize = 8;
 
 /// What is to be moved of a block.

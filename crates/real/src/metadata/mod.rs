@@ -6,8 +6,8 @@
 //! PostgreSQL server). Here is the thread: it takes all that wait, as one commit, and a flush is such a commit that
 //! waits for the medium. Between them it copies a file of SQLite's elsewhere, some pages at a time.
 //!
-//! To hand a transaction over and be woken with its answer takes twice as long as one that only looks. So the node looks
-//! by itself, as long as the thread has nothing to do and all of the database lies in memory.
+//! To hand a transaction over and be woken with its answer takes twice as long as one that only looks. So the node
+//! looks by itself, as long as the thread has nothing to do and all of the database lies in memory.
 
 mod asked;
 mod database;

@@ -19,8 +19,8 @@ use crate::world::World;
 /// The store of metadata of a simulated node.
 ///
 /// A transaction takes the node's processor, then comes about in one instant. It is handed over to another thread, but
-/// for one that only looks while the other has nothing to do. Flushes take turns at the device, and one that others have
-/// waited for is theirs, too.
+/// for one that only looks while the other has nothing to do. Flushes take turns at the device, and one that others
+/// have waited for is theirs, too.
 #[derive(Clone)]
 pub struct Metadata {
     store: Rc<Store>,
