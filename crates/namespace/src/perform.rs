@@ -39,18 +39,14 @@ pub fn perform(
 impl TreeOperation {
     /// Whether it changes nothing.
     pub fn only_reads(&self) -> bool {
-        matches!(
+        let reads_much = matches!(
             self,
-            TreeOperation::Describe
-                | TreeOperation::ReadDisks { .. }
-                | TreeOperation::Look { .. }
-                | TreeOperation::Get { .. }
-                | TreeOperation::List { .. }
-                | TreeOperation::GetExtended { .. }
+            TreeOperation::List { .. }
                 | TreeOperation::ListExtended { .. }
                 | TreeOperation::ListDoomed { .. }
                 | TreeOperation::Survey { .. }
-        )
+        );
+        reads_much || self.reads_little()
     }
 
     /// Whether it changes nothing and reads a few records, however many there are.

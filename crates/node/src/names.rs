@@ -87,18 +87,18 @@ impl Names {
     /// Puts an error of the file system into words the user knows; `what` is the file, or what was to be done.
     pub(crate) fn explain(&self, what: &str, error: &fs::Error) -> Error {
         if let Some(absence) = self.absence().filter(|_| may_be_elsewhere(error)) {
-            let why = match error {
-                fs::Error::MissingStripe { index, count, .. } => format!("stripe {index} of {count}"),
-                fs::Error::UnknownDisk { identity, .. } => {
-                    format!("disk {identity:016x}, where a part of it is,")
+            let (why, kind) = match error {
+                fs::Error::MissingStripe { index, count, .. } => {
+                    (format!("stripe {index} of {count}"), absence.kind())
                 }
-                _ => "if there is such a file, it".to_owned(),
+                // The rest of the file can be read, and so can other files.
+                fs::Error::UnknownDisk { identity, .. } => {
+                    (format!("disk {identity:016x}, where a part of it is,"), kind_of(error))
+                }
+                _ => ("if there is such a file, it".to_owned(), absence.kind()),
             };
             let why =
                 format!("{why} is not on the agents that answer. {}: {}", absence.what(), absence.why());
-            // Of a file of which a part is on another disk the rest can be read, and so can other files.
-            let is_of_part = matches!(error, fs::Error::UnknownDisk { .. });
-            let kind = if is_of_part { kind_of(error) } else { absence.kind() };
             let explained = Error::new(kind, what, why);
             return absence.remedy().into_iter().fold(explained, Error::with_remedy);
         }

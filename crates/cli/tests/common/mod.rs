@@ -7,7 +7,7 @@ mod watched;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
@@ -45,6 +45,17 @@ pub(crate) fn succeed(command: Command) -> Vec<u8> {
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{}: {errors}", output.status);
     output.stdout
+}
+
+/// Runs the benchmark of this name.
+pub(crate) fn bench(name: &str, arguments: &[&str]) -> Output {
+    finish(starfish([&["bench", name, "--progress", "never"], arguments].concat()))
+}
+
+/// What a program that has succeeded printed.
+pub(crate) fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).expect("it is text")
 }
 
 /// Runs a command that must fail with this exit code, and returns what it said on standard error.

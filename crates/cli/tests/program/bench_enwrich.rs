@@ -1,17 +1,12 @@
 //! `starfish bench enwrich`: real processes and agents on loopback.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
+
+use crate::common::{self, text};
 
 fn bench(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_starfish"));
-    command.args(["bench", "enwrich", "--progress", "never"]).args(arguments);
-    command.output().expect("the program runs")
-}
-
-fn text(output: &Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout.clone()).expect("it is text")
+    common::bench("enwrich", arguments)
 }
 
 /// By every method, what processes write is where it should be, which they check themselves.

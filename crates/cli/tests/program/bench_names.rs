@@ -1,16 +1,11 @@
 //! `starfish bench names`: real agents on loopback.
 
-use std::process::{Command, Output};
+use std::process::Output;
+
+use crate::common::{self, text};
 
 fn bench(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_starfish"));
-    command.args(["bench", "names", "--progress", "never"]).args(arguments);
-    command.output().expect("the program runs")
-}
-
-fn text(output: &Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout.clone()).expect("it is text")
+    common::bench("names", arguments)
 }
 
 /// Clients make, look at, list and remove files, which they check themselves; all of it is predicted, too, and drawn.

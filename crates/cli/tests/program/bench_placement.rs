@@ -1,16 +1,11 @@
 //! `starfish bench placement`: merges on real agents with slowed disks.
 
-use std::process::{Command, Output};
+use std::process::Output;
+
+use crate::common::{self, text};
 
 fn bench(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_starfish"));
-    command.args(["bench", "placement", "--progress", "never"]).args(arguments);
-    command.output().expect("the program runs")
-}
-
-fn text(output: &Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout.clone()).expect("it is text")
+    common::bench("placement", arguments)
 }
 
 /// Merges by two policies with two orders at the disks: they check themselves what they have made.

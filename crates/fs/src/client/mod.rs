@@ -489,6 +489,15 @@ impl<M: Machine> Client<M> {
         self.inner.losses.borrow().get(&node).copied().unwrap_or_default()
     }
 
+    /// Has all I/O nodes do the same. Fails with the first failure when all have done what they can.
+    async fn have_all(&self, request: &Request) -> Result<()> {
+        let mut outcome = Ok(());
+        for (_, answer) in self.ask_all(|_| Some(request.clone())).await {
+            outcome = outcome.and(answer.map(drop));
+        }
+        outcome
+    }
+
     /// Asks all I/O nodes at once, each the request for its index if there is one, and waits for them all.
     async fn ask_all(&self, request_to: impl Fn(usize) -> Option<Request>) -> Vec<(NodeId, Answer)> {
         let inner = &self.inner;

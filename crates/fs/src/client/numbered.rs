@@ -105,11 +105,7 @@ impl<M: Machine> Client<M> {
     /// # Errors
     /// The first failure, when all I/O nodes have done what they can.
     pub async fn flush_own(&self) -> Result<()> {
-        let mut outcome = Ok(());
-        for (_, answer) in self.ask_all(|_| Some(Request::FlushOwn)).await {
-            outcome = outcome.and(answer.map(drop));
-        }
-        outcome
+        self.have_all(&Request::FlushOwn).await
     }
 
     /// Removes all stripes of these files, wherever they are; of some there may be none. Whoever has one of them open
@@ -117,10 +113,7 @@ impl<M: Machine> Client<M> {
     pub async fn remove_numbered(&self, files: &[FileId]) -> Result<()> {
         let mut outcome = Ok(());
         for files in files.chunks(REMOVED_MAX) {
-            let request = Request::RemoveNumbered { files: files.to_vec() };
-            for (_, answer) in self.ask_all(|_| Some(request.clone())).await {
-                outcome = outcome.and(answer.map(drop));
-            }
+            outcome = outcome.and(self.have_all(&Request::RemoveNumbered { files: files.to_vec() }).await);
         }
         outcome
     }
@@ -159,8 +152,7 @@ impl<M: Machine> Client<M> {
     /// Which stripes of a file there are on the disks of the I/O nodes, and how long each is in bytes.
     pub async fn numbered_stripes(&self, file: &NumberedFile) -> Result<BTreeMap<u32, u64>> {
         let opened = self.numbered(file.clone()).await?;
-        let nowhere = |stripe| opened.attachments().is_some_and(|attachments| attachments.is_nowhere(stripe));
-        let all = (0..file.striping.stripe_count()).filter(|&stripe| !nowhere(stripe)).collect();
+        let all = (0..file.striping.stripe_count()).filter(|&stripe| !opened.is_nowhere(stripe)).collect();
         let answers = opened.ask_numbered(&all, |stripes| Request::Attach { stripes, create: false }).await;
         let mut found = BTreeMap::new();
         for (node, answer) in answers {
@@ -300,13 +292,11 @@ impl<M: Machine> File<M> {
         let written = attachments.written.take();
         let mut stripes = written.clone();
         if all {
-            stripes.extend(0..self.striping().stripe_count());
+            // What others have written to one that is nowhere is on a disk that they reach.
+            let count = self.striping().stripe_count();
+            stripes.extend((0..count).filter(|&stripe| !attachments.is_nowhere(stripe)));
         } else if !attachments.is_old_flushed.get() {
             stripes.extend(self.stripes_of(Extent::new(0, self.bytes())));
-        }
-        if all {
-            // What others have written to it is on a disk that they reach.
-            stripes.retain(|&stripe| !attachments.is_nowhere(stripe));
         }
         let request = |node| self.of_node(node, &stripes).map(Request::FlushNumbered);
         let flushed = match self.check_disks(attachments, &stripes) {

@@ -67,10 +67,7 @@ impl<M: Machine> IoNode<M> {
     pub(super) async fn flush_own(self: &Rc<Self>, asker: NodeId) -> Result<Reply, Box<Failure>> {
         let mut stripes = self.stripes.all();
         stripes.retain(|stripe| stripe.writers.has(asker));
-        let accepted: Vec<u64> = stripes.iter().map(|stripe| stripe.writers.accepted()).collect();
-        for stripe in &stripes {
-            self.blocks.start_writing_out(stripe).await;
-        }
+        let accepted = self.start_writing_out(&stripes).await;
         let mut outcome = Ok(self.accepted());
         for (stripe, accepted) in stripes.iter().zip(accepted) {
             stripe.writes.none().await;
@@ -92,10 +89,7 @@ impl<M: Machine> IoNode<M> {
         stripes: &[Rc<OpenStripe>],
         settle: impl AsyncFn(&OpenStripe) -> Result<(), Box<Failure>>,
     ) -> Result<Reply, Box<Failure>> {
-        let accepted: Vec<u64> = stripes.iter().map(|stripe| stripe.writers.accepted()).collect();
-        for stripe in stripes {
-            self.blocks.start_writing_out(stripe).await;
-        }
+        let accepted = self.start_writing_out(stripes).await;
         for (stripe, accepted) in stripes.iter().zip(accepted) {
             stripe.writes.none().await;
             stripe.writers.tell(asker)?;
@@ -104,6 +98,15 @@ impl<M: Machine> IoNode<M> {
             stripe.writers.forget(accepted);
         }
         Ok(self.accepted())
+    }
+
+    /// Starts to give the disks what waits of stripes; how many writes of each had been accepted before.
+    async fn start_writing_out(self: &Rc<Self>, stripes: &[Rc<OpenStripe>]) -> Vec<u64> {
+        let accepted = stripes.iter().map(|stripe| stripe.writers.accepted()).collect();
+        for stripe in stripes {
+            self.blocks.start_writing_out(stripe).await;
+        }
+        accepted
     }
 
     /// Brings what the disk of a stripe has been given of it onto the medium. A disk says only once that it could not,

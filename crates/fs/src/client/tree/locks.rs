@@ -307,10 +307,7 @@ impl<M: Machine> Tree<M> {
         if leases.is_empty() {
             return Ok(());
         }
-        let request = Request::Fence { leases: leases.clone() };
-        for (_, answer) in self.cache().client().ask_all(|_| Some(request.clone())).await {
-            answer?;
-        }
+        self.cache().client().have_all(&Request::Fence { leases: leases.clone() }).await?;
         let mut fenced = fenced.borrow_mut();
         if fenced.len() > FENCED_MAX {
             fenced.clear();

@@ -149,7 +149,7 @@ impl<M: Machine> Tree<M> {
             Err(error) if matches!(*error, Error::Refused(TreeRefusal::HasNamespace)) => found(cache).await,
             Err(error) => Err(error),
             Ok(_) => {
-                mark_disks(cache.client()).await?;
+                cache.client().have_all(&Request::MarkDisks).await?;
                 found(cache).await
             }
         }
@@ -383,7 +383,7 @@ impl<M: Machine> Tree<M> {
         match self.perform(TreeOperation::EnterDisks { disks: disks.clone() }).await? {
             TreeAnswer::Number(list) => {
                 // Some may be new. One that cannot be marked now is so with the next list.
-                let _ = mark_disks(self.inner.cache.client()).await;
+                let _ = self.inner.cache.client().have_all(&Request::MarkDisks).await;
                 self.inner.disk_lists.borrow_mut().insert(list, disks.into());
                 Ok(list)
             }
@@ -397,15 +397,6 @@ async fn first_node<M: Machine>(cache: &PageCache<M>) -> Result<NodeId> {
     let disks = cache.client().disks_by_identity().await?;
     let first = disks.values().find(|(_, index)| *index == 0).map(|(node, _)| *node);
     first.ok_or_else(|| Error::Invalid("no I/O node has a disk".into()).into())
-}
-
-/// Marks all disks as those of a set that has a namespace: whoever does not reach its keeper begins none beside it.
-async fn mark_disks<M: Machine>(client: &Client<M>) -> Result<()> {
-    let mut outcome = Ok(());
-    for (_, answer) in client.ask_all(|_| Some(Request::MarkDisks)).await {
-        outcome = outcome.and(answer.map(drop));
-    }
-    outcome
 }
 
 /// The identities of all disks, in the order of their I/O nodes.
