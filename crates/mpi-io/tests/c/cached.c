@@ -44,6 +44,8 @@ int main(int argc, char **argv)
     CHECK(position == 100);
     sync_all(file);
     CHECK(size_of(file) == 100);
+    /* The last makes it longer, which others may see at once. */
+    MPI_Barrier(MPI_COMM_WORLD);
     if (rank == size - 1) {
         OK(MPI_File_write(file, "END", 3, MPI_CHAR, &status));
     }
