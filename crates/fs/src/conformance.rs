@@ -17,6 +17,7 @@ mod random;
 mod recordings;
 mod seeded;
 mod selected;
+mod syncs;
 mod tasks;
 mod trees;
 mod write_caches;
@@ -89,6 +90,7 @@ pub use selected::{
     what_several_select_of_new_blocks_stays,
 };
 
+pub use syncs::members_sync_what_all_have_written;
 pub use trees::{
     a_file_that_is_open_is_not_abandoned, a_file_without_names_lives_until_its_last_close,
     a_lost_stripe_is_no_hole, all_that_a_client_has_closed_is_flushed_at_once,
@@ -225,6 +227,7 @@ macro_rules! for_all_promises {
             a_selection_that_lies_is_refused,
             a_team_fails_together,
             what_a_team_writes_is_known_to_all_its_members,
+            members_sync_what_all_have_written,
             what_replaces_a_file_is_on_the_media,
             who_changes_names_knows_their_directories,
             a_lost_stripe_is_no_hole,

@@ -669,6 +669,8 @@ pub enum TeamStep {
         /// Whether they exchange the data among themselves.
         in_two_phases: bool,
     },
+    /// They bring what they have written onto the media.
+    Sync,
 }
 
 /// As it is called where members do different things.
@@ -680,6 +682,7 @@ impl fmt::Display for TeamStep {
             TeamStep::Move { direction: Direction::Read, in_two_phases: true } => "a read in two phases",
             TeamStep::Move { direction: Direction::Write, in_two_phases: false } => "a write",
             TeamStep::Move { direction: Direction::Write, in_two_phases: true } => "a write in two phases",
+            TeamStep::Sync => "a sync",
         })
     }
 }

@@ -499,9 +499,7 @@ impl CollectiveFile {
     /// Brings everything written onto the disks, as all members do; then each reads what the others have written.
     pub(crate) fn sync(&self) -> Outcome<()> {
         let recorded = self.recorder.as_ref().map(|recorder| (recorder, recorder.common_call()));
-        let flushed = if self.mode.writes { self.handle.flush().map_err(MpiError::from) } else { Ok(()) };
-        self.members.agree(flushed)?;
-        self.handle.stat()?;
+        self.members.sync(&self.handle)?;
         if let Some((recorder, call)) = recorded {
             recorder.synced(call);
         }

@@ -76,6 +76,11 @@ impl Members {
         common(error, &self.path, &self.name, self.rank())
     }
 
+    /// Brings what all have written onto the disks.
+    pub(crate) fn sync(&self, file: &Handle) -> Outcome<()> {
+        self.team.sync(file).wait().map_err(|error| self.common(error))
+    }
+
     /// Reads what this member has selected, together with the others.
     pub(crate) fn read(
         &self,

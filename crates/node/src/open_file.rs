@@ -236,12 +236,17 @@ impl OpenFile {
         if Vec::<u8>::new().try_reserve_exact(memory as usize).is_err() {
             return Err(invalid(format!("there is no memory for the {memory} bytes that are selected")));
         }
+        self.of_tree()
+    }
+
+    /// The file, if it is one of the namespace.
+    fn of_tree(&self) -> Result<&OpenTreeFile<RealMachine>> {
         match &self.file {
             NamedContents::OfTree(file) => Ok(file),
             NamedContents::Flat(_) => {
-                let why =
-                    "what is selected of a file is read and written in a namespace, and the set has none";
-                Err(invalid(why.into()).with_remedy("Begin one: starfish mkdir DIR"))
+                let why = "members of a team have files of a namespace in common, and the set has none";
+                let error = Error::new(ErrorKind::Invalid, &self.name, why);
+                Err(error.with_remedy("Begin one: starfish mkdir DIR"))
             }
         }
     }
@@ -288,6 +293,16 @@ impl OpenFile {
         self.knows_end.set(false);
         self.flush_written().await?;
         self.told(self.file.flush().await)
+    }
+
+    /// Brings what all members of a team have written onto the media, at its turn.
+    pub(crate) async fn sync_together(&self, turn: &TeamTurn<'_, RealMachine>) -> Result<()> {
+        self.knows_end.set(false);
+        let written = self.flush_written().await;
+        self.or_refused(Some(turn), written).await?;
+        let file = self.of_tree();
+        let file = self.or_refused(Some(turn), file).await?;
+        self.told(file.sync_together(turn).await)
     }
 
     /// Sends everything written to the agents, and tells the keeper of the namespace.

@@ -127,11 +127,31 @@ impl Team {
         })
     }
 
+    /// Waits until everything that the members have written to a file of the namespace is on the disks: of each member what
+    /// it has written through its session before. Each then reads what the others have written.
+    ///
+    /// # Errors
+    /// The first failure of any member's writes that was not told, or if an agent cannot do it.
+    pub fn sync(&self, file: &Handle) -> Pending<()> {
+        let opened = self.number_of(file);
+        self.begin(file.shared_name(), TeamStep::Sync, async move |node, name, turn| {
+            let file = opened.and_then(|number| node.files.begin_call(number, &name));
+            let (file, _call) = joined(&turn, file).await?;
+            joined(&turn, node.take_in_writes().await).await?;
+            file.sync_together(&turn).await
+        })
+    }
+
     /// The number of a file that this team may use so.
     fn usable(&self, file: &Handle, is_open_for_it: bool, why_not: &str) -> Result<u64> {
         if !is_open_for_it {
             return Err(Error::new(ErrorKind::BadMode, file.name(), why_not));
         }
+        self.number_of(file)
+    }
+
+    /// The number of a file, if it is open in the session of this team.
+    fn number_of(&self, file: &Handle) -> Result<u64> {
         file.number_on(&self.0.node).ok_or_else(|| {
             let why = format!("it is open in another session than the team {}", self.0.name);
             Error::new(ErrorKind::Invalid, file.name(), why)

@@ -124,6 +124,12 @@ impl Attachments {
         self.written.borrow_mut().insert(stripe);
     }
 
+    /// Notes that somebody else has flushed all stripes.
+    pub(super) fn flushed_by_other(&self) {
+        self.is_old_flushed.set(true);
+        self.written.borrow_mut().clear();
+    }
+
     /// Whether a flush has anything to do.
     pub(super) fn has_unflushed(&self) -> bool {
         !self.is_old_flushed.get() || !self.written.borrow().is_empty()

@@ -5,7 +5,7 @@
 //! its block requests are.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use layout::{BlockRequest, Extent, StripePlace, Striping};
@@ -13,6 +13,7 @@ use machine::{Class, Machine, Memory, NodeId, NodeNotes, Payload, Permits, Work}
 
 use super::attachments::{Attachment, Attachments};
 use super::length::Length;
+use super::unflushed::{Unflushed, UnflushedMark};
 use super::{Client, FileStat, OpenMemory};
 use crate::endpoint::{Answer, Mailbox};
 use crate::error::{Error, FailureKind, Result};
@@ -48,25 +49,6 @@ struct FileInner {
     lease: Cell<Option<u64>>,
     /// Where its stripes are, if it has a number and no name.
     attachments: Option<Attachments>,
-}
-
-/// Writes that I/O nodes have accepted and not flushed yet.
-#[derive(Default)]
-struct Unflushed {
-    /// By which run of each I/O node.
-    accepted: BTreeMap<NodeId, u64>,
-    /// I/O nodes that have been started anew since, and have lost it.
-    lost: BTreeSet<NodeId>,
-}
-
-impl Unflushed {
-    /// Notes that a run of the node has accepted data.
-    fn accept(&mut self, node: NodeId, incarnation: u64) {
-        if *self.accepted.entry(node).or_insert(incarnation) != incarnation {
-            self.accepted.insert(node, incarnation);
-            self.lost.insert(node);
-        }
-    }
 }
 
 /// Which run of an I/O node has answered a write or a flush.
@@ -237,7 +219,22 @@ impl<M: Machine> File<M> {
 
     /// Which run of each I/O node has accepted what has not been flushed.
     pub(super) fn accepted(&self) -> BTreeMap<NodeId, u64> {
-        self.inner.unflushed.borrow().accepted.clone()
+        self.inner.unflushed.borrow().accepted().clone()
+    }
+
+    /// What this client has written and not flushed, as of now.
+    pub(super) fn unflushed(&self) -> UnflushedMark {
+        self.inner.unflushed.borrow().mark()
+    }
+
+    /// Notes that another client has flushed all stripes, of which this one had left that much to be flushed: by the
+    /// same runs of the same I/O nodes.
+    pub(super) fn flushed_by_other(&self, mark: UnflushedMark) {
+        if self.inner.unflushed.borrow_mut().flushed_by_other(mark)
+            && let Some(attachments) = self.attachments()
+        {
+            attachments.flushed_by_other();
+        }
     }
 
     /// Reads `bytes` from `offset` on into `memory` at `at`. Returns how many there were: fewer at the end.
@@ -297,7 +294,7 @@ impl<M: Machine> File<M> {
     /// Has I/O nodes of the file bring it onto the media by a request; see [`flush`](Self::flush).
     pub(super) async fn bring_to_media(&self, request_to: impl Fn(NodeId) -> Option<Request>) -> Result<()> {
         let _turn = self.inner.flushing.take().await;
-        let accepted = std::mem::take(&mut self.inner.unflushed.borrow_mut().accepted);
+        let accepted = self.inner.unflushed.borrow_mut().take_accepted();
         let mut outcome = Ok(());
         let mut answers = self.incarnations_of_homes(&request_to).await;
         if answers.iter().any(|(_, flushed)| flushed.as_ref().is_err_and(|error| error.is_of_new_start())) {
@@ -312,11 +309,11 @@ impl<M: Machine> File<M> {
         for (node, flushed) in answers {
             match (flushed, accepted.get(&node)) {
                 (Ok(incarnation), Some(accepted)) if incarnation != *accepted => {
-                    unflushed.lost.insert(node);
+                    unflushed.lose(node);
                 }
                 (Ok(_), _) => {}
                 (Err(error), _) if error.is_remote(FailureKind::Lost) => {
-                    unflushed.lost.insert(node);
+                    unflushed.lose(node);
                 }
                 (Err(error), accepted) => {
                     accepted.into_iter().for_each(|&incarnation| unflushed.accept(node, incarnation));
@@ -338,7 +335,7 @@ impl<M: Machine> File<M> {
 
     /// Fails, once, if writes were lost because an I/O node was restarted.
     pub(super) fn check_lost(&self) -> Result<()> {
-        match std::mem::take(&mut self.inner.unflushed.borrow_mut().lost).pop_first() {
+        match self.inner.unflushed.borrow_mut().take_lost() {
             Some(node) => Err(Error::WriteLost { name: self.inner.name.clone(), node }.into()),
             None => Ok(()),
         }

@@ -3,7 +3,8 @@
 //! - this file: connecting, and operations on names
 //! - `assembly.rs`: what was found under a name; `commit.rs`: finishing files
 //! - `numbered.rs`: files that have a number and no name; `attachments.rs`: what is known of their stripes
-//! - `file.rs`: an open file; reading and writing it by the traditional method; `holes.rs`: where it has data
+//! - `file.rs`: an open file; reading and writing it by the traditional method; `holes.rs`: where it has data;
+//!   `unflushed.rs`: what of it is not on the media yet
 //! - `collective.rs`: reading and writing a file together with a group of compute nodes
 //! - `listed.rs`: the same for whatever stretches of files the members list; `selected.rs`: for what they select of a
 //!   file, in closed form; `together.rs`: what these have in common
@@ -36,6 +37,7 @@ mod telling;
 mod together;
 mod tree;
 mod two_phase;
+mod unflushed;
 mod write_cache;
 
 use std::cell::{Cell, RefCell};

@@ -25,6 +25,8 @@ pub(super) struct Faults {
     pub(super) failing_writes: Cell<u32>,
     /// How many of the next flushes fail.
     pub(super) failing_flushes: Cell<u32>,
+    /// How often anything has been flushed.
+    pub(super) flushes: Cell<u32>,
     /// How many of the next copies into the cache meet a defect.
     pub(super) defective_copies: Cell<u32>,
     /// How often the names have been listed.
@@ -256,6 +258,7 @@ impl<M: Machine> Disk for FaultyDisk<M> {
     }
 
     async fn flush(&self, object: ObjectId) -> Result<()> {
+        self.faults.flushes.set(self.faults.flushes.get() + 1);
         fail(&self.faults.failing_flushes, "flushing")?;
         self.disk().flush(object).await
     }

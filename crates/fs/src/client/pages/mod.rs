@@ -46,6 +46,7 @@ use layout::Striping;
 use machine::{BufferPool, Condition, InFlight, Machine, OperationInFlight, Payload};
 
 pub use paged_file::{Advice, PagedFile};
+pub(super) use paged_file::PagesMark;
 pub use window::Prefetch;
 
 use super::{Client, File, FileStat, NumberedFile};

@@ -23,6 +23,7 @@ use super::table::{Look, PageKey};
 use super::transfer::{Pin, about};
 use super::window::{Order, Window};
 use crate::client::File;
+use crate::client::unflushed::UnflushedMark;
 use crate::error::{Error, Result};
 use crate::protocol::FileId;
 
@@ -57,6 +58,28 @@ pub enum Advice {
     /// flushing and closing, and what is left in the cache can be read when it is opened again. Unlinked, it has never
     /// been on any disk. No other client sees it as it is.
     Temporary,
+}
+
+/// What a client had sent of a file and not flushed at a moment.
+#[derive(Clone, Copy)]
+pub(in crate::client) struct PagesMark {
+    file: UnflushedMark,
+    sent: u64,
+    /// Whether only this client can flush it, or be told that it is lost.
+    is_own: bool,
+}
+
+impl PagesMark {
+    /// The number by which clients see that the same runs of the same I/O nodes have what they sent; 0 if there is
+    /// nothing.
+    pub(in crate::client) fn runs(self) -> u64 {
+        self.file.runs
+    }
+
+    /// Whether it is flushed for this client by one that has these runs to flush.
+    pub(in crate::client) fn is_flushed_with(self, runs: u64) -> bool {
+        !self.is_own && (self.file.runs == 0 || self.file.runs == runs)
+    }
 }
 
 /// A file open through a [`PageCache`](super::PageCache).
@@ -414,7 +437,26 @@ impl<M: Machine> PagedFile<M> {
         if self.file.stays_here() {
             return self.file.failures.tell(&self.told);
         }
-        self.cache.flush(&self.file, &self.told).await
+        self.cache.flush(&self.file, &self.told, false).await
+    }
+
+    /// Flushes the file as [`flush`](Self::flush) does, what other clients have sent included.
+    pub(in crate::client) async fn flush_all(&self) -> Result<()> {
+        self.cache.flush(&self.file, &self.told, true).await
+    }
+
+    /// What this client has sent and not flushed, as of now.
+    pub(in crate::client) fn unflushed(&self) -> PagesMark {
+        let file = self.file.file.unflushed();
+        let is_own = file.has_lost || self.file.size_unsent.get();
+        PagesMark { file, sent: self.file.sent.get(), is_own }
+    }
+
+    /// Notes that another client has flushed all stripes, of which this one had left that much to be flushed: by the
+    /// same runs of the same I/O nodes.
+    pub(in crate::client) fn flushed_by_other(&self, mark: PagesMark) {
+        self.file.file.flushed_by_other(mark.file);
+        self.file.flushed.set(mark.sent.max(self.file.flushed.get()));
     }
 
     /// Waits until everything written to the file has been accepted by the I/O nodes, and reports any write that

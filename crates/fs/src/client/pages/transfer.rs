@@ -291,15 +291,21 @@ impl<M: Machine> Inner<M> {
         (page.state == State::PendingRead).then(|| page.settled())
     }
 
-    /// Brings everything written to a file onto the media, and tells what failed, here or at the I/O nodes.
-    pub(super) async fn flush(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, told: &Told) -> Result<()> {
+    /// Brings everything written to a file onto the media, what other clients have sent included if `all` says so, and
+    /// tells what failed, here or at the I/O nodes.
+    pub(super) async fn flush(
+        self: &Rc<Self>,
+        file: &Rc<LogicalFile<M>>,
+        told: &Told,
+        all: bool,
+    ) -> Result<()> {
         self.write_out(file).await;
-        file.failures.note(self.bring_to_media(file).await);
+        file.failures.note(self.bring_to_media(file, all).await);
         file.failures.tell(told)
     }
 
     /// Has the I/O nodes bring onto their media what they have of a file, at the size it has here.
-    async fn bring_to_media(&self, file: &Rc<LogicalFile<M>>) -> Result<()> {
+    async fn bring_to_media(&self, file: &Rc<LogicalFile<M>>, all: bool) -> Result<()> {
         if file.unlinked.get() {
             return Ok(());
         }
@@ -307,10 +313,10 @@ impl<M: Machine> Inner<M> {
             let resized = file.file.truncate(file.length.bytes()).await;
             resized.inspect_err(|_| file.size_unsent.set(true))?;
         }
-        if file.has_unflushed() {
+        if all || file.has_unflushed() {
             // Noted as flushed when it is: who flushes meanwhile asks for it, too.
             let sent = file.sent.get();
-            file.file.flush().await?;
+            if all { file.file.flush_all().await? } else { file.file.flush().await? }
             file.flushed.set(sent.max(file.flushed.get()));
         }
         Ok(())
@@ -319,12 +325,12 @@ impl<M: Machine> Inner<M> {
     /// Flushes a file, and finishes it if it was begun here.
     pub(super) async fn commit(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, told: &Told) -> Result<()> {
         if !file.file.is_unfinished() || file.unlinked.get() {
-            return self.flush(file, told).await;
+            return self.flush(file, told, false).await;
         }
         self.write_out(file).await;
         file.failures.tell(told)?;
         if file.size_unsent.get() {
-            self.flush(file, told).await?;
+            self.flush(file, told, false).await?;
         }
         let sent = file.sent.get();
         file.file.commit().await?;

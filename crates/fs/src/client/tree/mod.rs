@@ -1,7 +1,8 @@
 //! The namespace at the client: asking the node that keeps it, and files known by their numbers.
 //!
 //! - this file: which node keeps it, asking, holding
-//! - `open_file.rs`: a file that is open, close-to-open with other clients
+//! - `open_file.rs`: a file that is open, close-to-open with other clients; `sync_together.rs`: what the members of a
+//!   team have written, brought onto the media
 //! - `doomed.rs`: the contents of files without names, which go
 //! - `changed_directories.rs`: how directories were when this client changed them
 //! - `listing.rs`: the entries of directories, and all records
@@ -12,6 +13,7 @@ mod doomed;
 mod listing;
 mod locks;
 mod open_file;
+mod sync_together;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

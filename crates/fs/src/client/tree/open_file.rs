@@ -151,6 +151,10 @@ impl<M: Machine> OpenTreeFile<M> {
         &self.paged
     }
 
+    pub(super) fn tree(&self) -> &Tree<M> {
+        &self.tree
+    }
+
     /// The number of the file.
     pub fn number(&self) -> FileNumber {
         self.state.inode.borrow().number

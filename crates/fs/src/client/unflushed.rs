@@ -1,0 +1,126 @@
+//! Writes that I/O nodes have accepted and not flushed yet.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
+
+use machine::NodeId;
+
+/// The offset basis and the prime of FNV-1a of 64 bits (Fowler, Noll, Vo).
+const FNV: (u64, u64) = (0xcbf2_9ce4_8422_2325, 0x100_0000_01b3);
+
+/// What of the writes to a file is not flushed, as far as one client knows.
+#[derive(Default)]
+pub(super) struct Unflushed {
+    /// By which run of each I/O node.
+    accepted: BTreeMap<NodeId, u64>,
+    /// I/O nodes that have been started anew since, and have lost it.
+    lost: BTreeSet<NodeId>,
+    /// How often something was noted.
+    changes: u64,
+}
+
+/// What was unflushed at a moment.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct UnflushedMark {
+    /// Which runs had accepted it, as a number that is the same only for the same runs of the same I/O nodes; 0 if
+    /// there was nothing.
+    pub(super) runs: u64,
+    /// Whether some was lost.
+    pub(super) has_lost: bool,
+    changes: u64,
+}
+
+impl Unflushed {
+    /// Notes that a run of the node has accepted data.
+    pub(super) fn accept(&mut self, node: NodeId, incarnation: u64) {
+        self.changes += 1;
+        if *self.accepted.entry(node).or_insert(incarnation) != incarnation {
+            self.accepted.insert(node, incarnation);
+            self.lost.insert(node);
+        }
+    }
+
+    /// Notes that what a node had accepted is lost.
+    pub(super) fn lose(&mut self, node: NodeId) {
+        self.changes += 1;
+        self.lost.insert(node);
+    }
+
+    /// Which run of each I/O node has accepted what is not flushed.
+    pub(super) fn accepted(&self) -> &BTreeMap<NodeId, u64> {
+        &self.accepted
+    }
+
+    /// As [`accepted`](Self::accepted); it is about to be flushed.
+    pub(super) fn take_accepted(&mut self) -> BTreeMap<NodeId, u64> {
+        self.changes += 1;
+        mem::take(&mut self.accepted)
+    }
+
+    /// The first of the nodes that have lost something, if there is one; all are forgotten.
+    pub(super) fn take_lost(&mut self) -> Option<NodeId> {
+        mem::take(&mut self.lost).pop_first()
+    }
+
+    pub(super) fn mark(&self) -> UnflushedMark {
+        let (basis, prime) = FNV;
+        let bytes = self.accepted.iter().flat_map(|(node, incarnation)| {
+            node.0.to_le_bytes().into_iter().chain(incarnation.to_le_bytes())
+        });
+        let runs = match self.accepted.is_empty() {
+            true => 0,
+            false => bytes.fold(basis, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(prime)).max(1),
+        };
+        UnflushedMark { runs, has_lost: !self.lost.is_empty(), changes: self.changes }
+    }
+
+    /// Notes that what was unflushed at a mark has been flushed by somebody else, if nothing has been noted since.
+    /// Otherwise it is flushed once more.
+    pub(super) fn flushed_by_other(&mut self, mark: UnflushedMark) -> bool {
+        let is_unchanged = self.changes == mark.changes;
+        if is_unchanged {
+            self.accepted.clear();
+        }
+        is_unchanged
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepted(all: &[(u64, u64)]) -> Unflushed {
+        let mut unflushed = Unflushed::default();
+        all.iter().for_each(|&(node, incarnation)| unflushed.accept(NodeId(node), incarnation));
+        unflushed
+    }
+
+    #[test]
+    fn marks_are_equal_for_the_same_runs_of_the_same_nodes() {
+        assert_eq!(accepted(&[]).mark().runs, 0);
+        let one = accepted(&[(1, 7), (2, 8)]).mark();
+        assert_eq!(one.runs, accepted(&[(2, 8), (1, 7), (1, 7)]).mark().runs);
+        for other in [&[(1, 7)][..], &[(1, 7), (2, 9)], &[(1, 7), (3, 8)], &[(1, 8), (2, 7)]] {
+            assert_ne!(one.runs, accepted(other).mark().runs);
+        }
+    }
+
+    #[test]
+    fn what_another_run_has_accepted_is_lost() {
+        let mut unflushed = accepted(&[(1, 7), (2, 8), (1, 9)]);
+        assert!(unflushed.mark().has_lost);
+        assert_eq!(unflushed.take_lost(), Some(NodeId(1)));
+        assert_eq!(unflushed.take_lost(), None);
+    }
+
+    #[test]
+    fn what_was_noted_after_a_mark_stays_to_be_flushed() {
+        let mut unflushed = accepted(&[(1, 7)]);
+        let mark = unflushed.mark();
+        unflushed.accept(NodeId(1), 7);
+        assert!(!unflushed.flushed_by_other(mark));
+        assert_eq!(unflushed.accepted().len(), 1);
+        assert!(unflushed.flushed_by_other(unflushed.mark()));
+        assert!(unflushed.accepted().is_empty());
+    }
+}

@@ -1,0 +1,77 @@
+//! What members of a team have written is brought onto the media together.
+
+use layout::{Extent, Selection};
+use machine::conformance::Testbed;
+use machine::{Machine, Memory};
+
+use super::faulty::Faulty;
+use super::tasks::Tasks;
+use super::trees::{make, open, read, trees, write};
+use super::{BLOCK, Base, run};
+use crate::{CollectiveMethod, OpenTreeFile, SelectedSettings, TeamMembership, TeamStep};
+
+/// How many members there are.
+const MEMBERS: u32 = 3;
+
+/// Writes a record of each stripe together with the others, and a byte beside them alone.
+async fn write_some<M: Machine>(team: &TeamMembership<M>, file: &OpenTreeFile<M>, value: u8) {
+    let rank = u64::from(team.rank());
+    write(file, 100 + rank, &[value]).await;
+    let own = Selection::vector(Extent::new(10 * rank, 10), 3, BLOCK).expect("a vector");
+    let memory = Memory::real(vec![value; own.bytes() as usize]);
+    let method = CollectiveMethod::DiskDirected { presort: true };
+    let settings = SelectedSettings { method, queued: true, to_media: false };
+    let turn = team.turn(team.next_turn(), TeamStep::write(method)).await;
+    file.write_selected(Some(&turn), &own, &memory, settings).await.expect("written");
+}
+
+/// What all members of a team have written is on the media when they have synced it: each stripe was flushed once, and
+/// nobody has to flush it again. If it cannot be brought there, all are told, and it stays to be flushed.
+pub fn members_sync_what_all_have_written(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3 + MEMBERS as usize, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let (trees, tasks) = (trees(base, &nodes).await, Tasks::default());
+        make(&trees[0], "shared", true).await.expect("made").close().await.expect("closed");
+        for (rank, tree) in (0..MEMBERS).zip(trees.iter().cloned()) {
+            let io_nodes = nodes[..3].to_vec();
+            tasks.begin(&nodes[3 + rank as usize], async move {
+                let flushes = || io_nodes.iter().map(|node| node.faults().flushes.get()).sum::<u32>();
+                let file = open(&tree, "shared").await.expect("opened");
+                let client = tree.cache().client();
+                let team = TeamMembership::form(client, "writers", rank, MEMBERS).await.expect("formed");
+                let meet = async || {
+                    let turn = team.turn(team.next_turn(), TeamStep::Meet).await;
+                    turn.gather(Ok(0)).await.expect("all are there");
+                };
+                let sync = async || {
+                    let turn = team.turn(team.next_turn(), TeamStep::Sync).await;
+                    file.sync_together(&turn).await
+                };
+                for round in 1..4 {
+                    let before = flushes();
+                    meet().await;
+                    write_some(&team, &file, round).await;
+                    assert_eq!(sync().await, Ok(()));
+                    meet().await;
+                    assert_eq!(flushes() - before, 3, "one of each stripe");
+                    meet().await;
+                    assert_eq!((file.sync().await, sync().await), (Ok(()), Ok(())));
+                    meet().await;
+                    assert_eq!(flushes() - before, 3, "all of it is there");
+                    let there = read(&file).await;
+                    assert!(there[..30] == [round; 30] && there[100..103] == [round; 3], "at rank {rank}");
+                    meet().await;
+                    if rank == 0 {
+                        io_nodes.iter().for_each(|node| node.faults().failing_flushes.set(1));
+                    }
+                    write_some(&team, &file, round + 10).await;
+                    let error = sync().await.expect_err("it cannot be brought there").to_string();
+                    assert!(error.contains("flushing"), "{error}");
+                    assert_eq!(sync().await, Ok(()));
+                }
+                file.close().await.expect("closed");
+            });
+        }
+        tasks.wait().await;
+    });
+}
