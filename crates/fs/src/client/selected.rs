@@ -97,7 +97,7 @@ impl<M: Machine> File<M> {
         settings: SelectedSettings,
     ) -> Result<Moved> {
         let operation = SelectedOperation { direction: Direction::Read, selection, memory, settings };
-        self.move_selected(company, &operation, Ok(()), async |_| Ok(())).await
+        self.move_selected(company, &operation, Ok(()), async |_| Ok(0)).await
     }
 
     /// Writes what is selected from `memory`, together with whatever company there is. Of what nobody has selected
@@ -113,19 +113,20 @@ impl<M: Machine> File<M> {
         settings: SelectedSettings,
     ) -> Result<Moved> {
         let operation = SelectedOperation { direction: Direction::Write, selection, memory, settings };
-        let moved = self.move_selected(company, &operation, Ok(()), async |_| Ok(())).await?;
+        let moved = self.move_selected(company, &operation, Ok(()), async |_| Ok(0)).await?;
         self.note_end(selection.end());
         Ok(moved)
     }
 
     /// Moves what all have selected, unless `fits` says that this member cannot. When it has been moved, and before the
-    /// others know, the first member does what there is to do `then`, with the end of all that is selected.
+    /// others know, the first member does what there is to do `then`, with the end of all that is selected; what that
+    /// gives, more than 0, all members are told.
     pub(super) async fn move_selected(
         &self,
         company: Company<'_, M>,
         operation: &SelectedOperation<'_>,
         fits: Result<()>,
-        then: impl AsyncFn(u64) -> Result<()>,
+        then: impl AsyncFn(u64) -> Result<u64>,
     ) -> Result<Moved> {
         let name = match operation.direction {
             Direction::Read => "selected read",
@@ -149,8 +150,8 @@ impl<M: Machine> File<M> {
             Company::Team(turn) if !turn.is_alone() => self.move_with(turn, operation, parts, then).await,
             Company::Team(_) | Company::Alone => {
                 self.move_alone(operation, parts?).await?;
-                then(operation.selection.end()).await?;
-                Ok(Moved::default())
+                let told = then(operation.selection.end()).await?;
+                Ok(Moved { told, ..Moved::default() })
             }
         }
     }
@@ -183,7 +184,7 @@ impl<M: Machine> File<M> {
         gathering: &impl Gathering<M>,
         operation: &SelectedOperation<'_>,
         parts: Result<Vec<Part>>,
-        then: impl AsyncFn(u64) -> Result<()>,
+        then: impl AsyncFn(u64) -> Result<u64>,
     ) -> Result<Moved> {
         let (parts, fits) = match parts {
             Ok(parts) => (parts, Ok(())),
@@ -203,7 +204,7 @@ impl<M: Machine> File<M> {
                 let selectors = Selectors::Members(members);
                 let request = self.request_to_move(direction, settings, memory, selectors);
                 let moved = moved_by(self.answers_of_homes(|_| Some(request.clone())).await)?;
-                then(met.most).await.map(|()| moved)
+                then(met.most).await.map(|told| Moved { told, ..moved })
             };
             let operation = CommonOperation { memory, telling: "tell selection", tell, ask };
             self.client.attempt(gathering, operation).await

@@ -36,13 +36,14 @@ const LENGTH_BYTES: u64 = 8;
 
 impl<M: Machine> File<M> {
     /// Moves what all members have selected, in two phases, unless `fits` says that this one cannot. When it
-    /// has been moved the first member does what there is to do `then`, with the end of all that is selected.
+    /// has been moved the first member does what there is to do `then`, with the end of all that is selected; what that
+    /// gives all members are told.
     pub(super) async fn move_selected_in_two_phases(
         &self,
         company: &impl Exchanging<M>,
         operation: &SelectedOperation<'_>,
         fits: Result<()>,
-        then: impl AsyncFn(u64) -> Result<()>,
+        then: impl AsyncFn(u64) -> Result<u64>,
     ) -> Result<Moved> {
         let SelectedOperation { direction, selection, memory, settings } = *operation;
         let inner = &self.client.inner;
@@ -69,14 +70,16 @@ impl<M: Machine> File<M> {
                 };
                 match settled {
                     Ok(()) if company.rank() == 0 => then(end).await,
-                    settled => settled,
+                    settled => settled.map(|()| 0),
                 }
             }
             Err(error) => Err(error),
         };
-        company.meet_after(&self.client, outcome).await?;
+        let met = company.meet(&self.client, outcome.as_ref().copied().map_err(|error| &**error)).await;
+        // A member's own error says more than what came back of it from the others.
+        let told = outcome.and(met)?.most;
         let (meeting, moving) = (all_met.since(begun), machine.now().since(all_met));
-        Ok(Moved { times: MoveTimes { meeting, moving, ..MoveTimes::default() }, ..Moved::default() })
+        Ok(Moved { times: MoveTimes { meeting, moving, ..MoveTimes::default() }, told, ..Moved::default() })
     }
 
     /// What each member has selected, in their order.

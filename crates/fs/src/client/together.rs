@@ -19,6 +19,9 @@ pub struct Moved {
     pub hidden: u64,
     /// Where the time went, as this member saw it.
     pub times: MoveTimes,
+    /// What the first member has told the others at the end, if they tell each other something; otherwise what this one
+    /// would have.
+    pub(super) told: u64,
 }
 
 /// Where the time of such an operation goes, as one member sees it.
@@ -160,13 +163,14 @@ impl<M: Machine> Client<M> {
             }
             Err(error) => Err(error),
         };
-        let done = gathering.meet(self, own.as_ref().map(|_| 0).map_err(|error| &**error)).await;
+        let done = gathering.meet(self, own.as_ref().map(|moved| moved.told).map_err(|error| &**error)).await;
         if let Ok(moved) = &mut own {
             moved.times = MoveTimes {
                 telling: all_told.since(begun),
                 meeting: all_met.since(all_told),
                 moving: machine.now().since(all_met),
             };
+            moved.told = done.as_ref().map_or(0, |met| met.most);
         }
         (own, met.and(done.map(drop)))
     }

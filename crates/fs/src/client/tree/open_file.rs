@@ -247,9 +247,10 @@ impl<M: Machine> OpenTreeFile<M> {
         let fits = self.flush().await;
         let operation = SelectedOperation { direction: Direction::Read, selection, memory, settings };
         let file = self.paged.file();
-        file.move_selected(company(team), &operation, fits, async |_| Ok(())).await?;
-        let bytes = self.attributes().await?.size;
-        Ok(selection.bytes_before(bytes))
+        let ask_keeper = async |_| Ok(self.attributes().await?.version);
+        let moved = file.move_selected(company(team), &operation, fits, ask_keeper).await?;
+        self.hear_version(moved.told).await?;
+        Ok(selection.bytes_before(self.known().size))
     }
 
     /// Writes what is selected from `memory`, together with the other members of a team at its turn, or alone. The
@@ -267,12 +268,19 @@ impl<M: Machine> OpenTreeFile<M> {
         // Of what is in the page cache nothing is to be written later.
         let fits = self.flush().await;
         let operation = SelectedOperation { direction: Direction::Write, selection, memory, settings };
-        let tell_keeper = async |end| match end {
-            0 => Ok(()),
-            _ => self.wrote_past_cache(end).await,
+        let tell_keeper = async |end| {
+            if end > 0 {
+                self.wrote_past_cache(end).await?;
+            }
+            Ok(self.known().version)
         };
-        self.paged.file().move_selected(company(team), &operation, fits, tell_keeper).await?;
-        if team.is_some_and(|turn| !turn.is_first()) {
+        let moved = self.paged.file().move_selected(company(team), &operation, fits, tell_keeper).await?;
+        self.hear_version(moved.told).await
+    }
+
+    /// Asks the keeper for the file, unless this client knows it in this version.
+    pub(super) async fn hear_version(&self, version: u64) -> Result<()> {
+        if self.known().version != version {
             self.attributes().await?;
         }
         Ok(())

@@ -59,9 +59,6 @@ impl<M: Machine> OpenTreeFile<M> {
             return Ok(());
         }
         self.paged().flushed_by_other(mark);
-        if self.known().version != version {
-            self.attributes().await?;
-        }
-        Ok(())
+        self.hear_version(version).await
     }
 }
