@@ -205,8 +205,10 @@ pub struct MetadataCosts {
     pub change: Sourced<Time>,
     /// Time of the processor for making an object on a disk.
     pub make_object: Sourced<Time>,
-    /// Time of the processor for looking for an object on a disk, to open or remove it.
+    /// Time of the processor for looking for an object on a disk, to open or remove it, whether it is there or not.
     pub find_object: Sourced<Time>,
+    /// Time of the processor for removing an object that is there, beside looking for it.
+    pub remove_object: Sourced<Time>,
     /// Time of the device for bringing transactions onto it, however many.
     pub flush: Sourced<Time>,
 }
@@ -262,10 +264,21 @@ impl Description for MachineDescription {
             })?;
         }
         if let Some(costs) = &self.metadata {
-            let MetadataCosts { hand_over, transaction, entry, change, make_object, find_object, flush } =
-                costs;
-            let all = [hand_over, transaction, entry, change, make_object, find_object, flush];
-            all.into_iter().try_for_each(check_time)?;
+            let MetadataCosts {
+                hand_over,
+                transaction,
+                entry,
+                change,
+                make_object,
+                find_object,
+                remove_object,
+                flush,
+            } = costs;
+            let objects = [make_object, find_object, remove_object];
+            [hand_over, transaction, entry, change, flush]
+                .into_iter()
+                .chain(objects)
+                .try_for_each(check_time)?;
         }
         self.processor.check()?;
         self.network.check(self.node_count())?;

@@ -60,6 +60,7 @@ pub fn metadata_costs() -> MetadataCosts {
         change: time(2_000),
         make_object: time(5_000),
         find_object: time(2_000),
+        remove_object: time(1_000),
         flush: time(1_000_000),
     }
 }

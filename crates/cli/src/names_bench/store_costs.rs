@@ -4,10 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use ::fs::REMOVED_AT_ONCE;
 use command_line::failure::{Failure, Result};
 use description::MachineDescription;
 use futures_util::future::try_join_all;
-use machine::{Disk, Machine, MetadataStore, Stage};
+use machine::{Disk, Machine, MetadataStore};
 use nix::sys::resource::UsageWho;
 use real::{DiskSettings, Metadata, MetadataPlace, RealMachine, Settings};
 
@@ -38,10 +39,12 @@ pub(crate) struct StoreCosts {
     transaction: Duration,
     entry: Duration,
     change: Duration,
-    /// What it works for making an object, for finding one to remove it, and for an access of the disk.
+    /// What it works for making an object, for an access of the disk, for looking for an object, and for removing one that
+    /// was found.
     make_object: Duration,
-    find_object: Duration,
     access: Duration,
+    find_object: Duration,
+    remove_object: Duration,
     flush: Duration,
 }
 
@@ -61,8 +64,17 @@ impl StoreCosts {
 
     /// What is to be set of a machine for its store and disks to take as long.
     pub(crate) fn set(&self, machine: &MachineDescription) -> Vec<String> {
-        let StoreCosts { hand_over, transaction, entry, change, make_object, find_object, access, flush } =
-            self;
+        let StoreCosts {
+            hand_over,
+            transaction,
+            entry,
+            change,
+            make_object,
+            access,
+            find_object,
+            remove_object,
+            flush,
+        } = self;
         let times = [
             ("hand_over", hand_over),
             ("transaction", transaction),
@@ -70,6 +82,7 @@ impl StoreCosts {
             ("change", change),
             ("make_object", make_object),
             ("find_object", find_object),
+            ("remove_object", remove_object),
             ("flush", flush),
         ];
         let times = times.map(|(key, time)| format!("metadata.{key}={} ns", time.as_nanos()));
@@ -102,36 +115,44 @@ async fn measure(machine: &RealMachine, under_way: u32) -> machine::Result<Store
         flushes.push(begin.elapsed());
     }
     flushes.sort_unstable();
-    let [make_object, access, find_object] = of_objects(machine).await?;
+    let [make_object, access, remove, find_object] = of_objects(machine).await?;
     Ok(StoreCosts {
         hand_over,
         transaction: of_each[0].saturating_sub(entry + change),
         entry,
         change,
         make_object,
-        find_object,
         access,
+        find_object,
+        remove_object: remove.saturating_sub(find_object),
         flush: flushes[FLUSHES / 2],
     })
 }
 
-/// What a processor works for making an object, for an access to it, and for removing it.
-async fn of_objects(machine: &RealMachine) -> machine::Result<[Duration; 3]> {
+/// What a processor works for making an object, for an access to it, for removing it, and for finding that there is none.
+/// Objects are removed as agents do it, so many at once.
+async fn of_objects(machine: &RealMachine) -> machine::Result<[Duration; 4]> {
     let (disk, mut objects) = (&machine.disks()[0], Vec::new());
     let name = |number: u32| format!("object {number}");
+    let names: Vec<String> = (0..OBJECTS).map(name).collect();
+    let remove_all = async || -> machine::Result<Duration> {
+        let removing = ProcessorTimer::begin();
+        for names in names.chunks(REMOVED_AT_ONCE) {
+            disk.remove_pending(names).await?;
+        }
+        Ok(removing.working())
+    };
     let making = ProcessorTimer::begin();
-    for number in 0..OBJECTS {
-        objects.push(disk.create_unflushed(&name(number), b"of a label that says whose it is").await?.id);
+    for name in &names {
+        objects.push(disk.create_unflushed(name, b"of a label that says whose it is").await?.id);
     }
     let (making, accessing) = (making.working(), ProcessorTimer::begin());
     for object in objects {
         disk.write(object, 0, vec![9; ACCESS_BYTES].into()).await?;
     }
-    let (accessing, removing) = (accessing.working(), ProcessorTimer::begin());
-    for number in 0..OBJECTS {
-        disk.remove(&name(number), Stage::Pending).await?;
-    }
-    Ok([making, accessing, removing.working()].map(|all| all / OBJECTS))
+    let accessing = accessing.working();
+    let (removing, finding_none) = (remove_all().await?, remove_all().await?);
+    Ok([making, accessing, removing, finding_none].map(|all| all / OBJECTS))
 }
 
 /// Tells the time from when it began, and how much of that processors have worked for this process.

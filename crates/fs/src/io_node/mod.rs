@@ -89,6 +89,7 @@ use listed::Directories;
 pub(crate) use locks::LEASE;
 use names::{Names, NewStripes};
 use numbered::NumberedFiles;
+pub use numbered::REMOVED_AT_ONCE;
 use pool::{Pool, Serving};
 use recordings::RecordingUnderWay;
 use rosters::{Rosters, Wanted};

@@ -32,7 +32,7 @@ const OPEN_MANY: u64 = 32 * 1024;
 
 /// How many files are removed from a disk by one call. Meanwhile nothing else is made or opened there: a tenth of a
 /// second if they are large.
-const REMOVED_AT_ONCE: usize = 16;
+pub const REMOVED_AT_ONCE: usize = 16;
 
 /// How many of them are closed at a time.
 const CLOSED: usize = 4 * 1024;

@@ -32,6 +32,7 @@ struct ObjectNames {
     turns: Permits,
     make: Duration,
     find: Duration,
+    remove: Duration,
 }
 
 impl Disk {
@@ -39,23 +40,32 @@ impl Disk {
     pub(super) fn new(world: Rc<World>, node: usize, index: usize, costs: Option<&MetadataCosts>) -> Self {
         let names = costs.map(|costs| {
             let thread = OtherThread::new(world.clone(), node, costs.hand_over.value.0);
-            let [make, find] = [&costs.make_object, &costs.find_object].map(|cost| cost.value.0);
-            Rc::new(ObjectNames { thread, turns: Permits::new(1), make, find })
+            let MetadataCosts { make_object, find_object, remove_object, .. } = costs;
+            let [make, find, remove] = [make_object, find_object, remove_object].map(|cost| cost.value.0);
+            Rc::new(ObjectNames { thread, turns: Permits::new(1), make, find, remove })
         });
         Disk { world, index, names }
     }
 
     /// Lets the time pass that something takes with the names of objects.
-    async fn at_names(&self, what: fn(&ObjectNames) -> Duration) {
-        self.at_several_names(what, 1).await;
-    }
-
-    /// The same for so many names, in one go.
-    async fn at_several_names(&self, what: fn(&ObjectNames) -> Duration, count: u64) {
+    async fn at_names(&self, what: impl FnOnce(&ObjectNames) -> Duration) {
         let Some(names) = self.names.as_deref() else { return };
         let _turn = names.turns.take().await;
-        let nanoseconds = what(names).as_nanos().saturating_mul(count);
-        names.thread.work(nanoseconds, ProcessorActivity::Object).await;
+        names.thread.work(what(names).as_nanos(), ProcessorActivity::Object).await;
+    }
+
+    /// Lets the time pass that it takes to look for objects, all at once, and to remove those that are there.
+    async fn at_removed<'a>(&self, mut wanted: impl ExactSizeIterator<Item = &'a str>, stage: Stage) {
+        let all = wanted.len() as u64;
+        self.at_names(|names| {
+            let drive = self.drive().borrow();
+            let there = wanted.by_ref().filter(|name| drive.store.find(name, stage).is_some()).count() as u64;
+            let nanoseconds = all
+                .saturating_mul(names.find.as_nanos())
+                .saturating_add(there.saturating_mul(names.remove.as_nanos()));
+            Duration::from_nanos(nanoseconds)
+        })
+        .await;
     }
 
     /// The number of the disk among all disks of the machine.
@@ -192,13 +202,13 @@ impl machine::Disk for Disk {
     }
 
     async fn remove(&self, name: &str, stage: Stage) -> Result<()> {
-        self.at_names(|names| names.find).await;
+        self.at_removed([name].into_iter(), stage).await;
         let removed = self.drive().borrow_mut().store.remove(name, stage);
         if removed { Ok(()) } else { Err(self.not_found(name)) }
     }
 
     async fn remove_pending(&self, names: &[String]) -> Result<()> {
-        self.at_several_names(|names| names.find, names.len() as u64).await;
+        self.at_removed(names.iter().map(String::as_str), Stage::Pending).await;
         let store = &mut self.drive().borrow_mut().store;
         for name in names {
             store.remove(name, Stage::Pending);

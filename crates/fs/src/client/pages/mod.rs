@@ -45,8 +45,8 @@ use std::rc::Rc;
 use layout::Striping;
 use machine::{BufferPool, Condition, InFlight, Machine, OperationInFlight, Payload};
 
-pub use paged_file::{Advice, PagedFile};
 pub(super) use paged_file::PagesMark;
+pub use paged_file::{Advice, PagedFile};
 pub use window::Prefetch;
 
 use super::{Client, File, FileStat, NumberedFile};
