@@ -16,35 +16,35 @@ use crate::message_costs::{Messages, Spent};
 use crate::processes::Agents;
 use crate::trace_file::predicted_trial;
 
-/// Processes that measure what a request takes on this computer, how many each makes, and of how many bytes.
-const PROBERS: u32 = 2;
+/// How many requests each process makes to measure what one takes on this computer, and of how many bytes.
 const PROBES: u64 = 8192;
 const RECORD_BYTES: u64 = 8;
 
-/// Requests of processes that wait for each, into the cache of an agent. Of one process alone a pattern is one large
-/// request.
-fn probe() -> WriteCell {
+/// Requests of processes that wait for each, into the cache of an agent: of as many as will write, since it matters how
+/// many share the processors. Of one process alone a pattern is one large request, so there are two at least.
+fn probe(processes: u32) -> WriteCell {
+    let processes = processes.max(2);
     WriteCell {
         method: WriteMethod::Traditional,
         pattern: "wc".parse().expect("a pattern of the reports"),
         record_bytes: RECORD_BYTES,
-        file_bytes: u64::from(PROBERS) * PROBES * RECORD_BYTES,
-        processes: PROBERS,
+        file_bytes: u64::from(processes) * PROBES * RECORD_BYTES,
+        processes,
         cache_bytes: 0,
     }
 }
 
-/// What is to be set for the machine that `of` makes to take what was measured of the [`probe`].
+/// What is to be set for the machine that `of` makes to take what was measured of a [`probe`].
 fn fitted(
     of: impl Fn(&[String]) -> Result<WritePredictor>,
     set: &[String],
-    measured: &Measured,
+    (probe, measured): (&WriteCell, &Measured),
 ) -> Result<Vec<String>> {
     let spent = |run: &Measured| Spent { elapsed: run.elapsed, processor: run.processor };
-    let messages = Messages { members: PROBERS, of_each: PROBES, measured: spent(measured) };
+    let messages = Messages { members: probe.processes, of_each: PROBES, measured: spent(measured) };
     messages.fitted(set, |set| {
         let predictor = of(set)?;
-        let predicted = predictor.predict(&probe(), None)?;
+        let predicted = predictor.predict(probe, None)?;
         Ok((predictor.machine, spent(&predicted)))
     })
 }
@@ -64,9 +64,10 @@ impl WritePredictor {
         processes: u32,
         scheduling: Scheduling,
     ) -> Result<Self> {
-        let (count, measured) = (agents.agents.len(), measure(agents, &probe(), None)?);
-        let of = |set: &[String]| Self::of(LOOPBACK, set, PROBERS, count, scheduling);
-        let set = fitted(of, set, &measured)?;
+        let (count, probe) = (agents.agents.len(), probe(processes));
+        let measured = measure(agents, &probe, None)?;
+        let of = |set: &[String]| Self::of(LOOPBACK, set, probe.processes, count, scheduling);
+        let set = fitted(of, set, (&probe, &measured))?;
         let machine = load_machine_of_agents(LOOPBACK, processes, count, 1, &set)?;
         let set = [set, CacheCosts::measure(agents)?.set(&machine)].concat();
         Self::of(LOOPBACK, &set, processes, count, scheduling)
@@ -113,8 +114,10 @@ mod tests {
     use super::*;
     use crate::message_costs::latency;
 
+    const PROCESSES: u32 = 4;
+
     fn of(set: &[String]) -> Result<WritePredictor> {
-        WritePredictor::of(LOOPBACK, set, PROBERS, 4, Scheduling::CyclicScan)
+        WritePredictor::of(LOOPBACK, set, PROCESSES, 4, Scheduling::CyclicScan)
     }
 
     /// Of a computer that is a simulated machine the fit finds what small requests take.
@@ -123,9 +126,10 @@ mod tests {
         let disks = ["disks.model=streaming-20".to_owned(), "processor.shared=2".to_owned()];
         let messages = ["processor.system.send_message=40000", "processor.system.receive_message=43000"];
         let computer = [&disks[..], &messages.map(str::to_owned), &[latency(60e-6)]].concat();
-        let measured = of(&computer).expect("a machine").predict(&probe(), None).expect("it writes");
-        let found = fitted(of, &disks, &measured).expect("it writes");
-        let again = of(&found).expect("a machine").predict(&probe(), None).expect("it writes");
+        let probe = probe(PROCESSES);
+        let measured = of(&computer).expect("a machine").predict(&probe, None).expect("it writes");
+        let found = fitted(of, &disks, (&probe, &measured)).expect("it writes");
+        let again = of(&found).expect("a machine").predict(&probe, None).expect("it writes");
         for (found, right) in [(again.elapsed, measured.elapsed), (again.processor, measured.processor)] {
             let ratio = found.as_secs_f64() / right.as_secs_f64();
             assert!((0.98..1.02).contains(&ratio), "{ratio}");
