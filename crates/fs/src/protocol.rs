@@ -22,7 +22,7 @@ use crate::error::Failure;
 use crate::range_locks::{LockMode, LockRange};
 
 /// The version of the protocol. Another version is refused.
-pub const VERSION: u8 = 14;
+pub const VERSION: u8 = 15;
 
 /// The version of the labels on stripes, which outlives that of the protocol: files stay readable.
 pub const LABEL_VERSION: u8 = 2;

@@ -135,6 +135,7 @@ async fn open_path(
             let Wanted { striping, disk } = wanted(client, options)?;
             let new = match disk {
                 Some(first) => NewInode::PlacedFile(FileLayout { striping, disks, first }),
+                None if options.unfinished => NewInode::UnfinishedFile { striping, disks },
                 None => NewInode::File { striping, disks },
             };
             let (uid, gid) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());

@@ -326,8 +326,9 @@ impl Put {
     async fn there(&self, namespace: &Namespace, name: &str) -> Result<Option<Done>> {
         let Some(left_alone) = self.left_alone else { return Ok(None) };
         let there = namespace.look_if_there(name.as_bytes()).await?;
-        let there = there.filter(|inode| is_same(inode, left_alone));
-        Ok(there.map(|inode| Done {
+        let Some(inode) = there.filter(|inode| is_same(inode, left_alone)) else { return Ok(None) };
+        let is_whole = namespace.is_whole(name.as_bytes(), &inode).await?;
+        Ok(is_whole.then(|| Done {
             name: name.to_owned(),
             bytes: inode.size,
             elapsed: Duration::ZERO,

@@ -522,6 +522,32 @@ fn what_is_being_put_is_not_removed_as_unfinished_however_long_it_takes() {
 }
 
 #[test]
+fn what_users_give_hidden_names_is_theirs() {
+    let store = store(&[1]);
+    store.make_file("local", 10);
+    let own = "d/.starfish-0123456789abcdef";
+    store.run(&["put", "local", "d/file"]);
+    store.run(&["mv", "d/file", own]);
+    // What a command was killed with has a mark.
+    let mut child = store.command(&["put", "-", "d/killed"]).stdin(Stdio::piped()).spawn().expect("one");
+    let begun = Instant::now();
+    while store.run(&["ls", "-a", "d"]).lines().count() < 2 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
+    }
+    child.kill().expect("a child of ours");
+    wait(&mut child);
+    let got = finish(store.command(&["get", "-r", "d", "back"]));
+    let said = String::from_utf8(got.stderr).expect("text");
+    assert!(got.status.success() && said.contains("left out: 1"), "{said}");
+    assert_eq!(hash(&store.path("back/.starfish-0123456789abcdef")), hash(&store.path("local")));
+    while store.run(&["ls", "-a", "d"]).lines().count() > 1 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it stays");
+        store.run(&["rm", "--unfinished", "--older-than", "0s"]);
+    }
+    store.run(&["get", own, "again"]);
+}
+
+#[test]
 fn a_file_that_changes_while_it_is_put_is_not_put() {
     // A slow disk, so that there is a while to change it in.
     let store = Store::start_with(&[1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
