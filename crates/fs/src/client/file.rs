@@ -13,6 +13,7 @@ use machine::{Class, Machine, Memory, NodeId, NodeNotes, Payload, Permits, Work}
 
 use super::attachments::{Attachment, Attachments};
 use super::length::Length;
+use super::own_flushes::{Acceptance, OwnFlushes};
 use super::{Client, FileStat, OpenMemory};
 use crate::endpoint::{Answer, Mailbox};
 use crate::error::{Error, FailureKind, Result};
@@ -54,16 +55,25 @@ struct FileInner {
 #[derive(Default)]
 struct Unflushed {
     /// By which run of each I/O node.
-    accepted: BTreeMap<NodeId, u64>,
+    accepted: BTreeMap<NodeId, Acceptance>,
     /// I/O nodes that have been started anew since, and have lost it.
     lost: BTreeSet<NodeId>,
 }
 
 impl Unflushed {
-    /// Notes that a run of the node has accepted data.
-    fn accept(&mut self, node: NodeId, incarnation: u64) {
-        if *self.accepted.entry(node).or_insert(incarnation) != incarnation {
-            self.accepted.insert(node, incarnation);
+    /// Notes that a run of the node has accepted data. What another one had accepted is lost, unless it is on the media.
+    fn accept(&mut self, node: NodeId, accepted: Acceptance, own_flushes: &OwnFlushes) {
+        let before = self.accepted.insert(node, accepted);
+        let is_of_other_run = |before: Acceptance| before.incarnation != accepted.incarnation;
+        if before.is_some_and(|before| is_of_other_run(before) && !own_flushes.has_flushed(node, before)) {
+            self.lost.insert(node);
+        }
+    }
+
+    /// Notes that what was accepted before is not flushed after all.
+    fn accept_still(&mut self, node: NodeId, before: Acceptance) {
+        let since = *self.accepted.entry(node).or_insert(before);
+        if since.incarnation != before.incarnation {
             self.lost.insert(node);
         }
     }
@@ -237,7 +247,15 @@ impl<M: Machine> File<M> {
 
     /// Which run of each I/O node has accepted what has not been flushed.
     pub(super) fn accepted(&self) -> BTreeMap<NodeId, u64> {
-        self.inner.unflushed.borrow().accepted.clone()
+        let unflushed = self.inner.unflushed.borrow();
+        let accepted =
+            unflushed.accepted.iter().filter(|&(&node, &accepted)| !self.is_flushed(node, accepted));
+        accepted.map(|(&node, accepted)| (node, accepted.incarnation)).collect()
+    }
+
+    /// Whether what was accepted is on the media with all that the client had written.
+    fn is_flushed(&self, node: NodeId, accepted: Acceptance) -> bool {
+        self.client.inner.own_flushes.has_flushed(node, accepted)
     }
 
     /// Reads `bytes` from `offset` on into `memory` at `at`. Returns how many there were: fewer at the end.
@@ -310,8 +328,9 @@ impl<M: Machine> File<M> {
         }
         let mut unflushed = self.inner.unflushed.borrow_mut();
         for (node, flushed) in answers {
-            match (flushed, accepted.get(&node)) {
-                (Ok(incarnation), Some(accepted)) if incarnation != *accepted => {
+            let accepted = accepted.get(&node).filter(|&&accepted| !self.is_flushed(node, accepted));
+            match (flushed, accepted) {
+                (Ok(incarnation), Some(accepted)) if incarnation != accepted.incarnation => {
                     unflushed.lost.insert(node);
                 }
                 (Ok(_), _) => {}
@@ -319,7 +338,7 @@ impl<M: Machine> File<M> {
                     unflushed.lost.insert(node);
                 }
                 (Err(error), accepted) => {
-                    accepted.into_iter().for_each(|&incarnation| unflushed.accept(node, incarnation));
+                    accepted.into_iter().for_each(|&accepted| unflushed.accept_still(node, accepted));
                     outcome = outcome.and(Err(error));
                 }
             }
@@ -330,7 +349,9 @@ impl<M: Machine> File<M> {
 
     /// Notes that a run of an I/O node has accepted data of these stripes, which are not flushed.
     pub(super) fn note_accepted(&self, node: NodeId, incarnation: u64, stripes: &[u32]) {
-        self.inner.unflushed.borrow_mut().accept(node, incarnation);
+        let own_flushes = &self.client.inner.own_flushes;
+        let accepted = own_flushes.acceptance(incarnation);
+        self.inner.unflushed.borrow_mut().accept(node, accepted, own_flushes);
         if let Some(attachments) = self.attachments() {
             stripes.iter().for_each(|&stripe| attachments.note_written(stripe));
         }
