@@ -386,6 +386,20 @@ fn visible(character: char) -> Vec<char> {
     if character.is_control() { character.escape_default().collect() } else { vec![character] }
 }
 
+/// What something is, in a word.
+pub(crate) fn kind_name(kind: &InodeKind) -> &'static str {
+    use namespace::DeviceKind;
+    match kind {
+        InodeKind::File(_) => "file",
+        InodeKind::Directory { .. } => "directory",
+        InodeKind::Link { .. } => "link",
+        InodeKind::Special { kind: DeviceKind::Pipe, .. } => "pipe",
+        InodeKind::Special { kind: DeviceKind::Socket, .. } => "socket",
+        InodeKind::Special { kind: DeviceKind::Character, .. } => "character",
+        InodeKind::Special { kind: DeviceKind::Block, .. } => "block",
+    }
+}
+
 /// One letter for what something is, as `ls -l` has it.
 pub(crate) fn letter(kind: &InodeKind) -> char {
     use namespace::DeviceKind;

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata};
+use std::num::NonZeroU32;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,8 @@ pub(crate) struct PutTree {
     /// What it is called in the namespace.
     pub(crate) path: Vec<u8>,
     pub(crate) block_bytes: u64,
+    /// How many disks each file lies on; without this on all.
+    pub(crate) disks: Option<NonZeroU32>,
     /// Whether files that are there are replaced.
     pub(crate) replace: bool,
     /// Whether those are left alone that are whole and have the same size and time, and others replaced.
@@ -141,7 +144,7 @@ pub(crate) struct TreeUpload(Rc<Putting>);
 
 impl TreeUpload {
     pub(crate) fn new(namespace: &Namespace, put: PutTree, progress: &Progress) -> Result<TreeUpload> {
-        let striping = namespace.connection.striping(put.block_bytes, None)?;
+        let striping = namespace.connection.striping(put.block_bytes, put.disks)?;
         Ok(TreeUpload(Rc::new(Putting {
             namespace: namespace.clone(),
             put,
