@@ -183,8 +183,9 @@ pub enum TreeOperation {
     },
 }
 
-/// The extended attribute of what a program makes under a name of its own and gives its name when it is whole. The value
-/// is that first name, so of what has another one it means nothing. It goes when that name is changed, in the same step.
+/// The extended attribute of what a program makes under a name of its own and gives its name when it is whole. The
+/// value is that first name, so of what has another one it means nothing. It goes when that name is changed, in the
+/// same step.
 pub const UNFINISHED: &[u8] = b"user.starfish.unfinished";
 
 /// What is told of a file that was written to.

@@ -53,8 +53,8 @@ pub(crate) struct Arguments {
     #[arg(short, long)]
     recursive: bool,
 
-    /// Go on with what was not put to its end: leave alone files of the same size and time of which nothing is lost, and
-    /// replace others. Needs a namespace.
+    /// Go on with what was not put to its end: leave alone files of the same size and time of which nothing is lost,
+    /// and replace others. Needs a namespace.
     #[arg(long)]
     resume: bool,
 

@@ -176,8 +176,8 @@ fn as_json(value: &Value) -> Result<Vec<String>> {
     Ok(vec![text.map_err(|error| Failure::new("printing JSON", error))?])
 }
 
-/// The size of a block of a file of a namespace, and where its stripes are. Those that were never written to are nowhere,
-/// and the agent and the disk are not known where none of the agents that answer has the disk.
+/// The size of a block of a file of a namespace, and where its stripes are. Those that were never written to are
+/// nowhere, and the agent and the disk are not known where none of the agents that answer has the disk.
 async fn stripes(namespace: &Namespace, path: &str, inode: &Inode) -> Result<(u64, Vec<StripeRow>)> {
     let connection = &namespace.connection;
     let file = connection.told(path, namespace.tree.numbered(inode).await)?;

@@ -61,7 +61,8 @@ struct Unflushed {
 }
 
 impl Unflushed {
-    /// Notes that a run of the node has accepted data. What another one had accepted is lost, unless it is on the media.
+    /// Notes that a run of the node has accepted data. What another one had accepted is lost, unless it is on the
+    /// media.
     fn accept(&mut self, node: NodeId, accepted: Acceptance, own_flushes: &OwnFlushes) {
         let before = self.accepted.insert(node, accepted);
         let is_of_other_run = |before: Acceptance| before.incarnation != accepted.incarnation;

@@ -1,7 +1,7 @@
 //! What is on the media because all that the client had written was flushed, whatever files it is of.
 //!
-//! An open file keeps what I/O nodes have accepted of it until a flush of its own has answered for that. If an I/O node is
-//! started anew meanwhile, that is lost; but not what a flush of all has brought onto the media before.
+//! An open file keeps what I/O nodes have accepted of it until a flush of its own has answered for that. If an I/O node
+//! is started anew meanwhile, that is lost; but not what a flush of all has brought onto the media before.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
