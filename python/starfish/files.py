@@ -74,7 +74,7 @@ class _RawFile(io.RawIOBase):
             return session.open(self.name, MODES[self.mode])
         before = self._before(session)
         hidden = f"{self.name.rpartition('/')[0]}/.starfish-{secrets.token_hex(8)}"
-        file = session.open(hidden, [*MODES[self.mode], "create_new"])
+        file = session.open(hidden, [*MODES[self.mode], "create_new", "unfinished"])
         self._hidden = hidden
         if before is not None:
             session.change(hidden, before["mode"])

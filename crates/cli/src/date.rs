@@ -12,6 +12,11 @@ pub(crate) fn of(at: Duration) -> String {
     date.unwrap_or_else(|_| "a date that is none".to_owned())
 }
 
+/// A date as programs read it, so many nanoseconds after 1970 began, or before it.
+pub(crate) fn for_programs(at: i64) -> String {
+    Timestamp::from_nanosecond(at.into()).expect("300 years at most").to_string()
+}
+
 /// How long ago a date is; nothing if it is in the future.
 #[expect(
     clippy::disallowed_methods,

@@ -3,17 +3,31 @@
 //! A user who gives one expects it to matter. Some have a value if they are not given, so only clap knows whether
 //! they are.
 
+use std::ffi::OsStr;
+
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use command_line::failure::{Failure, Result};
 use experiment::{Method, PlacedJob, unheeded_by, unheeded_by_kind};
 
 use crate::fields;
+use crate::row_format::RowFormat;
 use crate::store::transfer;
+
+/// Options that name something, as clap and as users have them. A variable in their place may be empty.
+const NAMING: [(&str, &str); 3] = [("agents", "--agents"), ("key", "--key"), ("trace", "--trace")];
 
 /// Refuses options that would do nothing.
 pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
+    refuse_empty(matches)?;
     match matches.subcommand() {
+        Some(("ls", given)) => {
+            let is_for_programs = given.get_one::<RowFormat>("format") != Some(&RowFormat::Table);
+            if is_for_programs && is_given(given, "long") {
+                let failure = Failure::usage("--long", "it would do nothing: other formats have all of it");
+                return Err(failure.remedy("Leave it out, or --format."));
+            }
+        }
         Some(("put" | "get", given)) => {
             let method = given.get_one::<transfer::Method>("method");
             if is_given(given, "compute_nodes") && method == Some(&transfer::Method::Traditional) {
@@ -44,6 +58,24 @@ pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// Refuses options that are to name something and name nothing.
+fn refuse_empty(matches: &ArgMatches) -> Result<()> {
+    let is_empty = |id: &str| {
+        let is_empty = |value: &OsStr| value.as_encoded_bytes().iter().all(u8::is_ascii_whitespace);
+        let mut values = matches.get_raw(id).filter(|values| values.len() > 0);
+        is_given(matches, id) && values.as_mut().is_some_and(|values| values.all(is_empty))
+    };
+    let empty =
+        NAMING.iter().find(|(id, _)| matches.ids().any(|known| known.as_str() == *id) && is_empty(id));
+    match (empty, matches.subcommand()) {
+        (Some((_, option)), _) => {
+            Err(Failure::usage(*option, "it is empty").remedy(format!("Say which, or leave {option} out.")))
+        }
+        (None, Some((_, given))) => refuse_empty(given),
+        (None, None) => Ok(()),
+    }
 }
 
 /// The first option that is given and would do nothing, as users write it, and why.

@@ -1,6 +1,6 @@
-//! Rows of a benchmark, as the user wants them: on standard output, and on a page.
+//! Rows as the user wants them: on standard output, and those of benchmarks on a page.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -51,7 +51,7 @@ impl RowOutput {
 
 /// Output format of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum RowFormat {
+pub(crate) enum RowFormat {
     /// For people.
     Table,
     /// A line for each row.
@@ -61,6 +61,24 @@ enum RowFormat {
 }
 
 impl RowFormat {
+    /// Prints what serde knows: `lines` are those of the table.
+    pub(crate) fn print_known<R: Serialize>(
+        self,
+        rows: &[R],
+        lines: impl FnOnce(&[R]) -> Vec<String>,
+    ) -> Result<()> {
+        let output = io::stdout().lock();
+        let written = match self {
+            RowFormat::Table => return local::print(lines(rows)),
+            RowFormat::Csv => write_csv(rows, output),
+            RowFormat::Json => write_json(rows, output),
+        };
+        match written {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => written.map_err(|error| Failure::writing("standard output", &error)),
+        }
+    }
+
     /// Prints them, by `lines` as a table or by `csv`.
     fn print<R: Serialize>(
         self,
@@ -77,4 +95,17 @@ impl RowFormat {
             }
         }
     }
+}
+
+/// Rows as lines of values with commas between them, below their names.
+pub(crate) fn write_csv<R: Serialize>(rows: &[R], output: impl Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(output);
+    rows.iter().try_for_each(|row| writer.serialize(row)).map_err(io::Error::other)?;
+    writer.flush()
+}
+
+/// Rows as an array of objects.
+pub(crate) fn write_json<R: Serialize>(rows: &[R], mut output: impl Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut output, rows).map_err(io::Error::from)?;
+    writeln!(output)
 }

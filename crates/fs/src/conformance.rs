@@ -1029,14 +1029,18 @@ struct Restarting {
     collectives: Cell<u32>,
     /// Whether the answer to the next flush takes a while.
     flushes_slowly: Cell<bool>,
+    /// Whether it has closed stripes that were not flushed.
+    has_closed_stripes: Cell<bool>,
 }
 
 impl Restarting {
     /// Serves on this node.
     fn serve<M: Machine>(node: &M) -> Rc<Self> {
         let (incarnation, is_open) = (Cell::new(1), Cell::new(false));
-        let (collectives, flushes_slowly) = (Cell::new(0), Cell::new(false));
-        let io_node = Rc::new(Restarting { incarnation, is_open, collectives, flushes_slowly });
+        let (collectives, flushes_slowly, has_closed_stripes) =
+            (Cell::new(0), Cell::default(), Cell::default());
+        let io_node =
+            Rc::new(Restarting { incarnation, is_open, collectives, flushes_slowly, has_closed_stripes });
         let (answering, machine) = (io_node.clone(), node.clone());
         node.spawn("I/O node", async move {
             while let Ok((from, Delivery::Message(message))) = machine.net().receive().await {
@@ -1082,6 +1086,8 @@ impl Restarting {
                 Reply::Attached { stripes: stripes.places.iter().map(|&(stripe, _)| (stripe, 0)).collect() }
             }
             Request::FlushNumbered(_) => Reply::Accepted { incarnation: self.incarnation.get() },
+            Request::FlushOwn if self.has_closed_stripes.get() => Reply::Done,
+            Request::FlushOwn => Reply::Accepted { incarnation: self.incarnation.get() },
             Request::WriteNumbered { .. } => {
                 self.is_open.set(true);
                 Reply::Accepted { incarnation: self.incarnation.get() }

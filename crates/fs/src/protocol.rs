@@ -22,7 +22,7 @@ use crate::error::Failure;
 use crate::range_locks::{LockMode, LockRange};
 
 /// The version of the protocol. Another version is refused.
-pub const VERSION: u8 = 14;
+pub const VERSION: u8 = 15;
 
 /// The version of the labels on stripes, which outlives that of the protocol: files stay readable.
 pub const LABEL_VERSION: u8 = 2;
@@ -323,7 +323,8 @@ pub enum Request {
     },
     /// Bring what there is of these stripes of a numbered file onto the media.
     FlushNumbered(NumberedStripes),
-    /// Bring all that I have written onto the media, whatever files it is of.
+    /// Bring all that I have written onto the media, whatever files it is of. Answered by [`Reply::Accepted`], or by
+    /// [`Reply::Done`] if that is not known of stripes that have been closed since.
     FlushOwn,
     /// Remove all stripes that you have of these numbered files, of [`REMOVED_MAX`] at most, and make none of them any
     /// more.

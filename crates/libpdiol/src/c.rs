@@ -14,7 +14,7 @@ use std::ptr;
 use std::slice;
 use std::sync::{Arc, Once};
 
-use pdiol::{Advice, Error, ErrorKind, Result, Stat};
+use pdiol::{Advice, Error, ErrorKind, Result, Session, Stat};
 
 use crate::failure;
 use crate::front::Front;
@@ -23,8 +23,8 @@ use crate::process;
 use crate::stream::Stream;
 
 /// Opens a file, and notes that it is open.
-fn open(path: &str, mode: &str) -> Result<Arc<Handle>> {
-    let handle = Handle::new(Stream::open(&process::session(path)?, path, mode)?);
+fn open(path: &[u8], mode: &str) -> Result<Arc<Handle>> {
+    let handle = Handle::new(Stream::open(&session(path)?, path, mode)?);
     process::enter(&handle);
     Ok(handle)
 }
@@ -77,15 +77,26 @@ unsafe fn with<T>(file: *const Handle, work: impl FnOnce(&mut Stream) -> Result<
 ///
 /// # Safety
 /// `text` is null or a string that ends and stays as long as the reference is used.
-unsafe fn string<'a>(text: *const c_char, what: &str) -> Result<&'a str> {
+unsafe fn string<'a>(text: *const c_char, what: &str) -> Result<&'a CStr> {
     if text.is_null() {
         return Err(invalid(what, "it is NULL"));
     }
     // SAFETY: as the caller says.
-    let text = unsafe { CStr::from_ptr(text) };
-    text.to_str().map_err(|_| {
-        Error::new(ErrorKind::BadName, text.to_string_lossy(), format!("{what} is not in UTF-8"))
-    })
+    Ok(unsafe { CStr::from_ptr(text) })
+}
+
+/// A path of a caller, which need not be a text.
+///
+/// # Safety
+/// As of [`string`].
+unsafe fn path_of<'a>(path: *const c_char) -> Result<&'a [u8]> {
+    // SAFETY: as the caller says.
+    unsafe { string(path, "a path") }.map(CStr::to_bytes)
+}
+
+/// The session, for something to be done with what has this path.
+fn session(path: &[u8]) -> Result<Session> {
+    process::session(&String::from_utf8_lossy(path))
 }
 
 /// `struct pdiol_state_struct`.
@@ -175,15 +186,16 @@ extern "C" fn finalize_pdiol() -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_fopen(path: *const c_char, mode: *const c_char) -> *const Handle {
     // SAFETY: two strings, as the header asks for.
-    let names = unsafe { string(path, "a path").and_then(|path| Ok((path, string(mode, "a mode")?))) };
-    let opened = names.and_then(|(path, mode)| open(path, mode));
+    let strings = unsafe { path_of(path).and_then(|path| Ok((path, string(mode, "a mode")?))) };
+    // What is no letter is none of a mode.
+    let opened = strings.and_then(|(path, mode)| open(path, &mode.to_string_lossy()));
     told(opened.map(Arc::into_raw), ptr::null())
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_stat(path: *const c_char, pstat: *mut State) -> c_int {
     // SAFETY: a string, as the header asks for.
-    let stat = unsafe { string(path, "a path") }.and_then(|path| process::session(path)?.stat(path));
+    let stat = unsafe { path_of(path) }.and_then(|path| session(path)?.stat_path(path));
     // SAFETY: room for a state, as the header asks for.
     unsafe { put(stat, pstat) }
 }
@@ -191,8 +203,8 @@ unsafe extern "C" fn pdiol_stat(path: *const c_char, pstat: *mut State) -> c_int
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_unlink(path: *const c_char) -> c_int {
     // SAFETY: a string, as the header asks for.
-    let path = unsafe { string(path, "a path") };
-    done(path.and_then(|path| process::session(path)?.unlink(path)))
+    let path = unsafe { path_of(path) };
+    done(path.and_then(|path| session(path)?.unlink_path(path)))
 }
 
 // Open files.

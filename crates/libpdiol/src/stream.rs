@@ -27,9 +27,9 @@ enum Shown {
 
 impl Stream {
     /// Opens a file in one of the modes of `fopen`.
-    pub(crate) fn open(session: &Session, path: &str, mode: &str) -> Result<Stream> {
-        let options = options_of(path, mode)?;
-        let mut file = session.open(path, options)?;
+    pub(crate) fn open(session: &Session, path: &[u8], mode: &str) -> Result<Stream> {
+        let options = options_of(&String::from_utf8_lossy(path), mode)?;
+        let mut file = session.open_path(path, options)?;
         if mode.starts_with('a') && !mode.contains('+') {
             let end = file.stat()?.bytes;
             go_to(&mut file, SeekFrom::Start(end))?;

@@ -56,11 +56,15 @@ fn run(program: &Path, agents: &Agents) -> Command {
 
 /// A program of `tests/c` that checks itself.
 fn check(name: &str) {
-    let agents = Agents::start(3);
+    check_on(&Agents::start(3), name);
+}
+
+/// As [`check`], with these agents.
+fn check_on(agents: &Agents, name: &str) {
     let options = [sanitizers(name), &WARNINGS, &["-std=c11", "-D_GNU_SOURCE", "-O1"]].concat();
     let program =
         compile("cc", &format!("crates/libpdiol/tests/c/{name}.c"), agents.directory.path(), &options);
-    succeed(run(&program, &agents).args(["-c", "1M", "-", "argument"]));
+    succeed(run(&program, agents).args(["-c", "1M", "-", "argument"]));
 }
 
 #[test]
@@ -71,6 +75,13 @@ fn every_function_keeps_its_promise() {
 #[test]
 fn modes_are_those_of_libc() {
     check("modes");
+}
+
+#[test]
+fn names_in_a_namespace_are_of_any_bytes() {
+    let agents = Agents::start(3);
+    agents.session().begin_tree().expect("a namespace");
+    check_on(&agents, "names");
 }
 
 #[test]

@@ -61,7 +61,8 @@ impl MountedTree {
         let listed = self.tree().perform(TreeOperation::ListExtended { number }).await;
         match self.settle(about(number), listed)? {
             TreeAnswer::Names(names) => {
-                Ok(names.into_iter().flat_map(|name| name.into_iter().chain([0])).collect())
+                let names = names.into_iter().filter(|name| !name.starts_with(OURS));
+                Ok(names.flat_map(|name| name.into_iter().chain([0])).collect())
             }
             _ => Err(Errno::EIO),
         }

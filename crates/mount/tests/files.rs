@@ -181,6 +181,29 @@ fn a_hole_that_is_punched_in_a_hole_takes_no_space() {
     mount.end();
 }
 
+/// What is punched where there are data takes no room with the agents any more.
+#[test]
+fn a_hole_that_is_punched_in_data_gives_its_space_back() {
+    let Some(mount) = Mount::of_new_agents().filter(|_| has("fallocate")) else { return };
+    let on_disks = || -> u64 {
+        let disks = mount.agents().agents.iter().map(|agent| &agent.disk);
+        let files = disks.flat_map(|disk| fs::read_dir(disk).expect("a directory"));
+        files.map(|file| file.and_then(|file| file.metadata()).expect("a file").blocks() * 512).sum()
+    };
+    let path = mount.at("file");
+    fs::write(&path, vec![1; 8 << 20]).expect("a file");
+    File::open(&path).and_then(|file| file.sync_all()).expect("it can be flushed");
+    let before = on_disks();
+    mount.run("fallocate", &["--punch-hole", "--offset", "1MiB", "--length", "4MiB", "file"]);
+    File::open(&path).and_then(|file| file.sync_all()).expect("it can be flushed");
+    let after = on_disks();
+    // But for what the agents note of it.
+    assert!(before - after >= (4 << 20) - (64 << 10), "{before} {after}");
+    let expected = [vec![1; 1 << 20], vec![0; 4 << 20], vec![1; 3 << 20]].concat();
+    assert!(fs::read(&path).expect("a file") == expected);
+    mount.end();
+}
+
 #[test]
 fn what_one_mount_has_closed_the_other_reads() {
     let Some((a, b)) = two() else { return };

@@ -91,7 +91,7 @@ impl SharedPointer {
         let path = self.path(self.view);
         let made = self.tree.run(&path, |node, path| async move {
             let disks = node.told(&path, node.tree().all_disks().await)?;
-            let new = NewInode::File { striping: node.striping()?, disks };
+            let new = NewInode::UnfinishedFile { striping: node.striping()?, disks };
             let (uid, gid) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
             let at = Location::of_path(path.as_bytes());
             let make = TreeOperation::Make { at, new, mode: MODE, uid, gid, exclusive: false };

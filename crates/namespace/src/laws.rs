@@ -270,6 +270,28 @@ fn extended_attributes_come_and_go_with_their_inode() {
 }
 
 #[test]
+fn a_file_is_unfinished_until_the_name_is_changed_that_it_was_made_under() {
+    let mut tree = Tree::new();
+    let striping = Striping::new(4096, 3).expect("a striping");
+    let unfinished = NewInode::UnfinishedFile { striping, disks: 0 };
+    let mark =
+        |tree: &mut Tree, number| tree.ask(TreeOperation::GetExtended { number, name: UNFINISHED.to_vec() });
+    let number = tree.file("whole").expect("a file").number;
+    assert_eq!(mark(&mut tree, number), Err(TreeRefusal::NoAttribute));
+    for mode in [RenameMode::Keep, RenameMode::Replace, RenameMode::Exchange] {
+        let number = tree.make("hidden", unfinished.clone()).expect("a file").number;
+        tree.ask(TreeOperation::Link { number, at: Location::of_path("other name") }).expect("a link");
+        tree.rename("other name", "another", RenameMode::Keep).expect("renamed");
+        assert_eq!(mark(&mut tree, number), Ok(TreeAnswer::Value(b"hidden".to_vec())));
+        let name = if mode == RenameMode::Keep { "new" } else { "whole" };
+        tree.rename("hidden", name, mode).expect("renamed");
+        assert_eq!(mark(&mut tree, number), Err(TreeRefusal::NoAttribute), "{mode:?}");
+        tree.remove("another", WhatToRemove::File).expect("removed");
+        tree.check();
+    }
+}
+
+#[test]
 fn numbers_that_contents_have_already_are_given_to_no_file() {
     let mut tree = Tree::new();
     let before = tree.file("before").expect("a file");

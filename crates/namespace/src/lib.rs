@@ -46,7 +46,7 @@ pub use file_name::{FILE_NAME_BYTES_MAX, LINK_DEPTH_MAX, PATH_BYTES_MAX};
 pub use inode::{DeviceKind, FileLayout, FileNumber, Inode, InodeKind, UnixTime};
 pub use operation::{
     AttributeChanges, DirectoryEntry, Location, NewInode, RenameMode, SetTime, SetValue, TreeAnswer,
-    TreeOperation, TreeUse, WhatToRemove, WrittenContents,
+    TreeOperation, TreeUse, UNFINISHED, WhatToRemove, WrittenContents,
 };
 pub use perform::{Performed, perform};
 pub use refusal::TreeRefusal;

@@ -2,7 +2,8 @@
 
 use crate::file_name::{PATH_BYTES_MAX, check_name};
 use crate::inode::{FileLayout, FileNumber, Inode, InodeKind};
-use crate::operation::{Location, NewInode};
+use crate::keys;
+use crate::operation::{Location, NewInode, UNFINISHED};
 use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step, TreeHeader};
 
@@ -29,7 +30,8 @@ impl Records<'_> {
             return Err(TreeRefusal::IsDirectory.into());
         }
         if let Some(found) = walked.found {
-            let may_be_there = !file.exclusive && matches!(file.new, NewInode::File { .. });
+            let is_file = matches!(file.new, NewInode::File { .. } | NewInode::UnfinishedFile { .. });
+            let may_be_there = !file.exclusive && is_file;
             return match found.kind {
                 InodeKind::File(_) if may_be_there => Ok(found),
                 InodeKind::Directory { .. } if may_be_there => Err(TreeRefusal::IsDirectory.into()),
@@ -66,6 +68,9 @@ impl Records<'_> {
         };
         self.put_inode(&inode)?;
         self.put_entry(directory.number, name, number)?;
+        if matches!(file.new, NewInode::UnfinishedFile { .. }) {
+            self.transaction.put(&keys::extended(number, UNFINISHED), name)?;
+        }
         directory.links += u32::from(is_directory);
         self.touch_directory(&mut directory, 1)?;
         Ok(inode)
@@ -73,7 +78,9 @@ impl Records<'_> {
 
     fn kind_of(&mut self, new: &NewInode, number: FileNumber, parent: FileNumber) -> Step<InodeKind> {
         let list = match new {
-            NewInode::File { disks, .. } | NewInode::PlacedFile(FileLayout { disks, .. }) => Some(*disks),
+            NewInode::File { disks, .. }
+            | NewInode::UnfinishedFile { disks, .. }
+            | NewInode::PlacedFile(FileLayout { disks, .. }) => Some(*disks),
             NewInode::Link { target } => {
                 let is_target = !target.is_empty() && target.len() <= PATH_BYTES_MAX && !target.contains(&0);
                 if !is_target {

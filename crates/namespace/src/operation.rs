@@ -183,6 +183,11 @@ pub enum TreeOperation {
     },
 }
 
+/// The extended attribute of what a program makes under a name of its own and gives its name when it is whole. The
+/// value is that first name, so of what has another one it means nothing. It goes when that name is changed, in the
+/// same step.
+pub const UNFINISHED: &[u8] = b"user.starfish.unfinished";
+
 /// What is told of a file that was written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrittenContents {
@@ -200,6 +205,14 @@ pub enum NewInode {
         /// How it is dealt to stripes.
         striping: layout::Striping,
         /// The number of the list of disks, which has as many as there are stripes, or more.
+        disks: u32,
+    },
+    /// As [`File`](Self::File), but unfinished until its name is changed: meanwhile it has the extended attribute
+    /// [`UNFINISHED`].
+    UnfinishedFile {
+        /// How it is dealt to stripes.
+        striping: layout::Striping,
+        /// The number of the list of disks.
         disks: u32,
     },
     /// A file that lies where it is said.
@@ -223,7 +236,7 @@ pub enum NewInode {
 impl NewInode {
     pub(crate) fn kind(&self, number: FileNumber, parent: FileNumber, disks: u32) -> InodeKind {
         match self {
-            NewInode::File { striping, disks: list } => {
+            NewInode::File { striping, disks: list } | NewInode::UnfinishedFile { striping, disks: list } => {
                 let first = (number.0 % u64::from(disks.max(1))) as u32;
                 InodeKind::File(FileLayout { striping: *striping, disks: *list, first })
             }

@@ -1,7 +1,8 @@
 //! Names that move.
 
 use crate::inode::{FileNumber, Inode, InodeKind};
-use crate::operation::{Location, RenameMode};
+use crate::keys;
+use crate::operation::{Location, RenameMode, UNFINISHED};
 use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step};
 use crate::walk::Walked;
@@ -90,7 +91,7 @@ impl Records<'_> {
         let mut to = self.known(directory)?;
         to.links += is_directory;
         self.touch_directory(&mut to, 1)?;
-        self.note_parent(moved.inode.clone(), directory)
+        self.note_parent(moved, directory)
     }
 
     fn exchange(&mut self, one: &Named, other: &Named) -> Step<()> {
@@ -102,12 +103,17 @@ impl Records<'_> {
             directory.links = directory.links.saturating_add_signed(change as i32);
             self.touch_directory(&mut directory, 0)?;
         }
-        self.note_parent(one.inode.clone(), other.directory)?;
-        self.note_parent(other.inode.clone(), one.directory)
+        self.note_parent(one, other.directory)?;
+        self.note_parent(other, one.directory)
     }
 
-    /// Notes that an inode is in this directory now.
-    fn note_parent(&mut self, mut inode: Inode, directory: FileNumber) -> Step<()> {
+    /// Notes that what had this name is in this directory now, and no more unfinished under that name.
+    fn note_parent(&mut self, moved: &Named, directory: FileNumber) -> Step<()> {
+        let mark = keys::extended(moved.inode.number, UNFINISHED);
+        if self.transaction.get(&mark)?.is_some_and(|name| name == moved.name) {
+            self.transaction.remove(&mark)?;
+        }
+        let mut inode = moved.inode.clone();
         // A directory that was touched meanwhile, as the one moved within itself never is, has not changed in this.
         if let InodeKind::Directory { parent } = &mut inode.kind {
             *parent = directory;

@@ -114,11 +114,19 @@ pub(crate) async fn open(
     let tree = client.tree.borrow().clone();
     match tree {
         Some(tree) => open_path(client, &tree, (name, path), options).await.map(NamedContents::OfTree),
-        None if name.as_bytes() != path => {
-            Err(Error::new(ErrorKind::BadName, name, "flat names are texts in UTF-8, and it is none"))
+        None => {
+            check_flat(name, path)?;
+            open_flat(client, name, options).await.map(NamedContents::Flat)
         }
-        None => open_flat(client, name, options).await.map(NamedContents::Flat),
     }
+}
+
+/// Refuses a path that is no flat name because it is no text; `name` is the path as errors have it.
+fn check_flat(name: &str, path: &[u8]) -> Result<()> {
+    if name.as_bytes() == path {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::BadName, name, "flat names are texts in UTF-8, and it is none"))
 }
 
 /// Opens what a path leads to, or makes it.
@@ -135,6 +143,7 @@ async fn open_path(
             let Wanted { striping, disk } = wanted(client, options)?;
             let new = match disk {
                 Some(first) => NewInode::PlacedFile(FileLayout { striping, disks, first }),
+                None if options.unfinished => NewInode::UnfinishedFile { striping, disks },
                 None => NewInode::File { striping, disks },
             };
             let (uid, gid) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
@@ -227,14 +236,15 @@ async fn emptied(
     client.told(name, made)
 }
 
-/// What is known of the file of this name.
-pub(crate) async fn stat(client: &ClientNode, name: &str) -> Result<Stat> {
+/// What is known of a file; `name` is its path as errors have it.
+pub(crate) async fn stat(client: &ClientNode, name: &str, path: &[u8]) -> Result<Stat> {
     let tree = client.tree.borrow().clone();
     let Some(tree) = tree else {
+        check_flat(name, path)?;
         let stat = client.told(name, client.cache.stat(name).await)?;
         return Ok(Stat::of(stat.bytes, stat.striping));
     };
-    let look = TreeOperation::Look { at: Location::of_path(name), follow: true };
+    let look = TreeOperation::Look { at: Location::of_path(path), follow: true };
     let inode = client.told(name, tree.inode(look).await)?;
     let inode = tree.seen(inode);
     match inode.layout() {
@@ -243,13 +253,14 @@ pub(crate) async fn stat(client: &ClientNode, name: &str) -> Result<Stat> {
     }
 }
 
-/// Removes the file of this name.
-pub(crate) async fn unlink(client: &ClientNode, name: &str) -> Result<()> {
+/// Removes a file; `name` is its path as errors have it.
+pub(crate) async fn unlink(client: &ClientNode, name: &str, path: &[u8]) -> Result<()> {
     let tree = client.tree.borrow().clone();
     let Some(tree) = tree else {
+        check_flat(name, path)?;
         return client.told(name, client.cache.unlink(name).await);
     };
-    let at = Location::of_path(name);
+    let at = Location::of_path(path);
     client.told(name, tree.unname(TreeOperation::Remove { at, what: WhatToRemove::File }).await)
 }
 

@@ -100,14 +100,26 @@ impl Session {
 
     /// The metadata of a file.
     pub fn stat(&self, name: &str) -> Result<Stat> {
-        let owned = name.to_owned();
-        self.node.call(name, move |node| async move { contents::stat(&node.client, &owned).await })
+        self.stat_path(name.as_bytes())
+    }
+
+    /// The metadata of a file, by a path that need not be a text.
+    pub fn stat_path(&self, path: &[u8]) -> Result<Stat> {
+        let (name, path) = (String::from_utf8_lossy(path).into_owned(), path.to_vec());
+        let owned = name.clone();
+        self.node.call(&name, move |node| async move { contents::stat(&node.client, &owned, &path).await })
     }
 
     /// Removes a file, or whatever is left of one.
     pub fn unlink(&self, name: &str) -> Result<()> {
-        let owned = name.to_owned();
-        self.node.call(name, move |node| async move { contents::unlink(&node.client, &owned).await })
+        self.unlink_path(name.as_bytes())
+    }
+
+    /// Removes a file, or whatever is left of one, by a path that need not be a text.
+    pub fn unlink_path(&self, path: &[u8]) -> Result<()> {
+        let (name, path) = (String::from_utf8_lossy(path).into_owned(), path.to_vec());
+        let owned = name.clone();
+        self.node.call(&name, move |node| async move { contents::unlink(&node.client, &owned, &path).await })
     }
 
     /// The number of disks of all agents together.

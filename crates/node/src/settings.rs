@@ -179,6 +179,7 @@ pub struct OpenOptions {
     pub(crate) block_bytes: Option<u64>,
     pub(crate) disks: Option<NonZeroU32>,
     pub(crate) disk: Option<u32>,
+    pub(crate) unfinished: bool,
 }
 
 impl OpenOptions {
@@ -194,6 +195,7 @@ impl OpenOptions {
             block_bytes: None,
             disks: None,
             disk: None,
+            unfinished: false,
         }
     }
 
@@ -241,6 +243,12 @@ impl OpenOptions {
     /// The file lies on this disk alone, if it is created: disk *i* is that of stripe *i* of a file over all disks.
     pub const fn on_disk(self, disk: u32) -> Self {
         OpenOptions { disk: Some(disk), ..self }
+    }
+
+    /// The file is unfinished until its name is changed, if it is created and lies on no certain disk: if nobody does
+    /// that, `starfish rm --unfinished` removes it, where it has a name as those that commands give meanwhile.
+    pub const fn unfinished(self, unfinished: bool) -> Self {
+        OpenOptions { unfinished, ..self }
     }
 
     /// Whether the file can be written, at its end or anywhere.

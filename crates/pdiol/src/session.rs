@@ -29,6 +29,14 @@ impl Session {
     pub fn open(&self, name: &str, options: OpenOptions) -> Result<File> {
         self.0.open(name, options).map(File::from)
     }
+
+    /// Opens a file by a path that need not be a text, or makes one.
+    ///
+    /// # Errors
+    /// As of [`open`](Self::open); without a namespace, if the path is no text.
+    pub fn open_path(&self, path: &[u8], options: OpenOptions) -> Result<File> {
+        self.0.open_path(path, options).map(File::from)
+    }
 }
 
 impl Deref for Session {

@@ -188,7 +188,7 @@ impl FileSession {
         })
     }
 
-    /// Opens a file; `options` are `read`, `write`, `append`, `create`, `create_new` and `truncate`.
+    /// Opens a file; `options` are `read`, `write`, `append`, `create`, `create_new`, `truncate` and `unfinished`.
     fn open(&self, py: Python<'_>, path: OsString, options: Vec<String>) -> FileResult<FileHandle> {
         let has = |option: &str| options.iter().any(|one| one == option);
         let open = OpenOptions::new()
@@ -197,7 +197,8 @@ impl FileSession {
             .append(has("append"))
             .create(has("create"))
             .create_new(has("create_new"))
-            .truncate(has("truncate"));
+            .truncate(has("truncate"))
+            .unfinished(has("unfinished"));
         py.detach(|| {
             if open.writes() { self.tree_to_change() } else { self.tree() }?;
             let handle = self.session.get()?.open_path(path.as_bytes(), open)?;

@@ -534,6 +534,43 @@ fn holes_and_lengths_over_4_gib_are_sound() {
     );
 }
 
+#[test]
+fn zeros_in_the_place_of_data_take_no_room() {
+    const BYTES: usize = 3 << 20;
+    on_a_disk(
+        |_| {},
+        async |machine, path| {
+            let object = create(&machine, "thing", &contents(BYTES)).await;
+            let disk = &machine.disks()[0];
+            disk.flush(object.id).await.expect("a disk");
+            let on_disk = || fs::metadata(path.join("thing.begun")).expect("it is there").blocks() * 512;
+            let before = on_disk();
+            // Across the border of two groups of sums; and few, which are written.
+            let (mut expected, hole) = (contents(BYTES), 500 << 10..1600 << 10);
+            for zeros in [hole.clone(), 2 << 20..(2 << 20) + 8192] {
+                expected[zeros.clone()].fill(0);
+                let data = Payload::from(vec![0; zeros.len()]);
+                disk.write(object.id, zeros.start as u64, data).await.expect("room");
+            }
+            disk.flush(object.id).await.expect("a disk");
+            // But for new sums.
+            let after = on_disk();
+            assert!(before - after >= hole.len() as u64 - 16384, "{before} {after}");
+            let found = disk.data_after(object.id, hole.start as u64).await.expect("told").expect("data");
+            assert_eq!(found.start, hole.end as u64);
+            assert!(read(&machine, object.clone(), BYTES as u64).await == Ok(expected.clone()));
+            // And others come in their place; zeros behind the end are written.
+            disk.write(object.id, 1 << 20, Payload::from(vec![9; 200_000])).await.expect("room");
+            expected[1 << 20..(1 << 20) + 200_000].fill(9);
+            expected.resize(BYTES + (1 << 20), 0);
+            disk.write(object.id, BYTES as u64, Payload::from(vec![0; 1 << 20])).await.expect("room");
+            disk.flush(object.id).await.expect("a disk");
+            assert!(on_disk() >= after + (1 << 20), "{after}");
+            assert!(read(&machine, object, expected.len() as u64).await == Ok(expected));
+        },
+    );
+}
+
 /// A small stream of numbers.
 struct Draw(u64);
 

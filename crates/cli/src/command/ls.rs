@@ -9,9 +9,12 @@ use clap::Args;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use fs::FileParts;
+use machine::Duration;
+use serde::Serialize;
 
 use crate::date;
 use crate::local;
+use crate::row_format::RowFormat;
 use crate::store::agents::{AgentsArgs, FlatArgs};
 use crate::store::globs;
 use crate::this_node;
@@ -49,6 +52,10 @@ pub(crate) struct Arguments {
     #[arg(short = 'R', long)]
     recursive: bool,
 
+    /// Output format. Other than as a table all that -l shows is listed, and names are paths.
+    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
+    format: RowFormat,
+
     #[command(flatten)]
     agents: AgentsArgs,
 
@@ -60,27 +67,71 @@ const EXAMPLES: &str = "\
 Examples:
   starfish ls --agents node1:7117,node2:7117
   starfish ls -l --human-readable
-  starfish ls -R results 'old/*.dat'";
+  starfish ls -R results 'old/*.dat'
+  starfish ls -R --format json | jq '.[] | select(.size > 1e9).path'";
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let agents = arguments.agents.find()?;
-    let (lines, outcome) = this_node::run_with_present(agents, move |connection| async move {
+    let (agents, format) = (arguments.agents.find()?, arguments.format);
+    let (listed, outcome) = this_node::run_with_present(agents, move |connection| async move {
         if let Some(namespace) = arguments.flat.namespace_surely(&connection).await? {
             let Arguments { names, long, human_readable, all, recursive, .. } = arguments;
             let shown = tree::Shown { long, sizes: SizeStyle::of(human_readable), all, recursive };
-            return tree::list(&namespace, &names, shown).await;
+            let (listed, outcome) = tree::list(&namespace, &names, shown).await?;
+            return Ok((Listed::Tree(listed), outcome));
         }
         let names = connection.told("listing the files", connection.client.list().await)?;
         let (names, missing) = meant(names, &globs::flat_names(arguments.names)?);
         let sizes = SizeStyle::of(arguments.human_readable);
-        let (lines, outcome) =
-            if arguments.long { long(&connection, names, sizes).await } else { (names, Ok(())) };
+        let (listed, outcome) = if arguments.long || format != RowFormat::Table {
+            let (rows, outcome) = flat_rows(&connection, names).await;
+            (Listed::Flat(rows, sizes), outcome)
+        } else {
+            (Listed::Names(names), Ok(()))
+        };
         let absence = connection.absence().map_err(|error| Failure::from(error).also(UNLISTED));
-        Ok((lines, absence.and(missing).and(outcome)))
+        Ok((listed, absence.and(missing).and(outcome)))
     })?;
-    local::print(lines)?;
+    match listed {
+        Listed::Names(names) => local::print(names),
+        Listed::Flat(rows, sizes) => format.print_known(&rows, |rows| lines(rows, sizes)),
+        Listed::Tree(listed) => format.print_known(&listed.rows(), |_| listed.lines()),
+    }?;
     outcome
+}
+
+/// What is listed.
+enum Listed {
+    /// Flat names alone.
+    Names(Vec<String>),
+    Flat(Vec<FlatRow>, SizeStyle),
+    Tree(tree::Listing),
+}
+
+/// A file of a flat name.
+#[derive(Serialize)]
+struct FlatRow {
+    name: String,
+    state: FlatState,
+    /// As far as they are known, as all that follows.
+    bytes: Option<u64>,
+    block_bytes: Option<u64>,
+    stripes: Option<u32>,
+    /// If it is unfinished.
+    begun: Option<String>,
+    #[serde(skip)]
+    unfinished_since: Option<Duration>,
+}
+
+/// How a file of a flat name is.
+#[derive(Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum FlatState {
+    Whole,
+    Unfinished,
+    Damaged,
+    /// Not all agents answer.
+    Unknown,
 }
 
 /// How sizes are written.
@@ -122,49 +173,78 @@ fn meant(all: Vec<String>, asked: &[String]) -> (Vec<String>, Result<()>) {
 
 const UNLISTED: &str = "Files that have no stripe anywhere else are not listed.";
 
-/// A line for each file, and the first failure that is not a file's own.
-async fn long(connection: &ConnectedNode, names: Vec<String>, sizes: SizeStyle) -> (Vec<String>, Result<()>) {
-    let mut table = TextTable::new(0);
-    let (mut last_column, mut outcome) = (Vec::new(), Ok(()));
+/// A row for each file, and the first failure that is not a file's own.
+async fn flat_rows(connection: &ConnectedNode, names: Vec<String>) -> (Vec<FlatRow>, Result<()>) {
+    let (mut rows, mut outcome) = (Vec::new(), Ok(()));
     for name in names {
         match connection.client.find_all(&name).await {
             // There are none if it was removed since it was listed.
-            Ok(all) => {
-                for parts in all {
-                    let since = parts.unfinished_since.map(date::of);
-                    table.row(row(connection, &name, parts, sizes));
-                    let mark =
-                        since.map_or_else(String::new, |since| format!("  (unfinished since {since})"));
-                    last_column.push(format!("{name}{mark}"));
-                }
-            }
+            Ok(all) => rows.extend(all.into_iter().map(|parts| FlatRow::of(connection, &name, parts))),
             Err(error) => {
                 let error = connection.explain(&name, &error);
                 let is_damaged = error.kind() == ErrorKind::Damaged;
-                table.row([if is_damaged { "damaged" } else { "?" }, "-", "-"]);
+                rows.push(FlatRow::without_parts(name, is_damaged));
                 if !is_damaged {
                     outcome = outcome.and(Err(error.into()));
                 }
-                last_column.push(name);
             }
         }
     }
-    (
-        table.whole_lines().iter().zip(last_column).map(|(line, name)| format!("{line}  {name}")).collect(),
-        outcome,
-    )
+    (rows, outcome)
 }
 
-/// The size of a file, of its blocks, and its number of stripes, as far as they are known.
-fn row(connection: &ConnectedNode, name: &str, parts: FileParts, sizes: SizeStyle) -> [String; 3] {
-    let (block, stripes) = (Size(parts.striping.block_bytes()), parts.striping.stripe_count());
-    let unfinished = parts.unfinished_since.is_some();
-    let bytes = match parts.complete(name) {
-        Ok(stat) => sizes.text(stat.bytes),
-        // Its writer may have come no further than to make some of its stripes.
-        Err(_) if unfinished => "?".into(),
-        Err(_) if connection.absence().is_err() => "?".into(),
-        Err(_) => return ["damaged", "-", "-"].map(Into::into),
+impl FlatRow {
+    fn without_parts(name: String, is_damaged: bool) -> FlatRow {
+        let state = if is_damaged { FlatState::Damaged } else { FlatState::Unknown };
+        FlatRow {
+            name,
+            state,
+            bytes: None,
+            block_bytes: None,
+            stripes: None,
+            begun: None,
+            unfinished_since: None,
+        }
+    }
+
+    fn of(connection: &ConnectedNode, name: &str, parts: FileParts) -> FlatRow {
+        let (striping, unfinished_since) = (parts.striping, parts.unfinished_since);
+        let bytes = parts.complete(name).ok().map(|stat| stat.bytes);
+        let state = match (unfinished_since, bytes) {
+            // Its writer may have come no further than to make some of its stripes.
+            (Some(_), _) => FlatState::Unfinished,
+            (None, Some(_)) => FlatState::Whole,
+            (None, None) if connection.absence().is_err() => FlatState::Unknown,
+            (None, None) => return FlatRow::without_parts(name.to_owned(), true),
+        };
+        FlatRow {
+            name: name.to_owned(),
+            state,
+            bytes,
+            block_bytes: Some(striping.block_bytes()),
+            stripes: Some(striping.stripe_count()),
+            begun: unfinished_since.map(|since| date::for_programs(since.as_nanos() as i64)),
+            unfinished_since,
+        }
+    }
+}
+
+/// The rows for people: size, size of blocks, number of stripes, and name.
+fn lines(rows: &[FlatRow], sizes: SizeStyle) -> Vec<String> {
+    let mut table = TextTable::new(0);
+    for row in rows {
+        let bytes = match (row.bytes, row.state) {
+            (Some(bytes), _) => sizes.text(bytes),
+            (None, FlatState::Damaged) => "damaged".into(),
+            (None, _) => "?".into(),
+        };
+        let block = row.block_bytes.map_or_else(|| "-".into(), |bytes| Size(bytes).to_string());
+        let stripes = row.stripes.map_or_else(|| "-".into(), |stripes| stripes.to_string());
+        table.row([bytes, block, stripes]);
+    }
+    let name = |row: &FlatRow| {
+        let since = row.unfinished_since.map(|since| format!("  (unfinished since {})", date::of(since)));
+        format!("{}{}", row.name, since.unwrap_or_default())
     };
-    [bytes, block.to_string(), stripes.to_string()]
+    table.whole_lines().iter().zip(rows).map(|(line, row)| format!("{line}  {}", name(row))).collect()
 }

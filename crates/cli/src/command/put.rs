@@ -1,6 +1,7 @@
 //! `starfish put`: a local file becomes a file in stripes.
 
 use std::fs::File;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -52,14 +53,18 @@ pub(crate) struct Arguments {
     #[arg(short, long)]
     recursive: bool,
 
-    /// Go on with what was not put to its end: leave alone files of the same size and time, and replace others. Needs a
-    /// namespace.
+    /// Go on with what was not put to its end: leave alone files of the same size and time of which nothing is lost,
+    /// and replace others. Needs a namespace.
     #[arg(long)]
     resume: bool,
 
     /// Size of a block: bytes on one disk before the file continues on the next.
     #[arg(long, value_name = "SIZE", default_value = node::BLOCK)]
     block: Size,
+
+    /// How many disks each file lies on. Without this, on all.
+    #[arg(long, value_name = "N")]
+    disks: Option<NonZeroU32>,
 
     #[command(flatten)]
     method: MethodArgs,
@@ -130,6 +135,7 @@ fn put(mut agents: Vec<Agent>, name: String, arguments: Arguments) -> Result<()>
         left_alone: left_alone(&arguments, size, attributes)?,
         own_name,
         attributes,
+        disks: arguments.disks,
         ..Put::new(arguments.block.0, arguments.method)
     };
     let progress = Progress::bytes(arguments.progress, &name);
@@ -280,6 +286,7 @@ fn put_tree(agents: Vec<Agent>, name: &str, arguments: &Arguments) -> Result<()>
     let put = PutTree {
         path,
         block_bytes: arguments.block.0,
+        disks: arguments.disks,
         replace: arguments.replace,
         resume: arguments.resume,
     };

@@ -1,16 +1,18 @@
 //! `starfish stat`: what is known of a file, and where its stripes lie.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use fs::FileParts;
 use machine::Duration;
 use namespace::{Inode, InodeKind, UnixTime};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::date;
 use crate::local;
 use crate::store::agents::{AgentsArgs, FlatArgs};
-use crate::store::namespace::{FoundPath, Namespace, shown};
+use crate::store::namespace::{FoundPath, Namespace, kind_name, shown};
 use crate::this_node;
 use node::{ConnectedNode, Size};
 
@@ -31,18 +33,58 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     flat: FlatArgs,
+
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  starfish stat big.dat --agents node1:7117,node2:7117";
+  starfish stat big.dat --agents node1:7117,node2:7117
+  starfish stat big.dat --format json | jq .stripes";
+
+/// Output format of what is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Lines for people.
+    Table,
+    /// One JSON object.
+    Json,
+}
+
+/// A stripe, and where it is, as far as that is known.
+#[derive(Serialize)]
+struct StripeRow {
+    stripe: u32,
+    agent: Option<String>,
+    disk: Option<u32>,
+    /// None of a stripe that is not there.
+    bytes: Option<u64>,
+}
+
+impl StripeRow {
+    /// A line for each of them; what stands for bytes that are not there.
+    fn lines(rows: &[StripeRow], without_bytes: &str) -> Vec<String> {
+        let mut table = TextTable::new(3);
+        table.row(["stripe", "agent", "disk", "bytes"]);
+        for StripeRow { stripe, agent, disk, bytes } in rows {
+            let number = |disk: u32| disk.to_string();
+            let (agent, disk) =
+                (agent.clone().unwrap_or_else(|| "?".into()), disk.map_or_else(|| "?".into(), number));
+            let bytes = bytes.map_or_else(|| without_bytes.to_owned(), |bytes| bytes.to_string());
+            table.row([stripe.to_string(), agent, disk, bytes]);
+        }
+        table.lines().collect()
+    }
+}
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let agents = arguments.agents.find()?;
+    let (agents, format) = (arguments.agents.find()?, arguments.format);
     let (lines, outcome) = this_node::run_with_present(agents, move |connection| async move {
         if let Some(namespace) = arguments.flat.namespace(&connection).await? {
-            return Ok((of_path(&namespace, &arguments.name).await?, Ok(())));
+            return Ok((of_path(&namespace, &arguments.name, format).await?, Ok(())));
         }
         let mut all = connection.told(&arguments.name, connection.client.find_all(&arguments.name).await)?;
         let parts = match all.is_empty() {
@@ -55,11 +97,13 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         if whole.is_err() && connection.absence().is_ok() && parts.unfinished_since.is_none() {
             return Err(whole.expect_err("just seen"));
         }
-        let bytes = whole.as_ref().map_or_else(|_| "?".to_owned(), |stat| stat.bytes.to_string());
-        let mut lines = lines(&connection, &arguments.name, &bytes, &parts);
-        lines.extend(all.iter().filter_map(|other| other.unfinished_since).map(|since| {
-            format!("Another file of this name is unfinished: it was begun {}.", date::of(since))
-        }));
+        let bytes = whole.as_ref().ok().map(|stat| stat.bytes);
+        let mut lines = of_flat_name(&connection, &arguments.name, bytes, &parts, format)?;
+        lines.extend(
+            all.iter().filter_map(|other| other.unfinished_since).filter(|_| format == Format::Table).map(
+                |since| format!("Another file of this name is unfinished: it was begun {}.", date::of(since)),
+            ),
+        );
         let is_unfinished = parts.unfinished_since.is_some();
         Ok((lines, if is_unfinished { Ok(()) } else { whole.map(drop) }))
     })?;
@@ -68,8 +112,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 }
 
 /// What is known of what a path leads to.
-async fn of_path(namespace: &Namespace, path: &str) -> Result<Vec<String>> {
+async fn of_path(namespace: &Namespace, path: &str, format: Format) -> Result<Vec<String>> {
     let FoundPath { inode, .. } = namespace.look_at_link(path.as_bytes()).await?;
+    if format == Format::Json {
+        return path_as_json(namespace, path, &inode).await;
+    }
     let time = |at: UnixTime| date::of(Duration::from_nanos(at.max(0) as u64));
     let kind = match &inode.kind {
         InodeKind::File(_) => "file".to_owned(),
@@ -90,54 +137,107 @@ async fn of_path(namespace: &Namespace, path: &str) -> Result<Vec<String>> {
         format!("made      {}", time(inode.made)),
     ];
     if inode.layout().is_some() {
-        lines.extend(stripes(namespace, path, &inode).await?);
+        let (block_bytes, stripes) = stripes(namespace, path, &inode).await?;
+        lines.push(format!("striping  blocks of {} over {} stripes", Size(block_bytes), stripes.len()));
+        lines.extend(StripeRow::lines(&stripes, "-"));
     }
     Ok(lines)
 }
 
-/// Where the stripes of a file of a namespace are. Those that were never written to are nowhere, and `?` are the agent
-/// and the disk where none of the agents that answer has the disk.
-async fn stripes(namespace: &Namespace, path: &str, inode: &Inode) -> Result<Vec<String>> {
+async fn path_as_json(namespace: &Namespace, path: &str, inode: &Inode) -> Result<Vec<String>> {
+    let target = match &inode.kind {
+        InodeKind::Link { target } => Some(shown(target)),
+        _ => None,
+    };
+    let (block_bytes, stripes) = match inode.layout() {
+        Some(_) => stripes(namespace, path, inode).await.map(|(bytes, stripes)| (Some(bytes), stripes))?,
+        None => (None, Vec::new()),
+    };
+    as_json(&json!({
+        "path": path,
+        "kind": kind_name(&inode.kind),
+        "target": target,
+        "size": inode.size,
+        "number": format!("{:016x}", inode.number.0),
+        "mode": format!("{:04o}", inode.mode),
+        "user": inode.uid,
+        "group": inode.gid,
+        "names": inode.links,
+        "modified": date::for_programs(inode.modified),
+        "changed": date::for_programs(inode.changed),
+        "made": date::for_programs(inode.made),
+        "block_bytes": block_bytes,
+        "stripes": stripes,
+    }))
+}
+
+fn as_json(value: &Value) -> Result<Vec<String>> {
+    let text = serde_json::to_string_pretty(value);
+    Ok(vec![text.map_err(|error| Failure::new("printing JSON", error))?])
+}
+
+/// The size of a block of a file of a namespace, and where its stripes are. Those that were never written to are
+/// nowhere, and the agent and the disk are not known where none of the agents that answer has the disk.
+async fn stripes(namespace: &Namespace, path: &str, inode: &Inode) -> Result<(u64, Vec<StripeRow>)> {
     let connection = &namespace.connection;
     let file = connection.told(path, namespace.tree.numbered(inode).await)?;
     let there = connection.told(path, connection.client.numbered_stripes(&file).await)?;
     let disks = connection.told(path, connection.client.disks_by_identity().await)?;
-    let (block, count) = (Size(file.striping.block_bytes()), file.striping.stripe_count());
-    let mut table = TextTable::new(3);
-    table.row(["stripe", "agent", "disk", "bytes"]);
-    for (stripe, identity) in (0..count).zip(&file.disks) {
-        let (agent, disk) = disks.get(identity).map_or(("?".into(), "?".into()), |(node, disk)| {
-            (connection.name(*node).to_owned(), disk.to_string())
-        });
-        let bytes = there.get(&stripe).map_or_else(|| "-".into(), u64::to_string);
-        table.row([stripe.to_string(), agent, disk, bytes]);
-    }
-    let striping = format!("striping  blocks of {block} over {count} stripes");
-    Ok(std::iter::once(striping).chain(table.lines()).collect())
+    let stripes = (0..file.striping.stripe_count()).zip(&file.disks).map(|(stripe, identity)| {
+        let place = disks.get(identity);
+        StripeRow {
+            stripe,
+            agent: place.map(|(node, _)| connection.name(*node).to_owned()),
+            disk: place.map(|(_, disk)| *disk),
+            bytes: there.get(&stripe).copied(),
+        }
+    });
+    Ok((file.striping.block_bytes(), stripes.collect()))
 }
 
 const UNFINISHED: &str = "it is being written, or its writer was stopped";
 
-fn lines(connection: &ConnectedNode, name: &str, bytes: &str, parts: &FileParts) -> Vec<String> {
-    let (block, stripes) = (Size(parts.striping.block_bytes()), parts.striping.stripe_count());
+/// What is known of a file of a flat name.
+fn of_flat_name(
+    connection: &ConnectedNode,
+    name: &str,
+    bytes: Option<u64>,
+    parts: &FileParts,
+    format: Format,
+) -> Result<Vec<String>> {
+    let (block_bytes, count) = (parts.striping.block_bytes(), parts.striping.stripe_count());
+    let stripe = |stripe| {
+        let place = parts.stripes.get(&stripe);
+        StripeRow {
+            stripe,
+            agent: place.map(|(node, _, _)| connection.name(*node).to_owned()),
+            disk: place.map(|(_, disk, _)| *disk),
+            bytes: place.map(|(_, _, bytes)| *bytes),
+        }
+    };
+    let stripes: Vec<StripeRow> = (0..count).map(stripe).collect();
+    let identity = format!("{:016x}", parts.file.0);
+    if format == Format::Json {
+        let since = parts.unfinished_since.map(|since| date::for_programs(since.as_nanos() as i64));
+        return as_json(&json!({
+            "name": name,
+            "bytes": bytes,
+            "identity": identity,
+            "block_bytes": block_bytes,
+            "unfinished_since": since,
+            "stripes": stripes,
+        }));
+    }
+    let bytes = bytes.map_or_else(|| "?".to_owned(), |bytes| bytes.to_string());
     let mut lines = vec![
         format!("name      {name}"),
         format!("bytes     {bytes}"),
-        format!("identity  {:016x}", parts.file.0),
-        format!("striping  blocks of {block} over {stripes} stripes"),
+        format!("identity  {identity}"),
+        format!("striping  blocks of {} over {count} stripes", Size(block_bytes)),
     ];
     if let Some(since) = parts.unfinished_since {
         lines.push(format!("unfinished since {}: {UNFINISHED}", date::of(since)));
     }
-    let mut table = TextTable::new(3);
-    table.row(["stripe", "agent", "disk", "bytes"]);
-    for index in 0..stripes {
-        let place = parts.stripes.get(&index);
-        let [agent, disk, bytes] = place.map_or(["?", "?", "?"].map(String::from), |&(node, disk, bytes)| {
-            [connection.name(node).to_owned(), disk.to_string(), bytes.to_string()]
-        });
-        table.row([index.to_string(), agent, disk, bytes]);
-    }
-    lines.extend(table.lines());
-    lines
+    lines.extend(StripeRow::lines(&stripes, "?"));
+    Ok(lines)
 }

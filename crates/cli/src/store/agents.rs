@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use command_line::failure::{Failure, Result};
 use node::{Agent, ConnectedNode, TRACE_VARIABLE, agents, key};
 
@@ -42,7 +43,7 @@ pub(crate) struct KeyArgs {
     ///
     /// Agents and their clients have the same key, or none of them has one. Without this option it is the one of
     /// ~/.config/starfish/key, which `starfish agents up` makes, if it is there.
-    #[arg(long = "key", value_name = "FILE", env = key::VARIABLE)]
+    #[arg(id = "key", long, value_name = "FILE", env = key::VARIABLE, value_parser = path_or_nothing())]
     pub(crate) file: Option<PathBuf>,
 }
 
@@ -50,8 +51,13 @@ pub(crate) struct KeyArgs {
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct TraceArgs {
     /// Add what this program does to a trace file when it ends: requests, waits, messages, the last 262144 of them.
-    #[arg(long, value_name = "FILE", env = TRACE_VARIABLE)]
+    #[arg(long, value_name = "FILE", env = TRACE_VARIABLE, value_parser = path_or_nothing())]
     trace: Option<PathBuf>,
+}
+
+/// A path, or nothing: a variable that is empty is as good as none. That an option is not, `pointless.rs` sees to.
+fn path_or_nothing() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
 
 impl TraceArgs {

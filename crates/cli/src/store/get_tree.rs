@@ -21,7 +21,7 @@ use node::whole_file;
 use super::many::{self, FailedFiles};
 use super::namespace::{FoundPath, Namespace, shown, split};
 use super::put_tree::{mode_of_copy, noted_of};
-use super::stored::{ReadableFile, is_hidden};
+use super::stored::{ReadableFile, is_unfinished};
 use super::transfer::{adding_to, failed_to_get};
 use crate::local;
 
@@ -118,13 +118,17 @@ impl TreeDownload {
         if !top.inode.is_directory() {
             return Ok(vec![Wish { found: top, local }]);
         }
-        let mut all = self.0.namespace.walk(&top).await?;
-        let found = all.len();
-        all.retain(|found| found.inode.is_directory() || !is_hidden(split(&found.path).1));
-        if all.len() < found {
-            let (left_out, top) = (found - all.len(), shown(&top.path));
+        let (mut all, mut left_out) = (Vec::new(), 0);
+        for found in self.0.namespace.walk(&top).await? {
+            match is_unfinished(&self.0.namespace, &found).await? {
+                true => left_out += 1,
+                false => all.push(found),
+            }
+        }
+        if left_out > 0 {
+            let top = shown(&top.path);
             eprintln!(
-                "starfish: {top}: files that are being put, `.starfish-` and 16 digits, left out: {left_out}"
+                "starfish: {top}: files that are being put, or were not put to their end, left out: {left_out}"
             );
         }
         let start = top.path.len();

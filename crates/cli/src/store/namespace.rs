@@ -150,6 +150,22 @@ impl Namespace {
         if_there(self.look_without_advice(path, false).await).map(|found| found.map(|found| found.inode))
     }
 
+    /// Whether all stripes of a file are there that were made, and say what they are.
+    pub(crate) async fn is_whole(&self, path: &[u8], inode: &Inode) -> Result<bool> {
+        if inode.stored_stripes == 0 {
+            return Ok(true);
+        }
+        let what = shown(path);
+        let file = self.connection.told(&what, self.tree.numbered(inode).await)?;
+        match self.connection.client.numbered_stripes(&file).await {
+            Err(error) if is_damaged(&error) => Ok(false),
+            found => {
+                let found = self.connection.told(&what, found)?;
+                Ok((0..inode.stored_stripes).all(|stripe| found.contains_key(&stripe)))
+            }
+        }
+    }
+
     /// Whether a path leads to a directory.
     pub(crate) async fn is_directory(&self, path: &[u8]) -> Result<bool> {
         let found = if_there(self.look_without_advice(path, true).await)?;
@@ -322,6 +338,12 @@ fn wrong_answer(path: &[u8]) -> Error {
     Error::new(ErrorKind::Protocol, shown(path), "its agent gave another answer than it was asked for")
 }
 
+/// Whether a stripe is not what its name says, or does not say what it is.
+pub(crate) fn is_damaged(error: &fs::Error) -> bool {
+    let kinds = [fs::FailureKind::Damaged, fs::FailureKind::Invalid];
+    matches!(error, fs::Error::Remote { failure, .. } if kinds.contains(&failure.kind))
+}
+
 /// That there is nothing is no failure.
 pub(crate) fn if_there<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
@@ -362,6 +384,20 @@ pub(crate) fn shown(path: &[u8]) -> String {
 
 fn visible(character: char) -> Vec<char> {
     if character.is_control() { character.escape_default().collect() } else { vec![character] }
+}
+
+/// What something is, in a word.
+pub(crate) fn kind_name(kind: &InodeKind) -> &'static str {
+    use namespace::DeviceKind;
+    match kind {
+        InodeKind::File(_) => "file",
+        InodeKind::Directory { .. } => "directory",
+        InodeKind::Link { .. } => "link",
+        InodeKind::Special { kind: DeviceKind::Pipe, .. } => "pipe",
+        InodeKind::Special { kind: DeviceKind::Socket, .. } => "socket",
+        InodeKind::Special { kind: DeviceKind::Character, .. } => "character",
+        InodeKind::Special { kind: DeviceKind::Block, .. } => "block",
+    }
 }
 
 /// One letter for what something is, as `ls -l` has it.

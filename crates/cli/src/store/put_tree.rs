@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata};
+use std::num::NonZeroU32;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use node::whole_file::{self, CopyError};
 
 use super::many::{self, FailedFiles};
 use super::namespace::{Namespace, joined, shown};
-use super::stored::{HiddenFile, WantedFile, exists, hidden_name};
+use super::stored::{HiddenFile, WantedFile, exists, hidden_name, mark_unfinished};
 use super::transfer::{adding_to, failed_to_put, is_same};
 use crate::local::{SteadyFile, data_bytes};
 
@@ -26,9 +27,11 @@ pub(crate) struct PutTree {
     /// What it is called in the namespace.
     pub(crate) path: Vec<u8>,
     pub(crate) block_bytes: u64,
+    /// How many disks each file lies on; without this on all.
+    pub(crate) disks: Option<NonZeroU32>,
     /// Whether files that are there are replaced.
     pub(crate) replace: bool,
-    /// Whether those are left alone that have the same size and time, and others replaced.
+    /// Whether those are left alone that are whole and have the same size and time, and others replaced.
     pub(crate) resume: bool,
 }
 
@@ -141,7 +144,7 @@ pub(crate) struct TreeUpload(Rc<Putting>);
 
 impl TreeUpload {
     pub(crate) fn new(namespace: &Namespace, put: PutTree, progress: &Progress) -> Result<TreeUpload> {
-        let striping = namespace.connection.striping(put.block_bytes, None)?;
+        let striping = namespace.connection.striping(put.block_bytes, put.disks)?;
         Ok(TreeUpload(Rc::new(Putting {
             namespace: namespace.clone(),
             put,
@@ -231,6 +234,7 @@ impl TreeUpload {
         let (putting, hidden) = (&*self.0, hidden_name(path)?);
         putting.under_way.borrow_mut().insert(hidden.clone(), None);
         let named = async {
+            mark_unfinished(&putting.namespace, number, &hidden).await?;
             putting.namespace.link(number, &hidden).await?;
             putting.namespace.rename(&hidden, path, RenameMode::Replace).await
         };
@@ -301,7 +305,9 @@ impl TreeUpload {
         let (modified, mode) = noted_of(&found);
         if putting.put.resume {
             let there = putting.namespace.look_if_there(&path).await?;
-            if let Some(inode) = there.filter(|inode| is_same(inode, (found.len(), modified))) {
+            if let Some(inode) = there.filter(|inode| is_same(inode, (found.len(), modified)))
+                && putting.namespace.is_whole(&path, &inode).await?
+            {
                 self.note_shared(entry, inode.number);
                 putting.progress.add(found.len());
                 putting.skipped.set(putting.skipped.get() + 1);

@@ -7,16 +7,18 @@ use fs::{File, NumberedFile, OpenTreeFile};
 use layout::Striping;
 use machine::Machine;
 use namespace::{
-    AttributeChanges, Inode, Location, NewInode, RenameMode, SetTime, TreeOperation, UnixTime, WhatToRemove,
+    AttributeChanges, FileNumber, Inode, Location, NewInode, RenameMode, SetTime, SetValue, TreeAnswer,
+    TreeOperation, TreeRefusal, UNFINISHED, UnixTime, WhatToRemove,
 };
 use node::{ConnectedNode, Error, ErrorKind, Result};
 use real::RealMachine;
 
 use super::group::What;
-use super::namespace::{Namespace, joined, shown, split};
+use super::namespace::{FoundPath, Namespace, joined, shown, split};
 use crate::interrupt::unless;
 
-/// Names of files that are being put begin like this; `starfish rm --unfinished` removes what is left of them.
+/// Names of files that are being put begin like this; `starfish rm --unfinished` removes what is left of them, which
+/// the namespace knows to be unfinished.
 const HIDDEN: &[u8] = b".starfish-";
 
 /// How often it is looked whether the keeper was started anew: several times in the minute that it gives.
@@ -25,10 +27,33 @@ const HOLD_EVERY: machine::Duration = machine::Duration::from_secs(10);
 /// How many digits follow.
 const HIDDEN_DIGITS: usize = 16;
 
-/// Whether a name is that of a file which is being put, or was not put to its end.
-pub(crate) fn is_hidden(name: &[u8]) -> bool {
+/// Whether a name is as those that files have while they are being put. Users may give such names, too.
+fn is_hidden(name: &[u8]) -> bool {
     name.strip_prefix(HIDDEN)
         .is_some_and(|rest| rest.len() == HIDDEN_DIGITS && rest.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// Whether something is a file that is being put, or was not put to its end.
+pub(crate) async fn is_unfinished(namespace: &Namespace, found: &FoundPath) -> Result<bool> {
+    let (_, name) = split(&found.path);
+    if found.inode.layout().is_none() || !is_hidden(name) {
+        return Ok(false);
+    }
+    let get = TreeOperation::GetExtended { number: found.inode.number, name: UNFINISHED.to_vec() };
+    match namespace.perform(&found.path, get).await {
+        Ok(TreeAnswer::Value(first_name)) => Ok(first_name == name),
+        // It is gone, or has got its name.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) if error.kind() == ErrorKind::Refused(TreeRefusal::NoAttribute) => Ok(false),
+        answer => answer.map(|_| false),
+    }
+}
+
+/// Marks a file that is to have this hidden name, too, until that is changed.
+pub(crate) async fn mark_unfinished(namespace: &Namespace, number: FileNumber, hidden: &[u8]) -> Result<()> {
+    let (name, value) = (UNFINISHED.to_vec(), split(hidden).1.to_vec());
+    let mark = TreeOperation::SetExtended { number, name, value, mode: SetValue::Any };
+    namespace.perform(hidden, mark).await.map(drop)
 }
 
 /// A file that is there, open for reading.
@@ -148,7 +173,7 @@ impl HiddenFile {
             _ => {}
         }
         let disks = namespace.connection.told(&shown(path), namespace.tree.all_disks().await)?;
-        let new = NewInode::File { striping: wanted.striping, disks };
+        let new = NewInode::UnfinishedFile { striping: wanted.striping, disks };
         let made = namespace.tree.open(namespace.making(&hidden, new, wanted.mode)).await;
         let open = namespace.connection.told(&shown(path), made).map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
@@ -267,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_of_what_is_being_put_are_hidden() {
+    fn only_names_as_those_of_what_is_being_put_are_hidden() {
         assert!(is_hidden(b".starfish-0123456789abcdef"));
         for other in
             [&b".starfish-"[..], b".starfish-0123456789abcde", b".starfish-0123456789abcdeg", b"starfish"]

@@ -1,6 +1,7 @@
 //! Moving a whole file by either method, with its hash and the time it took.
 
 use std::io::{Read, Write};
+use std::num::NonZeroU32;
 use std::panic::resume_unwind;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -204,6 +205,8 @@ fn get_disk_directed<W: SparseWrite + 'static>(
 pub(crate) struct Put {
     /// Bytes on one disk before the file goes on on the next.
     pub(crate) block_bytes: u64,
+    /// How many disks it lies on; without this on all.
+    pub(crate) disks: Option<NonZeroU32>,
     /// How data get to the disks.
     pub(crate) method: MethodArgs,
     /// Whether a file of the same name is replaced, once the new one is finished.
@@ -319,15 +322,16 @@ impl Put {
     /// A new file, in blocks of so many bytes.
     pub(crate) fn new(block_bytes: u64, method: MethodArgs) -> Put {
         let attributes = Attributes { mode: 0o644, modified: None };
-        Put { block_bytes, method, replace: false, left_alone: None, own_name: None, attributes }
+        Put { block_bytes, disks: None, method, replace: false, left_alone: None, own_name: None, attributes }
     }
 
     /// What there is already of a file that is left alone.
     async fn there(&self, namespace: &Namespace, name: &str) -> Result<Option<Done>> {
         let Some(left_alone) = self.left_alone else { return Ok(None) };
         let there = namespace.look_if_there(name.as_bytes()).await?;
-        let there = there.filter(|inode| is_same(inode, left_alone));
-        Ok(there.map(|inode| Done {
+        let Some(inode) = there.filter(|inode| is_same(inode, left_alone)) else { return Ok(None) };
+        let is_whole = namespace.is_whole(name.as_bytes(), &inode).await?;
+        Ok(is_whole.then(|| Done {
             name: name.to_owned(),
             bytes: inode.size,
             elapsed: Duration::ZERO,
@@ -354,7 +358,7 @@ impl Put {
     }
 
     fn wanted(&self, connection: &ConnectedNode) -> Result<WantedFile> {
-        let striping = connection.striping(self.block_bytes, None)?;
+        let striping = connection.striping(self.block_bytes, self.disks)?;
         let Attributes { mode, modified } = self.attributes;
         Ok(WantedFile { striping, mode, modified, replace: self.replace })
     }
@@ -509,7 +513,7 @@ async fn in_group(
 }
 
 async fn create(connection: &ConnectedNode, name: &str, put: &Put) -> Result<fs::File<real::RealMachine>> {
-    let striping = connection.striping(put.block_bytes, None)?;
+    let striping = connection.striping(put.block_bytes, put.disks)?;
     connection.create(name, striping, put.replace).await.map_err(|error| match error.kind() {
         ErrorKind::Exists => {
             Failure::from(error).remedy("Remove it with `starfish rm`, or put with --replace.")

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::common::{Agent, Store, contents, fail, finish, hash, wait};
+use serde_json::{Value, json};
 
 /// Agents that have a namespace.
 fn store(disks: &[usize]) -> Store {
@@ -519,6 +520,73 @@ fn what_is_being_put_is_not_removed_as_unfinished_however_long_it_takes() {
         assert!(begun.elapsed() < Duration::from_secs(60), "it stays");
         store.run(&remove);
     }
+}
+
+#[test]
+fn names_and_what_is_known_of_them_are_told_to_programs() {
+    let store = store(&[1, 1]);
+    store.make_file("local", 600_000);
+    let json = |arguments: &[&str]| -> Value {
+        serde_json::from_str(&store.run(&[arguments, &["--format", "json"]].concat())).expect("JSON")
+    };
+    store.run(&["put", "local", "d/a, \"b\"", "--disks", "1"]);
+    store.run(&["mkdir", "d/e"]);
+    let listed = json(&["ls", "-R"]);
+    let of = |index: usize, key: &str| listed[index][key].clone();
+    assert_eq!((of(0, "path"), of(0, "kind"), of(0, "size")), ("d".into(), "directory".into(), 2.into()));
+    assert_eq!(of(1, "path"), "d/a, \"b\"");
+    assert_eq!((of(1, "kind"), of(1, "size")), ("file".into(), 600_000.into()));
+    assert!(of(1, "modified").as_str().is_some_and(|date| date.ends_with('Z')), "{listed}");
+    assert_eq!((of(2, "path"), listed.as_array().map(Vec::len)), ("d/e".into(), Some(3)));
+    let csv = store.run(&["ls", "d", "--format", "csv"]);
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!((lines[0], lines.len()), ("path,kind,size,mode,user,group,modified", 3));
+    assert!(lines[1].starts_with("\"d/a, \"\"b\"\"\",file,600000,"), "{csv}");
+    let told = fail(store.command(&["ls", "-l", "--format", "csv"]), 2);
+    assert!(told.contains("--long"), "{told}");
+    let known = json(&["stat", "d/a, \"b\""]);
+    assert_eq!((&known["size"], &known["names"]), (&600_000.into(), &1.into()));
+    assert_eq!((&known["stripes"][0]["bytes"], &known["stripes"][1]), (&600_000.into(), &Value::Null));
+    assert_eq!(json(&["stat", "d"])["stripes"], Value::Array(Vec::new()));
+    let told = fail(store.command(&["put", "local", "d/more", "--disks", "3"]), 1);
+    assert!(told.contains("3 disks each, and there are 2"), "{told}");
+
+    let flat = Store::start(&[1, 1]);
+    flat.make_file("local", 600_000);
+    flat.run(&["put", "local", "--disks", "1"]);
+    let listed: Value = serde_json::from_str(&flat.run(&["ls", "--format", "json"])).expect("JSON");
+    let row = json!([{
+        "name": "local", "state": "whole", "bytes": 600_000, "block_bytes": 262_144, "stripes": 1, "begun": null,
+    }]);
+    assert_eq!(listed, row);
+    let known: Value = serde_json::from_str(&flat.run(&["stat", "local", "--format", "json"])).expect("JSON");
+    assert_eq!((&known["bytes"], &known["stripes"][0]["bytes"]), (&600_000.into(), &600_000.into()));
+}
+
+#[test]
+fn what_users_give_hidden_names_is_theirs() {
+    let store = store(&[1]);
+    store.make_file("local", 10);
+    let own = "d/.starfish-0123456789abcdef";
+    store.run(&["put", "local", "d/file"]);
+    store.run(&["mv", "d/file", own]);
+    // What a command was killed with has a mark.
+    let mut child = store.command(&["put", "-", "d/killed"]).stdin(Stdio::piped()).spawn().expect("one");
+    let begun = Instant::now();
+    while store.run(&["ls", "-a", "d"]).lines().count() < 2 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
+    }
+    child.kill().expect("a child of ours");
+    wait(&mut child);
+    let got = finish(store.command(&["get", "-r", "d", "back"]));
+    let said = String::from_utf8(got.stderr).expect("text");
+    assert!(got.status.success() && said.contains("left out: 1"), "{said}");
+    assert_eq!(hash(&store.path("back/.starfish-0123456789abcdef")), hash(&store.path("local")));
+    while store.run(&["ls", "-a", "d"]).lines().count() > 1 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it stays");
+        store.run(&["rm", "--unfinished", "--older-than", "0s"]);
+    }
+    store.run(&["get", own, "again"]);
 }
 
 #[test]

@@ -276,6 +276,40 @@ fn what_was_on_a_disk_that_was_replaced_is_lost_and_reads_as_no_zeros() {
 }
 
 #[test]
+fn what_is_lost_is_put_anew_when_a_put_is_resumed() {
+    let mut store = store(2);
+    fs::create_dir(store.path("tree")).expect("room");
+    fs::copy(store.path("local"), store.path("tree/large")).expect("room");
+    fs::write(store.path("tree/empty"), b"").expect("room");
+    let put = |store: &Store, arguments: &[&str]| {
+        let output = finish(store.command(&[&["put", "--resume"], arguments].concat()));
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert!(output.status.success(), "{said}");
+        said
+    };
+    put(&store, &["-r", "tree", "d/"]);
+    let (keeper, _) = database(&store);
+    let other = 1 - keeper;
+    stop(&mut store, other);
+    let (old, new) = (store.agents[other].roots[0].clone(), store.path("new disk"));
+    fs::create_dir(&new).expect("a directory");
+    fs::copy(old.join(".starfish.disk"), new.join(".starfish.disk")).expect("an identity");
+    start(&mut store, other, vec![new]);
+    for (arguments, anew, again) in [
+        (&["local", "d/file"][..], "", "it was there already"),
+        (&["-r", "tree", "d/"], "1 of its files were there already", "2 of its files were there already"),
+    ] {
+        assert!(
+            put(&store, arguments).contains(anew) && put(&store, arguments).contains(again),
+            "{arguments:?}"
+        );
+    }
+    for path in ["d/file", "d/tree/large"] {
+        assert_eq!(crate::common::succeed(store.command(&["cat", path])), contents(BYTES), "{path}");
+    }
+}
+
+#[test]
 fn the_doctor_knows_who_keeps_the_namespace_and_that_two_are_too_many() {
     let mut store = Store::start(&[1, 1]);
     let said = store.run(&["doctor", "--quick"]);

@@ -40,6 +40,27 @@ fn an_agent_serves_only_what_is_there_once() {
 }
 
 #[test]
+fn an_option_that_names_nothing_is_refused_and_a_variable_is_not() {
+    let store = Store::start(&[1]);
+    for (option, value) in
+        [("--agents", ""), ("--agents", " "), ("--agents", ","), ("--key", ""), ("--trace", "")]
+    {
+        let told = fail(store.command(&["ls", option, value]), 2);
+        assert!(told.contains(&format!("{option}: it is empty")) && told.contains("leave"), "{told}");
+    }
+    let told = fail(store.command(&["bench", "--agents", ""]), 2);
+    assert!(told.contains("--agents: it is empty"), "{told}");
+    for variable in ["STARFISH_KEY_FILE", "STARFISH_TRACE"] {
+        let mut command = store.command(&["ls"]);
+        command.env(variable, "");
+        assert!(finish(command).status.success(), "{variable}");
+    }
+    let mut command = starfish(["ls", "--agents", &store.agents[0].address]);
+    command.env("STARFISH_AGENTS", "");
+    assert!(finish(command).status.success());
+}
+
+#[test]
 fn no_output_replaces_what_it_is_made_of() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();

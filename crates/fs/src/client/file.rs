@@ -13,6 +13,7 @@ use machine::{Class, Machine, Memory, NodeId, NodeNotes, Payload, Permits, Work}
 
 use super::attachments::{Attachment, Attachments};
 use super::length::Length;
+use super::own_flushes::Acceptance;
 use super::unflushed::{Unflushed, UnflushedMark};
 use super::{Client, FileStat, OpenMemory};
 use crate::endpoint::{Answer, Mailbox};
@@ -219,7 +220,15 @@ impl<M: Machine> File<M> {
 
     /// Which run of each I/O node has accepted what has not been flushed.
     pub(super) fn accepted(&self) -> BTreeMap<NodeId, u64> {
-        self.inner.unflushed.borrow().accepted().clone()
+        let unflushed = self.inner.unflushed.borrow();
+        let accepted =
+            unflushed.accepted().iter().filter(|&(&node, &accepted)| !self.is_flushed(node, accepted));
+        accepted.map(|(&node, accepted)| (node, accepted.incarnation)).collect()
+    }
+
+    /// Whether what was accepted is on the media with all that the client had written.
+    fn is_flushed(&self, node: NodeId, accepted: Acceptance) -> bool {
+        self.client.inner.own_flushes.has_flushed(node, accepted)
     }
 
     /// What this client has written and not flushed, as of now.
@@ -307,8 +316,9 @@ impl<M: Machine> File<M> {
         }
         let mut unflushed = self.inner.unflushed.borrow_mut();
         for (node, flushed) in answers {
-            match (flushed, accepted.get(&node)) {
-                (Ok(incarnation), Some(accepted)) if incarnation != *accepted => {
+            let accepted = accepted.get(&node).filter(|&&accepted| !self.is_flushed(node, accepted));
+            match (flushed, accepted) {
+                (Ok(incarnation), Some(accepted)) if incarnation != accepted.incarnation => {
                     unflushed.lose(node);
                 }
                 (Ok(_), _) => {}
@@ -316,7 +326,7 @@ impl<M: Machine> File<M> {
                     unflushed.lose(node);
                 }
                 (Err(error), accepted) => {
-                    accepted.into_iter().for_each(|&incarnation| unflushed.accept(node, incarnation));
+                    accepted.into_iter().for_each(|&accepted| unflushed.accept_still(node, accepted));
                     outcome = outcome.and(Err(error));
                 }
             }
@@ -327,7 +337,9 @@ impl<M: Machine> File<M> {
 
     /// Notes that a run of an I/O node has accepted data of these stripes, which are not flushed.
     pub(super) fn note_accepted(&self, node: NodeId, incarnation: u64, stripes: &[u32]) {
-        self.inner.unflushed.borrow_mut().accept(node, incarnation);
+        let own_flushes = &self.client.inner.own_flushes;
+        let accepted = own_flushes.acceptance(incarnation);
+        self.inner.unflushed.borrow_mut().accept(node, accepted, own_flushes);
         if let Some(attachments) = self.attachments() {
             stripes.iter().for_each(|&stripe| attachments.note_written(stripe));
         }

@@ -27,6 +27,7 @@ mod holes;
 mod length;
 mod listed;
 mod numbered;
+mod own_flushes;
 mod pages;
 mod recordings;
 mod remains;
@@ -74,6 +75,7 @@ use crate::traffic::{ServedRequests, TrafficCounts};
 use collective::Meeting;
 use commit::about;
 use file::UnderWay;
+use own_flushes::OwnFlushes;
 use write_cache::WriteCaches;
 
 /// What a client has asked of I/O nodes since its start.
@@ -167,6 +169,7 @@ struct ClientInner<M: Machine> {
     /// How many file requests have opened their memory.
     opened: Cell<u64>,
     write_caches: WriteCaches<M>,
+    own_flushes: OwnFlushes,
     /// Scratch space of finished file requests, reused because small requests are frequent.
     left_over: RefCell<Vec<UnderWay>>,
 }
@@ -208,6 +211,7 @@ impl<M: Machine> Client<M> {
             begun: RefCell::default(),
             opened: Cell::new(0),
             write_caches: RefCell::default(),
+            own_flushes: OwnFlushes::default(),
             left_over: RefCell::default(),
         });
         let listener = inner.clone();

@@ -11,6 +11,7 @@ use layout::{Extent, Striping};
 use machine::{Machine, NodeId};
 
 use super::attachments::{Attachment, Attachments};
+use super::file::incarnation_of;
 use super::{Client, File, Remains, unexpected};
 use crate::error::{Error, Result};
 use crate::number;
@@ -100,12 +101,19 @@ impl<M: Machine> Client<M> {
     }
 
     /// Brings all that this client has written onto the media, whatever files it is of and whether they are open
-    /// still; but not what a page cache has not sent yet.
+    /// still; but not what a page cache has not sent yet. If an I/O node is started anew after that, nothing of it is
+    /// lost to whoever has such a file open.
     ///
     /// # Errors
     /// The first failure, when all I/O nodes have done what they can.
     pub async fn flush_own(&self) -> Result<()> {
-        self.have_all(&Request::FlushOwn).await
+        let own_flushes = &self.inner.own_flushes;
+        let (flush, mut outcome) = (own_flushes.begin(), Ok(()));
+        for (node, answer) in self.ask_all(|_| Some(Request::FlushOwn)).await {
+            let flushed = answer.and_then(|(reply, _)| incarnation_of(node, &reply));
+            outcome = outcome.and(flushed.map(|incarnation| own_flushes.note_done(flush, node, incarnation)));
+        }
+        outcome
     }
 
     /// Removes all stripes of these files, wherever they are; of some there may be none. Whoever has one of them open

@@ -5,6 +5,8 @@ use std::mem;
 
 use machine::NodeId;
 
+use super::own_flushes::{Acceptance, OwnFlushes};
+
 /// The offset basis and the prime of FNV-1a of 64 bits (Fowler, Noll, Vo).
 const FNV: (u64, u64) = (0xcbf2_9ce4_8422_2325, 0x100_0000_01b3);
 
@@ -12,7 +14,7 @@ const FNV: (u64, u64) = (0xcbf2_9ce4_8422_2325, 0x100_0000_01b3);
 #[derive(Default)]
 pub(super) struct Unflushed {
     /// By which run of each I/O node.
-    accepted: BTreeMap<NodeId, u64>,
+    accepted: BTreeMap<NodeId, Acceptance>,
     /// I/O nodes that have been started anew since, and have lost it.
     lost: BTreeSet<NodeId>,
     /// How often something was noted.
@@ -31,11 +33,22 @@ pub(super) struct UnflushedMark {
 }
 
 impl Unflushed {
-    /// Notes that a run of the node has accepted data.
-    pub(super) fn accept(&mut self, node: NodeId, incarnation: u64) {
+    /// Notes that a run of the node has accepted data. What another one had accepted is lost, unless it is on the
+    /// media.
+    pub(super) fn accept(&mut self, node: NodeId, accepted: Acceptance, own_flushes: &OwnFlushes) {
         self.changes += 1;
-        if *self.accepted.entry(node).or_insert(incarnation) != incarnation {
-            self.accepted.insert(node, incarnation);
+        let before = self.accepted.insert(node, accepted);
+        let is_of_other_run = |before: Acceptance| before.incarnation != accepted.incarnation;
+        if before.is_some_and(|before| is_of_other_run(before) && !own_flushes.has_flushed(node, before)) {
+            self.lost.insert(node);
+        }
+    }
+
+    /// Notes that what was accepted before is not flushed after all.
+    pub(super) fn accept_still(&mut self, node: NodeId, before: Acceptance) {
+        self.changes += 1;
+        let since = *self.accepted.entry(node).or_insert(before);
+        if since.incarnation != before.incarnation {
             self.lost.insert(node);
         }
     }
@@ -47,12 +60,12 @@ impl Unflushed {
     }
 
     /// Which run of each I/O node has accepted what is not flushed.
-    pub(super) fn accepted(&self) -> &BTreeMap<NodeId, u64> {
+    pub(super) fn accepted(&self) -> &BTreeMap<NodeId, Acceptance> {
         &self.accepted
     }
 
     /// As [`accepted`](Self::accepted); it is about to be flushed.
-    pub(super) fn take_accepted(&mut self) -> BTreeMap<NodeId, u64> {
+    pub(super) fn take_accepted(&mut self) -> BTreeMap<NodeId, Acceptance> {
         self.changes += 1;
         mem::take(&mut self.accepted)
     }
@@ -64,8 +77,8 @@ impl Unflushed {
 
     pub(super) fn mark(&self) -> UnflushedMark {
         let (basis, prime) = FNV;
-        let bytes = self.accepted.iter().flat_map(|(node, incarnation)| {
-            node.0.to_le_bytes().into_iter().chain(incarnation.to_le_bytes())
+        let bytes = self.accepted.iter().flat_map(|(node, accepted)| {
+            node.0.to_le_bytes().into_iter().chain(accepted.incarnation.to_le_bytes())
         });
         let runs = match self.accepted.is_empty() {
             true => 0,
@@ -90,8 +103,8 @@ mod tests {
     use super::*;
 
     fn accepted(all: &[(u64, u64)]) -> Unflushed {
-        let mut unflushed = Unflushed::default();
-        all.iter().for_each(|&(node, incarnation)| unflushed.accept(NodeId(node), incarnation));
+        let (mut unflushed, own) = (Unflushed::default(), OwnFlushes::default());
+        all.iter().for_each(|&(node, run)| unflushed.accept(NodeId(node), own.acceptance(run), &own));
         unflushed
     }
 
@@ -117,7 +130,8 @@ mod tests {
     fn what_was_noted_after_a_mark_stays_to_be_flushed() {
         let mut unflushed = accepted(&[(1, 7)]);
         let mark = unflushed.mark();
-        unflushed.accept(NodeId(1), 7);
+        let own = OwnFlushes::default();
+        unflushed.accept(NodeId(1), own.acceptance(7), &own);
         assert!(!unflushed.flushed_by_other(mark));
         assert_eq!(unflushed.accepted().len(), 1);
         assert!(unflushed.flushed_by_other(unflushed.mark()));

@@ -465,5 +465,23 @@ pub fn a_numbered_write_that_was_lost_is_told(testbed: &impl Testbed, base: Base
             assert_eq!(file.flush().await, lost);
             assert_eq!(file.flush().await, Ok(()), "it has been told");
         }
+        // So is a flush of all that the client has written, whoever has it open.
+        for (has_closed, writes_again, outcome) in
+            [(false, false, &Ok(())), (false, true, &lost), (true, false, &lost)]
+        {
+            io_node.has_closed_stripes.set(has_closed);
+            for writes_to_next_run in [false, true] {
+                write(&file, 0, b"flushed").await;
+                client.flush_own().await.expect("flushed");
+                if writes_again {
+                    write(&file, 0, b"lost").await;
+                }
+                io_node.start_anew();
+                if writes_to_next_run {
+                    write(&file, 0, b"written to the next run").await;
+                }
+                assert_eq!(&file.flush().await, outcome, "{has_closed} {writes_again} {writes_to_next_run}");
+            }
+        }
     });
 }

@@ -63,12 +63,13 @@ impl<M: Machine> IoNode<M> {
     /// Brings all that a client has written onto the media, whatever files it is of: as much of it as can be. Fails
     /// with the first failure in the end. Whoever has such a file open is told of it as well.
     ///
-    /// Not what was written to stripes that have been closed since, there being very many: the disks have that.
+    /// Not what was written to stripes that have been closed since, there being very many: the disks have that, and the
+    /// answer tells.
     pub(super) async fn flush_own(self: &Rc<Self>, asker: NodeId) -> Result<Reply, Box<Failure>> {
         let mut stripes = self.stripes.all();
         stripes.retain(|stripe| stripe.writers.has(asker));
         let accepted = self.start_writing_out(&stripes).await;
-        let mut outcome = Ok(self.accepted());
+        let mut outcome = Ok(());
         for (stripe, accepted) in stripes.iter().zip(accepted) {
             stripe.writes.none().await;
             let flushed = self.flush_disk(stripe).await;
@@ -76,9 +77,10 @@ impl<M: Machine> IoNode<M> {
             if flushed.is_ok() {
                 stripe.writers.forget(accepted);
             }
-            outcome = outcome.and_then(|reply| flushed.map(|()| reply));
+            outcome = outcome.and(flushed);
         }
-        outcome
+        outcome?;
+        Ok(if self.numbered.has_closed_unflushed(asker) { Reply::Done } else { self.accepted() })
     }
 
     /// Brings what was accepted of stripes onto the media: `settle` does the last step of it for each of them, when all

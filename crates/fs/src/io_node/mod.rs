@@ -599,6 +599,7 @@ impl<M: Machine> RequestHandler for Rc<IoNode<M>> {
         self.accounts.end(peer);
         self.directories.forget(peer);
         self.selections.forget(peer);
+        self.numbered.gone(peer);
         self.teams.gone(peer);
         self.rosters.gone(peer, self.machine.now());
         self.keeper.gone(peer, self.machine.now());

@@ -42,6 +42,20 @@ const CLOSED: usize = 4 * 1024;
 pub(super) struct NumberedFiles {
     removed: RefCell<Removed>,
     closing: Closing,
+    /// Clients that have written to stripes which were closed before they were flushed.
+    closed_unflushed: RefCell<BTreeSet<NodeId>>,
+}
+
+impl NumberedFiles {
+    /// Whether a client has written to a stripe that was closed before it was flushed.
+    pub(super) fn has_closed_unflushed(&self, client: NodeId) -> bool {
+        self.closed_unflushed.borrow().contains(&client)
+    }
+
+    /// Forgets a client that is gone.
+    pub(super) fn gone(&self, client: NodeId) {
+        self.closed_unflushed.borrow_mut().remove(&client);
+    }
 }
 
 /// When stripes are closed next: when there are so many, and never while that goes on.
@@ -280,7 +294,8 @@ impl<M: Machine> IoNode<M> {
                     node.blocks.write_out(&stripe).await;
                     // Who has written is to be told of what failed; the rest the disk has, and whoever flushes says so.
                     if stripe.losses.is_empty() {
-                        stripe.writers.forget(accepted);
+                        let unflushed = stripe.writers.forget(accepted);
+                        node.numbered.closed_unflushed.borrow_mut().extend(unflushed);
                     }
                 }
             }

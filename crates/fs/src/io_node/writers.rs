@@ -62,9 +62,9 @@ impl Writers {
         self.failures.borrow_mut().pop_first().map_or(Ok(()), |(_, failure)| Err(failure))
     }
 
-    /// The writes up to this number are on the medium, or their clients have been told why not.
-    pub(super) fn forget(&self, accepted: u64) {
-        self.last.borrow_mut().retain(|_, last| *last > accepted);
+    /// The writes up to this number are on the medium, or their clients have been told why not. Those clients.
+    pub(super) fn forget(&self, accepted: u64) -> Vec<NodeId> {
+        self.last.borrow_mut().extract_if(.., |_, last| *last <= accepted).map(|(client, _)| client).collect()
     }
 
     /// Whether all is on the medium and nobody is to be told anything.

@@ -10,6 +10,7 @@ use compio::buf::{IntoInner, IoBuf};
 use compio::fs::File;
 use compio::io::{AsyncReadAt, AsyncWriteAtExt};
 use nix::errno::Errno;
+use nix::fcntl::{FallocateFlags, fallocate};
 use nix::unistd::{Whence, lseek};
 
 use super::at_once::AtOnce;
@@ -24,6 +25,9 @@ pub(crate) trait ObjectFile {
 
     /// Writes all of the runs, one after the other, from `position` on.
     async fn write(&self, runs: Vec<ByteRun>, position: u64) -> io::Result<()>;
+
+    /// Writes zeros to a range that the file has. They take no room any more if the system can do that.
+    async fn clear(&self, range: Range<u64>) -> io::Result<()>;
 
     /// Cuts the file to `bytes`, or extends it to them with zeros.
     async fn set_len(&self, bytes: u64) -> io::Result<()>;
@@ -89,6 +93,18 @@ impl ObjectFile for SystemFile {
         Ok(())
     }
 
+    async fn clear(&self, range: Range<u64>) -> io::Result<()> {
+        let (file, hole) = (self.file.as_fd().try_clone_to_owned()?, range.clone());
+        match blocking(move || punch(file.as_fd(), hole)).await {
+            Ok(()) => Ok(()),
+            // Not every file system has holes; if it is the disk that fails, it fails once more.
+            Err(_) => {
+                let zeros = vec![0; (range.end - range.start) as usize];
+                self.write(vec![ByteRun::Owned(zeros)], range.start).await
+            }
+        }
+    }
+
     async fn set_len(&self, bytes: u64) -> io::Result<()> {
         self.file.set_len(bytes).await
     }
@@ -107,6 +123,13 @@ impl ObjectFile for SystemFile {
             self.write_back.begin(self.file.as_fd(), range);
         }
     }
+}
+
+/// Makes a range of a file a hole.
+fn punch(file: BorrowedFd<'_>, range: Range<u64>) -> io::Result<()> {
+    let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+    let signed = |bytes: u64| i64::try_from(bytes).map_err(|_| Errno::EFBIG);
+    Ok(fallocate(file, flags, signed(range.start)?, signed(range.end - range.start)?)?)
 }
 
 /// What the system knows of the holes of a file. Where it knows nothing, all that there is is data.

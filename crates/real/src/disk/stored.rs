@@ -16,13 +16,17 @@ use super::contents::FoundContents;
 use super::file::{ObjectFile, SystemFile};
 use super::layout::{GROUP_BYTES, Layout, UNIT_BYTES, group_end, group_of};
 use super::record::{Groups, Record};
-use super::units::{Seal, Sums, UnitSums};
+use super::units::{Seal, Sums, UnitSums, is_zeros};
 use crate::bytes::{ByteRun, push_runs};
 
 /// Groups of which an open object keeps the sums in memory: 8 KiB for each MiB, 128 KiB for each object.
 const GROUPS_MAX: usize = 16;
 
 const UNIT: usize = UNIT_BYTES as usize;
+
+/// The fewest zeros that become a hole: file systems keep a record of each stretch of a file, and each is a command of
+/// its own for a drive.
+const CLEARED_MIN: u64 = 64 * 1024;
 
 /// Why an operation on a file failed.
 #[derive(Debug)]
@@ -249,7 +253,7 @@ impl<F: ObjectFile> OpenObject<F> {
             *unit = UnitSums { newest: new, previous: unit.newest, end, ..*unit };
         });
         self.write_changed(group).await?;
-        if let Err(error) = self.file.write(runs, self.in_file(offset)).await {
+        if let Err(error) = self.write_or_clear(offset, bytes, runs).await {
             self.doubt(group);
             if end > self.bytes.get() {
                 // What lies past the end is to be zeros, also if some of it was written before the disk was full.
@@ -271,6 +275,18 @@ impl<F: ObjectFile> OpenObject<F> {
             self.file.write_back(layout.sums_in_file(group)..layout.sums_in_file(group + 1));
         }
         Ok(())
+    }
+
+    /// Writes to the file. Many zeros in the place of what there is become a hole; what grows is not thinned out, since
+    /// it may be there to keep room.
+    async fn write_or_clear(&self, offset: u64, bytes: u64, runs: Vec<ByteRun>) -> io::Result<()> {
+        let position = self.in_file(offset);
+        let is_within = offset.saturating_add(bytes) <= self.bytes.get();
+        let is_whole = (offset, offset + bytes) == whole_units(offset, bytes);
+        if bytes >= CLEARED_MIN && is_within && is_whole && runs.iter().all(|run| is_zeros(run.as_init())) {
+            return self.file.clear(position..position + bytes).await;
+        }
+        self.file.write(runs, position).await
     }
 
     /// The unit at `offset` as it is, with zeros past the end, and the sum that vouches for it.

@@ -211,7 +211,8 @@ impl Sums {
     }
 }
 
-fn is_zeros(bytes: &[u8]) -> bool {
+/// Whether all of these bytes are zeros.
+pub(crate) fn is_zeros(bytes: &[u8]) -> bool {
     bytes.chunks(64).all(|chunk| chunk.iter().fold(0, |seen, byte| seen | byte) == 0)
 }
 

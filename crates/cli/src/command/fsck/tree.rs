@@ -21,7 +21,7 @@ use namespace::{
 };
 
 use super::Row;
-use crate::store::namespace::{Namespace, shown};
+use crate::store::namespace::{Namespace, is_damaged, shown};
 
 /// How often records are looked at again that others may be changing.
 const LOOKS: usize = 3;
@@ -312,12 +312,6 @@ async fn lost_stripes(
 
 fn is_removed(error: &fs::Error) -> bool {
     matches!(error, fs::Error::Remote { failure, .. } if failure.kind == fs::FailureKind::NotFound)
-}
-
-/// Whether a stripe is not what its name says, or does not say what it is.
-fn is_damaged(error: &fs::Error) -> bool {
-    let kinds = [fs::FailureKind::Damaged, fs::FailureKind::Invalid];
-    matches!(error, fs::Error::Remote { failure, .. } if kinds.contains(&failure.kind))
 }
 
 /// A path of each file and directory that has one.

@@ -8,11 +8,12 @@ use command_line::failure::{Failure, Result};
 use machine::Duration;
 use namespace::{Inode, InodeKind};
 use nix::unistd::{Gid, Group, Uid, User};
+use serde::Serialize;
 
 use super::SizeStyle;
 use crate::date;
 use crate::store::globs;
-use crate::store::namespace::{FoundPath, Namespace, letter, shown, split};
+use crate::store::namespace::{FoundPath, Namespace, kind_name, letter, shown, split};
 
 /// What is shown.
 #[derive(Clone, Copy)]
@@ -27,12 +28,33 @@ pub(super) struct Shown {
     pub(super) recursive: bool,
 }
 
-/// The lines for these paths, or for the root; and the first failure.
+/// What is listed, and how.
+pub(super) struct Listing {
+    files: Vec<FoundPath>,
+    /// Directories, with what is to be listed of what is in each.
+    directories: Vec<(FoundPath, Vec<FoundPath>)>,
+    show: Shown,
+}
+
+/// Something of a namespace.
+#[derive(Serialize)]
+pub(super) struct PathRow {
+    path: String,
+    kind: &'static str,
+    /// Bytes, or of a directory the number of its entries.
+    size: u64,
+    mode: String,
+    user: String,
+    group: String,
+    modified: String,
+}
+
+/// What these paths lead to, or what is in the root; and the first failure.
 pub(super) async fn list(
     namespace: &Namespace,
     names: &[OsString],
     show: Shown,
-) -> Result<(Vec<String>, Result<()>)> {
+) -> Result<(Listing, Result<()>)> {
     let (mut files, mut directories, mut outcome) = (Vec::new(), Vec::new(), Ok(()));
     if names.is_empty() {
         directories.push(FoundPath { path: Vec::new(), ..namespace.look(b"/").await? });
@@ -48,24 +70,52 @@ pub(super) async fn list(
             Err(failure) => failure.join(&mut outcome),
         }
     }
-    let mut lines = show.lines(&files, Naming::Path);
-    let is_one = directories.len() == 1 && files.is_empty();
+    let mut listing = Listing { files, directories: Vec::new(), show };
     for directory in directories {
-        let (found, naming) = match show.recursive {
-            true => (namespace.walk(&directory).await?, Naming::Path),
-            false => (namespace.entries(&directory).await?, Naming::Last),
+        let found = match show.recursive {
+            true => namespace.walk(&directory).await?,
+            false => namespace.entries(&directory).await?,
         };
         let mut found: Vec<FoundPath> =
             found.into_iter().filter(|found| show.is_meant(&directory, found)).collect();
         found.sort_by(|one, other| one.path.cmp(&other.path));
-        if !is_one && !show.recursive {
-            lines.extend((!lines.is_empty()).then(String::new));
-            lines.push(format!("{}:", shown(&directory.path)));
-        }
-        lines.extend(show.lines(&found, naming));
+        listing.directories.push((directory, found));
     }
     let absence = namespace.connection.absence().map_err(Failure::from);
-    Ok((lines, outcome.and(absence)))
+    Ok((listing, outcome.and(absence)))
+}
+
+impl Listing {
+    /// For people.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = self.show.lines(&self.files, Naming::Path);
+        let is_one = self.directories.len() == 1 && self.files.is_empty();
+        let naming = if self.show.recursive { Naming::Path } else { Naming::Last };
+        for (directory, found) in &self.directories {
+            if !is_one && !self.show.recursive {
+                lines.extend((!lines.is_empty()).then(String::new));
+                lines.push(format!("{}:", shown(&directory.path)));
+            }
+            lines.extend(self.show.lines(found, naming));
+        }
+        lines
+    }
+
+    /// For programs.
+    pub(super) fn rows(&self) -> Vec<PathRow> {
+        let mut users = Users::default();
+        let all = self.files.iter().chain(self.directories.iter().flat_map(|(_, found)| found));
+        let row = |FoundPath { path, inode }: &FoundPath| PathRow {
+            path: shown(path),
+            kind: kind_name(&inode.kind),
+            size: inode.size,
+            mode: format!("{:04o}", inode.mode),
+            user: users.user(inode.uid),
+            group: users.group(inode.gid),
+            modified: date::for_programs(inode.modified),
+        };
+        all.map(row).collect()
+    }
 }
 
 /// How something is named in its line.

@@ -15,7 +15,7 @@ use crate::date;
 use crate::local;
 use crate::store::many::FailedFiles;
 use crate::store::namespace::{FoundPath, Namespace, shown, split, trimmed};
-use crate::store::stored::is_hidden;
+use crate::store::stored::is_unfinished;
 use crate::store::{globs, many};
 
 /// What is younger may be of a command that goes on once it reaches the agents again.
@@ -121,16 +121,13 @@ pub(super) async fn remove_hidden(
         all.extend(namespace.walk(&namespace.look(name.as_bytes()).await?).await?);
     }
     let since = |found: &FoundPath| machine::Duration::from_nanos(found.inode.changed.max(0) as u64);
-    all.retain(|found| {
-        let is_file = found.inode.layout().is_some();
-        is_file && is_hidden(split(&found.path).1) && date::age(since(found)) >= least
-    });
+    all.retain(|found| date::age(since(found)) >= least);
     let lines: Rc<RefCell<Vec<String>>> = Rc::default();
     let (owned, removed) = (namespace.clone(), lines.clone());
     let failed = many::each(&namespace.connection.machine, all, move |found| {
         let (namespace, removed) = (owned.clone(), removed.clone());
         async move {
-            if remove_abandoned(&namespace, &found.path).await? {
+            if is_unfinished(&namespace, &found).await? && remove_abandoned(&namespace, &found.path).await? {
                 let line = format!("{}  (since {})", shown(&found.path), date::of(since(&found)));
                 removed.borrow_mut().push(line);
             }

@@ -1,6 +1,6 @@
 //! Texts and times of a trace for people, and rows of results for programs.
 
-use std::io::{self, Write};
+use std::io;
 
 use command_line::failure::{Failure, Result};
 use serde::Serialize;
@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::Format;
 use crate::explain;
 use crate::local;
+use crate::row_format::{write_csv, write_json};
 
 /// A text as it can be printed on a terminal: what would move its cursor or change its colours is written as Rust
 /// writes it. Traces come from anybody.
@@ -36,17 +37,6 @@ pub(super) fn print<R: Serialize>(
         Format::Json => write_json(rows, output),
     };
     written.map_err(|error| Failure::writing("standard output", &error))
-}
-
-fn write_csv<R: Serialize>(rows: &[R], output: impl Write) -> io::Result<()> {
-    let mut writer = csv::Writer::from_writer(output);
-    rows.iter().try_for_each(|row| writer.serialize(row)).map_err(io::Error::other)?;
-    writer.flush()
-}
-
-fn write_json<R: Serialize>(rows: &[R], mut output: impl Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut output, rows).map_err(io::Error::from)?;
-    writeln!(output)
 }
 
 #[cfg(test)]

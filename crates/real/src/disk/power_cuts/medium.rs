@@ -283,6 +283,11 @@ impl ObjectFile for ModelFile {
         self.change(|state| state.put(position, &bytes))
     }
 
+    async fn clear(&self, range: Range<u64>) -> io::Result<()> {
+        pause().await;
+        self.change(|state| state.put(range.start, &vec![0; (range.end - range.start) as usize]))
+    }
+
     async fn set_len(&self, bytes: u64) -> io::Result<()> {
         pause().await;
         self.change(|state| state.set_len(bytes))

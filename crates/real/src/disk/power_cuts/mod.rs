@@ -201,6 +201,7 @@ impl Trial {
             5 => Step::Commit(draw.bytes(8)),
             6 | 7 => Step::Read(place.saturating_sub(2 * UNIT_BYTES), 5 * UNIT_BYTES),
             8 => Step::Kill,
+            9 => Step::Write(place / UNIT_BYTES * UNIT_BYTES, vec![0; 16 * UNIT_BYTES as usize]),
             kind => {
                 let bytes = 1 + draw.below([100, 3 * UNIT_BYTES, 12 * UNIT_BYTES][(kind % 3) as usize]);
                 let aligned = kind % 4 == 0;
