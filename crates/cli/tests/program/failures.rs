@@ -296,3 +296,64 @@ fn agents_that_do_not_answer_are_waited_for_all_at_once() {
     }
     (1..4).for_each(|index| kill(&mut store, index));
 }
+
+/// Slow disks, and memory for all that is written here.
+const ACCEPTING: [&str; 4] = ["--disk-model", "streaming-20", "--cache", "256MiB"];
+
+/// More than such disks write until an agent is killed.
+const ACCEPTED_BYTES: usize = 20_000_000;
+
+/// Agents with a namespace that has the file `dir/old`, and a session of theirs.
+fn store_with_old_file() -> (Store, node::Session) {
+    let store = Store::start_with(&[1, 1], &ACCEPTING);
+    fs::write(store.path("old"), "old").expect("room");
+    store.run(&["mkdir", "dir"]);
+    store.run(&["put", "old", "dir/old"]);
+    let addresses: Vec<&str> = store.agents.iter().map(|agent| agent.address.as_str()).collect();
+    let settings = node::Settings::new(node::agents::named(&addresses).expect("addresses"));
+    let session = node::Session::start(settings).expect("they are there");
+    (store, session)
+}
+
+/// Opens a file anew and writes it.
+fn write_new(session: &node::Session, path: &str) -> node::Handle {
+    let options = node::OpenOptions::new().read(true).write(true).create(true);
+    let file = session.open(path, options).expect("made");
+    file.write_at(0, contents(ACCEPTED_BYTES)).expect("there is memory for it");
+    file.send().expect("accepted");
+    file
+}
+
+fn is_lost<T: std::fmt::Debug>(outcome: node::Result<T>) -> bool {
+    outcome.expect_err("some of it is lost").kind() == node::ErrorKind::Lost
+}
+
+#[test]
+fn who_closes_a_file_of_a_namespace_is_told_of_what_an_agent_had_accepted_and_lost() {
+    let (mut store, session) = store_with_old_file();
+    for index in [1, 0] {
+        let file = write_new(&session, &format!("dir/new{index}"));
+        kill(&mut store, index);
+        start_anew(&mut store, index, &ACCEPTING);
+        assert!(is_lost(file.close()), "agent {index}");
+    }
+    let file = write_new(&session, "dir/kept");
+    file.flush().expect("it is on the disks");
+    kill(&mut store, 1);
+    start_anew(&mut store, 1, &ACCEPTING);
+    file.close().expect("nothing of it is lost");
+}
+
+#[test]
+fn a_closed_file_that_an_agent_has_lost_takes_no_other_ones_place() {
+    let (mut store, session) = store_with_old_file();
+    write_new(&session, "dir/new").close().expect("accepted");
+    kill(&mut store, 1);
+    start_anew(&mut store, 1, &ACCEPTING);
+    let tree = session.tree().expect("asked").expect("there is one");
+    let at = |path: &str| namespace::Location::of_path(path);
+    let (from, to) = (at("dir/new"), at("dir/old"));
+    let rename = namespace::TreeOperation::Rename { from, to, mode: namespace::RenameMode::Replace };
+    assert!(is_lost(tree.unname("dir/old", rename).wait()));
+    assert_eq!(store.run(&["cat", "dir/old"]), "old");
+}

@@ -14,7 +14,7 @@ use machine::{Class, Machine, Memory, NodeId, NodeNotes, Payload, Permits, Work}
 use super::attachments::{Attachment, Attachments};
 use super::length::Length;
 use super::own_flushes::Acceptance;
-use super::unflushed::{Unflushed, UnflushedMark};
+use super::unflushed::{ClosedFiles, Unflushed, UnflushedMark};
 use super::{Client, FileStat, OpenMemory};
 use crate::endpoint::{Answer, Mailbox};
 use crate::error::{Error, FailureKind, Result};
@@ -43,6 +43,8 @@ struct FileInner {
     length: Length,
     unfinished: Cell<bool>,
     unflushed: RefCell<Unflushed>,
+    /// Where that is remembered of a file without a name that is closed.
+    closed: Rc<ClosedFiles>,
     /// One flush at a time: each answers for what had been written before, and what is lost of that the one before
     /// may still be hearing.
     flushing: Permits,
@@ -50,6 +52,14 @@ struct FileInner {
     lease: Cell<Option<u64>>,
     /// Where its stripes are, if it has a number and no name.
     attachments: Option<Attachments>,
+}
+
+impl Drop for FileInner {
+    fn drop(&mut self) {
+        if self.attachments.is_some() {
+            self.closed.keep(self.file, self.unflushed.take());
+        }
+    }
 }
 
 /// Which run of an I/O node has answered a write or a flush.
@@ -95,6 +105,7 @@ impl<M: Machine> File<M> {
             length: Length::heard(bytes),
             unfinished: Cell::new(unfinished_since.is_some()),
             unflushed: RefCell::default(),
+            closed: client.inner.closed.clone(),
             flushing: Permits::new(1),
             lease: Cell::new(None),
             attachments: None,
@@ -118,7 +129,8 @@ impl<M: Machine> File<M> {
             homes,
             length: Length::heard(bytes),
             unfinished: Cell::new(false),
-            unflushed: RefCell::default(),
+            unflushed: RefCell::new(client.inner.closed.take(file)),
+            closed: client.inner.closed.clone(),
             flushing: Permits::new(1),
             lease: Cell::new(None),
             attachments: Some(attachments),
@@ -231,6 +243,11 @@ impl<M: Machine> File<M> {
         self.client.inner.own_flushes.has_flushed(node, accepted)
     }
 
+    /// Whether some of what this client has written and not flushed may be lost, since an I/O node was gone.
+    pub(super) fn may_have_lost(&self) -> bool {
+        self.inner.unflushed.borrow().may_have_lost(self.client.losses())
+    }
+
     /// What this client has written and not flushed, as of now.
     pub(super) fn unflushed(&self) -> UnflushedMark {
         self.inner.unflushed.borrow().mark()
@@ -335,10 +352,11 @@ impl<M: Machine> File<M> {
         self.check_lost().and(outcome)
     }
 
-    /// Notes that a run of an I/O node has accepted data of these stripes, which are not flushed.
-    pub(super) fn note_accepted(&self, node: NodeId, incarnation: u64, stripes: &[u32]) {
+    /// Notes that a run of an I/O node has accepted data of these stripes, which are not flushed. I/O nodes had been gone
+    /// so often when it was asked for that.
+    pub(super) fn note_accepted(&self, node: NodeId, incarnation: u64, losses: u64, stripes: &[u32]) {
         let own_flushes = &self.client.inner.own_flushes;
-        let accepted = own_flushes.acceptance(incarnation);
+        let accepted = own_flushes.acceptance(incarnation, losses);
         self.inner.unflushed.borrow_mut().accept(node, accepted, own_flushes);
         if let Some(attachments) = self.attachments() {
             stripes.iter().for_each(|&stripe| attachments.note_written(stripe));
@@ -447,7 +465,7 @@ impl<M: Machine> File<M> {
             endpoint.call_in(class(), self.home_of(stripe), request(), Payload::empty()).await
         };
         let answer = self.ask_for_block(ask).await?;
-        self.take_answer(Access::Read, stripe, bytes, answer)
+        self.take_read(stripe, bytes, answer)
     }
 
     /// Writes data within one block, which were written under the locks of a lease if it says of which. `class` is
@@ -466,8 +484,9 @@ impl<M: Machine> File<M> {
             Some(lease) => self.send_under_lease(class(), lease, (stripe, offset), data.clone()).await,
             None => self.send_block(class(), stripe, offset, data.clone()).await,
         };
+        let losses = self.client.losses();
         let answer = self.ask_for_block(ask).await?;
-        self.take_answer(Access::Write, stripe, 0, answer)?;
+        self.take_written(stripe, losses, answer)?;
         self.note_end(end);
         Ok(())
     }
@@ -574,29 +593,21 @@ impl<M: Machine> File<M> {
         self.inner.lease.set(lease);
     }
 
-    /// The data of the answer to a block request, which must be of `bytes` bytes.
-    fn take_answer(
-        &self,
-        access: Access,
-        stripe: u32,
-        bytes: u64,
-        (reply, data): (Reply, Payload),
-    ) -> Result<Payload> {
+    /// The data of the answer to a request for `bytes` bytes of a block.
+    fn take_read(&self, stripe: u32, bytes: u64, (reply, data): (Reply, Payload)) -> Result<Payload> {
         let node = self.home_of(stripe);
-        let wrong = |why| Box::new(Error::Protocol { node, why });
-        match access {
-            Access::Read if reply != Reply::Done => {
-                return Err(wrong(format!("answered a read with {reply:?}")));
-            }
-            Access::Read => {}
-            Access::Write | Access::WriteThrough => {
-                self.note_accepted(node, incarnation_of(node, &reply)?, &[stripe]);
-            }
+        if reply != Reply::Done {
+            return Err(Error::Protocol { node, why: format!("answered a read with {reply:?}") }.into());
         }
-        if data.len() != bytes {
-            return Err(wrong(format!("answered a request for {bytes} bytes with {}", data.len())));
-        }
+        check_answered(node, bytes, &data)?;
         Ok(data)
+    }
+
+    /// Takes in that a write of a block is accepted; I/O nodes had been gone so often when it was asked for.
+    fn take_written(&self, stripe: u32, losses: u64, (reply, data): (Reply, Payload)) -> Result<()> {
+        let node = self.home_of(stripe);
+        self.note_accepted(node, incarnation_of(node, &reply)?, losses, &[stripe]);
+        check_answered(node, 0, &data)
     }
 
     /// Carries out a file request; once more if an I/O node was started anew. Returns how many bytes it moved.
@@ -647,6 +658,17 @@ impl<M: Machine> File<M> {
     }
 }
 
+/// Refuses an answer with other than so many bytes of data.
+fn check_answered(node: NodeId, bytes: u64, data: &Payload) -> Result<()> {
+    match data.len() {
+        length if length == bytes => Ok(()),
+        length => {
+            let why = format!("answered a request for {bytes} bytes with {length}");
+            Err(Error::Protocol { node, why }.into())
+        }
+    }
+}
+
 pub(super) fn check_memory(memory: &Memory, at: u64, bytes: u64) -> Result<()> {
     if memory.holds(at, bytes) {
         Ok(())
@@ -675,6 +697,8 @@ struct FileRequest<'a, M: Machine> {
     at: u64,
     /// The memory, open to the I/O nodes, if they are to fetch the data of a write.
     opened: Option<OpenMemory<'a, M>>,
+    /// How often I/O nodes had been gone before.
+    losses: u64,
     under_way: UnderWay,
 }
 
@@ -692,7 +716,8 @@ impl<'a, M: Machine> FileRequest<'a, M> {
         let under_way = inner.left_over.borrow_mut().pop().unwrap_or_default();
         let fetched = access != Access::Read && inner.settings.memget_writes;
         let opened = fetched.then(|| inner.open_for_request(memory));
-        FileRequest { file, access, extent, memory, at, opened, under_way }
+        let losses = file.client.losses();
+        FileRequest { file, access, extent, memory, at, opened, losses, under_way }
     }
 
     async fn carry_out(&mut self) -> Result<()> {
@@ -779,11 +804,11 @@ impl<'a, M: Machine> FileRequest<'a, M> {
     }
 
     fn take_in(&self, part: BlockRequest, answer: (Reply, Payload)) -> Result<()> {
-        let expected = if self.access == Access::Read { part.bytes } else { 0 };
-        let data = self.file.take_answer(self.access, part.stripe, expected, answer)?;
-        if self.access == Access::Read {
-            self.memory.place(self.memory_offset(part), &data);
+        if self.access != Access::Read {
+            return self.file.take_written(part.stripe, self.losses, answer);
         }
+        let data = self.file.take_read(part.stripe, part.bytes, answer)?;
+        self.memory.place(self.memory_offset(part), &data);
         Ok(())
     }
 

@@ -76,6 +76,7 @@ use collective::Meeting;
 use commit::about;
 use file::UnderWay;
 use own_flushes::OwnFlushes;
+use unflushed::ClosedFiles;
 use write_cache::WriteCaches;
 
 /// What a client has asked of I/O nodes since its start.
@@ -170,6 +171,7 @@ struct ClientInner<M: Machine> {
     opened: Cell<u64>,
     write_caches: WriteCaches<M>,
     own_flushes: OwnFlushes,
+    closed: Rc<ClosedFiles>,
     /// Scratch space of finished file requests, reused because small requests are frequent.
     left_over: RefCell<Vec<UnderWay>>,
 }
@@ -212,6 +214,7 @@ impl<M: Machine> Client<M> {
             opened: Cell::new(0),
             write_caches: RefCell::default(),
             own_flushes: OwnFlushes::default(),
+            closed: Rc::default(),
             left_over: RefCell::default(),
         });
         let listener = inner.clone();
@@ -485,9 +488,14 @@ impl<M: Machine> Client<M> {
             failures,
             bytes_sent,
             bytes_received,
-            losses: self.inner.losses.borrow().values().sum(),
+            losses: self.losses(),
             waiting: endpoint.calls_under_way(),
         }
+    }
+
+    /// How often any node was gone.
+    fn losses(&self) -> u64 {
+        self.inner.losses.borrow().values().sum()
     }
 
     /// How often a node was gone.

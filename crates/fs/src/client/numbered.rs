@@ -120,6 +120,7 @@ impl<M: Machine> Client<M> {
     /// can write to it no more.
     pub async fn remove_numbered(&self, files: &[FileId]) -> Result<()> {
         let mut outcome = Ok(());
+        files.iter().for_each(|&file| drop(self.inner.closed.take(file)));
         for files in files.chunks(REMOVED_MAX) {
             outcome = outcome.and(self.have_all(&Request::RemoveNumbered { files: files.to_vec() }).await);
         }

@@ -12,6 +12,8 @@ use machine::NodeId;
 #[derive(Clone, Copy)]
 pub(super) struct Acceptance {
     pub(super) incarnation: u64,
+    /// How often I/O nodes had been gone when it was asked for.
+    pub(super) losses: u64,
     flushes: u64,
 }
 
@@ -20,7 +22,14 @@ pub(super) struct Acceptance {
 pub(super) struct OwnFlushes {
     begun: Cell<u64>,
     /// For each I/O node the last run that has answered one of them, and the number of the last one it has answered.
-    done: RefCell<BTreeMap<NodeId, Acceptance>>,
+    done: RefCell<BTreeMap<NodeId, Done>>,
+}
+
+/// The last flush that a run of an I/O node has done.
+#[derive(Clone, Copy)]
+struct Done {
+    incarnation: u64,
+    flush: u64,
 }
 
 impl OwnFlushes {
@@ -33,21 +42,21 @@ impl OwnFlushes {
     /// Notes that a run of an I/O node has done a flush.
     pub(super) fn note_done(&self, flush: u64, node: NodeId, incarnation: u64) {
         let mut done = self.done.borrow_mut();
-        if done.get(&node).is_none_or(|last| last.flushes < flush) {
-            done.insert(node, Acceptance { incarnation, flushes: flush });
+        if done.get(&node).is_none_or(|last| last.flush < flush) {
+            done.insert(node, Done { incarnation, flush });
         }
     }
 
-    /// What is accepted now by a run of an I/O node.
-    pub(super) fn acceptance(&self, incarnation: u64) -> Acceptance {
-        Acceptance { incarnation, flushes: self.begun.get() }
+    /// What is accepted now by a run of an I/O node; how often I/O nodes had been gone when it was asked for that.
+    pub(super) fn acceptance(&self, incarnation: u64, losses: u64) -> Acceptance {
+        Acceptance { incarnation, losses, flushes: self.begun.get() }
     }
 
     /// Whether a flush has brought what was accepted onto the media: one that began later.
     pub(super) fn has_flushed(&self, node: NodeId, accepted: Acceptance) -> bool {
         let done = self.done.borrow();
         done.get(&node)
-            .is_some_and(|last| last.incarnation == accepted.incarnation && accepted.flushes < last.flushes)
+            .is_some_and(|last| last.incarnation == accepted.incarnation && accepted.flushes < last.flush)
     }
 }
 
@@ -58,9 +67,9 @@ mod tests {
     #[test]
     fn a_flush_is_of_what_was_accepted_before_it_began_and_by_that_run() {
         let (flushes, node) = (OwnFlushes::default(), NodeId(1));
-        let before = flushes.acceptance(7);
+        let before = flushes.acceptance(7, 0);
         let first = flushes.begin();
-        let meanwhile = flushes.acceptance(7);
+        let meanwhile = flushes.acceptance(7, 0);
         assert!(!flushes.has_flushed(node, before), "it is not done");
         let second = flushes.begin();
         flushes.note_done(first, node, 7);
@@ -68,7 +77,7 @@ mod tests {
         flushes.note_done(second, node, 7);
         flushes.note_done(first, node, 7);
         assert!(flushes.has_flushed(node, meanwhile) && !flushes.has_flushed(NodeId(2), meanwhile));
-        let anew = flushes.acceptance(8);
+        let anew = flushes.acceptance(8, 0);
         flushes.begin();
         assert!(!flushes.has_flushed(node, anew));
     }

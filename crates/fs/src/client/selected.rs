@@ -191,7 +191,7 @@ impl<M: Machine> File<M> {
             Err(error) => (Vec::new(), Err(error)),
         };
         let SelectedOperation { direction, selection, memory, settings } = *operation;
-        let accepted = RefCell::new(Vec::new());
+        let (accepted, losses) = (RefCell::new(Vec::new()), self.client.losses());
         let attempt = async |fits: &Result<()>| {
             let tell = async |id| {
                 fits.clone()?;
@@ -213,7 +213,7 @@ impl<M: Machine> File<M> {
         let moved = attempts(attempt, reopen, fits).await?;
         if direction == Direction::Write && !settings.to_media {
             for (node, incarnation, stripes) in accepted.take() {
-                self.note_accepted(node, incarnation, &stripes);
+                self.note_accepted(node, incarnation, losses, &stripes);
             }
         }
         Ok(moved)
@@ -321,7 +321,7 @@ impl<M: Machine> File<M> {
             let parts = [part];
             self.once_more(async || {
                 let touched = self.attach_selected(direction, &parts).await?.remove(0);
-                let opened = self.client.inner.open_for_request(memory);
+                let (opened, losses) = (self.client.inner.open_for_request(memory), self.client.losses());
                 let request = |node| {
                     let selectors = Selectors::Asker(self.part_at(node, &parts[0], &touched)?);
                     Some(self.request_to_move(direction, settings, opened.id, selectors))
@@ -330,7 +330,7 @@ impl<M: Machine> File<M> {
                 for (node, answer) in self.answers_of_homes(request).await {
                     match answer.and_then(|(reply, _)| incarnation_of(node, &reply)) {
                         Ok(incarnation) if direction == Direction::Write && !settings.to_media => {
-                            self.note_accepted(node, incarnation, &touched);
+                            self.note_accepted(node, incarnation, losses, &touched);
                         }
                         answer => outcome = outcome.and(answer.map(drop)),
                     }

@@ -1,11 +1,13 @@
 //! Writes that I/O nodes have accepted and not flushed yet.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
 use machine::NodeId;
 
 use super::own_flushes::{Acceptance, OwnFlushes};
+use crate::protocol::FileId;
 
 /// The offset basis and the prime of FNV-1a of 64 bits (Fowler, Noll, Vo).
 const FNV: (u64, u64) = (0xcbf2_9ce4_8422_2325, 0x100_0000_01b3);
@@ -35,9 +37,11 @@ pub(super) struct UnflushedMark {
 impl Unflushed {
     /// Notes that a run of the node has accepted data. What another one had accepted is lost, unless it is on the
     /// media.
-    pub(super) fn accept(&mut self, node: NodeId, accepted: Acceptance, own_flushes: &OwnFlushes) {
+    pub(super) fn accept(&mut self, node: NodeId, mut accepted: Acceptance, own_flushes: &OwnFlushes) {
         self.changes += 1;
-        let before = self.accepted.insert(node, accepted);
+        let before = self.accepted.get(&node).copied();
+        accepted.losses = before.map_or(accepted.losses, |before| before.losses.min(accepted.losses));
+        self.accepted.insert(node, accepted);
         let is_of_other_run = |before: Acceptance| before.incarnation != accepted.incarnation;
         if before.is_some_and(|before| is_of_other_run(before) && !own_flushes.has_flushed(node, before)) {
             self.lost.insert(node);
@@ -70,6 +74,15 @@ impl Unflushed {
         mem::take(&mut self.accepted)
     }
 
+    /// Whether some of it may be lost, now that I/O nodes were gone so often: one of them since it was accepted.
+    pub(super) fn may_have_lost(&self, losses: u64) -> bool {
+        !self.lost.is_empty() || self.accepted.values().any(|accepted| accepted.losses != losses)
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.accepted.is_empty() && self.lost.is_empty()
+    }
+
     /// The first of the nodes that have lost something, if there is one; all are forgotten.
     pub(super) fn take_lost(&mut self) -> Option<NodeId> {
         mem::take(&mut self.lost).pop_first()
@@ -98,13 +111,40 @@ impl Unflushed {
     }
 }
 
+/// Of how many closed files it is remembered at most what is not flushed.
+const CLOSED_MAX: usize = 16 * 1024;
+
+/// What is not flushed of files with numbers that were closed: closing does not flush, and whoever opens the file and
+/// flushes it, or has it take another one's place, is to hear of what was lost since.
+#[derive(Default)]
+pub(super) struct ClosedFiles(RefCell<BTreeMap<FileId, Unflushed>>);
+
+impl ClosedFiles {
+    /// Remembers what was not flushed of a file, in place of the file with the lowest number if there are too many.
+    pub(super) fn keep(&self, file: FileId, unflushed: Unflushed) {
+        if unflushed.is_nothing() {
+            return;
+        }
+        let mut files = self.0.borrow_mut();
+        files.insert(file, unflushed);
+        if files.len() > CLOSED_MAX {
+            files.pop_first();
+        }
+    }
+
+    /// What was not flushed of a file, which is open again, or removed.
+    pub(super) fn take(&self, file: FileId) -> Unflushed {
+        self.0.borrow_mut().remove(&file).unwrap_or_default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn accepted(all: &[(u64, u64)]) -> Unflushed {
         let (mut unflushed, own) = (Unflushed::default(), OwnFlushes::default());
-        all.iter().for_each(|&(node, run)| unflushed.accept(NodeId(node), own.acceptance(run), &own));
+        all.iter().for_each(|&(node, run)| unflushed.accept(NodeId(node), own.acceptance(run, 0), &own));
         unflushed
     }
 
@@ -127,11 +167,34 @@ mod tests {
     }
 
     #[test]
+    fn what_was_accepted_before_a_node_was_gone_may_be_lost() {
+        let (mut unflushed, own) = (Unflushed::default(), OwnFlushes::default());
+        assert!(!unflushed.may_have_lost(1));
+        unflushed.accept(NodeId(1), own.acceptance(7, 1), &own);
+        assert!(!unflushed.may_have_lost(1));
+        unflushed.accept(NodeId(1), own.acceptance(7, 2), &own);
+        assert!(unflushed.may_have_lost(2), "what was accepted first");
+        unflushed.take_accepted();
+        assert!(!unflushed.may_have_lost(2));
+    }
+
+    #[test]
+    fn of_closed_files_what_is_not_flushed_is_remembered_of_so_many() {
+        let closed = ClosedFiles::default();
+        closed.keep(FileId(0), Unflushed::default());
+        assert!(closed.0.borrow().is_empty(), "all of it is flushed");
+        (1..=CLOSED_MAX as u64 + 1).for_each(|file| closed.keep(FileId(file), accepted(&[(1, file)])));
+        assert!(closed.take(FileId(1)).is_nothing());
+        assert_eq!(closed.take(FileId(2)).accepted().len(), 1);
+        assert!(closed.take(FileId(2)).is_nothing(), "it was taken");
+    }
+
+    #[test]
     fn what_was_noted_after_a_mark_stays_to_be_flushed() {
         let mut unflushed = accepted(&[(1, 7)]);
         let mark = unflushed.mark();
         let own = OwnFlushes::default();
-        unflushed.accept(NodeId(1), own.acceptance(7), &own);
+        unflushed.accept(NodeId(1), own.acceptance(7, 0), &own);
         assert!(!unflushed.flushed_by_other(mark));
         assert_eq!(unflushed.accepted().len(), 1);
         assert!(unflushed.flushed_by_other(unflushed.mark()));

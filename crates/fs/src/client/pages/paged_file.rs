@@ -475,6 +475,7 @@ impl<M: Machine> PagedFile<M> {
     async fn write_out(&self) {
         if !self.file.stays_here() {
             self.cache.write_out(&self.file).await;
+            self.cache.look_for_losses(&self.file).await;
         }
     }
 

@@ -304,6 +304,14 @@ impl<M: Machine> Inner<M> {
         file.failures.tell(told)
     }
 
+    /// Finds out, if an I/O node was gone since it has accepted something of a file without a name, whether that is
+    /// lost: nothing else may tell before the file is closed, and whoever closes it is to know. The others flush.
+    pub(super) async fn look_for_losses(&self, file: &Rc<LogicalFile<M>>) {
+        if file.file.is_numbered() && file.file.may_have_lost() {
+            file.failures.note(self.bring_to_media(file, false).await);
+        }
+    }
+
     /// Has the I/O nodes bring onto their media what they have of a file, at the size it has here.
     async fn bring_to_media(&self, file: &Rc<LogicalFile<M>>, all: bool) -> Result<()> {
         if file.unlinked.get() {
