@@ -7,7 +7,7 @@ use machine::{Duration, Machine, Memory, NodeId};
 
 use super::{Client, Group, unexpected};
 use crate::endpoint::Answer;
-use crate::error::{Error, Failure, Result};
+use crate::error::{Error, Failure, FailureKind, Result};
 use crate::protocol::{MeetingId, MemoryId, Reply};
 
 /// What an operation on what members have told has moved, as far as this member knows: only the first knows all.
@@ -192,6 +192,10 @@ pub(super) fn moved_by(answers: Vec<(NodeId, Answer)>) -> Result<Moved> {
     outcome.map(|()| moved)
 }
 
+fn is_refusal(error: &Error) -> bool {
+    error.is_remote(FailureKind::Invalid)
+}
+
 /// Attempts at an operation of members: once more, after `reopen`, if an I/O node was started anew. `attempt` is told
 /// what has failed before it.
 pub(super) async fn attempts(
@@ -209,8 +213,10 @@ pub(super) async fn attempts(
         }
         common => (own, common),
     };
-    match common {
-        Ok(()) => own,
-        Err(error) => own.and(Err(error)),
+    match (own, common) {
+        (own, Ok(())) => own,
+        // Members who cannot meet any more leave, and an I/O node is refused what it still wants of them.
+        (Err(own), Err(common)) if common.is_remote(FailureKind::NoTeam) && is_refusal(&own) => Err(common),
+        (own, Err(common)) => own.and(Err(common)),
     }
 }

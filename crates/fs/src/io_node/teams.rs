@@ -144,8 +144,7 @@ impl Teams {
         let team = self.formed.borrow().get(&id.group).cloned();
         let team = team.and_then(|team| Some((team.rank_of(client)?, team)));
         let (rank, team) = team.ok_or_else(|| {
-            let text =
-                format!("{client} meets a team that is not here: its I/O node may have been started anew");
+            let text = "the members met at this I/O node, which was started anew and does not know them";
             Failure::new(FailureKind::NoTeam, text)
         })?;
         let meeting = team.meetings.borrow_mut().entry(id.operation).or_default().clone();
