@@ -65,6 +65,7 @@ pub use numbered::{
     all_numbered_files_are_listed, cached_numbered_files_are_close_to_open_consistent,
     data_and_holes_of_a_file_are_found, numbered_files_are_read_and_written_together,
     numbered_stripes_are_told_apart, random_numbered_operations_agree_with_a_file_in_memory,
+    who_closes_a_numbered_file_is_told_what_was_lost,
 };
 pub use pages::{
     a_client_reads_what_it_has_written, a_file_too_large_for_the_cache_passes_through,
@@ -210,6 +211,7 @@ macro_rules! for_all_promises {
             all_numbered_files_are_listed,
             numbered_stripes_are_told_apart,
             a_numbered_write_that_was_lost_is_told,
+            who_closes_a_numbered_file_is_told_what_was_lost,
             names_of_all_clients_are_one_tree,
             no_namespace_is_begun_beside_another,
             all_that_a_client_has_closed_is_flushed_at_once,

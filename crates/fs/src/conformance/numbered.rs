@@ -485,3 +485,37 @@ pub fn a_numbered_write_that_was_lost_is_told(testbed: &impl Testbed, base: Base
         }
     });
 }
+
+/// What an I/O node accepted of a file in a page cache, and has lost, is told to who closes it, if it has turned out by
+/// then; and if it is lost after that, to who opens the file and flushes it.
+pub fn who_closes_a_numbered_file_is_told_what_was_lost(testbed: &impl Testbed, base: Base) {
+    run(testbed, 2, move |nodes| async move {
+        let (node, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
+        let client = Client::connect(nodes[1].clone(), vec![node], base.client()).await.expect("it answers");
+        let cache = PageCache::new(client.clone(), PageCacheSettings::default());
+        let striping = Striping::new(BLOCK, 1).expect("a striping");
+        let file = NumberedFile { number: FileId(1), striping, disks: vec![7], bytes: 0, stored_stripes: 0 };
+        let open = async || cache.open_numbered(file.clone()).await.expect("opened");
+        let lost = Err(Error::WriteLost { name: number::object_name(FileId(1)), node }.into());
+        let send = async |file: &PagedFile<_>, offset| {
+            file.write(offset, Payload::from(b"something".to_vec())).await.expect("taken");
+            file.send().await
+        };
+        for is_closed_before in [false, true] {
+            let file = open().await;
+            assert_eq!(send(&file, 0).await, Ok(()));
+            if is_closed_before {
+                assert_eq!(file.close().await, Ok(()));
+                io_node.start_anew();
+                let again = open().await;
+                assert_eq!((again.flush().await, again.flush().await), (lost.clone(), Ok(())));
+                assert_eq!(again.close().await, Ok(()), "it has been told");
+            } else {
+                io_node.start_anew();
+                assert_eq!((send(&file, BLOCK).await, file.close().await), (lost.clone(), Ok(())));
+            }
+            let file = open().await;
+            assert_eq!((file.flush().await, file.close().await), (Ok(()), Ok(())), "nothing is left of it");
+        }
+    });
+}
