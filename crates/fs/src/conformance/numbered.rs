@@ -494,7 +494,8 @@ pub fn who_closes_a_numbered_file_is_told_what_was_lost(testbed: &impl Testbed, 
         let client = Client::connect(nodes[1].clone(), vec![node], base.client()).await.expect("it answers");
         let cache = PageCache::new(client.clone(), PageCacheSettings::default());
         let striping = Striping::new(BLOCK, 1).expect("a striping");
-        let file = NumberedFile { number: FileId(1), striping, disks: vec![7], bytes: 0, stored_stripes: 0 };
+        let file =
+            NumberedFile { number: FileId(1), striping, disks: vec![7], bytes: BLOCK, stored_stripes: 0 };
         let open = async || cache.open_numbered(file.clone()).await.expect("opened");
         let lost = Err(Error::WriteLost { name: number::object_name(FileId(1)), node }.into());
         let send = async |file: &PagedFile<_>, offset| {
