@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{Mount, has};
-use mount::{LockScope, MountSettings};
+use mount::{LockScope, MountCounts, MountSettings};
 use test_agents::Agents;
 
 /// Two mounts of the same agents.
@@ -351,12 +351,25 @@ fn a_directory_of_a_thousand_files_is_listed_once_each_while_they_go() {
     mount.end();
 }
 
+fn counts(mount: &Mount) -> MountCounts {
+    let counter = mount.mounted.as_ref().expect("until it ends").counter();
+    counter.counts(Duration::from_secs(10)).expect("it answers")
+}
+
 /// How many requests of this kind agents have answered to a mount.
 fn asked(mount: &Mount, operation: &str) -> u64 {
-    let counter = mount.mounted.as_ref().expect("until it ends").counter();
-    let counts = counter.counts(Duration::from_secs(10)).expect("it answers");
+    let counts = counts(mount);
     let asked = counts.agents.asked.iter().filter(|asked| asked.operation == operation);
     asked.map(|asked| asked.times.count()).sum()
+}
+
+/// Waits until the mount has closed all files, which the kernel does not wait for.
+fn all_closed(mount: &Mount) {
+    let start = Instant::now();
+    while counts(mount).open_files > 0 || counts(mount).under_way > 0 {
+        assert!(start.elapsed() < Duration::from_secs(20), "a file is still open");
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// The kernel looks for each name before it is removed, and asks for the attributes of the directory in between.
@@ -393,6 +406,7 @@ fn an_agent_that_is_gone_is_an_error_and_no_hang() {
     let mut agents = Agents::start(2);
     let Some(mount) = Mount::of(&agents, "a", MountSettings::default()) else { return };
     fs::write(mount.at("file"), vec![1; 2_000_000]).expect("a file");
+    all_closed(&mount);
     agents.agents[1].end();
     let start = Instant::now();
     // The kernel has pages of it.
