@@ -398,6 +398,11 @@ impl<M: Machine> Client<M> {
             let why = format!("{name} cannot have {stripes} stripes: there are {disks} disks");
             return Err(Error::Invalid(why).into());
         }
+        self.check_blocks(name, striping)
+    }
+
+    /// Refuses blocks larger than all I/O nodes can handle.
+    fn check_blocks(&self, name: &str, striping: Striping) -> Result<()> {
         let (block, most) = (striping.block_bytes(), self.block_bytes_max());
         if block > most {
             return Err(Error::BlockTooLarge { name: name.into(), bytes: block, most }.into());
