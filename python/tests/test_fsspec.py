@@ -147,6 +147,9 @@ def test_what_missing_agents_say() -> None:
     nobody = StarfishFileSystem("127.0.0.1:1")
     with pytest.raises(ConnectionRefusedError, match="127.0.0.1:1"):
         nobody.ls("/")
+    with pytest.raises(OSError, match=r"nobody.invalid.*cannot be resolved") as caught:
+        StarfishFileSystem("nobody.invalid").ls("/")
+    assert caught.value.errno == errno.EHOSTUNREACH
 
 
 def test_ranges_are_those_of_slices(striped: StarfishFileSystem, folder: str) -> None:
