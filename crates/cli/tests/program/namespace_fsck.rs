@@ -187,6 +187,26 @@ fn readable(store: &Store, names: &[String], why_not: &str) -> Vec<String> {
     names.iter().filter(is_readable).cloned().collect()
 }
 
+/// The doctor names a disk that is away as long as `fsck` finds something missing, and no longer.
+#[test]
+fn a_disk_that_is_away_matters_while_files_are_on_it() {
+    let mut store = Store::start(&[1, 1]);
+    store.make_file("local", BYTES);
+    store.run(&["mkdir", "d"]);
+    store.run(&["put", "local", "d/file"]);
+    let (keeper, _) = database(&store);
+    let other = 1 - keeper;
+    stop(&mut store, other);
+    let empty = store.path("new disk");
+    start(&mut store, other, vec![empty]);
+    assert!(store.run(&["doctor", "--quick"]).contains("none of the agents has"));
+    assert!(!findings(&fsck(&store, &[], 1)).is_empty());
+    store.run(&["rm", "d/file"]);
+    let said = store.run(&["doctor", "--quick"]);
+    assert!(said.contains("All is well") && !said.contains("none of the agents has"), "{said}");
+    assert_eq!(findings(&fsck(&store, &[], 0)), []);
+}
+
 /// Blocks that the agents do not take are refused before there is a name; a file that has them already, since the agents
 /// took more when it was put, is listed, told of and removed.
 #[test]
