@@ -395,7 +395,8 @@ impl<M: Machine> Client<M> {
         check_name(name)?;
         let (stripes, disks) = (striping.stripe_count(), self.disks());
         if stripes > disks {
-            let why = format!("{name} cannot have {stripes} stripes: there are {disks} disks");
+            let there = if disks == 1 { "is 1 disk".to_owned() } else { format!("are {disks} disks") };
+            let why = format!("{name} cannot have {stripes} stripes: there {there}");
             return Err(Error::Invalid(why).into());
         }
         self.check_blocks(name, striping)
