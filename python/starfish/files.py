@@ -2,7 +2,7 @@
 
 A file that is opened to be written anew (`w`, `x`) is written under a hidden name in the same directory, which
 becomes its own when it is closed. So whoever reads the name sees the old file or the new one, and never half of it;
-and if the block of a `with` ends with an exception the old file stays.
+if the block of a `with` ends with an exception, or nobody closes the file, the old one stays.
 """
 
 import contextlib
@@ -11,7 +11,8 @@ import io
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -28,6 +29,7 @@ BUFFER_BYTES = 256 << 10
 PIECE_BYTES = 4 << 20
 
 HIDDEN = re.compile(r"\.starfish-[0-9a-f]{16}\Z")
+HIDDEN_IN_TEXT = re.compile(r"/\.starfish-[0-9a-f]{16}\b")
 
 TextMode = Literal["r", "r+", "w", "w+", "x", "x+", "a", "a+"]
 
@@ -63,6 +65,7 @@ class _RawFile(io.RawIOBase):
         # The name under which it is written, until it has its own.
         self._hidden: str | None = None
         self._has_failed = False
+        self._is_abandoned = False
         self._process = os.getpid()
         self._file = self._open()
         if mode.startswith("a"):
@@ -74,11 +77,32 @@ class _RawFile(io.RawIOBase):
             return session.open(self.name, MODES[self.mode])
         before = self._before(session)
         hidden = f"{self.name.rpartition('/')[0]}/.starfish-{secrets.token_hex(8)}"
-        file = session.open(hidden, [*MODES[self.mode], "create_new", "unfinished"])
+        try:
+            file = session.open(hidden, [*MODES[self.mode], "create_new", "unfinished"])
+        except FileNotFoundError:
+            directory = self.name.rpartition("/")[0]
+            remedy = "`starfish mkdir -p`, or makedirs of fsspec's file system, makes it"
+            text = f"there is no directory {directory}: {remedy}"
+            raise FileNotFoundError(errno.ENOENT, text, self.name) from None
+        except OSError as error:
+            raise self._own(error) from None
         self._hidden = hidden
         if before is not None:
             session.change(hidden, before["mode"])
         return file
+
+    def _own(self, error: OSError) -> OSError:
+        """Return an error about the hidden name as one about that which the caller knows."""
+        if error.filename is None or not HIDDEN_IN_TEXT.search(os.fsdecode(error.filename)):
+            return error
+        return OSError(error.errno, error.strerror, self.name)
+
+    @contextlib.contextmanager
+    def _about_own(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self._own(error) from None
 
     def _before(self, session: _native.FileSession) -> dict[str, Any] | None:
         """Return what is known of the file that will be replaced, if there is one that may be."""
@@ -142,24 +166,27 @@ class _RawFile(io.RawIOBase):
         file = self.file()
         # Whatever interrupts it: what is not whole gets no name.
         self._has_failed = True
-        for begin in range(0, len(view), PIECE_BYTES):
-            piece = view[begin : begin + PIECE_BYTES]
-            if self.mode.startswith("a"):
-                self._position = file.append(piece)
-            else:
-                file.write_at(self._position, piece)
-            self._position += len(piece)
+        with self._about_own():
+            for begin in range(0, len(view), PIECE_BYTES):
+                piece = view[begin : begin + PIECE_BYTES]
+                if self.mode.startswith("a"):
+                    self._position = file.append(piece)
+                else:
+                    file.write_at(self._position, piece)
+                self._position += len(piece)
         self._has_failed = False
         return len(view)
 
     def truncate(self, size: int | None = None) -> int:
         size = self._position if size is None else size
-        self.file().set_size(size)
+        with self._about_own():
+            self.file().set_size(size)
         return size
 
     def sync(self) -> None:
         """Bring everything written to the disks."""
-        self.file().flush()
+        with self._about_own():
+            self.file().flush()
 
     def close(self) -> None:
         if self.closed:
@@ -170,14 +197,31 @@ class _RawFile(io.RawIOBase):
             return
         try:
             self._file.close()
-        except OSError:
+        except OSError as error:
             self._has_failed = True
             self.discard()
-            raise
-        if self._has_failed:
+            raise self._own(error) from None
+        if self._has_failed or self._is_abandoned:
             self.discard()
         elif self.autocommit:
             self.commit()
+
+    def _dealloc_warn(self, source: object) -> None:
+        """Hear that nobody has closed the file: a buffer and a file of text say so to what they are above of.
+
+        They do so of Python's own files, too, before they write what they have and close it when they are collected.
+        """
+        if self._process != os.getpid():
+            return
+        # What is there of it may be half of what it was to be.
+        self._is_abandoned = True
+        warnings.warn(f"unclosed file {source!r}", ResourceWarning, stacklevel=2, source=source)
+
+    def __del__(self) -> None:
+        # In a cycle it may be collected before its buffer. Without a file, it was not opened.
+        if not self.closed and hasattr(self, "_file"):
+            self._dealloc_warn(self)
+        super().__del__()
 
     def commit(self) -> None:
         """Give the closed file its name, if it has it not yet: what had it before is replaced in the same step."""
@@ -185,9 +229,9 @@ class _RawFile(io.RawIOBase):
             return
         try:
             self.options.session().rename(self._hidden, self.name, self.mode.startswith("w"))
-        except OSError:
+        except OSError as error:
             self.discard()
-            raise
+            raise self._own(error) from None
         self._hidden = None
 
     def discard(self) -> None:

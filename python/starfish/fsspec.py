@@ -16,6 +16,17 @@ from starfish import _native
 from starfish.files import PIECE_BYTES, BinaryFile, TextFile, binary_mode, is_hidden, open_binary
 from starfish.sessions import SCHEME, SessionOptions, agents_of, in_thread, split_url
 
+# What every file system of fsspec takes.
+OPTIONS_OF_ALL = {
+    "asynchronous",
+    "batch_size",
+    "listings_expiry_time",
+    "loop",
+    "max_paths",
+    "skip_instance_cache",
+    "use_listings_cache",
+}
+
 Facts = dict[str, Any]
 Made = TypeVar("Made")
 
@@ -46,6 +57,9 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         block_bytes: block size of files that are made, 256 KiB without it.
         auto_mkdir: whether directories that are missing are made when a file is.
         storage_options: those of `fsspec.asyn.AsyncFileSystem`.
+
+    Raises:
+        TypeError: there is no such storage option.
     """
 
     protocol = "starfish"
@@ -61,6 +75,9 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         auto_mkdir: bool = True,
         **storage_options: Any,
     ) -> None:
+        if unknown := sorted(storage_options.keys() - OPTIONS_OF_ALL):
+            expected = ", ".join(["agents", "key_file", "cache_bytes", "block_bytes", "auto_mkdir"])
+            raise TypeError(f"unknown storage option {unknown[0]!r}: expected one of {expected}")
         super().__init__(**storage_options)
         self.auto_mkdir = auto_mkdir
         self._options = SessionOptions(agents_of(agents), key_file, cache_bytes, block_bytes)

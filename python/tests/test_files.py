@@ -1,5 +1,6 @@
 """Files on agents: every mode, atomic replacement, other processes and forks."""
 
+import gc
 import io
 import multiprocessing
 import os
@@ -15,6 +16,7 @@ from operator import methodcaller
 from pathlib import Path
 from typing import IO, Any
 
+import fsspec
 import pytest
 
 import starfish
@@ -107,6 +109,78 @@ def test_who_reads_sees_the_old_file_or_the_new_one(
             _ = 1 / 0
         assert striped.size(path) == 3_000_000
     assert len(striped._session.entries(folder)) == 1, "nothing hidden is left"
+
+
+@pytest.mark.parametrize("mode", ["w", "wb", "w+b"])
+@pytest.mark.parametrize("how", ["starfish", "files", "fsspec"])
+def test_a_file_that_nobody_closes_is_discarded(
+    url: str, striped: StarfishFileSystem, folder: str, how: str, mode: str
+) -> None:
+    striped.pipe_file(f"{folder}/file", b"old")
+    path = f"{url}/file"
+
+    def opened() -> Any:
+        if how == "files":
+            return striped.open(path, mode)
+        return starfish.open(path, mode) if how == "starfish" else fsspec.open(path, mode).open()
+
+    def forget(files: list[Any]) -> None:
+        files.clear()
+        gc.collect()
+
+    for in_cycle in (False, True):
+        files = [opened()]
+        files[0].write("ha" if mode == "w" else b"ha")
+        if in_cycle:
+            files[0].itself = files[0]
+        with pytest.warns(ResourceWarning, match="unclosed file"):
+            forget(files)
+        assert striped.cat_file(path) == b"old"
+        assert len(striped._session.entries(folder)) == 1, "nothing hidden is left"
+    files = [starfish.open(path, "ab")]
+    files[0].write(b"er")
+    with pytest.warns(ResourceWarning, match="unclosed file"):
+        forget(files)
+    assert striped.cat_file(path) == b"older", "what is changed in place stays, as in Python's own files"
+
+
+def test_a_program_that_ends_early_leaves_the_old_file(
+    url: str, striped: StarfishFileSystem, folder: str
+) -> None:
+    striped.pipe_file(f"{folder}/file", b"old")
+    program = (
+        f"import starfish; f = starfish.open({url + '/file'!r}, 'w'); f.write('ha'); raise SystemError('no')"
+    )
+    ended = subprocess.run([sys.executable, "-W", "default", "-c", program], capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "SystemError: no" in ended.stderr
+    assert "ResourceWarning: unclosed file" in ended.stderr
+    assert striped.cat_file(f"{folder}/file") == b"old"
+    assert len(striped._session.entries(folder)) == 1, "nothing hidden is left"
+
+
+def test_errors_are_about_the_file_that_was_named(url: str, striped: StarfishFileSystem, folder: str) -> None:
+    path = f"{folder}/newdir/x"
+    with pytest.raises(FileNotFoundError, match=f"no directory {folder}/newdir.*mkdir") as caught:
+        starfish.open(f"{url}/newdir/x", "w")
+    assert caught.value.filename == path
+    striped.makedirs(f"{folder}/gone")
+    with pytest.raises(FileNotFoundError) as caught, striped.transaction:
+        with striped.open(f"{folder}/gone/x", "wb"):
+            pass
+        striped.rm(f"{folder}/gone", recursive=True)
+    assert caught.value.filename == f"{folder}/gone/x"
+    assert ".starfish-" not in str(caught.value)
+
+
+def test_blocks_that_agents_do_not_take_leave_no_file(
+    agents: str, striped: StarfishFileSystem, folder: str
+) -> None:
+    large = StarfishFileSystem(agents, block_bytes=1 << 22)
+    with pytest.raises(OSError, match="blocks of 4194304 bytes are too large.*`block_bytes`") as caught:
+        large.pipe_file(f"{folder}/x", b"x")
+    assert caught.value.filename == f"{folder}/x"
+    assert striped._session.entries(folder) == []
 
 
 def test_of_two_who_make_a_file_one_does(url: str, striped: StarfishFileSystem) -> None:

@@ -137,10 +137,19 @@ def test_errors_are_those_of_python(striped: StarfishFileSystem, folder: str) ->
     assert striped.ls(f"{folder}/sub", detail=False) == [f"{folder}/sub/file"], "nothing hidden is left"
 
 
+def test_options_that_there_are_not_are_refused(agents: str) -> None:
+    with pytest.raises(TypeError, match="'agnts': expected one of agents"):
+        fsspec.filesystem("starfish", agnts=agents)
+    assert fsspec.filesystem("starfish", agents=agents, skip_instance_cache=True, batch_size=4).exists("/")
+
+
 def test_what_missing_agents_say() -> None:
     nobody = StarfishFileSystem("127.0.0.1:1")
     with pytest.raises(ConnectionRefusedError, match="127.0.0.1:1"):
         nobody.ls("/")
+    with pytest.raises(OSError, match=r"nobody.invalid.*cannot be resolved") as caught:
+        StarfishFileSystem("nobody.invalid").ls("/")
+    assert caught.value.errno == errno.EHOSTUNREACH
 
 
 def test_ranges_are_those_of_slices(striped: StarfishFileSystem, folder: str) -> None:

@@ -1,5 +1,5 @@
 //! What is advised to a program whose requests were logged: what other methods, stripe units, numbers of I/O nodes and
-//! orders at the disks would gain, each by itself and the best of each together, on a simulated machine.
+//! orders at the disks would gain, each by itself and those together that gain in company, on a simulated machine.
 //!
 //! Every alternative has the same trials as what was recorded, trial by trial with the same seed, and the gain is that
 //! of the trials one by one: what chance does to both is not a difference between them. Its interval is the 95 %
@@ -13,7 +13,7 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use description::MachineDescription;
 use experiment::{Contents, DiskLayout, Method, Options, Replay, Think};
-use fs::{Configuration, Scheduling};
+use fs::{Configuration, IoNodeSettings, Scheduling};
 use machine::Duration;
 use request_log::{CallMethod, RequestLog};
 use serde::Serialize;
@@ -39,6 +39,18 @@ struct IoSetting {
     block_bytes: u64,
     io_nodes: u32,
     scheduling: Scheduling,
+}
+
+impl IoSetting {
+    /// The same with one thing as in another.
+    fn with(self, change: &str, other: IoSetting) -> IoSetting {
+        match change {
+            METHOD => IoSetting { method: other.method, ..self },
+            STRIPE_UNIT => IoSetting { block_bytes: other.block_bytes, ..self },
+            NODES => IoSetting { io_nodes: other.io_nodes, ..self },
+            _ => IoSetting { scheduling: other.scheduling, ..self },
+        }
+    }
 }
 
 /// What is advised.
@@ -86,7 +98,7 @@ pub(crate) struct IoAlternative {
 /// are no better than that.
 pub(crate) const LEAST_GAIN: f64 = 0.01;
 
-/// Stripe units that are tried.
+/// Stripe units that are tried, as far as agents take such blocks.
 const STRIPE_UNITS: [u64; 4] = [64 << 10, 256 << 10, 1 << 20, 4 << 20];
 
 /// Orders at the disks that are tried.
@@ -97,6 +109,21 @@ const SCHEDULES: [Scheduling; 4] =
 struct TrialTimes {
     elapsed: Vec<f64>,
     calls: Vec<f64>,
+}
+
+impl TrialTimes {
+    /// The part of the time that is gained over others, trial by trial.
+    fn gain_over(&self, others: &TrialTimes) -> Sample {
+        let both = self.elapsed.iter().zip(&others.elapsed);
+        sample(&both.map(|(one, before)| 1.0 - one / before.max(1e-9)).collect::<Vec<f64>>())
+    }
+}
+
+/// A setting that was tried, one change beside what was recorded.
+struct Tried {
+    change: &'static str,
+    setting: IoSetting,
+    times: TrialTimes,
 }
 
 impl IoAlternative {
@@ -110,21 +137,27 @@ impl IoAdvice {
     /// Simulates what was recorded, everything else that is tried, and the best of each together.
     pub(crate) fn about(program: &RecordedProgram, show: Show) -> Result<IoAdvice> {
         let base = program.recorded();
-        let tried = program.alternatives(base);
-        let progress = Progress::count(show, "simulating", (1 + tried.len() as u64) * program.trials);
+        let singles = program.alternatives(base);
+        let progress = Progress::count(show, "simulating", (1 + singles.len() as u64) * program.trials);
         let settings: Vec<IoSetting> =
-            std::iter::once(base).chain(tried.iter().map(|(_, setting)| *setting)).collect();
+            std::iter::once(base).chain(singles.iter().map(|(_, setting)| *setting)).collect();
         let mut done = program.simulated(&settings, &progress).into_iter();
         let of_base = done.next().expect("the first is what was recorded")?;
         let simulated_s = sample(&of_base.calls).mean();
         let mut alternatives = vec![program.told("as recorded", base, base, &of_base, &of_base)];
-        for (&(change, setting), times) in tried.iter().zip(done) {
-            alternatives.push(program.told(change, base, setting, &of_base, &times?));
+        let mut tried = Vec::new();
+        for ((change, setting), times) in singles.into_iter().zip(done) {
+            let one = Tried { change, setting, times: times? };
+            alternatives.push(program.told(change, base, setting, &of_base, &one.times));
+            tried.push(one);
         }
-        if let Some(best) = best_together(base, &tried, &alternatives[1..]) {
+        let best = best_of_each(tried, &alternatives[1..]);
+        let simulate = |setting: IoSetting| {
             progress.expect_more(program.trials);
-            let times = program.simulated(&[best], &progress).remove(0)?;
-            alternatives.push(program.told("together", base, best, &of_base, &times));
+            program.simulated(&[setting], &progress).remove(0)
+        };
+        if let Some((setting, times)) = in_company(best, simulate)? {
+            alternatives.push(program.told("together", base, setting, &of_base, &times));
         }
         progress.finish();
         let better = alternatives.iter().enumerate().filter(|(_, one)| one.is_better());
@@ -152,7 +185,11 @@ impl IoAdvice {
     }
 }
 
+// What can be changed, as it is told.
+const METHOD: &str = "method";
+const STRIPE_UNIT: &str = "stripe unit";
 const NODES: &str = "I/O nodes";
+const ORDER: &str = "order at disks";
 
 impl RecordedProgram {
     /// The program of a log on a machine of this name with numbers of its description replaced, which gets a compute
@@ -225,11 +262,12 @@ impl RecordedProgram {
     fn alternatives(&self, base: IoSetting) -> Vec<(&'static str, IoSetting)> {
         let writes = self.log.totals().writes > 0;
         let methods = Replay::METHODS.into_iter().filter(|method| writes || *method != Method::WriteCached);
-        let methods = methods.map(|method| ("method", IoSetting { method, ..base }));
-        let units =
-            STRIPE_UNITS.into_iter().map(|block_bytes| ("stripe unit", IoSetting { block_bytes, ..base }));
+        let methods = methods.map(|method| (METHOD, IoSetting { method, ..base }));
+        let taken = IoNodeSettings::agent().block_bytes_max;
+        let units = STRIPE_UNITS.into_iter().filter(|unit| *unit <= taken);
+        let units = units.map(|block_bytes| (STRIPE_UNIT, IoSetting { block_bytes, ..base }));
         let nodes = self.others.keys().map(|&io_nodes| (NODES, IoSetting { io_nodes, ..base }));
-        let schedules = SCHEDULES.map(|scheduling| ("order at disks", IoSetting { scheduling, ..base }));
+        let schedules = SCHEDULES.map(|scheduling| (ORDER, IoSetting { scheduling, ..base }));
         let all = methods.chain(units).chain(nodes).chain(schedules);
         all.filter(|(_, setting)| *setting != base).collect()
     }
@@ -282,13 +320,7 @@ impl RecordedProgram {
         of_base: &TrialTimes,
         times: &TrialTimes,
     ) -> IoAlternative {
-        let gains: Vec<f64> = times
-            .elapsed
-            .iter()
-            .zip(&of_base.elapsed)
-            .map(|(one, before)| 1.0 - one / before.max(1e-9))
-            .collect();
-        let (gain, seconds) = (sample(&gains), sample(&times.elapsed));
+        let (gain, seconds) = (times.gain_over(of_base), sample(&times.elapsed));
         IoAlternative {
             is_recorded: setting == base,
             is_there: setting.io_nodes <= self.machine.nodes.io.value,
@@ -342,26 +374,42 @@ fn hint_of(method: Method) -> &'static str {
     }
 }
 
-/// The best of each thing that was changed, if more than one of them gains enough.
-fn best_together(
-    base: IoSetting,
-    tried: &[(&'static str, IoSetting)],
-    told: &[IoAlternative],
-) -> Option<IoSetting> {
-    let mut best: BTreeMap<&str, (f64, IoSetting)> = BTreeMap::new();
-    for ((change, setting), one) in tried.iter().zip(told).filter(|(_, one)| one.is_better()) {
-        let best = best.entry(change).or_insert((one.gain, *setting));
-        if one.gain > best.0 {
-            *best = (one.gain, *setting);
+/// Of each thing that was changed the best, if it gains enough; that which gains most comes first.
+fn best_of_each(tried: Vec<Tried>, told: &[IoAlternative]) -> Vec<Tried> {
+    let mut better: Vec<(f64, Tried)> = tried
+        .into_iter()
+        .zip(told)
+        .filter(|(_, one)| one.is_better())
+        .map(|(tried, one)| (one.gain, tried))
+        .collect();
+    better.sort_by(|(gain, _), (other, _)| other.total_cmp(gain));
+    let mut best: Vec<Tried> = Vec::new();
+    for (_, one) in better {
+        if best.iter().all(|other| other.change != one.change) {
+            best.push(one);
         }
     }
-    let of = |change: &str| best.get(change).map_or(base, |(_, setting)| *setting);
-    (best.len() > 1).then(|| IoSetting {
-        method: of("method").method,
-        block_bytes: of("stripe unit").block_bytes,
-        io_nodes: of(NODES).io_nodes,
-        scheduling: of("order at disks").scheduling,
-    })
+    best
+}
+
+/// The first of these changes with those after it, in their order, that gain enough beside those before; none if it
+/// stays alone.
+fn in_company(
+    best: Vec<Tried>,
+    simulate: impl Fn(IoSetting) -> Result<TrialTimes>,
+) -> Result<Option<(IoSetting, TrialTimes)>> {
+    let mut rest = best.into_iter();
+    let Some(Tried { mut setting, mut times, .. }) = rest.next() else { return Ok(None) };
+    let mut has_company = false;
+    for one in rest {
+        let with_it = setting.with(one.change, one.setting);
+        let times_with_it = simulate(with_it)?;
+        let gain = times_with_it.gain_over(&times);
+        if is_worth_it(gain.mean(), gain.half_width().unwrap_or(0.0)) {
+            (setting, times, has_company) = (with_it, times_with_it, true);
+        }
+    }
+    Ok(has_company.then_some((setting, times)))
 }
 
 /// What a trial took, in seconds: all of it, and without the flush at the end.
@@ -385,6 +433,37 @@ fn sample(values: &[f64]) -> Sample {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const BASE: IoSetting = IoSetting {
+        method: Method::Traditional,
+        block_bytes: 1,
+        io_nodes: 1,
+        scheduling: Scheduling::FairScan,
+    };
+    const CACHED: IoSetting = IoSetting { method: Method::WriteCached, ..BASE };
+    const LARGE: IoSetting = IoSetting { block_bytes: 2, ..BASE };
+    const FIRST: IoSetting = IoSetting { scheduling: Scheduling::Fcfs, ..BASE };
+
+    fn took(seconds: f64) -> TrialTimes {
+        TrialTimes { elapsed: vec![seconds; 2], calls: vec![seconds; 2] }
+    }
+
+    #[test]
+    fn what_gains_nothing_in_company_is_left_out() {
+        let best = || {
+            let one = |change, setting, seconds| Tried { change, setting, times: took(seconds) };
+            vec![one(METHOD, CACHED, 5.0), one(ORDER, FIRST, 8.0), one(STRIPE_UNIT, LARGE, 9.0)]
+        };
+        let large_and_cached = IoSetting { block_bytes: 2, ..CACHED };
+        let gains = |setting| Ok(took(if setting == large_and_cached { 4.0 } else { 5.0 }));
+        let (setting, times) = in_company(best(), gains).expect("simulated").expect("two of them");
+        assert_eq!((setting, times.elapsed), (large_and_cached, vec![4.0; 2]));
+        assert!(
+            in_company(best(), |_| Ok(took(4.99))).expect("simulated").is_none(),
+            "none gains beside the first"
+        );
+        assert!(in_company(Vec::new(), |_| panic!("nothing to simulate")).expect("nothing").is_none());
+    }
 
     #[test]
     fn gains_that_are_small_or_may_be_nothing_are_not_worth_it() {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use clap::Command;
+use clap::{Arg, ArgAction, Command};
 use clap_mangen::Man;
 
 /// The pages of a program and of its commands: the name of each file, and what is in it.
@@ -28,7 +28,7 @@ fn collect(
     // clap_mangen leaves out the date and so moves what comes after it to the wrong places.
     writeln!(page, ".TH \"{}\" 1 \"\" \"{}\" Starfish", escaped(&name.to_uppercase()), escaped(source))?;
     man.render_name_section(&mut page)?;
-    man.render_synopsis_section(&mut page)?;
+    synopsis(command, &mut page)?;
     man.render_description_section(&mut page)?;
     man.render_options_section(&mut page)?;
     let commands: Vec<&Command> =
@@ -43,6 +43,39 @@ fn collect(
     let file = man.get_filename();
     pages.push((file.clone(), page));
     commands.into_iter().try_for_each(|command| collect(command, source, &name, pages))
+}
+
+/// How it is called, with the values of its options, which clap_mangen leaves out.
+fn synopsis(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
+    let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
+    write!(page, ".SH SYNOPSIS\n\\fB{}\\fR", escaped(name))?;
+    let shown = |argument: &&Arg| !argument.is_hide_set();
+    let (positionals, options): (Vec<&Arg>, Vec<&Arg>) =
+        command.get_arguments().filter(shown).partition(|argument| argument.is_positional());
+    for argument in options.into_iter().chain(positionals) {
+        match argument.is_required_set() {
+            true => write!(page, " {}", spelt(argument))?,
+            false => write!(page, " [{}]", spelt(argument))?,
+        }
+    }
+    if command.get_subcommands().any(|command| !command.is_hide_set()) {
+        write!(page, " \\fICOMMAND\\fR")?;
+    }
+    writeln!(page)
+}
+
+/// An option with its value, or what stands by itself.
+fn spelt(argument: &Arg) -> String {
+    let takes_value = argument.is_positional() || argument.get_action().takes_values();
+    let values = argument.get_value_names().unwrap_or_default().iter().filter(|_| takes_value);
+    let values = values.map(|value| format!("\\fI{}\\fR", escaped(value)));
+    let short = argument.get_short().map(|short| format!("\\fB\\-{short}\\fR"));
+    let long = argument.get_long().map(|long| format!("\\fB\\-\\-{}\\fR", escaped(long)));
+    let names: Vec<String> = short.into_iter().chain(long).collect();
+    let spelt: Vec<String> = (!names.is_empty()).then(|| names.join("|")).into_iter().chain(values).collect();
+    let several = matches!(argument.get_action(), ArgAction::Append)
+        || argument.get_num_args().is_some_and(|count| count.max_values() > 1);
+    format!("{}{}", spelt.join(" "), if several { "..." } else { "" })
 }
 
 /// What stands at the end of help: examples, whose lines stay as they are, and notes.
@@ -78,15 +111,14 @@ fn escaped(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::Arg;
-
     use super::*;
 
     #[test]
     fn each_command_has_a_page_that_says_what_help_says() {
         let put = Command::new("put")
             .about("Put a file.")
-            .arg(Arg::new("block").long("block").help("Size of a block."))
+            .arg(Arg::new("block").long("block").value_name("SIZE").help("Size of a block."))
+            .arg(Arg::new("file").value_name("FILE").required(true).num_args(1..))
             .after_help("Examples:\n  prog put a\\b\n.x\n\nThe log is short.");
         let hidden = Command::new("hidden").hide(true);
         let program = Command::new("prog").version("7").about("All of it.").subcommands([put, hidden]);
@@ -96,7 +128,8 @@ mod tests {
         let text = |at: usize| String::from_utf8(pages[at].1.clone()).expect("text");
         assert!(text(0).contains("prog\\-put(1)"), "{}", text(0));
         assert!(text(1).starts_with(".TH \"PROG\\-PUT\" 1 \"\" \"prog 7\" Starfish\n"), "{}", text(1));
-        assert!(text(1).contains("\\-\\-block"), "{}", text(1));
+        let put = "\\fBprog put\\fR [\\fB\\-\\-block\\fR \\fISIZE\\fR] [\\fB\\-h\\fR|\\fB\\-\\-help\\fR]";
+        assert!(text(1).contains(&format!(".SH SYNOPSIS\n{put} \\fIFILE\\fR...\n")), "{}", text(1));
         assert!(
             text(1)
                 .contains(".SH EXAMPLES\n.nf\n  prog put a\\eb\n\\&.x\n.fi\n.SH NOTES\nThe log is short.\n")

@@ -27,8 +27,10 @@ pub trait Description: Sized {
         if text.len() > SIZE_LIMIT {
             return Err(refuse(0, format!("expected at most {SIZE_LIMIT} bytes of description")));
         }
-        let description = Self::decode(text)
-            .map_err(|error| refuse(error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
+        let description = Self::decode(text).map_err(|error| {
+            let offset = error.span().map_or(0, |span| span.start);
+            refuse(offset, about_key(text, offset, error.message()))
+        })?;
         description.check().map_err(|misfit| misfit.refused(text, file))?;
         Ok(description)
     }
@@ -135,6 +137,17 @@ fn lines(errors: &[Error]) -> String {
     let more = errors.len().checked_sub(MISTAKES_MAX).filter(|&more| more > 0);
     let more = more.map(|more| format!("and {more} more mistakes after these"));
     told.chain(more).collect::<Vec<_>>().join("\n")
+}
+
+/// What was said of a value, with the key before it, which is on the same line.
+fn about_key(text: &str, offset: usize, message: &str) -> String {
+    let is_of_value =
+        ["missing field", "invalid type", "invalid value"].iter().any(|of| message.starts_with(of));
+    let line = text.get(..offset).and_then(|before| before.rsplit('\n').next()).unwrap_or_default();
+    match line.split_once('=').map(|(key, _)| key.trim()).filter(|key| is_of_value && !key.is_empty()) {
+        Some(key) => format!("{key}: {message}"),
+        None => message.to_owned(),
+    }
 }
 
 fn line_of(text: &str, offset: usize) -> usize {

@@ -66,7 +66,7 @@ fn what_is_badly_written_is_refused() {
         (
             "{ value = \"4002 rpm\", source = \"Ruemmler & Wilkes 1994\" }",
             "{ value = \"4002 rpm\" }",
-            "missing field `source`",
+            "rotation: missing field `source`",
         ),
         ("kind = \"mechanical\"", "kind = ", ""),
     ];

@@ -180,6 +180,12 @@ impl Case {
         if options.page_cache_bytes > 0 && *method != Method::Traditional {
             return Err(Error::invalid("only the traditional method can use a page cache"));
         }
+        let (cache, block) = (options.page_cache_bytes, options.block_bytes);
+        if (1..block).contains(&cache) {
+            let why =
+                format!("a page cache of {cache} bytes has no room for a block of the file, {block} bytes");
+            return Err(Error::invalid(format!("{why}: choose a larger one (page_cache)")));
+        }
         if options.window.is_some() && options.page_cache_bytes == 0 {
             return Err(Error::invalid("a window is that of a page cache: choose its size (page_cache) too"));
         }

@@ -281,7 +281,7 @@ pub static FIELDS: [Field; 21] = [
             choices.contents = if phantom { Contents::Phantom } else { Contents::Real };
         }),
         default: "false",
-        meaning: "Move statements about bytes instead of bytes, as `contents` can say too: for files larger than memory.",
+        meaning: "Move statements about bytes instead of bytes: for files larger than memory.",
         column: "",
         shown: |case| Shown::Flag(case.contents == Contents::Phantom),
     },

@@ -308,13 +308,21 @@ impl Default for PlacementOptions {
     }
 }
 
+fn counted(count: impl Into<u64>, one: &str) -> String {
+    let count = count.into();
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
+}
+
 impl fmt::Display for PlacementCase {
     /// What it is, for people, in a line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let PlacementOptions { kind, jobs, disks, read_blocks, write_blocks, scheduling, .. } = &self.options;
         write!(
             f,
-            "{jobs} jobs {kind} on {disks} disks, {read_blocks} blocks read and {write_blocks} written at once"
+            "{} {kind} on {}, {} read and {write_blocks} written at once",
+            counted(*jobs, "job"),
+            counted(*disks, "disk"),
+            counted(*read_blocks, "block")
         )?;
         if *kind == PlacedJob::Merge {
             write!(f, ", {}", self.options.policy)?;

@@ -96,9 +96,10 @@ pub use trees::{
     a_file_that_is_open_is_not_abandoned, a_file_without_names_lives_until_its_last_close,
     a_lost_stripe_is_no_hole, all_that_a_client_has_closed_is_flushed_at_once,
     appends_of_many_clients_lose_nothing, attributes_are_what_was_set_last,
-    closed_files_are_read_by_whoever_opens_them_then, names_of_all_clients_are_one_tree,
-    no_namespace_is_begun_beside_another, what_a_team_writes_is_known_to_all_its_members,
-    what_replaces_a_file_is_on_the_media, who_changes_names_knows_their_directories,
+    blocks_that_are_too_large_leave_no_name, closed_files_are_read_by_whoever_opens_them_then,
+    names_of_all_clients_are_one_tree, no_namespace_is_begun_beside_another,
+    what_a_team_writes_is_known_to_all_its_members, what_replaces_a_file_is_on_the_media,
+    who_changes_names_knows_their_directories,
 };
 pub use write_caches::{
     a_flush_comes_by_itself_in_time, a_flush_has_what_all_members_have_written,
@@ -214,6 +215,7 @@ macro_rules! for_all_promises {
             who_closes_a_numbered_file_is_told_what_was_lost,
             names_of_all_clients_are_one_tree,
             no_namespace_is_begun_beside_another,
+            blocks_that_are_too_large_leave_no_name,
             all_that_a_client_has_closed_is_flushed_at_once,
             closed_files_are_read_by_whoever_opens_them_then,
             appends_of_many_clients_lose_nothing,

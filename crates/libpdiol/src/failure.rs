@@ -48,6 +48,7 @@ mod tests {
             (ErrorKind::TooLarge, libc::EFBIG),
             (ErrorKind::NoSpace, libc::ENOSPC),
             (ErrorKind::Unreachable, libc::ECONNREFUSED),
+            (ErrorKind::UnknownHost, libc::EHOSTUNREACH),
             (ErrorKind::Gone, libc::ECONNRESET),
             (ErrorKind::Lost, libc::EIO),
             (ErrorKind::Protocol, libc::EPROTO),

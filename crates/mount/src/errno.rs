@@ -8,7 +8,11 @@ use node::ErrorKind;
 /// a disk that fails.
 pub(crate) fn errno_of(kind: ErrorKind) -> Errno {
     match kind {
-        ErrorKind::Unreachable | ErrorKind::Gone | ErrorKind::Protocol | ErrorKind::Closed => Errno::EIO,
+        ErrorKind::Unreachable
+        | ErrorKind::UnknownHost
+        | ErrorKind::Gone
+        | ErrorKind::Protocol
+        | ErrorKind::Closed => Errno::EIO,
         kind => Errno::from_i32(kind.errno()),
     }
 }

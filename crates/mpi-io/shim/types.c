@@ -151,19 +151,21 @@ static starfish_mpi_type *of_named(MPI_Datatype type)
 
 static starfish_mpi_type *of_struct(const struct contents *contents, int depth)
 {
-    size_t count = (size_t)contents->number[0];
-    starfish_mpi_type **parts = calloc(count + 1, sizeof *parts);
+    size_t count = (size_t)contents->number[0], got = 0;
+    starfish_mpi_type **parts = calloc(count + 1, sizeof *parts), *made = NULL;
     if (!parts) {
         return NULL;
     }
-    for (size_t i = 0; i < count; i++) {
+    for (int is_got = 1; is_got && got < count; got += (size_t)is_got) {
         /* MPI_LB and MPI_UB have bounds only, which are asked of the whole. */
-        parts[i] = contents->number[1 + i] ? flatten(contents->type[i], depth) : starfish_mpi_type_bytes(0);
+        parts[got] = contents->number[1 + got] ? flatten(contents->type[got], depth) : starfish_mpi_type_bytes(0);
+        is_got = parts[got] != NULL;
     }
-    const int64_t *blocks = contents->number + 1;
-    starfish_mpi_type *made =
-        starfish_mpi_type_struct(count, blocks, blocks + count, (const starfish_mpi_type *const *)parts);
-    for (size_t i = 0; i < count; i++) {
+    if (got == count) {
+        const int64_t *blocks = contents->number + 1;
+        made = starfish_mpi_type_struct(count, blocks, blocks + count, (const starfish_mpi_type *const *)parts);
+    }
+    for (size_t i = 0; i < got; i++) {
         starfish_mpi_type_free(parts[i]);
     }
     free(parts);
@@ -257,6 +259,9 @@ static starfish_mpi_type *of_derived(MPI_Datatype type, const struct contents *c
     }
     MPI_Datatype element = contents->type[0];
     starfish_mpi_type *inner = flatten(element, depth), *made = NULL;
+    if (!inner) {
+        return NULL;
+    }
     MPI_Aint lower = 0, extent = 0;
     PMPI_Type_get_extent(element, &lower, &extent);
     switch (contents->combiner) {
@@ -273,20 +278,26 @@ static starfish_mpi_type *of_derived(MPI_Datatype type, const struct contents *c
     case MPI_COMBINER_HINDEXED_BLOCK: made = of_indexed(contents, 0, 1, element, inner); break;
     case MPI_COMBINER_SUBARRAY: made = of_box(contents, is_large(type), inner); break;
     case MPI_COMBINER_DARRAY: made = of_dealt(contents, is_large(type), inner); break;
-    default: break;
+    default: starfish_mpi_note_error(STARFISH_MPI_TYPE, "a type is made in a way that is not known");
     }
     starfish_mpi_type_free(inner);
     return made;
 }
 
+/* NULL if the core has no such type: why not was noted where that was found out, and nothing is to be noted after. */
 static starfish_mpi_type *flatten(MPI_Datatype type, int depth)
 {
     struct contents contents = {0};
     starfish_mpi_type *made = NULL;
-    if (depth < DEPTH_MAX && get_contents(type, &contents) == 0) {
+    if (depth >= DEPTH_MAX || get_contents(type, &contents) != 0) {
+        starfish_mpi_note_error(STARFISH_MPI_TYPE, "a type has too many levels, or the MPI does not tell its parts");
+    } else {
         made = contents.combiner == MPI_COMBINER_NAMED ? of_named(type) : of_derived(type, &contents, depth + 1);
     }
     free_contents(&contents);
+    if (!made) {
+        return NULL;
+    }
     /* Where a type ends is what the MPI says: it may round for alignment. */
     MPI_Aint lower, extent;
     PMPI_Type_get_extent(type, &lower, &extent);

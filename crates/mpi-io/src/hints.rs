@@ -188,7 +188,8 @@ impl Hints {
             let is_beyond = |asked: &String| asked.parse::<u32>().is_ok_and(|asked| asked > most);
             if let Some(asked) = self.in_force.get(key).filter(|asked| is_beyond(asked)).cloned() {
                 self.in_force.remove(key);
-                self.note_idle(key, &asked, format!("there are {disks} disks{how}"));
+                let there = if disks == 1 { "is 1 disk".to_owned() } else { format!("are {disks} disks") };
+                self.note_idle(key, &asked, format!("there {there}{how}"));
             }
         }
     }

@@ -234,6 +234,15 @@ pub enum NewInode {
 }
 
 impl NewInode {
+    /// How it is dealt to stripes, if it is a file.
+    pub fn striping(&self) -> Option<layout::Striping> {
+        match self {
+            NewInode::File { striping, .. } | NewInode::UnfinishedFile { striping, .. } => Some(*striping),
+            NewInode::PlacedFile(layout) => Some(layout.striping),
+            NewInode::Directory | NewInode::Link { .. } | NewInode::Special { .. } => None,
+        }
+    }
+
     pub(crate) fn kind(&self, number: FileNumber, parent: FileNumber, disks: u32) -> InodeKind {
         match self {
             NewInode::File { striping, disks: list } | NewInode::UnfinishedFile { striping, disks: list } => {

@@ -40,8 +40,8 @@ struct Configuration {
 impl Agent {
     /// The agent called HOST:PORT or HOST.
     pub fn named(name: &str) -> Result<Agent> {
-        let address = address(name).map_err(|(why, remedy)| {
-            Error::new(ErrorKind::Unreachable, format!("agent {name}"), why).with_remedy(remedy)
+        let address = address(name).map_err(|(kind, why, remedy)| {
+            Error::new(kind, format!("agent {name}"), why).with_remedy(remedy)
         })?;
         Ok(Agent { name: name.to_owned(), address, log: None })
     }
@@ -54,7 +54,7 @@ impl Agent {
 }
 
 /// Where the agent of this name listens, or why that is not known and what to do about it.
-fn address(name: &str) -> std::result::Result<SocketAddr, (String, &'static str)> {
+fn address(name: &str) -> std::result::Result<SocketAddr, (ErrorKind, String, &'static str)> {
     const FORM: &str = "An agent is written HOST:PORT or HOST, as in 127.0.0.1:7117 or [::1]:7117";
     if let Some(address) = name.parse::<SocketAddr>().ok().filter(|address| address.port() > 0) {
         return Ok(address);
@@ -67,13 +67,15 @@ fn address(name: &str) -> std::result::Result<SocketAddr, (String, &'static str)
         Some((host, port)) => (host, port.parse().ok().filter(|&port| port > 0)),
         None => (name, Some(PORT)),
     };
-    let port = port.ok_or_else(|| ("its port is no number from 1 to 65535".to_owned(), FORM))?;
+    let port =
+        port.ok_or_else(|| (ErrorKind::Invalid, "its port is no number from 1 to 65535".to_owned(), FORM))?;
     if host.is_empty() || host.contains([':', '/', '@']) || host.contains(char::is_whitespace) {
-        return Err((format!("{host:?} is no host"), FORM));
+        return Err((ErrorKind::Invalid, format!("{host:?} is no host"), FORM));
     }
     let unknown = |why: String| {
         let why = format!("the host {host:?} cannot be resolved: {why}");
-        (why, "Check how it is spelt, and that this computer knows it (`getent hosts HOST`)")
+        let remedy = "Check how it is spelt, and that this computer knows it (`getent hosts HOST`)";
+        (ErrorKind::UnknownHost, why, remedy)
     };
     let mut found = (host, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
     found.next().ok_or_else(|| unknown("it has no address".to_owned()))
@@ -230,15 +232,21 @@ mod tests {
 
     #[test]
     fn what_names_no_agent_is_told_from_a_host_that_nobody_knows() {
-        for (name, why, remedy) in [
-            ("127.0.0.1:port", "no number from 1 to 65535", "HOST:PORT"),
-            ("127.0.0.1:0", "no number from 1 to 65535", "HOST:PORT"),
-            ("a:b:7", "\"a:b\" is no host", "HOST:PORT"),
-            (":7117", "\"\" is no host", "HOST:PORT"),
-            ("nobody.invalid:7117", "the host \"nobody.invalid\" cannot be resolved", "getent hosts"),
+        use ErrorKind::{Invalid, UnknownHost};
+        for (name, kind, why, remedy) in [
+            ("127.0.0.1:port", Invalid, "no number from 1 to 65535", "HOST:PORT"),
+            ("127.0.0.1:0", Invalid, "no number from 1 to 65535", "HOST:PORT"),
+            ("a:b:7", Invalid, "\"a:b\" is no host", "HOST:PORT"),
+            (":7117", Invalid, "\"\" is no host", "HOST:PORT"),
+            (
+                "nobody.invalid:7117",
+                UnknownHost,
+                "the host \"nobody.invalid\" cannot be resolved",
+                "getent hosts",
+            ),
         ] {
             let error = Agent::named(name).expect_err(name);
-            assert!(error.why().contains(why), "{error}");
+            assert!(error.kind() == kind && error.why().contains(why), "{error}");
             assert!(error.remedy().is_some_and(|given| given.contains(remedy)), "{error}");
         }
     }

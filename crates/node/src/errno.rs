@@ -19,6 +19,7 @@ impl ErrorKind {
             ErrorKind::NoSpace => libc::ENOSPC,
             ErrorKind::Unfinished | ErrorKind::BeingWritten => libc::EBUSY,
             ErrorKind::Unreachable => libc::ECONNREFUSED,
+            ErrorKind::UnknownHost => libc::EHOSTUNREACH,
             ErrorKind::Gone => libc::ECONNRESET,
             ErrorKind::Protocol => libc::EPROTO,
             ErrorKind::NotTrusted => libc::EACCES,

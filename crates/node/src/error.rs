@@ -42,6 +42,8 @@ pub enum ErrorKind {
     NoSpace,
     /// No agent answers at an address.
     Unreachable,
+    /// Nobody knows the address of an agent's host.
+    UnknownHost,
     /// An agent is gone, or does not answer any more.
     Gone,
     /// Data that an agent had accepted are lost: it was restarted before they were flushed.
@@ -144,6 +146,7 @@ impl From<Error> for io::Error {
             ErrorKind::TooLarge => io::ErrorKind::FileTooLarge,
             ErrorKind::NoSpace => io::ErrorKind::StorageFull,
             ErrorKind::Unreachable => io::ErrorKind::ConnectionRefused,
+            ErrorKind::UnknownHost => io::ErrorKind::HostUnreachable,
             ErrorKind::Gone => io::ErrorKind::ConnectionReset,
             ErrorKind::Damaged => io::ErrorKind::InvalidData,
             ErrorKind::Protocol => io::ErrorKind::Unsupported,
@@ -238,7 +241,8 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
              --new-namespace`"
         }
         fs::Error::BlockTooLarge { .. } => {
-            "Choose smaller blocks (--block SIZE), or start the agents with more than now after `--block-max`"
+            "Choose smaller blocks (`--block SIZE`, `block_bytes` in Python), or start the agents with more than now \
+             after `--block-max`"
         }
         fs::Error::LocksLost { .. }
         | fs::Error::Remote { failure: fs::Failure { kind: FailureKind::Fenced, .. }, .. } => {
@@ -309,6 +313,7 @@ mod tests {
             (ErrorKind::Damaged, io::ErrorKind::InvalidData),
             (ErrorKind::Gone, io::ErrorKind::ConnectionReset),
             (ErrorKind::Unreachable, io::ErrorKind::ConnectionRefused),
+            (ErrorKind::UnknownHost, io::ErrorKind::HostUnreachable),
             (ErrorKind::Protocol, io::ErrorKind::Unsupported),
             (ErrorKind::NotTrusted, io::ErrorKind::PermissionDenied),
             (ErrorKind::Lost, io::ErrorKind::Other),

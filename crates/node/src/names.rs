@@ -109,6 +109,10 @@ impl Names {
             {
                 failure.text.clone()
             }
+            // It may be known by its number, or by the hidden name of one that is being put.
+            fs::Error::BlockTooLarge { bytes, most, .. } => {
+                format!("blocks of {bytes} bytes are too large: the agents take at most {most}")
+            }
             _ => error.to_string(),
         };
         for (node, agent) in &self.present {

@@ -93,7 +93,7 @@ impl<'a> TomlValue<'a> {
     pub(crate) fn list(&self, of: &str) -> Result<Vec<TomlValue<'a>>, Misfit> {
         let list = self.0.get_ref().as_array().ok_or_else(|| self.expected(&format!("a list of {of}")))?;
         if list.is_empty() {
-            return Err(self.misfit(format!("the list is empty: expected at least one of {of}")));
+            return Err(self.misfit(format!("the list is empty: expected {of}, at least one")));
         }
         Ok(list.iter().map(TomlValue).collect())
     }

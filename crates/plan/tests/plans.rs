@@ -79,7 +79,7 @@ fn what_is_wrong_is_refused_with_its_line_and_what_would_be_right() {
         (
             "name = \"x\"\nmethod = \"traditional\"\npatterns = []\n",
             3,
-            "the list is empty: expected at least one",
+            "the list is empty: expected patterns, at least one",
         ),
         (
             "name = \"x\"\nmethod = \"traditional\"\npatterns = [\n\"rb\",\n\"xb\"]\n",

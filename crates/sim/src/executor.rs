@@ -41,8 +41,11 @@ const MAIN: usize = 0;
 
 /// So many polls in one instant are taken for work; beyond them, tasks are watched one by one.
 const POLLS_AT_ONCE: u64 = 1_000_000;
-/// So many further polls of one task in one instant are taken for a task that never waits.
+/// So many further polls of one task in one instant while no task ends are taken for a task that never waits. Where
+/// nothing takes time a task may be polled for each of any number of others, but these end.
 const POLLS_OF_ONE_TASK: u64 = 100_000;
+/// So many polls in one instant are taken for tasks that start each other without end: they take minutes.
+const POLLS_MAX: u64 = 10_000_000_000;
 /// A report of waiting tasks names so many at most.
 const NAMES_MAX: usize = 40;
 
@@ -112,7 +115,7 @@ struct Core {
     event_count: u64,
     digest: u64,
     polls_now: u64,
-    /// Polls of each task in this instant, once there are suspiciously many.
+    /// Polls of each task since one has ended, once there are suspiciously many in this instant.
     restless: BTreeMap<u32, u64>,
 }
 
@@ -514,8 +517,7 @@ impl Core {
     }
 
     fn retire(&mut self, index: usize) {
-        // What comes here next is another task.
-        self.restless.remove(&(index as u32));
+        self.restless.clear();
         let slot = &mut self.slots[index];
         slot.generation = (slot.generation + 1) % TaskKey::GENERATION_END;
         slot.used = false;
@@ -533,13 +535,13 @@ impl Core {
         }
         let polls = self.restless.entry(index as u32).or_insert(0);
         *polls += 1;
-        if *polls <= POLLS_OF_ONE_TASK {
+        if *polls <= POLLS_OF_ONE_TASK && self.polls_now <= POLLS_MAX {
             return Ok(());
         }
         let now = Instant::from_nanos(now);
         Err(Error::Failed {
             task: task_name(&self.slots[index]),
-            why: format!("ran {POLLS_OF_ONE_TASK} times at {now} and time did not pass"),
+            why: format!("still runs at {now}: tasks ran {} times and time did not pass", self.polls_now),
         }
         .into())
     }

@@ -76,6 +76,46 @@ fn many_tasks_of_one_instant_are_not_taken_for_one_that_never_waits() {
     assert_eq!(ended.expect("time need not pass"), PARENTS);
 }
 
+/// Where nothing takes time, one task may serve any number of others in an instant.
+#[test]
+fn a_task_that_many_others_wake_is_not_taken_for_one_that_never_waits() {
+    const CLIENTS: u32 = 500_000;
+    let simulation = simulation(&starfish(&[]));
+    let machine = simulation.node(2).clone();
+    let served = simulation.run(async move {
+        let (asked, answered) = (Rc::new(Condition::new()), Rc::new(Condition::new()));
+        for _ in 0..CLIENTS {
+            let (ask, answer) = (asked.clone(), answered.clone());
+            machine.spawn("client", async move {
+                ask.wake_one();
+                answer.wait().await;
+                Ok(())
+            });
+            asked.wait().await;
+            answered.wake_one();
+        }
+        CLIENTS
+    });
+    assert_eq!(served.expect("time need not pass"), CLIENTS);
+}
+
+#[test]
+fn tasks_that_keep_waking_each_other_are_stopped() {
+    let simulation = simulation(&starfish(&[]));
+    let conditions = [Rc::new(Condition::new()), Rc::new(Condition::new())];
+    for own in 0..2 {
+        let [own, other] = [own, 1 - own].map(|index: usize| conditions[index].clone());
+        simulation.node(2).spawn("restless", async move {
+            loop {
+                other.wake_one();
+                own.wait().await;
+            }
+        });
+    }
+    let text = simulation.run_until_idle().expect_err("a stop").to_string();
+    assert!(text.contains("restless on node 2"), "{text}");
+}
+
 #[test]
 fn the_error_of_a_detached_task_names_task_and_node() {
     let simulation = simulation(&starfish(&[]));

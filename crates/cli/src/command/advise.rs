@@ -142,11 +142,15 @@ impl Format {
     }
 }
 
+fn counted(disks: u32) -> String {
+    if disks == 1 { "is 1 disk".to_owned() } else { format!("are {disks} disks") }
+}
+
 /// The jobs that the user describes.
 fn merges(arguments: &PlacementArguments) -> Result<Merges> {
     let &PlacementArguments { disks, jobs, read_block, write_block, block, runs, run_size, .. } = arguments;
     if jobs > disks {
-        let why = format!("each job writes to a disk of its own, and there are {disks} disks");
+        let why = format!("each job writes to a disk of its own, and there {}", counted(disks));
         let failure = Failure::usage(format!("--jobs {jobs}"), why);
         return Err(failure.remedy("Run fewer jobs at a time, or give more --disks."));
     }

@@ -267,14 +267,27 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
     Ok(Settings {
         listen: Some(listen),
         disks: arguments.root.iter().map(disk).collect(),
-        metadata_copies: arguments.copy_namespace.clone().map(|directory| MetadataCopies {
-            directory,
-            every: Duration::from_secs(arguments.copy_namespace_every),
-        }),
+        metadata_copies: metadata_copies(arguments)?,
         metadata: metadata_place(arguments)?,
         reporter: agent_log::reporter(),
         ..settings
     })
+}
+
+fn counted(blocks: u64) -> String {
+    if blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") }
+}
+
+/// Where copies of the names go, if that is asked for: to a directory that is there, since one that was made where a
+/// disk is not mounted would be on the wrong disk.
+fn metadata_copies(arguments: &Arguments) -> Result<Option<MetadataCopies>> {
+    let Some(directory) = arguments.copy_namespace.clone() else { return Ok(None) };
+    if !directory.is_dir() {
+        let shown = directory.display();
+        let failure = Failure::new(format!("--copy-namespace {shown}"), "there is no such directory");
+        return Err(failure.remedy(format!("Mount the disk that it is on, or make it: `mkdir -p {shown}`.")));
+    }
+    Ok(Some(MetadataCopies { directory, every: Duration::from_secs(arguments.copy_namespace_every) }))
 }
 
 /// Where names are kept, if this agent keeps them: on the disk that has them, whichever that is, or on the first.
@@ -331,7 +344,7 @@ fn io_node_settings(arguments: &Arguments) -> Result<IoNodeSettings> {
     let cache_blocks = cache.0 / block.0;
     if cache_blocks < CACHE_BLOCKS_MIN {
         let failure =
-            Failure::usage(format!("--cache {cache}"), format!("that is room for {cache_blocks} blocks"));
+            Failure::usage(format!("--cache {cache}"), format!("that is room for {}", counted(cache_blocks)));
         return Err(failure.remedy(format!("Give at least {}.", Size(CACHE_BLOCKS_MIN * block.0))));
     }
     if let Some(memory) = memory::all().filter(|&memory| cache.0 > memory) {

@@ -1,5 +1,6 @@
 //! `starfish mpi-preload`: which library is put in front of a program's MPI.
 
+use std::env;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use crate::mpi_library;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The program, or anything else that is linked with the same MPI.
+    /// The program, or anything else that is linked with the same MPI: a path, or a name to be looked for in PATH.
     #[arg(value_name = "PROGRAM", value_hint = clap::ValueHint::ExecutablePath)]
     program: PathBuf,
 }
@@ -30,11 +31,22 @@ Examples:
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let program = arguments.program;
+    let program = found(arguments.program);
     match mpi_library::of_program(&program)? {
         Some(library) => local::print([library.display().to_string()]),
         None => Err(without_mpi(&program)?),
     }
+}
+
+/// The program where it is: a name alone that is no file here is looked for in PATH, as shells do.
+fn found(program: PathBuf) -> PathBuf {
+    if program.components().count() != 1 || program.exists() {
+        return program;
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let in_path =
+        env::split_paths(&path).map(|directory| directory.join(&program)).find(|file| file.is_file());
+    in_path.unwrap_or(program)
 }
 
 /// What there is to do about a program that is linked with no MPI itself.

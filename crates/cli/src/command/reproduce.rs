@@ -28,8 +28,9 @@ use crate::study::{self, AnyStudy};
 /// Tang and Varman, "Placement-related problems in shared disk I/O" (1996): merges that race on shared disks, and what
 /// stops them.
 ///
-/// DIR/tables.csv has every cell, in the form of the published tables, followed by `cv` and `trials`; of placement
-/// every trial. It and the page below also show what earlier commands with the same DIR have simulated of the study.
+/// DIR/tables.csv has every cell of the tables, in the form of the published ones, followed by `cv` and `trials`; of
+/// placement every trial. It and the page below also show what earlier commands with the same DIR have simulated of
+/// the study.
 ///
 /// DIR/report.html says what agrees and what does not, in words, colours and charts; open it with any browser.
 ///
@@ -137,10 +138,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let new = simulate(&study, &mut journal, &folder, &arguments)?;
     let shown = shown(&whole, &study, &journal);
     let command = command(&arguments, &whole, &shown);
-    write(&shown, &journal, &folder, command)?;
+    let written = write(&shown, &journal, &folder, command)?;
     local::print(summary(&study, &journal))?;
     local::print(time(&study, &journal, new, start.elapsed()))?;
-    local::print([TABLES, REPORT].map(|name| folder.join(name).display().to_string()))
+    local::print(written.into_iter().map(|name| folder.join(name).display().to_string()))
 }
 
 /// Keeps only the tables or figures of these numbers, all of which the study must have.
@@ -243,8 +244,13 @@ fn command(arguments: &Arguments, whole: &Study, shown: &Study) -> String {
     command
 }
 
-/// Writes the two files.
-fn write(study: &Study, journal: &Journal, folder: &Path, command: String) -> Result<()> {
+/// Writes the files, and tells which: of figures alone there is no table.
+fn write(
+    study: &Study,
+    journal: &Journal,
+    folder: &Path,
+    command: String,
+) -> Result<impl IntoIterator<Item = &'static str>> {
     let results = plan::results(&study.plans, journal);
     let version = env!("CARGO_PKG_VERSION");
     let (csv, page) = match study.form {
@@ -257,7 +263,7 @@ fn write(study: &Study, journal: &Journal, folder: &Path, command: String) -> Re
                 published: &study.published,
                 provenance: study.provenance(command, version.to_owned()),
             };
-            (tables_csv(&tables), report.html())
+            ((!tables.is_empty()).then(|| tables_csv(&tables)), report.html())
         }
         Form::Cells => {
             let mut page = reproduce::plan_page(&study.plans, &results, &command, version);
@@ -266,42 +272,45 @@ fn write(study: &Study, journal: &Journal, folder: &Path, command: String) -> Re
             if !statements.rows.is_empty() {
                 page.parts.insert(0, NumbersPart::Table(statements));
             }
-            (cells_csv(&results), page.html())
+            (Some(cells_csv(&results)), page.html())
         }
     };
-    for (name, text) in [(TABLES, csv), (REPORT, page)] {
+    let files: Vec<(&str, String)> =
+        csv.map(|csv| (TABLES, csv)).into_iter().chain([(REPORT, page)]).collect();
+    for (name, text) in &files {
         local::write(&folder.join(name), |file| file.write_all(text.as_bytes()))?;
     }
-    Ok(())
+    Ok(files.into_iter().map(|(name, _)| name))
 }
 
-/// A line for each table: how well it agrees with what was published.
+/// A line for each table, how well it agrees with what was published; and one for each figure.
 fn summary(study: &Study, journal: &Journal) -> Vec<String> {
     let results = plan::results(&study.plans, journal);
     if study.form == Form::Cells {
         return summary_of_cells(study, &results);
     }
-    let mut lines = TextTable::new(2);
-    lines.row(["table", "what", "cells", "median error", "within 10 %"]);
-    for table in Study::tables(&results) {
-        let errors = errors(&compared([&table], &study.published));
-        let (median, within) = errors.map_or(("predicted".to_owned(), String::new()), |errors| {
+    let mut tables = TextTable::new(2);
+    tables.row(["table", "what", "cells", "median error", "within 10 %"]);
+    let all = Study::tables(&results);
+    for table in &all {
+        let errors = errors(&compared([table], &study.published));
+        let (median, within) = errors.map_or(("none published".to_owned(), "-".to_owned()), |errors| {
             (format!("{:.1} %", 100.0 * errors.median), format!("{:.0} %", 100.0 * errors.within[2]))
         });
         let cells = table.cells.len().to_string();
-        lines.row([table.number.to_string(), table.title.clone(), cells, median, within]);
+        tables.row([table.number.to_string(), table.title.clone(), cells, median, within]);
     }
-    for figure in Study::figures(&results) {
+    let mut figures = TextTable::new(2);
+    figures.row(["figure", "what", "cells"]);
+    let drawn = Study::figures(&results);
+    for figure in &drawn {
         let cells = figure.lines.iter().map(|line| line.points.len()).sum::<usize>().to_string();
-        lines.row([
-            format!("figure {}", figure.number),
-            figure.title,
-            cells,
-            "predicted".to_owned(),
-            String::new(),
-        ]);
+        figures.row([figure.number.to_string(), figure.title.clone(), cells]);
     }
-    lines.lines().collect()
+    let tables: Vec<String> = if all.is_empty() { Vec::new() } else { tables.lines().collect() };
+    let figures: Vec<String> = if drawn.is_empty() { Vec::new() } else { figures.lines().collect() };
+    let between = (!tables.is_empty() && !figures.is_empty()).then(String::new);
+    tables.into_iter().chain(between).chain(figures).collect()
 }
 
 /// A line for each plan of a study that is shown cell by cell.

@@ -1,7 +1,6 @@
 //! `starfish simulate`: experiments of the reports on a simulated machine.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -239,19 +238,23 @@ pub(crate) fn refused(error: ComparisonError) -> Failure {
     }
 }
 
-/// The values named, without repetition; `all` stands for `all`.
+/// The values named, without repetition; the name `all` stands for `all`, beside which others may be named.
 pub(crate) fn chosen<T>(option: &str, names: &[String], all: &[T]) -> Result<Vec<T>>
 where
-    T: std::str::FromStr + Copy,
+    T: std::str::FromStr + Copy + PartialEq,
     T::Err: std::fmt::Display,
 {
-    let mut seen = BTreeSet::new();
     let mut values = Vec::new();
-    for name in names.iter().filter(|name| seen.insert(name.as_str())) {
-        if name == "all" {
-            return Ok(all.to_vec());
+    for name in names {
+        let named = match name.as_str() {
+            "all" => all.to_vec(),
+            _ => vec![name.parse().map_err(|error| Failure::usage(format!("{option} {name}"), error))?],
+        };
+        for value in named {
+            if !values.contains(&value) {
+                values.push(value);
+            }
         }
-        values.push(name.parse().map_err(|error| Failure::usage(format!("{option} {name}"), error))?);
     }
     Ok(values)
 }
@@ -388,6 +391,11 @@ mod tests {
         assert_eq!(chosen("--method", &names("all"), &Method::ALL).expect("known"), Method::ALL);
         let twice = chosen("--method", &names("traditional,traditional"), &Method::ALL);
         assert_eq!(twice.expect("known"), [Method::Traditional]);
+        let more = chosen("--method", &names("all,write-cached,two-phase"), &Method::ALL);
+        assert_eq!(more.expect("known"), [&Method::ALL[..], &[Method::WriteCached]].concat());
+        let more = chosen("--method", &names("write-cached,all"), &Method::ALL);
+        assert_eq!(more.expect("known"), [&[Method::WriteCached], &Method::ALL[..]].concat());
+        assert!(chosen("--method", &names("all,psychic"), &Method::ALL).is_err());
         assert!(chosen("--method", &names("psychic"), &Method::ALL).is_err());
     }
 }

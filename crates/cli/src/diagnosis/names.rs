@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use command_line::failure::Result;
-use namespace::{TreeAnswer, TreeOperation};
+use namespace::{SurveyedRecord, TreeAnswer, TreeOperation};
 use node::Agent;
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ pub(crate) struct NamespaceFinding {
     pub(crate) inodes: u64,
     /// How many files keep flat names beside it.
     pub(crate) flat: usize,
-    /// The identities of disks that it has entered and none of the agents has, all of these having answered.
+    /// The identities of disks that bytes of its files are on and none of the agents has, all of these having answered.
     pub(crate) missing_disks: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn find(agents: Vec<Agent>) -> Result<Option<NamespaceFinding>> {
     })
 }
 
-/// The disks that files were made on and none of the agents has. Of those that do not answer nobody knows what they
+/// The disks that bytes of files are on and none of the agents has. Of those that do not answer nobody knows what they
 /// have.
 async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
     let connection = &namespace.connection;
@@ -56,7 +56,18 @@ async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
         };
         missing.extend(disks.into_iter().filter(|identity| !there.contains_key(identity)));
     }
-    Ok(missing.into_iter().map(|identity| format!("{identity:016x}")).collect())
+    if missing.is_empty() {
+        return Ok(Vec::new());
+    }
+    // What was on them may have been removed. All records are read only if a disk is away.
+    let records = namespace.survey().await?;
+    let inodes = records.iter().filter_map(|record| match record {
+        SurveyedRecord::Inode(inode) => Some(inode),
+        _ => None,
+    });
+    let lost = namespace.stripes_on_disks_that_are_nowhere(&there, inodes).await?;
+    let lost: BTreeSet<u64> = lost.into_iter().map(|stripe| stripe.disk).collect();
+    Ok(lost.into_iter().map(|identity| format!("{identity:016x}")).collect())
 }
 
 /// What is to be known of it.
@@ -71,7 +82,7 @@ pub(crate) fn note(found: Option<&NamespaceFinding>) -> String {
     let missing = match &missing_disks[..] {
         [] => String::new(),
         disks => format!(
-            "\n  Disks that files were made on and none of the agents has: {}. `starfish fsck` tells what is missing.",
+            "\n  Disks that files are on and none of the agents has: {}. `starfish fsck` tells what is missing.",
             disks.join(", ")
         ),
     };

@@ -1,7 +1,7 @@
 //! The namespace of a set as commands use it: paths, and what they lead to.
 
 use command_line::failure::Failure;
-use fs::{NewTree, OpenTreeFile, PageCache, PageCacheSettings, Prefetch};
+use fs::{DisksByIdentity, NewTree, OpenTreeFile, PageCache, PageCacheSettings, Prefetch};
 use namespace::{
     AttributeChanges, DirectoryEntry, FileNumber, Inode, InodeKind, Location, NewInode, RenameMode, SetTime,
     TreeAnswer, TreeOperation, TreeRefusal, TreeUse, UnixTime, WhatToRemove,
@@ -286,6 +286,33 @@ impl Namespace {
     pub(crate) async fn survey(&self) -> Result<Vec<namespace::SurveyedRecord>> {
         self.connection.told("reading the namespace", self.tree.survey().await)
     }
+
+    /// The stripes of these files that have bytes and lie on disks that are not among those of the agents.
+    pub(crate) async fn stripes_on_disks_that_are_nowhere(
+        &self,
+        places: &DisksByIdentity,
+        inodes: impl Iterator<Item = &Inode>,
+    ) -> Result<Vec<StripeOfNowhere>> {
+        let mut lost = Vec::new();
+        for inode in inodes.filter(|inode| inode.layout().is_some() && inode.size > 0) {
+            let numbered = self.connection.told("asking for disks", self.tree.numbered(inode).await)?;
+            for (stripe, &disk) in (0..).zip(&numbered.disks) {
+                let has_bytes = numbered.striping.stripe_bytes(inode.size, stripe) > 0;
+                if has_bytes && !places.contains_key(&disk) {
+                    lost.push(StripeOfNowhere { file: inode.number, stripe, disk });
+                }
+            }
+        }
+        Ok(lost)
+    }
+}
+
+/// A stripe of a file whose disk none of the agents has.
+pub(crate) struct StripeOfNowhere {
+    pub(crate) file: FileNumber,
+    pub(crate) stripe: u32,
+    /// The identity of the disk.
+    pub(crate) disk: u64,
 }
 
 /// What to do about a directory where a file is wanted.

@@ -135,9 +135,11 @@ fn what_cannot_be_an_agent_says_why() {
     let error = fail(agent(&["--listen", "127.0.0.1:0", "--disk-model", "floppy"]), 2);
     assert!(error.contains("floppy") && error.contains("streaming-20"), "{error}");
     let error = fail(agent(&["--listen", "127.0.0.1:0", "--cache", "1MiB"]), 2);
-    assert!(error.contains("room for 1 blocks") && error.contains("Give at least 8 MiB"), "{error}");
+    assert!(error.contains("room for 1 block\n") && error.contains("Give at least 8 MiB"), "{error}");
     let error = fail(agent(&["--listen", "127.0.0.1:0", "--block-max", "64MiB"]), 2);
     assert!(error.contains("--block-max 64 MiB"), "{error}");
+    let error = fail(agent(&["--listen", "127.0.0.1:0", "--copy-namespace", "/nonexistent/copies"]), 1);
+    assert!(error.contains("--copy-namespace") && error.contains("mkdir -p /nonexistent/copies"), "{error}");
     let error =
         fail(starfish(["agent", "--create", "--root", "/nonexistent/disk/x", "--listen", "127.0.0.1:0"]), 1);
     assert!(error.contains("/nonexistent/disk/x"), "{error}");

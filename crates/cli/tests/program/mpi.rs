@@ -81,6 +81,8 @@ fn what_is_missing_is_named() {
     installed.launcher("job", "");
     let script = failed(&["mpi-preload", "./job"]);
     assert!(script.contains("it is a script") && script.contains("mpi4py"), "{script}");
+    let in_path = failed(&["mpi-preload", "env"]);
+    assert!(in_path.contains("/env: it is linked with no MPI"), "{in_path}");
     let missing = failed(&["mpi-preload", "./nope"]);
     assert!(missing.contains("./nope: No such file") && !missing.contains("linked"), "{missing}");
 }

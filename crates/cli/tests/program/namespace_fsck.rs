@@ -187,6 +187,59 @@ fn readable(store: &Store, names: &[String], why_not: &str) -> Vec<String> {
     names.iter().filter(is_readable).cloned().collect()
 }
 
+/// The doctor names a disk that is away as long as `fsck` finds something missing, and no longer.
+#[test]
+fn a_disk_that_is_away_matters_while_files_are_on_it() {
+    let mut store = Store::start(&[1, 1]);
+    store.make_file("local", BYTES);
+    store.run(&["mkdir", "d"]);
+    store.run(&["put", "local", "d/file"]);
+    let (keeper, _) = database(&store);
+    let other = 1 - keeper;
+    stop(&mut store, other);
+    let empty = store.path("new disk");
+    start(&mut store, other, vec![empty]);
+    assert!(store.run(&["doctor", "--quick"]).contains("none of the agents has"));
+    assert!(!findings(&fsck(&store, &[], 1)).is_empty());
+    store.run(&["rm", "d/file"]);
+    let said = store.run(&["doctor", "--quick"]);
+    assert!(said.contains("All is well") && !said.contains("none of the agents has"), "{said}");
+    assert_eq!(findings(&fsck(&store, &[], 0)), []);
+}
+
+/// Blocks that the agents do not take are refused before there is a name; a file that has them already, since the agents
+/// took more when it was put, is listed, told of and removed.
+#[test]
+fn files_of_blocks_that_agents_do_not_take_are_not_made_and_can_be_removed() {
+    let mut store = Store::start(&[1]);
+    store.make_file("local", BYTES);
+    store.run(&["mkdir", "m"]);
+    let refused = fail(store.command(&["put", "local", "m/x", "--block", "4MiB"]), 1);
+    for part in
+        ["m/x", "blocks of 4194304 bytes are too large", "at most 1048576", "--block SIZE", "--block-max"]
+    {
+        assert!(refused.contains(part), "{part}: {refused}");
+    }
+    assert!(!refused.contains(".starfish-"), "{refused}");
+    assert_eq!(store.run(&["ls", "m"]), "");
+    let restart = |store: &mut Store, options: &[&str]| {
+        stop(store, 0);
+        let (address, roots) = (store.agents[0].address.clone(), store.agents[0].roots.clone());
+        store.agents[0] = Agent::start_at(&address, roots, options);
+    };
+    restart(&mut store, &["--block-max", "4MiB"]);
+    store.run(&["put", "local", "m/x", "--block", "4MiB"]);
+    let known = store.run(&["stat", "m/x"]);
+    restart(&mut store, &[]);
+    assert_eq!(store.run(&["ls", "m"]), "x\n");
+    assert_eq!(store.run(&["stat", "m/x"]), known);
+    let refused = fail(store.command(&["get", "m/x", "got"]), 1);
+    assert!(refused.contains("m/x: blocks of 4194304 bytes") && refused.contains("--block-max"), "{refused}");
+    store.run(&["rm", "m/x"]);
+    assert_eq!(store.run(&["ls", "m"]), "");
+    assert_eq!(findings(&fsck(&store, &[], 0)), []);
+}
+
 #[test]
 fn what_lies_on_other_disks_is_read_while_an_agent_is_gone_and_when_its_disk_is_lost() {
     let mut store = store(3);

@@ -91,7 +91,7 @@ fn a_study_becomes_a_table_and_a_page() {
     // Of each table 8 cells, the same ones, of 3 trials; of the figure 2 cells of 5, of which 3 are in the tables.
     assert!(said.contains("31 of 31 trials simulated now"), "{said}");
     assert!(said.lines().any(|line| line.starts_with("2 ") && line.contains('%')), "{said}");
-    assert!(said.lines().any(|line| line.starts_with("16 ") && line.contains("predicted")), "{said}");
+    assert!(said.lines().any(|line| line.starts_with("16 ") && line.contains("none published")), "{said}");
 
     let csv = read(&made.path("results/study/tables.csv"));
     let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
@@ -144,6 +144,16 @@ fn what_one_selection_wrote_stays_with_the_next() {
     for part in ["id=\"table-2\"", "id=\"figure-2\"", "starfish reproduce study --trials 1"] {
         assert!(page.contains(part), "{part}");
     }
+}
+
+#[test]
+fn a_figure_alone_has_no_tables_and_no_errors() {
+    let made = Made::new();
+    let said = made.run(&["study", "--tables", "none", "--figures", "2", "--trials", "1"]);
+    assert!(!said.contains("median error") && !said.contains("tables.csv"), "{said}");
+    assert!(said.lines().any(|line| line.starts_with("figure  what")), "{said}");
+    assert!(!made.path("results/study/tables.csv").exists());
+    assert!(read(&made.path("results/study/report.html")).contains("id=\"figure-2\""));
 }
 
 #[test]

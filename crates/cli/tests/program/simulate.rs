@@ -83,6 +83,11 @@ fn a_page_cache_and_its_window_can_be_chosen() {
         (&["--outstanding", "0"], "--outstanding", "expected a whole number from 1 to 65536, not 0"),
         (&["--method", "two-phase", "--page-cache", "1MiB"], "--page-cache", "leave --page-cache out"),
         (&["--method", "traditional", "--window", "4"], "traditional rb", "choose its size (page_cache)"),
+        (
+            &["--method", "traditional", "--page-cache", "4KiB"],
+            "traditional rb",
+            "no room for a block of the file",
+        ),
     ] {
         let told = fail(starfish([&["simulate"], wrong].concat()), 2);
         assert!(told.contains(what) && told.contains(why), "{told}");

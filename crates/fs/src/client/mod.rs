@@ -398,9 +398,15 @@ impl<M: Machine> Client<M> {
         check_name(name)?;
         let (stripes, disks) = (striping.stripe_count(), self.disks());
         if stripes > disks {
-            let why = format!("{name} cannot have {stripes} stripes: there are {disks} disks");
+            let there = if disks == 1 { "is 1 disk".to_owned() } else { format!("are {disks} disks") };
+            let why = format!("{name} cannot have {stripes} stripes: there {there}");
             return Err(Error::Invalid(why).into());
         }
+        self.check_blocks(name, striping)
+    }
+
+    /// Refuses blocks larger than all I/O nodes can handle.
+    fn check_blocks(&self, name: &str, striping: Striping) -> Result<()> {
         let (block, most) = (striping.block_bytes(), self.block_bytes_max());
         if block > most {
             return Err(Error::BlockTooLarge { name: name.into(), bytes: block, most }.into());

@@ -7,8 +7,8 @@ use layout::{Extent, Selection, Striping};
 use machine::conformance::Testbed;
 use machine::{Duration, Machine, Memory, NodeId, Payload};
 use namespace::{
-    AttributeChanges, FileNumber, Location, NewInode, RenameMode, TreeOperation, TreeRefusal, WhatToRemove,
-    WrittenContents,
+    AttributeChanges, FileLayout, FileNumber, Location, NewInode, RenameMode, TreeOperation, TreeRefusal,
+    WhatToRemove, WrittenContents,
 };
 
 use super::faulty::Faulty;
@@ -264,6 +264,37 @@ pub fn no_namespace_is_begun_beside_another(testbed: &impl Testbed, base: Base) 
         let Error::ManyNamespaces(kept) = &*many else { panic!("{many}") };
         let kept: Vec<_> = kept.iter().map(|kept| (kept.node, kept.inodes)).collect();
         assert_eq!(kept, [(tree.keeper(), 1), (other.keeper(), 1)]);
+    });
+}
+
+/// No name is made of a file that could not be opened; one that is there is opened however a new one would lie.
+pub fn blocks_that_are_too_large_leave_no_name(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        let disks = trees[0].all_disks().await.expect("entered");
+        let striping = Striping::new(2 * trees[0].cache().client().block_bytes_max(), 1).expect("sound");
+        let new = [
+            NewInode::File { striping, disks },
+            NewInode::UnfinishedFile { striping, disks },
+            NewInode::PlacedFile(FileLayout { striping, disks, first: 0 }),
+        ];
+        let making = |path, new: &NewInode, exclusive| {
+            let (at, new) = (Location::of_path(path), new.clone());
+            TreeOperation::Make { at, new, mode: 0o644, uid: 1, gid: 2, exclusive }
+        };
+        let file = make(&trees[0], "there", true).await.expect("made");
+        write(&file, 0, &contents(BLOCK)).await;
+        file.close().await.expect("closed");
+        for new in &new {
+            for exclusive in [true, false] {
+                let refused = trees[0].open(making("large", new, exclusive)).await.err().expect("refused");
+                assert!(matches!(*refused, Error::BlockTooLarge { .. }), "{refused}");
+                assert!(is_refused(open(&trees[1], "large").await, TreeRefusal::NotFound), "{new:?}");
+            }
+            let there = trees[1].open(making("there", new, false)).await.expect("opened");
+            assert_eq!(read(&there).await, contents(BLOCK));
+            there.close().await.expect("closed");
+        }
     });
 }
 

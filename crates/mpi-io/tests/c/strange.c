@@ -178,9 +178,30 @@ static void absolute_memory(void)
     OK(MPI_File_close(&file));
 }
 
+/* Data that do not ascend are no view: why not is told of whatever is made of them, too. */
+static void downwards(void)
+{
+    MPI_File file = opened("starfish:mpi/downwards");
+    int lengths[] = {1, 1}, displacements[] = {5, 0}, one = 1;
+    MPI_Aint begin = 0;
+    MPI_Datatype types[3];
+    MPI_Type_indexed(2, lengths, displacements, MPI_BYTE, &types[0]);
+    MPI_Type_contiguous(2, types[0], &types[1]);
+    MPI_Type_create_struct(1, &one, &begin, &types[1], &types[2]);
+    for (int i = 0; i < 3; i++) {
+        MPI_Type_commit(&types[i]);
+        FAILS(MPI_File_set_view(file, 0, MPI_BYTE, types[i], "native", MPI_INFO_NULL), MPI_ERR_TYPE);
+    }
+    for (int i = 0; i < 3; i++) {
+        MPI_Type_free(&types[i]);
+    }
+    OK(MPI_File_close(&file));
+}
+
 int main(int argc, char **argv)
 {
     begin(&argc, &argv);
+    downwards();
     deep_types();
     negative_bounds();
     overlapping_members();

@@ -16,12 +16,11 @@ use fs::{DisksByIdentity, FileId, ListedStripe};
 use layout::Striping;
 use machine::NodeId;
 use namespace::{
-    Complaint, FileLayout, FileNumber, Inode, InodeKind, Repair, SurveyedRecord, TreeAnswer, TreeOperation,
-    complaints,
+    Complaint, FileLayout, FileNumber, Inode, Repair, SurveyedRecord, TreeAnswer, TreeOperation, complaints,
 };
 
 use super::Row;
-use crate::store::namespace::{Namespace, is_damaged, shown};
+use crate::store::namespace::{Namespace, StripeOfNowhere, is_damaged, shown};
 
 /// How often records are looked at again that others may be changing.
 const LOOKS: usize = 3;
@@ -242,22 +241,13 @@ async fn lost_disks(
     places: &DisksByIdentity,
     inodes: &BTreeMap<FileNumber, &Inode>,
 ) -> Result<Vec<LostStripe>> {
-    let connection = &namespace.connection;
-    let mut lost = Vec::new();
-    for inode in inodes.values() {
-        if !matches!(inode.kind, InodeKind::File(_)) || inode.size == 0 {
-            continue;
-        }
-        let numbered = connection.told("asking for disks", namespace.tree.numbered(inode).await)?;
-        for (stripe, identity) in (0..).zip(&numbered.disks) {
-            let has_bytes = numbered.striping.stripe_bytes(inode.size, stripe) > 0;
-            if has_bytes && !places.contains_key(identity) {
-                let why = format!("none of the agents has its disk, {identity:016x}");
-                lost.push(LostStripe { file: inode.number, stripe, why });
-            }
-        }
-    }
-    Ok(lost)
+    let lost = namespace.stripes_on_disks_that_are_nowhere(places, inodes.values().copied()).await?;
+    let told = lost.into_iter().map(|StripeOfNowhere { file, stripe, disk }| LostStripe {
+        file,
+        stripe,
+        why: format!("none of the agents has its disk, {disk:016x}"),
+    });
+    Ok(told.collect())
 }
 
 /// Stripes that were made and are not on their disks, though agents have these: another one is in the place of the

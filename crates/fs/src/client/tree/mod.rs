@@ -207,6 +207,24 @@ impl<M: Machine> Tree<M> {
     }
 
     async fn ask(&self, operation: TreeOperation, hold: bool) -> Result<TreeAnswer> {
+        let Err(refusal) = self.check_new(&operation) else { return self.ask_checked(operation, hold).await };
+        let TreeOperation::Make { at, exclusive: false, .. } = operation else { return Err(refusal) };
+        // What is there lies as it does.
+        let there = self.ask_checked(TreeOperation::Look { at, follow: true }, hold).await;
+        there.map_err(|error| match *error {
+            Error::Refused(TreeRefusal::NotFound) => refusal,
+            _ => error,
+        })
+    }
+
+    /// Refuses a file that could not be opened when it is made: the keeper does not know how large blocks can be.
+    fn check_new(&self, operation: &TreeOperation) -> Result<()> {
+        let TreeOperation::Make { at, new, .. } = operation else { return Ok(()) };
+        let name = String::from_utf8_lossy(&at.path);
+        new.striping().map_or(Ok(()), |striping| self.inner.cache.client().check_blocks(&name, striping))
+    }
+
+    async fn ask_checked(&self, operation: TreeOperation, hold: bool) -> Result<TreeAnswer> {
         self.hold_again().await?;
         let again = operation.may_be_repeated().then(|| operation.clone());
         let outcome = self.ask_once(operation, hold).await;
