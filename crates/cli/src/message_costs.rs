@@ -7,6 +7,10 @@ use command_line::failure::Result;
 use description::{MachineDescription, Processor};
 use experiment::Trial;
 
+/// In how many steps the latency of messages is found at most, and how near the time that was measured, as a fraction.
+const STEPS: usize = 12;
+const NEAR: f64 = 0.01;
+
 /// What a run took: until its end, and of all processors together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spent {
@@ -40,7 +44,8 @@ impl Messages {
     /// set, and which one that is.
     ///
     /// What processors work for a request beyond the simulated steps is spread over its two messages, at sender and
-    /// receiver; what time it takes beyond that is their latency.
+    /// receiver; what time it takes beyond that is their latency. If members share processors, part of the latency of one
+    /// passes while others work, so that it is found step by step.
     pub(crate) fn fitted(
         &self,
         set: &[String],
@@ -53,9 +58,19 @@ impl Messages {
         let (machine, assumed) = predict(&[set, &[latency(0.0)]].concat())?;
         let work = each(measured.processor, assumed.processor) / f64::from(4 * members);
         let set = [set, &messages_with(&machine, work)].concat();
-        let (_, busy) = predict(&[&set[..], &[latency(0.0)]].concat())?;
-        let waiting = each(measured.elapsed, busy.elapsed) / 2.0;
-        Ok([&set[..], &[latency(waiting)]].concat())
+        let with_latency = |waiting: f64| [&set[..], &[latency(waiting)]].concat();
+        let mut waiting = 0.0_f64;
+        for _ in 0..STEPS {
+            let (_, found) = predict(&with_latency(waiting))?;
+            let missing = each(measured.elapsed, found.elapsed);
+            let is_near = missing.abs() * of_each as f64 <= NEAR * measured.elapsed.as_secs_f64();
+            let next = (waiting + missing / 2.0).max(0.0);
+            if is_near || next == waiting {
+                break;
+            }
+            waiting = next;
+        }
+        Ok(with_latency(waiting))
     }
 }
 

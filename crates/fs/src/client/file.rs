@@ -352,8 +352,8 @@ impl<M: Machine> File<M> {
         self.check_lost().and(outcome)
     }
 
-    /// Notes that a run of an I/O node has accepted data of these stripes, which are not flushed. I/O nodes had been gone
-    /// so often when it was asked for that.
+    /// Notes that a run of an I/O node has accepted data of these stripes, which are not flushed. I/O nodes had been
+    /// gone so often when it was asked for that.
     pub(super) fn note_accepted(&self, node: NodeId, incarnation: u64, losses: u64, stripes: &[u32]) {
         let own_flushes = &self.client.inner.own_flushes;
         let accepted = own_flushes.acceptance(incarnation, losses);

@@ -463,7 +463,7 @@ mod tests {
             let failure = poll(&mut coming).expect("answered").expect_err("refused");
             assert_eq!((failure.lost_rank, &*failure.text), (Some(1), "rank 1 of the team team is gone"));
         }
-        assert!(text(poll(&mut meet(&teams, group, 2, 11, None))).contains("not here"));
+        assert!(text(poll(&mut meet(&teams, group, 2, 11, None))).contains("does not know them"));
         teams.leave(NodeId(10), group);
         assert!(teams.formed.borrow().is_empty());
         // A meeting that is over is not lost with who leaves after it.
