@@ -44,8 +44,8 @@ impl Messages {
     /// set, and which one that is.
     ///
     /// What processors work for a request beyond the simulated steps is spread over its two messages, at sender and
-    /// receiver; what time it takes beyond that is their latency. If members share processors, part of the latency of one
-    /// passes while others work, so that it is found step by step.
+    /// receiver; what time it takes beyond that is their latency. If members share processors, part of the latency of
+    /// one passes while others work, so that it is found step by step.
     pub(crate) fn fitted(
         &self,
         set: &[String],
