@@ -32,8 +32,7 @@ class Options(TypedDict, total=False):
     real."""
 
     phantom: bool | None
-    """Move statements about bytes instead of bytes, as ``contents`` can say too: for files larger than
-    memory. Default: false."""
+    """Move statements about bytes instead of bytes: for files larger than memory. Default: false."""
 
     outstanding: int | None
     """Requests that each compute node has in flight to each disk (the reports' K); traditional only.
