@@ -173,6 +173,16 @@ def test_errors_are_about_the_file_that_was_named(url: str, striped: StarfishFil
     assert ".starfish-" not in str(caught.value)
 
 
+def test_blocks_that_agents_do_not_take_leave_no_file(
+    agents: str, striped: StarfishFileSystem, folder: str
+) -> None:
+    large = StarfishFileSystem(agents, block_bytes=1 << 22)
+    with pytest.raises(OSError, match="blocks of 4194304 bytes are too large.*`block_bytes`") as caught:
+        large.pipe_file(f"{folder}/x", b"x")
+    assert caught.value.filename == f"{folder}/x"
+    assert striped._session.entries(folder) == []
+
+
 def test_of_two_who_make_a_file_one_does(url: str, striped: StarfishFileSystem) -> None:
     first, second = (starfish.open(f"{url}/file", "xb") for _ in range(2))
     first.write(b"first")

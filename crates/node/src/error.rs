@@ -241,8 +241,8 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
              --new-namespace`"
         }
         fs::Error::BlockTooLarge { .. } => {
-            "Choose smaller blocks (`--block SIZE`, `block_bytes` in Python, the hint `striping_unit` in MPI), or start \
-             the agents with more than now after `--block-max`"
+            "Choose smaller blocks (`--block SIZE`, `block_bytes` in Python), or start the agents with more than now \
+             after `--block-max`"
         }
         fs::Error::LocksLost { .. }
         | fs::Error::Remote { failure: fs::Failure { kind: FailureKind::Fenced, .. }, .. } => {

@@ -144,6 +144,12 @@ fn failures(mpi: &'static Mpi) {
     check(&met, "MPI_ERR_NO_SUCH_FILE", &parts);
     // For that programs look.
     check(&testbed.open_with(&program, ["starfish:mpi/x", "read"], |_| {}), "MPI_ERR_NO_SUCH_FILE", &[]);
+    let met = testbed.open_with(&program, ["starfish:mpi/large", "write"], |command| {
+        command.env("STARFISH_MPI_HINTS", "striping_unit=4194304");
+    });
+    // A hint that cannot be had is none.
+    check(&met, "MPI_SUCCESS", &[]);
+    check(&testbed.open_with(&program, ["starfish:mpi/large", "read"], |_| {}), "MPI_SUCCESS", &[]);
     check(&testbed.open_with(&program, write, |_| {}), "MPI_SUCCESS", &[]);
     // No other namespace is begun on an agent that does not keep it.
     let alone = testbed.agents.agents.iter().map(|agent| {
