@@ -29,7 +29,8 @@ use crate::study::{self, AnyStudy};
 /// stops them.
 ///
 /// DIR/tables.csv has every cell of the tables, in the form of the published ones, followed by `cv` and `trials`; of
-/// placement every trial. It and the page below also show what earlier commands with the same DIR have simulated of the study.
+/// placement every trial. It and the page below also show what earlier commands with the same DIR have simulated of
+/// the study.
 ///
 /// DIR/report.html says what agrees and what does not, in words, colours and charts; open it with any browser.
 ///

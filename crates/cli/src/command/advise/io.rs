@@ -18,8 +18,8 @@ use crate::replay::input::InputArgs;
 /// The log is one of STARFISH_MPI_RECORD, FILE.0, FILE.1 and so on, which says what was collective and how files were
 /// striped; or any other request log, whose requests are taken as made by each node alone. Everything is simulated on
 /// the machine that is given, in the configuration of the agents: first what was recorded, then one thing changed at a
-/// time, then those together that gain in company and can be had. Gains are parts of the time until all is done and on the
-/// disks, with 95 % confidence intervals. What gains less than 1 %, or maybe nothing, is not advised.
+/// time, then those together that gain in company and can be had. Gains are parts of the time until all is done and on
+/// the disks, with 95 % confidence intervals. What gains less than 1 %, or maybe nothing, is not advised.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct IoArguments {
