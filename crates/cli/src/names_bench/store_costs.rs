@@ -39,8 +39,8 @@ pub(crate) struct StoreCosts {
     transaction: Duration,
     entry: Duration,
     change: Duration,
-    /// What it works for making an object, for an access of the disk, for looking for an object, and for removing one that
-    /// was found.
+    /// What it works for making an object, for an access of the disk, for looking for an object, and for removing one
+    /// that was found.
     make_object: Duration,
     access: Duration,
     find_object: Duration,
@@ -129,8 +129,8 @@ async fn measure(machine: &RealMachine, under_way: u32) -> machine::Result<Store
     })
 }
 
-/// What a processor works for making an object, for an access to it, for removing it, and for finding that there is none.
-/// Objects are removed as agents do it, so many at once.
+/// What a processor works for making an object, for an access to it, for removing it, and for finding that there is
+/// none. Objects are removed as agents do it, so many at once.
 async fn of_objects(machine: &RealMachine) -> machine::Result<[Duration; 4]> {
     let (disk, mut objects) = (&machine.disks()[0], Vec::new());
     let name = |number: u32| format!("object {number}");
