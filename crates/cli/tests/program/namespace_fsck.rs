@@ -207,8 +207,8 @@ fn a_disk_that_is_away_matters_while_files_are_on_it() {
     assert_eq!(findings(&fsck(&store, &[], 0)), []);
 }
 
-/// Blocks that the agents do not take are refused before there is a name; a file that has them already, since the agents
-/// took more when it was put, is listed, told of and removed.
+/// Blocks that the agents do not take are refused before there is a name; a file that has them already, since the
+/// agents took more when it was put, is listed, told of and removed.
 #[test]
 fn files_of_blocks_that_agents_do_not_take_are_not_made_and_can_be_removed() {
     let mut store = Store::start(&[1]);
