@@ -127,8 +127,8 @@ impl Team {
         })
     }
 
-    /// Waits until everything that the members have written to a file of the namespace is on the disks: of each member what
-    /// it has written through its session before. Each then reads what the others have written.
+    /// Waits until everything that the members have written to a file of the namespace is on the disks: of each member
+    /// what it has written through its session before. Each then reads what the others have written.
     ///
     /// # Errors
     /// The first failure of any member's writes that was not told, or if an agent cannot do it.
