@@ -73,9 +73,12 @@ fn spelt(argument: &Arg) -> String {
     let long = argument.get_long().map(|long| format!("\\fB\\-\\-{}\\fR", escaped(long)));
     let names: Vec<String> = short.into_iter().chain(long).collect();
     let spelt: Vec<String> = (!names.is_empty()).then(|| names.join("|")).into_iter().chain(values).collect();
-    let several = matches!(argument.get_action(), ArgAction::Append)
+    let is_several = matches!(argument.get_action(), ArgAction::Append)
         || argument.get_num_args().is_some_and(|count| count.max_values() > 1);
-    format!("{}{}", spelt.join(" "), if several { "..." } else { "" })
+    let spelt = spelt.join(" ");
+    // Some values say so themselves: HOST:PORT,...
+    let dots = if is_several && !spelt.contains("...") { "..." } else { "" };
+    format!("{spelt}{dots}")
 }
 
 /// What stands at the end of help: examples, whose lines stay as they are, and notes.
@@ -118,6 +121,7 @@ mod tests {
         let put = Command::new("put")
             .about("Put a file.")
             .arg(Arg::new("block").long("block").value_name("SIZE").help("Size of a block."))
+            .arg(Arg::new("disks").long("disks").value_name("N,...").action(ArgAction::Append).help("Disks."))
             .arg(Arg::new("file").value_name("FILE").required(true).num_args(1..))
             .after_help("Examples:\n  prog put a\\b\n.x\n\nThe log is short.");
         let hidden = Command::new("hidden").hide(true);
@@ -128,7 +132,7 @@ mod tests {
         let text = |at: usize| String::from_utf8(pages[at].1.clone()).expect("text");
         assert!(text(0).contains("prog\\-put(1)"), "{}", text(0));
         assert!(text(1).starts_with(".TH \"PROG\\-PUT\" 1 \"\" \"prog 7\" Starfish\n"), "{}", text(1));
-        let put = "\\fBprog put\\fR [\\fB\\-\\-block\\fR \\fISIZE\\fR] [\\fB\\-h\\fR|\\fB\\-\\-help\\fR]";
+        let put = "\\fBprog put\\fR [\\fB\\-\\-block\\fR \\fISIZE\\fR] [\\fB\\-\\-disks\\fR \\fIN,...\\fR] [\\fB\\-h\\fR|\\fB\\-\\-help\\fR]";
         assert!(text(1).contains(&format!(".SH SYNOPSIS\n{put} \\fIFILE\\fR...\n")), "{}", text(1));
         assert!(
             text(1)
