@@ -5,6 +5,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use mount::{MountSettings, MountedDirectory, unmount};
 use node::Session;
@@ -68,9 +70,15 @@ impl Mount {
         self.agents.as_ref().expect("it was mounted so")
     }
 
-    /// Unmounts it in order, and waits until everything is with the agents.
+    /// Unmounts it in order, as soon as no process uses it, and waits until everything is with the agents. A process that
+    /// another test starts has the files that are open just then until it begins.
     pub(crate) fn end(mut self) {
-        unmount(&self.path, false).expect("nobody uses it");
+        let start = Instant::now();
+        while let Err(error) = unmount(&self.path, false) {
+            let is_busy = error.to_string().contains("busy");
+            assert!(is_busy && start.elapsed() < Duration::from_secs(20), "{error}");
+            thread::sleep(Duration::from_millis(50));
+        }
         self.mounted.take().expect("until now").wait().expect("all is well");
         self.session.finish().expect("all is written");
     }
