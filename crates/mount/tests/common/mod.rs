@@ -70,8 +70,8 @@ impl Mount {
         self.agents.as_ref().expect("it was mounted so")
     }
 
-    /// Unmounts it in order, as soon as no process uses it, and waits until everything is with the agents. A process that
-    /// another test starts has the files that are open just then until it begins.
+    /// Unmounts it in order, as soon as no process uses it, and waits until everything is with the agents. A process
+    /// that another test starts has the files that are open just then until it begins.
     pub(crate) fn end(mut self) {
         let start = Instant::now();
         while let Err(error) = unmount(&self.path, false) {
