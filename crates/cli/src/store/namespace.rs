@@ -415,29 +415,24 @@ fn visible(character: char) -> Vec<char> {
 
 /// What something is, in a word.
 pub(crate) fn kind_name(kind: &InodeKind) -> &'static str {
-    use namespace::DeviceKind;
-    match kind {
-        InodeKind::File(_) => "file",
-        InodeKind::Directory { .. } => "directory",
-        InodeKind::Link { .. } => "link",
-        InodeKind::Special { kind: DeviceKind::Pipe, .. } => "pipe",
-        InodeKind::Special { kind: DeviceKind::Socket, .. } => "socket",
-        InodeKind::Special { kind: DeviceKind::Character, .. } => "character",
-        InodeKind::Special { kind: DeviceKind::Block, .. } => "block",
-    }
+    name_and_letter(kind).0
 }
 
 /// One letter for what something is, as `ls -l` has it.
 pub(crate) fn letter(kind: &InodeKind) -> char {
+    name_and_letter(kind).1
+}
+
+fn name_and_letter(kind: &InodeKind) -> (&'static str, char) {
     use namespace::DeviceKind;
     match kind {
-        InodeKind::File(_) => '-',
-        InodeKind::Directory { .. } => 'd',
-        InodeKind::Link { .. } => 'l',
-        InodeKind::Special { kind: DeviceKind::Pipe, .. } => 'p',
-        InodeKind::Special { kind: DeviceKind::Socket, .. } => 's',
-        InodeKind::Special { kind: DeviceKind::Character, .. } => 'c',
-        InodeKind::Special { kind: DeviceKind::Block, .. } => 'b',
+        InodeKind::File(_) => ("file", '-'),
+        InodeKind::Directory { .. } => ("directory", 'd'),
+        InodeKind::Link { .. } => ("link", 'l'),
+        InodeKind::Special { kind: DeviceKind::Pipe, .. } => ("pipe", 'p'),
+        InodeKind::Special { kind: DeviceKind::Socket, .. } => ("socket", 's'),
+        InodeKind::Special { kind: DeviceKind::Character, .. } => ("character", 'c'),
+        InodeKind::Special { kind: DeviceKind::Block, .. } => ("block", 'b'),
     }
 }
 

@@ -192,10 +192,6 @@ pub(super) fn moved_by(answers: Vec<(NodeId, Answer)>) -> Result<Moved> {
     outcome.map(|()| moved)
 }
 
-fn is_refusal(error: &Error) -> bool {
-    error.is_remote(FailureKind::Invalid)
-}
-
 /// Attempts at an operation of members: once more, after `reopen`, if an I/O node was started anew. `attempt` is told
 /// what has failed before it.
 pub(super) async fn attempts(
@@ -216,7 +212,11 @@ pub(super) async fn attempts(
     match (own, common) {
         (own, Ok(())) => own,
         // Members who cannot meet any more leave, and an I/O node is refused what it still wants of them.
-        (Err(own), Err(common)) if common.is_remote(FailureKind::NoTeam) && is_refusal(&own) => Err(common),
+        (Err(own), Err(common))
+            if common.is_remote(FailureKind::NoTeam) && own.is_remote(FailureKind::Invalid) =>
+        {
+            Err(common)
+        }
         (own, Err(common)) => own.and(Err(common)),
     }
 }

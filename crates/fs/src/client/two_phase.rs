@@ -115,7 +115,7 @@ impl<M: Machine> File<M> {
         company.meet_after(&self.client, moved).await?;
         match self.client.inner.settings.two_phase_flush {
             TwoPhaseFlush::First if company.rank() > 0 => Ok(()),
-            TwoPhaseFlush::First => self.flush_all().await,
+            TwoPhaseFlush::First => self.flush_of(true).await,
             TwoPhaseFlush::Each => self.flush().await,
         }
     }

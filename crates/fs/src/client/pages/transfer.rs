@@ -324,11 +324,7 @@ impl<M: Machine> Inner<M> {
         if all || file.has_unflushed() {
             // Noted as flushed when it is: who flushes meanwhile asks for it, too.
             let sent = file.sent.get();
-            if all {
-                file.file.flush_all().await?
-            } else {
-                file.file.flush().await?
-            }
+            file.file.flush_of(all).await?;
             file.flushed.set(sent.max(file.flushed.get()));
         }
         Ok(())
