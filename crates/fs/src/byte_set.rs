@@ -42,6 +42,11 @@ impl ByteSet {
         self.runs.is_empty()
     }
 
+    /// From its first byte to its last, if it has any.
+    pub(crate) fn span(&self) -> Option<Range<u64>> {
+        Some(self.runs.first()?.start..self.runs.last()?.end)
+    }
+
     /// Whether the set is one run that ends at `end`.
     pub(crate) fn is_tail_of(&self, end: u64) -> bool {
         matches!(&*self.runs, [run] if run.end == end)

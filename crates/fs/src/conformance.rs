@@ -54,8 +54,9 @@ pub use failures::{
     a_file_with_larger_blocks_than_an_io_node_takes_is_refused,
     a_write_that_fails_behind_one_member_fails_the_whole_group,
     an_io_node_that_stops_writes_out_all_that_it_can, changes_of_a_file_end_while_others_write,
-    later_writes_of_a_block_reach_the_disk_later, what_a_sharer_of_a_handle_has_heard_is_told_to_the_others,
-    what_is_accepted_has_room, what_is_written_through_is_at_its_disk, what_no_disk_can_hold_is_refused,
+    later_writes_of_a_block_reach_the_disk_later, many_pieces_of_a_block_are_written_together,
+    what_a_sharer_of_a_handle_has_heard_is_told_to_the_others, what_is_accepted_has_room,
+    what_is_written_through_is_at_its_disk, what_no_disk_can_hold_is_refused,
     what_waits_for_more_is_written_back,
 };
 pub use listed::listed_stretches_agree_with_files_in_memory;
@@ -169,6 +170,7 @@ macro_rules! for_all_promises {
             a_failed_flush_is_told_through_all_handles,
             what_a_sharer_of_a_handle_has_heard_is_told_to_the_others,
             later_writes_of_a_block_reach_the_disk_later,
+            many_pieces_of_a_block_are_written_together,
             what_waits_for_more_is_written_back,
             what_is_accepted_has_room,
             what_is_written_through_is_at_its_disk,

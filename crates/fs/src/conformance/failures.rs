@@ -12,8 +12,8 @@ use super::tasks::{Tasks, rest};
 use super::{BLOCK, Base, Restarting, contents, finished, read, run, small, start, start_with, write};
 use crate::protocol::Label;
 use crate::{
-    Client, ClientSettings, CollectiveSettings, Error, FailureKind, File, FileId, Group, IoNodeSettings,
-    PageCache, PageCacheSettings, Result, Threads, TwoPhaseFlush, serve,
+    Client, ClientSettings, CollectiveSettings, Error, FailureKind, File, FileId, Group, IoNodeService,
+    IoNodeSettings, PageCache, PageCacheSettings, Result, Threads, TwoPhaseFlush, serve,
 };
 
 fn settings(base: Base) -> IoNodeSettings {
@@ -75,6 +75,39 @@ pub fn what_waits_for_more_is_written_back(testbed: &impl Testbed, base: Base) {
                 assert!(nodes[1].now() < deadline, "it is not written back");
                 nodes[1].sleep_until(nodes[1].now() + Duration::from_millis(10)).await;
             }
+        }
+    });
+}
+
+/// Many pieces of a block go to the disk together, with what it has between them. If they cannot, they go one by one.
+pub fn many_pieces_of_a_block_are_written_together(testbed: &impl Testbed, base: Base) {
+    const PIECES: u64 = 20;
+    let at = |piece: u64| BLOCK + 5 + piece * 20;
+    run(testbed, 2, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let service = IoNodeService::new(nodes[0].clone(), settings(base));
+        let (serving, name) = (service.clone(), nodes[0].node());
+        nodes[0].spawn("I/O node", async move { serving.serve().await });
+        let client = Client::connect(nodes[1].clone(), vec![name], base.client()).await.expect("it answers");
+        let file = finished(&client, "written", FileId(1)).await;
+        let mut data = contents(3 * BLOCK);
+        write(&file, 0, &data).await;
+        file.flush().await.expect("flushed");
+        let written =
+            async || service.counts().await.disks.iter().map(|disk| disk.bytes_written).sum::<u64>();
+        let object = nodes[0].disks()[0].open("written", Stage::Published).await.expect("committed").id;
+        for (value, failing_writes, bytes) in [(1, 0, at(PIECES - 1) + 3 - at(0)), (2, 1, PIECES * 3)] {
+            let before = written().await;
+            for piece in 0..PIECES {
+                write(&file, at(piece), &[value; 3]).await;
+                data[at(piece) as usize..][..3].fill(value);
+            }
+            nodes[0].faults().failing_writes.set(failing_writes);
+            file.flush().await.expect("flushed");
+            assert_eq!(written().await - before, bytes);
+            let into = nodes[0].buffers().take(3 * BLOCK).await;
+            let found = nodes[0].disks()[0].read(object, 0, into).await.expect("read");
+            assert!(found.slice(0..3 * BLOCK).to_vec().as_ref() == Some(&data));
         }
     });
 }

@@ -18,7 +18,7 @@ use layout::{BlockRequest, BlockRequests, Extent, Piece};
 use machine::{Buf, BufferPool, Disk, Machine, NodeId, NotedSpan, Payload, TaskGroup, Work};
 
 use super::account::Account;
-use super::open_stripe::OpenStripe;
+use super::open_stripe::{Barred, OpenStripe};
 use super::{IoNode, of_defect};
 use crate::error::{Failure, FailureKind};
 use crate::exchange::Exchange;
@@ -100,23 +100,25 @@ impl<M: Machine> IoNode<M> {
         let buffers = TaskGroup::new();
         // If it fails at one stripe, the buffers of others have begun: they move data into memory that the client may
         // give up as soon as it is answered.
-        buffers.note(self.start_buffers(asker, account, &request, &stripes, &exchange, &buffers).await);
+        let started = self.start_buffers(asker, account, &request, &stripes, &exchange, &buffers).await;
+        let barred = started.unwrap_or_else(|failure| {
+            buffers.note::<()>(Err(failure));
+            Vec::new()
+        });
         let outcome = buffers.join().await;
         let finished = exchange.finish().await;
         outcome.and(finished.map_err(Box::<Failure>::from))?;
-        if request.direction == Direction::Write {
-            for stripe in &stripes {
-                // What others read meanwhile may be from before.
-                self.blocks.forget(&stripe.bar_writes(), 0).await;
-                self.flush_disk(stripe).await?;
-                let end = stripe.label.striping.stripe_bytes(request.view.file_bytes(), stripe.label.stripe);
-                stripe.losses.mend(&(0..end));
-            }
+        for stripe in barred {
+            // What others read meanwhile may be from before.
+            self.blocks.forget(&stripe, 0).await;
+            self.flush_disk(&stripe).await?;
+            let end = stripe.label.striping.stripe_bytes(request.view.file_bytes(), stripe.label.stripe);
+            stripe.losses.mend(&(0..end));
         }
         Ok(())
     }
 
-    /// Starts the buffers of all stripes, one stripe after the other.
+    /// Starts the buffers of all stripes, one stripe after the other. Those that are written are barred.
     async fn start_buffers(
         self: &Rc<Self>,
         asker: NodeId,
@@ -125,13 +127,19 @@ impl<M: Machine> IoNode<M> {
         stripes: &[Rc<OpenStripe>],
         exchange: &Rc<Exchange<M>>,
         buffers: &TaskGroup<Box<Failure>>,
-    ) -> Result<(), Box<Failure>> {
+    ) -> Result<Vec<Barred>, Box<Failure>> {
+        let mut barred = Vec::new();
         for stripe in stripes {
             // The cache is bypassed: what it holds goes to the disk first, and is not valid after.
             self.blocks.write_out(stripe).await;
             stripe.writers.tell(asker)?;
-            if request.direction == Direction::Read {
-                stripe.losses.check(&(0..u64::MAX))?;
+            match request.direction {
+                Direction::Read => stripe.losses.check(&(0..u64::MAX))?,
+                Direction::Write => {
+                    let stripe = stripe.bar_writes();
+                    self.blocks.forget(&stripe, 0).await;
+                    barred.push(stripe);
+                }
             }
             let transfer = Rc::new(self.plan(asker, request, stripe, exchange.clone()).await?);
             for _ in 0..self.settings.buffers_per_disk {
@@ -141,7 +149,7 @@ impl<M: Machine> IoNode<M> {
                 });
             }
         }
-        Ok(())
+        Ok(barred)
     }
 
     /// Refuses a group that cannot be one: of a size that is not the view's, or otherwise.
@@ -179,9 +187,6 @@ impl<M: Machine> IoNode<M> {
         stripe: &Rc<OpenStripe>,
         exchange: Rc<Exchange<M>>,
     ) -> Result<StripeTransfer<M>, Box<Failure>> {
-        if request.direction == Direction::Write {
-            self.blocks.forget(&stripe.bar_writes(), 0).await;
-        }
         let striping = stripe.label.striping;
         let file_bytes = request.view.file_bytes();
         let end = striping.stripe_bytes(file_bytes, stripe.label.stripe);

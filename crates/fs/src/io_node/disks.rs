@@ -23,6 +23,9 @@ use crate::settings::IoNodeSettings;
 /// The most bytes a stripe has: so few that those that a disk adds for itself do not make a number that is too large.
 pub(super) const STRIPE_BYTES_MAX: u64 = layout::FILE_BYTES_MAX / 2;
 
+/// The most runs of a block that are written one by one; a block of more is read first, and then written as a whole.
+pub(super) const RUNS_MAX: usize = 4;
+
 /// The right to use a disk, until this is dropped.
 pub(super) struct DiskUse<'a, M: Machine> {
     _access: DiskAccess<'a, M>,

@@ -15,6 +15,7 @@ use super::IoNode;
 use super::account::Account;
 use super::collectives::PatchedBlock;
 use super::disk_directed::move_each;
+use super::disks::RUNS_MAX;
 use super::open_stripe::{Barred, OpenStripe};
 use crate::error::{Failure, Result as FsResult};
 use crate::exchange::Exchange;
@@ -22,9 +23,6 @@ use crate::give_way::give_way;
 use crate::protocol::Direction;
 use crate::schedule::{DiskUser, Urgency};
 use crate::turns::Turn;
-
-/// The most runs of a block that are written one by one; a block of more is read first and then written as a whole.
-const RUNS_MAX: usize = 4;
 
 /// A buffer takes at once a part of its share of the blocks that are known: one of so many. What is left becomes less,
 /// so that all buffers end together, and meanwhile the disk writes what one has while others get theirs.

@@ -2,19 +2,36 @@
 //!
 //! One task of a block is at the disk at a time, or the disk might end with the older bytes of two writes. A task takes
 //! what is dirty when it is its turn there, so what was written while it waited goes with it.
+//!
+//! A disk takes about as long for a few bytes as for a block. So a block with many dirty runs is read first, and all
+//! from the first run to the last is written at once:
+//!
+//! ```text
+//! dirty      ..xx..xx..xx..xx..xx..xx.......     six writes
+//! and read   ..xx--xx--xx--xx--xx--xx.......     one read, one write
+//! ```
 
 use std::ops::Range;
 use std::rc::Rc;
 
 use layout::Extent;
-use machine::{Disk, Machine, Payload, Work};
+use machine::{Disk, Machine, NodeId, Payload, Work};
 
 use super::{Blocks, Part};
 use crate::cache::{BlockKey, CacheSlot};
 use crate::error::Failure;
+use crate::io_node::disks::RUNS_MAX;
 use crate::io_node::open_stripe::OpenStripe;
 use crate::protocol::{Direction, FileId};
 use crate::schedule::{DiskUser, Urgency};
+
+/// What of a block is taken to its disk: bytes of the stripe, each with its offset.
+struct DirtyBytes {
+    /// The runs that are dirty.
+    runs: Vec<(u64, Payload)>,
+    /// All from the first of them to the last, if that is to be written at once.
+    span: Option<(u64, Payload)>,
+}
 
 /// The turn of a block to be written to its disk, until this is dropped.
 struct AtDisk<'a, M: Machine> {
@@ -108,39 +125,96 @@ impl<M: Machine> Blocks<M> {
             (block.key.block * stripe.block_bytes(), block.writer)
         };
         let job = writer.expect("what is to be written has been written by somebody");
+        self.read_between_runs(stripe, place, job).await;
         let user = DiskUser { job, urgency: Urgency::Behind };
         let part = Extent::new(start, stripe.block_bytes());
         let turn = self.disks.turn(stripe.home, part, Direction::Write, user).await;
         let at_disk = self.enter_disk(place).await;
         // Taken only now, so that what was written while the request waited goes with it.
-        let runs: Vec<(u64, Payload)> = {
+        let outcome = self.write_dirty(stripe, place, self.take_dirty(stripe, place)).await;
+        drop(at_disk);
+        self.machine.compute(Work::CompleteDiskRequest).await;
+        drop(turn);
+        outcome
+    }
+
+    /// Reads a block in which many runs are dirty. If that fails, they are written one by one.
+    async fn read_between_runs(&self, stripe: &OpenStripe, place: CacheSlot, job: NodeId) {
+        let span = {
             let mut cache = self.cache.borrow_mut();
-            let block = cache.block(place);
-            let dirty = std::mem::take(&mut block.dirty);
-            // What is written from now on needs another task.
-            block.write_queued = false;
-            let buffer = block.buffer.as_ref();
-            let buffer = buffer.expect("a dirty block keeps its buffer while it loads");
-            dirty.runs().iter().map(|run| (start + run.start, buffer.slice(run.clone()))).collect()
+            let dirty = &cache.block(place).dirty;
+            dirty.span().filter(|_| dirty.runs().len() > RUNS_MAX)
         };
-        runs.iter().for_each(|(offset, data)| stripe.length.begin_write(offset + data.len()));
+        if let Some(span) = span {
+            // Not behind others: who writes the rest of the block waits meanwhile.
+            let user = DiskUser { job, urgency: Urgency::Demand };
+            let _ = self.make_valid(stripe, place, &span, user).await;
+        }
+    }
+
+    fn take_dirty(&self, stripe: &OpenStripe, place: CacheSlot) -> DirtyBytes {
+        let mut cache = self.cache.borrow_mut();
+        let block = cache.block(place);
+        let dirty = std::mem::take(&mut block.dirty);
+        // What is written from now on needs another task.
+        block.write_queued = false;
+        let start = block.key.block * stripe.block_bytes();
+        let buffer = block.buffer.as_ref().expect("a dirty block keeps its buffer while it loads");
+        let bytes = |run: &Range<u64>| (start + run.start, buffer.slice(run.clone()));
+        // Operations past the cache bar writes and then wait for this one. One that is under way may have written
+        // between the runs since the block was read.
+        let is_current = |span: &Range<u64>| block.valid.contains(span) && stripe.bars.is_empty();
+        let many = dirty.span().filter(|_| dirty.runs().len() > RUNS_MAX);
+        DirtyBytes {
+            span: many.filter(is_current).as_ref().map(bytes),
+            runs: dirty.runs().iter().map(bytes).collect(),
+        }
+    }
+
+    async fn write_dirty(
+        &self,
+        stripe: &OpenStripe,
+        place: CacheSlot,
+        DirtyBytes { runs, span }: DirtyBytes,
+    ) -> machine::Result<()> {
+        let begin = |runs: &[(u64, Payload)]| {
+            runs.iter().for_each(|(offset, data)| stripe.length.begin_write(offset + data.len()));
+        };
+        if let Some((offset, data)) = span {
+            let end = offset + data.len();
+            stripe.length.begin_write(end);
+            let written = self.write_run(stripe, offset, data).await;
+            if written.is_err() {
+                // The disk may have no room for what lies between them.
+                begin(&runs);
+            }
+            stripe.length.end_write(end, written.is_ok());
+            if written.is_ok() {
+                return written;
+            }
+        } else {
+            begin(&runs);
+        }
         let mut outcome = Ok(());
         for (offset, data) in runs {
-            let (range, disk) = (offset..offset + data.len(), self.disks.of(stripe.home));
-            let written =
-                self.machine.contain("writing to a disk", disk.write(stripe.home.object, offset, data)).await;
-            let written = written.and_then(|written| written);
-            self.disks.count_bytes(stripe.home, Direction::Write, range.end - range.start, &written);
+            let range = offset..offset + data.len();
+            let written = self.write_run(stripe, offset, data).await;
             stripe.length.end_write(range.end, written.is_ok());
             if let Err(error) = &written {
                 self.lose(stripe, place, range, &machine::Error::clone(error).into());
             }
             outcome = outcome.and(written);
         }
-        drop(at_disk);
-        self.machine.compute(Work::CompleteDiskRequest).await;
-        drop(turn);
         outcome
+    }
+
+    async fn write_run(&self, stripe: &OpenStripe, offset: u64, data: Payload) -> machine::Result<()> {
+        let (bytes, disk) = (data.len(), self.disks.of(stripe.home));
+        let written =
+            self.machine.contain("writing to a disk", disk.write(stripe.home.object, offset, data)).await;
+        let written = written.and_then(|written| written);
+        self.disks.count_bytes(stripe.home, Direction::Write, bytes, &written);
+        written
     }
 
     /// Waits until nobody writes this block to the disk. Only one task waits here at a time, as only one is going to
