@@ -129,21 +129,3 @@ pub(crate) fn throughput(bytes: u64, elapsed: Duration) -> f64 {
 pub(crate) fn mib_s(throughput: f64) -> String {
     format!("{throughput:.1} MiB/s")
 }
-
-/// The median: the middle value, or the mean of the two middle ones.
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let half = values.len() / 2;
-    if values.len() % 2 == 1 { values[half] } else { (values[half - 1] + values[half]) / 2.0 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_median_is_in_the_middle() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
-    }
-}

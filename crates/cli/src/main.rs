@@ -54,6 +54,7 @@ mod processes;
 mod race;
 mod recorded_run;
 mod replay;
+mod rounds;
 mod row_format;
 mod simulation;
 mod store;

@@ -13,13 +13,14 @@ use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 
-use crate::bare_stripe::{self, bare, median, mib_s, receive_in_threads, receive_in_turn, stripe_files};
+use crate::bare_stripe::{self, bare, mib_s, receive_in_threads, receive_in_turn, stripe_files};
 use crate::command::{bench_agents, bench_enwrich, bench_names, bench_pdiol, bench_placement};
 use crate::described::load_model;
 use crate::explained::explained;
 use crate::interrupt::Interruption;
 use crate::local::{self, Hashing};
 use crate::processes::{self, Agents};
+use crate::rounds::median;
 use crate::store::transfer::{self, Get, Method, MethodArgs, Put};
 use crate::values;
 use fs::Scheduling;

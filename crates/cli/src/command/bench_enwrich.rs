@@ -13,7 +13,7 @@ use viewer::{FirstLook, TraceFiles};
 
 use crate::command::view::write_page;
 use crate::described::{load_model, this_computer};
-use crate::enwrich_bench::measure::measure;
+use crate::enwrich_bench::measure::measure_in_rounds;
 use crate::enwrich_bench::member::{be_member, check_problem};
 use crate::enwrich_bench::prediction::WritePredictor;
 use crate::enwrich_bench::results::{WriteRow, csv, lines, page};
@@ -70,13 +70,17 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = values::scheduling(), default_value_t = Scheduling::CyclicScan)]
     scheduling: Scheduling,
 
+    /// Rounds of each measurement, and of what predictions are made from; the median counts.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+
     /// Measure nothing; predict for this machine.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "rounds")]
     predict: Option<String>,
 
     /// Trace the one measurement: what processes and agents do, NAME.tlv, and what is predicted that they do,
     /// NAME-predicted.tlv. Both begin with the first write and end with the last byte on the disks.
-    #[arg(long, value_name = "NAME.tlv", conflicts_with = "predict")]
+    #[arg(long, value_name = "NAME.tlv", conflicts_with_all = ["predict", "rounds"])]
     trace: Option<PathBuf>,
 
     /// Write a page to this file, too, in which both traces can be looked at side by side.
@@ -95,6 +99,7 @@ const EXAMPLES: &str = "\
 Examples:
   starfish bench enwrich --patterns wcc --file-size 64MiB
   starfish bench enwrich --records 8,512 --methods traditional,write-cached --html enwrich.html
+  starfish bench enwrich --patterns wcc,wss --rounds 5
   starfish bench enwrich --predict cluster-switch --processes 16 --agents 8
   starfish bench enwrich --patterns wcc --records 512 --methods disk-directed \
     --trace write.tlv --trace-html write.html    measured beside predicted, to look at
@@ -131,9 +136,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let progress = Progress::count(arguments.output.progress, "writing", cells.len() as u64);
     let mut rows = Vec::new();
     for cell in &cells {
+        let trace = traces.as_ref().map(|(measured, _)| measured.as_path());
         let measured = agents
             .as_ref()
-            .map(|agents| measure(agents, cell, traces.as_ref().map(|(measured, _)| measured.as_path())))
+            .map(|agents| measure_in_rounds(agents, cell, arguments.rounds, trace))
             .transpose()?;
         let predicted = predictor
             .as_ref()
@@ -189,14 +195,14 @@ fn predictor(
     agents: Option<&Agents>,
     is_host: bool,
 ) -> Result<Option<WritePredictor>> {
-    let Arguments { processes, scheduling, .. } = *arguments;
+    let Arguments { processes, scheduling, rounds, .. } = *arguments;
     let predictor = match (&arguments.predict, agents) {
         (Some(machine), _) => {
             WritePredictor::of(machine, &[], processes, usize::from(arguments.agents), scheduling)?
         }
         (None, Some(agents)) if !is_host => {
             let set = this_computer(&arguments.disk_model);
-            WritePredictor::of_this_computer(agents, &set, processes, scheduling)?
+            WritePredictor::of_this_computer(agents, &set, processes, scheduling, rounds)?
         }
         (None, _) => return Ok(None),
     };

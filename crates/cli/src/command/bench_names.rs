@@ -19,6 +19,7 @@ use crate::names_bench::results::{NamesRow, csv, lines, page};
 use crate::names_bench::store_costs::StoreCosts;
 use crate::names_bench::{NameWork, NamesCell, NamesTimes, measure};
 use crate::processes::Agents;
+use crate::rounds::middle_of;
 use crate::row_format::RowOutput;
 use crate::trace_file::measured_and_predicted;
 
@@ -62,18 +63,22 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = MEMORY, conflicts_with = "predict")]
     disk_model: String,
 
+    /// Rounds of each measurement, and of what predictions are made from; the median counts.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+
     /// Measure nothing; predict for this machine, whose description has to have a section `metadata`.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "rounds")]
     predict: Option<String>,
 
     /// Say on standard error what limited each measurement: processors, links or waiting. All nodes record what they do
     /// meanwhile, making the files beforehand included.
-    #[arg(long, conflicts_with = "predict")]
+    #[arg(long, conflicts_with_all = ["predict", "rounds"])]
     explain: bool,
 
     /// Trace the one measurement, and explain it: what clients and agents do, NAME.tlv, and what is predicted that they
     /// do, NAME-predicted.tlv.
-    #[arg(long, value_name = "NAME.tlv", conflicts_with = "predict")]
+    #[arg(long, value_name = "NAME.tlv", conflicts_with_all = ["predict", "rounds"])]
     trace: Option<PathBuf>,
 
     /// Write a page to this file, too, in which both traces can be looked at side by side.
@@ -143,12 +148,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for cell in &cells {
         let measured = agents
             .as_ref()
-            .map(|agents| measured(arguments.explain, of_measured.as_deref(), agents, cell))
+            .map(|agents| {
+                let measure = || measured(arguments.explain, of_measured.as_deref(), agents, cell);
+                middle_of(arguments.rounds, |times: &NamesTimes| times.elapsed, measure)
+            })
             .transpose()?;
         if let (Some(agents), Entry::Vacant(entry)) = (&agents, with_costs.entry(cell.clients)) {
             let under_way = cell.clients * cell.outstanding;
             let store = StoreCosts::measure(&agents.path(&format!("store{under_way}")), under_way)?;
-            entry.insert(predictor.with_costs(agents, cell.clients, &store)?);
+            entry.insert(predictor.with_costs(agents, cell.clients, arguments.rounds, &store)?);
         }
         let of_cell = with_costs.get(&cell.clients).unwrap_or(&predictor);
         let predicted = of_cell.predict(cell, of_predicted.as_deref())?;

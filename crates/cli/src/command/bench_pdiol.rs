@@ -11,7 +11,6 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use description::DiskDescription;
 
-use crate::bare_stripe::median;
 use crate::described::load_model;
 use crate::local;
 use crate::pdiol_bench::PAGE_BYTES;
@@ -23,6 +22,7 @@ use crate::pdiol_bench::results::{ProgramRow, Results};
 use crate::pdiol_bench::testbed::{
     CACHE_FOR_BOTH, CACHE_FOR_READING, CACHE_FOR_WRITING, Disks, ProgramTestbed,
 };
+use crate::rounds::middle_of;
 use crate::times::Times;
 use node::Size;
 
@@ -249,11 +249,14 @@ fn measured(arguments: &Arguments, plan: &[Cell]) -> Result<Results> {
         if cache.replace(wanted) != Some(wanted) {
             testbed.slow_down(wanted)?;
         }
-        let rounds = 0..arguments.rounds;
-        let times = rounds.map(|_| measure(&testbed, cell, &mut outputs)).collect::<Result<Vec<_>>>()?;
+        let times = middle_of(
+            arguments.rounds,
+            |times: &Times| times.elapsed,
+            || measure(&testbed, cell, &mut outputs),
+        )?;
         let predictor = predictor.as_ref().filter(|_| cell.application.only_reads());
         let predicted = predictor.map(|predictor| predict(predictor, cell)).transpose()?;
-        rows.push(row(cell, Some(middle(times)), predicted));
+        rows.push(row(cell, Some(times), predicted));
         progress.add(1);
     }
     let write_share = match rate {
@@ -312,13 +315,4 @@ fn measure(testbed: &ProgramTestbed, cell: &Cell, outputs: &mut Outputs) -> Resu
         }
     }
     Ok(times)
-}
-
-/// The run whose elapsed time is nearest to the median.
-fn middle(times: Vec<Times>) -> Times {
-    let seconds = |times: &Times| times.elapsed.as_secs_f64();
-    let median = median(times.iter().map(seconds).collect());
-    let distance = |times: &Times| (seconds(times) - median).abs();
-    let nearest = times.into_iter().min_by(|one, other| distance(one).total_cmp(&distance(other)));
-    nearest.expect("at least one round")
 }

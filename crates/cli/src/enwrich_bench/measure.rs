@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use super::member::{MemberAddress, MemberOutcome, MemberTask};
 use super::{BLOCK_BYTES, WriteCell};
 use crate::processes::Agents;
+use crate::rounds::middle_of;
 use crate::store::recordings;
 use crate::this_node;
 
@@ -29,10 +30,20 @@ pub(crate) struct Measured {
     pub(crate) processor: Duration,
 }
 
+/// [`measure`]s in rounds, of which the one in the middle counts.
+pub(crate) fn measure_in_rounds(
+    agents: &Agents,
+    cell: &WriteCell,
+    rounds: u32,
+    trace: Option<&Path>,
+) -> Result<Measured> {
+    middle_of(rounds, |measured: &Measured| measured.elapsed, || measure(agents, cell, trace))
+}
+
 /// Has processes write new files on the agents, checks these, and removes them.
 ///
 /// What all do from the first write until the last byte is on the disks is added to the trace, if one is named.
-pub(crate) fn measure(agents: &Agents, cell: &WriteCell, trace: Option<&Path>) -> Result<Measured> {
+fn measure(agents: &Agents, cell: &WriteCell, trace: Option<&Path>) -> Result<Measured> {
     let (addresses, cell, trace) = (agents.agents.clone(), *cell, trace.map(Path::to_owned));
     let of_agents = agents.processor_clock();
     let outcome = this_node::run(addresses.clone(), move |connection| async move {

@@ -8,7 +8,7 @@ use experiment::{Beginning, Experiment, Launch, StoredFile};
 use fs::{IoNodeSettings, Scheduling};
 
 use super::cache_costs::CacheCosts;
-use super::measure::{Measured, measure};
+use super::measure::{Measured, measure_in_rounds};
 use super::member::MemberOutcome;
 use super::{BLOCK_BYTES, WriteCell, WriteMethod};
 use crate::described::{LOOPBACK, load_machine_of_agents};
@@ -57,15 +57,17 @@ pub(crate) struct WritePredictor {
 
 impl WritePredictor {
     /// Predicts for this computer: the machine `loopback` with these numbers in place, and with what a small request
-    /// takes, which is measured with these agents.
+    /// takes, which is measured with these agents in so many
+    /// rounds.
     pub(crate) fn of_this_computer(
         agents: &Agents,
         set: &[String],
         processes: u32,
         scheduling: Scheduling,
+        rounds: u32,
     ) -> Result<Self> {
         let (count, probe) = (agents.agents.len(), probe(processes));
-        let measured = measure(agents, &probe, None)?;
+        let measured = measure_in_rounds(agents, &probe, rounds, None)?;
         let of = |set: &[String]| Self::of(LOOPBACK, set, probe.processes, count, scheduling);
         let set = fitted(of, set, (&probe, &measured))?;
         let machine = load_machine_of_agents(LOOPBACK, processes, count, 1, &set)?;

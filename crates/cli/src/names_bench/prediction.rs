@@ -13,6 +13,7 @@ use crate::described::{LOOPBACK, load_machine_of_agents};
 use crate::job_nodes::have_done;
 use crate::message_costs::{Messages, Spent};
 use crate::processes::Agents;
+use crate::rounds::middle_of;
 use crate::times::processor;
 use crate::trace_file::predicted_trial;
 
@@ -43,9 +44,11 @@ impl NamesPredictor {
         &self,
         agents: &Agents,
         clients: u32,
+        rounds: u32,
         store: &StoreCosts,
     ) -> Result<NamesPredictor> {
-        let measured = measure_round_trips(agents, clients)?;
+        let measure = || measure_round_trips(agents, clients);
+        let measured = middle_of(rounds, |spent: &Spent| spent.elapsed, measure)?;
         let messages = Messages { members: clients, of_each: ROUND_TRIPS.into(), measured };
         let set = messages.fitted(&self.set, |set| {
             let machine = load_machine_of_agents(&self.machine, clients, self.agents, 1, set)?;

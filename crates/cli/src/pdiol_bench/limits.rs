@@ -12,7 +12,8 @@ use serde::Serialize;
 use super::PAGE_BYTES;
 use super::application::Application;
 use super::testbed::ProgramTestbed;
-use crate::bare_stripe::{bare, median, receive_in_turn, stripe_files, throughput};
+use crate::bare_stripe::{bare, receive_in_turn, stripe_files, throughput};
+use crate::rounds::median;
 use crate::times::{Times, measure};
 
 /// Physical limits, and how near the file system comes to them when no disk is slow. Throughputs are in MiB/s,

@@ -1,0 +1,53 @@
+//! Measuring something in several rounds, since others use the computer, too.
+
+use std::time::Duration;
+
+use command_line::failure::Result;
+
+/// The median: the middle value, or the mean of the two middle ones.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let half = values.len() / 2;
+    if values.len() % 2 == 1 { values[half] } else { (values[half - 1] + values[half]) / 2.0 }
+}
+
+/// Measures so many times; gives the round whose elapsed time is nearest to the median.
+///
+/// # Panics
+/// If there are no rounds.
+pub(crate) fn middle_of<Measured>(
+    rounds: u32,
+    elapsed: impl Fn(&Measured) -> Duration,
+    mut measure: impl FnMut() -> Result<Measured>,
+) -> Result<Measured> {
+    let all = (0..rounds).map(|_| measure()).collect::<Result<Vec<_>>>()?;
+    let seconds = |measured: &Measured| elapsed(measured).as_secs_f64();
+    let median = median(all.iter().map(seconds).collect());
+    let distance = |measured: &Measured| (seconds(measured) - median).abs();
+    let nearest = all.into_iter().min_by(|one, other| distance(one).total_cmp(&distance(other)));
+    Ok(nearest.expect("at least one round"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+
+    #[test]
+    fn the_round_in_the_middle_counts() {
+        for (times, middle) in [(vec![7], 7), (vec![9, 1, 4], 4), (vec![1, 2, 100, 3], 2)] {
+            let mut left = times.iter();
+            let measured = middle_of(
+                times.len() as u32,
+                |&secs| Duration::from_secs(secs),
+                || Ok(*left.next().expect("another")),
+            );
+            assert_eq!(measured.expect("nothing fails"), middle);
+        }
+    }
+}
