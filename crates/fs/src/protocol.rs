@@ -728,7 +728,8 @@ pub enum Reply {
     /// To [`Request::Write`], [`Request::Flush`], [`Request::Commit`] and what is [selected](Selecting), instead of
     /// [`Reply::Done`], by an I/O node that may be started anew.
     Accepted {
-        /// Which run of the I/O node it is: what an earlier one accepted and did not flush is lost.
+        /// Which run of the I/O node it is, or the first of those that it continues: what another one accepted and did
+        /// not flush is lost.
         incarnation: u64,
     },
     /// To [`Request::Scrub`].

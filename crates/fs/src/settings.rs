@@ -74,6 +74,9 @@ pub struct IoNodeSettings {
     /// A number that no other run of this I/O node has: a client that has written to an earlier one then learns that it
     /// is gone. 0 for the first, where runs are numbered.
     pub incarnation: u64,
+    /// The earlier run that this one continues: it ended with all on the disks that it had accepted, and so had those
+    /// that it continued itself. Clients hear its number with what is accepted, so that nothing is lost for them.
+    pub continues: Option<u64>,
     /// How long a client that something is asked of, or sent to, may go on doing nothing about it before it is given
     /// up. Without a limit it is waited for as long as it is connected.
     pub patience: Option<Duration>,
@@ -154,6 +157,7 @@ impl IoNodeSettings {
             write_back_after: None,
             buffers_per_disk: 2,
             incarnation: 0,
+            continues: None,
             // Nobody of the report's machines is ever given up.
             patience: None,
         }
@@ -177,8 +181,14 @@ impl IoNodeSettings {
             write_back_after: Some(Duration::from_secs(5)),
             buffers_per_disk: 2,
             incarnation: 0,
+            continues: None,
             patience: Some(Duration::from_secs(10)),
         }
+    }
+
+    /// The run that clients hear of with what is accepted: the first of those since which nothing accepted was lost.
+    pub fn lossless_since(&self) -> u64 {
+        self.continues.unwrap_or(self.incarnation)
     }
 
     /// The number of block requests in service at a time, if that is bounded.

@@ -12,7 +12,7 @@ use fs::{IoNodeSettings, Scheduling};
 use machine::{Machine, Message, Net, NodePart};
 use metrics::METRICS_VARIABLE;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use real::{DiskSettings, Metadata, MetadataCopies, MetadataPlace, RealMachine, Settings};
+use real::{Disk, DiskSettings, Metadata, MetadataCopies, MetadataPlace, RealMachine, Settings};
 
 use crate::described::load_model;
 use crate::store::agents::{KeyArgs, TraceArgs};
@@ -176,6 +176,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         if until_input_ends {
             close_when_input_ends(machine.clone());
         }
+        let io_node = IoNodeSettings { continues: continued(machine.disks()), ..io_node };
+        let run = io_node.lossless_since();
         let service = AgentService::new(machine.clone(), io_node);
         if let Some(server) = metrics {
             let directories = arguments.root.iter().map(|root| root.display().to_string()).collect();
@@ -184,12 +186,32 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         let served = service.serve().await;
         trace.map_or(Ok(()), NodeTrace::end)?;
         match &served {
-            Ok(()) => log::info!("stopped: all it had accepted is on its disks"),
+            Ok(()) => {
+                note_end(machine.disks(), run);
+                log::info!("stopped: all it had accepted is on its disks");
+            }
             Err(error) => log::error!("ended: {error}"),
         }
         served.map_err(|error| Failure::new("serving", error).told())
     });
     served.map_err(|error| not_started(*error, listen))?
+}
+
+/// The run that this one continues: that which all disks had last, if it ended in order.
+fn continued(disks: &[Disk]) -> Option<u64> {
+    let mut last = disks.iter().map(Disk::last_run);
+    let first = last.next().flatten();
+    first.filter(|_| last.all(|other| other == first))
+}
+
+/// Notes on the disks that this run ends with all on them that it had accepted.
+fn note_end(disks: &[Disk], run: u64) {
+    for disk in disks {
+        // It only costs the next run that it continues this one.
+        if let Err(error) = disk.note_end(run) {
+            log::warn!("{error}");
+        }
+    }
 }
 
 /// Why the agent did not start, and what can be done if another process has what it needs for itself.

@@ -78,6 +78,30 @@ fn what_an_agent_had_accepted_and_lost_when_it_was_killed_is_told() {
     assert_eq!(store.run(&["ls"]), "", "nothing half-made stays behind");
 }
 
+/// An agent that is stopped in order and started again, as for a new version of it, costs who writes some time.
+#[test]
+fn what_an_agent_had_accepted_when_it_was_stopped_in_order_is_not_lost() {
+    let options = ["--disk-model", "streaming-20", "--cache", "256MiB"];
+    let mut store = Store::start_with(&[1, 1], &options);
+    let original = store.make_file("file", 60 << 20);
+    for directory in [None, Some("dir")] {
+        directory.iter().for_each(|directory| drop(store.run(&["mkdir", directory])));
+        let path = directory.map_or("file".to_owned(), |directory| format!("{directory}/file"));
+        let mut put = store.command(&["put", "file", &path]).spawn().expect("the program");
+        thread::sleep(Duration::from_millis(700));
+        store.agents[1].signal("TERM");
+        assert!(wait(&mut store.agents[1].child).success());
+        start_anew(&mut store, 1, &options);
+        let status = wait(&mut put);
+        let mut error = String::new();
+        put.stderr.take().expect("piped").read_to_string(&mut error).expect("text");
+        assert!(status.success(), "{path}: {error}");
+        store.run(&["get", &path, "back"]);
+        assert_eq!(hash(&store.path("back")), original);
+        fs::remove_file(store.path("back")).expect("it is there");
+    }
+}
+
 #[test]
 fn an_agent_that_hangs_is_given_up_and_named() {
     let mut store = Store::start_with(&[1, 1], &SLOW);

@@ -56,6 +56,32 @@ fn what_was_unmounted_outlives_agents_that_are_killed() {
     point.unmount();
 }
 
+/// Agents that are stopped in order and started again, as for a new version of them, have lost nothing of what programs
+/// have written to a mount, closed or not.
+#[test]
+fn agents_that_are_stopped_in_order_have_lost_nothing_of_a_mount() {
+    let Some(mut point) = MountPoint::new() else { return };
+    succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
+    let (open, closed) = (point.path.join("open"), point.path.join("closed"));
+    // Another process has the file open: this one could start no agents with it, since that closes a copy of it.
+    let mut writer = Command::new("sh");
+    writer
+        .args(["-c", "exec 3> \"$0\"; printf 'first, ' >&3; read go; printf 'and then' >&3 && sync \"$0\""]);
+    let mut writer = writer.arg(&open).stdin(Stdio::piped()).spawn().expect("a shell");
+    within(Duration::from_secs(20), "it is there", || open.exists());
+    fs::write(&closed, [7; 300_000]).expect("a file");
+    for agent in &mut point.store.agents {
+        agent.signal("TERM");
+        assert!(agent.child.wait().expect("it ends").success());
+        *agent = Agent::start_at(&agent.address, agent.roots.clone(), &[]);
+    }
+    assert!(fs::read(&closed).expect("nothing is lost of it") == [7; 300_000]);
+    writer.stdin.take().expect("piped").write_all(b"\n").expect("it listens");
+    assert!(writer.wait().expect("it ends").success(), "nothing is lost of it");
+    assert_eq!(fs::read(&open).expect("a file"), b"first, and then");
+    point.unmount();
+}
+
 /// The first mount of a set begins a namespace, and says so, also what becomes of the files there were.
 #[test]
 fn a_mount_that_begins_a_namespace_says_so() {

@@ -35,7 +35,7 @@ impl<M: Machine> IoNode<M> {
         bytes: u64,
         incarnation: Option<u64>,
     ) -> Result<Reply, Box<Failure>> {
-        if incarnation.is_some_and(|incarnation| incarnation != self.settings.incarnation) {
+        if incarnation.is_some_and(|incarnation| incarnation != self.settings.lossless_since()) {
             let text = format!("what was written to file {:016x} was lost with an earlier run", file.0);
             return Err(Failure::new(FailureKind::Lost, text).into());
         }

@@ -378,7 +378,7 @@ impl<M: Machine> IoNode<M> {
 
     /// The answer to a write or a flush.
     fn accepted(&self) -> Reply {
-        match self.settings.incarnation {
+        match self.settings.lossless_since() {
             0 => Reply::Done,
             incarnation => Reply::Accepted { incarnation },
         }

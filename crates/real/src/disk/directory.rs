@@ -100,6 +100,16 @@ impl Directory {
         self.lock.is_read_only.then(text)
     }
 
+    /// The run of a node that had it last, if that ended in order and in this run of the computer.
+    pub(crate) fn last_run(&self) -> Option<u64> {
+        self.lock.last_run
+    }
+
+    /// Notes that this run ends in order, for the next one to take the directory.
+    pub(crate) fn note_end(&self, run: u64) -> Result<()> {
+        self.lock.note_end(run).map_err(|error| io_error(&describe(&self.path), error))
+    }
+
     /// The device it lies on, by its number on this computer.
     pub(crate) fn device(&self) -> u64 {
         self.lock.identity.device

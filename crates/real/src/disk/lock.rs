@@ -3,13 +3,16 @@
 //! The directory itself is locked (flock), so nobody who clears files away can take the lock with them. A file in it
 //! says who has it. File systems that lock files only, as NFS does, have the lock on that file.
 //!
+//! Who leaves the directory in order, with all on the disk that was to be there, notes that in the file, and the next
+//! one finds it. That is as good as what the system's page cache still has of it: until the computer is started anew.
+//!
 //! Who can write to the directory can put files in it under the names of objects, and can take objects away. That is
 //! not to be everybody: a directory that all users can write to is refused, unless it is one where each can take away
 //! only what is his own (the sticky bit, as with /tmp). A group is trusted, since many systems give each user one and
 //! let it write by default.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Read, Write};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -26,6 +29,12 @@ use crate::release::once_released;
 /// The file that says who has the directory.
 const HOLDER: &str = ".starfish.lock";
 
+/// What it says of a run that has ended in order, before its number.
+const ENDED: &str = "ended in order: run ";
+
+/// More than it ever says, in bytes.
+const SAID_MAX: u64 = 4096;
+
 const OTHERS_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
@@ -34,8 +43,10 @@ pub(super) struct Lock {
     pub(super) identity: Identity,
     /// Whether the system refuses to let anything be written to it.
     pub(super) is_read_only: bool,
+    /// The run that had it last, if it ended in order, and in this run of the computer.
+    pub(super) last_run: Option<u64>,
     _directory: File,
-    _holder: Option<File>,
+    holder: Option<File>,
 }
 
 impl Lock {
@@ -72,25 +83,57 @@ impl Lock {
         match locked {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
                 // Who it is helps, but that it is so suffices.
-                let _ = holder.map(|mut holder| holder.read_to_string(&mut text));
+                let text = holder.and_then(|holder| read(&holder).ok()).unwrap_or_default();
                 let why = format!("it is in use by another agent ({})", text.trim());
                 return Err(Error::InUse { part: NodePart::Disk, what: describe(path), why }.into());
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
+        let mut last_run = None;
         if let Some(holder) = &mut holder {
-            let text = format!("{node}, process {}\n", std::process::id());
-            holder.set_len(0).and_then(|()| holder.write_all(text.as_bytes())).map_err(failed)?;
+            last_run = read(holder).ok().and_then(|text| ended(&text, &boot()?));
+            write(holder, &format!("{node}, process {}\n", std::process::id())).map_err(failed)?;
         }
         Ok(Lock {
             identity: Identity::of(&metadata),
             is_read_only: !can_write(path),
+            last_run,
             _directory: directory,
-            _holder: holder,
+            holder,
         })
     }
+
+    /// Notes that this run of the node ends in order. The next one to take the directory finds its number.
+    pub(super) fn note_end(&self, run: u64) -> io::Result<()> {
+        match (&self.holder, boot()) {
+            (Some(holder), Some(boot)) => write(holder, &format!("{ENDED}{run:016x}, {boot}\n")),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn read(holder: &File) -> io::Result<String> {
+    let mut text = String::new();
+    holder.take(SAID_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn write(mut holder: &File, text: &str) -> io::Result<()> {
+    holder.set_len(0)?;
+    holder.rewind()?;
+    holder.write_all(text.as_bytes())
+}
+
+/// The run that has ended in order as the file says, in this run of the computer.
+fn ended(text: &str, boot: &str) -> Option<u64> {
+    let (run, of_boot) = text.strip_prefix(ENDED)?.strip_suffix('\n')?.split_once(", ")?;
+    u64::from_str_radix(run, 16).ok().filter(|_| of_boot == boot)
+}
+
+/// What tells this run of the computer from others, if the system says it.
+fn boot() -> Option<String> {
+    Some(fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
 }
 
 fn can_write(path: &Path) -> bool {
@@ -109,4 +152,34 @@ fn locks_files_only(error: &io::Error) -> bool {
     [Errno::EBADF, Errno::EINVAL, Errno::EISDIR, Errno::ENOTSUP, Errno::ENOLCK]
         .iter()
         .any(|errno| error.raw_os_error() == Some(*errno as i32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_run_that_has_ended_in_order_is_found_once() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let take = || Lock::take(directory.path(), NodeId(1)).expect("nobody has it");
+        let lock = take();
+        assert_eq!(lock.last_run, None);
+        drop(lock);
+        let lock = take();
+        assert_eq!(lock.last_run, None, "that has not ended in order");
+        lock.note_end(7).expect("room");
+        drop(lock);
+        assert_eq!(take().last_run, Some(7));
+        assert_eq!(take().last_run, None, "since then somebody had it");
+    }
+
+    proptest! {
+        #[test]
+        fn of_another_run_of_the_computer_and_from_other_texts_nothing_is_known(run: u64, text in "[ -~]{0,60}\n?") {
+            prop_assert_eq!(ended(&format!("{ENDED}{run:016x}, here\n"), "here"), Some(run));
+            prop_assert_eq!(ended(&format!("{ENDED}{run:016x}, there\n"), "here"), None);
+            prop_assert_eq!(ended(&text, "here"), None);
+        }
+    }
 }

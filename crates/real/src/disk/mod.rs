@@ -114,6 +114,20 @@ impl Disk {
 }
 
 impl Disk {
+    /// The number of the run that had the directory before this one, if that noted that it ended in order, and if the
+    /// computer has not been started anew since: all that it had written is there.
+    pub fn last_run(&self) -> Option<u64> {
+        self.inner.directory.last_run()
+    }
+
+    /// Notes that the run of this number ends in order, for the next one to find.
+    ///
+    /// # Errors
+    /// If the directory cannot be written to.
+    pub fn note_end(&self, run: u64) -> Result<()> {
+        self.inner.directory.note_end(run)
+    }
+
     /// Makes an object as `create` does with the directory.
     async fn create_by(
         &self,
