@@ -114,7 +114,7 @@ spans_of_requests! {
     Request::StopRecording => "stop recording",
     Request::FetchRecording => "fetch recording",
     Request::DescribeDisks => "describe disks",
-    Request::MarkDisks => "mark disks",
+    Request::MarkDisks { .. } => "mark disks",
     Request::Attach { .. } => "attach",
     Request::FlushNumbered(_) => "flush numbered",
     Request::FlushOwn => "flush own",

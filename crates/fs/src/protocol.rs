@@ -22,7 +22,7 @@ use crate::error::Failure;
 use crate::range_locks::{LockMode, LockRange};
 
 /// The version of the protocol. Another version is refused.
-pub const VERSION: u8 = 15;
+pub const VERSION: u8 = 16;
 
 /// The version of the labels on stripes, which outlives that of the protocol: files stay readable.
 pub const LABEL_VERSION: u8 = 2;
@@ -313,7 +313,12 @@ pub enum Request {
     /// Which identities have your disks?
     DescribeDisks,
     /// Mark your disks as those of a set that has a namespace.
-    MarkDisks,
+    MarkDisks {
+        /// Where its numbers begin, which tells it from others.
+        origin: u64,
+        /// Whether it takes the place of another one, whose marks there may be.
+        anew: bool,
+    },
     /// Open these stripes of a numbered file.
     Attach {
         /// Which stripes.
@@ -467,7 +472,7 @@ impl Request {
             | Request::ReadRecordingClock
             | Request::StopRecording
             | Request::DescribeDisks
-            | Request::MarkDisks
+            | Request::MarkDisks { .. }
             | Request::Attach { .. }
             | Request::FlushNumbered(_)
             | Request::FlushOwn
@@ -1006,7 +1011,8 @@ pub struct Label {
     pub striping: Striping,
     /// Which of the stripes this is.
     pub stripe: u32,
-    /// When the file was begun, in nanoseconds since 1970; zero if that is not known.
+    /// When the file was begun, in nanoseconds since 1970; zero if that is not known. On what marks a disk as one of a
+    /// namespace, where the numbers of that begin.
     pub begun: u64,
     /// The file of that name that it was to replace.
     pub replaces: Option<FileId>,

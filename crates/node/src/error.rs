@@ -212,7 +212,7 @@ fn kind_of_remote(kind: FailureKind) -> ErrorKind {
         FailureKind::NoDisk => ErrorKind::Unreachable,
         FailureKind::NoSpace => ErrorKind::NoSpace,
         FailureKind::Damaged => ErrorKind::Damaged,
-        FailureKind::Invalid | FailureKind::BlockTooLarge => ErrorKind::Invalid,
+        FailureKind::Invalid | FailureKind::BlockTooLarge | FailureKind::OtherNamespace => ErrorKind::Invalid,
         FailureKind::Io => ErrorKind::Io,
     }
 }
@@ -230,6 +230,9 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
         }
         fs::Error::UnknownDisk { .. } => {
             "Start the agent that has the directory with this identity (`.starfish.disk` in it), and name it here"
+        }
+        fs::Error::Remote { failure: fs::Failure { kind: FailureKind::OtherNamespace, .. }, .. } => {
+            "Name the agents of one set, with --agents or in STARFISH_AGENTS; `starfish doctor` tells what each has"
         }
         fs::Error::ManyNamespaces(_) => {
             "Put away what was begun by mistake: stop that agent, rename `namespace` in the directory of its disk, and \

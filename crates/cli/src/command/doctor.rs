@@ -118,6 +118,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
                 // One that does not answer may keep it.
                 let is_known = found.is_some() || before.iter().all(Option::is_some);
                 notes.extend(is_known.then(|| names::note(found.as_ref())));
+                problems.extend(found.as_ref().and_then(names::problem));
                 namespace = found;
             }
             // Two of them are a problem of their own; anything else has been told of.

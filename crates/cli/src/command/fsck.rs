@@ -176,7 +176,12 @@ impl Wish {
     /// The namespace, if there is one; a new one, if that is wanted.
     async fn namespace(&self, connection: &ConnectedNode) -> Result<Option<Namespace>> {
         if !self.new_namespace {
-            return Ok(Namespace::find_surely(connection).await?);
+            let namespace = Namespace::find_surely(connection).await?;
+            if let Some(namespace) = &namespace {
+                // What it does not know is not to be taken for its own.
+                connection.told("the disks", namespace.tree.check_disks().await)?;
+            }
+            return Ok(namespace);
         }
         match Namespace::find(connection).await? {
             Some(namespace) => {

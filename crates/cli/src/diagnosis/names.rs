@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use command_line::failure::Result;
+use command_line::failure::{Failure, Result};
 use namespace::{SurveyedRecord, TreeAnswer, TreeOperation};
 use node::Agent;
 use serde::Serialize;
@@ -72,19 +72,22 @@ async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
 
 /// What is to be known of it.
 pub(crate) fn note(found: Option<&NamespaceFinding>) -> String {
-    let Some(NamespaceFinding { agent, inodes, flat, missing_disks }) = found else {
+    let Some(NamespaceFinding { agent, inodes, flat, .. }) = found else {
         return "The agents have no namespace: names are flat.\n  `starfish mkdir` begins one.".into();
     };
     let beside = match flat {
         0 => String::new(),
         flat => format!("\n  Files of flat names beside it: {flat}; `starfish ls --flat` lists them."),
     };
-    let missing = match &missing_disks[..] {
-        [] => String::new(),
-        disks => format!(
-            "\n  Disks that files are on and none of the agents has: {}. `starfish fsck` tells what is missing.",
-            disks.join(", ")
-        ),
-    };
-    format!("The namespace has {inodes} inodes; agent {agent} keeps it.{beside}{missing}")
+    format!("The namespace has {inodes} inodes; agent {agent} keeps it.{beside}")
+}
+
+/// What is wrong with it.
+pub(crate) fn problem(found: &NamespaceFinding) -> Option<Failure> {
+    let disks = found.missing_disks.join(", ");
+    let why = format!("disks that files are on and none of the agents has: {disks}");
+    let failure = Failure::new("the namespace", why);
+    let remedy =
+        "Start the agents that have them, and name these, too; `starfish fsck` tells what is missing.";
+    (!disks.is_empty()).then(|| failure.remedy(remedy))
 }

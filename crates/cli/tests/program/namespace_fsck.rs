@@ -187,6 +187,35 @@ fn readable(store: &Store, names: &[String], why_not: &str) -> Vec<String> {
     names.iter().filter(is_readable).cloned().collect()
 }
 
+/// Agents of two sets are not taken for one: nothing is put on another set's disks, nor removed from them.
+#[test]
+fn agents_of_two_sets_are_told_apart() {
+    let (one, mut other) = (store(2), store(1));
+    let (keeper, _) = database(&one);
+    let stranger = &one.agents[1 - keeper];
+    other.agents.push(Agent::start_at("127.0.0.1:0", vec![other.path("another")], &[]));
+    let mixed = format!("{},{}", other.agents[0].address, stranger.address);
+    for command in [
+        &["put", "local", "d/new"][..],
+        &["fsck"],
+        &["fsck", "--repair", "--remove-unnamed"],
+        &["fsck", "--repair"],
+    ] {
+        let said = fail(other.command(&[command, &["--agents", &mixed]].concat()), 1);
+        assert!(
+            said.contains(&stranger.address) && said.contains("another namespace"),
+            "{command:?}: {said}"
+        );
+    }
+    assert_eq!(findings(&fsck(&one, &[], 0)), []);
+    one.run(&["get", "d/file", "back"]);
+    assert_eq!(fs::read(one.path("back")).expect("got"), fs::read(one.path("local")).expect("put"));
+    // Beside an agent of no set it is as ever.
+    let wider = format!("{},{}", other.agents[0].address, other.agents[1].address);
+    other.run(&["put", "local", "d/wider", "--agents", &wider]);
+    other.run(&["fsck", "--agents", &wider]);
+}
+
 /// The doctor names a disk that is away as long as `fsck` finds something missing, and no longer.
 #[test]
 fn a_disk_that_is_away_matters_while_files_are_on_it() {
@@ -199,7 +228,8 @@ fn a_disk_that_is_away_matters_while_files_are_on_it() {
     stop(&mut store, other);
     let empty = store.path("new disk");
     start(&mut store, other, vec![empty]);
-    assert!(store.run(&["doctor", "--quick"]).contains("none of the agents has"));
+    let said = fail(store.command(&["doctor", "--quick"]), 1);
+    assert!(said.contains("one thing is wrong"), "{said}");
     assert!(!findings(&fsck(&store, &[], 1)).is_empty());
     store.run(&["rm", "d/file"]);
     let said = store.run(&["doctor", "--quick"]);
@@ -267,7 +297,9 @@ fn what_lies_on_other_disks_is_read_while_an_agent_is_gone_and_when_its_disk_is_
     let new = store.path("new disk");
     start(&mut store, other, vec![new.clone()]);
     assert_eq!(readable(&store, &names, "has disk"), found);
-    let said = store.run(&["doctor", "--quick"]);
+    let told = finish(store.command(&["doctor", "--quick"]));
+    let said = String::from_utf8(told.stdout).expect("text");
+    assert_eq!(told.status.code(), Some(1), "{said}");
     assert!(said.contains("none of the agents has") && said.contains("starfish fsck"), "{said}");
     // With the identity of the lost one it is said by another word.
     stop(&mut store, other);

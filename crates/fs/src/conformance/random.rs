@@ -324,7 +324,7 @@ impl<M: Machine> RandomAsker<M> {
             9 if self.below(2) == 0 => Request::Fence { leases: vec![self.below(4)] },
             9 => Request::RenewLease { lease: self.below(3) },
             0 => Request::Examine,
-            1 if self.below(2) == 0 => Request::MarkDisks,
+            1 if self.below(2) == 0 => Request::MarkDisks { origin: self.below(2), anew: self.below(2) == 0 },
             1 => Request::DescribeDisks,
             2..=4 => Request::Attach { stripes, create: self.below(3) > 0 },
             5 if self.below(4) == 0 => Request::FlushOwn,

@@ -545,7 +545,7 @@ impl<M: Machine> IoNode<M> {
             Request::StopRecording => self.stop_recording(account),
             Request::FetchRecording => Ok(recordings::next_part(account)),
             Request::DescribeDisks => Ok(self.describe_disks().await),
-            Request::MarkDisks => self.mark_disks().await,
+            Request::MarkDisks { origin, anew } => self.mark_disks(origin, anew).await,
             Request::Attach { stripes, create } => self.attach(&stripes, create).await,
             Request::FlushNumbered(stripes) => self.flush_numbered(asker, &stripes).await,
             Request::FlushOwn => self.flush_own(asker).await,

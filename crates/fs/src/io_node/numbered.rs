@@ -107,16 +107,35 @@ impl<M: Machine> IoNode<M> {
         Reply::DisksDescribed { identities }
     }
 
-    /// Marks all disks as those of a set that has a namespace, but for those that are marked.
-    pub(super) async fn mark_disks(&self) -> Result<Reply, Box<Failure>> {
+    /// Marks all disks as those of the namespace whose numbers begin at `origin`. One that another namespace has marked
+    /// is refused, unless this one takes its place.
+    pub(super) async fn mark_disks(&self, origin: u64, anew: bool) -> Result<Reply, Box<Failure>> {
         let name = number::object_name(number::MARK);
         let striping = Striping::new(self.settings.block_bytes_max, 1)
             .map_err(|error| Failure::invalid(error.to_string()))?;
-        let label = Label { file: number::MARK, striping, stripe: 0, begun: 0, replaces: None };
-        for disk in self.machine.disks() {
+        let label = Label { file: number::MARK, striping, stripe: 0, begun: origin, replaces: None };
+        let _turn = self.names.turns.take(name.clone()).await;
+        for (index, disk) in self.machine.disks().iter().enumerate() {
             match disk.create(&name, &label.encode()).await {
-                Err(error) if !matches!(*error, machine::Error::Exists { .. }) => return Err(error.into()),
-                _ => {}
+                Err(error) if matches!(*error, machine::Error::Exists { .. }) => {}
+                made => {
+                    made?;
+                    continue;
+                }
+            }
+            let there = disk.open(&name, Stage::Pending).await?;
+            match Label::decode(&there.label).map_or(0, |there| there.begun) {
+                before if before == origin => {}
+                // It does not say of which one.
+                0 if !anew => {}
+                _ if anew => {
+                    disk.remove(&name, Stage::Pending).await?;
+                    disk.create(&name, &label.encode()).await?;
+                }
+                _ => {
+                    let text = format!("disk {index} is one of another namespace");
+                    return Err(Failure::new(FailureKind::OtherNamespace, text).into());
+                }
             }
         }
         Ok(Reply::Done)

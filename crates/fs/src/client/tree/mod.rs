@@ -32,7 +32,8 @@ pub use open_file::OpenTreeFile;
 use open_file::TreeFileState;
 
 use super::{Client, PageCache, unexpected};
-use crate::error::{Error, KeptNamespace, Result};
+use crate::endpoint::Answer;
+use crate::error::{Error, FailureKind, KeptNamespace, Result};
 use crate::number;
 use crate::protocol::{Reply, Request};
 
@@ -151,10 +152,37 @@ impl<M: Machine> Tree<M> {
             Err(error) if matches!(*error, Error::Refused(TreeRefusal::HasNamespace)) => found(cache).await,
             Err(error) => Err(error),
             Ok(_) => {
-                cache.client().have_all(&Request::MarkDisks).await?;
-                found(cache).await
+                let tree = found(cache).await?;
+                for (_, marked) in tree.mark_disks(true).await? {
+                    marked?;
+                }
+                Ok(tree)
             }
         }
+    }
+
+    /// Makes sure that no disk is one of another namespace, as far as I/O nodes answer and disks say so. Those that are
+    /// of none become disks of this one.
+    ///
+    /// # Errors
+    /// The failure of the I/O node that has one of another namespace ([`FailureKind::OtherNamespace`]), or of the one
+    /// that keeps this namespace.
+    pub async fn check_disks(&self) -> Result<()> {
+        let answers = self.mark_disks(false).await?;
+        // Those that cannot be marked now are so the next time.
+        let refused = answers.into_iter().filter_map(|(_, answer)| answer.err());
+        match refused.into_iter().find(|error| error.is_remote(FailureKind::OtherNamespace)) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    async fn mark_disks(&self, anew: bool) -> Result<Vec<(NodeId, Answer)>> {
+        let TreeAnswer::Used(used) = self.perform(TreeOperation::Describe).await? else {
+            return Err(unexpected(self.inner.keeper));
+        };
+        let request = Request::MarkDisks { origin: used.origin, anew };
+        Ok(self.inner.cache.client().ask_all(|_| Some(request.clone())).await)
     }
 
     fn kept_by(cache: &PageCache<M>, keeper: NodeId) -> Tree<M> {
@@ -400,10 +428,10 @@ impl<M: Machine> Tree<M> {
         if let Some(list) = known {
             return Ok(list);
         }
+        // Some may be new, and none may be another namespace's.
+        self.check_disks().await?;
         match self.perform(TreeOperation::EnterDisks { disks: disks.clone() }).await? {
             TreeAnswer::Number(list) => {
-                // Some may be new. One that cannot be marked now is so with the next list.
-                let _ = self.inner.cache.client().have_all(&Request::MarkDisks).await;
                 self.inner.disk_lists.borrow_mut().insert(list, disks.into());
                 Ok(list)
             }
