@@ -58,8 +58,11 @@ pub(crate) fn write_or_print(
     }
     let (_, file) = create(path, STANDARD, false)?;
     let mut buffered = BufWriter::new(file);
-    let written = write_to(&mut buffered).and_then(|()| buffered.flush());
-    written.map_err(|error| Failure::writing("standard output", &error))
+    match write_to(&mut buffered).and_then(|()| buffered.flush()) {
+        // Nobody reads it any more.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(|error| Failure::writing("standard output", &error)),
+    }
 }
 
 /// Fails if [`write()`] could not, and leaves things as they are.

@@ -117,9 +117,6 @@ const NAMESPACE_VARIABLE: &str = "STARFISH_NAMESPACE";
 /// The directory of the agent's store of metadata, in that of one of its disks.
 const NAMESPACE: &str = "namespace";
 
-/// What file systems have in their first directory from the beginning on.
-const LOST_AND_FOUND: &str = "lost+found";
-
 /// Default size of the largest block.
 const BLOCK_MAX: &str = "1MiB";
 
@@ -246,7 +243,9 @@ fn check_roots(arguments: &Arguments) -> Result<()> {
     for root in &arguments.root {
         let failed = |why: String| Failure::usage(format!("--root {}", root.display()), why);
         if !root.exists() && !arguments.create {
-            return Err(failed("there is no such directory".into())
+            // No mistake of the options, if the disk is mounted in a moment.
+            let failure = Failure::new(format!("--root {}", root.display()), "there is no such directory");
+            return Err(failure
                 .remedy("Is the disk mounted? If it is a new one, make the directory, or give --create."));
         }
         // One that is to be made is known by its name only.
@@ -261,17 +260,14 @@ fn check_roots(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Refuses directories with nothing in them, as mount points are without their disks, unless disks may be new.
+/// Refuses directories that have not been disks before, as mount points are without their disks, unless disks may be new.
 fn check_used(arguments: &Arguments) -> Result<()> {
-    let is_empty = |root: &&PathBuf| {
-        // What cannot be read is told by who serves it.
-        root.read_dir().is_ok_and(|mut entries| {
-            entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == LOST_AND_FOUND))
-        })
-    };
-    match arguments.root.iter().find(is_empty) {
+    // What cannot be read is told by who serves it.
+    let is_new = |root: &&PathBuf| matches!(Disk::has_been(root), Ok(false));
+    match arguments.root.iter().find(is_new) {
         Some(root) if !arguments.create => {
-            let failure = Failure::usage(format!("--root {}", root.display()), "the directory is empty");
+            let why = "there is nothing of a disk of Starfish in it";
+            let failure = Failure::new(format!("--root {}", root.display()), why);
             Err(failure.remedy("Is the disk mounted? If it is a new one, give --create, this time only."))
         }
         _ => Ok(()),

@@ -409,6 +409,11 @@ pub(crate) fn shown(path: &[u8]) -> String {
     }
 }
 
+/// A path as programs can read it, and give it back: as it is, unless it is no text.
+pub(crate) fn for_programs(path: &[u8]) -> String {
+    str::from_utf8(path).map_or_else(|_| shown(path), str::to_owned)
+}
+
 fn visible(character: char) -> Vec<char> {
     if character.is_control() { character.escape_default().collect() } else { vec![character] }
 }
@@ -457,6 +462,8 @@ mod tests {
         assert_eq!(shown("größe 1".as_bytes()), "größe 1");
         assert_eq!(shown(b"a\x1b[31m\n"), "a\\u{1b}[31m\\n");
         assert_eq!(shown(b"\xff\x00a"), "\\xff\\x00a");
+        assert_eq!(for_programs(b"a\x1b[31m\n"), "a\x1b[31m\n");
+        assert_eq!(for_programs(b"\xff\n"), shown(b"\xff\n"));
     }
 
     #[test]

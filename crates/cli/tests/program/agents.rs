@@ -96,8 +96,8 @@ fn the_journal_is_given_urgencies_and_no_times() {
     assert!(text().starts_with("<6>started: starfish "), "{}", text());
     agent.signal("TERM");
     assert!(wait(&mut agent.child).success());
-    let wrong =
-        starfish(["agent", "--root", "/tmp", "--listen", "127.0.0.1:0"]).env("STARFISH_LOG", "loud").output();
+    let mut wrong = starfish(["agent", "--create", "--root", "/tmp", "--listen", "127.0.0.1:0"]);
+    let wrong = wrong.env("STARFISH_LOG", "loud").output();
     assert!(String::from_utf8_lossy(&wrong.expect("ours").stderr).contains("STARFISH_LOG=loud"));
 }
 

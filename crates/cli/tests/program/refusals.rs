@@ -16,16 +16,24 @@ fn an_agent_serves_only_what_is_there_once() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
     let (root, other) = (path("mounted"), path("other"));
-    let told = refused(&["--root", &root]);
+    // No mistake of the options: the disk may be mounted in a moment, and whoever has started the agent tries again.
+    let not_yet =
+        |options: &[&str]| fail(starfish([&["agent", "--listen", "127.0.0.1:0"], options].concat()), 1);
+    let told = not_yet(&["--root", &root]);
     assert!(told.contains("no such directory") && told.contains("mounted?"), "{told}");
     assert!(told.contains("--create") && !std::path::Path::new(&root).exists(), "{told}");
     // `Agent` gives --create.
     drop(Agent::start(vec![root.clone().into()], &[]));
     // A mount point without its disk, and a disk of which nothing says that it may be used.
     std::fs::create_dir_all(format!("{other}/lost+found")).expect("room");
-    let told = refused(&["--root", &root, &other]);
-    assert!(told.contains(&format!("--root {other}: the directory is empty")), "{told}");
-    assert!(told.contains("mounted?") && told.contains("give --create"), "{told}");
+    for stray in [None, Some("NOTES")] {
+        stray
+            .iter()
+            .for_each(|stray| std::fs::write(format!("{other}/{stray}"), "of something else").expect("room"));
+        let told = not_yet(&["--root", &root, &other]);
+        assert!(told.contains(&format!("--root {other}: there is nothing of a disk")), "{told}");
+        assert!(told.contains("mounted?") && told.contains("give --create"), "{told}");
+    }
     for twice in [&root, &format!("{other}/../mounted")] {
         std::fs::create_dir_all(&other).expect("room");
         let told = refused(&["--root", &root, twice]);
@@ -35,7 +43,7 @@ fn an_agent_serves_only_what_is_there_once() {
     assert!(told.contains("'--listen'") && !told.contains("--prefetch"), "{told}");
     let told = refused(&["--root", &other, &other, "--create"]);
     assert!(told.contains("the same directory"), "{told}");
-    let told = fail(starfish(["agent", "--listen", "127.0.0.1:0", "--root", "/proc"]), 1);
+    let told = fail(starfish(["agent", "--listen", "127.0.0.1:0", "--root", "/proc", "--create"]), 1);
     assert!(told.contains("/proc: no file can be made in it") && !told.contains("exist"), "{told}");
 }
 

@@ -37,6 +37,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::os::fd::{FromRawFd, IntoRawFd};
+use std::path::Path;
 use std::rc::Rc;
 
 use compio::fs::File;
@@ -114,6 +115,19 @@ impl Disk {
 }
 
 impl Disk {
+    /// Whether a directory has been a disk before: there is something of one in it.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn has_been(directory: &Path) -> std::io::Result<bool> {
+        for entry in directory.read_dir()? {
+            if name::is_of_a_disk(&entry?.file_name()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The number of the run that had the directory before this one, if that noted that it ended in order, and if the
     /// computer has not been started anew since: all that it had written is there.
     pub fn last_run(&self) -> Option<u64> {

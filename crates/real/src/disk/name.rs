@@ -49,6 +49,9 @@ const FILE_NAME_BYTES_MAX: usize = 255;
 /// How a shortened name begins. In a name that was not shortened, digits follow a `%`.
 const SHORTENED: &str = "%~";
 
+/// How the names of files begin that are no objects'. No object's does.
+const OWN: &str = ".starfish.";
+
 /// Bytes that a shortened name keeps of the name it stands for.
 const KEPT_BYTES: usize = 150;
 
@@ -79,6 +82,11 @@ pub(crate) fn encode(name: &str, kind: ObjectFileKind) -> String {
 pub(crate) fn is_numbered(file_name: &OsStr) -> bool {
     let decoded = file_name.to_str().and_then(decode);
     matches!(decoded, Some(Decoded::Name(name)) if name.starts_with('/'))
+}
+
+/// Whether a file of this name is a disk's: one of an object, or one that says whose the disk is.
+pub(super) fn is_of_a_disk(file_name: &OsStr) -> bool {
+    file_name.to_str().is_some_and(|name| name.starts_with(OWN) || decode(name).is_some())
 }
 
 /// The object in a file of this name, if the file can be one of ours.

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::SizeStyle;
 use crate::date;
 use crate::store::globs;
-use crate::store::namespace::{FoundPath, Namespace, kind_name, letter, shown, split};
+use crate::store::namespace::{FoundPath, Namespace, for_programs, kind_name, letter, shown, split};
 
 /// What is shown.
 #[derive(Clone, Copy)]
@@ -106,7 +106,7 @@ impl Listing {
         let mut users = Users::default();
         let all = self.files.iter().chain(self.directories.iter().flat_map(|(_, found)| found));
         let row = |FoundPath { path, inode }: &FoundPath| PathRow {
-            path: shown(path),
+            path: for_programs(path),
             kind: kind_name(&inode.kind),
             size: inode.size,
             mode: format!("{:04o}", inode.mode),
