@@ -193,7 +193,8 @@ async fn stretches_of_data(file: &File<RealMachine>, bytes: u64) -> fs::Result<V
 }
 
 /// Reads what can be read of a damaged file and writes it to `output`, with zeros in place of the rest; `output` comes
-/// back, with what the rest was. `moved` hears how many more bytes have come.
+/// back, with what the rest was. Blocks that are nothing but zeros are left as holes. `moved` hears how many more bytes
+/// have come.
 ///
 /// # Errors
 /// As those of [`download`], but for what is damaged.
@@ -219,6 +220,9 @@ pub async fn salvage<W: SparseWrite + Send + 'static>(
                         buffer.resize(buffer.len() + bytes as usize, 0);
                     }
                 }
+            }
+            if buffer.iter().all(|&byte| byte == 0) {
+                buffer.clear();
             }
             Ok(buffer)
         }

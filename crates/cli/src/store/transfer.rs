@@ -139,15 +139,15 @@ pub(crate) fn failed_to_get(name: &str, error: CopyError) -> Failure {
     }
 }
 
-/// Reads what can be read of a file and writes it to `output`, with zeros in place of the rest. Says which bytes those
-/// are, and the hash of all that was written, if it was asked for.
+/// Reads what can be read of a file and writes it to `output`, with zeros in place of the rest. The hash of all that
+/// was written, if it was asked for, which bytes could not be read, and what the namespace knows of the file.
 pub(crate) fn salvage<W: SparseWrite + Send + 'static>(
     agents: &[Agent],
     name: &str,
     get: Get,
     output: Hashing<W>,
     progress: &Progress,
-) -> Result<(Option<blake3::Hash>, Vec<Extent>)> {
+) -> Result<(Option<blake3::Hash>, Vec<Extent>, Option<Inode>)> {
     if get.method.method == Method::DiskDirected {
         let why = "only the method traditional skips damaged parts";
         return Err(Failure::usage("--skip-damaged", why).remedy("Leave out --method."));
@@ -166,10 +166,11 @@ pub(crate) fn salvage<W: SparseWrite + Send + 'static>(
         progress.expect(remains.bytes());
         let salvaged = whole_file::salvage(&connection, &name, remains, output, adding_to(&progress)).await;
         let (output, lost) = salvaged.map_err(|error| failed_to_get(&name, error))?;
+        let inode = stored.as_ref().and_then(ReadableFile::inode);
         if let Some(stored) = stored {
             stored.close(&name).await?;
         }
-        Ok((output.hash(), lost))
+        Ok((output.hash(), lost, inode))
     })
 }
 
