@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{Agent, Store, ask, fail, finish, give_environment_of, signal, succeed};
+use crate::common::{Agent, Store, ask, fail, finish, give_environment_of, signal, succeed, wait};
 use crate::exposition::{parse, value};
 use crate::mount_point::{MountPoint, unmounted, within};
 
@@ -97,6 +97,33 @@ fn what_a_killed_mount_leaves_is_told_and_removed() {
     assert!(left.contains("whose program has ended") && left.contains("starfish umount"), "{left}");
     point.unmount();
     assert!(!point.is_mounted());
+}
+
+/// As at boot, when computers begin in any order.
+#[test]
+fn a_mount_waits_for_agents_that_are_not_there_yet() {
+    let Some(mut point) = MountPoint::new() else { return };
+    point.store.agents[1].signal("TERM");
+    assert!(wait(&mut point.store.agents[1].child).success());
+    let address = point.store.agents[1].address.clone();
+    for options in [&[][..], &["--wait", "0.5"], &["--wait", "0.5", "--background", "--log", "mount.log"]] {
+        let output = finish(point.command(&["mount"], options));
+        let refused = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{options:?}: {refused}");
+        assert!(refused.contains(&address) && refused.contains("--wait SECONDS"), "{options:?}: {refused}");
+        assert!(!point.is_mounted());
+    }
+    let options = ["--background", "--wait", "60", "--log", "waiting.log"];
+    let waiting = point.command(&["mount"], &options).spawn().expect("the program");
+    let log = point.store.path("waiting.log");
+    let has_said = || fs::read_to_string(&log).is_ok_and(|log| log.contains("waiting for agents"));
+    within(Duration::from_secs(20), "it says that it waits", has_said);
+    let roots = point.store.agents[1].roots.clone();
+    point.store.agents[1] = Agent::start_at(&address, roots, &[]);
+    let output = waiting.wait_with_output().expect("it ends");
+    assert!(output.status.success() && point.is_mounted(), "{}", String::from_utf8_lossy(&output.stderr));
+    fs::write(point.path.join("file"), b"text").expect("a file");
+    point.unmount();
 }
 
 #[test]
