@@ -78,12 +78,13 @@ fn a_mount_that_begins_a_namespace_says_so() {
 #[test]
 fn a_signal_unmounts_it() {
     let Some(point) = MountPoint::new() else { return };
-    let mut child = point.command(&["mount"], &["--read-only"]).spawn().expect("the program");
-    within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
-    let signalled = Command::new("kill").arg(child.id().to_string()).status();
-    assert!(signalled.expect("a kill command").success());
-    within(Duration::from_secs(20), "it is unmounted", || !point.is_mounted());
-    assert!(child.wait().expect("it ends").success());
+    for (name, code) in [("TERM", 0), ("INT", 130)] {
+        let mut child = point.command(&["mount"], &["--read-only"]).spawn().expect("the program");
+        within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+        signal(&child, name);
+        within(Duration::from_secs(20), "it is unmounted", || !point.is_mounted());
+        assert_eq!(child.wait().expect("it ends").code(), Some(code), "{name}");
+    }
 }
 
 #[test]

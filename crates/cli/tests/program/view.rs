@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use crate::common::{fail, finish, starfish, succeed};
+use crate::common::{fail, finish, signal, starfish, succeed, wait};
 use trace::{
     FileWriter, ProcessId, ProcessInfo, ProcessNumber, Record, RecordedEvent, StateId, StateInfo, ThreadId,
     ThreadInfo,
@@ -187,6 +187,17 @@ fn a_page_can_be_written_and_has_no_markup_of_a_trace() {
     assert!(page.starts_with("<!doctype html>") && !page.contains("alert(1)"));
     assert!(!page.contains("beside=yes\">"));
     assert_eq!(page.matches("<script").count(), 2);
+}
+
+#[test]
+fn a_signal_ends_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = trace_in(&directory);
+    for (name, code) in [("TERM", 0), ("INT", 130)] {
+        let mut viewer = Viewer::of(&file);
+        signal(&viewer.child, name);
+        assert_eq!(wait(&mut viewer.child).code(), Some(code), "{name}");
+    }
 }
 
 /// A trace whose program was killed is shown as far as it goes, and whoever looks at it is told.
