@@ -22,7 +22,7 @@ use crate::error::Failure;
 use crate::range_locks::{LockMode, LockRange};
 
 /// The version of the protocol. Another version is refused.
-pub const VERSION: u8 = 15;
+pub const VERSION: u8 = 16;
 
 /// The version of the labels on stripes, which outlives that of the protocol: files stay readable.
 pub const LABEL_VERSION: u8 = 2;
@@ -1165,7 +1165,7 @@ mod tests {
                 }),
                 Frame::Request(tag, Request::LetGoWritten {
                     number: FileNumber(offset),
-                    written: WrittenContents { end: tag, stored_stripes: bytes },
+                    written: WrittenContents { end: tag, stored_stripes: bytes, bytes: tag },
                 }),
                 Frame::Request(tag, Request::Open { name: name.clone() }),
                 Frame::Reply(tag, Reply::Failed(Failure::invalid(name.clone()))),

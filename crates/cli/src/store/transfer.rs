@@ -12,7 +12,7 @@ use command_line::progress::Progress;
 use layout::Extent;
 use namespace::{Inode, UnixTime};
 use node::sparse::{SparseRead, SparseWrite};
-use node::whole_file::{self, CopyError};
+use node::whole_file::{self, CopyError, Uploaded};
 use node::{Agent, ConnectedNode, ErrorKind};
 
 use super::group;
@@ -278,8 +278,8 @@ fn put_traditional<R: SparseRead + Send + 'static>(
         let start = Instant::now();
         let copied = whole_file::upload(&connection, &file, input, adding_to(&progress));
         match interruption.unless(copied).await {
-            Some(Ok((input, bytes))) => Ok(Done {
-                bytes,
+            Some(Ok((input, uploaded))) => Ok(Done {
+                bytes: uploaded.bytes,
                 elapsed: start.elapsed(),
                 hash: input.hash(),
                 name: name.clone(),
@@ -309,10 +309,16 @@ async fn put_into<R: SparseRead + Send + 'static>(
     let start = Instant::now();
     let copied = hidden.while_open(whole_file::upload(connection, hidden.file(), input, adding_to(progress)));
     match interruption.unless(copied).await {
-        Some(Ok((input, bytes))) => {
-            hidden.complete(bytes).await?;
+        Some(Ok((input, uploaded))) => {
+            hidden.complete(uploaded).await?;
             namespace.flush().await?;
-            Ok(Done { bytes, elapsed: start.elapsed(), hash: input.hash(), name, inode: None })
+            Ok(Done {
+                bytes: uploaded.bytes,
+                elapsed: start.elapsed(),
+                hash: input.hash(),
+                name,
+                inode: None,
+            })
         }
         Some(Err(error)) => Err(discard_hidden(&hidden, &name, failed_to_put(&name, error)).await),
         None => Err(half_done.undone(&name, hidden.discard().await)),
@@ -489,7 +495,7 @@ async fn put_into_in_group(
     });
     match written.await {
         Some(Ok(elapsed)) => {
-            hidden.complete(bytes).await?;
+            hidden.complete(Uploaded { bytes, written: bytes }).await?;
             namespace.flush().await?;
             Ok(Done { bytes, elapsed, hash: None, name, inode: None })
         }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -73,6 +73,25 @@ fn a_mount_that_begins_a_namespace_says_so() {
     unmounted(|| store.command(&["umount", directory]));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("A namespace is begun") && said.contains("1 file keeps its flat name"), "{said}");
+}
+
+#[test]
+fn what_is_put_with_holes_takes_no_space_for_them() {
+    let Some(point) = MountPoint::new() else { return };
+    fs::create_dir(point.store.path("tree")).expect("a directory");
+    let file = fs::File::create(point.store.path("tree/sparse")).expect("a file");
+    file.set_len(64 << 20).expect("it can be extended");
+    file.write_all_at(&[1; 1000], 32 << 20).expect("room");
+    drop(file);
+    point.store.run(&["put", "tree/sparse", "alone"]);
+    point.store.run(&["put", "-r", "tree"]);
+    succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
+    for name in ["alone", "tree/sparse"] {
+        let known = fs::metadata(point.path.join(name)).expect("attributes");
+        assert_eq!(known.len(), 64 << 20);
+        assert!((1000..2 << 20).contains(&(known.blocks() * 512)), "{name}: {} blocks", known.blocks());
+    }
+    point.unmount();
 }
 
 #[test]
