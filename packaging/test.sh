@@ -177,7 +177,7 @@ unit=$root/usr/lib/systemd/system/starfish-agent.service
 [[ -z $(find "$root/etc/systemd" -name 'starfish*' 2> /dev/null) ]] || fail "the service would start by itself"
 # A mount is a user's own: one service for each directory.
 mount_unit=$root/usr/lib/systemd/user/starfish-mount@.service
-grep -q '^ExecStart=/usr/bin/starfish mount %f$' "$mount_unit" || fail "there is no service for a mount"
+grep -q '^ExecStart=/usr/bin/starfish mount --wait 300 %f$' "$mount_unit" || fail "there is no service for a mount"
 # verify OPTION UNIT NAME: the program is looked for where it is to be in the end.
 verify() {
     sed "s|/usr/bin/starfish|$bin/starfish|" "$2" > "$work/$3"

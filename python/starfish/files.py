@@ -47,7 +47,7 @@ MODES = {
 
 
 def is_hidden(path: str) -> bool:
-    """Say whether this is the name of a file that is being written and will have another name."""
+    """Say whether this is such a name as files have while they are written; users may give them, too."""
     return HIDDEN.match(path.rpartition("/")[2]) is not None
 
 

@@ -182,7 +182,14 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         except NotADirectoryError:
             return [self._look(path)]
         below = path.rstrip("/")
-        return [self._facts_of(f"{below}/{name}", facts) for name, facts in entries if not is_hidden(name)]
+        found = [(f"{below}/{name}", facts) for name, facts in entries]
+        return [self._facts_of(at, facts) for at, facts in found if not self._is_unfinished(at, facts)]
+
+    def _is_unfinished(self, path: str, facts: Facts) -> bool:
+        """Say whether a file is being written, or was not written to its end."""
+        return (
+            is_hidden(path) and facts["kind"] == "file" and self._session.is_unfinished(path, facts["number"])
+        )
 
     def created(self, path: str) -> datetime:
         """Return when the file was made, in UTC."""

@@ -235,6 +235,19 @@ def test_transactions_show_all_files_or_none(striped: StarfishFileSystem, folder
     assert len(striped._session.entries(folder)) == 2, "nothing hidden is left"
 
 
+def test_only_what_is_being_written_is_not_listed(striped: StarfishFileSystem, folder: str) -> None:
+    own = f"{folder}/.starfish-0123456789abcdef"
+    striped.pipe_file(own, b"mine")
+    striped.mkdir(f"{folder}/.starfish-fedcba9876543210")
+    listed = [own, f"{folder}/.starfish-fedcba9876543210"]
+    with striped.open(f"{folder}/new", "wb") as file:
+        file.write(b"new")
+        assert len(striped._session.entries(folder)) == 3, "it has a hidden name meanwhile"
+        assert striped.ls(folder, detail=False) == listed
+        assert striped.find(folder) == [own]
+    assert striped.ls(folder, detail=False) == [*listed, f"{folder}/new"]
+
+
 def test_whole_files_of_a_transaction_are_there_when_it_ends(
     striped: StarfishFileSystem, folder: str, tmp_path: Path
 ) -> None:

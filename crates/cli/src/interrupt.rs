@@ -2,10 +2,13 @@
 
 use std::future::{Future, pending, poll_fn};
 use std::pin::pin;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
 use command_line::failure::{Failure, Result};
+use interruption::Interrupt;
 
 /// Time limit for undoing half-done work after Ctrl-C.
 const UNDOING_MAX: Duration = Duration::from_secs(3);
@@ -24,17 +27,33 @@ pub(crate) fn undo_and_exit() -> Result<()> {
 /// Leaves interruptions to a program that this one has started and waits for, which Ctrl-C interrupts as well. Replaces
 /// what was to happen before.
 pub(crate) fn leave_to_program() -> Result<()> {
-    interruption::on_interruption(|| {}).map_err(unprepared)
+    interruption::on_interruption(|_| {}).map_err(unprepared)
 }
 
 fn unprepared(error: std::io::Error) -> Failure {
     Failure::new("preparing for Ctrl-C", error)
 }
 
-/// A channel on which every interruption arrives. Replaces what was to happen before.
+/// Whether Ctrl-C has told a program to end that does so in order.
+static ENDED_BY_CTRL_C: AtomicBool = AtomicBool::new(false);
+
+/// The exit code of a program that has come to its end: after Ctrl-C that of all programs, for shells, whose loops go
+/// on otherwise.
+pub(crate) fn code_of_success() -> ExitCode {
+    match ENDED_BY_CTRL_C.load(Ordering::Acquire) {
+        true => ExitCode::from(interruption::INTERRUPTED as u8),
+        false => ExitCode::SUCCESS,
+    }
+}
+
+/// A channel on which every interruption arrives, for programs that end in order then. Replaces what was to happen
+/// before.
 pub(crate) fn channel() -> Result<flume::Receiver<()>> {
     let (sender, receiver) = flume::unbounded();
-    let react = move || {
+    let react = move |interrupt| {
+        if interrupt == Interrupt::CtrlC {
+            ENDED_BY_CTRL_C.store(true, Ordering::Release);
+        }
         // Whoever listened may have ended meanwhile.
         let _ = sender.send(());
     };

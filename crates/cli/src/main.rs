@@ -162,7 +162,7 @@ fn main() -> ExitCode {
     let (matches, arguments) = arguments();
     let checked = pointless::refuse(&matches).and_then(|()| overwritten::refuse(&matches));
     match checked.and_then(|()| run(arguments.command)) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => interrupt::code_of_success(),
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) if failure.is_told() => failure.code(),
         Err(failure) => {

@@ -99,8 +99,8 @@ pub use trees::{
     appends_of_many_clients_lose_nothing, attributes_are_what_was_set_last,
     blocks_that_are_too_large_leave_no_name, closed_files_are_read_by_whoever_opens_them_then,
     names_of_all_clients_are_one_tree, no_namespace_is_begun_beside_another,
-    what_a_team_writes_is_known_to_all_its_members, what_replaces_a_file_is_on_the_media,
-    who_changes_names_knows_their_directories,
+    what_a_team_writes_is_known_to_all_its_members, what_nobody_has_written_counts_nowhere,
+    what_replaces_a_file_is_on_the_media, who_changes_names_knows_their_directories,
 };
 pub use write_caches::{
     a_flush_comes_by_itself_in_time, a_flush_has_what_all_members_have_written,
@@ -237,6 +237,7 @@ macro_rules! for_all_promises {
             what_replaces_a_file_is_on_the_media,
             who_changes_names_knows_their_directories,
             a_lost_stripe_is_no_hole,
+            what_nobody_has_written_counts_nowhere,
             locks_keep_others_out,
             locks_end_with_their_client,
             what_was_written_under_a_lost_lock_is_refused,

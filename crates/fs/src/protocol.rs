@@ -1172,7 +1172,7 @@ mod tests {
                 }),
                 Frame::Request(tag, Request::LetGoWritten {
                     number: FileNumber(offset),
-                    written: WrittenContents { end: tag, stored_stripes: bytes },
+                    written: WrittenContents { end: tag, stored_stripes: bytes, bytes: tag },
                 }),
                 Frame::Request(tag, Request::Open { name: name.clone() }),
                 Frame::Reply(tag, Reply::Failed(Failure::invalid(name.clone()))),

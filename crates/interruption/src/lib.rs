@@ -7,4 +7,4 @@ mod half_done;
 mod signals;
 
 pub use half_done::{HalfDone, undo_when_interrupted};
-pub use signals::{INTERRUPTED, end_when_interrupted, on_interruption, wait_if_ending};
+pub use signals::{INTERRUPTED, Interrupt, end_when_interrupted, on_interruption, wait_if_ending};

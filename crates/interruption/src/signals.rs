@@ -15,8 +15,17 @@ use signal_hook::iterator::Signals;
 /// The exit code of a program that was interrupted, as shells use it after Ctrl-C.
 pub const INTERRUPTED: i32 = 130;
 
+/// What interrupts a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interrupt {
+    /// Ctrl-C (SIGINT).
+    CtrlC,
+    /// Whoever ends programs (SIGTERM), or the end of its terminal (SIGHUP).
+    End,
+}
+
 /// What to do when interrupted.
-type Reaction = Box<dyn FnMut() + Send>;
+type Reaction = Box<dyn FnMut(Interrupt) + Send>;
 
 /// The reaction that counts: the last one set. The system takes only one handler for the whole process.
 static REACTION: Mutex<Option<Reaction>> = Mutex::new(None);
@@ -24,15 +33,15 @@ static REACTION: Mutex<Option<Reaction>> = Mutex::new(None);
 /// Whether the process is about to end because it was interrupted.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// From now on `reaction` is called, on a thread of its own, each time the process is interrupted. Replaces what was to
-/// happen before.
+/// From now on `reaction` is called, on a thread of its own, each time the process is interrupted, with what does so.
+/// Replaces what was to happen before.
 ///
 /// Signals that the process was started to ignore stay ignored: what `nohup` starts outlives its terminal, and what a
 /// script starts with `&` outlives a Ctrl-C that is meant for something else.
 ///
 /// # Errors
 /// If the system takes no handler or starts no thread.
-pub fn on_interruption(reaction: impl FnMut() + Send + 'static) -> io::Result<()> {
+pub fn on_interruption(reaction: impl FnMut(Interrupt) + Send + 'static) -> io::Result<()> {
     let is_first = reactions().replace(Box::new(reaction)).is_none();
     if is_first { listen() } else { Ok(()) }
 }
@@ -42,7 +51,7 @@ pub fn on_interruption(reaction: impl FnMut() + Send + 'static) -> io::Result<()
 /// # Errors
 /// As those of [`on_interruption`].
 pub fn end_when_interrupted(mut tidy_up: impl FnMut() + Send + 'static) -> io::Result<()> {
-    on_interruption(move || {
+    on_interruption(move |_| {
         ENDING.store(true, Ordering::Release);
         tidy_up();
         exit(INTERRUPTED);
@@ -66,9 +75,9 @@ fn listen() -> io::Result<()> {
         [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal)).collect();
     let mut signals = Signals::new(heeded)?;
     let listen = move || {
-        for _ in signals.forever() {
+        for signal in signals.forever() {
             if let Some(react) = reactions().as_mut() {
-                react();
+                react(if signal == SIGINT { Interrupt::CtrlC } else { Interrupt::End });
             }
         }
     };

@@ -34,12 +34,22 @@ pub(crate) fn kernel_kind(kind: &InodeKind) -> FileType {
     }
 }
 
+/// The space of a file, in blocks of [`SPACE_UNIT`].
+fn space_of(inode: &Inode) -> u64 {
+    inode.stored_bytes().div_ceil(SPACE_UNIT).max(u64::from(inode.size > 0))
+}
+
 /// The attributes of an inode.
+///
+/// The space of a file is what its writers have told of it ([`Inode::stored_bytes`]): its agents would have to be asked
+/// for each `stat`. Where it is less than the length, programs ask for the holes (`SEEK_HOLE`); where it is nothing,
+/// some do not ask, and take a file for nothing but a hole (GNU tar), so it never is. That they are told too little of
+/// what is being written just then does no harm, therefore.
 pub(crate) fn attributes_of(inode: &Inode) -> FileAttr {
     FileAttr {
         ino: kernel_number(inode.number),
         size: inode.size,
-        blocks: if inode.layout().is_some() { inode.size.div_ceil(SPACE_UNIT) } else { 0 },
+        blocks: if inode.layout().is_some() { space_of(inode) } else { 0 },
         atime: system_time(inode.accessed),
         mtime: system_time(inode.modified),
         ctime: system_time(inode.changed),

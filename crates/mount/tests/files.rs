@@ -159,6 +159,49 @@ fn files_are_cut_extended_and_punched() {
     mount.end();
 }
 
+/// What nobody has written does not count as space, so programs ask where it is, and leave it out.
+#[test]
+fn holes_take_no_space_and_are_left_out_of_copies() {
+    const MIB: u64 = 1 << 20;
+    let Some((here, there)) = two() else { return };
+    let space = |mount: &Mount, name: &str| {
+        thread::sleep(MountSettings::default().attribute_timeout);
+        fs::metadata(mount.at(name)).expect("attributes").blocks() * 512
+    };
+    let about_one = MIB..2 * MIB;
+    let file = File::create(here.at("file")).expect("a file");
+    assert_eq!(space(&here, "file"), 0);
+    file.set_len(100 * MIB).expect("it can be extended");
+    assert_eq!(space(&here, "file"), 512, "some take what has no space for nothing but a hole");
+    file.write_all_at(&vec![1; MIB as usize], 50 * MIB + 1).expect("room");
+    assert!(about_one.contains(&space(&here, "file")), "before others are told");
+    drop(file);
+    for mount in [&here, &there] {
+        assert!(about_one.contains(&space(mount, "file")));
+    }
+    here.run("cp", &["file", "copy"]);
+    assert!(about_one.contains(&space(&there, "copy")), "{}", space(&there, "copy"));
+    assert!(fs::read(there.at("copy")).expect("a file") == fs::read(here.at("file")).expect("a file"));
+    if has("tar") {
+        here.run("tar", &["-S", "-c", "-f", "tar", "file"]);
+        assert!(about_one.contains(&space(&there, "tar")), "{}", space(&there, "tar"));
+    }
+    // Dense, in whichever order, and cut.
+    let file = File::create(here.at("dense")).expect("a file");
+    file.write_all_at(&[1; 2_000_000], 1_000_000).expect("room");
+    file.write_all_at(&[1; 1_000_000], 0).expect("room");
+    drop(file);
+    assert_eq!(space(&there, "dense"), 3_000_000_u64.next_multiple_of(512));
+    File::options()
+        .write(true)
+        .open(there.at("dense"))
+        .and_then(|file| file.set_len(5))
+        .expect("it can be cut");
+    assert_eq!(space(&here, "dense"), 512);
+    there.end();
+    here.end();
+}
+
 /// Zeros are written only where there are data: the rest stays a hole, however large.
 #[test]
 fn a_hole_that_is_punched_in_a_hole_takes_no_space() {

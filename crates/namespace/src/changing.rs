@@ -5,11 +5,12 @@ use layout::FILE_BYTES_MAX;
 use crate::inode::{FileNumber, Inode, InodeKind};
 use crate::operation::{AttributeChanges, SetTime, WrittenContents};
 use crate::refusal::TreeRefusal;
-use crate::store::{Records, Step};
+use crate::store::{Records, Step, format_of};
 
 impl Records<'_> {
     pub(crate) fn change(&mut self, number: FileNumber, changes: AttributeChanges) -> Step<Inode> {
         let mut inode = self.inode(number)?;
+        let format = format_of(&inode);
         let AttributeChanges { mode, uid, gid, size, accessed, modified } = changes;
         let now = self.now;
         let time = |set: SetTime| match set {
@@ -18,7 +19,7 @@ impl Records<'_> {
         };
         if let Some(size) = size {
             self.check_contents(&inode, size)?;
-            inode.size = size;
+            inode.resize(size);
             inode.version += 1;
             inode.modified = now;
             if size == 0 {
@@ -32,6 +33,7 @@ impl Records<'_> {
         inode.accessed = accessed.map_or(inode.accessed, time);
         inode.modified = modified.map_or(inode.modified, time);
         inode.changed = now;
+        self.raise_format(format, &inode)?;
         self.put_inode(&inode)?;
         Ok(inode)
     }
@@ -40,13 +42,12 @@ impl Records<'_> {
     pub(crate) fn wrote(&mut self, number: FileNumber, written: WrittenContents) -> Step<Inode> {
         let mut inode = self.inode(number)?;
         self.check_contents(&inode, written.end)?;
+        let format = format_of(&inode);
         let stripes = inode.layout().map_or(0, |layout| layout.striping.stripe_count());
         let stored_stripes = written.stored_stripes.min(stripes);
-        if stored_stripes > inode.stored_stripes {
-            self.raise_format()?;
-            inode.stored_stripes = stored_stripes;
-        }
-        self.note_contents(&mut inode, written.end)?;
+        inode.stored_stripes = inode.stored_stripes.max(stored_stripes);
+        self.note_contents(&mut inode, written.end, written.bytes)?;
+        self.raise_format(format, &inode)?;
         Ok(inode)
     }
 
@@ -56,12 +57,12 @@ impl Records<'_> {
         let offset = inode.size;
         let end = offset.checked_add(bytes).ok_or(TreeRefusal::FileTooLarge)?;
         self.check_contents(&inode, end)?;
-        self.note_contents(&mut inode, end)?;
+        self.note_contents(&mut inode, end, bytes)?;
         Ok((offset, inode))
     }
 
-    fn note_contents(&mut self, inode: &mut Inode, end: u64) -> Step<()> {
-        inode.size = inode.size.max(end);
+    fn note_contents(&mut self, inode: &mut Inode, end: u64, bytes: u64) -> Step<()> {
+        inode.note_written(end, bytes);
         inode.version += 1;
         inode.modified = self.now;
         inode.changed = self.now;

@@ -45,6 +45,30 @@ pub struct Inode {
     /// How many of a file's first stripes are known to have been made: one of these that is nowhere is lost. Of a later
     /// one that is nowhere it is not known whether there was any; it reads as zeros.
     pub stored_stripes: u32,
+    /// How many bytes of a file nobody has written, as far as that is known: at least so many of its zeros are stored
+    /// nowhere.
+    pub unwritten: u64,
+}
+
+impl Inode {
+    /// How many bytes of a file may be stored, at most.
+    pub fn stored_bytes(&self) -> u64 {
+        self.size.saturating_sub(self.unwritten)
+    }
+
+    /// Takes in that at most so many bytes of a file were written, up to `end`.
+    pub fn note_written(&mut self, end: u64, bytes: u64) {
+        let stored = self.stored_bytes().saturating_add(bytes);
+        self.size = self.size.max(end);
+        self.unwritten = self.size.saturating_sub(stored);
+    }
+
+    /// Cuts a file, or makes it longer by zeros that are stored nowhere.
+    pub(crate) fn resize(&mut self, bytes: u64) {
+        let stored = self.stored_bytes().min(bytes);
+        self.size = bytes;
+        self.unwritten = bytes - stored;
+    }
 }
 
 /// What an inode is.

@@ -65,6 +65,7 @@ impl Records<'_> {
             made: self.now,
             version: 1,
             stored_stripes: 0,
+            unwritten: 0,
         };
         self.put_inode(&inode)?;
         self.put_entry(directory.number, name, number)?;

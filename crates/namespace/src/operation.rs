@@ -195,6 +195,8 @@ pub struct WrittenContents {
     pub end: u64,
     /// How many of its first stripes have been made.
     pub stored_stripes: u32,
+    /// How many bytes were written, at most: what was written twice may be counted twice.
+    pub bytes: u64,
 }
 
 /// What is to be made.

@@ -192,6 +192,7 @@ impl Records<'_> {
             made: self.now,
             version: 1,
             stored_stripes: 0,
+            unwritten: 0,
         };
         self.put_inode(&root)?;
         Ok(TreeAnswer::Inode(root))

@@ -8,10 +8,13 @@ use crate::keys::{self, Space};
 use crate::refusal::TreeRefusal;
 
 /// The format of the records. A later one is refused.
-pub(crate) const FORMAT: u32 = 2;
+pub(crate) const FORMAT: u32 = 3;
 
-/// The format of records whose inodes do not say which stripes are stored. They are read still, and the namespace gets
-/// the format of today with the first inode that says so.
+/// The format of records whose inodes do not say what nobody has written. They are read still, and so are older ones;
+/// the namespace gets a later format with the first inode that needs it.
+const FORMAT_WITHOUT_UNWRITTEN: u32 = 2;
+
+/// The format of records whose inodes do not say which stripes are stored either.
 const FORMAT_WITHOUT_STORED_STRIPES: u32 = 1;
 
 /// Why a transaction ends early.
@@ -107,12 +110,17 @@ impl Records<'_> {
         }
     }
 
-    /// Sees to it that programs which do not know of stored stripes refuse the namespace.
-    pub(crate) fn raise_format(&mut self) -> Step<()> {
+    /// Sees to it that programs which do not know of all that this inode says refuse the namespace. Before it was
+    /// changed it needed a format `from`, which the namespace has.
+    pub(crate) fn raise_format(&mut self, from: u32, inode: &Inode) -> Step<()> {
+        let format = format_of(inode);
+        if format <= from {
+            return Ok(());
+        }
         let header = self.header()?;
-        match header.format == FORMAT {
-            true => Ok(()),
-            false => self.put_header(TreeHeader { format: FORMAT, ..header }),
+        match header.format < format {
+            true => self.put_header(TreeHeader { format, ..header }),
+            false => Ok(()),
         }
     }
 
@@ -157,17 +165,27 @@ pub(crate) fn encoded<T: Serialize>(value: &T) -> Vec<u8> {
     postcard::to_allocvec(value).expect("a vector takes any encoding")
 }
 
-/// The encoding of an inode: without its last field, if that is 0, as all are in [`FORMAT_WITHOUT_STORED_STRIPES`].
+/// The earliest format in which all can be said that an inode says.
+pub(crate) fn format_of(inode: &Inode) -> u32 {
+    match (inode.unwritten, inode.stored_stripes) {
+        (0, 0) => FORMAT_WITHOUT_STORED_STRIPES,
+        (0, _) => FORMAT_WITHOUT_UNWRITTEN,
+        _ => FORMAT,
+    }
+}
+
+/// The encoding of an inode: without its last fields, if these are 0, as they are in earlier formats.
 pub(crate) fn encoded_inode(inode: &Inode) -> Vec<u8> {
     let mut bytes = encoded(inode);
-    if inode.stored_stripes == 0 {
-        bytes.pop();
-    }
+    let left_out = [inode.unwritten, inode.stored_stripes.into()].into_iter().take_while(|&field| field == 0);
+    bytes.truncate(bytes.len() - left_out.count());
     bytes
 }
 
 pub(crate) fn decoded_inode(bytes: &[u8]) -> Step<Inode> {
-    decoded(bytes).or_else(|_| decoded(&[bytes, &[0]].concat()))
+    let with = |left_out: &[u8]| decoded(&[bytes, left_out].concat());
+    // Most files have no holes.
+    with(&[0]).or_else(|_| decoded(bytes)).or_else(|_| with(&[0, 0]))
 }
 
 pub(crate) fn decoded<T: DeserializeOwned>(bytes: &[u8]) -> Step<T> {

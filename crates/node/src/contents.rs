@@ -92,7 +92,8 @@ impl NamedContents {
     pub(crate) async fn wrote_past_cache(&self, end: u64) -> fs::Result<()> {
         match self {
             NamedContents::Flat(_) => Ok(()),
-            NamedContents::OfTree(file) => file.wrote_past_cache(end).await,
+            // The members of a job are not told what others have written of it.
+            NamedContents::OfTree(file) => file.wrote_past_cache(end, end).await,
         }
     }
 

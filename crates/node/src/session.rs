@@ -177,7 +177,7 @@ impl Session {
             // Who has begun this waits for it.
             let _ = made.send(());
             let copied = whole_file::upload(connection, &file, Dense(input), moved).await;
-            Ok(copied.map(|(Dense(input), bytes)| (input, bytes)))
+            Ok(copied.map(|(Dense(input), uploaded)| (input, uploaded.bytes)))
         });
         match is_made.recv() {
             Ok(()) => Ok(copying),

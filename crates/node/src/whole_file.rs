@@ -193,7 +193,8 @@ async fn stretches_of_data(file: &File<RealMachine>, bytes: u64) -> fs::Result<V
 }
 
 /// Reads what can be read of a damaged file and writes it to `output`, with zeros in place of the rest; `output` comes
-/// back, with what the rest was. `moved` hears how many more bytes have come.
+/// back, with what the rest was. Blocks that are nothing but zeros are left as holes. `moved` hears how many more bytes
+/// have come.
 ///
 /// # Errors
 /// As those of [`download`], but for what is damaged.
@@ -219,6 +220,9 @@ pub async fn salvage<W: SparseWrite + Send + 'static>(
                         buffer.resize(buffer.len() + bytes as usize, 0);
                     }
                 }
+            }
+            if buffer.iter().all(|&byte| byte == 0) {
+                buffer.clear();
             }
             Ok(buffer)
         }
@@ -333,9 +337,18 @@ fn leave_hole(output: &mut impl SparseWrite, bytes: u64) -> io::Result<()> {
     if bytes == 0 { Ok(()) } else { output.leave_hole(bytes) }
 }
 
+/// What there was of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uploaded {
+    /// Bytes of it.
+    pub bytes: u64,
+    /// Those of them that were written, and not left out as a hole.
+    pub written: u64,
+}
+
 /// Writes all of `input` to `file`, from its beginning on, and commits it: it is on the disks then, under its name.
-/// Blocks that are in holes of the input are not written. `input` comes back, with the number of bytes it had. `moved`
-/// hears how many more bytes have gone.
+/// Blocks that are in holes of the input are not written. `input` comes back, with what there was of it. `moved` hears
+/// how many more bytes have gone.
 ///
 /// # Errors
 /// As those of [`download`]; the file is unfinished then.
@@ -344,7 +357,7 @@ pub async fn upload<R: SparseRead + Send + 'static>(
     file: &File<RealMachine>,
     input: R,
     moved: impl Fn(u64) + Clone + 'static,
-) -> Copied<(R, u64)> {
+) -> Copied<(R, Uploaded)> {
     let window = Window::of(file.striping());
     let (parts, leaving) = flume::unbounded::<LeavingPart>();
     let (emptied, spare) = empty_buffers(window.lanes);
@@ -374,23 +387,23 @@ pub async fn upload<R: SparseRead + Send + 'static>(
     };
     in_lanes(&connection.machine, window.lanes, lane).await?;
     drop((leaving, emptied));
-    let (input, bytes) = reader.outcome().await?;
-    if file.bytes() < bytes {
+    let (input, uploaded) = reader.outcome().await?;
+    if file.bytes() < uploaded.bytes {
         // It ends with a hole.
-        connection.told(file.name(), file.truncate(bytes).await)?;
+        connection.told(file.name(), file.truncate(uploaded.bytes).await)?;
     }
     connection.told(file.name(), file.commit().await)?;
-    Ok((input, bytes))
+    Ok((input, uploaded))
 }
 
-/// Reads `input` in pieces, but for its holes, until it ends or nobody wants more; and how many bytes it had.
+/// Reads `input` in pieces, but for its holes, until it ends or nobody wants more; and what there was of it.
 fn read_parts<R: SparseRead>(
     mut input: R,
     window: Window,
     parts: &Sender<LeavingPart>,
     spare: &Receiver<Vec<u8>>,
-) -> io::Result<(R, u64)> {
-    let mut at = 0;
+) -> io::Result<(R, Uploaded)> {
+    let (mut at, mut written) = (0, 0);
     for mut bytes in spare {
         let hole = window.left_out(&mut input)?;
         if hole > 0 {
@@ -404,11 +417,12 @@ fn read_parts<R: SparseRead>(
         bytes.truncate(length);
         let offset = at;
         at += length as u64;
+        written += length as u64;
         if length > 0 && parts.send(LeavingPart::Data { offset, bytes }).is_err() || has_ended {
             break;
         }
     }
-    Ok((input, at))
+    Ok((input, Uploaded { bytes: at, written }))
 }
 
 /// Reads until `bytes` is full, a hole begins or the input ends; how many there were, and whether it has ended.
@@ -525,13 +539,16 @@ mod tests {
         for _ in 0..100 {
             emptied.send(Vec::new()).unwrap();
         }
-        let (_, total) = read_parts(input, window, &parts, &spare).unwrap();
+        let (_, Uploaded { bytes: total, written }) = read_parts(input, window, &parts, &spare).unwrap();
         drop(parts);
         let taken = taken.iter().map(|part| match part {
             LeavingPart::Data { offset, bytes } => (Some(offset), bytes.len() as u64),
             LeavingPart::Hole(bytes) => (None, bytes),
         });
-        (total, taken.collect())
+        let taken: Vec<(Option<u64>, u64)> = taken.collect();
+        let data = taken.iter().filter(|(offset, _)| offset.is_some());
+        assert_eq!(written, data.map(|(_, bytes)| bytes).sum::<u64>());
+        (total, taken)
     }
 
     #[test]

@@ -3,15 +3,15 @@
 //!
 //! Every call waits without the interpreter lock.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use layout::Extent;
 use namespace::{
-    AttributeChanges, DirectoryEntry, Inode, InodeKind, Location, NewInode, RenameMode, SetTime,
-    TreeOperation, WhatToRemove,
+    AttributeChanges, DirectoryEntry, FileNumber, Inode, InodeKind, Location, NewInode, RenameMode, SetTime,
+    TreeAnswer, TreeOperation, TreeRefusal, UNFINISHED, WhatToRemove,
 };
 use node::{Error, ErrorKind, Handle, OpenOptions, Session, Settings, Size, Tree, agents};
 use pyo3::buffer::PyBuffer;
@@ -141,6 +141,24 @@ impl FileSession {
             });
             let facts = |entry: DirectoryEntry| (OsString::from_vec(entry.name), FileFacts::of(entry.inode));
             Ok(listed.wait()?.into_iter().map(facts).collect())
+        })
+    }
+
+    /// Whether the file of this number has its mark as unfinished by this path: it is being written, or was not written
+    /// to its end.
+    fn is_unfinished(&self, py: Python<'_>, path: OsString, number: u64) -> FileResult<bool> {
+        py.detach(|| {
+            let get = TreeOperation::GetExtended { number: FileNumber(number), name: UNFINISHED.to_vec() };
+            match self.tree()?.perform(&shown(&path), get).wait() {
+                Ok(TreeAnswer::Value(name)) => {
+                    Ok(Path::new(&path).file_name() == Some(OsStr::from_bytes(&name)))
+                }
+                Ok(_) => Ok(false),
+                // It is gone, or has got its name.
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+                Err(error) if error.kind() == ErrorKind::Refused(TreeRefusal::NoAttribute) => Ok(false),
+                Err(error) => Err(error.into()),
+            }
         })
     }
 

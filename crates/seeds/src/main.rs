@@ -73,7 +73,7 @@ fn main() -> ExitCode {
 /// Lets the first Ctrl-C finish what has been begun, and the second end the program.
 fn stop_on_interruption(sweep: &Arc<Sweep>) {
     let (sweep, mut again) = (sweep.clone(), false);
-    let react = move || {
+    let react = move |_| {
         if std::mem::replace(&mut again, true) {
             std::process::exit(interruption::INTERRUPTED);
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use trace::{Alignment, Limits, TraceReader};
-use trace_formats::{FormatError, read_any};
+use trace_formats::{FormatError, Imported, read_any};
 
 use crate::columns::columns;
 
@@ -23,6 +23,15 @@ pub struct FileError {
     /// Why not.
     #[source]
     pub cause: FormatError,
+}
+
+/// What the page shows of files.
+#[derive(Clone, Debug, Default)]
+pub struct FileColumns {
+    /// The columns.
+    pub columns: Vec<u8>,
+    /// What is missing of the files, and what was odd in them, as the page says it, each with the name of its file.
+    pub notes: Vec<String>,
 }
 
 /// Files of traces.
@@ -41,7 +50,7 @@ impl TraceFiles {
     /// # Errors
     ///
     /// If one cannot be read, or is no trace.
-    pub fn columns(&self) -> Result<Vec<u8>, FileError> {
+    pub fn columns(&self) -> Result<FileColumns, FileError> {
         let mut reader = TraceReader::new(Limits::default());
         let mut imported = Vec::new();
         for path in &self.paths {
@@ -50,7 +59,13 @@ impl TraceFiles {
             let read = read.and_then(|file| read_any(&mut reader, &name, file));
             imported.push(read.map_err(|cause| FileError { path: name, cause })?);
         }
-        Ok(columns(&reader.finish(Alignment::WallClock), &imported))
+        let timeline = reader.finish(Alignment::WallClock);
+        let of_file = |(path, imported): (&PathBuf, &Imported)| -> Vec<String> {
+            imported.notes().map(|note| format!("{}: {note}", path.display())).collect()
+        };
+        let mut notes: Vec<String> = self.paths.iter().zip(&imported).flat_map(of_file).collect();
+        notes.extend(timeline.notes.iter().map(ToString::to_string));
+        Ok(FileColumns { columns: columns(&timeline, &imported), notes })
     }
 
     /// What tells whether they have changed: how long they are, and since when.
@@ -70,15 +85,26 @@ pub(crate) struct Followed {
     files: TraceFiles,
     version: String,
     columns: Arc<Vec<u8>>,
+    notes: Vec<String>,
     next: Instant,
 }
 
 impl Followed {
     pub(crate) fn new(files: TraceFiles) -> Result<Self, FileError> {
-        let mut followed =
-            Followed { files, version: String::new(), columns: Arc::default(), next: Instant::now() };
+        let mut followed = Followed {
+            files,
+            version: String::new(),
+            columns: Arc::default(),
+            notes: Vec::new(),
+            next: Instant::now(),
+        };
         followed.refresh()?;
         Ok(followed)
+    }
+
+    /// What there was to say of the files when they were read last.
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// The columns as they are now, and their version, unless that is `known`. Files that are no longer there, or no
@@ -98,9 +124,10 @@ impl Followed {
             return Ok(());
         }
         let start = Instant::now();
-        let columns = self.files.columns();
+        let read = self.files.columns();
         self.next = Instant::now() + (start.elapsed() * REST).max(Duration::from_millis(200));
-        self.columns = Arc::new(columns?);
+        let FileColumns { columns, notes } = read?;
+        (self.columns, self.notes) = (Arc::new(columns), notes);
         self.version = version;
         Ok(())
     }

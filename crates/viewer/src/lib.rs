@@ -25,7 +25,7 @@ use std::io::Write;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use flate2::{Compression, write::GzEncoder};
 
-pub use files::{FileError, TraceFiles};
+pub use files::{FileColumns, FileError, TraceFiles};
 pub use server::{ServeError, Server};
 
 /// The page, without columns: it asks where it came from for them.

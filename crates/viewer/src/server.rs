@@ -57,6 +57,11 @@ impl Server {
         format!("http://{}/{}/", self.shared.address, self.shared.token)
     }
 
+    /// What there is to say of the files: what is missing of them, and what was odd in them.
+    pub fn notes(&self) -> Vec<String> {
+        self.shared.files.lock().unwrap_or_else(PoisonError::into_inner).notes().to_vec()
+    }
+
     /// Answers until the process ends.
     pub fn answer(self) -> ! {
         let Server { door, shared } = self;

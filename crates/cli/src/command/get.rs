@@ -11,7 +11,7 @@ use crate::explained::explained;
 use crate::interrupt;
 use crate::local::{self, Hashing, STANDARD};
 use crate::store::agents::{AgentsArgs, FlatArgs};
-use crate::store::get_tree::{self, TreeDownload};
+use crate::store::get_tree::{self, DamagedFile, Manner, TreeDownload};
 use crate::store::namespace::no_namespace;
 use crate::store::transfer::{self, Get, MethodArgs};
 use crate::store::{globs, many, namespace};
@@ -64,9 +64,11 @@ pub(crate) struct Arguments {
     #[arg(long, short)]
     force: bool,
 
-    /// Get the readable parts of a damaged file, with zeros for the rest, and report which bytes those are. Exit
-    /// code 1 means that there are some.
-    #[arg(long, conflicts_with = "recursive")]
+    /// Get the readable parts of damaged files, with zeros for the rest, and report which bytes those are; of many
+    /// files how many in each. Exit code 1 means that there are some.
+    ///
+    /// The local copy of a damaged file does not get the file's time, so `get -r --resume` gets it anew.
+    #[arg(long)]
     skip_damaged: bool,
 
     /// Print the blake3 hash of the file, as b3sum does; on standard error if the file goes to standard output.
@@ -92,7 +94,8 @@ Examples:
   starfish get -r results --resume
   starfish get big.dat --method disk-directed --compute-nodes 8
   starfish get big.dat --explain
-  starfish get hurt.dat rest.dat --skip-damaged";
+  starfish get hurt.dat rest.dat --skip-damaged
+  starfish get -r results rest --skip-damaged        when a disk is lost, all that is left";
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
@@ -116,16 +119,16 @@ fn get(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
     let output = target.output(output).map_err(|error| Failure::new(local.display().to_string(), error))?;
     let output = Hashing::new(output, arguments.hash);
     let get = Get { method: arguments.method, unfinished: arguments.unfinished, flat: arguments.flat.flat };
-    let (hash, lost) = if arguments.skip_damaged {
+    let (hash, lost, inode) = if arguments.skip_damaged {
         transfer::salvage(&agents, name, get, output, &progress)?
     } else {
         let done = transfer::get(&agents, name, get, output, &progress)?;
-        if let Some(inode) = done.inode.filter(|_| target.is_file()) {
-            let noted = get_tree::note(&again, &inode);
-            noted.map_err(|error| Failure::new(local.display().to_string(), error))?;
-        }
-        (done.hash, Vec::new())
+        (done.hash, Vec::new(), done.inode)
     };
+    if let Some(inode) = inode.filter(|_| target.is_file()) {
+        let noted = get_tree::note(&again, &inode, lost.is_empty());
+        noted.map_err(|error| Failure::new(local.display().to_string(), error))?;
+    }
     progress.finish();
     target.complete()?;
     match hash {
@@ -181,11 +184,13 @@ impl Place {
 
 /// Gets directories, or what a pattern means.
 fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
-    let Arguments { name, recursive, flat, force, resume, .. } = arguments;
+    let Arguments { name, recursive, flat, .. } = arguments;
+    let manner =
+        Manner { force: arguments.force, resume: arguments.resume, skip_damaged: arguments.skip_damaged };
     let place = Place::of(arguments.local.as_deref(), globs::is_pattern(&name))?;
     let progress = Progress::bytes(arguments.progress, &name);
     let (shown, owned) = (progress.clone(), name.clone());
-    let (failed, skipped) = this_node::run_with_present(agents, move |connection| async move {
+    let got = this_node::run_with_present(agents, move |connection| async move {
         let Some(namespace) = flat.namespace(&connection).await? else {
             return Err(no_namespace(&connection, &owned));
         };
@@ -201,13 +206,33 @@ fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
             let local = place.of_path(&found.path);
             tops.push((found, local));
         }
-        TreeDownload::new(&namespace, &shown, force, resume).run(tops).await
+        TreeDownload::new(&namespace, &shown, manner).run(tops).await
     })?;
     progress.finish();
-    if resume {
-        eprintln!("starfish: {name}: {skipped} of its files were there already");
+    if manner.resume {
+        eprintln!("starfish: {name}: {} of its files were there already", got.skipped);
     }
-    many::outcome(&name, failed)
+    let mut outcome = many::outcome(&name, got.failed);
+    if let Err(damaged) = tell_of_damaged(&name, &got.damaged) {
+        damaged.join(&mut outcome);
+    }
+    outcome
+}
+
+/// Fails if files are damaged, after all of them have been named.
+fn tell_of_damaged(name: &str, damaged: &[DamagedFile]) -> Result<()> {
+    for DamagedFile { name, lost, bytes } in damaged {
+        eprintln!("{name}: {lost} of its {bytes} bytes could not be read");
+    }
+    let how_many = match damaged.len() {
+        0 => return Ok(()),
+        1 => "one of its files is damaged".to_owned(),
+        files => format!("{files} of its files are damaged"),
+    };
+    let lost: u64 = damaged.iter().map(|file| file.lost).sum();
+    let why =
+        format!("{how_many}, see above: {lost} bytes could not be read; there are zeros in their place");
+    Err(Failure::new(name, why).remedy("`starfish fsck` tells which disks they are on."))
 }
 
 /// Fails if bytes could not be read, after all of them have been named.

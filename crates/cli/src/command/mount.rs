@@ -6,12 +6,13 @@ use std::io::{self, BufRead, BufReader};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
 use mount::{LockScope, MountSettings, MountedDirectory, unmount};
-use node::{Session, Settings, Size, Tree, agents};
+use node::{ErrorKind, Session, Settings, Size, Tree, agents};
 
 use crate::store::agents::AgentsArgs;
 use crate::store::namespace::Namespace;
@@ -49,6 +50,11 @@ pub(crate) struct Arguments {
     /// Let other users in, as far as the permissions of files do. For users, /etc/fuse.conf has to allow it.
     #[arg(long)]
     allow_other: bool,
+
+    /// How many seconds to wait for agents that do not answer yet. All of them have to when the mount begins; one that
+    /// goes away later is waited for, and then its files are in error until it is back.
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = parse_timeout)]
+    wait: Duration,
 
     /// Let no file through the kernel's page cache, but for those mapped into memory.
     #[arg(long)]
@@ -120,7 +126,8 @@ const EXAMPLES: &str = "\
 Examples:
   starfish mount ~/files --agents node1:7117,node2:7117
   starfish mount ~/files --background && ls ~/files && starfish umount ~/files
-  node1:7117,node2:7117 /mnt/files fuse.starfish _netdev,allow_other 0 0       a line of /etc/fstab";
+  node1:7117,node2:7117 /mnt/files fuse.starfish _netdev,allow_other 0 0       a line of /etc/fstab
+  starfish mount ~/files --wait 300                                            when some agents begin later";
 
 /// Default memory for pages.
 const CACHE: &str = "256MiB";
@@ -141,7 +148,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
     agent_log::begin()?;
     let metrics = mount_metrics::open(arguments.metrics.as_deref())?;
-    let session = Session::start(settings(&arguments)?)?;
+    let session = start(&arguments)?;
     let (tree, begun) = tree(&session, &arguments)?;
     // Before it is mounted: a signal that comes right then would leave a directory without a program.
     let interrupted = interrupt::channel()?;
@@ -161,6 +168,37 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let finished = session.finish();
     Ok(ended.and(finished)?)
 }
+
+/// How often agents are called again that do not answer yet.
+const CALL_EVERY: Duration = Duration::from_millis(500);
+
+/// Starts the session, as soon as all agents answer.
+fn start(arguments: &Arguments) -> Result<Session> {
+    let (begin, mut is_told) = (Instant::now(), false);
+    loop {
+        let started = settings(arguments).and_then(|settings| Ok(Session::start(settings)?));
+        let failure = match started {
+            Err(failure) if is_of_absence(&failure) => failure,
+            started => return started,
+        };
+        if begin.elapsed() >= arguments.wait {
+            return Err(failure.also(WAITING));
+        }
+        if !is_told {
+            log::warn!("waiting for agents, {} s at most: {failure}", arguments.wait.as_secs_f64());
+            is_told = true;
+        }
+        thread::sleep(CALL_EVERY);
+    }
+}
+
+/// Whether agents do not answer, or their computers are not known, as long as the network is not there.
+fn is_of_absence(failure: &Failure) -> bool {
+    let kinds = [ErrorKind::Unreachable, ErrorKind::UnknownHost, ErrorKind::Gone];
+    failure.kind().is_some_and(|kind| kinds.contains(&kind))
+}
+
+const WAITING: &str = "All agents have to answer when a mount begins; --wait SECONDS waits for them.";
 
 /// How the line begins that says that it is mounted.
 const MOUNTED: &str = "mounted in ";
@@ -222,7 +260,7 @@ fn tree(session: &Session, arguments: &Arguments) -> Result<(Tree, Vec<String>)>
 /// ends the program all the same.
 fn unmount_when_interrupted(interrupted: flume::Receiver<()>, directory: &Path) {
     let directory = directory.to_owned();
-    std::thread::spawn(move || {
+    thread::spawn(move || {
         let mut is_detached = false;
         while interrupted.recv().is_ok() {
             if is_detached {
@@ -293,6 +331,10 @@ fn usual_log(directory: &Path) -> Option<PathBuf> {
 /// The name by which mount(8) calls this program for a line of /etc/fstab.
 const OF_FSTAB: &str = "mount.fuse.starfish";
 
+/// For how many seconds agents are waited for then, if the line does not say: at boot computers begin in any order.
+/// systemd gives up a mount after 90 seconds.
+const WAIT_OF_FSTAB: u32 = 60;
+
 /// The arguments after the program's name. Called by mount(8), `mount.fuse.starfish AGENTS DIR -o OPTIONS`, they are
 /// those of this command that mean the same.
 pub(crate) fn given(arguments: Vec<OsString>) -> Vec<OsString> {
@@ -304,13 +346,14 @@ pub(crate) fn given(arguments: Vec<OsString>) -> Vec<OsString> {
 fn of_fstab(arguments: Vec<OsString>) -> Vec<OsString> {
     let mut meant: Vec<OsString> = vec!["mount".into()];
     let mut arguments = arguments.into_iter();
-    let (mut places, mut is_foreground) = (Vec::new(), false);
+    let (mut places, mut is_foreground, mut says_wait) = (Vec::new(), false, false);
     while let Some(argument) = arguments.next() {
         match argument.to_str() {
             Some("-o") => {
                 let options = arguments.next().unwrap_or_default();
                 for option in options.to_string_lossy().split(',') {
                     is_foreground |= option == "foreground";
+                    says_wait |= option.starts_with("wait=");
                     meant.extend(meant_by(option).map(OsString::from));
                 }
             }
@@ -327,6 +370,9 @@ fn of_fstab(arguments: Vec<OsString>) -> Vec<OsString> {
         _ => {}
     }
     meant.extend(places);
+    if !says_wait {
+        meant.push(format!("--wait={WAIT_OF_FSTAB}").into());
+    }
     if !is_foreground {
         meant.push("--background".into());
     }
@@ -365,14 +411,22 @@ mod tests {
     fn a_line_of_fstab_is_this_command() {
         let line =
             ["a:1,b:2", "/mnt/x", "-s", "-o", "rw,_netdev,allow_other,attr_timeout=3,x-systemd.automount"];
-        let command =
-            ["mount", "--allow-other", "--attr-timeout=3", "--agents", "a:1,b:2", "/mnt/x", "--background"];
+        let command = [
+            "mount",
+            "--allow-other",
+            "--attr-timeout=3",
+            "--agents",
+            "a:1,b:2",
+            "/mnt/x",
+            "--wait=60",
+            "--background",
+        ];
         assert_eq!(meant(&line), command);
         assert_eq!(
             meant(&["none", "/mnt/x", "-o", "ro"]),
-            ["mount", "--read-only", "/mnt/x", "--background"]
+            ["mount", "--read-only", "/mnt/x", "--wait=60", "--background"]
         );
-        assert_eq!(meant(&["none", "/mnt/x", "-o", "foreground"]), ["mount", "/mnt/x"]);
+        assert_eq!(meant(&["none", "/mnt/x", "-o", "foreground,wait=0"]), ["mount", "--wait=0", "/mnt/x"]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod import;
 mod input;
 mod overlap;
 mod record;
-mod shown;
+pub(super) mod shown;
 mod start;
 mod stop;
 mod summary;

@@ -7,8 +7,9 @@ use std::thread;
 use clap::Args;
 use trace::ReadError;
 use trace_formats::FormatError;
-use viewer::{FileError, FirstLook, ServeError, Server, TraceFiles};
+use viewer::{FileColumns, FileError, FirstLook, ServeError, Server, TraceFiles};
 
+use super::trace::shown;
 use crate::{interrupt, local};
 use command_line::failure::{Failure, Result};
 
@@ -67,6 +68,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         "" => server.address(),
         fragment => format!("{}#{fragment}", server.address()),
     };
+    tell(&server.notes());
     println!("{address}\nCtrl-C ends it.");
     thread::spawn(|| server.answer());
     if !arguments.no_open
@@ -81,8 +83,15 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 
 /// Writes one page with all that is in the files.
 pub(crate) fn write_page(path: &Path, files: &TraceFiles, look: FirstLook) -> Result<()> {
-    let page = viewer::self_contained(&files.columns().map_err(unreadable)?, look);
+    let FileColumns { columns, notes } = files.columns().map_err(unreadable)?;
+    tell(&notes);
+    let page = viewer::self_contained(&columns, look);
     local::write(path, |output| output.write_all(page.as_bytes()))
+}
+
+/// Says what is missing of files, or odd in them.
+fn tell(notes: &[String]) {
+    notes.iter().for_each(|note| eprintln!("{}", shown::text(note)));
 }
 
 fn unreadable(FileError { path, cause }: FileError) -> Failure {

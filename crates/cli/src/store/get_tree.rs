@@ -16,26 +16,55 @@ use namespace::{FileNumber, Inode, InodeKind, UnixTime};
 use nix::fcntl::AT_FDCWD;
 use nix::sys::stat::{UtimensatFlags, utimensat};
 use nix::sys::time::TimeSpec;
-use node::whole_file;
+use node::whole_file::{self, CopyError};
 
 use super::many::{self, FailedFiles};
 use super::namespace::{FoundPath, Namespace, shown, split};
 use super::put_tree::{mode_of_copy, noted_of};
 use super::stored::{ReadableFile, is_unfinished};
 use super::transfer::{adding_to, failed_to_get};
-use crate::local;
+use crate::local::{self, Destination, LocalOutput};
+
+/// How a tree is to be got.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    /// Whether local files that are there are replaced.
+    pub(crate) force: bool,
+    /// Whether those are left alone that have the same size and time, and others replaced.
+    pub(crate) resume: bool,
+    /// Whether of damaged files is got what can be read.
+    pub(crate) skip_damaged: bool,
+}
+
+/// A file of which not all could be read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct DamagedFile {
+    pub(crate) name: String,
+    /// How many bytes could not be read.
+    pub(crate) lost: u64,
+    /// How many it has.
+    pub(crate) bytes: u64,
+}
+
+/// What has become of a tree that was to be got.
+pub(crate) struct GotTree {
+    /// The files that failed, which have been told.
+    pub(crate) failed: FailedFiles,
+    /// How many were there already.
+    pub(crate) skipped: usize,
+    /// Of which there is here what was left, by their names.
+    pub(crate) damaged: Vec<DamagedFile>,
+}
 
 /// What a tree that is got has in common.
 struct Getting {
     namespace: Namespace,
     progress: Progress,
-    /// Whether local files that are there are replaced.
-    force: bool,
-    /// Whether those are left alone that have the same size and time, and others replaced.
-    resume: bool,
+    manner: Manner,
     /// The files that are here now and have other names there, too: under which name.
     shared: RefCell<BTreeMap<FileNumber, PathBuf>>,
     skipped: Cell<usize>,
+    damaged: RefCell<Vec<DamagedFile>>,
 }
 
 /// Files and directories that are being got. Cloning gives another handle on the same.
@@ -57,20 +86,19 @@ impl Wish {
 }
 
 impl TreeDownload {
-    pub(crate) fn new(namespace: &Namespace, progress: &Progress, force: bool, resume: bool) -> TreeDownload {
+    pub(crate) fn new(namespace: &Namespace, progress: &Progress, manner: Manner) -> TreeDownload {
         TreeDownload(Rc::new(Getting {
             namespace: namespace.clone(),
             progress: progress.clone(),
-            force,
-            resume,
+            manner,
             shared: RefCell::default(),
             skipped: Cell::new(0),
+            damaged: RefCell::default(),
         }))
     }
 
-    /// Gets each of these, and all that is in it if it is a directory. The files that failed, which have been told,
-    /// and the number of those that were there.
-    pub(crate) async fn run(&self, tops: Vec<(FoundPath, PathBuf)>) -> Result<(FailedFiles, usize)> {
+    /// Gets each of these, and all that is in it if it is a directory.
+    pub(crate) async fn run(&self, tops: Vec<(FoundPath, PathBuf)>) -> Result<GotTree> {
         let (mut directories, mut files, mut failed) = (Vec::new(), Vec::new(), FailedFiles::default());
         let (mut more_names, mut known) = (Vec::new(), BTreeSet::new());
         for (top, local) in tops {
@@ -110,7 +138,9 @@ impl TreeDownload {
         for Wish { found, local } in directories.iter().rev() {
             note_directory(local, &found.inode).map_err(|error| failed_at(local, error))?;
         }
-        Ok((failed, self.0.skipped.get()))
+        let mut damaged = self.0.damaged.take();
+        damaged.sort();
+        Ok(GotTree { failed, skipped: self.0.skipped.get(), damaged })
     }
 
     /// What is to be got, each directory, which is made here, before what is in it.
@@ -139,7 +169,7 @@ impl TreeDownload {
         }));
         for wish in wishes.iter().filter(|wish| wish.found.inode.is_directory()) {
             std::fs::create_dir_all(&wish.local).map_err(|error| failed_at(&wish.local, error))?;
-            if self.0.resume {
+            if self.0.manner.resume {
                 replacement::remove_abandoned(&wish.local).map_err(|error| failed_at(&wish.local, error))?;
             }
         }
@@ -164,7 +194,7 @@ impl TreeDownload {
         let first = wish.shared().and_then(|file| getting.shared.borrow().get(&file).cloned());
         let Some(first) = first else { return self.get_file(wish).await };
         if is_same_file(&first, local) {
-            getting.skipped.set(getting.skipped.get() + usize::from(getting.resume));
+            getting.skipped.set(getting.skipped.get() + usize::from(getting.manner.resume));
             return if getting.may_replace() { Ok(()) } else { Err(local::exists(local)) };
         }
         match replacement::link(&first, local, getting.may_replace()) {
@@ -182,7 +212,7 @@ impl TreeDownload {
             found.is_file()
                 && (found.len(), noted_of(found).0) == (wish.found.inode.size, wish.found.inode.modified)
         });
-        if getting.resume && is_same {
+        if getting.manner.resume && is_same {
             self.note_shared(wish);
             getting.progress.add(wish.found.inode.size);
             getting.skipped.set(getting.skipped.get() + 1);
@@ -193,20 +223,18 @@ impl TreeDownload {
         }
         let stored = ReadableFile::of_path(&getting.namespace, &wish.found.path).await?;
         let inode = stored.inode().unwrap_or_else(|| wish.found.inode.clone());
-        let (target, output) = local::create(local, &name, getting.may_replace())?;
-        let output = target.output(output).map_err(|error| failed_at(local, error))?;
-        let connection = &getting.namespace.connection;
-        let adding = adding_to(&getting.progress);
-        let got = whole_file::download(connection, stored.file(), output, adding).await;
-        let output = got.map_err(|error| failed_to_get(&name, error))?;
+        let (target, output, lost) = getting.copy(&stored, &name, local).await?;
         stored.close(&name).await?;
-        if target.is_file() {
-            note(output.file(), &inode).map_err(|error| failed_at(local, error))?;
-        }
         let is_file = target.is_file();
+        if is_file {
+            note(output.file(), &inode, lost == 0).map_err(|error| failed_at(local, error))?;
+        }
         target.complete()?;
         if is_file {
             self.note_shared(wish);
+        }
+        if lost > 0 {
+            getting.damaged.borrow_mut().push(DamagedFile { name, lost, bytes: inode.size });
         }
         Ok(())
     }
@@ -221,7 +249,38 @@ impl TreeDownload {
 
 impl Getting {
     fn may_replace(&self) -> bool {
-        self.force || self.resume
+        self.manner.force || self.manner.resume
+    }
+
+    /// Copies a file, or what is left of it if that is asked for: to a new local file, which has its name when it is
+    /// completed. With it comes how many bytes could not be read.
+    async fn copy(
+        &self,
+        stored: &ReadableFile,
+        name: &str,
+        local: &Path,
+    ) -> Result<(Destination, LocalOutput, u64)> {
+        let (connection, file) = (&self.namespace.connection, stored.file());
+        let (target, output) = self.create(name, local)?;
+        match whole_file::download(connection, file, output, adding_to(&self.progress)).await {
+            Ok(output) => return Ok((target, output, 0)),
+            Err(CopyError::Striped(_)) if self.manner.skip_damaged => {}
+            Err(error) => return Err(failed_to_get(name, error)),
+        }
+        // Somebody may still be writing to the other one.
+        drop(target);
+        self.progress.expect_more(file.bytes());
+        let (target, output) = self.create(name, local)?;
+        let adding = adding_to(&self.progress);
+        let salvaged = whole_file::salvage(connection, name, file.remains(), output, adding).await;
+        let (output, lost) = salvaged.map_err(|error| failed_to_get(name, error))?;
+        Ok((target, output, lost.iter().map(|extent| extent.bytes).sum()))
+    }
+
+    fn create(&self, name: &str, local: &Path) -> Result<(Destination, LocalOutput)> {
+        let (target, output) = local::create(local, name, self.may_replace())?;
+        let output = target.output(output).map_err(|error| failed_at(local, error))?;
+        Ok((target, output))
     }
 }
 
@@ -241,10 +300,14 @@ fn note_directory(local: &Path, inode: &Inode) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Gives a local file the time and the permissions of what it is a copy of.
-pub(crate) fn note(output: &File, inode: &Inode) -> std::io::Result<()> {
+/// Gives a local file the permissions of what it is a copy of, and its time, by which the copy passes for the same, if
+/// it is whole.
+pub(crate) fn note(output: &File, inode: &Inode, is_whole: bool) -> std::io::Result<()> {
     output.set_permissions(permissions(&output.metadata()?, inode))?;
-    output.set_times(FileTimes::new().set_modified(time_of(inode.modified)))
+    match is_whole {
+        true => output.set_times(FileTimes::new().set_modified(time_of(inode.modified))),
+        false => Ok(()),
+    }
 }
 
 /// The permissions of a local file or directory that is a copy of this.

@@ -345,10 +345,10 @@ impl TreeUpload {
         let (connection, adding) = (&self.0.namespace.connection, adding_to(&self.0.progress));
         let upload = whole_file::upload(connection, hidden.file(), local, adding);
         let uploaded = hidden.while_open(upload).await;
-        let (_, bytes) = uploaded.map_err(|error| match error {
+        let (_, uploaded) = uploaded.map_err(|error| match error {
             CopyError::Local(error) => Failure::new(entry.path.display().to_string(), error),
             striped @ CopyError::Striped(_) => failed_to_put(&shown(&self.path_of(entry)), striped),
         })?;
-        Ok(hidden.complete(bytes).await?)
+        Ok(hidden.complete(uploaded).await?)
     }
 }

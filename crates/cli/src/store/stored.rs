@@ -10,6 +10,7 @@ use namespace::{
     AttributeChanges, FileNumber, Inode, Location, NewInode, RenameMode, SetTime, SetValue, TreeAnswer,
     TreeOperation, TreeRefusal, UNFINISHED, UnixTime, WhatToRemove,
 };
+use node::whole_file::Uploaded;
 use node::{ConnectedNode, Error, ErrorKind, Result};
 use real::RealMachine;
 
@@ -223,13 +224,13 @@ impl HiddenFile {
         }
     }
 
-    /// Gives the file, which is on the disks with so many bytes, its name. If that fails, nothing of it is left.
-    pub(crate) async fn complete(&self, bytes: u64) -> Result<()> {
+    /// Gives the file, which is on the disks, its name. If that fails, nothing of it is left.
+    pub(crate) async fn complete(&self, uploaded: Uploaded) -> Result<()> {
         let taken = self.open.take();
         let Some(open) = taken else {
             return Err(Error::new(ErrorKind::Closed, shown(&self.path), "interrupted"));
         };
-        let named = self.name_it(&open, bytes).await;
+        let named = self.name_it(&open, uploaded).await;
         if named.is_err() {
             // The first failure is the one to be told.
             let _ = self.remove(open).await;
@@ -238,11 +239,12 @@ impl HiddenFile {
         self.namespace.connection.told(&shown(&self.path), open.close().await)
     }
 
-    async fn name_it(&self, open: &OpenTreeFile<RealMachine>, bytes: u64) -> Result<()> {
+    async fn name_it(&self, open: &OpenTreeFile<RealMachine>, uploaded: Uploaded) -> Result<()> {
         let what = shown(&self.path);
         let told = |outcome: fs::Result<()>| self.namespace.connection.told(&what, outcome);
+        let Uploaded { bytes, written } = uploaded;
         if bytes > 0 {
-            told(open.wrote_past_cache(bytes).await)?;
+            told(open.wrote_past_cache(bytes, written).await)?;
         }
         if let Some(modified) = self.wanted.modified {
             let modified = Some(SetTime::At(modified));

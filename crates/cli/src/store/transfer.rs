@@ -12,7 +12,7 @@ use command_line::progress::Progress;
 use layout::Extent;
 use namespace::{Inode, UnixTime};
 use node::sparse::{SparseRead, SparseWrite};
-use node::whole_file::{self, CopyError};
+use node::whole_file::{self, CopyError, Uploaded};
 use node::{Agent, ConnectedNode, ErrorKind};
 
 use super::group;
@@ -139,15 +139,15 @@ pub(crate) fn failed_to_get(name: &str, error: CopyError) -> Failure {
     }
 }
 
-/// Reads what can be read of a file and writes it to `output`, with zeros in place of the rest. Says which bytes those
-/// are, and the hash of all that was written, if it was asked for.
+/// Reads what can be read of a file and writes it to `output`, with zeros in place of the rest. The hash of all that
+/// was written, if it was asked for, which bytes could not be read, and what the namespace knows of the file.
 pub(crate) fn salvage<W: SparseWrite + Send + 'static>(
     agents: &[Agent],
     name: &str,
     get: Get,
     output: Hashing<W>,
     progress: &Progress,
-) -> Result<(Option<blake3::Hash>, Vec<Extent>)> {
+) -> Result<(Option<blake3::Hash>, Vec<Extent>, Option<Inode>)> {
     if get.method.method == Method::DiskDirected {
         let why = "only the method traditional skips damaged parts";
         return Err(Failure::usage("--skip-damaged", why).remedy("Leave out --method."));
@@ -166,10 +166,11 @@ pub(crate) fn salvage<W: SparseWrite + Send + 'static>(
         progress.expect(remains.bytes());
         let salvaged = whole_file::salvage(&connection, &name, remains, output, adding_to(&progress)).await;
         let (output, lost) = salvaged.map_err(|error| failed_to_get(&name, error))?;
+        let inode = stored.as_ref().and_then(ReadableFile::inode);
         if let Some(stored) = stored {
             stored.close(&name).await?;
         }
-        Ok((output.hash(), lost))
+        Ok((output.hash(), lost, inode))
     })
 }
 
@@ -277,8 +278,8 @@ fn put_traditional<R: SparseRead + Send + 'static>(
         let start = Instant::now();
         let copied = whole_file::upload(&connection, &file, input, adding_to(&progress));
         match interruption.unless(copied).await {
-            Some(Ok((input, bytes))) => Ok(Done {
-                bytes,
+            Some(Ok((input, uploaded))) => Ok(Done {
+                bytes: uploaded.bytes,
                 elapsed: start.elapsed(),
                 hash: input.hash(),
                 name: name.clone(),
@@ -308,10 +309,16 @@ async fn put_into<R: SparseRead + Send + 'static>(
     let start = Instant::now();
     let copied = hidden.while_open(whole_file::upload(connection, hidden.file(), input, adding_to(progress)));
     match interruption.unless(copied).await {
-        Some(Ok((input, bytes))) => {
-            hidden.complete(bytes).await?;
+        Some(Ok((input, uploaded))) => {
+            hidden.complete(uploaded).await?;
             namespace.flush().await?;
-            Ok(Done { bytes, elapsed: start.elapsed(), hash: input.hash(), name, inode: None })
+            Ok(Done {
+                bytes: uploaded.bytes,
+                elapsed: start.elapsed(),
+                hash: input.hash(),
+                name,
+                inode: None,
+            })
         }
         Some(Err(error)) => Err(discard_hidden(&hidden, &name, failed_to_put(&name, error)).await),
         None => Err(half_done.undone(&name, hidden.discard().await)),
@@ -488,7 +495,7 @@ async fn put_into_in_group(
     });
     match written.await {
         Some(Ok(elapsed)) => {
-            hidden.complete(bytes).await?;
+            hidden.complete(Uploaded { bytes, written: bytes }).await?;
             namespace.flush().await?;
             Ok(Done { bytes, elapsed, hash: None, name, inode: None })
         }

@@ -14,9 +14,9 @@ fn signals_stop_an_agent_in_order() {
     let mut store = Store::start(&[1, 1]);
     let original = store.make_file("file", 3_000_000);
     store.run(&["put", "file"]);
-    for (index, signal) in ["INT", "TERM"].iter().enumerate() {
+    for (index, (signal, code)) in [("INT", 130), ("TERM", 0)].into_iter().enumerate() {
         store.agents[index].signal(signal);
-        assert!(wait(&mut store.agents[index].child).success(), "{signal}");
+        assert_eq!(wait(&mut store.agents[index].child).code(), Some(code), "{signal}");
     }
     // The same disks under new agents hold the same file.
     let restart = |agent: &Agent| Agent::start(agent.roots.clone(), &[]);

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{Agent, Store, ask, fail, finish, give_environment_of, signal, succeed};
+use crate::common::{Agent, Store, ask, fail, finish, give_environment_of, signal, succeed, wait};
 use crate::exposition::{parse, value};
 use crate::mount_point::{MountPoint, unmounted, within};
 
@@ -102,14 +102,34 @@ fn a_mount_that_begins_a_namespace_says_so() {
 }
 
 #[test]
+fn what_is_put_with_holes_takes_no_space_for_them() {
+    let Some(point) = MountPoint::new() else { return };
+    fs::create_dir(point.store.path("tree")).expect("a directory");
+    let file = fs::File::create(point.store.path("tree/sparse")).expect("a file");
+    file.set_len(64 << 20).expect("it can be extended");
+    file.write_all_at(&[1; 1000], 32 << 20).expect("room");
+    drop(file);
+    point.store.run(&["put", "tree/sparse", "alone"]);
+    point.store.run(&["put", "-r", "tree"]);
+    succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
+    for name in ["alone", "tree/sparse"] {
+        let known = fs::metadata(point.path.join(name)).expect("attributes");
+        assert_eq!(known.len(), 64 << 20);
+        assert!((1000..2 << 20).contains(&(known.blocks() * 512)), "{name}: {} blocks", known.blocks());
+    }
+    point.unmount();
+}
+
+#[test]
 fn a_signal_unmounts_it() {
     let Some(point) = MountPoint::new() else { return };
-    let mut child = point.command(&["mount"], &["--read-only"]).spawn().expect("the program");
-    within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
-    let signalled = Command::new("kill").arg(child.id().to_string()).status();
-    assert!(signalled.expect("a kill command").success());
-    within(Duration::from_secs(20), "it is unmounted", || !point.is_mounted());
-    assert!(child.wait().expect("it ends").success());
+    for (name, code) in [("TERM", 0), ("INT", 130)] {
+        let mut child = point.command(&["mount"], &["--read-only"]).spawn().expect("the program");
+        within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+        signal(&child, name);
+        within(Duration::from_secs(20), "it is unmounted", || !point.is_mounted());
+        assert_eq!(child.wait().expect("it ends").code(), Some(code), "{name}");
+    }
 }
 
 #[test]
@@ -123,6 +143,33 @@ fn what_a_killed_mount_leaves_is_told_and_removed() {
     assert!(left.contains("whose program has ended") && left.contains("starfish umount"), "{left}");
     point.unmount();
     assert!(!point.is_mounted());
+}
+
+/// As at boot, when computers begin in any order.
+#[test]
+fn a_mount_waits_for_agents_that_are_not_there_yet() {
+    let Some(mut point) = MountPoint::new() else { return };
+    point.store.agents[1].signal("TERM");
+    assert!(wait(&mut point.store.agents[1].child).success());
+    let address = point.store.agents[1].address.clone();
+    for options in [&[][..], &["--wait", "0.5"], &["--wait", "0.5", "--background", "--log", "mount.log"]] {
+        let output = finish(point.command(&["mount"], options));
+        let refused = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{options:?}: {refused}");
+        assert!(refused.contains(&address) && refused.contains("--wait SECONDS"), "{options:?}: {refused}");
+        assert!(!point.is_mounted());
+    }
+    let options = ["--background", "--wait", "60", "--log", "waiting.log"];
+    let waiting = point.command(&["mount"], &options).spawn().expect("the program");
+    let log = point.store.path("waiting.log");
+    let has_said = || fs::read_to_string(&log).is_ok_and(|log| log.contains("waiting for agents"));
+    within(Duration::from_secs(20), "it says that it waits", has_said);
+    let roots = point.store.agents[1].roots.clone();
+    point.store.agents[1] = Agent::start_at(&address, roots, &[]);
+    let output = waiting.wait_with_output().expect("it ends");
+    assert!(output.status.success() && point.is_mounted(), "{}", String::from_utf8_lossy(&output.stderr));
+    fs::write(point.path.join("file"), b"text").expect("a file");
+    point.unmount();
 }
 
 #[test]

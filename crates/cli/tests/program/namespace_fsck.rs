@@ -1,7 +1,7 @@
 //! `starfish fsck` and `starfish doctor` with a namespace: each kind of damage is found and mended.
 
 use std::fs;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 
 use crate::common::{Agent, Store, contents, fail, finish, wait};
@@ -308,6 +308,62 @@ fn what_lies_on_other_disks_is_read_while_an_agent_is_gone_and_when_its_disk_is_
     start(&mut store, other, vec![new]);
     assert_eq!(readable(&store, &names, "is missing"), found);
     assert_eq!(findings(&fsck(&store, &[], 1)).len(), names.len() - found.len() + 2);
+}
+
+#[test]
+fn what_is_left_of_a_directory_is_got_when_a_disk_is_lost() {
+    let mut store = store(3);
+    let names: Vec<String> = (0..12).map(|file| format!("d/small {file}")).collect();
+    for name in &names {
+        fs::write(store.path("small"), name).expect("room");
+        store.run(&["put", "small", name]);
+    }
+    let (keeper, _) = database(&store);
+    let other = (keeper + 1) % 3;
+    stop(&mut store, other);
+    let whole = readable(&store, &names, "is not on the agents that answer");
+    let size = |path: &str| fs::metadata(store.path(path)).expect("got").len();
+    for (arguments, directory) in [(&["-r", "d", "rest"][..], "rest"), (&["-r", "d/*", "new/"], "new")] {
+        fs::create_dir_all(store.path("new")).expect("room");
+        let output = finish(store.command(&[&["get", "--skip-damaged"], arguments].concat()));
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let at = |name: &str| name.replacen('d', directory, 1);
+        for name in &whole {
+            assert_eq!(fs::read(store.path(&at(name))).expect("got"), name.as_bytes());
+            assert!(!said.contains(&format!("{name}: ")), "{said}");
+        }
+        for name in names.iter().filter(|name| !whole.contains(name)) {
+            assert_eq!(fs::read(store.path(&at(name))).expect("got"), vec![0; name.len()]);
+            let bytes = name.len();
+            assert!(
+                said.contains(&format!("{name}: {bytes} of its {bytes} bytes could not be read")),
+                "{said}"
+            );
+        }
+        for name in ["d/file", "d/e/other"] {
+            let rest = fs::read(store.path(&at(name))).expect("got");
+            let lost = rest.iter().zip(contents(BYTES)).filter(|(read, written)| **read != *written).count();
+            assert!(rest.len() == BYTES && (1..BYTES / 2).contains(&lost), "{lost} of {}", rest.len());
+            let told =
+                said.lines().find_map(|line| line.strip_prefix(&format!("{name}: "))).expect("it is told");
+            assert!(told.contains(&format!("of its {BYTES} bytes could not be read")), "{told}");
+            let stored = fs::metadata(store.path(&at(name))).expect("got").blocks() * 512;
+            assert!(stored < BYTES as u64, "what is lost takes no room: {stored}");
+        }
+        let damaged = names.len() - whole.len() + 2;
+        assert!(said.contains(&format!("{damaged} of its files are damaged")), "{said}");
+        assert!(said.contains("starfish fsck"), "{said}");
+    }
+    assert_eq!(size("rest/file"), BYTES as u64);
+    // When the disk is back, what is whole is left alone, and no damaged copy passes for that.
+    let roots = store.agents[other].roots.clone();
+    start(&mut store, other, roots);
+    let output = finish(store.command(&["get", "-r", "d", "rest", "--resume", "--skip-damaged"]));
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains(&format!("{} of its files were there already", whole.len())), "{said}");
+    assert_eq!(fs::read(store.path("rest/file")).expect("got"), contents(BYTES));
 }
 
 /// A stripe that does not say what it is keeps nobody from checking all others.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use crate::common::{fail, starfish, succeed};
+use crate::common::{fail, finish, signal, starfish, succeed, wait};
 use trace::{
     FileWriter, ProcessId, ProcessInfo, ProcessNumber, Record, RecordedEvent, StateId, StateInfo, ThreadId,
     ThreadInfo,
@@ -187,6 +187,43 @@ fn a_page_can_be_written_and_has_no_markup_of_a_trace() {
     assert!(page.starts_with("<!doctype html>") && !page.contains("alert(1)"));
     assert!(!page.contains("beside=yes\">"));
     assert_eq!(page.matches("<script").count(), 2);
+}
+
+#[test]
+fn a_signal_ends_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = trace_in(&directory);
+    for (name, code) in [("TERM", 0), ("INT", 130)] {
+        let mut viewer = Viewer::of(&file);
+        signal(&viewer.child, name);
+        assert_eq!(wait(&mut viewer.child).code(), Some(code), "{name}");
+    }
+}
+
+/// A trace whose program was killed is shown as far as it goes, and whoever looks at it is told.
+#[test]
+fn what_is_missing_of_a_trace_is_told() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = trace_in(&directory);
+    let whole = std::fs::read(&file).expect("a trace");
+    let written = |expected: bool| {
+        let mut view = starfish(["view", "--html"]);
+        view.arg(directory.path().join("page.html")).arg(&file);
+        let output = finish(view);
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert!(
+            output.status.success() && said.contains("one.tlv: it ends in the middle") == expected,
+            "{said}"
+        );
+    };
+    written(false);
+    std::fs::write(&file, &whole[..whole.len() - 3]).expect("a file");
+    written(true);
+    let mut viewer = Viewer::of(&file);
+    viewer.child.kill().expect("it is there");
+    let mut said = String::new();
+    viewer.child.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
+    assert!(said.contains("one.tlv: it ends in the middle"), "{said}");
 }
 
 #[test]

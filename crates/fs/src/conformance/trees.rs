@@ -140,7 +140,7 @@ pub fn a_lost_stripe_is_no_hole(testbed: &impl Testbed, base: Base) {
         file.flush().await.expect("flushed");
         assert_eq!(file.known().stored_stripes, 1);
         // As if the second had been on a disk in whose place there is an empty one.
-        let written = WrittenContents { end: 3 * BLOCK, stored_stripes: 2 };
+        let written = WrittenContents { end: 3 * BLOCK, stored_stripes: 2, bytes: 3 * BLOCK };
         let told = trees[0].perform(TreeOperation::Wrote { number: file.number(), written }).await;
         told.expect("noted");
         file.close().await.expect("closed");
@@ -171,6 +171,32 @@ pub fn a_lost_stripe_is_no_hole(testbed: &impl Testbed, base: Base) {
         file.close().await.expect("closed");
         let file = open(&trees[0], "file").await.expect("opened");
         assert_eq!((file.known().stored_stripes, read(&file).await), (3, contents(3 * BLOCK)));
+    });
+}
+
+/// All clients know of how much of a file there is at most, however long it is, from who has written it.
+pub fn what_nobody_has_written_counts_nowhere(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        let file = make(&trees[0], "file", true).await.expect("made");
+        file.set_len(9 * BLOCK).await.expect("extended");
+        write(&file, 4 * BLOCK, &contents(BLOCK)).await;
+        let stored =
+            |file: &OpenTreeFile<_>| (file.known().size / BLOCK, file.known().stored_bytes() / BLOCK);
+        assert_eq!(stored(&file), (9, 1), "before the keeper is told");
+        file.close().await.expect("closed");
+        let file = open(&trees[1], "file").await.expect("opened");
+        assert_eq!(stored(&file), (9, 1));
+        file.append(Payload::from(contents(BLOCK))).await.expect("appended");
+        assert_eq!(stored(&file), (10, 2));
+        file.flush().await.expect("sent");
+        assert_eq!(stored(&file), (10, 2), "it is told once");
+        file.set_len(5 * BLOCK).await.expect("cut");
+        file.wrote_past_cache(7 * BLOCK, BLOCK).await.expect("told");
+        assert_eq!(stored(&file), (7, 3));
+        file.close().await.expect("closed");
+        let seen = open(&trees[0], "file").await.expect("opened");
+        assert_eq!(stored(&seen), (7, 3));
     });
 }
 

@@ -12,7 +12,7 @@ use crate::row_format::{write_csv, write_json};
 
 /// A text as it can be printed on a terminal: what would move its cursor or change its colours is written as Rust
 /// writes it. Traces come from anybody.
-pub(super) fn text(text: &str) -> String {
+pub(in crate::command) fn text(text: &str) -> String {
     let shown = |letter: char| -> String {
         if letter.is_control() { letter.escape_default().collect() } else { letter.into() }
     };

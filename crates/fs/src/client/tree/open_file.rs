@@ -27,6 +27,8 @@ pub(super) struct TreeFileState {
     inode: RefCell<Inode>,
     /// Where the furthest write ends that the keeper has not been told of.
     written_end: Cell<u64>,
+    /// How many bytes were written that the keeper has not been told of.
+    written_bytes: Cell<u64>,
     /// When something was written last that the keeper has not been told of.
     written_at: Cell<Option<i64>>,
     /// How often what was written here had been given up when the furthest write was last looked at.
@@ -42,6 +44,7 @@ impl TreeFileState {
         TreeFileState {
             inode: RefCell::new(inode),
             written_end: Cell::new(0),
+            written_bytes: Cell::new(0),
             written_at: Cell::new(None),
             given_up: Cell::new(0),
             telling: Permits::new(1),
@@ -51,7 +54,7 @@ impl TreeFileState {
 
     /// What the keeper says of the file, with what was written here.
     fn seen(&self, mut inode: Inode) -> Inode {
-        inode.size = inode.size.max(self.written_end.get());
+        inode.note_written(self.written_end.get(), self.written_bytes.get());
         if let Some(time) = self.written_at.get() {
             inode.modified = inode.modified.max(time);
             inode.changed = inode.changed.max(time);
@@ -188,6 +191,14 @@ impl<M: Machine> OpenTreeFile<M> {
     /// # Errors
     /// As those of [`PagedFile::write`].
     pub async fn write(&self, offset: u64, data: Payload) -> Result<()> {
+        let bytes = data.len();
+        self.put(offset, data).await?;
+        self.state.written_bytes.set(self.state.written_bytes.get() + bytes);
+        Ok(())
+    }
+
+    /// Writes `data`, of whose bytes the keeper knows already that they are written.
+    async fn put(&self, offset: u64, data: Payload) -> Result<()> {
         if data.is_empty() {
             return Ok(());
         }
@@ -211,7 +222,7 @@ impl<M: Machine> OpenTreeFile<M> {
         match self.tree.perform(operation).await? {
             TreeAnswer::Appended { offset, inode } => {
                 self.take_own(inode).await?;
-                self.write(offset, data).await?;
+                self.put(offset, data).await?;
                 Ok(offset)
             }
             _ => Err(unexpected(self.tree.keeper())),
@@ -270,7 +281,8 @@ impl<M: Machine> OpenTreeFile<M> {
         let operation = SelectedOperation { direction: Direction::Write, selection, memory, settings };
         let tell_keeper = async |end| {
             if end > 0 {
-                self.wrote_past_cache(end).await?;
+                // Whatever the members have selected of it.
+                self.wrote_past_cache(end, end).await?;
             }
             Ok(self.known().version)
         };
@@ -286,15 +298,15 @@ impl<M: Machine> OpenTreeFile<M> {
         Ok(())
     }
 
-    /// Takes in that something has been written past the page cache, up to `end`, and tells the keeper.
+    /// Takes in that at most so many bytes have been written past the page cache, up to `end`, and tells the keeper.
     ///
     /// # Errors
     /// If the keeper does not take it in.
-    pub async fn wrote_past_cache(&self, end: u64) -> Result<()> {
+    pub async fn wrote_past_cache(&self, end: u64, bytes: u64) -> Result<()> {
         self.tell().await?;
         // Members of a team have made stripes, too.
         self.paged.file().look_for_stored(end).await?;
-        let written = self.written(end);
+        let written = self.written(end, bytes);
         let inode = self.tree.inode(TreeOperation::Wrote { number: self.number(), written }).await?;
         let bytes = inode.size;
         self.paged.file().note_counted(end);
@@ -303,8 +315,8 @@ impl<M: Machine> OpenTreeFile<M> {
     }
 
     /// What the keeper is told of contents that were written up to `end`.
-    fn written(&self, end: u64) -> WrittenContents {
-        WrittenContents { end, stored_stripes: self.paged.file().stored_stripes() }
+    fn written(&self, end: u64, bytes: u64) -> WrittenContents {
+        WrittenContents { end, stored_stripes: self.paged.file().stored_stripes(), bytes }
     }
 
     /// Leaves out of what the keeper is to be told what was given up.
@@ -321,10 +333,12 @@ impl<M: Machine> OpenTreeFile<M> {
         let Some(time) = self.state.written_at.take() else { return Ok(()) };
         self.note_given_up();
         let end = self.state.written_end.get();
-        let written = self.written(end);
+        let bytes = self.state.written_bytes.take();
+        let written = self.written(end, bytes);
         match self.tree.inode(TreeOperation::Wrote { number: self.number(), written }).await {
             Ok(inode) => self.note_told(end, inode).await,
             Err(error) => {
+                self.state.written_bytes.set(self.state.written_bytes.get() + bytes);
                 self.state.written_at.set(self.state.written_at.get().or(Some(time)));
                 Err(error)
             }
@@ -349,7 +363,8 @@ impl<M: Machine> OpenTreeFile<M> {
         }
         self.note_given_up();
         let end = self.state.written_end.get();
-        match self.tree.let_go_written(number, self.written(end)).await? {
+        let bytes = self.state.written_bytes.take();
+        match self.tree.let_go_written(number, self.written(end, bytes)).await? {
             Some(inode) => self.note_told(end, inode).await,
             None => Ok(()),
         }
