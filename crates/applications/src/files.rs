@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs::{File, Metadata};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -26,6 +26,9 @@ use node::Size;
 pub(crate) const NAMES: &str = "\
 Names: pfs:NAME is the striped file NAME, - is standard input or output, all else a file of this computer; one that
 is called so begins with ./ as in ./pfs:x.";
+
+/// How much is read and written at a time of whole files.
+const POURED_BYTES: usize = 1 << 20;
 
 /// The options about striped files, the same in all programs.
 #[derive(Args, Clone, Debug)]
@@ -201,6 +204,9 @@ impl Files {
             return Err(not_ordinary(input));
         };
         let (session, striped) = (self.session()?, FileName::Striped(name.to_owned()));
+        if self.has_names()? {
+            return self.pour(Source::Local(local), input, &striped, replace);
+        }
         let (again, owned) = (session.clone(), name.to_owned());
         // Nothing can be done about what cannot be removed, and the reason is told where the work failed.
         let undo = move || drop(again.discard(&owned));
@@ -217,6 +223,12 @@ impl Files {
     /// Makes an ordinary file of the striped file `name`.
     pub(crate) fn get(&self, name: &str, output: &FileName, replace: bool) -> Result<()> {
         let (session, striped) = (self.session()?, FileName::Striped(name.to_owned()));
+        if self.has_names()? {
+            if let FileName::Striped(_) = output {
+                return Err(not_ordinary(output));
+            }
+            return self.pour(self.source(&striped)?, &striped, output, replace);
+        }
         let target = self.target(output, replace)?;
         let (Target::Stream(file) | Target::Local { file, .. }) = &target else {
             return Err(not_ordinary(output));
@@ -230,6 +242,27 @@ impl Files {
         copied.map_err(|error| not_copied(&striped, output, error))?;
         self.count(moved.load(Ordering::Relaxed));
         target.finish(output)
+    }
+
+    /// Makes a file of all that is read from another one, through the page cache.
+    fn pour(&self, source: Source, from: &FileName, to: &FileName, replace: bool) -> Result<()> {
+        let mut input = BufReader::with_capacity(POURED_BYTES, Input { source, files: self });
+        let mut output = Output { name: to.clone(), target: self.target(to, replace)?, files: self };
+        loop {
+            let bytes = input.fill_buf().map_err(|error| Failure::io(from, &error))?;
+            if bytes.is_empty() {
+                return store::Output::finish(Box::new(output));
+            }
+            output.write_all(bytes).map_err(|error| Failure::io(to, &error))?;
+            let count = bytes.len();
+            input.consume(count);
+        }
+    }
+
+    /// Whether striped files are those of a namespace: paths, that can be changed.
+    fn has_names(&self) -> Result<bool> {
+        let tree = self.session()?.tree();
+        Ok(tree.map_err(|error| Failure::new("striped files", error))?.is_some())
     }
 
     /// Counts what was read and written.
@@ -281,8 +314,10 @@ impl Files {
                 Target::Stream(output)
             }
             FileName::Local(path) => create_local(path, replace, self.like.as_ref())?,
-            // What was read may be all there is of the contents.
-            FileName::Striped(striped) if replace && self.inputs().contains(striped) => {
+            // What was read may be all there is of the contents; and where files can be renamed they are replaced at once.
+            FileName::Striped(striped)
+                if replace && (self.inputs().contains(striped) || self.has_names()?) =>
+            {
                 let session = self.session()?;
                 let beside = new_name(&format!("{striped}.new"))?;
                 let (file, half_done) = self.create_striped(&session, &beside, false)?;

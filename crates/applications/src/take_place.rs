@@ -1,6 +1,7 @@
 //! A striped file takes the place of another one.
 //!
-//! Striped files cannot be renamed. So the contents are copied, and the first file stays until that is done.
+//! In a namespace that is a new name. Files of flat names have none but their first: the contents are copied, and the first
+//! file stays until that is done.
 
 use std::io::{self, BufRead, Write};
 
@@ -16,6 +17,9 @@ pub(crate) fn take_place(session: &Session, whole: &str, name: &str) -> Result<(
         "What pfs:{name} was to hold is in pfs:{whole}. Put it there with: mycat pfs:{whole} -o pfs:{name} --force"
     );
     let failed = |error: io::Error| Failure::new(format!("pfs:{name}"), format!("{error}\n  {stays}"));
+    if let Some(tree) = session.tree().map_err(|error| failed(error.into()))? {
+        return tree.replace(whole, name).map_err(|error| failed(error.into()));
+    }
     let options = OpenOptions::new().write(true).create(true).truncate(true);
     let (again, owned, told) = (session.clone(), name.to_owned(), stays.clone());
     let undo = move || {

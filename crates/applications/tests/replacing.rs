@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 
 use applications::{FileName, Files, FilesArgs, Output, Storage};
 use clap::{Args, Command, FromArgMatches};
-use common::{Home, MYCAT};
+use common::{FS2PFS, Home, MYCAT, PFS2FS};
 
 /// What a program opens files with that was called with these agents.
 fn files(home: &Home) -> Files {
@@ -52,4 +52,28 @@ fn if_the_new_one_cannot_take_its_place_it_stays_and_is_named() {
     let new = names.iter().find(|name| name.starts_with("x.new-")).expect("it stays");
     assert!(said.contains(&format!("What pfs:x was to hold is in pfs:{new}.")), "{said}");
     assert_eq!(home.succeed(MYCAT, &[&format!("pfs:{new}")]), b"new");
+}
+
+/// In a namespace programs copy files to and from its paths, and what one replaces stays until the new one is whole.
+#[test]
+fn in_a_namespace_files_are_copied_by_their_paths_and_replaced_in_one_step() {
+    let home = Home::start(2);
+    home.begin_namespace();
+    home.make("x", b"first");
+    assert_eq!(home.striped(), ["x"], "with a namespace, paths");
+    for program in [PFS2FS, MYCAT] {
+        assert_eq!(home.succeed(program, &["pfs:x"]), b"first");
+    }
+    let (files, name) = (files(&home), FileName::Striped("x".into()));
+    let mut output = files.create(&name, true).expect("it can be replaced");
+    output.write_all(b"half of it").expect("room");
+    assert_eq!(home.succeed(PFS2FS, &["x"]), b"first", "until the new one is whole");
+    drop(output);
+    assert_eq!((home.succeed(PFS2FS, &["x"]), home.striped()), (b"first".into(), vec!["x".into()]));
+    fs::write(home.path("x"), "second").expect("a file");
+    home.fail(FS2PFS, &["x"]);
+    home.succeed(FS2PFS, &["x", "--force"]);
+    assert_eq!((home.succeed(PFS2FS, &["x"]), home.striped()), (b"second".into(), vec!["x".into()]));
+    home.succeed(PFS2FS, &["x", "back"]);
+    assert_eq!(home.read("back"), b"second");
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use namespace::{Inode, TreeAnswer, TreeOperation};
+use namespace::{Inode, Location, RenameMode, TreeAnswer, TreeOperation};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Handle;
@@ -40,6 +40,16 @@ impl Tree {
     /// Has a name removed or moved; contents that nobody can reach any more go.
     pub fn unname(&self, what: &str, operation: TreeOperation) -> Pending<()> {
         self.run(what, move |node, what| async move { node.told(&what, node.tree().unname(operation).await) })
+    }
+
+    /// Gives a file another path. What has that path is replaced in the same step.
+    ///
+    /// # Errors
+    /// If there is no such file, or a directory has that path.
+    pub fn replace(&self, from: &str, to: &str) -> Result<()> {
+        let [source, target] = [from, to].map(|path| Location::of_path(path.as_bytes()));
+        let rename = TreeOperation::Rename { from: source, to: target, mode: RenameMode::Replace };
+        self.unname(&format!("{from} to {to}"), rename).wait()
     }
 
     /// Opens the file that an operation answers with: a path that is looked up, a file that is made.

@@ -100,7 +100,8 @@ impl PlanKind for Case {
             return Ok(None);
         }
         let method = choices.method.ok_or_else(|| {
-            let message = "the method is missing: expected one of traditional, two-phase, disk-directed, write-cached";
+            let message =
+                "the method is missing: expected one of traditional, two-phase, disk-directed, write-cached";
             Misfit { span: variant.span.clone(), message: message.to_owned() }
         })?;
         Ok(Some(choices.case(machine, method, pattern.value, record.value, seed)))

@@ -68,6 +68,11 @@ impl Home {
         self.succeed(FS2PFS, &["--force", name]);
     }
 
+    /// Has striped files be those of a namespace.
+    pub(crate) fn begin_namespace(&self) {
+        self.0.session().begin_tree().expect("none yet");
+    }
+
     /// The block size of a striped file.
     pub(crate) fn block_bytes(&self, name: &str) -> u64 {
         self.0.session().stat(name).expect("it is there").block_bytes
