@@ -148,6 +148,15 @@ fn wrote(number: FileNumber, end: u64, stored_stripes: u32) -> TreeOperation {
     TreeOperation::Wrote { number, written: WrittenContents { end, stored_stripes } }
 }
 
+/// The disks of the stripes of a file.
+fn disks_of(tree: &mut Tree, number: FileNumber) -> Vec<u64> {
+    let layout = tree.inode(TreeOperation::Get { number }).expect("there").layout().expect("a file");
+    match tree.ask(TreeOperation::ReadDisks { list: layout.disks }) {
+        Ok(TreeAnswer::Disks(disks)) => layout.disks_in(&disks).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
 fn link_to(target: &str) -> NewInode {
     NewInode::Link { target: target.into() }
 }
@@ -166,7 +175,12 @@ fn a_file_lives_without_names_until_it_is_forgotten() {
     let Ok(TreeAnswer::Numbers(numbers)) = tree.ask(list) else { panic!("no numbers") };
     assert_eq!(numbers.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [number]);
     tree.check();
-    assert_eq!(tree.ask(TreeOperation::Forget { numbers: vec![number] }), Ok(TreeAnswer::Done));
+    let disks = disks_of(&mut tree, number);
+    let forget = |disks: &[u64]| TreeOperation::Forget { numbers: vec![number], disks: disks.to_vec() };
+    let partly = tree.ask(forget(&disks[1..]));
+    assert_eq!(partly, Ok(TreeAnswer::Forgotten(Vec::new())), "a disk is away");
+    assert_eq!(tree.inode(TreeOperation::Get { number }).map(|inode| inode.links), Ok(0));
+    assert_eq!(tree.ask(forget(&disks)), Ok(TreeAnswer::Forgotten(vec![number])));
     assert_eq!(tree.inode(TreeOperation::Get { number }), Err(TreeRefusal::Removed));
     tree.check();
 }
@@ -265,7 +279,8 @@ fn extended_attributes_come_and_go_with_their_inode() {
     let names = tree.ask(TreeOperation::ListExtended { number });
     assert_eq!(names, Ok(TreeAnswer::Names(vec![b"user.x".to_vec(), b"user.y".to_vec()])));
     tree.remove("a", WhatToRemove::File).expect("removed");
-    tree.ask(TreeOperation::Forget { numbers: vec![number] }).expect("forgotten");
+    let disks = disks_of(&mut tree, number);
+    tree.ask(TreeOperation::Forget { numbers: vec![number], disks }).expect("forgotten");
     assert!(!tree.records(500).contains(&SurveyedRecord::Extended(number)));
 }
 

@@ -117,14 +117,28 @@ impl<M: Machine> Client<M> {
     }
 
     /// Removes all stripes of these files, wherever they are; of some there may be none. Whoever has one of them open
-    /// can write to it no more.
-    pub async fn remove_numbered(&self, files: &[FileId]) -> Result<()> {
-        let mut outcome = Ok(());
+    /// can write to it no more. The disks from which they are gone, by their identities: nobody knows what lies on
+    /// others.
+    ///
+    /// # Errors
+    /// The first failure, when all I/O nodes have done what they can.
+    pub async fn remove_numbered(&self, files: &[FileId]) -> Result<BTreeSet<u64>> {
         files.iter().for_each(|&file| drop(self.inner.closed.take(file)));
+        let (mut reached, mut outcome) = (None::<BTreeSet<u64>>, Ok(()));
         for files in files.chunks(REMOVED_MAX) {
-            outcome = outcome.and(self.have_all(&Request::RemoveNumbered { files: files.to_vec() }).await);
+            let request = Request::RemoveNumbered { files: files.to_vec() };
+            let mut here = BTreeSet::new();
+            for (node, answer) in self.ask_all(|_| Some(request.clone())).await {
+                match answer {
+                    Ok((Reply::NumberedRemoved { disks }, _)) => here.extend(disks),
+                    Ok(_) => outcome = outcome.and(Err(unexpected(node))),
+                    Err(error) => outcome = outcome.and(Err(error)),
+                }
+            }
+            // An I/O node may have been given another disk between two.
+            reached = Some(reached.map_or_else(|| here.clone(), |before| &before & &here));
         }
-        outcome
+        outcome.map(|()| reached.unwrap_or_default())
     }
 
     /// All stripes of files without names, with the I/O node that has each; of each node sorted by file.

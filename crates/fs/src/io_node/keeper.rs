@@ -106,10 +106,6 @@ impl<M: Machine> IoNode<M> {
         operation: TreeOperation,
         hold: bool,
     ) -> Result<Reply, Box<Failure>> {
-        let forgotten = match &operation {
-            TreeOperation::Forget { numbers } => numbers.clone(),
-            _ => Vec::new(),
-        };
         if let TreeOperation::Remove { at, what: WhatToRemove::AbandonedFile } = &operation
             && self.may_be_open(at.clone()).await?
         {
@@ -123,8 +119,10 @@ impl<M: Machine> IoNode<M> {
         if begins {
             self.keeper.locks.note_beginning();
         }
-        // Not before: until then somebody might be let open what is going.
-        self.keeper.doomed_here.borrow_mut().retain(|number| !forgotten.contains(number));
+        if let TreeAnswer::Forgotten(forgotten) = &answer {
+            // Not before: until then somebody might be let open what is going.
+            self.keeper.doomed_here.borrow_mut().retain(|number| !forgotten.contains(number));
+        }
         self.keeper.note(&mut answer, self.machine.now());
         if hold && let Some(refusal) = self.hold(asker, &answer) {
             return Ok(Reply::Refused(refusal));
