@@ -229,11 +229,13 @@ pub enum FailureKind {
     OutOfStep,
     /// The locks under which it was written have ended.
     Fenced,
+    /// The file has been removed, as the I/O node remembers.
+    Removed,
 }
 
 impl FailureKind {
     /// All kinds.
-    pub const ALL: [FailureKind; 15] = [
+    pub const ALL: [FailureKind; 16] = [
         FailureKind::NotFound,
         FailureKind::Exists,
         FailureKind::Unfinished,
@@ -249,6 +251,7 @@ impl FailureKind {
         FailureKind::NoTeam,
         FailureKind::OutOfStep,
         FailureKind::Fenced,
+        FailureKind::Removed,
     ];
 
     /// What it is counted as.
@@ -269,6 +272,7 @@ impl FailureKind {
             FailureKind::NoTeam => "no team",
             FailureKind::OutOfStep => "out of step",
             FailureKind::Fenced => "fenced",
+            FailureKind::Removed => "removed",
         }
     }
 }

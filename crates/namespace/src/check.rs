@@ -176,7 +176,9 @@ impl Records<'_> {
                 inode.links = 1;
                 self.unlink_inode(&mut inode).map(drop)
             }
-            Repair::Adopt { number, layout, bytes } => self.adopt(*number, *layout, *bytes),
+            Repair::Adopt { number, layout, bytes, stored_stripes } => {
+                self.adopt(*number, *layout, *bytes, *stored_stripes)
+            }
             Repair::Reserve { number } => self.reserve(*number),
         }
     }
@@ -244,11 +246,12 @@ impl Records<'_> {
     }
 
     /// Makes an inode of a number of which the contents are left.
-    fn adopt(&mut self, number: FileNumber, layout: FileLayout, bytes: u64) -> Step<()> {
+    fn adopt(&mut self, number: FileNumber, layout: FileLayout, bytes: u64, stored_stripes: u32) -> Step<()> {
         if self.transaction.get(&keys::inode(number))?.is_some() {
             return Err(TreeRefusal::Exists.into());
         }
         self.reserve(number)?;
+        self.raise_format()?;
         let lost = self.lost_and_found()?;
         let name = format!("{:016x}", number.0);
         let new = NewInode::PlacedFile(layout);
@@ -256,7 +259,7 @@ impl Records<'_> {
         let made = self.make_in(lost.clone(), name.as_bytes(), file)?;
         // Under the number that its contents have.
         self.transaction.remove(&keys::inode(made.number))?;
-        self.put_inode(&Inode { number, size: bytes, ..made })?;
+        self.put_inode(&Inode { number, size: bytes, stored_stripes, ..made })?;
         self.put_entry(lost.number, name.as_bytes(), number)
     }
 }

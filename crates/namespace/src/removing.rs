@@ -3,6 +3,8 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
+use machine::NO_DISK;
+
 use crate::inode::{FileLayout, FileNumber, Inode};
 use crate::keys::{self, Space};
 use crate::operation::{Location, WhatToRemove};
@@ -55,7 +57,7 @@ impl Records<'_> {
     /// again, or is gone already, stays as it is. What may have contents on a disk that was not reached stays doomed:
     /// they go when the disk is there again.
     pub(crate) fn forget(&mut self, numbers: &[FileNumber], disks: &[u64]) -> Step<Vec<FileNumber>> {
-        let reached: BTreeSet<u64> = disks.iter().copied().collect();
+        let reached: BTreeSet<u64> = disks.iter().copied().chain([NO_DISK]).collect();
         let mut lists: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         let mut forgotten = Vec::new();
         for &number in numbers {

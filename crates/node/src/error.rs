@@ -202,7 +202,7 @@ fn kind_of_refusal(refusal: TreeRefusal) -> ErrorKind {
 
 fn kind_of_remote(kind: FailureKind) -> ErrorKind {
     match kind {
-        FailureKind::NotFound => ErrorKind::NotFound,
+        FailureKind::NotFound | FailureKind::Removed => ErrorKind::NotFound,
         FailureKind::Exists => ErrorKind::Exists,
         FailureKind::Unfinished => ErrorKind::Unfinished,
         FailureKind::BeingWritten => ErrorKind::BeingWritten,
@@ -222,8 +222,8 @@ fn kind_of_remote(kind: FailureKind) -> ErrorKind {
 pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String> {
     let remedy = match error {
         fs::Error::MissingStripe { .. } => {
-            "If all agents that had the file when it was made are named, the stripe is lost; `starfish rm` removes \
-             the rest"
+            "If all agents that had the file when it was made are named, the stripe is lost; `starfish get \
+             --skip-damaged` saves the rest, and `starfish rm` removes it"
         }
         fs::Error::ForeignStripe { .. } => {
             "Put back the stripe that belongs there, or remove the file with `starfish rm`"

@@ -372,6 +372,11 @@ pub(crate) fn is_damaged(error: &fs::Error) -> bool {
     matches!(error, fs::Error::Remote { failure, .. } if kinds.contains(&failure.kind))
 }
 
+/// Whether an agent remembers that the file was removed.
+pub(crate) fn is_removed(error: &fs::Error) -> bool {
+    matches!(error, fs::Error::Remote { failure, .. } if failure.kind == fs::FailureKind::Removed)
+}
+
 /// That there is nothing is no failure.
 pub(crate) fn if_there<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {

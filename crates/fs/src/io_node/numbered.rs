@@ -89,10 +89,10 @@ impl Removed {
 }
 
 impl NumberedFiles {
-    fn check_not_removed(&self, file: FileId) -> Result<(), Box<Failure>> {
+    pub(super) fn check_not_removed(&self, file: FileId) -> Result<(), Box<Failure>> {
         if self.removed.borrow().files.contains(&file) {
             let text = format!("file {:016x} has been removed", file.0);
-            return Err(Failure::new(FailureKind::NotFound, text).into());
+            return Err(Failure::new(FailureKind::Removed, text).into());
         }
         Ok(())
     }
