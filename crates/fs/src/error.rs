@@ -231,11 +231,13 @@ pub enum FailureKind {
     Fenced,
     /// The file has been removed, as the I/O node remembers.
     Removed,
+    /// What the I/O node keeps of names cannot be trusted.
+    NamesDamaged,
 }
 
 impl FailureKind {
     /// All kinds.
-    pub const ALL: [FailureKind; 16] = [
+    pub const ALL: [FailureKind; 17] = [
         FailureKind::NotFound,
         FailureKind::Exists,
         FailureKind::Unfinished,
@@ -252,6 +254,7 @@ impl FailureKind {
         FailureKind::OutOfStep,
         FailureKind::Fenced,
         FailureKind::Removed,
+        FailureKind::NamesDamaged,
     ];
 
     /// What it is counted as.
@@ -273,6 +276,7 @@ impl FailureKind {
             FailureKind::OutOfStep => "out of step",
             FailureKind::Fenced => "fenced",
             FailureKind::Removed => "removed",
+            FailureKind::NamesDamaged => "names damaged",
         }
     }
 }

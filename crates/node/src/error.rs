@@ -211,7 +211,7 @@ fn kind_of_remote(kind: FailureKind) -> ErrorKind {
         FailureKind::NotOpen | FailureKind::NoTeam | FailureKind::OutOfStep => ErrorKind::Gone,
         FailureKind::NoDisk => ErrorKind::Unreachable,
         FailureKind::NoSpace => ErrorKind::NoSpace,
-        FailureKind::Damaged => ErrorKind::Damaged,
+        FailureKind::Damaged | FailureKind::NamesDamaged => ErrorKind::Damaged,
         FailureKind::Invalid | FailureKind::BlockTooLarge => ErrorKind::Invalid,
         FailureKind::Io => ErrorKind::Io,
     }
@@ -247,6 +247,15 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
         fs::Error::LocksLost { .. }
         | fs::Error::Remote { failure: fs::Failure { kind: FailureKind::Fenced, .. }, .. } => {
             "Another program may have written to the file meanwhile. Close it, open it again, and look at what it holds"
+        }
+        fs::Error::Refused(TreeRefusal::Damaged) => {
+            "Contents are not concerned. `starfish fsck --repair` mends records of names; if it cannot, go back to a copy \
+             that `starfish agent --copy-namespace` has made"
+        }
+        fs::Error::Remote { failure, .. } if failure.kind == FailureKind::NamesDamaged => {
+            "Contents are not concerned. Stop that agent and go back to the copy that its `--copy-namespace` has made; \
+             without one, rename `namespace` in its directory, start it, and `starfish fsck --repair --new-namespace` \
+             finds all files under numbers. The manual tells how: Operation, The names are lost or damaged"
         }
         fs::Error::Remote { failure, .. } if failure.kind == FailureKind::BlockTooLarge => {
             "Start the agents with `--block-max` as large as the file's blocks"

@@ -619,3 +619,20 @@ fn who_names_a_part_of_the_agents_is_told_to_name_all() {
         assert_eq!(said.matches("name all agents").count(), 1, "{said}");
     }
 }
+
+#[test]
+fn damaged_names_are_told_with_what_brings_them_back() {
+    let mut store = store(2);
+    let (keeper, database) = database(&store);
+    let roots = store.agents[keeper].roots.clone();
+    stop(&mut store, keeper);
+    let file = fs::File::options().write(true).open(&database).expect("a database");
+    let bytes = file.metadata().expect("a database").len();
+    file.write_all_at(&vec![0xa5; bytes as usize - 4096], 4096).expect("room");
+    start(&mut store, keeper, roots);
+    for command in [&["ls", "-l"][..], &["get", "d/file", "got"], &["fsck"]] {
+        let said = fail(store.command(command), 1);
+        assert!(said.contains("--copy-namespace") && said.contains("--new-namespace"), "{said}");
+        assert!(!said.contains("starfish rm"), "{said}");
+    }
+}

@@ -16,7 +16,7 @@ use namespace::{
 
 use super::IoNode;
 use super::locks::LockTable;
-use crate::error::Failure;
+use crate::error::{Failure, FailureKind};
 use crate::protocol::Reply;
 
 /// How long after its start the node waits for those who held files in an earlier run.
@@ -152,7 +152,8 @@ impl<M: Machine> IoNode<M> {
         let _span = self.machine.notes().span(operation.name(), || []);
         let reads_little = operation.reads_little();
         let body = move |transaction: &mut dyn Transaction| perform(transaction, &operation, now);
-        Ok(if reads_little { store.look(body).await? } else { store.transact(body).await? })
+        let done = if reads_little { store.look(body).await } else { store.transact(body).await };
+        done.map_err(failed)
     }
 
     /// Has the client hold what it was answered; or why it cannot.
@@ -197,10 +198,19 @@ impl<M: Machine> IoNode<M> {
     pub(super) async fn flush_tree(&self) -> Result<Reply, Box<Failure>> {
         if let Some(store) = self.machine.metadata() {
             let _span = self.machine.notes().span("metadata flush", || []);
-            store.flush().await?;
+            store.flush().await.map_err(failed)?;
         }
         Ok(Reply::Done)
     }
+}
+
+/// What the store failed with: of a disk with damaged names something else can be done than of one with contents.
+fn failed(error: Box<machine::Error>) -> Box<Failure> {
+    let mut failure: Box<Failure> = error.into();
+    if failure.kind == FailureKind::Damaged {
+        failure.kind = FailureKind::NamesDamaged;
+    }
+    failure
 }
 
 /// What is answered where no directory was changed.
