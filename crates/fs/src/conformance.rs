@@ -99,7 +99,8 @@ pub use trees::{
     appends_of_many_clients_lose_nothing, attributes_are_what_was_set_last,
     blocks_that_are_too_large_leave_no_name, closed_files_are_read_by_whoever_opens_them_then,
     names_of_all_clients_are_one_tree, no_namespace_is_begun_beside_another,
-    what_a_team_writes_is_known_to_all_its_members, what_nobody_has_written_counts_nowhere,
+    what_a_team_writes_is_known_to_all_its_members,
+    what_is_removed_while_an_io_node_is_away_goes_when_it_is_back, what_nobody_has_written_counts_nowhere,
     what_replaces_a_file_is_on_the_media, who_changes_names_knows_their_directories,
 };
 pub use write_caches::{
@@ -223,6 +224,7 @@ macro_rules! for_all_promises {
             appends_of_many_clients_lose_nothing,
             a_file_without_names_lives_until_its_last_close,
             a_file_that_is_open_is_not_abandoned,
+            what_is_removed_while_an_io_node_is_away_goes_when_it_is_back,
             attributes_are_what_was_set_last,
             what_is_selected_agrees_with_files_in_memory,
             what_is_selected_of_a_numbered_file_touches_its_stripes,

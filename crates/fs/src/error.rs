@@ -231,11 +231,15 @@ pub enum FailureKind {
     Fenced,
     /// A disk is one of another namespace.
     OtherNamespace,
+    /// The file has been removed, as the I/O node remembers.
+    Removed,
+    /// What the I/O node keeps of names cannot be trusted.
+    NamesDamaged,
 }
 
 impl FailureKind {
     /// All kinds.
-    pub const ALL: [FailureKind; 16] = [
+    pub const ALL: [FailureKind; 18] = [
         FailureKind::NotFound,
         FailureKind::Exists,
         FailureKind::Unfinished,
@@ -252,6 +256,8 @@ impl FailureKind {
         FailureKind::OutOfStep,
         FailureKind::Fenced,
         FailureKind::OtherNamespace,
+        FailureKind::Removed,
+        FailureKind::NamesDamaged,
     ];
 
     /// What it is counted as.
@@ -273,6 +279,8 @@ impl FailureKind {
             FailureKind::OutOfStep => "out of step",
             FailureKind::Fenced => "fenced",
             FailureKind::OtherNamespace => "other namespace",
+            FailureKind::Removed => "removed",
+            FailureKind::NamesDamaged => "names damaged",
         }
     }
 }

@@ -332,7 +332,7 @@ pub enum Request {
     /// [`Reply::Done`] if that is not known of stripes that have been closed since.
     FlushOwn,
     /// Remove all stripes that you have of these numbered files, of [`REMOVED_MAX`] at most, and make none of them any
-    /// more.
+    /// more. Answered by [`Reply::NumberedRemoved`].
     RemoveNumbered {
         /// The files.
         files: Vec<FileId>,
@@ -798,6 +798,11 @@ pub enum Reply {
     Attached {
         /// Pairs of stripe index and length in bytes. Those that there are not are left out.
         stripes: Vec<(u32, u64)>,
+    },
+    /// To [`Request::RemoveNumbered`].
+    NumberedRemoved {
+        /// The disks from which they have gone, by their identities; those whose identity cannot be read are left out.
+        disks: Vec<u64>,
     },
     /// To [`Request::ListNumbered`]: the stripes of the first of the files, as many as an answer holds.
     NumberedListed {

@@ -251,6 +251,9 @@ pub struct Object {
 /// The longest note of an object, in bytes.
 pub const NOTE_BYTES_MAX: usize = 256;
 
+/// The [identity](Disk::identity) that no disk has: it stands where it is not known which disk it was.
+pub const NO_DISK: u64 = u64::MAX;
+
 /// Under which of its two names an object is found: it has one of them at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
@@ -350,7 +353,7 @@ pub trait Disk {
     fn space(&self) -> impl Future<Output = Result<Option<Space>>>;
 
     /// A number drawn at random that tells the disk from all others for as long as it has objects, whatever node it
-    /// belongs to. Two disks have the same only if one is a copy of the other.
+    /// belongs to. Two disks have the same only if one is a copy of the other, and none has [`NO_DISK`].
     fn identity(&self) -> impl Future<Output = Result<u64>>;
 
     /// Identifies the device of the disk among those of the same computer; none if that is not known.

@@ -12,7 +12,7 @@ use crate::keys;
 use crate::making::NewEntry;
 use crate::operation::{Location, NewInode};
 use crate::refusal::TreeRefusal;
-use crate::store::{Records, Step, TreeHeader};
+use crate::store::{Records, Step, TreeHeader, format_of};
 
 /// What is wrong, and how it can be mended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,7 +176,9 @@ impl Records<'_> {
                 inode.links = 1;
                 self.unlink_inode(&mut inode).map(drop)
             }
-            Repair::Adopt { number, layout, bytes } => self.adopt(*number, *layout, *bytes),
+            Repair::Adopt { number, layout, bytes, stored_stripes } => {
+                self.adopt(*number, *layout, *bytes, *stored_stripes)
+            }
             Repair::Reserve { number } => self.reserve(*number),
         }
     }
@@ -244,7 +246,7 @@ impl Records<'_> {
     }
 
     /// Makes an inode of a number of which the contents are left.
-    fn adopt(&mut self, number: FileNumber, layout: FileLayout, bytes: u64) -> Step<()> {
+    fn adopt(&mut self, number: FileNumber, layout: FileLayout, bytes: u64, stored_stripes: u32) -> Step<()> {
         if self.transaction.get(&keys::inode(number))?.is_some() {
             return Err(TreeRefusal::Exists.into());
         }
@@ -256,7 +258,10 @@ impl Records<'_> {
         let made = self.make_in(lost.clone(), name.as_bytes(), file)?;
         // Under the number that its contents have.
         self.transaction.remove(&keys::inode(made.number))?;
-        self.put_inode(&Inode { number, size: bytes, ..made })?;
+        let format = format_of(&made);
+        let adopted = Inode { number, size: bytes, stored_stripes, ..made };
+        self.raise_format(format, &adopted)?;
+        self.put_inode(&adopted)?;
         self.put_entry(lost.number, name.as_bytes(), number)
     }
 }

@@ -70,6 +70,8 @@ pub enum Repair {
         layout: FileLayout,
         /// How long it is in bytes.
         bytes: u64,
+        /// How many of its first stripes were made, as in [`Inode`]: also of those that are nowhere.
+        stored_stripes: u32,
     },
     /// Give this number, which contents have that no inode knows, to no file any more: the records are of an earlier
     /// time than the contents.

@@ -2,6 +2,8 @@
 
 use layout::DISKS_MAX;
 
+use machine::NO_DISK;
+
 use crate::keys;
 use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step, TreeHeader, decoded, encoded};
@@ -10,12 +12,13 @@ use crate::store::{Records, Step, TreeHeader, decoded, encoded};
 const LISTS_MAX: u32 = 1 << 16;
 
 impl Records<'_> {
-    /// Enters a list, unless it is there already; its number.
+    /// Enters a list, unless it is there already; its number. Disks of which it is not known which they were may be
+    /// several.
     pub(crate) fn enter_disks(&mut self, disks: &[u64]) -> Step<u32> {
-        let mut distinct = disks.to_vec();
-        distinct.sort_unstable();
-        distinct.dedup();
-        if disks.is_empty() || distinct.len() < disks.len() || disks.len() > DISKS_MAX as usize {
+        let mut known: Vec<u64> = disks.iter().copied().filter(|&disk| disk != NO_DISK).collect();
+        known.sort_unstable();
+        let is_twice = known.windows(2).any(|two| two[0] == two[1]);
+        if disks.is_empty() || is_twice || disks.len() > DISKS_MAX as usize {
             return Err(TreeRefusal::Invalid.into());
         }
         let header = self.header()?;

@@ -120,6 +120,14 @@ pub struct FileLayout {
     pub first: u32,
 }
 
+impl FileLayout {
+    /// The disks of the stripes, in their order, of the list that it names.
+    pub fn disks_in(self, list: &[u64]) -> impl Iterator<Item = u64> + '_ {
+        let count = self.striping.stripe_count() as usize;
+        list.iter().cycle().skip(self.first as usize).take(count).copied()
+    }
+}
+
 impl Inode {
     /// Whether it is a directory.
     pub fn is_directory(&self) -> bool {

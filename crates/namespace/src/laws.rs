@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
 use layout::Striping;
-use machine::{MetadataChanges, MetadataTable};
+use machine::{MetadataChanges, MetadataTable, NO_DISK};
 use proptest::prelude::*;
 
 use crate::keys::Space;
@@ -148,6 +148,15 @@ fn wrote(number: FileNumber, end: u64, stored_stripes: u32) -> TreeOperation {
     TreeOperation::Wrote { number, written: WrittenContents { end, stored_stripes, bytes: end } }
 }
 
+/// The disks of the stripes of a file.
+fn disks_of(tree: &mut Tree, number: FileNumber) -> Vec<u64> {
+    let layout = tree.inode(TreeOperation::Get { number }).expect("there").layout().expect("a file");
+    match tree.ask(TreeOperation::ReadDisks { list: layout.disks }) {
+        Ok(TreeAnswer::Disks(disks)) => layout.disks_in(&disks).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
 fn link_to(target: &str) -> NewInode {
     NewInode::Link { target: target.into() }
 }
@@ -166,7 +175,12 @@ fn a_file_lives_without_names_until_it_is_forgotten() {
     let Ok(TreeAnswer::Numbers(numbers)) = tree.ask(list) else { panic!("no numbers") };
     assert_eq!(numbers.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [number]);
     tree.check();
-    assert_eq!(tree.ask(TreeOperation::Forget { numbers: vec![number] }), Ok(TreeAnswer::Done));
+    let disks = disks_of(&mut tree, number);
+    let forget = |disks: &[u64]| TreeOperation::Forget { numbers: vec![number], disks: disks.to_vec() };
+    let partly = tree.ask(forget(&disks[1..]));
+    assert_eq!(partly, Ok(TreeAnswer::Forgotten(Vec::new())), "a disk is away");
+    assert_eq!(tree.inode(TreeOperation::Get { number }).map(|inode| inode.links), Ok(0));
+    assert_eq!(tree.ask(forget(&disks)), Ok(TreeAnswer::Forgotten(vec![number])));
     assert_eq!(tree.inode(TreeOperation::Get { number }), Err(TreeRefusal::Removed));
     tree.check();
 }
@@ -265,7 +279,8 @@ fn extended_attributes_come_and_go_with_their_inode() {
     let names = tree.ask(TreeOperation::ListExtended { number });
     assert_eq!(names, Ok(TreeAnswer::Names(vec![b"user.x".to_vec(), b"user.y".to_vec()])));
     tree.remove("a", WhatToRemove::File).expect("removed");
-    tree.ask(TreeOperation::Forget { numbers: vec![number] }).expect("forgotten");
+    let disks = disks_of(&mut tree, number);
+    tree.ask(TreeOperation::Forget { numbers: vec![number], disks }).expect("forgotten");
     assert!(!tree.records(500).contains(&SurveyedRecord::Extended(number)));
 }
 
@@ -300,8 +315,8 @@ fn numbers_that_contents_have_already_are_given_to_no_file() {
     let ahead = |by| FileNumber(before.number.0 + by);
     // The records are those of a copy, and files have been made since: the next three numbers have contents.
     let layout = before.layout().expect("a file");
-    mend(&mut tree, Repair::Adopt { number: ahead(1), layout, bytes: 9 });
-    mend(&mut tree, Repair::Adopt { number: ahead(3), layout, bytes: 9 });
+    mend(&mut tree, Repair::Adopt { number: ahead(1), layout, bytes: 9, stored_stripes: 1 });
+    mend(&mut tree, Repair::Adopt { number: ahead(3), layout, bytes: 9, stored_stripes: 1 });
     mend(&mut tree, Repair::Reserve { number: ahead(2) });
     mend(&mut tree, Repair::Reserve { number: ahead(1 << 50) });
     let after = tree.file("after").expect("a file");
@@ -351,9 +366,20 @@ fn what_is_damaged_is_found_and_mended() {
     let path = format!("lost+found/{:016x}", lost.number.0);
     assert_eq!(tree.look(&path).map(|inode| inode.number), Ok(lost.number));
     assert_eq!(tree.look("again").map(|inode| inode.links), Ok(2));
-    let adopt = Repair::Adopt { number: FileNumber(4242), layout: lost.layout().expect("a file"), bytes: 99 };
+    // Of a file of which a disk is lost nobody knows any more which that was.
+    let list = TreeOperation::EnterDisks { disks: vec![NO_DISK, 5, NO_DISK] };
+    let Ok(TreeAnswer::Number(disks)) = tree.ask(list) else { panic!("no list") };
+    let twice = TreeOperation::EnterDisks { disks: vec![NO_DISK, 5, 5] };
+    assert_eq!(tree.ask(twice), Err(TreeRefusal::Invalid));
+    let (number, layout) = (FileNumber(4242), FileLayout { disks, ..lost.layout().expect("a file") });
+    let adopt = Repair::Adopt { number, layout, bytes: 99, stored_stripes: 2 };
     tree.ask(TreeOperation::Mend { repair: adopt }).expect("adopted");
-    assert_eq!(tree.look("lost+found/0000000000001092").map(|inode| inode.size), Ok(99));
+    let adopted = tree.look("lost+found/0000000000001092").expect("adopted");
+    assert_eq!((adopted.size, adopted.stored_stripes), (99, 2));
+    assert!(disks_of(&mut tree, number).contains(&NO_DISK));
+    tree.remove("lost+found/0000000000001092", WhatToRemove::File).expect("removed");
+    let forget = TreeOperation::Forget { numbers: vec![number], disks: vec![5] };
+    assert_eq!(tree.ask(forget), Ok(TreeAnswer::Forgotten(vec![number])));
     assert_eq!(complaints(&tree.records(500)), []);
 }
 

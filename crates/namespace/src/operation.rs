@@ -164,10 +164,13 @@ pub enum TreeOperation {
         /// The most numbers of an answer.
         most: u32,
     },
-    /// The contents of these files, which have no names, are gone. Answered by [`TreeAnswer::Done`].
+    /// The contents of these files, which have no names, are gone from these disks. Those that have contents on no
+    /// other are forgotten. Answered by [`TreeAnswer::Forgotten`].
     Forget {
         /// The files.
         numbers: Vec<FileNumber>,
+        /// The disks, by their identities.
+        disks: Vec<u64>,
     },
     /// The records there are, to be checked. Answered by [`TreeAnswer::Records`].
     Survey {
@@ -377,6 +380,8 @@ pub enum TreeAnswer {
     Names(Vec<Vec<u8>>),
     /// Files, each with where its contents are.
     Numbers(Vec<(FileNumber, Option<FileLayout>)>),
+    /// Of the files that had no names, those that are known no more.
+    Forgotten(Vec<FileNumber>),
     /// Records.
     Records {
         /// What they say.

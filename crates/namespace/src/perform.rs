@@ -155,10 +155,7 @@ impl Records<'_> {
             TreeOperation::ListDoomed { after, most } => {
                 TreeAnswer::Numbers(self.list_doomed(*after, *most)?)
             }
-            TreeOperation::Forget { numbers } => {
-                self.forget(numbers)?;
-                TreeAnswer::Done
-            }
+            TreeOperation::Forget { numbers, disks } => TreeAnswer::Forgotten(self.forget(numbers, disks)?),
             TreeOperation::Survey { after, bytes_max } => self.survey(after, *bytes_max as usize)?,
             TreeOperation::Mend { repair } => {
                 self.mend(repair)?;

@@ -1,10 +1,15 @@
 //! Names that go, and what is left without any.
 
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+use machine::NO_DISK;
+
 use crate::inode::{FileLayout, FileNumber, Inode};
 use crate::keys::{self, Space};
 use crate::operation::{Location, WhatToRemove};
 use crate::refusal::TreeRefusal;
-use crate::store::{Records, Step, TreeHeader};
+use crate::store::{Records, Step, Stop, TreeHeader};
 
 impl Records<'_> {
     /// Removes a name; the number of what it led to, if that is doomed now.
@@ -48,14 +53,34 @@ impl Records<'_> {
         Ok(doomed)
     }
 
-    /// Forgets files without names. What has a name again, or is gone already, stays as it is.
-    pub(crate) fn forget(&mut self, numbers: &[FileNumber]) -> Step<()> {
+    /// Forgets files without names that can have contents on these disks only; which they were. What has a name
+    /// again, or is gone already, stays as it is. What may have contents on a disk that was not reached stays doomed:
+    /// they go when the disk is there again.
+    pub(crate) fn forget(&mut self, numbers: &[FileNumber], disks: &[u64]) -> Step<Vec<FileNumber>> {
+        let reached: BTreeSet<u64> = disks.iter().copied().chain([NO_DISK]).collect();
+        let mut lists: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        let mut forgotten = Vec::new();
         for &number in numbers {
-            if self.transaction.get(&keys::doomed(number))?.is_some() {
-                self.erase(number)?;
+            if self.transaction.get(&keys::doomed(number))?.is_none() {
+                continue;
             }
+            if let Some(layout) = self.inode(number)?.layout() {
+                let list = match lists.entry(layout.disks) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(new) => new.insert(match self.disks(layout.disks) {
+                        // Of a list that is damaged nobody learns any more where its files were.
+                        Err(Stop::Refused(_)) => Vec::new(),
+                        list => list?,
+                    }),
+                };
+                if !layout.disks_in(list).all(|disk| reached.contains(&disk)) {
+                    continue;
+                }
+            }
+            self.erase(number)?;
+            forgotten.push(number);
         }
-        Ok(())
+        Ok(forgotten)
     }
 
     /// Takes a name away from an inode; whether it was the last. The entry itself is the caller's affair.

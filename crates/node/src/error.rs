@@ -202,7 +202,7 @@ fn kind_of_refusal(refusal: TreeRefusal) -> ErrorKind {
 
 fn kind_of_remote(kind: FailureKind) -> ErrorKind {
     match kind {
-        FailureKind::NotFound => ErrorKind::NotFound,
+        FailureKind::NotFound | FailureKind::Removed => ErrorKind::NotFound,
         FailureKind::Exists => ErrorKind::Exists,
         FailureKind::Unfinished => ErrorKind::Unfinished,
         FailureKind::BeingWritten => ErrorKind::BeingWritten,
@@ -211,7 +211,7 @@ fn kind_of_remote(kind: FailureKind) -> ErrorKind {
         FailureKind::NotOpen | FailureKind::NoTeam | FailureKind::OutOfStep => ErrorKind::Gone,
         FailureKind::NoDisk => ErrorKind::Unreachable,
         FailureKind::NoSpace => ErrorKind::NoSpace,
-        FailureKind::Damaged => ErrorKind::Damaged,
+        FailureKind::Damaged | FailureKind::NamesDamaged => ErrorKind::Damaged,
         FailureKind::Invalid | FailureKind::BlockTooLarge | FailureKind::OtherNamespace => ErrorKind::Invalid,
         FailureKind::Io => ErrorKind::Io,
     }
@@ -222,8 +222,8 @@ fn kind_of_remote(kind: FailureKind) -> ErrorKind {
 pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String> {
     let remedy = match error {
         fs::Error::MissingStripe { .. } => {
-            "If all agents that had the file when it was made are named, the stripe is lost; `starfish rm` removes \
-             the rest"
+            "If all agents that had the file when it was made are named, the stripe is lost; `starfish get \
+             --skip-damaged` saves the rest, and `starfish rm` removes it"
         }
         fs::Error::ForeignStripe { .. } => {
             "Put back the stripe that belongs there, or remove the file with `starfish rm`"
@@ -250,6 +250,15 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
         fs::Error::LocksLost { .. }
         | fs::Error::Remote { failure: fs::Failure { kind: FailureKind::Fenced, .. }, .. } => {
             "Another program may have written to the file meanwhile. Close it, open it again, and look at what it holds"
+        }
+        fs::Error::Refused(TreeRefusal::Damaged) => {
+            "Contents are not concerned. `starfish fsck --repair` mends records of names; if it cannot, go back to a copy \
+             that `starfish agent --copy-namespace` has made"
+        }
+        fs::Error::Remote { failure, .. } if failure.kind == FailureKind::NamesDamaged => {
+            "Contents are not concerned. Stop that agent and go back to the copy that its `--copy-namespace` has made; \
+             without one, rename `namespace` in its directory, start it, and `starfish fsck --repair --new-namespace` \
+             finds all files under numbers. The manual tells how: Operation, The names are lost or damaged"
         }
         fs::Error::Remote { failure, .. } if failure.kind == FailureKind::BlockTooLarge => {
             "Start the agents with `--block-max` as large as the file's blocks"

@@ -1,10 +1,11 @@
 //! `starfish fsck`: reads everything back where it lies, and says what is wrong with it. The namespace is checked by
-//! `fsck/tree.rs`.
+//! `fsck/tree.rs`, and what has no name gets one by `fsck/adoption.rs`.
 
+mod adoption;
 mod tree;
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -14,6 +15,7 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use fs::{Check, Checking, FileId, Finding, FindingKind};
 use layout::Extent;
+use namespace::FileNumber;
 use serde::Serialize;
 
 use crate::date;
@@ -22,7 +24,7 @@ use crate::store::agents::AgentsArgs;
 use crate::store::namespace::{Namespace, shown};
 use crate::this_node;
 use node::{ConnectedNode, Size};
-use tree::TreeCheck;
+use tree::{LostStripes, TreeCheck, is_named};
 
 /// Read files back on the agents, verify checksums, and report what is damaged, missing, foreign or unfinished.
 ///
@@ -102,6 +104,9 @@ struct Report {
     inodes: Option<usize>,
     /// What was mended.
     mended: Vec<String>,
+    /// Whether something is missing that may be on a disk that is away.
+    #[serde(skip)]
+    is_disk_away: bool,
 }
 
 /// Something that is wrong.
@@ -220,16 +225,21 @@ impl Wish {
         let mut report = self.flat(connection, &[]).await?;
         let mut check = TreeCheck::of(namespace).await?;
         if let Some(remove_unnamed) = self.mend {
-            report.mended = check.mend(namespace, remove_unnamed).await?;
+            let mended = check.mend(namespace, remove_unnamed).await?;
+            report.mended = mended.done;
+            report.failures.extend(mended.failures);
+            report.findings.extend(mended.findings);
             check = TreeCheck::of(namespace).await?;
         }
         report.inodes = Some(check.inodes);
         report.findings.extend(check.findings(namespace));
+        report.is_disk_away = check.is_disk_away();
         if !check.stored.is_empty() {
             let stored: Vec<String> = check.stored.iter().cloned().collect();
             let contents = self.read_back(connection, &stored).await?;
+            let contents = gone_left_out(namespace, contents).await?;
             let called = |object: &str| check.path_of(object).unwrap_or_else(|| object.to_owned());
-            report.add(Report::of(connection, gone_left_out(contents), called));
+            report.add(Report::of(connection, contents, called));
         }
         Ok(report)
     }
@@ -237,29 +247,49 @@ impl Wish {
     /// The contents of files of a namespace.
     async fn paths(&self, namespace: &Namespace, names: &[String]) -> Result<Report> {
         let connection = &namespace.connection;
-        let (mut paths, mut wanted) = (BTreeMap::new(), BTreeSet::new());
+        let (mut paths, mut inodes) = (BTreeMap::new(), BTreeMap::new());
         for name in names {
             let found = namespace.look(name.as_bytes()).await?;
             let within = if found.inode.is_directory() { namespace.walk(&found).await? } else { Vec::new() };
             for found in within.into_iter().chain([found]).filter(|found| found.inode.layout().is_some()) {
-                let object = fs::object_name(FileId(found.inode.number.0));
-                paths.insert(object.clone(), shown(&found.path));
-                wanted.insert(object);
+                paths.insert(found.inode.number, shown(&found.path));
+                inodes.insert(found.inode.number, found.inode);
             }
         }
-        if wanted.is_empty() {
+        if inodes.is_empty() {
             return Ok(Report::of(connection, Check::default(), str::to_owned));
         }
-        let wanted: Vec<String> = wanted.into_iter().collect();
-        let contents = gone_left_out(self.read_back(connection, &wanted).await?);
-        Ok(Report::of(connection, contents, |object| paths[object].clone()))
+        let object = |number: &FileNumber| fs::object_name(FileId(number.0));
+        let wanted: Vec<String> = inodes.keys().map(object).collect();
+        let lost = LostStripes::of(namespace, &inodes).await?;
+        let contents = gone_left_out(namespace, self.read_back(connection, &wanted).await?).await?;
+        let called = |number: FileNumber| paths[&number].clone();
+        let of_number = |object: &str| number_of(object).map_or_else(|| object.to_owned(), called);
+        let mut report = Report::of(connection, contents, of_number);
+        report.findings.extend(lost.findings(called));
+        report.is_disk_away = lost.is_disk_away();
+        Ok(report)
     }
 }
 
+/// The number of a file, by the name of its stripes on their disks.
+fn number_of(object: &str) -> Option<FileNumber> {
+    fs::number_of(object).map(|number| FileNumber(number.0))
+}
+
 /// Leaves out that files have no stripes: they are all hole, or have been removed meanwhile.
-fn gone_left_out(mut check: Check) -> Check {
+async fn gone_left_out(namespace: &Namespace, mut check: Check) -> Result<Check> {
     check.failures.retain(|error| !matches!(error, fs::Error::NotFound { .. }));
-    check
+    let is_removed = |finding: &Finding| finding.kind == FindingKind::Removed;
+    for (object, file) in &mut check.files {
+        if let Some(number) = number_of(object)
+            && file.findings.iter().any(is_removed)
+            && !is_named(namespace, number).await?
+        {
+            file.findings.retain(|finding| !is_removed(finding));
+        }
+    }
+    Ok(check)
 }
 
 impl Report {
@@ -285,7 +315,16 @@ impl Report {
             file.findings.into_iter().map(move |finding| row(&name, finding))
         });
         let findings = findings.collect();
-        Report { files, bytes, seconds: 0.0, findings, failures, inodes: None, mended: Vec::new() }
+        Report {
+            files,
+            bytes,
+            seconds: 0.0,
+            findings,
+            failures,
+            inodes: None,
+            mended: Vec::new(),
+            is_disk_away: false,
+        }
     }
 
     fn add(&mut self, other: Report) {
@@ -298,6 +337,7 @@ impl Report {
     /// Number of files with a problem.
     fn hurt(&self) -> usize {
         let mut names: Vec<&str> = self.findings.iter().map(|row| row.file.as_str()).collect();
+        names.sort_unstable();
         names.dedup();
         names.len()
     }
@@ -332,9 +372,16 @@ impl Report {
     }
 
     fn outcome(&self) -> Result<()> {
-        let remedy = "`starfish get --skip-damaged` saves what can be read of a file, and `starfish rm` removes \
-                      it; `starfish rm --unfinished` removes what was never finished; `starfish fsck --repair` \
-                      mends a namespace.";
+        const REMEDY: &str = "`starfish get --skip-damaged` saves what can be read of a file, and `starfish rm` removes \
+                              it; `starfish rm --unfinished` removes what was never finished; `starfish fsck --repair` \
+                              mends a namespace.";
+        let remedy = match self.is_disk_away {
+            true => format!(
+                "First name all agents of the set, and start them with all their disks: what is missing may lie there. \
+                 If it is lost: {REMEDY}"
+            ),
+            false => REMEDY.to_owned(),
+        };
         match self.hurt() {
             0 if self.failures.is_empty() => Ok(()),
             0 => Err(Failure::new("fsck", "not all could be looked at")),
@@ -351,6 +398,7 @@ fn kind(kind: FindingKind) -> &'static str {
         FindingKind::Foreign => "foreign",
         FindingKind::Orphaned => "orphaned",
         FindingKind::Unfinished => "unfinished",
+        FindingKind::Removed => "removed",
     }
 }
 

@@ -19,8 +19,9 @@ use crate::this_node;
 
 /// Remove files from the agents, even damaged ones.
 ///
-/// If one of the names cannot be removed, the others still are. A file with a stripe on an agent that does not
-/// answer cannot.
+/// If one of the names cannot be removed, the others still are. A file of a flat name with a stripe on an agent that
+/// does not answer cannot. With a namespace the name goes, and what an agent has of the file that does not answer goes
+/// when that is back, with the next `rm`, `fsck --repair` or mount.
 ///
 /// With `--unfinished`, only files that were begun and not written to their end are removed; finished files of the
 /// same names stay. Files that are being written now are left alone.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use command_line::failure::{Failure, Result};
+use machine::NO_DISK;
 use namespace::{SurveyedRecord, TreeAnswer, TreeOperation};
 use node::Agent;
 use serde::Serialize;
@@ -67,7 +68,11 @@ async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
     });
     let lost = namespace.stripes_on_disks_that_are_nowhere(&there, inodes).await?;
     let lost: BTreeSet<u64> = lost.into_iter().map(|stripe| stripe.disk).collect();
-    Ok(lost.into_iter().map(|identity| format!("{identity:016x}")).collect())
+    let named = lost.into_iter().map(|identity| match identity {
+        NO_DISK => "one that was lost with the names".to_owned(),
+        identity => format!("{identity:016x}"),
+    });
+    Ok(named.collect())
 }
 
 /// What is to be known of it.

@@ -287,14 +287,15 @@ impl Namespace {
         self.connection.told("reading the namespace", self.tree.survey().await)
     }
 
-    /// The stripes of these files that have bytes and lie on disks that are not among those of the agents.
+    /// The stripes of these files that have bytes and lie on disks that are not among those of the agents. Of a file
+    /// that has no name nobody misses any.
     pub(crate) async fn stripes_on_disks_that_are_nowhere(
         &self,
         places: &DisksByIdentity,
         inodes: impl Iterator<Item = &Inode>,
     ) -> Result<Vec<StripeOfNowhere>> {
         let mut lost = Vec::new();
-        for inode in inodes.filter(|inode| inode.layout().is_some() && inode.size > 0) {
+        for inode in inodes.filter(|inode| inode.layout().is_some() && inode.size > 0 && inode.links > 0) {
             let numbered = self.connection.told("asking for disks", self.tree.numbered(inode).await)?;
             for (stripe, &disk) in (0..).zip(&numbered.disks) {
                 let has_bytes = numbered.striping.stripe_bytes(inode.size, stripe) > 0;
@@ -369,6 +370,11 @@ fn wrong_answer(path: &[u8]) -> Error {
 pub(crate) fn is_damaged(error: &fs::Error) -> bool {
     let kinds = [fs::FailureKind::Damaged, fs::FailureKind::Invalid];
     matches!(error, fs::Error::Remote { failure, .. } if kinds.contains(&failure.kind))
+}
+
+/// Whether an agent remembers that the file was removed.
+pub(crate) fn is_removed(error: &fs::Error) -> bool {
+    matches!(error, fs::Error::Remote { failure, .. } if failure.kind == fs::FailureKind::Removed)
 }
 
 /// That there is nothing is no failure.

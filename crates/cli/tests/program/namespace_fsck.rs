@@ -557,3 +557,170 @@ fn an_agent_finds_the_namespace_on_whichever_of_its_disks_it_is() {
     let two = fail(command, 1);
     assert!(two.contains(&format!("so is {}", other.display())) && two.contains("Rename the one"), "{two}");
 }
+
+/// Files that end within a block, with one, and on each of the disks, by their names before.
+fn files_of_all_sizes(store: &Store) -> Vec<(u64, Vec<u8>)> {
+    let sizes = [1, 262_144, 300_000, 524_288, 600_000, 786_432, 2_000_000, 2_097_152];
+    let mut files = Vec::new();
+    for (index, bytes) in sizes.into_iter().cycle().take(3 * sizes.len()).enumerate() {
+        let path = format!("d/file {index}");
+        fs::write(store.path("of size"), contents(bytes)).expect("room");
+        store.run(&["put", "of size", &path]);
+        files.push((number(store, &path), contents(bytes)));
+    }
+    files
+}
+
+/// Whatever is found of files is as it was, or its readers are told; with `--skip-damaged` they get the rest. How many
+/// are whole.
+fn nothing_is_made_up(store: &Store, files: &[(u64, Vec<u8>)]) -> usize {
+    let listed = store.run(&["ls", "lost+found"]);
+    let mut whole = 0;
+    for (number, contents) in files.iter().filter(|(number, _)| listed.contains(&format!("{number:016x}"))) {
+        let path = format!("lost+found/{number:016x}");
+        let got = finish(store.command(&["get", &path, "got"]));
+        let errors = String::from_utf8_lossy(&got.stderr);
+        if got.status.success() {
+            assert!(fs::read(store.path("got")).expect("got") == *contents, "{path}");
+            fs::remove_file(store.path("got")).expect("it is there");
+            whole += 1;
+            continue;
+        }
+        assert!(got.status.code() == Some(1) && errors.contains("is missing"), "{errors}");
+        assert!(errors.contains("--skip-damaged"), "{errors}");
+        let saved = finish(store.command(&["get", &path, "rest", "--skip-damaged"]));
+        assert_eq!(saved.status.code(), Some(1), "{path}");
+        let rest = fs::read(store.path("rest")).expect("got");
+        fs::remove_file(store.path("rest")).expect("it is there");
+        for (index, block) in rest.chunks(262_144).enumerate() {
+            let is_kept = contents[index * 262_144..].starts_with(block);
+            assert!(is_kept || block.iter().all(|byte| *byte == 0), "{path}: block {index}");
+        }
+    }
+    whole
+}
+
+#[test]
+fn what_was_on_the_disk_with_the_names_is_lost_and_no_hole() {
+    let mut store = Store::start(&[1, 1, 2]);
+    store.run(&["mkdir", "d"]);
+    let files = files_of_all_sizes(&store);
+    let (keeper, _) = database(&store);
+    let mut roots = store.agents[keeper].roots.clone();
+    roots[0] = store.path("new disk");
+    stop(&mut store, keeper);
+    start(&mut store, keeper, roots);
+    let repaired = fsck(&store, &["--repair", "--new-namespace"], 1);
+    let found = findings(&repaired);
+    assert!(!found.is_empty() && found.iter().all(|(_, kind)| kind == "missing"), "{found:?}");
+    assert_eq!(findings(&fsck(&store, &[], 1)), found, "it is not forgotten");
+    let whole = nothing_is_made_up(&store, &files);
+    assert!((3..files.len()).contains(&whole), "{whole}");
+    let lost = &found[0].0;
+    assert_eq!(findings(&fsck(&store, &[lost], 1)), [found[0].clone()]);
+    let said = store.run(&["doctor", "--quick"]);
+    assert!(said.contains("one that was lost with the names"), "{said}");
+    // Nothing waits for a disk of which nobody knows which it was.
+    store.run(&["rm", "-r", "lost+found"]);
+    assert_eq!(fsck(&store, &[], 0)["inodes"], Value::from(1));
+}
+
+#[test]
+fn files_are_found_again_with_what_disks_there_are() {
+    let mut store = Store::start(&[2, 2]);
+    store.run(&["mkdir", "d"]);
+    let files = files_of_all_sizes(&store);
+    let (keeper, _) = database(&store);
+    let roots = store.agents[keeper].roots[1..].to_vec();
+    stop(&mut store, keeper);
+    start(&mut store, keeper, roots);
+    let repaired = fsck(&store, &["--repair", "--new-namespace"], 1);
+    assert_eq!(repaired["failures"], Value::Array(Vec::new()));
+    assert!(findings(&repaired).iter().all(|(_, kind)| kind == "missing"), "{repaired}");
+    let whole = nothing_is_made_up(&store, &files);
+    assert!((3..files.len()).contains(&whole), "{whole}");
+    let listed = store.run(&["ls", "lost+found"]).lines().count();
+    assert!((files.len() - 3..=files.len()).contains(&listed), "{listed} of {}", files.len());
+}
+
+#[test]
+fn what_is_removed_while_an_agent_is_away_goes_when_it_is_back() {
+    let mut store = store(3);
+    let (keeper, _) = database(&store);
+    let (away, roots) = ((keeper + 1) % 3, |store: &Store, index: usize| store.agents[index].roots.clone());
+    let there = roots(&store, away);
+    stop(&mut store, away);
+    store.run(&["rm", "d/file"]);
+    start(&mut store, away, there.clone());
+    assert_eq!(store.stripe_files().len(), 3 + 1);
+    assert_eq!(findings(&fsck(&store, &[], 0)), []);
+    fsck(&store, &["--repair"], 0);
+    assert_eq!(store.stripe_files().len(), 3, "those of the other file");
+    // What the names do not know any more the other agent does.
+    let other = number(&store, "d/e/other");
+    stop(&mut store, away);
+    store.run(&["rm", "d/e/other"]);
+    change(&mut store, |database| {
+        remove(database, b'i', other, b"");
+        remove(database, b'o', other, b"");
+    });
+    start(&mut store, away, there);
+    let unnamed = format!("number {other:016x}");
+    assert_eq!(findings(&fsck(&store, &[], 1)), [(unnamed, "unnamed".into())]);
+    let report = fsck(&store, &["--repair"], 0);
+    assert!(report["mended"].to_string().contains("it was removed while an agent was away"), "{report}");
+    assert_eq!(store.stripe_files().len(), 0);
+    assert_eq!(store.run(&["ls", "d"]), "e/\n");
+}
+
+#[test]
+fn a_file_that_its_agents_refuse_is_not_well() {
+    let mut store = store(2);
+    let (keeper, database) = database(&store);
+    let roots = store.agents[keeper].roots.clone();
+    stop(&mut store, keeper);
+    let names = fs::read(&database).expect("a database");
+    start(&mut store, keeper, roots.clone());
+    store.run(&["rm", "d/file"]);
+    stop(&mut store, keeper);
+    // Names of before, as from a copy.
+    fs::write(&database, names).expect("room");
+    start(&mut store, keeper, roots);
+    let refused = fail(store.command(&["get", "d/file", "got"]), 1);
+    assert!(refused.contains("has been removed") || refused.contains("is missing"), "{refused}");
+    for names in [&["d/file"][..], &["d"], &[]] {
+        let found = findings(&fsck(&store, names, 1));
+        assert!(!found.is_empty() && found.iter().all(|(file, _)| file.ends_with("d/file")), "{found:?}");
+    }
+    fsck(&store, &["d/e"], 0);
+}
+
+#[test]
+fn who_names_a_part_of_the_agents_is_told_to_name_all() {
+    let store = store(2);
+    let (keeper, _) = database(&store);
+    let agent = store.agents[keeper].address.as_str();
+    for names in [&["fsck"][..], &["fsck", "d/file"]] {
+        let said = fail(store.command(&[names, &["--agents", agent]].concat()), 1);
+        let at = |part: &str| said.find(part).unwrap_or_else(|| panic!("{part}: {said}"));
+        assert!(at("First name all agents") < at("starfish rm"), "{said}");
+        assert_eq!(said.matches("name all agents").count(), 1, "{said}");
+    }
+}
+
+#[test]
+fn damaged_names_are_told_with_what_brings_them_back() {
+    let mut store = store(2);
+    let (keeper, database) = database(&store);
+    let roots = store.agents[keeper].roots.clone();
+    stop(&mut store, keeper);
+    let file = fs::File::options().write(true).open(&database).expect("a database");
+    let bytes = file.metadata().expect("a database").len();
+    file.write_all_at(&vec![0xa5; bytes as usize - 4096], 4096).expect("room");
+    start(&mut store, keeper, roots);
+    for command in [&["ls", "-l"][..], &["get", "d/file", "got"], &["fsck"]] {
+        let said = fail(store.command(command), 1);
+        assert!(said.contains("--copy-namespace") && said.contains("--new-namespace"), "{said}");
+        assert!(!said.contains("starfish rm"), "{said}");
+    }
+}

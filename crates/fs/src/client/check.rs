@@ -79,6 +79,8 @@ pub enum FindingKind {
     Orphaned,
     /// The file has not been written to its end: its writer is not done, or is gone.
     Unfinished,
+    /// The I/O node remembers that the file was removed, and refuses what there is of it.
+    Removed,
 }
 
 impl FindingKind {
@@ -244,7 +246,7 @@ impl<M: Machine> Client<M> {
             let stripe = match self.scrub(node, disk, name, 0, 0).await {
                 Ok(part) => Ok((part.label, part.bytes)),
                 Err(error) if error.is_remote(FailureKind::NotFound) => continue,
-                Err(error) => Err(Failure::damage_of(*error)?),
+                Err(error) => Err(Failure::of_stripe(*error)?),
             };
             let place = FoundPlace { node, disk, stripe, damage: Vec::new(), why: None };
             shared.found.borrow_mut().entry(name.clone()).or_default().push(place);
@@ -273,7 +275,7 @@ impl<M: Machine> Client<M> {
                 // It has been removed meanwhile.
                 Err(error) if error.is_remote(FailureKind::NotFound) => continue,
                 Err(error) => {
-                    let failure = Failure::damage_of(*error)?;
+                    let failure = Failure::of_stripe(*error)?;
                     shared.with(&name, index, |place| place.stripe = Err(failure));
                     continue;
                 }
@@ -316,10 +318,14 @@ pub(super) struct Scrubbed {
 }
 
 impl Failure {
-    /// What an I/O node told of damage; any other error stays one.
-    fn damage_of(error: Error) -> Result<Failure> {
+    /// What an I/O node told of a stripe that its readers do not get; any other error stays one.
+    fn of_stripe(error: Error) -> Result<Failure> {
         match error {
-            Error::Remote { failure, .. } if failure.kind == FailureKind::Damaged => Ok(failure),
+            Error::Remote { failure, .. }
+                if matches!(failure.kind, FailureKind::Damaged | FailureKind::Removed) =>
+            {
+                Ok(failure)
+            }
             other => Err(other.into()),
         }
     }
@@ -452,7 +458,13 @@ fn damage_finding(place: &FoundPlace) -> Option<Finding> {
     let label = match &place.stripe {
         Ok(_) if place.damage.is_empty() => return None,
         Ok((label, _)) => label,
-        Err(failure) => return Some(place.finding(FindingKind::Damaged, failure.text.clone())),
+        Err(failure) => {
+            let kind = match failure.kind {
+                FailureKind::Removed => FindingKind::Removed,
+                _ => FindingKind::Damaged,
+            };
+            return Some(place.finding(kind, failure.text.clone()));
+        }
     };
     let text = place.why.clone().unwrap_or_default();
     let damaged = in_file(*label, &place.damage);

@@ -8,14 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use layout::{Extent, Striping};
-use machine::{Machine, NodeId};
+use machine::{Machine, NO_DISK, NodeId};
 
 use super::attachments::{Attachment, Attachments};
 use super::file::incarnation_of;
 use super::{Client, File, Remains, unexpected};
-use crate::error::{Error, Result};
+use crate::error::{Error, FailureKind, Result};
 use crate::number;
 use crate::protocol::{FileId, ListedStripe, NumberedStripes, REMOVED_MAX, Reply, Request};
+use crate::scrub_unit::UNIT_BYTES;
 
 /// Everything that is to be known of a file without a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub struct NumberedFile {
     pub number: FileId,
     /// How it is striped.
     pub striping: Striping,
-    /// The identity of the disk of each stripe.
+    /// The identity of the disk of each stripe; [`NO_DISK`] of one that is lost with a disk of which nothing is known.
     pub disks: Vec<u64>,
     /// Its size in bytes.
     pub bytes: u64,
@@ -117,14 +118,47 @@ impl<M: Machine> Client<M> {
     }
 
     /// Removes all stripes of these files, wherever they are; of some there may be none. Whoever has one of them open
-    /// can write to it no more.
-    pub async fn remove_numbered(&self, files: &[FileId]) -> Result<()> {
-        let mut outcome = Ok(());
+    /// can write to it no more. The disks from which they are gone, by their identities: nobody knows what lies on
+    /// others.
+    ///
+    /// # Errors
+    /// The first failure, when all I/O nodes have done what they can.
+    pub async fn remove_numbered(&self, files: &[FileId]) -> Result<BTreeSet<u64>> {
         files.iter().for_each(|&file| drop(self.inner.closed.take(file)));
+        let (mut reached, mut outcome) = (None::<BTreeSet<u64>>, Ok(()));
         for files in files.chunks(REMOVED_MAX) {
-            outcome = outcome.and(self.have_all(&Request::RemoveNumbered { files: files.to_vec() }).await);
+            let request = Request::RemoveNumbered { files: files.to_vec() };
+            let mut here = BTreeSet::new();
+            for (node, answer) in self.ask_all(|_| Some(request.clone())).await {
+                match answer {
+                    Ok((Reply::NumberedRemoved { disks }, _)) => here.extend(disks),
+                    Ok(_) => outcome = outcome.and(Err(unexpected(node))),
+                    Err(error) => outcome = outcome.and(Err(error)),
+                }
+            }
+            // An I/O node may have been given another disk between two.
+            reached = Some(reached.map_or_else(|| here.clone(), |before| &before & &here));
         }
-        outcome
+        outcome.map(|()| reached.unwrap_or_default())
+    }
+
+    /// Whether an I/O node remembers that a file of this number has been removed.
+    ///
+    /// # Errors
+    /// If one of them does not answer.
+    pub async fn is_remembered_as_removed(&self, file: FileId) -> Result<bool> {
+        // How it is striped is of no matter, as none of its stripes is asked for.
+        let striping = Striping::new(UNIT_BYTES, 1)?;
+        let stripes = || NumberedStripes { file, striping, places: Vec::new() };
+        let mut is_removed = false;
+        for (_, answer) in self.ask_all(|_| Some(Request::Attach { stripes: stripes(), create: false })).await
+        {
+            match answer {
+                Err(error) if error.is_remote(FailureKind::Removed) => is_removed = true,
+                answer => drop(answer?),
+            }
+        }
+        Ok(is_removed)
     }
 
     /// All stripes of files without names, with the I/O node that has each; of each node sorted by file.
@@ -269,6 +303,10 @@ impl<M: Machine> File<M> {
     fn check_disks(&self, attachments: &Attachments, stripes: &BTreeSet<u32>) -> Result<()> {
         match stripes.iter().find(|&&stripe| attachments.is_nowhere(stripe)) {
             None => Ok(()),
+            Some(&index) if attachments.disks[index as usize] == NO_DISK => {
+                let (name, count) = (self.name().to_owned(), self.striping().stripe_count());
+                Err(Error::MissingStripe { name, index, count }.into())
+            }
             Some(&stripe) => {
                 let (name, identity) = (self.name().to_owned(), attachments.disks[stripe as usize]);
                 Err(Error::UnknownDisk { name, identity }.into())

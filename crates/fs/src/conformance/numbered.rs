@@ -316,7 +316,7 @@ pub fn a_numbered_file_that_is_removed_stays_removed(testbed: &impl Testbed, bas
         clients[1].remove_numbered(&numbers).await.expect("removed");
         clients[1].remove_numbered(&numbers).await.expect("as before");
         let error = files[0].flush().await.expect_err("there was something to flush");
-        assert!(error.is_remote(FailureKind::NotFound), "{error}");
+        assert!(error.is_remote(FailureKind::Removed), "{error}");
         for file in &files[..2] {
             let memory = Memory::real(vec![1; 2 * BLOCK as usize]);
             for outcome in [
@@ -325,7 +325,7 @@ pub fn a_numbered_file_that_is_removed_stays_removed(testbed: &impl Testbed, bas
                 file.truncate(3).await,
             ] {
                 let error = outcome.expect_err("it is gone");
-                assert!(error.is_remote(FailureKind::NotFound), "{error}");
+                assert!(error.is_remote(FailureKind::Removed), "{error}");
                 assert!(error.to_string().contains("removed"), "{error}");
             }
             assert_eq!(holders(&nodes[..2], file.id()).await, [0; 0]);

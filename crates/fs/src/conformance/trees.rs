@@ -476,6 +476,37 @@ pub fn a_file_without_names_lives_until_its_last_close(testbed: &impl Testbed, b
     });
 }
 
+/// What an I/O node has of files that were removed while it was away goes when it is back: until then the keeper
+/// remembers them. Nothing is left that has no name, and nothing of others is gone.
+pub fn what_is_removed_while_an_io_node_is_away_goes_when_it_is_back(testbed: &impl Testbed, base: Base) {
+    run(testbed, 6, move |nodes| async move {
+        let trees = trees(base, &nodes[..5]).await;
+        for path in ["one", "other", "kept"] {
+            let file = make(&trees[0], path, true).await.expect("made");
+            write(&file, 0, &contents(9 * BLOCK)).await;
+            file.close().await.expect("closed");
+        }
+        let client = trees[0].cache().client().clone();
+        let away = client.io_nodes().iter().find(|node| **node != trees[0].keeper()).expect("another");
+        // It names all others, as a command does while one does not answer.
+        let there = client.io_nodes().iter().filter(|node| *node != away).copied().collect();
+        let without = Client::connect(nodes[5].clone(), there, base.client()).await;
+        let without = Tree::find(&cache(without.expect("connected"))).await.expect("asked").expect("found");
+        for path in ["one", "other"] {
+            remove(&without, path).await.expect("removed");
+        }
+        without.contents_gone().await;
+        let listed = client.list_numbered().await.expect("listed");
+        let on = |wanted| listed.iter().filter(|(node, _)| node == wanted).count();
+        assert_eq!((on(away), listed.len()), (3, 3 + 2), "{listed:?}");
+        assert_eq!(without.remove_doomed().await, Ok(0), "it is away still");
+        assert_eq!(trees[0].remove_doomed().await, Ok(2), "it is back");
+        assert_eq!(files(&client).await, 1);
+        assert_eq!(trees[0].remove_doomed().await, Ok(0), "nothing is left");
+        assert!(read(&open(&trees[0], "kept").await.expect("opened")).await == contents(9 * BLOCK));
+    });
+}
+
 /// A file that any client has open is not removed as one that was abandoned; one that nobody has open is.
 pub fn a_file_that_is_open_is_not_abandoned(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {

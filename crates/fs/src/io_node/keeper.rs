@@ -16,7 +16,7 @@ use namespace::{
 
 use super::IoNode;
 use super::locks::LockTable;
-use crate::error::Failure;
+use crate::error::{Failure, FailureKind};
 use crate::protocol::Reply;
 
 /// How long after its start the node waits for those who held files in an earlier run.
@@ -106,10 +106,6 @@ impl<M: Machine> IoNode<M> {
         operation: TreeOperation,
         hold: bool,
     ) -> Result<Reply, Box<Failure>> {
-        let forgotten = match &operation {
-            TreeOperation::Forget { numbers } => numbers.clone(),
-            _ => Vec::new(),
-        };
         if let TreeOperation::Remove { at, what: WhatToRemove::AbandonedFile } = &operation
             && self.may_be_open(at.clone()).await?
         {
@@ -123,8 +119,10 @@ impl<M: Machine> IoNode<M> {
         if begins {
             self.keeper.locks.note_beginning();
         }
-        // Not before: until then somebody might be let open what is going.
-        self.keeper.doomed_here.borrow_mut().retain(|number| !forgotten.contains(number));
+        if let TreeAnswer::Forgotten(forgotten) = &answer {
+            // Not before: until then somebody might be let open what is going.
+            self.keeper.doomed_here.borrow_mut().retain(|number| !forgotten.contains(number));
+        }
         self.keeper.note(&mut answer, self.machine.now());
         if hold && let Some(refusal) = self.hold(asker, &answer) {
             return Ok(Reply::Refused(refusal));
@@ -154,7 +152,8 @@ impl<M: Machine> IoNode<M> {
         let _span = self.machine.notes().span(operation.name(), || []);
         let reads_little = operation.reads_little();
         let body = move |transaction: &mut dyn Transaction| perform(transaction, &operation, now);
-        Ok(if reads_little { store.look(body).await? } else { store.transact(body).await? })
+        let done = if reads_little { store.look(body).await } else { store.transact(body).await };
+        done.map_err(failed)
     }
 
     /// Has the client hold what it was answered; or why it cannot.
@@ -199,10 +198,19 @@ impl<M: Machine> IoNode<M> {
     pub(super) async fn flush_tree(&self) -> Result<Reply, Box<Failure>> {
         if let Some(store) = self.machine.metadata() {
             let _span = self.machine.notes().span("metadata flush", || []);
-            store.flush().await?;
+            store.flush().await.map_err(failed)?;
         }
         Ok(Reply::Done)
     }
+}
+
+/// What the store failed with: of a disk with damaged names something else can be done than of one with contents.
+fn failed(error: Box<machine::Error>) -> Box<Failure> {
+    let mut failure: Box<Failure> = error.into();
+    if failure.kind == FailureKind::Damaged {
+        failure.kind = FailureKind::NamesDamaged;
+    }
+    failure
 }
 
 /// What is answered where no directory was changed.

@@ -89,10 +89,10 @@ impl Removed {
 }
 
 impl NumberedFiles {
-    fn check_not_removed(&self, file: FileId) -> Result<(), Box<Failure>> {
+    pub(super) fn check_not_removed(&self, file: FileId) -> Result<(), Box<Failure>> {
         if self.removed.borrow().files.contains(&file) {
             let text = format!("file {:016x} has been removed", file.0);
-            return Err(Failure::new(FailureKind::NotFound, text).into());
+            return Err(Failure::new(FailureKind::Removed, text).into());
         }
         Ok(())
     }
@@ -100,11 +100,16 @@ impl NumberedFiles {
 
 impl<M: Machine> IoNode<M> {
     pub(super) async fn describe_disks(&self) -> Reply {
+        Reply::DisksDescribed { identities: self.identities().await }
+    }
+
+    /// The identity of each disk, if it can be read.
+    async fn identities(&self) -> Vec<Option<u64>> {
         let mut identities = Vec::new();
         for disk in self.machine.disks() {
             identities.push(disk.identity().await.ok());
         }
-        Reply::DisksDescribed { identities }
+        identities
     }
 
     /// Marks all disks as those of the namespace whose numbers begin at `origin`. One that another namespace has marked
@@ -242,7 +247,8 @@ impl<M: Machine> IoNode<M> {
         for files in files.chunks(REMOVED_AT_ONCE) {
             outcome = outcome.and(self.remove_some(files).await);
         }
-        outcome.map(|()| Reply::Done)
+        outcome?;
+        Ok(Reply::NumberedRemoved { disks: self.identities().await.into_iter().flatten().collect() })
     }
 
     async fn remove_some(&self, files: &[FileId]) -> Result<(), Box<Failure>> {

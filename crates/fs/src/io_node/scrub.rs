@@ -35,7 +35,7 @@ impl<M: Machine> IoNode<M> {
         bytes: u32,
     ) -> Result<Reply, Box<Failure>> {
         let stage = match number::number_of(name) {
-            Some(_) => Stage::Pending,
+            Some(file) => self.numbered.check_not_removed(file).map(|()| Stage::Pending)?,
             None => name::check(name).map(|()| Stage::Published)?,
         };
         let disks = self.machine.disks();

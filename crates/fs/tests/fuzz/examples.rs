@@ -71,6 +71,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         Reply::RecordedPart { bytes: vec![1, 2, 3] },
         Reply::DisksDescribed { identities: vec![Some(1 << 60), None] },
         Reply::Attached { stripes: vec![(2, 70_000)] },
+        Reply::NumberedRemoved { disks: vec![7, 1 << 60] },
         Reply::NumberedListed {
             stripes: vec![ListedStripe { file, disk: 1, stripe: Some((2, 70_000)) }],
             more: true,

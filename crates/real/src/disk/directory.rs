@@ -18,7 +18,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machine::{Error, NodeId, Result, Space, Stage};
+use machine::{Error, NO_DISK, NodeId, Result, Space, Stage};
 use nix::libc;
 use nix::sys::statvfs::statvfs;
 
@@ -134,7 +134,8 @@ impl Directory {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes).map_err(|error| failed(io::Error::other(error)))?;
         let (file, unborn) = self.unborn_file().map_err(failed)?;
-        disk_identity::write(&self.path, u64::from_le_bytes(bytes), file, &unborn)?;
+        let identity = u64::from_le_bytes(bytes) % NO_DISK;
+        disk_identity::write(&self.path, identity, file, &unborn)?;
         self.sync()?;
         disk_identity::read(&self.path)?.ok_or_else(|| failed(ErrorKind::NotFound.into()))
     }

@@ -8,19 +8,19 @@
 //!
 //! That a stripe is nowhere is a finding if the file's inode says that it was made; of others it may be that nothing
 //! was ever written to them. That the disk of one is nowhere is a finding.
+//!
+//! How files without an inode get one is told in `adoption.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use command_line::failure::{Failure, Result};
-use fs::{DisksByIdentity, FileId, ListedStripe};
-use layout::Striping;
-use machine::NodeId;
-use namespace::{
-    Complaint, FileLayout, FileNumber, Inode, Repair, SurveyedRecord, TreeAnswer, TreeOperation, complaints,
-};
+use fs::{DisksByIdentity, FileId};
+use machine::{NO_DISK, NodeId};
+use namespace::{Complaint, FileNumber, Inode, Repair, SurveyedRecord, TreeOperation, complaints};
 
 use super::Row;
-use crate::store::namespace::{Namespace, StripeOfNowhere, is_damaged, shown};
+use super::adoption::{Adoption, Stripe, adopt};
+use crate::store::namespace::{Namespace, StripeOfNowhere, is_damaged, is_removed, shown};
 
 /// How often records are looked at again that others may be changing.
 const LOOKS: usize = 3;
@@ -28,14 +28,24 @@ const LOOKS: usize = 3;
 /// How often what is found is mended: one thing may hide another.
 const ROUNDS: usize = 8;
 
-/// A stripe, and the agent that has it.
-type Stripe = (NodeId, ListedStripe);
-
 /// A stripe of a file that is nowhere.
 struct LostStripe {
     file: FileNumber,
     stripe: u32,
     why: String,
+    /// Whether it may be on a disk that is away.
+    may_be_away: bool,
+}
+
+/// What mending a namespace has come to.
+#[derive(Default)]
+pub(super) struct Mended {
+    /// What was done, in words.
+    pub(super) done: Vec<String>,
+    /// What could not be done, and why.
+    pub(super) failures: Vec<String>,
+    /// What is wrong with files that were given names and cannot be seen any more.
+    pub(super) findings: Vec<Row>,
 }
 
 /// What there is of a namespace, and what is wrong with it.
@@ -118,45 +128,112 @@ impl TreeCheck {
                 text: "the namespace knows no such file".into(),
             })
         });
-        let lost = self.lost.iter().map(|LostStripe { file, stripe, why }| Row {
-            file: self.called(*file),
-            kind: "missing",
-            stripe: Some(*stripe),
-            agent: None,
-            disk: None,
-            damaged: Vec::new(),
-            text: why.clone(),
-        });
-        records.chain(unnamed).chain(lost).collect()
+        records.chain(unnamed).chain(missing(&self.lost, |file| self.called(file))).collect()
     }
 
-    /// Mends what can be mended; what was done, in words.
-    pub(super) async fn mend(&self, namespace: &Namespace, remove_unnamed: bool) -> Result<Vec<String>> {
+    /// Whether something is missing that may be on a disk that is away.
+    pub(super) fn is_disk_away(&self) -> bool {
+        self.lost.iter().any(|lost| lost.may_be_away)
+    }
+
+    /// Mends what can be mended. What cannot be done with one file keeps it from no other.
+    pub(super) async fn mend(&self, namespace: &Namespace, remove_unnamed: bool) -> Result<Mended> {
         // First of all: a file that is made now may be given one of these numbers.
         for file in self.unnamed.keys() {
             let repair = Repair::Reserve { number: FileNumber(file.0) };
             namespace.perform(b"the namespace", TreeOperation::Mend { repair }).await?;
         }
-        let mut done = mend_records(namespace, self.complaints.clone()).await?;
+        let mut mended =
+            Mended { done: mend_records(namespace, self.complaints.clone()).await?, ..Mended::default() };
         if remove_unnamed {
             let files: Vec<FileId> = self.unnamed.keys().copied().collect();
             let connection = &namespace.connection;
             connection.told("removing stripes", connection.client.remove_numbered(&files).await)?;
-            done.extend(files.iter().map(|file| format!("number {:016x}: its stripes are removed", file.0)));
+            mended
+                .done
+                .extend(files.iter().map(|file| format!("number {:016x}: its stripes are removed", file.0)));
         } else {
-            for (file, stripes) in &self.unnamed {
-                done.push(match adopt(namespace, *file, stripes).await? {
-                    true => format!("number {:016x}: it is /lost+found/{:016x} now", file.0, file.0),
-                    false => format!(
-                        "number {:016x}: none of its stripes says what it is; --remove-unnamed removes them",
-                        file.0
-                    ),
-                });
+            for (file, adoption) in adopt(namespace, &self.unnamed).await? {
+                match adoption {
+                    Ok(adoption) => mended.note(file, adoption),
+                    Err(failure) => mended.failures.push(failure.to_string()),
+                }
             }
         }
         namespace.connection.told("removing contents", namespace.tree.remove_doomed().await)?;
         namespace.flush().await?;
-        Ok(done)
+        Ok(mended)
+    }
+}
+
+impl Mended {
+    fn note(&mut self, file: FileId, adoption: Adoption) {
+        let number = format!("number {:016x}", file.0);
+        match adoption {
+            Adoption::Named { count, lost, short } => {
+                let path = format!("/lost+found/{:016x}", file.0);
+                self.done.push(match lost {
+                    0 => format!("{number}: it is {path} now"),
+                    lost => format!("{number}: it is {path} now, without {lost} of its {count} stripes"),
+                });
+                self.findings.extend(short.into_iter().map(|(stripe, bytes)| Row {
+                    file: path.clone(),
+                    kind: "missing",
+                    stripe: Some(stripe),
+                    agent: None,
+                    disk: None,
+                    damaged: Vec::new(),
+                    text: format!(
+                        "it ends after {bytes} bytes, before others do: what would come then is a hole or lost, and \
+                         reads as zeros"
+                    ),
+                }));
+            }
+            Adoption::Removed => self.done.push(format!(
+                "{number}: it was removed while an agent was away; what that had of it is removed, too"
+            )),
+            Adoption::Unknown => self.done.push(format!(
+                "{number}: none of its stripes says what it is; --remove-unnamed removes them"
+            )),
+        }
+    }
+}
+
+/// Stripes that are nowhere, as findings.
+fn missing(lost: &[LostStripe], called: impl Fn(FileNumber) -> String) -> impl Iterator<Item = Row> {
+    lost.iter().map(move |lost| Row {
+        file: called(lost.file),
+        kind: "missing",
+        stripe: Some(lost.stripe),
+        agent: None,
+        disk: None,
+        damaged: Vec::new(),
+        text: lost.why.clone(),
+    })
+}
+
+/// Stripes of files that are nowhere, of files that are known.
+pub(super) struct LostStripes(Vec<LostStripe>);
+
+impl LostStripes {
+    /// Those of files with these inodes.
+    pub(super) async fn of(namespace: &Namespace, inodes: &BTreeMap<FileNumber, Inode>) -> Result<Self> {
+        let connection = &namespace.connection;
+        let places = connection.told("asking for disks", connection.client.disks_by_identity().await)?;
+        let inodes = inodes.iter().map(|(number, inode)| (*number, inode)).collect();
+        let mut lost = lost_disks(namespace, &places, &inodes).await?;
+        lost.extend(lost_stripes(namespace, &places, &inodes, &[]).await?);
+        Ok(LostStripes(lost))
+    }
+
+    /// Whether something is missing that may be on a disk that is away.
+    pub(super) fn is_disk_away(&self) -> bool {
+        self.0.iter().any(|lost| lost.may_be_away)
+    }
+
+    /// As findings.
+    pub(super) fn findings(&self, called: impl Fn(FileNumber) -> String) -> impl Iterator<Item = Row> {
+        missing(&self.0, called)
     }
 }
 
@@ -196,45 +273,6 @@ async fn mend_records(namespace: &Namespace, mut found: Vec<Complaint>) -> Resul
     ))
 }
 
-/// Gives a file without an inode one in `/lost+found`; whether its stripes say what it is.
-async fn adopt(namespace: &Namespace, file: FileId, stripes: &[Stripe]) -> Result<bool> {
-    let connection = &namespace.connection;
-    let what = format!("number {:016x}", file.0);
-    let places = connection.told(&what, connection.client.disks_by_identity().await)?;
-    let mut found: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-    let mut striping: Option<Striping> = None;
-    for (node, stripe) in stripes {
-        let Some((index, bytes)) = stripe.stripe else { continue };
-        let label = connection.client.numbered_label(*node, stripe.disk, file).await;
-        let (this, _) = connection.told(&what, label)?;
-        let place = (*node, stripe.disk);
-        let identity = places.iter().find(|(_, other)| **other == place).map(|(identity, _)| *identity);
-        if let Some(identity) = identity.filter(|_| striping.is_none_or(|striping| striping == this)) {
-            striping = Some(this);
-            found.insert(index, (identity, bytes));
-        }
-    }
-    let Some(striping) = striping else { return Ok(false) };
-    // Where stripes would be that there are not is of no matter, but each has a disk of its own.
-    let used: BTreeSet<u64> = found.values().map(|(identity, _)| *identity).collect();
-    let mut others = places.keys().filter(|identity| !used.contains(identity)).chain(used.iter().cycle());
-    let count = striping.stripe_count();
-    let disks = (0..count).map(|stripe| match found.get(&stripe) {
-        Some((identity, _)) => *identity,
-        None => *others.next().expect("some are used"),
-    });
-    let disks = disks.collect();
-    let lengths: Vec<u64> =
-        (0..count).map(|stripe| found.get(&stripe).map_or(0, |(_, bytes)| *bytes)).collect();
-    let bytes = striping.file_bytes(&lengths).map_err(|error| Failure::new(&what, error))?;
-    let list = namespace.perform(what.as_bytes(), TreeOperation::EnterDisks { disks }).await?;
-    let TreeAnswer::Number(disks) = list else { return Ok(false) };
-    let layout = FileLayout { striping, disks, first: 0 };
-    let repair = Repair::Adopt { number: FileNumber(file.0), layout, bytes };
-    namespace.perform(what.as_bytes(), TreeOperation::Mend { repair }).await?;
-    Ok(true)
-}
-
 /// Stripes of files that are not empty on disks that none of the agents has.
 async fn lost_disks(
     namespace: &Namespace,
@@ -242,10 +280,12 @@ async fn lost_disks(
     inodes: &BTreeMap<FileNumber, &Inode>,
 ) -> Result<Vec<LostStripe>> {
     let lost = namespace.stripes_on_disks_that_are_nowhere(places, inodes.values().copied()).await?;
-    let told = lost.into_iter().map(|StripeOfNowhere { file, stripe, disk }| LostStripe {
-        file,
-        stripe,
-        why: format!("none of the agents has its disk, {disk:016x}"),
+    let told = lost.into_iter().map(|StripeOfNowhere { file, stripe, disk }| {
+        let why = match disk {
+            NO_DISK => "it was on none of the agents' disks when the file got its name".to_owned(),
+            disk => format!("none of the agents has its disk, {disk:016x}"),
+        };
+        LostStripe { file, stripe, why, may_be_away: disk != NO_DISK }
     });
     Ok(told.collect())
 }
@@ -281,11 +321,11 @@ async fn lost_stripes(
         }
         // It may have been made after stripes were listed.
         let found = match connection.client.numbered_stripes(&numbered).await {
-            // Or the file has been removed since.
-            Err(error) if is_removed(&error) => continue,
-            Err(error) if is_damaged(&error) => {
+            // The file may have been removed since.
+            Err(error) if is_removed(&error) && !is_named(namespace, number).await? => continue,
+            Err(error) if is_damaged(&error) || is_removed(&error) => {
                 let why = connection.explain("its stripes", &error).why().to_owned();
-                let of = |stripe| LostStripe { file: number, stripe, why: why.clone() };
+                let of = |stripe| LostStripe { file: number, stripe, why: why.clone(), may_be_away: false };
                 lost.extend(missing.into_iter().map(of));
                 continue;
             }
@@ -294,14 +334,18 @@ async fn lost_stripes(
         lost.extend(missing.into_iter().filter(|stripe| !found.contains_key(stripe)).map(|stripe| {
             let disk = numbered.disks[stripe as usize];
             let why = format!("it was made, and is not on its disk, {disk:016x}");
-            LostStripe { file: number, stripe, why }
+            LostStripe { file: number, stripe, why, may_be_away: false }
         }));
     }
     Ok(lost)
 }
 
-fn is_removed(error: &fs::Error) -> bool {
-    matches!(error, fs::Error::Remote { failure, .. } if failure.kind == fs::FailureKind::NotFound)
+/// Whether a file has a name.
+pub(super) async fn is_named(namespace: &Namespace, number: FileNumber) -> Result<bool> {
+    match namespace.tree.inode(TreeOperation::Get { number }).await {
+        Err(error) if matches!(*error, fs::Error::Refused(_)) => Ok(false),
+        inode => Ok(namespace.connection.told("asking for a file", inode)?.links > 0),
+    }
 }
 
 /// A path of each file and directory that has one.

@@ -3,7 +3,9 @@
 //! Whoever takes the last name away, or closes the file last, removes them, a while later: many at a time, and not
 //! before the loss of their names is on the medium, since after a crash of the keeper they would have them again. For
 //! the same reason it leaves those alone of which the keeper has been gone since. What is left, since it failed or
-//! was stopped on the way, the keeper still knows as doomed, unless it has its name again; any client can remove it.
+//! was stopped on the way, the keeper still knows as doomed, unless it has its name again; any client can remove it. So
+//! is a file of which a disk was away: its contents there go when the disk is there again and somebody removes what is
+//! doomed.
 
 use machine::{Duration, Machine};
 use namespace::{FileNumber, Location, RenameMode, TreeAnswer, TreeOperation};
@@ -106,8 +108,9 @@ impl<M: Machine> Tree<M> {
         self.inner.removing.none().await;
     }
 
-    /// Removes the contents of files that have no names, and then what is known of them; how many that were. Nothing is
-    /// done with those that may have their names again.
+    /// Removes the contents of files that have no names, and then what is known of them; of how many nothing is left.
+    /// Of which contents may be on disks that are away, they stay doomed. Nothing is done with those that may have
+    /// their names again.
     async fn remove_contents(&self, doomed: &[DoomedFile]) -> Result<u64> {
         self.flush().await?;
         let losses = self.losses();
@@ -120,12 +123,14 @@ impl<M: Machine> Tree<M> {
         for &file in &files {
             self.cache().give_up_numbered(file).await;
         }
-        self.cache().client().remove_numbered(&files).await?;
-        self.perform(TreeOperation::Forget { numbers }).await?;
-        Ok(files.len() as u64)
+        let disks = self.cache().client().remove_numbered(&files).await?.into_iter().collect();
+        match self.perform(TreeOperation::Forget { numbers, disks }).await? {
+            TreeAnswer::Forgotten(forgotten) => Ok(forgotten.len() as u64),
+            _ => Err(unexpected(self.keeper())),
+        }
     }
 
-    /// Removes the contents of all files that are doomed; how many that were.
+    /// Removes the contents of all files that are doomed; of how many nothing is left.
     ///
     /// # Errors
     /// If the keeper does not say, or an I/O node cannot remove them.

@@ -120,8 +120,7 @@ impl<M: Machine> Tree<M> {
             false => TreeRefusal::Invalid,
         })?;
         let disks = self.disk_list(layout.disks).await?;
-        let stripes = layout.striping.stripe_count() as usize;
-        let disks = disks.iter().cycle().skip(layout.first as usize).take(stripes).copied().collect();
+        let disks = layout.disks_in(&disks).collect();
         let number = FileId(inode.number.0);
         let (bytes, stored_stripes) = (inode.size, inode.stored_stripes);
         Ok(NumberedFile { number, striping: layout.striping, disks, bytes, stored_stripes })
