@@ -314,7 +314,7 @@ impl Files {
                 Target::Stream(output)
             }
             FileName::Local(path) => create_local(path, replace, self.like.as_ref())?,
-            // What was read may be all there is of the contents; and where files can be renamed they are replaced at once.
+            // What was read may be all there is of the contents; and files that can be renamed are replaced at once.
             FileName::Striped(striped)
                 if replace && (self.inputs().contains(striped) || self.has_names()?) =>
             {

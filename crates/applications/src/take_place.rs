@@ -1,7 +1,7 @@
 //! A striped file takes the place of another one.
 //!
-//! In a namespace that is a new name. Files of flat names have none but their first: the contents are copied, and the first
-//! file stays until that is done.
+//! In a namespace that is a new name. Files of flat names have none but their first: the contents are copied, and the
+//! first file stays until that is done.
 
 use std::io::{self, BufRead, Write};
 

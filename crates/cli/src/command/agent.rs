@@ -260,7 +260,8 @@ fn check_roots(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Refuses directories that have not been disks before, as mount points are without their disks, unless disks may be new.
+/// Refuses directories that have not been disks before, as mount points are without their disks, unless disks may be
+/// new.
 fn check_used(arguments: &Arguments) -> Result<()> {
     // What cannot be read is told by who serves it.
     let is_new = |root: &&PathBuf| matches!(Disk::has_been(root), Ok(false));
