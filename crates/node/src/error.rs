@@ -232,7 +232,8 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
             "Start the agent that has the directory with this identity (`.starfish.disk` in it), and name it here"
         }
         fs::Error::Remote { failure: fs::Failure { kind: FailureKind::OtherNamespace, .. }, .. } => {
-            "Name the agents of one set, with --agents or in STARFISH_AGENTS; `starfish doctor` tells what each has"
+            "Name the agents of one set, with --agents or in STARFISH_AGENTS. If that namespace is lost, or was put away, \
+             `starfish fsck --repair --take-disks` makes its disks those of this one"
         }
         fs::Error::ManyNamespaces(_) => {
             "Put away what was begun by mistake: stop that agent, rename `namespace` in the directory of its disk, and \

@@ -56,6 +56,11 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "repair")]
     new_namespace: bool,
 
+    /// With --repair: take in disks that are marked as those of another namespace, which is lost or was put away. Their
+    /// files are some that this one does not know.
+    #[arg(long, requires = "repair", conflicts_with = "new_namespace")]
+    take_disks: bool,
+
     /// Limit on the bytes read per second, on all disks together.
     #[arg(long, value_name = "SIZE", value_parser = rate)]
     rate: Option<Size>,
@@ -132,6 +137,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         rate,
         mend: arguments.repair.then_some(arguments.remove_unnamed),
         new_namespace: arguments.new_namespace,
+        take_disks: arguments.take_disks,
         progress: progress.clone(),
         expected: Cell::new(0),
     };
@@ -155,6 +161,8 @@ struct Wish {
     mend: Option<bool>,
     /// Whether a namespace that is lost is to be replaced by a new one.
     new_namespace: bool,
+    /// Whether disks of another namespace become disks of this one.
+    take_disks: bool,
     progress: Progress,
     /// Bytes to read back, as far as known.
     expected: Cell<u64>,
@@ -183,8 +191,10 @@ impl Wish {
         if !self.new_namespace {
             let namespace = Namespace::find_surely(connection).await?;
             if let Some(namespace) = &namespace {
-                // What it does not know is not to be taken for its own.
-                connection.told("the disks", namespace.tree.check_disks().await)?;
+                // What it does not know is not to be taken for its own, unless that is said.
+                let tree = &namespace.tree;
+                let disks = if self.take_disks { tree.take_disks().await } else { tree.check_disks().await };
+                connection.told("the disks", disks)?;
             }
             return Ok(namespace);
         }

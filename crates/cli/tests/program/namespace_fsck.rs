@@ -210,10 +210,17 @@ fn agents_of_two_sets_are_told_apart() {
     assert_eq!(findings(&fsck(&one, &[], 0)), []);
     one.run(&["get", "d/file", "back"]);
     assert_eq!(fs::read(one.path("back")).expect("got"), fs::read(one.path("local")).expect("put"));
+    assert!(fail(other.command(&["fsck", "--take-disks"]), 2).contains("--repair"));
     // Beside an agent of no set it is as ever.
     let wider = format!("{},{}", other.agents[0].address, other.agents[1].address);
     other.run(&["put", "local", "d/wider", "--agents", &wider]);
     other.run(&["fsck", "--agents", &wider]);
+    // A namespace that is put away gives its disks to the other.
+    let taken = finish(other.command(&["fsck", "--repair", "--take-disks", "--agents", &mixed]));
+    assert_eq!(taken.status.code(), Some(1), "what lies on disks that were not put away is missing");
+    let named = other.run(&["ls", "lost+found", "--agents", &mixed]);
+    assert_eq!(named.lines().count(), 2, "{named}");
+    other.run(&["put", "local", "d/new", "--agents", &mixed]);
 }
 
 /// The doctor names a disk that is away as long as `fsck` finds something missing, and no longer.
@@ -618,8 +625,9 @@ fn what_was_on_the_disk_with_the_names_is_lost_and_no_hole() {
     assert!((3..files.len()).contains(&whole), "{whole}");
     let lost = &found[0].0;
     assert_eq!(findings(&fsck(&store, &[lost], 1)), [found[0].clone()]);
-    let said = store.run(&["doctor", "--quick"]);
-    assert!(said.contains("one that was lost with the names"), "{said}");
+    let told = finish(store.command(&["doctor", "--quick"]));
+    let said = String::from_utf8(told.stdout).expect("text");
+    assert!(told.status.code() == Some(1) && said.contains("one that was lost with the names"), "{said}");
     // Nothing waits for a disk of which nobody knows which it was.
     store.run(&["rm", "-r", "lost+found"]);
     assert_eq!(fsck(&store, &[], 0)["inodes"], Value::from(1));

@@ -153,9 +153,7 @@ impl<M: Machine> Tree<M> {
             Err(error) => Err(error),
             Ok(_) => {
                 let tree = found(cache).await?;
-                for (_, marked) in tree.mark_disks(true).await? {
-                    marked?;
-                }
+                tree.take_disks().await?;
                 Ok(tree)
             }
         }
@@ -175,6 +173,17 @@ impl<M: Machine> Tree<M> {
             Some(error) => Err(error),
             None => Ok(()),
         }
+    }
+
+    /// Has all disks be those of this namespace, also those that another one has marked.
+    ///
+    /// # Errors
+    /// If an I/O node does not mark its disks, or the one that keeps the namespace does not answer.
+    pub async fn take_disks(&self) -> Result<()> {
+        for (_, marked) in self.mark_disks(true).await? {
+            marked?;
+        }
+        Ok(())
     }
 
     async fn mark_disks(&self, anew: bool) -> Result<Vec<(NodeId, Answer)>> {
