@@ -65,7 +65,7 @@ describe("starfish view", { skip, timeout: 60_000 }, () => {
     assert.ok(asked.every((url) => url.startsWith(address)), asked.join(" "));
     const ended = new Promise((resolve) => server.on("exit", (code) => resolve(code)));
     server.kill("SIGINT");
-    assert.equal(await ended, 0);
+    assert.equal(await ended, 130);
     await page.waitForFunction(() => document.getElementById("status")!.textContent!.includes("server has ended"), null, { timeout: 10_000 });
     await close();
   });
