@@ -22,11 +22,8 @@ impl<M: Machine> IoNode<M> {
             self.disks.check_space(&*self.stripes.get(file, index)?, bytes).await?;
         }
         for &(index, bytes) in stripes {
-            let stripe = self.stripes.get(file, index)?;
-            // While writes are barred, many pieces of a block would go to the disk one by one.
-            self.blocks.write_out(&stripe).await;
             // Who writes from now on comes after.
-            let stripe = stripe.bar_writes();
+            let stripe = self.stripes.get(file, index)?.bar_writes();
             self.blocks.write_out(&stripe).await;
             self.blocks.forget(&stripe, bytes / stripe.block_bytes()).await;
             stripe.writers.tell(asker)?;
