@@ -277,8 +277,9 @@ fn files_of_blocks_that_agents_do_not_take_are_not_made_and_can_be_removed() {
     assert_eq!(findings(&fsck(&store, &[], 0)), []);
 }
 
-#[test]
-fn what_lies_on_other_disks_is_read_while_an_agent_is_gone_and_when_its_disk_is_lost() {
+/// Three agents with a dozen small files, whose contents are their names, which come with them; and one of the agents
+/// that does not keep the namespace, and has been stopped.
+fn store_without_an_agent() -> (Store, Vec<String>, usize) {
     let mut store = store(3);
     let names: Vec<String> = (0..12).map(|file| format!("d/small {file}")).collect();
     for name in &names {
@@ -288,6 +289,12 @@ fn what_lies_on_other_disks_is_read_while_an_agent_is_gone_and_when_its_disk_is_
     let (keeper, _) = database(&store);
     let other = (keeper + 1) % 3;
     stop(&mut store, other);
+    (store, names, other)
+}
+
+#[test]
+fn what_lies_on_other_disks_is_read_while_an_agent_is_gone_and_when_its_disk_is_lost() {
+    let (mut store, names, other) = store_without_an_agent();
     let found = readable(&store, &names, "is not on the agents that answer");
     assert!((1..names.len()).contains(&found.len()), "{found:?}");
     assert!(store.run(&["stat", "d/file"]).contains("  ?  "));
@@ -319,15 +326,7 @@ fn what_lies_on_other_disks_is_read_while_an_agent_is_gone_and_when_its_disk_is_
 
 #[test]
 fn what_is_left_of_a_directory_is_got_when_a_disk_is_lost() {
-    let mut store = store(3);
-    let names: Vec<String> = (0..12).map(|file| format!("d/small {file}")).collect();
-    for name in &names {
-        fs::write(store.path("small"), name).expect("room");
-        store.run(&["put", "small", name]);
-    }
-    let (keeper, _) = database(&store);
-    let other = (keeper + 1) % 3;
-    stop(&mut store, other);
+    let (mut store, names, other) = store_without_an_agent();
     let whole = readable(&store, &names, "is not on the agents that answer");
     let size = |path: &str| fs::metadata(store.path(path)).expect("got").len();
     for (arguments, directory) in [(&["-r", "d", "rest"][..], "rest"), (&["-r", "d/*", "new/"], "new")] {
