@@ -1,88 +1,131 @@
-//! What a message costs on this computer, of its processors and in time: fitted to what was measured, so that a
-//! simulated machine takes as long.
+//! What a message costs on this computer: fitted to two measurements, so that a simulated machine takes as long.
 
 use std::time::Duration;
 
 use command_line::failure::Result;
-use description::{MachineDescription, Processor};
-use experiment::Trial;
+use description::MachineDescription;
 
-/// In how many steps the latency of messages is found at most, and how near the time that was measured, as a fraction.
-const STEPS: usize = 12;
-const NEAR: f64 = 0.01;
+/// After how many steps the search ends at the latest, and how near the measurements, as a fraction.
+const STEPS: usize = 8;
+const NEAR: f64 = 0.02;
 
-/// What a run took: until its end, and of all processors together.
+/// Where the search begins: 7 us at either end of a message, 40 us on its way.
+const BEGINNING: Costs = [7e-6, 40e-6];
+
+/// By which factor more of a cost shows its effect, and by which it changes in a step at most.
+const MORE: f64 = 1.2;
+const FACTOR_MAX: f64 = 3.0;
+
+/// What two kinds of work took that send messages: one in which processors are busy throughout, and one in which they
+/// wait for messages.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Spent {
-    pub(crate) elapsed: Duration,
-    pub(crate) processor: Duration,
+pub(crate) struct Probes {
+    pub(crate) busy: Duration,
+    pub(crate) waiting: Duration,
 }
 
-impl Spent {
-    /// What a simulated run took.
-    pub(crate) fn of(trial: &Trial) -> Spent {
-        let nodes = trial.statistics.nodes.iter();
-        let worked = nodes.map(|node| node.processor_threads + node.processor_interrupts);
-        let worked = worked.fold(machine::Duration::ZERO, |sum, of_node| sum + of_node);
-        let [elapsed, processor] = [trial.elapsed, worked].map(|time| Duration::from_nanos(time.as_nanos()));
-        Spent { elapsed, processor }
-    }
+/// Seconds of a processor at either end of a message, and seconds on its way.
+type Costs = [f64; 2];
+
+/// Logarithms of predicted to measured times, of the two probes.
+type Errors = [f64; 2];
+
+/// What is to be set, besides `set`, for a machine to take as long as was `measured`; `predict` says what it takes with
+/// what is set. `machine` gives the clock.
+pub(crate) fn fitted(
+    machine: &MachineDescription,
+    set: &[String],
+    measured: Probes,
+    predict: impl Fn(&[String]) -> Result<Probes>,
+) -> Result<Vec<String>> {
+    let with = |costs| [set, &settings(machine, costs)].concat();
+    let error = |predicted: Duration, measured: Duration| predicted.div_duration_f64(measured).ln();
+    let costs = found(|costs| {
+        let predicted = predict(&with(costs))?;
+        Ok([error(predicted.busy, measured.busy), error(predicted.waiting, measured.waiting)])
+    })?;
+    Ok(with(costs))
 }
 
-/// Requests that members made, each after the answer to the one before.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Messages {
-    pub(crate) members: u32,
-    /// How many each member made.
-    pub(crate) of_each: u64,
-    /// What they took.
-    pub(crate) measured: Spent,
+/// What is to be set for messages to have these costs.
+fn settings(machine: &MachineDescription, [end, way]: Costs) -> [String; 3] {
+    let cycles = (end * machine.processor.clock.value.0 as f64).round();
+    [
+        format!("processor.system.send_message={cycles}"),
+        format!("processor.system.receive_message={cycles}"),
+        format!("network.latency={} ns", (way * 1e9).round()),
+    ]
 }
 
-impl Messages {
-    /// What is to be set, besides `set`, for a machine to take as long; `predict` says what one takes of which this is
-    /// set, and which one that is.
-    ///
-    /// What processors work for a request beyond the simulated steps is spread over its two messages, at sender and
-    /// receiver; what time it takes beyond that is their latency. If members share processors, part of the latency of
-    /// one passes while others work, so that it is found step by step.
-    pub(crate) fn fitted(
-        &self,
-        set: &[String],
-        predict: impl Fn(&[String]) -> Result<(MachineDescription, Spent)>,
-    ) -> Result<Vec<String>> {
-        let Messages { members, of_each, measured } = *self;
-        let each = |of_measured: Duration, of_predicted: Duration| {
-            (of_measured.as_secs_f64() - of_predicted.as_secs_f64()) / of_each as f64
-        };
-        let (machine, assumed) = predict(&[set, &[latency(0.0)]].concat())?;
-        let work = each(measured.processor, assumed.processor) / f64::from(4 * members);
-        let set = [set, &messages_with(&machine, work)].concat();
-        let with_latency = |waiting: f64| [&set[..], &[latency(waiting)]].concat();
-        let mut waiting = 0.0_f64;
-        for _ in 0..STEPS {
-            let (_, found) = predict(&with_latency(waiting))?;
-            let missing = each(measured.elapsed, found.elapsed);
-            let is_near = missing.abs() * of_each as f64 <= NEAR * measured.elapsed.as_secs_f64();
-            let next = (waiting + missing / 2.0).max(0.0);
-            if is_near || next == waiting {
-                break;
-            }
-            waiting = next;
+/// The costs with the least errors that the search has seen.
+///
+/// Levenberg's damped Gauss-Newton method on the logarithms, since costs are above zero and unknown by factors.
+fn found(errors: impl Fn(Costs) -> Result<Errors>) -> Result<Costs> {
+    let (mut costs, mut best) = (BEGINNING, (f64::INFINITY, BEGINNING));
+    for _ in 0..STEPS {
+        let error = errors(costs)?;
+        let size = error[0].hypot(error[1]);
+        if size < best.0 {
+            best = (size, costs);
         }
-        Ok(with_latency(waiting))
+        if size < NEAR {
+            break;
+        }
+        let mut slopes = [[0.0; 2]; 2];
+        for cost in 0..2 {
+            let mut more = costs;
+            more[cost] *= MORE;
+            let shown = errors(more)?;
+            for probe in 0..2 {
+                slopes[probe][cost] = (shown[probe] - error[probe]) / MORE.ln();
+            }
+        }
+        let change = step(error, slopes);
+        costs = [0, 1].map(|cost| costs[cost] * change[cost].exp().clamp(FACTOR_MAX.recip(), FACTOR_MAX));
     }
+    Ok(best.1)
 }
 
-/// What is to be set for a message to be so many seconds on its way.
-pub(crate) fn latency(seconds: f64) -> String {
-    format!("network.latency={} ns", (seconds.max(0.0) * 1e9).round())
+/// The change of the logarithms of costs that makes errors least if they change by these slopes.
+fn step([busy, waiting]: Errors, [of_busy, of_waiting]: [[f64; 2]; 2]) -> [f64; 2] {
+    /// Of a cost that shows no effect next to nothing is changed.
+    const DAMPING: f64 = 1e-4;
+    let product =
+        |one: usize, other: usize| of_busy[one] * of_busy[other] + of_waiting[one] * of_waiting[other];
+    let (ends, both, ways) = (product(0, 0) + DAMPING, product(0, 1), product(1, 1) + DAMPING);
+    let [end, way] = [0, 1].map(|cost| of_busy[cost] * busy + of_waiting[cost] * waiting);
+    let determinant = ends * ways - both * both;
+    [(both * way - ways * end) / determinant, (both * end - ends * way) / determinant]
 }
 
-/// What is to be set for sending and receiving a message to take so many seconds of a processor more, or less.
-fn messages_with(machine: &MachineDescription, more_s: f64) -> [String; 2] {
-    let Processor { clock, system, .. } = &machine.processor;
-    let cycles = |cycles: u64| (cycles as f64 + more_s * clock.value.0 as f64).max(0.0).round();
-    [("send_message", &system.send_message), ("receive_message", &system.receive_message)]
-        .map(|(name, cost)| format!("processor.system.{name}={}", cycles(cost.value.0)))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found_of(times: impl Fn(Costs) -> [f64; 2], measured: [f64; 2]) -> Costs {
+        let errors = |costs| Ok([0, 1].map(|probe: usize| (times(costs)[probe] / measured[probe]).ln()));
+        found(errors).expect("nothing fails")
+    }
+
+    /// Times of which one hides a part of the way behind work.
+    fn times([end, way]: Costs) -> [f64; 2] {
+        [(8.0 * end + 10e-6).max(2.0 * end + way), 4.0 * end + 10e-6 + 2.0 * way]
+    }
+
+    #[test]
+    fn the_costs_that_were_measured_are_found() {
+        for right in [[9e-6, 40e-6], [2e-6, 5e-6], [40e-6, 20e-6], [12e-6, 60e-6]] {
+            let found = times(found_of(times, times(right)));
+            for (found, right) in found.into_iter().zip(times(right)) {
+                assert!((found / right - 1.0).abs() < 0.02, "{found} where {right} is right");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_cheaper_than_free() {
+        // Who waits takes less than messages by themselves would.
+        let [end, way] = found_of(times, [100e-6, 20e-6]);
+        assert!((2e-6..13e-6).contains(&end) && (0.0..5e-6).contains(&way), "{end} {way}");
+    }
 }

@@ -26,8 +26,6 @@ pub(crate) struct Measured {
     /// Latency of a write in seconds: mean of all, and the largest 99th percentile and longest of any process.
     pub(crate) latency_s: Option<[f64; 3]>,
     pub(crate) flushes: Option<u64>,
-    /// What processors worked for it meanwhile, of processes and agents together.
-    pub(crate) processor: Duration,
 }
 
 /// [`measure`]s in rounds, of which the one in the middle counts.
@@ -45,7 +43,6 @@ pub(crate) fn measure_in_rounds(
 /// What all do from the first write until the last byte is on the disks is added to the trace, if one is named.
 fn measure(agents: &Agents, cell: &WriteCell, trace: Option<&Path>) -> Result<Measured> {
     let (addresses, cell, trace) = (agents.agents.clone(), *cell, trace.map(Path::to_owned));
-    let of_agents = agents.processor_clock();
     let outcome = this_node::run(addresses.clone(), move |connection| async move {
         let group: u64 = node::random()?;
         let names: Vec<String> =
@@ -56,7 +53,7 @@ fn measure(agents: &Agents, cell: &WriteCell, trace: Option<&Path>) -> Result<Me
         }
         let (tell, told) = flume::bounded(1);
         let of_processes = names.clone();
-        let writing = move || have_written(&cell, &addresses, of_processes, group, trace, &of_agents);
+        let writing = move || have_written(&cell, &addresses, of_processes, group, trace);
         std::thread::spawn(move || tell.send(writing()));
         let measured = told.recv_async().await.expect("the thread tells before it ends");
         drop(files);
@@ -82,7 +79,6 @@ fn have_written(
     files: Vec<String>,
     group: u64,
     trace: Option<PathBuf>,
-    of_agents: &dyn Fn() -> Duration,
 ) -> Result<Measured> {
     let task = |rank| MemberTask {
         agents: agents.iter().map(|agent| agent.address).collect(),
@@ -107,11 +103,10 @@ fn have_written(
         of_each(&mut members, |member| member.ask("record"))?;
     }
     let start = Instant::now();
-    let agents_before = of_agents();
     of_each(&mut members, |member| member.tell(&"go"))?;
     let outcomes = of_each(&mut members, Writer::hear::<MemberOutcome>)?;
     members[0].ask("finish")?;
-    let (elapsed, of_agents) = (start.elapsed(), of_agents().saturating_sub(agents_before));
+    let elapsed = start.elapsed();
     if let Some(path) = trace {
         of_each(&mut members, |member| member.ask("recorded"))?;
         let (recorded, failure) = recordings::stop(agents.to_vec())?;
@@ -122,18 +117,17 @@ fn have_written(
         failure.map_or(Ok(()), Err)?;
     }
     members[0].ask("check")?;
-    Ok(together(elapsed, of_agents, &outcomes))
+    Ok(together(elapsed, &outcomes))
 }
 
-fn together(elapsed: Duration, of_agents: Duration, outcomes: &[MemberOutcome]) -> Measured {
+fn together(elapsed: Duration, outcomes: &[MemberOutcome]) -> Measured {
     let latencies: Vec<[f64; 3]> = outcomes.iter().filter_map(|outcome| outcome.latency_s).collect();
     let largest = |index: usize| latencies.iter().map(|of_one| of_one[index]).fold(0.0, f64::max);
     // All processes write as much.
     let mean = latencies.iter().map(|of_one| of_one[0]).sum::<f64>() / latencies.len() as f64;
     let latency_s = (!latencies.is_empty()).then(|| [mean, largest(1), largest(2)]);
     let flushes = outcomes.iter().filter_map(|outcome| outcome.flushes).max();
-    let of_members = outcomes.iter().map(|outcome| outcome.processor_s).sum();
-    Measured { elapsed, latency_s, flushes, processor: of_agents + Duration::from_secs_f64(of_members) }
+    Measured { elapsed, latency_s, flushes }
 }
 
 fn of_each<T>(members: &mut [Writer], mut what: impl FnMut(&mut Writer) -> Result<T>) -> Result<Vec<T>> {

@@ -16,14 +16,12 @@ use fs::Group;
 use jobs::{Contents, Latencies, Member, Part};
 use layout::Problem;
 use machine::NodeId;
-use nix::sys::resource::UsageWho;
 use node::{Agent, ConnectedNode, NodeTrace};
 use real::{Peer, RealMachine};
 use serde::{Deserialize, Serialize};
 
 use super::{WriteCell, WriteMethod};
 use crate::this_node;
-use crate::times::processor;
 
 /// What a member is to do.
 #[derive(Debug, Serialize, Deserialize)]
@@ -56,17 +54,15 @@ pub(crate) struct MemberOutcome {
     pub(crate) latency_s: Option<[f64; 3]>,
     /// How many flushes there were, if there was a write cache.
     pub(crate) flushes: Option<u64>,
-    /// What a processor worked for it, in seconds.
-    pub(crate) processor_s: f64,
 }
 
 impl MemberOutcome {
-    pub(crate) fn of(latencies: &Latencies, flushes: Option<u64>, processor_s: f64) -> Self {
+    pub(crate) fn of(latencies: &Latencies, flushes: Option<u64>) -> Self {
         let all = || {
             let times = [latencies.mean()?, latencies.percentile(99.0)?, latencies.longest()?];
             Some(times.map(|time| time.as_secs_f64()))
         };
-        MemberOutcome { latency_s: all(), flushes, processor_s }
+        MemberOutcome { latency_s: all(), flushes }
     }
 }
 
@@ -123,11 +119,9 @@ async fn take_part(task: &MemberTask, connection: &ConnectedNode) -> Result<()> 
                 tell(&"done")?;
             }
             "go" => {
-                let before = processor(UsageWho::RUSAGE_SELF).sum();
                 let outcome = part.run().await.map_err(failed)?;
-                let worked = processor(UsageWho::RUSAGE_SELF).sum().saturating_sub(before).as_secs_f64();
                 let flushes = outcome.flushes.map(|flushes| flushes.flushes);
-                tell(&MemberOutcome::of(&outcome.writes.latencies, flushes, worked))?;
+                tell(&MemberOutcome::of(&outcome.writes.latencies, flushes))?;
             }
             "finish" => {
                 part.finish().await.map_err(failed)?;

@@ -1,6 +1,7 @@
 //! What the simulated machine says of processes that write.
 
 use std::path::Path;
+use std::time::Duration;
 
 use command_line::failure::Result;
 use description::MachineDescription;
@@ -12,40 +13,51 @@ use super::measure::{Measured, measure_in_rounds};
 use super::member::MemberOutcome;
 use super::{BLOCK_BYTES, WriteCell, WriteMethod};
 use crate::described::{LOOPBACK, load_machine_of_agents};
-use crate::message_costs::{Messages, Spent};
+use crate::message_costs::{self, Probes};
 use crate::processes::Agents;
 use crate::trace_file::predicted_trial;
 
-/// How many requests each process makes to measure what one takes on this computer, and of how many bytes.
-const PROBES: u64 = 8192;
+/// How many records of how many bytes each process writes to measure what messages take on this computer: by a request
+/// for each, and into a write cache, in rounds that all begin together.
+const REQUESTS: u64 = 8192;
+const ROUNDS: u64 = 2048;
 const RECORD_BYTES: u64 = 8;
 
-/// Requests of processes that wait for each, into the cache of an agent: of as many as will write, since it matters how
-/// many share the processors. Of one process alone a pattern is one large request, so there are two at least.
-fn probe(processes: u32) -> WriteCell {
+/// More than a probe writes.
+const PROBE_CACHE_BYTES: u64 = 1 << 20;
+
+/// A probe by as many processes as will write, since it matters how many share the processors. Of one process alone
+/// a pattern is one large request, so there are two at least.
+fn probe(processes: u32, pattern: &str, method: WriteMethod, records: u64) -> WriteCell {
     let processes = processes.max(2);
+    let bytes_of_each = records * RECORD_BYTES;
     WriteCell {
-        method: WriteMethod::Traditional,
-        pattern: "wc".parse().expect("a pattern of the reports"),
+        method,
+        pattern: pattern.parse().expect("a pattern of the reports"),
         record_bytes: RECORD_BYTES,
-        file_bytes: u64::from(processes) * PROBES * RECORD_BYTES,
+        file_bytes: u64::from(processes) * bytes_of_each,
         processes,
-        cache_bytes: 0,
+        cache_bytes: PROBE_CACHE_BYTES,
     }
 }
 
-/// What is to be set for the machine that `of` makes to take what was measured of a [`probe`].
+/// What the probes take: requests that each process makes one after the other, and processes that wait for each other.
+fn probed(processes: u32, measured: impl Fn(&WriteCell) -> Result<Measured>) -> Result<Probes> {
+    let busy = probe(processes, "wc", WriteMethod::Traditional, REQUESTS);
+    let waiting = probe(processes, "wss", WriteMethod::WriteCached, ROUNDS);
+    Ok(Probes { busy: measured(&busy)?.elapsed, waiting: measured(&waiting)?.elapsed })
+}
+
+/// What is to be set for the machine that `of` makes to take what was measured.
 fn fitted(
     of: impl Fn(&[String]) -> Result<WritePredictor>,
     set: &[String],
-    (probe, measured): (&WriteCell, &Measured),
+    processes: u32,
+    measured: Probes,
 ) -> Result<Vec<String>> {
-    let spent = |run: &Measured| Spent { elapsed: run.elapsed, processor: run.processor };
-    let messages = Messages { members: probe.processes, of_each: PROBES, measured: spent(measured) };
-    messages.fitted(set, |set| {
+    message_costs::fitted(&of(set)?.machine, set, measured, |set| {
         let predictor = of(set)?;
-        let predicted = predictor.predict(probe, None)?;
-        Ok((predictor.machine, spent(&predicted)))
+        probed(processes, |probe| predictor.predict(probe, None))
     })
 }
 
@@ -57,8 +69,8 @@ pub(crate) struct WritePredictor {
 
 impl WritePredictor {
     /// Predicts for this computer: the machine `loopback` with these numbers in place, and with what a small request
-    /// takes, which is measured with these agents in so many
-    /// rounds.
+    /// takes, which is
+    /// measured with these agents in so many rounds.
     pub(crate) fn of_this_computer(
         agents: &Agents,
         set: &[String],
@@ -66,10 +78,10 @@ impl WritePredictor {
         scheduling: Scheduling,
         rounds: u32,
     ) -> Result<Self> {
-        let (count, probe) = (agents.agents.len(), probe(processes));
-        let measured = measure_in_rounds(agents, &probe, rounds, None)?;
-        let of = |set: &[String]| Self::of(LOOPBACK, set, probe.processes, count, scheduling);
-        let set = fitted(of, set, (&probe, &measured))?;
+        let count = agents.agents.len();
+        let measured = probed(processes, |probe| measure_in_rounds(agents, probe, rounds, None))?;
+        let of = |set: &[String]| Self::of(LOOPBACK, set, processes.max(2), count, scheduling);
+        let set = fitted(of, set, processes, measured)?;
         let machine = load_machine_of_agents(LOOPBACK, processes, count, 1, &set)?;
         let set = [set, CacheCosts::measure(agents)?.set(&machine)].concat();
         Self::of(LOOPBACK, &set, processes, count, scheduling)
@@ -104,17 +116,14 @@ impl WritePredictor {
         let trial = predicted_trial(&experiment, trace)?;
         let outcome = &trial.jobs[0];
         let flushes = outcome.flushes.as_ref().map(|flushes| flushes.flushes);
-        let Spent { elapsed, processor } = Spent::of(&trial);
-        let MemberOutcome { latency_s, flushes, .. } =
-            MemberOutcome::of(&outcome.writes.latencies, flushes, processor.as_secs_f64());
-        Ok(Measured { elapsed, latency_s, flushes, processor })
+        let MemberOutcome { latency_s, flushes } = MemberOutcome::of(&outcome.writes.latencies, flushes);
+        Ok(Measured { elapsed: Duration::from_nanos(trial.elapsed.as_nanos()), latency_s, flushes })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message_costs::latency;
 
     const PROCESSES: u32 = 4;
 
@@ -126,14 +135,20 @@ mod tests {
     #[test]
     fn what_small_requests_take_is_found() {
         let disks = ["disks.model=streaming-20".to_owned(), "processor.shared=2".to_owned()];
-        let messages = ["processor.system.send_message=40000", "processor.system.receive_message=43000"];
-        let computer = [&disks[..], &messages.map(str::to_owned), &[latency(60e-6)]].concat();
-        let probe = probe(PROCESSES);
-        let measured = of(&computer).expect("a machine").predict(&probe, None).expect("it writes");
-        let found = fitted(of, &disks, (&probe, &measured)).expect("it writes");
-        let again = of(&found).expect("a machine").predict(&probe, None).expect("it writes");
-        for (found, right) in [(again.elapsed, measured.elapsed), (again.processor, measured.processor)] {
-            let ratio = found.as_secs_f64() / right.as_secs_f64();
+        let costs = [
+            "processor.system.send_message=27000",
+            "processor.system.receive_message=30000",
+            "network.latency=30 us",
+        ];
+        let computer = [&disks[..], &costs.map(str::to_owned)].concat();
+        let predicted = |set: &[String]| {
+            let predictor = of(set).expect("a machine");
+            probed(PROCESSES, |probe| predictor.predict(probe, None)).expect("it writes")
+        };
+        let measured = predicted(&computer);
+        let again = predicted(&fitted(of, &disks, PROCESSES, measured).expect("it writes"));
+        for (found, right) in [(again.busy, measured.busy), (again.waiting, measured.waiting)] {
+            let ratio = found.div_duration_f64(right);
             assert!((0.98..1.02).contains(&ratio), "{ratio}");
         }
     }

@@ -1,24 +1,26 @@
 //! What the simulated machine says of clients that make, look at, list and remove small files.
 
 use std::path::Path;
+use std::time::Duration;
 
 use command_line::failure::{Failure, Result};
 use description::MachineDescription;
-use experiment::{Experiment, Job, Launch, RoundTripsJob};
-use nix::sys::resource::UsageWho;
+use experiment::{Experiment, Job, Launch, Outcome, RoundTripsJob};
 
 use super::store_costs::StoreCosts;
 use super::{NamesCell, NamesTimes};
 use crate::described::{LOOPBACK, load_machine_of_agents};
 use crate::job_nodes::have_done;
-use crate::message_costs::{Messages, Spent};
+use crate::message_costs::{self, Probes};
 use crate::processes::Agents;
 use crate::rounds::middle_of;
-use crate::times::processor;
 use crate::trace_file::predicted_trial;
 
 /// Round trips of each client that are measured.
 const ROUND_TRIPS: u32 = 3000;
+
+/// How many of them there are at least, so that processors are busy.
+const CLIENTS_AT_LEAST: u32 = 4;
 
 /// Predicts for a machine with a compute node for each client and an I/O node for each agent, with a disk.
 #[derive(Clone)]
@@ -47,17 +49,20 @@ impl NamesPredictor {
         rounds: u32,
         store: &StoreCosts,
     ) -> Result<NamesPredictor> {
-        let measure = || measure_round_trips(agents, clients);
-        let measured = middle_of(rounds, |spent: &Spent| spent.elapsed, measure)?;
-        let messages = Messages { members: clients, of_each: ROUND_TRIPS.into(), measured };
-        let set = messages.fitted(&self.set, |set| {
-            let machine = load_machine_of_agents(&self.machine, clients, self.agents, 1, set)?;
-            let trial = round_trips_experiment(machine.clone(), clients).trial(0);
-            let trial = trial.map_err(|error| Failure::new("predicting", error))?;
-            Ok((machine, Spent::of(&trial)))
+        let busy = clients.max(CLIENTS_AT_LEAST);
+        let machine = |set: &[String]| load_machine_of_agents(&self.machine, busy, self.agents, 1, set);
+        let measured = probed(busy, |launches| {
+            let measure = || agents.explain(have_done(&agents.agents, launches.clone(), node::random()?));
+            middle_of(rounds, |outcomes| NamesTimes::of(outcomes).elapsed, measure)
         })?;
-        let machine = load_machine_of_agents(&self.machine, clients, self.agents, 1, &set)?;
-        Ok(NamesPredictor { set: [set, store.set(&machine)].concat(), ..self.clone() })
+        let set = message_costs::fitted(&machine(&self.set)?, &self.set, measured, |set| {
+            probed(busy, |jobs| {
+                let experiment = Experiment { jobs, ..Experiment::with_agents(machine(set)?) };
+                Ok(experiment.trial(0).map_err(|error| Failure::new("predicting", error))?.jobs)
+            })
+        })?;
+        let store = store.set(&machine(&set)?);
+        Ok(NamesPredictor { set: [set, store].concat(), ..self.clone() })
     }
 
     /// What is to be expected, and a trace of it if a file is named.
@@ -81,27 +86,14 @@ fn experiment(machine: MachineDescription, cell: &NamesCell) -> Experiment {
     Experiment { jobs: cell.launches(), ..Experiment::with_agents(machine) }
 }
 
-/// Round trips of each of these clients.
-fn round_trips(clients: u32, round_trips: u32) -> Vec<Launch> {
-    let launch = |client| Launch::at_once(Job::RoundTrips(RoundTripsJob { round_trips }), [client]);
-    (0..clients).map(launch).collect()
+/// Round trips of each of so many clients, all of them at once.
+fn round_trips(clients: u32) -> Vec<Launch> {
+    let job = Job::RoundTrips(RoundTripsJob { round_trips: ROUND_TRIPS });
+    (0..clients).map(|client| Launch::at_once(job.clone(), [client])).collect()
 }
 
-fn round_trips_experiment(machine: MachineDescription, clients: u32) -> Experiment {
-    Experiment { jobs: round_trips(clients, ROUND_TRIPS), ..Experiment::with_agents(machine) }
-}
-
-/// What round trips of these clients take, all of them at once.
-fn measure_round_trips(agents: &Agents, clients: u32) -> Result<Spent> {
-    let spend = |count| -> Result<Spent> {
-        let worked = || processor(UsageWho::RUSAGE_SELF).sum() + agents.processor_time();
-        let before = worked();
-        let outcomes =
-            agents.explain(have_done(&agents.agents, round_trips(clients, count), node::random()?))?;
-        let elapsed = NamesTimes::of(&outcomes).elapsed;
-        Ok(Spent { elapsed, processor: worked().saturating_sub(before) })
-    };
-    // Of one alone it is the nodes' beginning and end that takes time.
-    let (few, many) = (spend(1)?, spend(ROUND_TRIPS)?);
-    Ok(Spent { processor: many.processor.saturating_sub(few.processor), ..many })
+/// What they take, of so many clients that keep the processors busy, and of one alone.
+fn probed(clients: u32, outcomes: impl Fn(Vec<Launch>) -> Result<Vec<Outcome>>) -> Result<Probes> {
+    let of = |clients| -> Result<Duration> { Ok(NamesTimes::of(&outcomes(round_trips(clients))?).elapsed) };
+    Ok(Probes { busy: of(clients)?, waiting: of(1)? })
 }
