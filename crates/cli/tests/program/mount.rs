@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, chown, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -30,6 +31,47 @@ fn in_the_background_it_is_there_until_it_is_unmounted() {
     succeed(point.command(&["mount"], &["--background", "--read-only", "--log", "mount.log"]));
     assert_eq!(fs::read(point.path.join("file")).expect("a file"), b"text");
     point.unmount();
+}
+
+/// Not by mount(2), which root has, but by fusermount3.
+#[test]
+fn who_has_no_privileges_can_mount() {
+    const NOBODY: u32 = 65534;
+    let Some(_can_mount) = MountPoint::new() else { return };
+    // The namespace is begun by this user, who may make something in it.
+    let store = Store::start(&[1]);
+    let point = MountPoint { path: store.directory.path().join("mounted here"), store };
+    fs::create_dir(&point.path).expect("a directory");
+    let is_root = nix::unistd::getuid().is_root();
+    let unprivileged = |mut command: Command| {
+        if is_root {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command
+    };
+    if is_root {
+        for directory in [point.store.directory.path(), &point.path] {
+            chown(directory, Some(NOBODY), Some(NOBODY)).expect("root may");
+        }
+        if let Err(why) = unprivileged(point.store.command(&["--version"])).output() {
+            println!("SKIPPED: only root reaches the program: {why}");
+            return;
+        }
+    }
+    succeed(unprivileged(point.command(&["mount"], &["--background", "--log", "nobody.log"])));
+    let mut shell = Command::new("sh");
+    shell.args([
+        "-c",
+        "mkdir made && echo text > made/file && cat made/file && stat -c %u made/file && id -u",
+    ]);
+    shell.current_dir(&point.path).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = finish(unprivileged(shell));
+    succeed(unprivileged(point.command(&["umount"], &[])));
+    let text = String::from_utf8(output.stdout).expect("text");
+    let [contents, owner, user] = text.lines().collect::<Vec<_>>()[..] else {
+        panic!("{text}{}", String::from_utf8_lossy(&output.stderr))
+    };
+    assert!(contents == "text" && owner == user && !point.is_mounted(), "{text}");
 }
 
 /// When it is unmounted all is on the disks: agents keep what is not a whole block for seconds.
