@@ -79,7 +79,8 @@ pub fn what_waits_for_more_is_written_back(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Many pieces of a block go to the disk together, with what it has between them. If they cannot, they go one by one.
+/// Many pieces of a block go to the disk together, with what it has between them, also if the file is cut then. If they
+/// cannot, they go one by one.
 pub fn many_pieces_of_a_block_are_written_together(testbed: &impl Testbed, base: Base) {
     const PIECES: u64 = 20;
     let at = |piece: u64| BLOCK + 5 + piece * 20;
@@ -96,18 +97,25 @@ pub fn many_pieces_of_a_block_are_written_together(testbed: &impl Testbed, base:
         let written =
             async || service.counts().await.disks.iter().map(|disk| disk.bytes_written).sum::<u64>();
         let object = nodes[0].disks()[0].open("written", Stage::Published).await.expect("committed").id;
-        for (value, failing_writes, bytes) in [(1, 0, at(PIECES - 1) + 3 - at(0)), (2, 1, PIECES * 3)] {
+        let together = at(PIECES - 1) + 3 - at(0);
+        for (value, failing_writes, end, bytes) in
+            [(1, 0, None, together), (2, 1, None, PIECES * 3), (3, 0, Some(2 * BLOCK), together)]
+        {
             let before = written().await;
             for piece in 0..PIECES {
                 write(&file, at(piece), &[value; 3]).await;
                 data[at(piece) as usize..][..3].fill(value);
             }
             nodes[0].faults().failing_writes.set(failing_writes);
-            file.flush().await.expect("flushed");
+            match end {
+                None => file.flush().await.expect("flushed"),
+                Some(end) => file.truncate(end).await.expect("cut"),
+            }
             assert_eq!(written().await - before, bytes);
-            let into = nodes[0].buffers().take(3 * BLOCK).await;
+            data.truncate(end.unwrap_or(3 * BLOCK) as usize);
+            let into = nodes[0].buffers().take(data.len() as u64).await;
             let found = nodes[0].disks()[0].read(object, 0, into).await.expect("read");
-            assert!(found.slice(0..3 * BLOCK).to_vec().as_ref() == Some(&data));
+            assert!(found.slice(0..data.len() as u64).to_vec().as_ref() == Some(&data));
         }
     });
 }

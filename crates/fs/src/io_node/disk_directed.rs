@@ -136,7 +136,7 @@ impl<M: Machine> IoNode<M> {
             match request.direction {
                 Direction::Read => stripe.losses.check(&(0..u64::MAX))?,
                 Direction::Write => {
-                    let stripe = stripe.bar_writes();
+                    let stripe = stripe.bypass_cache();
                     self.blocks.forget(&stripe, 0).await;
                     barred.push(stripe);
                 }

@@ -36,6 +36,8 @@ pub(super) struct OpenStripe {
     pub(super) bars: InFlight,
     /// How many have begun.
     bars_begun: Cell<u64>,
+    /// Those of them that write past the cache: what it holds may be older than the disk.
+    pub(super) bypasses: InFlight,
     /// Whether the file has been removed: what is written now, nobody would take to the disk.
     pub(super) removed: Cell<bool>,
     /// When it was used last, as a number that grows.
@@ -46,6 +48,7 @@ pub(super) struct OpenStripe {
 pub(super) struct Barred {
     stripe: Rc<OpenStripe>,
     _bar: OperationInFlight,
+    _bypass: Option<OperationInFlight>,
     /// How many had begun with this one.
     number: u64,
 }
@@ -88,6 +91,7 @@ impl OpenStripe {
             sizing: Permits::new(1),
             bars: InFlight::new(),
             bars_begun: Cell::new(0),
+            bypasses: InFlight::new(),
             removed: Cell::new(false),
             last_use: Cell::new(0),
         }
@@ -115,7 +119,12 @@ impl OpenStripe {
     /// Lets no new write begin.
     pub(super) fn bar_writes(self: &Rc<Self>) -> Barred {
         self.bars_begun.set(self.bars_begun.get() + 1);
-        Barred { stripe: self.clone(), _bar: self.bars.begin(), number: self.bars_begun.get() }
+        Barred { stripe: self.clone(), _bar: self.bars.begin(), _bypass: None, number: self.bars_begun.get() }
+    }
+
+    /// Lets no new write begin but those past the cache.
+    pub(super) fn bypass_cache(self: &Rc<Self>) -> Barred {
+        Barred { _bypass: Some(self.bypasses.begin()), ..self.bar_writes() }
     }
 
     /// Fails if the file has been removed.

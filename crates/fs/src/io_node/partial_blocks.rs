@@ -96,7 +96,7 @@ impl<M: Machine> IoNode<M> {
             stripe.losses.check(&(0..u64::MAX))?;
             return Ok(StripePart { stripe, barred: None, bytes_before: None });
         };
-        let barred = stripe.bar_writes();
+        let barred = stripe.bypass_cache();
         let is_alone = barred.is_alone();
         self.blocks.forget(&barred, 0).await;
         let bytes_before = is_alone.then(|| stripe.length.bytes());
@@ -112,7 +112,7 @@ impl<M: Machine> IoNode<M> {
     ) -> Result<(), Box<Failure>> {
         for part in stripes {
             // What others read meanwhile may be from before.
-            self.blocks.forget(&part.stripe.bar_writes(), 0).await;
+            self.blocks.forget(&part.stripe.bypass_cache(), 0).await;
             if to_media {
                 self.flush_disk(&part.stripe).await?;
             }
