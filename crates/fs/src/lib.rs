@@ -7,7 +7,7 @@
 //! - [`Client`], [`File`] in `client/`: a compute node's half; start here
 //! - [`WriteCache`] in `client/write_cache/`: what a group of compute nodes writes, cached there and flushed together
 //! - [`PageCache`], [`PagedFile`] in `client/pages/`: pages in the client's memory, prefetched and written behind
-//! - `endpoint.rs`: calls and their answers; `protocol.rs`: what travels, and its bytes
+//! - `endpoint.rs`: calls and their answers; `protocol/`: what travels, and its bytes
 //! - `settings.rs`: how nodes work, in the configuration of the report and in that of the agents
 //! - [`serve`] in `io_node/`: an I/O node's half, for block requests and collective ones
 //! - `directory.rs`: what the members of a group have to move; `dealt.rs`: dealt to blocks
