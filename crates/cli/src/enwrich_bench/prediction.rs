@@ -68,9 +68,8 @@ pub(crate) struct WritePredictor {
 }
 
 impl WritePredictor {
-    /// Predicts for this computer: the machine `loopback` with these numbers in place, and with what a small request
-    /// takes, which is
-    /// measured with these agents in so many rounds.
+    /// Predicts for this computer: the machine `loopback` with these numbers in place, and with what
+    /// messages take, which is measured with these agents in so many rounds.
     pub(crate) fn of_this_computer(
         agents: &Agents,
         set: &[String],
