@@ -5,7 +5,8 @@ use std::time::SystemTime;
 use jiff::{Span, SpanRelativeTo, Timestamp, tz::TimeZone};
 use machine::Duration;
 
-/// A date in the zone of this computer, to the second; `at` is the time since 1970 began.
+/// A date in the zone that `TZ` names, otherwise in that of this computer, to the second; `at` is the time since 1970
+/// began.
 pub(crate) fn of(at: Duration) -> String {
     let date = Timestamp::from_nanosecond(i128::from(at.as_nanos()));
     let date = date.map(|date| date.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string());

@@ -18,6 +18,7 @@
 
 use std::fmt;
 
+use command_line::counted;
 use experiment::Trial;
 use machine::Duration;
 use serde::Serialize;
@@ -212,9 +213,9 @@ impl Flushes {
         let ms = |seconds: f64| format!("{:.3} ms", seconds * 1e3);
         [
             format!(
-                "write cache: {} flushes, {} of them since a directory was full; filling it {}, telling directories {}, \
+                "write cache: flushed {}, {} of them since a directory was full; filling it {}, telling directories {}, \
                  waiting for the other members {}, I/O nodes at work {}",
-                self.flushes,
+                counted(self.flushes, "time"),
                 self.directory_flushes,
                 ms(self.filling_s),
                 ms(self.telling_s),
@@ -475,10 +476,13 @@ impl Disks {
 
     fn lines(&self) -> Vec<String> {
         let Disks { movements, reads, writes, .. } = self;
-        let movements = movements.map_or(String::new(), |movements| format!("; {movements} movements"));
+        let movements =
+            movements.map_or(String::new(), |movements| format!("; {}", counted(movements, "movement")));
         let accesses = format!(
-            "disk accesses: {reads} reads, {} each; {writes} writes, {} each{movements}",
+            "disk accesses: {}, {} each; {}, {} each{movements}",
+            counted(*reads, "read"),
             time(self.mean_read_s),
+            counted(*writes, "write"),
             time(self.mean_write_s)
         );
         std::iter::once(accesses).chain(self.mechanics.as_ref().map(MechanicsTimes::line)).collect()

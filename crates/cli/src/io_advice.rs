@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::described::load_machine;
+use command_line::counted;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use description::MachineDescription;
@@ -353,7 +354,7 @@ impl RecordedProgram {
         if setting.io_nodes != base.io_nodes {
             let disks = setting.io_nodes * self.machine.disks.per_io_node.value;
             match setting.io_nodes > self.machine.nodes.io.value {
-                true => by.push(format!("{} agents", setting.io_nodes)),
+                true => by.push(counted(setting.io_nodes, "agent")),
                 false => by.push(format!("striping_factor={disks}")),
             }
         }

@@ -64,9 +64,11 @@ mod times;
 mod trace_file;
 mod values;
 
+use std::ffi::OsString;
 use std::iter;
 use std::process::ExitCode;
 
+use clap::builder::Resettable;
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
@@ -150,11 +152,24 @@ fn arguments() -> (ArgMatches, Arguments) {
     let mut words = std::env::args_os();
     let program = words.next().unwrap_or_else(|| "starfish".into());
     let given = iter::once(program).chain(command::mount::given(words.collect()));
-    let parsed = command.try_get_matches_from_mut(given).and_then(|matches| {
+    let given: Vec<OsString> = given.collect();
+    let parsed = command.try_get_matches_from_mut(&given).and_then(|matches| {
         let arguments = Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
         Ok((matches, arguments))
     });
-    parsed.unwrap_or_else(|error| error.exit())
+    parsed.unwrap_or_else(|error| with_plain_usage(error, command, &given).exit())
+}
+
+/// The same error with the usage as it is if no environment variable is set: clap takes what one says for an option
+/// that was written, and so for a part of the usage.
+fn with_plain_usage(error: clap::Error, command: clap::Command, given: &[OsString]) -> clap::Error {
+    let plain = without_variables(command).try_get_matches_from(given);
+    plain.err().filter(|plain| error.use_stderr() && plain.kind() == error.kind()).unwrap_or(error)
+}
+
+fn without_variables(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|argument| argument.env(Resettable::Reset));
+    command.mut_subcommands(without_variables)
 }
 
 fn main() -> ExitCode {

@@ -25,6 +25,14 @@ pub(crate) enum MpiKind {
 }
 
 impl MpiKind {
+    /// What its makers call it.
+    fn name(self) -> &'static str {
+        match self {
+            MpiKind::Mpich => "MPICH",
+            MpiKind::OpenMpi => "Open MPI",
+        }
+    }
+
     /// That of a launcher, which is asked for its version.
     pub(crate) fn of_launcher(launcher: &str) -> Result<MpiKind> {
         let missing = |error: std::io::Error| {
@@ -66,7 +74,7 @@ impl MpiKind {
         found.retain(|name| of_kind(name));
         match found.first() {
             Some(name) => Ok(directory.join(name)),
-            None => Err(none_for(&format!("{self:?}"), &directory)),
+            None => Err(none_for(self.name(), &directory)),
         }
     }
 }

@@ -10,6 +10,7 @@ use clap::parser::ValueSource;
 use command_line::failure::{Failure, Result};
 use experiment::{Method, PlacedJob, unheeded_by, unheeded_by_kind};
 
+use crate::command::bench_agents;
 use crate::fields;
 use crate::row_format::RowFormat;
 use crate::store::transfer;
@@ -26,6 +27,13 @@ pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
             if is_for_programs && is_given(given, "long") {
                 let failure = Failure::usage("--long", "it would do nothing: other formats have all of it");
                 return Err(failure.remedy("Leave it out, or --format."));
+            }
+        }
+        Some(("bench", given)) if !is_given(given, "agents") => {
+            let is_of_agents = |id: &str| bench_agents::OF_AGENTS.contains(&id).then_some(());
+            if let Some((option, ())) = first_given(given, is_of_agents) {
+                let failure = Failure::usage(&option, "it would do nothing: it is for agents of yours");
+                return Err(failure.remedy(format!("Add --agents, or leave {option} out.")));
             }
         }
         Some(("put" | "get", given)) => {

@@ -1,5 +1,6 @@
 //! The account of one run of jobs that share disks: who was ahead, when that became a race, and what the analysis says.
 
+use command_line::counted;
 use experiment::{PlacedJob, PlacementCase, PlacementOutcome, Trial, WaitCause};
 use fs::Scheduling;
 use machine::Duration;
@@ -90,9 +91,9 @@ impl<'a> Race<'a> {
         let at =
             longest.steps.iter().find(|(_, pending)| *pending == most).map_or(Duration::ZERO, |step| step.0);
         format!(
-            "  The longest queue: {} writes ({} blocks) at disk {disk}, {:.1} s after the start{}.",
-            most.writes,
-            most.blocks,
+            "  The longest queue: {} ({}) at disk {disk}, {:.1} s after the start{}.",
+            counted(most.writes, "write"),
+            counted(most.blocks, "block"),
             at.as_secs_f64(),
             self.analysis().map_or(String::new(), |analysis| {
                 format!(", {:.1} times the threshold", most.blocks as f64 / analysis.threshold as f64)
@@ -179,8 +180,9 @@ impl<'a> Race<'a> {
             let busy = 100.0 * statistics.utilisation(of_disk.counts.read_time + of_disk.counts.write_time);
             let most = self.outcome.backlogs[disk].most();
             format!(
-                "  Disk {disk} was busy for {busy:.0} % of the time; at most {} writes ({} blocks) were pending there.",
-                most.writes, most.blocks
+                "  Disk {disk} was busy for {busy:.0} % of the time, with at most {} ({}) pending.",
+                counted(most.writes, "write"),
+                counted(most.blocks, "block")
             )
         };
         statistics.disks.iter().enumerate().map(line).collect()

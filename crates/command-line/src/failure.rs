@@ -7,6 +7,8 @@ use std::process::ExitCode;
 
 use node::ErrorKind;
 
+use crate::visible;
+
 /// Why a command did not do what it was told.
 #[derive(Debug)]
 pub struct Failure {
@@ -133,10 +135,15 @@ fn shortened(text: &str) -> Cow<'_, str> {
     format!("{head}[{} more]{tail}", count - 2 * side).into()
 }
 
+/// Several lines, of which there may be names in each.
+fn visible_lines(text: &str) -> String {
+    text.split('\n').map(visible).collect::<Vec<_>>().join("\n")
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", shortened(&self.what), self.why)?;
-        self.remedy.as_ref().map_or(Ok(()), |remedy| write!(f, "\n  {remedy}"))
+        write!(f, "{}: {}", visible(&shortened(&self.what)), visible_lines(&self.why))?;
+        self.remedy.as_ref().map_or(Ok(()), |remedy| write!(f, "\n  {}", visible_lines(remedy)))
     }
 }
 
@@ -153,6 +160,13 @@ mod tests {
         );
         let path = "/a".repeat(100);
         assert_eq!(Failure::new(&*path, "why").to_string(), format!("{path}: why"));
+    }
+
+    #[test]
+    fn names_do_nothing_to_a_terminal() {
+        let failure = Failure::new("a\x1bc\nd", "no\x1bne\n  of two lines").remedy("Look at a\x1bc.");
+        let told = "a\\u{1b}c\\nd: no\\u{1b}ne\n  of two lines\n  Look at a\\u{1b}c.";
+        assert_eq!(failure.to_string(), told);
     }
 
     #[test]

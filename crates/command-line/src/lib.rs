@@ -4,6 +4,7 @@
 //! - [`failure`]: what went wrong, why, and what can be done; [`progress`]: how far a command has come
 //! - `completion.rs`, `bash.rs`, `stored.rs`: completion by Tab; in bash; of names of striped files
 //! - `manual.rs`: manual pages
+//! - `words.rs`: [`visible`] text of others, [`counted`] things
 
 mod bash;
 mod completion;
@@ -13,11 +14,13 @@ pub mod progress;
 mod stored;
 mod table;
 mod width;
+mod words;
 
 pub use completion::{SHELLS, Values, complete, fixed, or_path, registration};
 pub use stored::{STRIPED, agents, file_or_stored, stored};
 pub use table::TextTable;
 pub use width::{fitted, of_terminal};
+pub use words::{counted, visible};
 
 use clap::Parser;
 

@@ -8,6 +8,8 @@ use clap::ValueEnum;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use node::Size;
 
+use crate::visible;
+
 /// Whether to show progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Show {
@@ -55,7 +57,7 @@ impl Progress {
     fn start(show: Show, what: &str, counted: Counted, total: Option<u64>, template: &str) -> Self {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
         bar.set_style(style(template));
-        bar.set_message(what.to_owned());
+        bar.set_message(visible(what).into_owned());
         let terminal = std::io::stderr().is_terminal();
         let shown = (show == Show::Always || show == Show::Auto && terminal).then(|| {
             let (alive, ended) = flume::bounded::<()>(0);

@@ -287,7 +287,12 @@ impl File {
             SeekFrom::End(by) => self.stat()?.bytes.checked_add_signed(by),
         };
         target.filter(|&offset| offset <= layout::FILE_BYTES_MAX).ok_or_else(|| {
-            let why = format!("{to:?} is before its beginning or beyond any end");
+            let place = match to {
+                SeekFrom::Start(offset) => format!("offset {offset}"),
+                SeekFrom::Current(by) => format!("{by:+} bytes from offset {}", self.position),
+                SeekFrom::End(by) => format!("{by:+} bytes from its end"),
+            };
+            let why = format!("{place} is before its beginning or beyond any end");
             Error::new(ErrorKind::Invalid, self.name(), why)
         })
     }

@@ -3,8 +3,8 @@
 mod io;
 
 use clap::{Args, Subcommand, ValueEnum};
-use command_line::TextTable;
 use command_line::failure::{Failure, Result};
+use command_line::{TextTable, counted};
 use fs::IoNodeSettings;
 use machine::Message;
 use node::Size;
@@ -142,15 +142,15 @@ impl Format {
     }
 }
 
-fn counted(disks: u32) -> String {
-    if disks == 1 { "is 1 disk".to_owned() } else { format!("are {disks} disks") }
-}
-
 /// The jobs that the user describes.
 fn merges(arguments: &PlacementArguments) -> Result<Merges> {
     let &PlacementArguments { disks, jobs, read_block, write_block, block, runs, run_size, .. } = arguments;
     if jobs > disks {
-        let why = format!("each job writes to a disk of its own, and there {}", counted(disks));
+        let why = format!(
+            "each job writes to a disk of its own, and there {} {}",
+            if disks == 1 { "is" } else { "are" },
+            counted(disks, "disk")
+        );
         let failure = Failure::usage(format!("--jobs {jobs}"), why);
         return Err(failure.remedy("Run fewer jobs at a time, or give more --disks."));
     }
@@ -203,10 +203,10 @@ fn told(advice: &PlacementAdvice) -> Vec<String> {
 fn reasons(advice: &PlacementAdvice) -> Vec<String> {
     let PlacementAdvice { jobs, disks, machine, read_ms, write_ms, ratio, .. } = advice;
     let mut lines = vec![format!(
-        "{jobs} {} on {disks} {} of {machine}: a block takes {read_ms:.2} ms to read and {write_ms:.2} ms to write, \
+        "{} on {} of {machine}: a block takes {read_ms:.2} ms to read and {write_ms:.2} ms to write, \
          f = {ratio:.2}.",
-        if *jobs == 1 { "job" } else { "jobs" },
-        if *disks == 1 { "disk" } else { "disks" },
+        counted(*jobs, "job"),
+        counted(*disks, "disk"),
     )];
     lines.push(match &advice.race {
         None => "No race: there is nobody else whose reads could wait.".to_owned(),

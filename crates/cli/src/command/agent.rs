@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::UnknownArgumentValueParser;
+use command_line::counted;
 use command_line::failure::{Failure, Result};
 use fs::{IoNodeSettings, Scheduling};
 use machine::{Machine, Message, Net, NodePart};
@@ -293,10 +294,6 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
     })
 }
 
-fn counted(blocks: u64) -> String {
-    if blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") }
-}
-
 /// Where copies of the names go, if that is asked for: to a directory that is there, since one that was made where a
 /// disk is not mounted would be on the wrong disk.
 fn metadata_copies(arguments: &Arguments) -> Result<Option<MetadataCopies>> {
@@ -362,8 +359,10 @@ fn io_node_settings(arguments: &Arguments) -> Result<IoNodeSettings> {
     }
     let cache_blocks = cache.0 / block.0;
     if cache_blocks < CACHE_BLOCKS_MIN {
-        let failure =
-            Failure::usage(format!("--cache {cache}"), format!("that is room for {}", counted(cache_blocks)));
+        let failure = Failure::usage(
+            format!("--cache {cache}"),
+            format!("that is room for {}", counted(cache_blocks, "block")),
+        );
         return Err(failure.remedy(format!("Give at least {}.", Size(CACHE_BLOCKS_MIN * block.0))));
     }
     if let Some(memory) = memory::all().filter(|&memory| cache.0 > memory) {
@@ -372,8 +371,10 @@ fn io_node_settings(arguments: &Arguments) -> Result<IoNodeSettings> {
         return Err(failure.remedy("Leave some for programs and for the system's own cache: half is much."));
     }
     if arguments.prefetch >= cache_blocks {
-        let why =
-            format!("the cache holds {cache_blocks} blocks, and blocks ahead would push out each other");
+        let why = format!(
+            "the cache holds {}, and blocks ahead would push out each other",
+            counted(cache_blocks, "block")
+        );
         let failure = Failure::usage(format!("--prefetch {}", arguments.prefetch), why);
         return Err(failure.remedy("Give less, or more after --cache."));
     }
@@ -401,8 +402,7 @@ fn listen_address(text: &str) -> Result<SocketAddr> {
 fn print_ready(machine: &RealMachine, roots: &[PathBuf], is_keyless: bool) -> Result<()> {
     let address = machine.address().expect("an agent listens");
     let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
-    let count = if roots.len() == 1 { "1 disk".into() } else { format!("{} disks", roots.len()) };
-    let disks = format!("{count}: {}", roots.join(", "));
+    let disks = format!("{}: {}", counted(roots.len(), "disk"), roots.join(", "));
     log::info!("started: starfish {} at {address}, {disks}", env!("CARGO_PKG_VERSION"));
     if is_keyless {
         log::info!("it has no cluster key: anyone who can connect has all rights");

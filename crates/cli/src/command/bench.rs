@@ -9,9 +9,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
+use command_line::{TextTable, counted};
+use serde::Serialize;
 
 use crate::bare_stripe::{self, bare, mib_s, receive_in_threads, receive_in_turn, stripe_files};
 use crate::command::{bench_agents, bench_enwrich, bench_names, bench_pdiol, bench_placement};
@@ -110,6 +111,7 @@ Examples:
   starfish bench
   starfish bench --block 64KiB --rounds 9
   starfish bench --modelled --rounds 1 --explain
+  starfish bench --format json                     of this computer, for programs
   starfish bench --agents                          those that all commands use
   starfish bench --agents node1:7117,node2:7117 --clients 4 --file-size 4GiB
   starfish bench --agents --operation mixed --record 64KiB --duration 30s
@@ -126,6 +128,10 @@ and rows, one for the reads and one for the writes of each workload: order, work
 latency_p99_s, latency_p999_s, latency_max_s, own_work_share (of the clients' time, for making and checking data), and \
 predicted: null, or the figures again. CSV has a row for each row, and predicted_ before the names of predicted \
 figures. Percentiles are at most a thousandth too large.
+
+JSON and CSV without --agents: method, receiving_threads, median_mib_s, lowest_mib_s, highest_mib_s, of_target, \
+of_four_threads; with --modelled disk_model, disks, file_bytes, disks_mib_s, method, median_mib_s, of_disks. What is of \
+another is a quotient.
 
 A predicted machine has a compute node for each client and an I/O node for each agent, with as many disks, served as \
 by an agent without options. What agents do not tell is the description's: --set disks.model=NAME names the disks, \
@@ -199,20 +205,12 @@ fn read(agents: &Agents, method: Method) -> Result<f64> {
 /// Says of each method what limits it, if that is asked for: in one more round, which is recorded.
 fn explain(arguments: &Arguments, agents: &Agents) -> Result<()> {
     if arguments.agents.explain {
-        for (name, method) in [("traditional", Method::Traditional), ("disk-directed", Method::DiskDirected)]
-        {
-            eprintln!("{name}, {}:", count_of(agents));
+        for method in [Method::Traditional, Method::DiskDirected] {
+            eprintln!("{}, {}:", method.name(), counted(agents.agents.len(), "agent"));
             explained(true, &agents.agents, arguments.agents.trace.file(), || read(agents, method))?;
         }
     }
     Ok(())
-}
-
-fn count_of(agents: &Agents) -> String {
-    match agents.agents.len() {
-        1 => "1 agent".to_owned(),
-        count => format!("{count} agents"),
-    }
 }
 
 fn modelled(arguments: &Arguments) -> Result<()> {
@@ -224,8 +222,7 @@ fn modelled(arguments: &Arguments) -> Result<()> {
             return Err(failure.remedy("Choose a streaming disk."));
         }
     };
-    let mut table = TextTable::new(1);
-    table.row(["modelled disks", "disks' rate", "traditional", "of it", "disk-directed", "of it"]);
+    let mut rows = Vec::new();
     for count in [AGENTS, 1] {
         let bytes = arguments.file_size.0 * count as u64 / AGENTS as u64;
         let agents = agents_with_file(
@@ -234,18 +231,51 @@ fn modelled(arguments: &Arguments) -> Result<()> {
             arguments.block,
             bytes,
         )?;
-        let ideal = rate * count as f64;
-        let mut row = vec![format!("{count} x {}, {}", arguments.disk_model, Size(bytes)), mib_s(ideal)];
+        let disks_mib_s = rate * count as f64;
         for method in [Method::Traditional, Method::DiskDirected] {
             let measured =
                 (0..arguments.rounds).map(|_| read(&agents, method)).collect::<Result<Vec<f64>>>()?;
-            let median = median(measured);
-            row.extend([mib_s(median), format!("{:.1} %", 100.0 * median / ideal)]);
+            let median_mib_s = median(measured);
+            rows.push(ModelledRow {
+                disk_model: arguments.disk_model.clone(),
+                disks: count,
+                file_bytes: bytes,
+                disks_mib_s,
+                method: method.name(),
+                median_mib_s,
+                of_disks: median_mib_s / disks_mib_s,
+            });
         }
-        table.row(row);
         explain(arguments, &agents)?;
     }
-    local::print(table.lines())
+    arguments.agents.row_format().print_known(&rows, modelled_lines)
+}
+
+/// What a method gives from modelled disks.
+#[derive(Serialize)]
+struct ModelledRow {
+    disk_model: String,
+    disks: usize,
+    file_bytes: u64,
+    /// The rate of all disks together, by their model.
+    disks_mib_s: f64,
+    method: &'static str,
+    median_mib_s: f64,
+    /// The median over the rate.
+    of_disks: f64,
+}
+
+/// For people: both methods in a line.
+fn modelled_lines(rows: &[ModelledRow]) -> Vec<String> {
+    let mut table = TextTable::new(1);
+    table.row(["modelled disks", "disks' rate", "traditional", "of it", "disk-directed", "of it"]);
+    for same in rows.chunk_by(|one, other| one.disks == other.disks) {
+        let ModelledRow { disk_model, disks, file_bytes, disks_mib_s, .. } = &same[0];
+        let which = [format!("{disks} x {disk_model}, {}", Size(*file_bytes)), mib_s(*disks_mib_s)];
+        let found = |row: &ModelledRow| [mib_s(row.median_mib_s), format!("{:.1} %", 100.0 * row.of_disks)];
+        table.row(which.into_iter().chain(same.iter().flat_map(found)));
+    }
+    table.lines().collect()
 }
 
 fn against_bare_stripe(arguments: &Arguments) -> Result<()> {
@@ -253,26 +283,52 @@ fn against_bare_stripe(arguments: &Arguments) -> Result<()> {
     let agents = agents_with_file(AGENTS, &options(arguments, &[]), arguments.block, bytes)?;
     let files = stripe_files(&agents, bytes)?;
     let block = arguments.block.0 as usize;
-    let mut measured: [(&str, Vec<f64>); 4] = [
-        ("bare stripe, one receiving thread", Vec::new()),
-        ("bare stripe, four receiving threads", Vec::new()),
-        ("traditional, one receiving thread", Vec::new()),
-        ("disk-directed, four receiving threads", Vec::new()),
-    ];
+    let mut measured: [Vec<f64>; 4] = Default::default();
     for _ in 0..arguments.rounds {
-        measured[0].1.push(bare(&files, block, receive_in_turn)?);
-        measured[2].1.push(read(&agents, Method::Traditional)?);
-        measured[1].1.push(bare(&files, block, receive_in_threads)?);
-        measured[3].1.push(read(&agents, Method::DiskDirected)?);
+        measured[0].push(bare(&files, block, receive_in_turn)?);
+        measured[2].push(read(&agents, Method::Traditional)?);
+        measured[1].push(bare(&files, block, receive_in_threads)?);
+        measured[3].push(read(&agents, Method::DiskDirected)?);
     }
     explain(arguments, &agents)?;
-    let medians = measured.map(|(what, values)| (what, median(values.clone()), values));
-    let (one, four) = (medians[0].1, medians[1].1);
-    let mut table = TextTable::new(1);
+    let medians = measured.clone().map(median);
+    let row = |((method, receiving_threads), (values, median_mib_s)): (_, (&Vec<f64>, f64))| ReadingRow {
+        method,
+        receiving_threads,
+        median_mib_s,
+        lowest_mib_s: values.iter().copied().fold(f64::INFINITY, f64::min),
+        highest_mib_s: values.iter().copied().fold(0.0, f64::max),
+        of_target: median_mib_s / medians[0],
+        of_four_threads: median_mib_s / medians[1],
+    };
+    let rows: Vec<ReadingRow> = READINGS.into_iter().zip(measured.iter().zip(medians)).map(row).collect();
+    arguments.agents.row_format().print_known(&rows, reading_lines)
+}
+
+/// What is measured in turn, and the number of threads that receive.
+const READINGS: [(&str, u32); 4] =
+    [("bare stripe", 1), ("bare stripe", 4), ("traditional", 1), ("disk-directed", 4)];
+
+/// What reading from the page cache gives.
+#[derive(Serialize)]
+struct ReadingRow {
+    method: &'static str,
+    receiving_threads: u32,
+    median_mib_s: f64,
+    lowest_mib_s: f64,
+    highest_mib_s: f64,
+    /// The median over that of a bare stripe with one thread, and with four.
+    of_target: f64,
+    of_four_threads: f64,
+}
+
+/// For people, below what the yardstick is.
+fn reading_lines(rows: &[ReadingRow]) -> Vec<String> {
     let yardstick = [
         "the target, 100 %, is a bare stripe: four plain senders, one receiver (one thread)",
         "senders and agents are processes, four of each; what receives is this process",
     ];
+    let mut table = TextTable::new(1);
     table.row([
         "reading from the page cache",
         "median",
@@ -281,11 +337,12 @@ fn against_bare_stripe(arguments: &Arguments) -> Result<()> {
         "of the target",
         "of four threads'",
     ]);
-    for (what, median, values) in medians {
-        let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let highest = values.iter().copied().fold(0.0, f64::max);
-        let part = |yardstick: f64| format!("{:.0} %", 100.0 * median / yardstick);
-        table.row([what.to_owned(), mib_s(median), mib_s(lowest), mib_s(highest), part(one), part(four)]);
+    for row in rows {
+        let threads =
+            if row.receiving_threads == 1 { "one receiving thread" } else { "four receiving threads" };
+        let rates = [row.median_mib_s, row.lowest_mib_s, row.highest_mib_s].map(mib_s);
+        let parts = [row.of_target, row.of_four_threads].map(|part| format!("{:.0} %", 100.0 * part));
+        table.row([format!("{}, {threads}", row.method)].into_iter().chain(rates).chain(parts));
     }
-    local::print(yardstick.map(str::to_owned).into_iter().chain(table.lines()))
+    yardstick.map(str::to_owned).into_iter().chain(table.lines()).collect()
 }

@@ -16,6 +16,7 @@ use crate::agent_bench::report::{Report, Row};
 use crate::agent_bench::task::Task;
 use crate::explained::explained;
 use crate::interrupt::Interruption;
+use crate::row_format::RowFormat;
 use crate::store::agents::{AgentsArgs, KeyArgs, TraceArgs};
 use crate::store::beforehand;
 use crate::this_node;
@@ -23,6 +24,24 @@ use crate::{date, local, memory};
 
 /// Default percentage of reads in a mixed workload, the usual one.
 const MIX: u8 = 70;
+
+/// Those of the options below that do nothing without agents.
+pub(crate) const OF_AGENTS: [&str; 14] = [
+    "config",
+    "key",
+    "operation",
+    "order",
+    "mix",
+    "record",
+    "clients",
+    "outstanding",
+    "requests",
+    "duration",
+    "seed",
+    "name",
+    "machine",
+    "progress",
+];
 
 /// Options for measuring the user's own agents.
 #[derive(Args)]
@@ -33,25 +52,18 @@ pub(crate) struct Options {
     agents: Option<Vec<String>>,
 
     /// File that names the agents.
-    #[arg(long, value_name = "FILE", requires = "agents")]
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
     /// File of the cluster key, or `none`. Without this STARFISH_KEY_FILE or ~/.config/starfish/key.
-    #[arg(long, value_name = "FILE", requires = "agents")]
+    #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) trace: TraceArgs,
 
     /// Work of the clients: read, write, or mixed (both).
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHAT,...",
-        value_delimiter = ',',
-        default_value = "read,write",
-        requires = "agents"
-    )]
+    #[arg(long, value_enum, value_name = "WHAT,...", value_delimiter = ',', default_value = "read,write")]
     operation: Vec<Work>,
 
     /// Order in which each client accesses the records of its part of the file.
@@ -60,47 +72,46 @@ pub(crate) struct Options {
         value_enum,
         value_name = "ORDER,...",
         value_delimiter = ',',
-        default_value = "sequential,random",
-        requires = "agents"
+        default_value = "sequential,random"
     )]
     order: Vec<OrderName>,
 
     /// Percentage of reads in a mixed workload; without this 70.
-    #[arg(long, value_name = "PERCENT", requires = "agents", value_parser = clap::value_parser!(u8).range(1..=99))]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=99))]
     mix: Option<u8>,
 
     /// Bytes of a request, at a multiple of this size. Without this: a block.
-    #[arg(long, value_name = "SIZE", requires = "agents")]
+    #[arg(long, value_name = "SIZE")]
     record: Option<Size>,
 
     /// Number of clients: nodes with connections of their own, each a thread of this process.
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "agents",
+    #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=256))]
     clients: u32,
 
     /// Number of requests that each client keeps in flight.
-    #[arg(long, value_name = "K", default_value_t = 4, requires = "agents",
+    #[arg(long, value_name = "K", default_value_t = 4,
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     outstanding: u32,
 
     /// Number of requests of each client. Without this and --duration: one for each record of its part.
-    #[arg(long, value_name = "N", requires = "agents", value_parser = positive::<u64>)]
+    #[arg(long, value_name = "N", value_parser = positive::<u64>)]
     requests: Option<u64>,
 
     /// Time during which requests are made, for example 30s; the file is accessed repeatedly.
-    #[arg(long, value_name = "TIME", requires = "agents", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     duration: Option<Duration>,
 
     /// Seed of all randomness.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::command::seed, requires = "agents")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::command::seed)]
     seed: u64,
 
     /// Temporary name of the file. Without this: an unused name.
-    #[arg(long, value_name = "NAME", requires = "agents")]
+    #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
     /// Predict the same for this machine: a name that `starfish machines` lists, or a TOML file.
-    #[arg(long, value_name = "NAME", requires = "agents")]
+    #[arg(long, value_name = "NAME")]
     machine: Option<String>,
 
     /// Change a number of the machine's description.
@@ -113,11 +124,11 @@ pub(crate) struct Options {
     pub(crate) explain: bool,
 
     /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table, requires = "agents")]
+    #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 
     /// Whether to show progress.
-    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN", requires = "agents")]
+    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
     progress: Show,
 }
 
@@ -146,9 +157,9 @@ enum OrderName {
 enum Format {
     /// For people.
     Table,
-    /// Comma-separated values, a row for reads and one for writes of each workload.
+    /// Comma-separated values, a row for reads and one for writes of each workload; without --agents for each method.
     Csv,
-    /// One JSON object.
+    /// One JSON object; without --agents an array of rows.
     Json,
 }
 
@@ -203,6 +214,15 @@ impl Options {
     /// Whether running agents are to be measured.
     pub(crate) fn is_asked_for(&self) -> bool {
         self.agents.is_some()
+    }
+
+    /// How rows are to be told that are not of running agents.
+    pub(crate) fn row_format(&self) -> RowFormat {
+        match self.format {
+            Format::Table => RowFormat::Table,
+            Format::Csv => RowFormat::Csv,
+            Format::Json => RowFormat::Json,
+        }
     }
 
     /// Measures, predicts and prints the results.

@@ -47,8 +47,14 @@ pub(crate) struct Arguments {
     disk_model: String,
 
     /// Size of the file to make.
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", conflicts_with = "file")]
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", conflicts_with = "file", value_parser = some_bytes)]
     file_size: Size,
+}
+
+/// The size of a file that takes time to read.
+fn some_bytes(text: &str) -> std::result::Result<Size, String> {
+    let size: Size = text.parse()?;
+    if size.0 > 0 { Ok(size) } else { Err("expected at least one byte".into()) }
 }
 
 const EXAMPLES: &str = "\
@@ -83,7 +89,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let simulated = simulated_machines(model)?;
     // Each method makes a copy; without a file one is made for that.
     let (bytes, copies) = match &arguments.file {
-        Some(file) => (local::open(file)?.1.unwrap_or(0), 2),
+        Some(file) => match local::open(file)?.1 {
+            Some(0) => return Err(Failure::usage(shown(file), "it is empty: there is nothing to measure")),
+            size => (size.unwrap_or(0), 2),
+        },
         None => (arguments.file_size.0, 3),
     };
     let mut options =

@@ -6,20 +6,22 @@ mod tree;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
-use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
+use command_line::{TextTable, counted};
 use fs::{Check, Checking, FileId, Finding, FindingKind};
 use layout::Extent;
 use namespace::FileNumber;
 use serde::Serialize;
 
 use crate::date;
-use crate::local;
+use crate::local::{self, STANDARD};
 use crate::store::agents::AgentsArgs;
 use crate::store::namespace::{Namespace, shown};
 use crate::this_node;
@@ -86,6 +88,9 @@ Examples:
 enum Format {
     /// A table for people.
     Table,
+    /// Comma-separated values, a row for each finding; all else goes to standard error. Damaged parts of a file are
+    /// written OFFSET+BYTES, with blanks between them.
+    Csv,
     /// One JSON object.
     Json,
 }
@@ -145,6 +150,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     progress.finish();
     match arguments.format {
         Format::Table => local::print(report.table())?,
+        Format::Csv => {
+            report.summary().iter().for_each(|line| eprintln!("{line}"));
+            local::write_or_print(Path::new(STANDARD), |output| report.write_csv(output))?;
+        }
         Format::Json => {
             let text = serde_json::to_string_pretty(&report);
             local::print([text.map_err(|error| Failure::new("printing JSON", error))?])?;
@@ -368,17 +377,42 @@ impl Report {
             lines.extend(table.lines());
             lines.push(String::new());
         }
+        lines.extend(self.summary());
+        lines
+    }
+
+    /// What could not be looked at, what was mended, how much was read back, and whether all is well.
+    fn summary(&self) -> Vec<String> {
+        let mut lines = Vec::new();
         lines.extend(self.failures.iter().chain(&self.mended).cloned());
-        lines.extend(self.inodes.map(|inodes| format!("The namespace has {inodes} inodes.")));
+        lines.extend(self.inodes.map(|inodes| format!("The namespace has {}.", counted(inodes, "inode"))));
         let read = Size(self.bytes).rounded();
-        let files = if self.files == 1 { "1 file".to_owned() } else { format!("{} files", self.files) };
         let verdict = match self.hurt() {
             0 if self.failures.is_empty() => "all is well",
             0 => "nothing wrong was found in it",
             _ => "see above",
         };
-        lines.push(format!("{files}, {read} read back in {:.1} s: {verdict}.", self.seconds));
+        lines.push(format!(
+            "{}, {read} read back in {:.1} s: {verdict}.",
+            counted(self.files, "file"),
+            self.seconds
+        ));
         lines
+    }
+
+    /// The findings below their head, of which there may be none.
+    fn write_csv(&self, output: impl Write) -> io::Result<()> {
+        let mut writer = csv::Writer::from_writer(output);
+        writer.write_record(["file", "kind", "stripe", "agent", "disk", "damaged", "text"])?;
+        for row in &self.findings {
+            let number = |number: Option<u32>| number.map_or_else(String::new, |number| number.to_string());
+            let damaged: Vec<String> =
+                row.damaged.iter().map(|[offset, bytes]| format!("{offset}+{bytes}")).collect();
+            let (stripe, disk, damaged) = (number(row.stripe), number(row.disk), damaged.join(" "));
+            let agent = row.agent.as_deref().unwrap_or_default();
+            writer.write_record([&row.file, row.kind, &stripe, agent, &disk, &damaged, &row.text])?;
+        }
+        writer.flush()
     }
 
     fn outcome(&self) -> Result<()> {
@@ -420,7 +454,7 @@ fn ranges(damaged: &[[u64; 2]]) -> String {
     let range = |&[offset, bytes]: &[u64; 2]| local::range(Extent::new(offset, bytes));
     let mut parts: Vec<String> = damaged.iter().take(RANGES_MAX).map(range).collect();
     let more = damaged.len().saturating_sub(RANGES_MAX);
-    parts.extend((more > 0).then(|| format!("{more} more parts")));
+    parts.extend((more > 0).then(|| counted(more, "more part")));
     format!("bytes {}", parts.join(", "))
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
+use command_line::{counted, visible};
 use layout::Extent;
 
 use crate::explained::explained;
@@ -13,7 +14,7 @@ use crate::local::{self, Hashing, STANDARD};
 use crate::store::agents::{AgentsArgs, FlatArgs};
 use crate::store::get_tree::{self, DamagedFile, Manner, TreeDownload};
 use crate::store::namespace::no_namespace;
-use crate::store::transfer::{self, Get, MethodArgs};
+use crate::store::transfer::{self, Get, Method, MethodArgs};
 use crate::store::{globs, many, namespace};
 use crate::this_node;
 use node::Agent;
@@ -182,8 +183,24 @@ impl Place {
     }
 }
 
+/// Refuses what is for one file alone.
+fn check_many(arguments: &Arguments) -> Result<()> {
+    let of_one = [(arguments.hash, "--hash"), (arguments.unfinished, "--unfinished")];
+    if arguments.method.method != Method::Traditional {
+        return Err(Failure::usage("--method", "several files are got by the method traditional"));
+    }
+    match of_one.into_iter().find(|(is_given, _)| *is_given) {
+        Some((_, option)) => {
+            let why = format!("it is for one file, and {} is a pattern", visible(&arguments.name));
+            Err(Failure::usage(option, why).remedy("Name the files one by one, or leave it out."))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Gets directories, or what a pattern means.
 fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
+    check_many(&arguments)?;
     let Arguments { name, recursive, flat, .. } = arguments;
     let manner =
         Manner { force: arguments.force, resume: arguments.resume, skip_damaged: arguments.skip_damaged };
@@ -210,7 +227,7 @@ fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
     })?;
     progress.finish();
     if manner.resume {
-        eprintln!("starfish: {name}: {} of its files were there already", got.skipped);
+        eprintln!("starfish: {}: {} of its files were there already", visible(&name), got.skipped);
     }
     let mut outcome = many::outcome(&name, got.failed);
     if let Err(damaged) = tell_of_damaged(&name, &got.damaged) {
@@ -222,7 +239,7 @@ fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
 /// Fails if files are damaged, after all of them have been named.
 fn tell_of_damaged(name: &str, damaged: &[DamagedFile]) -> Result<()> {
     for DamagedFile { name, lost, bytes } in damaged {
-        eprintln!("{name}: {lost} of its {bytes} bytes could not be read");
+        eprintln!("{}: {lost} of its {bytes} bytes could not be read", visible(name));
     }
     let how_many = match damaged.len() {
         0 => return Ok(()),
@@ -230,15 +247,17 @@ fn tell_of_damaged(name: &str, damaged: &[DamagedFile]) -> Result<()> {
         files => format!("{files} of its files are damaged"),
     };
     let lost: u64 = damaged.iter().map(|file| file.lost).sum();
-    let why =
-        format!("{how_many}, see above: {lost} bytes could not be read; there are zeros in their place");
+    let why = format!(
+        "{how_many}, see above: {} could not be read; there are zeros in their place",
+        counted(lost, "byte")
+    );
     Err(Failure::new(name, why).remedy("`starfish fsck` tells which disks they are on."))
 }
 
 /// Fails if bytes could not be read, after all of them have been named.
 fn tell_of_lost(name: &str, lost: &[Extent]) -> Result<()> {
     for extent in lost {
-        eprintln!("{name}: bytes {} could not be read", local::range(*extent));
+        eprintln!("{}: bytes {} could not be read", visible(name), local::range(*extent));
     }
     let bytes: u64 = lost.iter().map(|extent| extent.bytes).sum();
     if bytes == 0 {

@@ -5,7 +5,7 @@ mod tree;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use fs::FileParts;
@@ -31,6 +31,8 @@ use node::{ConnectedNode, ErrorKind, Size};
 /// permissions, user, group, size and time are shown, as ls does.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
+// -h is for sizes, as it is of ls.
+#[command(disable_help_flag = true)]
 pub(crate) struct Arguments {
     /// Paths of files or directories, or patterns of paths; of flat names, patterns of those to list.
     #[arg(value_name = "NAME")]
@@ -41,7 +43,7 @@ pub(crate) struct Arguments {
     long: bool,
 
     /// With -l, sizes for people: 4.2 MiB.
-    #[arg(long, requires = "long")]
+    #[arg(short, long, requires = "long")]
     human_readable: bool,
 
     /// List names that begin with a dot.
@@ -61,12 +63,16 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     flat: FlatArgs,
+
+    /// Print help.
+    #[arg(long, action = ArgAction::Help)]
+    help: Option<bool>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   starfish ls --agents node1:7117,node2:7117
-  starfish ls -l --human-readable
+  starfish ls -lh
   starfish ls -R results 'old/*.dat'
   starfish ls -R --format json | jq '.[] | select(.size > 1e9).path'";
 

@@ -1,11 +1,13 @@
 //! `starfish machines`: the machines and disks that are part of the program.
 
 use clap::Args;
-use command_line::TextTable;
 use command_line::failure::{Failure, Result};
+use command_line::{TextTable, counted};
 use description::{Description, DiskDescription, MachineDescription};
+use serde::Serialize;
 
 use crate::local;
+use crate::row_format::RowFormat;
 
 /// List the machines that can be simulated and the disk models, or print one of them.
 ///
@@ -17,17 +19,22 @@ pub(crate) struct Arguments {
     /// The machine or disk to print.
     #[arg(value_name = "NAME")]
     name: Option<String>,
+
+    /// Output format of the list.
+    #[arg(long, value_enum, default_value_t = RowFormat::Table, conflicts_with = "name")]
+    format: RowFormat,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   starfish machines
+  starfish machines --format json | jq -r '.[].name'
   starfish machines starfish-1996 > mine.toml
   starfish simulate --machine mine.toml --pattern rb";
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let Some(name) = arguments.name else { return local::print(list()?) };
+    let Some(name) = arguments.name else { return arguments.format.print_known(&list()?, lines) };
     let mut all = MachineDescription::BUILT_IN.iter().chain(DiskDescription::BUILT_IN);
     match all.find(|(known, _)| *known == name) {
         Some((_, text)) => local::print(text.lines().map(str::to_owned)),
@@ -38,22 +45,64 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
 }
 
-fn list() -> Result<Vec<String>> {
+/// A description that is part of the program.
+#[derive(Serialize)]
+struct Row {
+    kind: &'static str,
+    /// By which options know it.
+    name: &'static str,
+    /// What it calls itself.
+    title: String,
+    /// Of machines alone, as all that follows.
+    compute_nodes: Option<u32>,
+    io_nodes: Option<u32>,
+    disks_per_io_node: Option<u32>,
+    disk_model: Option<String>,
+}
+
+fn list() -> Result<Vec<Row>> {
     let failed = |error: description::Error| Failure::new("reading a built-in description", error);
+    let machine = |name: &'static str| {
+        let MachineDescription { name: title, nodes, disks, .. } = MachineDescription::load(name)?;
+        Ok(Row {
+            kind: "machine",
+            name,
+            title,
+            compute_nodes: Some(nodes.compute.value),
+            io_nodes: Some(nodes.io.value),
+            disks_per_io_node: Some(disks.per_io_node.value),
+            disk_model: Some(disks.model.value),
+        })
+    };
+    let disk = |name: &'static str| {
+        Ok(Row {
+            kind: "disk",
+            name,
+            title: DiskDescription::load(name)?.name().to_owned(),
+            compute_nodes: None,
+            io_nodes: None,
+            disks_per_io_node: None,
+            disk_model: None,
+        })
+    };
+    let machines = MachineDescription::BUILT_IN.iter().map(|(name, _)| machine(name));
+    let disks = DiskDescription::BUILT_IN.iter().map(|(name, _)| disk(name));
+    machines.chain(disks).collect::<std::result::Result<_, _>>().map_err(failed)
+}
+
+/// For people.
+fn lines(rows: &[Row]) -> Vec<String> {
     let mut table = TextTable::new(3);
-    for (name, _) in MachineDescription::BUILT_IN {
-        let machine = MachineDescription::load(name).map_err(failed)?;
-        let (nodes, disks) = (&machine.nodes, &machine.disks);
-        let (compute, io, each) = (nodes.compute.value, nodes.io.value, disks.per_io_node.value);
-        let nodes =
-            |count: u32, kind: &str| format!("{count} {kind} node{}", if count == 1 { "" } else { "s" });
-        let (compute, io) = (nodes(compute, "compute"), nodes(io, "I/O"));
-        let what = format!("{}: {compute}, {io}, {each} x {} each", machine.name, disks.model.value);
-        table.row(["machine", name, &what]);
+    for row in rows {
+        let nodes = |count: Option<u32>, kind: &str| Some(counted(count?, &format!("{kind} node")));
+        let machine = nodes(row.compute_nodes, "compute").zip(nodes(row.io_nodes, "I/O"));
+        let what = match (machine, row.disks_per_io_node, &row.disk_model) {
+            (Some((compute, io)), Some(each), Some(model)) => {
+                format!("{}: {compute}, {io}, {each} x {model} each", row.title)
+            }
+            _ => row.title.clone(),
+        };
+        table.row([row.kind, row.name, &what]);
     }
-    for (name, _) in DiskDescription::BUILT_IN {
-        let disk = DiskDescription::load(name).map_err(failed)?;
-        table.row(["disk", name, disk.name()]);
-    }
-    Ok(table.lines().collect())
+    table.lines().collect()
 }

@@ -9,6 +9,7 @@ use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use experiment::{FieldSet, PlacementCase, PlacementOutcome, Trial};
 use recording::RecordedPart;
+use serde::Serialize;
 
 use super::positive;
 use crate::described::{not_loaded, overrides};
@@ -16,6 +17,7 @@ use crate::fields::MergeOptions;
 use crate::job_tracks::JobTracks;
 use crate::local;
 use crate::race::Race;
+use crate::row_format::RowFormat;
 use crate::trace_file::TraceFile;
 
 /// Merge runs on disks that several jobs share, simulated, and see whether one of them races ahead.
@@ -45,6 +47,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 
+    /// Output format. Other than as a table it has the rows alone, and what is explained goes to standard error.
+    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
+    format: RowFormat,
+
     /// Explain the first trial: who was ahead, when the race began, how long queues were, against the threshold.
     #[arg(long)]
     explain: bool,
@@ -66,25 +72,33 @@ Examples:
   starfish merge --policy 2 --scheduling round-robin        the cure by the order at the disks
   starfish merge --policy 2 --jobs 3 --buffer-blocks 2000   the cure by small buffers
   starfish merge --kind copy --jobs 2 --disks 2 --run-blocks 10000 --read-blocks 8 --write-blocks 1
-  starfish merge --policy 2 --trace race.pftrace";
+  starfish merge --policy 2 --trace race.pftrace
+  starfish merge --policy 3 --trials 5 --format csv
+
+JSON and CSV: trial, elapsed_s, first_s, read_ms, write_ms, ratio (f), queue_writes, queue_blocks.";
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let case = case(&arguments)?;
-    let mut table = TextTable::new(1);
-    table.row(["trial", "all, s", "first, s", "r, ms", "w, ms", "f", "queue, writes", "blocks"]);
-    let mut explained = Vec::new();
+    let (mut rows, mut explained) = (Vec::new(), Vec::new());
     for number in 0..u64::from(arguments.trials) {
         let path = arguments.trace.as_deref().filter(|_| number == 0);
         let trial = simulate(&case, number, path, arguments.trace_limit)?;
         let outcome = case.outcome(&trial);
-        table.row(row(number, &outcome));
+        rows.push(Row::of(number, &outcome));
         if number == 0 && arguments.explain {
             explained = Race::of(&case, &trial, &outcome).lines();
         }
     }
-    local::print([case.to_string(), String::new()].into_iter().chain(table.lines()))?;
-    local::print(explained)
+    let told = |rows: &[Row]| [case.to_string(), String::new()].into_iter().chain(lines(rows)).collect();
+    arguments.format.print_known(&rows, told)?;
+    match arguments.format {
+        RowFormat::Table => local::print(explained),
+        RowFormat::Csv | RowFormat::Json => {
+            explained.iter().for_each(|line| eprintln!("{line}"));
+            Ok(())
+        }
+    }
 }
 
 fn case(arguments: &Arguments) -> Result<PlacementCase> {
@@ -113,16 +127,53 @@ fn simulate(case: &PlacementCase, number: u64, trace: Option<&Path>, limit: u64)
     Ok(trial)
 }
 
-fn row(number: u64, outcome: &PlacementOutcome) -> [String; 8] {
-    let most = outcome.pending_most();
-    [
-        number.to_string(),
-        format!("{:.2}", outcome.elapsed.as_secs_f64()),
-        format!("{:.2}", outcome.first().as_secs_f64()),
-        format!("{:.3}", outcome.read_ms),
-        format!("{:.3}", outcome.write_ms),
-        format!("{:.3}", outcome.ratio()),
-        most.writes.to_string(),
-        most.blocks.to_string(),
-    ]
+/// A trial.
+#[derive(Serialize)]
+struct Row {
+    trial: u64,
+    /// Until all jobs and until the first are done.
+    elapsed_s: f64,
+    first_s: f64,
+    /// What a block costs to read and to write, and the latter over the former.
+    read_ms: f64,
+    write_ms: f64,
+    ratio: f64,
+    /// The longest queue of writes at a disk, and how many blocks they have.
+    queue_writes: u64,
+    queue_blocks: u64,
+}
+
+impl Row {
+    fn of(trial: u64, outcome: &PlacementOutcome) -> Row {
+        let most = outcome.pending_most();
+        Row {
+            trial,
+            elapsed_s: outcome.elapsed.as_secs_f64(),
+            first_s: outcome.first().as_secs_f64(),
+            read_ms: outcome.read_ms,
+            write_ms: outcome.write_ms,
+            ratio: outcome.ratio(),
+            queue_writes: most.writes,
+            queue_blocks: most.blocks,
+        }
+    }
+}
+
+/// For people.
+fn lines(rows: &[Row]) -> Vec<String> {
+    let mut table = TextTable::new(1);
+    table.row(["trial", "all, s", "first, s", "r, ms", "w, ms", "f", "queue, writes", "blocks"]);
+    for row in rows {
+        table.row([
+            row.trial.to_string(),
+            format!("{:.2}", row.elapsed_s),
+            format!("{:.2}", row.first_s),
+            format!("{:.3}", row.read_ms),
+            format!("{:.3}", row.write_ms),
+            format!("{:.3}", row.ratio),
+            row.queue_writes.to_string(),
+            row.queue_blocks.to_string(),
+        ]);
+    }
+    table.lines().collect()
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
+use command_line::visible;
 use namespace::UnixTime;
 use node::sparse::Dense;
 use node::{Agent, ErrorKind};
@@ -63,7 +64,7 @@ pub(crate) struct Arguments {
     block: Size,
 
     /// How many disks each file lies on. Without this, on all.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::disk_count)]
     disks: Option<NonZeroU32>,
 
     #[command(flatten)]
@@ -148,7 +149,7 @@ fn put(mut agents: Vec<Agent>, name: String, arguments: Arguments) -> Result<()>
     progress.finish();
     let name = done.name;
     if done.inode.is_some() {
-        eprintln!("starfish: {name}: it was there already");
+        eprintln!("starfish: {}: it was there already", visible(&name));
         return Ok(());
     }
     if arguments.verify {
@@ -191,7 +192,8 @@ fn with_way_out(failure: Failure, name: &str) -> Failure {
 fn warn_of_second_file(arguments: &Arguments) {
     let Some(name) = arguments.name.as_deref().filter(|name| Path::new(name).is_file()) else { return };
     if arguments.local.as_os_str() != STANDARD && arguments.local != Path::new(name) {
-        let local = arguments.local.display();
+        let local = arguments.local.display().to_string();
+        let (local, name) = (visible(&local), visible(name));
         eprintln!(
             "starfish: {local} will be called {name}. The local file {name} is not put: `put` takes one file at a time."
         );
@@ -313,7 +315,7 @@ fn put_tree(agents: Vec<Agent>, name: &str, arguments: &Arguments) -> Result<()>
     .map_err(|failure| with_way_out(failure, name))?;
     progress.finish();
     if arguments.resume {
-        eprintln!("starfish: {name}: {skipped} of its files were there already");
+        eprintln!("starfish: {}: {skipped} of its files were there already", visible(name));
     }
     many::outcome(name, failed)
 }

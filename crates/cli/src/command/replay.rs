@@ -22,6 +22,7 @@ use crate::replay::input::InputArgs;
 use crate::replay::report::{ReplayRow, Report};
 use crate::store::agents::{AgentsArgs, KeyArgs, TraceArgs};
 use crate::store::beforehand;
+use command_line::counted;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 
@@ -209,8 +210,8 @@ fn simulated(
     let nodes = log.nodes().len() as u32;
     if nodes > machine.nodes.compute.value {
         let why = format!(
-            "the log has {nodes} nodes, and the machine {} compute nodes",
-            machine.nodes.compute.value
+            "the log has {nodes} nodes, and the machine {}",
+            counted(machine.nodes.compute.value, "compute node")
         );
         let failure = Failure::usage(arguments.input.name(), why);
         return Err(failure.remedy(format!("Add --set nodes.compute={nodes}, or take another --machine.")));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use command_line::counted;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use plan::{CellResult, Journal, Plan, PlanSet, PlannedTrial, ResultTable, TRIALS_MAX, TrialSelection};
@@ -182,7 +183,8 @@ fn run_all<K: PageKind + PlanLines>(arguments: &Arguments, plans: &[Plan<K>], th
     let wall: Duration = planned.iter().filter_map(|one| journal.wall(one.key)).sum();
     let done = planned.len() - failures.len();
     eprintln!(
-        "{done} trials in {}: {new} run now, {} there already; {:.0} s of a processor's time in all.",
+        "{} in {}: {new} run now, {} there already; {:.0} s of a processor's time in all.",
+        counted(done, "trial"),
         folder.display(),
         done - new,
         wall.as_secs_f64()
@@ -253,13 +255,13 @@ pub(crate) fn open_journal(folder: &Path, fresh: bool) -> Result<Journal> {
     if journal.foreign() > 0 {
         let count = journal.foreign();
         eprintln!(
-            "{count} trials in the journal are of another version of the simulator and are not used \
-             (this one: {}).",
+            "The journal has {} of another version of the simulator, not used (this one: {}).",
+            counted(count, "trial"),
             plan::PROGRAM
         );
     }
     if journal.damaged() > 0 {
-        eprintln!("{} lines of the journal are damaged and are not used.", journal.damaged());
+        eprintln!("The journal has {}, not used.", counted(journal.damaged(), "damaged line"));
     }
     Ok(journal)
 }
@@ -304,7 +306,7 @@ fn report(failures: &[plan::Failure], planned: usize) -> Result<()> {
     match failures.len() {
         0 => Ok(()),
         count => {
-            let failure = Failure::new("run", format!("{count} of {planned} trials failed"));
+            let failure = Failure::new("run", format!("{count} of {} failed", counted(planned, "trial")));
             Err(failure.remedy("The results are those of the others. The same command tries again."))
         }
     }

@@ -1,8 +1,8 @@
 //! `starfish stat`: what is known of a file, and where its stripes lie.
 
 use clap::{Args, ValueEnum};
-use command_line::TextTable;
 use command_line::failure::{Failure, Result};
+use command_line::{TextTable, counted, visible};
 use fs::FileParts;
 use machine::Duration;
 use namespace::{Inode, InodeKind, UnixTime};
@@ -122,11 +122,11 @@ async fn of_path(namespace: &Namespace, path: &str, format: Format) -> Result<Ve
         InodeKind::File(_) => "file".to_owned(),
         InodeKind::Directory { .. } => "directory".to_owned(),
         InodeKind::Link { target } => format!("link to {}", shown(target)),
-        InodeKind::Special { kind, device } => format!("{kind:?} {device}").to_lowercase(),
+        InodeKind::Special { device, .. } => format!("{} {device}", kind_name(&inode.kind)),
     };
     let entries = if inode.is_directory() { "entries" } else { "bytes" };
     let mut lines = vec![
-        format!("path      {path}"),
+        format!("path      {}", visible(path)),
         format!("kind      {kind}"),
         format!("{entries:<9} {}", inode.size),
         format!("number    {:016x}", inode.number.0),
@@ -138,7 +138,7 @@ async fn of_path(namespace: &Namespace, path: &str, format: Format) -> Result<Ve
     ];
     if inode.layout().is_some() {
         let (block_bytes, stripes) = stripes(namespace, path, &inode).await?;
-        lines.push(format!("striping  blocks of {} over {} stripes", Size(block_bytes), stripes.len()));
+        lines.push(striping(block_bytes, stripes.len()));
         lines.extend(StripeRow::lines(&stripes, "-"));
     }
     Ok(lines)
@@ -203,6 +203,11 @@ async fn stripes(namespace: &Namespace, path: &str, inode: &Inode) -> Result<(u6
     Ok((file.striping.block_bytes(), stripes.collect()))
 }
 
+/// How a file is striped, in a line.
+fn striping(block_bytes: u64, stripes: usize) -> String {
+    format!("striping  blocks of {} over {}", Size(block_bytes), counted(stripes, "stripe"))
+}
+
 const UNFINISHED: &str = "it is being written, or its writer was stopped";
 
 /// What is known of a file of a flat name.
@@ -238,10 +243,10 @@ fn of_flat_name(
     }
     let bytes = bytes.map_or_else(|| "?".to_owned(), |bytes| bytes.to_string());
     let mut lines = vec![
-        format!("name      {name}"),
+        format!("name      {}", visible(name)),
         format!("bytes     {bytes}"),
         format!("identity  {identity}"),
-        format!("striping  blocks of {} over {count} stripes", Size(block_bytes)),
+        striping(block_bytes, stripes.len()),
     ];
     if let Some(since) = parts.unfinished_since {
         lines.push(format!("unfinished since {}: {UNFINISHED}", date::of(since)));

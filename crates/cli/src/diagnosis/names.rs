@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use command_line::counted;
 use command_line::failure::{Failure, Result};
 use machine::NO_DISK;
 use namespace::{SurveyedRecord, TreeAnswer, TreeOperation};
@@ -84,7 +85,7 @@ pub(crate) fn note(found: Option<&NamespaceFinding>) -> String {
         0 => String::new(),
         flat => format!("\n  Files of flat names beside it: {flat}; `starfish ls --flat` lists them."),
     };
-    format!("The namespace has {inodes} inodes; agent {agent} keeps it.{beside}")
+    format!("The namespace has {}; agent {agent} keeps it.{beside}", counted(*inodes, "inode"))
 }
 
 /// What is wrong with it.

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use request_log::{Columns, Format, Limits, LogCollector, Reading, RequestLog};
 
 use crate::local::STANDARD;
+use command_line::counted;
 use command_line::failure::{Failure, Result};
 
 /// The log, and how it is read.
@@ -95,8 +96,10 @@ impl InputArgs {
         let left_out = log.calls().map_or(0, |calls| calls.left_out);
         if left_out > 0 {
             eprintln!(
-                "starfish: {}: {left_out} calls are left out that not all who make them together have recorded",
-                self.name()
+                "starfish: {}: {} {} left out that not all who make them together have recorded",
+                self.name(),
+                counted(left_out, "call"),
+                if left_out == 1 { "is" } else { "are" }
             );
         }
         Ok(log)

@@ -9,7 +9,7 @@ use request_log::RequestLog;
 use serde::Serialize;
 
 use crate::explain::Account;
-use command_line::TextTable;
+use command_line::{TextTable, counted};
 
 /// All of it, as JSON has it. Keys stay what they are.
 #[derive(Serialize)]
@@ -129,10 +129,6 @@ fn time(seconds: f64) -> String {
     }
 }
 
-fn counted(count: u64, one: &str) -> String {
-    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
-}
-
 impl Report {
     pub(crate) fn new(name: &str, machine: Option<&str>, log: &RequestLog, rows: Vec<ReplayRow>) -> Self {
         let totals = log.totals();
@@ -150,7 +146,7 @@ impl Report {
 
     /// For people.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let (nodes, files) = (counted(self.nodes as u64, "node"), counted(self.files as u64, "file"));
+        let (nodes, files) = (counted(self.nodes, "node"), counted(self.files, "file"));
         let (requests, bytes) = (counted(self.requests, "request"), Size(self.bytes).rounded());
         let on = self.machine.as_deref().unwrap_or("agents");
         let mean = self.mean_request_bytes;

@@ -1,6 +1,7 @@
 //! The namespace of a set as commands use it: paths, and what they lead to.
 
 use command_line::failure::Failure;
+use command_line::visible;
 use fs::{DisksByIdentity, NewTree, OpenTreeFile, PageCache, PageCacheSettings, Prefetch};
 use namespace::{
     AttributeChanges, DirectoryEntry, FileNumber, Inode, InodeKind, Location, NewInode, RenameMode, SetTime,
@@ -409,8 +410,7 @@ pub(crate) fn trimmed(path: &[u8]) -> &[u8] {
 /// A path as people can read it: what no terminal should be sent stands there in another way.
 pub(crate) fn shown(path: &[u8]) -> String {
     match str::from_utf8(path) {
-        Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),
-        Ok(text) => text.chars().flat_map(visible).collect(),
+        Ok(text) => visible(text).into_owned(),
         Err(_) => path.escape_ascii().to_string(),
     }
 }
@@ -418,10 +418,6 @@ pub(crate) fn shown(path: &[u8]) -> String {
 /// A path as programs can read it, and give it back: as it is, unless it is no text.
 pub(crate) fn for_programs(path: &[u8]) -> String {
     str::from_utf8(path).map_or_else(|_| shown(path), str::to_owned)
-}
-
-fn visible(character: char) -> Vec<char> {
-    if character.is_control() { character.escape_default().collect() } else { vec![character] }
 }
 
 /// What something is, in a word.

@@ -32,6 +32,16 @@ pub(crate) enum Method {
     DiskDirected,
 }
 
+impl Method {
+    /// As options have it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Method::Traditional => "traditional",
+            Method::DiskDirected => "disk-directed",
+        }
+    }
+}
+
 /// The options of the method.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct MethodArgs {

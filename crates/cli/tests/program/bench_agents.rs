@@ -4,7 +4,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{Store, fail, starfish, wait};
+use crate::common::{Store, fail, starfish, succeed, wait};
 use serde_json::Value;
 
 /// The command with these options, in words.
@@ -107,6 +107,49 @@ fn people_and_programs_get_the_same_rows() {
             && lines[2].starts_with("random,mixed,write,")
     );
     assert_eq!(store.stripe_files().len(), 0);
+}
+
+#[test]
+fn this_computer_is_told_of_to_programs_too() {
+    let small = ["bench", "--file-size", "4MiB", "--rounds", "1"];
+    let told =
+        |more: &[&str]| String::from_utf8(succeed(starfish([&small[..], more].concat()))).expect("text");
+    let csv = told(&["--format", "csv"]);
+    let lines: Vec<&str> = csv.lines().collect();
+    let head = "method,receiving_threads,median_mib_s,lowest_mib_s,highest_mib_s,of_target,of_four_threads";
+    assert_eq!((lines.len(), lines[0]), (5, head), "{csv}");
+    assert!(lines[1].starts_with("bare stripe,1,") && lines[4].starts_with("disk-directed,4,"), "{csv}");
+    let rows: Value = serde_json::from_str(&told(&["--modelled", "--format", "json"])).expect("JSON");
+    let of =
+        |key: &str| rows.as_array().expect("rows").iter().map(|row| row[key].clone()).collect::<Vec<_>>();
+    assert_eq!(of("disks"), [4, 4, 1, 1]);
+    assert_eq!(of("method"), ["traditional", "disk-directed", "traditional", "disk-directed"]);
+    assert!(of("of_disks").iter().all(|part| part.as_f64() > Some(0.0)), "{rows}");
+    assert!(told(&[]).starts_with("the target, 100 %, is a bare stripe"));
+    // Without agents of the user's these would do nothing, whatever else is given.
+    for option in [
+        "--config=x",
+        "--key=none",
+        "--operation=read",
+        "--order=random",
+        "--mix=50",
+        "--record=64KiB",
+        "--clients=2",
+        "--outstanding=2",
+        "--requests=2",
+        "--duration=1s",
+        "--seed=2",
+        "--name=x",
+        "--machine=loopback",
+        "--progress=never",
+    ] {
+        let told = fail(starfish([&small[..], &[option]].concat()), 2);
+        let name = option.split('=').next().expect("a name");
+        assert!(
+            told.contains(&format!("{name}: it would do nothing")) && told.contains("--agents"),
+            "{told}"
+        );
+    }
 }
 
 #[test]

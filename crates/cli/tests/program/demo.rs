@@ -93,6 +93,13 @@ fn completions_and_machines_are_printed() {
     assert!(fail(starfish(["completions", "bash", "ls"]), 2).contains("pfsgrep"));
     let list = String::from_utf8(succeed(starfish(["machines"]))).expect("text");
     assert!(list.contains("starfish-1996") && list.contains("hp97560"), "{list}");
+    let rows: serde_json::Value =
+        serde_json::from_slice(&succeed(starfish(["machines", "--format", "json"]))).expect("JSON");
+    assert_eq!(rows.as_array().map(Vec::len), Some(list.lines().count()));
+    assert_eq!((&rows[0]["name"], &rows[0]["io_nodes"]), (&"starfish-1996".into(), &16.into()));
+    let csv = String::from_utf8(succeed(starfish(["machines", "--format", "csv"]))).expect("text");
+    assert!(csv.starts_with("kind,name,title,compute_nodes,") && csv.contains("\ndisk,hp97560,"), "{csv}");
+    assert!(fail(starfish(["machines", "golden", "--format", "csv"]), 2).contains("cannot be used with"));
     let one = String::from_utf8(succeed(starfish(["machines", "starfish-1996"]))).expect("text");
     assert!(one.contains("[network]"), "{one}");
     assert!(fail(starfish(["machines", "cray"]), 2).contains("cray"));
@@ -130,4 +137,8 @@ fn what_cannot_be_shown_is_told_before_anything_is() {
         assert!(told.contains(part), "{told}");
         assert!(!String::from_utf8_lossy(&output.stdout).contains("blake3"), "{told}");
     }
+    let empty = tempfile::NamedTempFile::new().expect("a temporary file");
+    let path = empty.path().to_str().expect("UTF-8");
+    assert!(fail(starfish(["demo", path]), 2).contains("it is empty"));
+    assert!(fail(starfish(["demo", "--file-size", "0"]), 2).contains("expected at least one byte"));
 }

@@ -179,6 +179,14 @@ fn stripes_that_are_cut_swapped_foreign_or_gone_are_found() {
     for part in ["bytes 0 to 4095, 20480 to 24575", "it is on no disk", "2 files"] {
         assert!(text.contains(part), "{text}");
     }
+    let rows = finish(store.command(&["fsck", "mixed", "missing", "--format", "csv"]));
+    let (rows, beside) = (String::from_utf8(rows.stdout), String::from_utf8_lossy(&rows.stderr).into_owned());
+    let rows = rows.expect("text");
+    let lines: Vec<&str> = rows.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (3, "file,kind,stripe,agent,disk,damaged,text"), "{rows}");
+    assert!(lines[1].starts_with("missing,missing,2,,,,"), "{rows}");
+    assert!(lines[2].contains(",0,0+4096 20480+4096,"), "{rows}");
+    assert!(beside.contains("2 files, "), "{beside}");
     // A file without one of its stripes has holes.
     let saved = finish(store.command(&["get", "missing", "--skip-damaged"]));
     assert_eq!(saved.status.code(), Some(1));

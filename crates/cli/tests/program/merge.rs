@@ -40,6 +40,13 @@ fn trials_repeat_and_differ() {
     assert_eq!(trials.len(), 3);
     assert_eq!(trials, rows(&["--trials", "3"]));
     assert_ne!(trials[0], rows(&["--seed", "2"])[0]);
+    let csv = merge(&["--run-blocks", "100", "--jobs", "3", "--trials", "2", "--format", "csv"]);
+    assert!(csv.starts_with("trial,elapsed_s,first_s,") && csv.lines().count() == 3, "{csv}");
+    let told: serde_json::Value =
+        serde_json::from_str(&merge(&["--run-blocks", "100", "--jobs", "3", "--format", "json"]))
+            .expect("JSON");
+    let first = told[0]["elapsed_s"].as_f64().expect("a number");
+    assert!(trials[0].split_whitespace().nth(1) == Some(&format!("{first:.2}")), "{told} {trials:?}");
 }
 
 /// A trace has a track for each job and a counter of pending writes for each disk.

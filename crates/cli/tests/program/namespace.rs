@@ -213,7 +213,7 @@ fn a_tree_with_odd_names_comes_back_as_it_was() {
     assert_eq!(store.run(&["ls", "-aR"]), "");
     assert_eq!(store.stripe_files().len(), 0);
     let report = store.run(&["fsck"]);
-    assert!(report.contains("The namespace has 1 inodes") && report.contains("all is well"), "{report}");
+    assert!(report.contains("The namespace has 1 inode.\n") && report.contains("all is well"), "{report}");
 }
 
 #[test]
@@ -561,6 +561,67 @@ fn names_and_what_is_known_of_them_are_told_to_programs() {
     assert_eq!(listed, row);
     let known: Value = serde_json::from_str(&flat.run(&["stat", "local", "--format", "json"])).expect("JSON");
     assert_eq!((&known["bytes"], &known["stripes"][0]["bytes"]), (&600_000.into(), &600_000.into()));
+}
+
+#[test]
+fn lists_are_for_people_as_those_of_ls_are() {
+    let store = store(&[1]);
+    store.make_file("local", 3 << 20);
+    File::open(store.path("local"))
+        .and_then(|file| file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(86_400)))
+        .expect("a time");
+    store.run(&["put", "local", "a\x1b[2Jb"]);
+    let told = |arguments: &[&str], zone: &str| {
+        let mut command = store.command(arguments);
+        command.env("TZ", zone);
+        let output = finish(command);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    // Names of zones are looked up, if this computer has them, as any program does.
+    for (zone, time) in
+        [("UTC0", "1970-01-02 00:00:00"), ("<+05>-5", "1970-01-02 05:00:00")].into_iter().chain(
+            Path::new("/usr/share/zoneinfo/Asia/Tokyo")
+                .exists()
+                .then_some(("Asia/Tokyo", "1970-01-02 09:00:00")),
+        )
+    {
+        let listed = told(&["ls", "-lh"], zone);
+        let line = listed.lines().next().expect("a line");
+        assert!(line.ends_with(&format!("  3.0 MiB  {time}  a\\u{{1b}}[2Jb")), "{listed}");
+        let known = told(&["stat", "a\x1b[2Jb"], zone);
+        assert!(known.starts_with("path      a\\u{1b}[2Jb\n"), "{known}");
+        assert!(known.contains(&format!("modified  {time}\n")), "{known}");
+        assert!(known.contains("over 1 stripe\n"), "{known}");
+        assert!(told(&["ls", "--format", "csv"], zone).contains(",1970-01-02T00:00:00Z\n"));
+    }
+    assert!(store.run(&["ls", "--help"]).contains("Usage: starfish ls"));
+    assert!(fail(store.command(&["ls", "-h"]), 2).contains("--long"));
+    // What messages say of a name is as harmless.
+    fs::write(store.path("c\x1bd"), b"x").expect("room");
+    let put = finish(store.command(&["put", "c\x1bd", "local"]));
+    let told = String::from_utf8(put.stderr).expect("text");
+    assert!(put.status.success() && told.contains("c\\u{1b}d will be called local"), "{told}");
+}
+
+#[test]
+fn what_is_for_one_file_is_refused_for_several() {
+    let store = store(&[1]);
+    store.make_file("local", 10);
+    store.run(&["put", "local", "d/one"]);
+    for (arguments, option) in [
+        (&["get", "d/o*", "--hash"][..], "--hash"),
+        (&["get", "d/o*", "--unfinished"], "--unfinished"),
+        (&["get", "d/o*", "--method", "disk-directed"], "--method"),
+        (&["get", "-r", "d", "copy", "--method", "disk-directed"], "--method"),
+        (&["get", "-r", "d", "copy", "--hash"], "--hash"),
+    ] {
+        let told = fail(store.command(arguments), 2);
+        assert!(told.contains(option), "{told}");
+    }
+    assert!(!store.path("one").exists() && !store.path("copy").exists());
+    store.run(&["get", "d/o*", "."]);
+    assert!(store.path("one").exists());
 }
 
 #[test]

@@ -202,6 +202,31 @@ fn options_that_would_do_nothing_are_refused() {
 }
 
 #[test]
+fn a_usage_has_what_was_written_and_not_what_variables_say() {
+    for (arguments, usage) in [
+        (&["stat"][..], "Usage: starfish stat <NAME>\n"),
+        (&["get", "--hsh", "x"], "Usage: starfish get --hash <NAME> [LOCAL]\n"),
+        (&["stat", "--agents", "a:1"], "Usage: starfish stat --agents <HOST:PORT,...> <NAME>\n"),
+    ] {
+        let mut command = starfish(arguments);
+        command.env("STARFISH_AGENTS", "a:1").env("STARFISH_KEY_FILE", "none");
+        let told = fail(command, 2);
+        assert!(told.contains(usage), "{told}");
+    }
+    // Help names the variables, all the same.
+    let help = String::from_utf8(succeed(starfish(["stat", "--help"]))).expect("text");
+    assert!(help.contains("[env: STARFISH_AGENTS=]"), "{help}");
+}
+
+#[test]
+fn no_disks_are_no_number_of_disks() {
+    for arguments in [&["put", "local", "--disks", "0"][..], &["mount", "directory", "--disks", "0"]] {
+        let told = fail(starfish(arguments), 2);
+        assert!(told.contains("'--disks <N>': expected a whole number, 1 or more"), "{told}");
+    }
+}
+
+#[test]
 fn what_is_said_about_names_and_directories_is_about_them() {
     let store = Store::start(&[1]);
     store.make_file("local", 300);

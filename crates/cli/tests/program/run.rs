@@ -185,6 +185,7 @@ fn a_page_has_charts_and_says_what_its_names_mean() {
         "Figure 1: two methods: I/O nodes: rb",
         "Figure 2: two methods: I/O nodes: wnc",
         ">wnc</td><td class=\"text\">write: ",
+        "Means of up to 1 trial; seed ",
     ] {
         assert!(page.contains(part), "{part} in {page}");
     }

@@ -12,6 +12,7 @@ use page::{Curve, Figure, Measurand, NumbersBars, NumbersPage, NumbersPart, Numb
 use plan::{CellResult, Plan, PlanKind, Value};
 use statistics::Sample;
 
+use crate::report::number;
 use crate::results::distinct;
 
 /// So many lines can be told apart in one chart.
@@ -239,6 +240,12 @@ fn names_explained<K: PageKind>(results: &[CellResult<'_, K>]) -> NumbersTable {
         text_columns: 2,
         rows: K::names(results).into_iter().map(|(name, meaning)| vec![name, meaning]).collect(),
     }
+}
+
+/// What the numbers of a plan are.
+fn means_note<K: PlanKind>(plan: &Plan<K>) -> String {
+    let trials = number::count(plan.trials as usize, "trial");
+    format!("Means of up to {trials}; seed {}.", plan.seed)
 }
 
 /// A mean, or a dash if there is none.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use page::{Measurand, NumbersTable};
 use plan::{AccessPattern, ArrayPattern, Case, CellResult, DrawnLog, FlushCount, Measurement, Plan};
 
-use super::{PageKind, shown};
+use super::{PageKind, means_note, shown};
 use crate::results::distinct;
 use crate::study::axis_name;
 
@@ -69,7 +69,7 @@ fn numbers(plan: &Plan, results: &[Measured<'_, '_>]) -> NumbersTable {
     };
     NumbersTable {
         title: format!("{}: all numbers", plan.name),
-        notes: vec![format!("Means of up to {} trials; seed {}.", plan.trials, plan.seed)],
+        notes: vec![means_note(plan)],
         head: head.map(str::to_owned).into(),
         text_columns: 2,
         rows: results.iter().map(row).collect(),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use page::{Measurand, NumbersTable};
 use plan::{CellResult, PlacedJob, PlacedMeasurement, PlacementCase, Plan};
 
-use super::{PageKind, shown};
+use super::{PageKind, means_note, shown};
 use crate::results::distinct;
 
 type Measured<'a, 'r> = super::PageResult<'a, 'r, PlacementCase>;
@@ -109,7 +109,7 @@ fn numbers(plan: &Plan<PlacementCase>, results: &[Measured<'_, '_>]) -> NumbersT
     };
     NumbersTable {
         title: format!("{}: all numbers", plan.name),
-        notes: vec![format!("Means of up to {} trials; seed {}.", plan.trials, plan.seed)],
+        notes: vec![means_note(plan)],
         head: head.map(str::to_owned).into(),
         text_columns: 1,
         rows: results.iter().map(row).collect(),

@@ -6,7 +6,7 @@
 //! - `table.rs`: a table, simulated beside published
 //! - `number.rs`: numbers for people
 
-mod number;
+pub(crate) mod number;
 mod summary;
 mod table;
 

@@ -61,7 +61,7 @@ pub(super) fn share(share: f64) -> String {
 }
 
 /// `1 cell`, `2 cells`.
-pub(super) fn count(count: usize, noun: &str) -> String {
+pub(crate) fn count(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }

@@ -1,9 +1,9 @@
 //! `starfish advise io`: what a program that was recorded would gain by other methods and settings.
 
 use clap::Args;
-use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use command_line::progress::Show;
+use command_line::{TextTable, counted};
 use experiment::{DiskLayout, Think};
 use node::Size;
 
@@ -82,8 +82,13 @@ pub(super) fn run(arguments: &IoArguments) -> Result<()> {
 
 fn told(name: &str, advice: &IoAdvice) -> Vec<String> {
     let IoAdvice { machine, nodes, requests, bytes, trials, .. } = advice;
-    let of = format!("{name}, on {machine}: {nodes} nodes, {requests} requests, {}", Size(*bytes).rounded());
-    let mut lines = vec![format!("{of}; {trials} trials of each alternative")];
+    let of = format!(
+        "{name}, on {machine}: {}, {}, {}",
+        counted(*nodes, "node"),
+        counted(*requests, "request"),
+        Size(*bytes).rounded()
+    );
+    let mut lines = vec![format!("{of}; {} of each alternative", counted(*trials, "trial"))];
     lines.extend(reasons(advice));
     let mut table = TextTable::new(3);
     table.row(["change", "to", "by", "time", "+-", "gain", "+-"]);

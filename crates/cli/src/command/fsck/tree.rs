@@ -13,6 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use command_line::counted;
 use command_line::failure::{Failure, Result};
 use fs::{DisksByIdentity, FileId};
 use machine::{NO_DISK, NodeId};
@@ -269,7 +270,7 @@ async fn mend_records(namespace: &Namespace, mut found: Vec<Complaint>) -> Resul
     }
     Err(Failure::new(
         "the namespace",
-        format!("after all that was mended, {} things are wrong still", found.len()),
+        format!("after all that was mended there is more wrong: {}", counted(found.len(), "thing")),
     ))
 }
 

@@ -1,0 +1,37 @@
+//! Words within messages: names that others have given, and numbers of things.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// Text as it can be shown to people, whatever it does to terminals: with its control characters escaped.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(char::is_control) {
+        return text.into();
+    }
+    let mut shown = String::new();
+    for letter in text.chars() {
+        if letter.is_control() { shown.extend(letter.escape_default()) } else { shown.push(letter) }
+    }
+    shown.into()
+}
+
+/// So many things, each of them `one`: `1 trial`, `2 trials`.
+pub fn counted<N: fmt::Display + From<u8> + PartialEq>(count: N, one: &str) -> String {
+    format!("{count} {one}{}", if count == N::from(1) { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_seen_and_do_nothing() {
+        assert_eq!(visible("a \u{e4}"), "a \u{e4}");
+        assert_eq!(visible("a\x1b[2Jb\n"), "a\\u{1b}[2Jb\\n");
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!([0_u64, 1, 2].map(|count| counted(count, "trial")), ["0 trials", "1 trial", "2 trials"]);
+    }
+}
