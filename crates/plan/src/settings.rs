@@ -213,7 +213,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         })
     }
 
-    /// Where the value stands, the last of them, without which what is chosen is possible, all others being as they are.
+    /// Where the value stands, the last of them, without which what is chosen is possible, all others being the same.
     fn to_blame(
         &self,
         values: &[(String, TomlValue<'a>)],

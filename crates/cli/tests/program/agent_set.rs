@@ -318,7 +318,7 @@ fn hosts_are_reached_over_ssh() {
     let of_own = std::fs::read(&identity).expect("it was asked for");
     std::fs::copy(home.path("disk1/.starfish.disk"), &identity).expect("it was asked for");
     let told = home.fail(&["agents", "up", "--ssh", &ssh]);
-    let both = format!("disk 0 of 127.0.0.1:{a} and disk 0 of localhost:{b}");
+    let both = format!("disk 0 of agent 127.0.0.1:{a} and disk 0 of agent localhost:{b}");
     assert!(told.contains(&both) && told.contains("one directory is a copy of the other"), "{told}");
     std::fs::write(&identity, of_own).expect("room");
     home.run(&["agents", "up", "--ssh", &ssh]);
