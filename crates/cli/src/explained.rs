@@ -1,7 +1,7 @@
 //! A command on agents, recorded for as long as it runs, and what limited it.
 
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Write};
 use std::path::Path;
 
 use command_line::failure::{Failure, Result};
@@ -11,6 +11,7 @@ use tempfile::NamedTempFile;
 use trace::{Alignment, Limits, TraceReader};
 
 use crate::explain::Account;
+use crate::local;
 use crate::recorded_run::RecordedRun;
 use crate::store::recordings;
 use crate::this_node;
@@ -26,14 +27,33 @@ pub(crate) fn explained<T>(
     if !is_wanted {
         return work();
     }
-    recorded_with(agents, trace, |file| this_node::traced_to(Some(file), work))
+    recorded_with(agents, trace.map(Kept::AddedTo), |file| this_node::traced_to(Some(file), work))
+}
+
+/// Where what was recorded of a run is kept.
+#[derive(Clone, Copy)]
+pub(crate) enum Kept<'a> {
+    /// Behind what is in this trace, as `--trace` has it of all commands on agents.
+    AddedTo(&'a Path),
+    /// As this file, in place of what is there, as `--output` has it of all commands.
+    As(&'a Path),
+}
+
+impl Kept<'_> {
+    fn keep(self, recorded: &[u8]) -> Result<()> {
+        match self {
+            Kept::AddedTo(trace) => recording::append(trace, recorded)
+                .map_err(|error| Failure::new(trace.display().to_string(), error)),
+            Kept::As(file) => local::write(file, |output| output.write_all(recorded)),
+        }
+    }
 }
 
 /// Has the agents record what they do while `work` goes on, whose nodes add what they do to the trace that it is given;
-/// says on standard error what limited it, and adds all that was recorded to `trace`, too, if a file is named.
+/// says on standard error what limited it, and keeps all that was recorded, too, if it is said where.
 pub(crate) fn recorded_with<T>(
     agents: &[Agent],
-    trace: Option<&Path>,
+    kept: Option<Kept<'_>>,
     work: impl FnOnce(&Path) -> Result<T>,
 ) -> Result<T> {
     let file = tempfile::Builder::new().prefix("starfish-").suffix(".tlv").tempfile().map_err(failed)?;
@@ -47,10 +67,8 @@ pub(crate) fn recorded_with<T>(
     for line in account(&file)? {
         eprintln!("{line}");
     }
-    if let Some(trace) = trace {
-        let whole = std::fs::read(file.path()).map_err(failed)?;
-        let added = recording::append(trace, &whole);
-        added.map_err(|error| Failure::new(trace.display().to_string(), error))?;
+    if let Some(kept) = kept {
+        kept.keep(&std::fs::read(file.path()).map_err(failed)?)?;
     }
     Ok(done)
 }
@@ -84,5 +102,21 @@ fn account(file: &NamedTempFile) -> Result<Vec<String>> {
         .map_err(|error| Failure::new("this run's trace", error))?;
     let run = RecordedRun::of(&reader.finish(Alignment::WallClock));
     let run = run.ok_or_else(|| Failure::new("explaining this run", "nothing of it was recorded"))?;
-    Ok(Account::recorded(&run).lines())
+    if run.compute_nodes > 0 {
+        return Ok(Account::recorded(&run).lines());
+    }
+    let mut lines = NO_CLIENT.map(str::to_owned).to_vec();
+    // Agents that had nothing to do waited, but nobody waited for them.
+    if run.used_disks() {
+        lines.push("  What the agents did meanwhile:".to_owned());
+        lines.extend(Account::recorded(&run).lines());
+    }
+    Ok(lines)
 }
+
+/// What is said of a run in which no client was recorded.
+const NO_CLIENT: [&str; 2] = [
+    "  Nothing of the program was recorded: it has used no agents.",
+    "  Programs over striped files (pfs:NAME), with libpdiol, in Python and of MPI do, and know them by STARFISH_AGENTS \
+     or ~/.config/starfish/config.toml. Of a program on a mount only what the agents do is recorded.",
+];

@@ -133,6 +133,11 @@ impl RecordedRun {
         self.names.nodes.push(node.title);
     }
 
+    /// Whether the disks have read or written anything.
+    pub(crate) fn used_disks(&self) -> bool {
+        self.statistics.disks.iter().any(|disk| disk.counts.reads + disk.counts.writes > 0)
+    }
+
     /// Whether disks have told what their mechanics did.
     pub(crate) fn knows_mechanics(&self) -> bool {
         self.statistics.disks.iter().any(|disk| !(disk.mechanics.seek + disk.mechanics.rotation).is_zero())

@@ -2,7 +2,16 @@
 
 use std::time::Duration;
 
+use clap::Args;
 use command_line::failure::Result;
+
+/// The option that says how often something is measured.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct RoundsArgs {
+    /// Rounds of each measurement, and of what predictions are made from; the median counts.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rounds: u32,
+}
 
 /// The median: the middle value, or the mean of the two middle ones.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {

@@ -241,12 +241,12 @@ impl<'a, K: PlanKind> Draft<'a, K> {
     /// The cell of a series on a subject, unless that is left out.
     fn cell(
         &self,
-        series: &Series<K::Choices>,
+        series: &Series<'a, K::Choices>,
         subject: &K::Subject,
     ) -> Result<Option<PlannedCell<K>>, Misfit> {
         let Series { variant, varied, choices, machine, .. } = series;
-        let machine = MachineDescription::clone(machine);
-        let Some(case) = K::case(subject, variant, choices, machine, self.head.seed)? else {
+        let case = |choices: &_, machine| K::case(subject, variant, choices, machine, self.head.seed);
+        let Some(planned) = case(choices, MachineDescription::clone(machine))? else {
             return Ok(None);
         };
         let chosen = choices.machine_choice();
@@ -255,11 +255,25 @@ impl<'a, K: PlanKind> Draft<'a, K> {
             varied: varied.clone(),
             machine: chosen.name,
             set: chosen.set.into_iter().collect(),
-            case,
+            case: planned,
         };
         cell.case.check().map_err(|error| {
-            let span = K::place_of(&error, subject).unwrap_or_else(|| variant.span.clone());
-            Misfit { span, message: format!("{}: {error}", cell.label()) }
+            let checked = |choices: &_, machine| Some(case(choices, machine).ok()??.check());
+            let is_possible =
+                |choices: &_, machine| checked(choices, machine).is_some_and(|checked| checked.is_ok());
+            // There may be another mistake, too.
+            let is_mended = |choices: &_, machine| {
+                checked(choices, machine).is_some_and(|checked| {
+                    checked.err().map(|other| other.to_string()) != Some(error.to_string())
+                })
+            };
+            // What was left out has no place.
+            let of_subject = K::place_of(&error, subject).filter(|span| !span.is_empty());
+            let span = of_subject
+                .or_else(|| self.settings.at_fault(series, is_possible))
+                .or_else(|| self.settings.at_fault(series, is_mended));
+            let message = format!("{}: {error}", cell.label());
+            Misfit { span: span.unwrap_or_else(|| variant.span.clone()), message }
         })?;
         Ok(Some(cell))
     }

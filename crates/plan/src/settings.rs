@@ -31,18 +31,27 @@ pub(crate) struct PlanForm<'k, C> {
 /// What is chosen for the cells of a plan.
 pub(crate) struct Settings<'a, C> {
     folder: &'a Path,
-    variants: Vec<Variant<C>>,
+    variants: Vec<Variant<'a, C>>,
     axes: Vec<Axis<'a>>,
 }
 
-struct Variant<C> {
+struct Variant<'a, C> {
     name: Chosen<String>,
     choices: C,
     /// Where a number of its machine or the machine itself was chosen.
     machine_span: Range<usize>,
-    /// The keys that the plan chooses for it, `set.` before those of the machine: where, and whether another value than
-    /// the usual one.
-    keys: BTreeMap<String, Chosen<bool>>,
+    /// What the plan chooses for it, by its keys, `set.` before those of the machine.
+    settings: BTreeMap<String, Setting<'a>>,
+}
+
+/// What is chosen for a key.
+#[derive(Clone)]
+struct Setting<'a> {
+    value: TomlValue<'a>,
+    /// Where the key stands.
+    span: Range<usize>,
+    /// Whether it would be so without being chosen.
+    is_usual: bool,
 }
 
 /// Something varied: a key, `set.` before it if it is one of the machine, and its values.
@@ -53,13 +62,15 @@ struct Axis<'a> {
 }
 
 /// A variant with a value of every axis.
-pub(crate) struct Series<C> {
+pub(crate) struct Series<'a, C> {
     pub(crate) variant: Chosen<String>,
     pub(crate) varied: Vec<(String, String)>,
     pub(crate) choices: C,
     pub(crate) machine: Rc<MachineDescription>,
     /// The keys that the plan chooses for it, what varies included, and where; none that are chosen as they are anyway.
     pub(crate) keys: Rc<BTreeMap<String, Range<usize>>>,
+    /// All that the plan chooses for it, by key, what varies included.
+    values: Vec<(String, TomlValue<'a>)>,
 }
 
 /// What stands before the keys of a machine's numbers.
@@ -80,7 +91,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
             name: Chosen { value: String::new(), span: span.clone() },
             choices: C::default(),
             machine_span: span,
-            keys: BTreeMap::new(),
+            settings: BTreeMap::new(),
         };
         let vary = table.get("vary").map(TomlValue);
         let settings = Settings {
@@ -102,7 +113,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
     /// What varies must not be chosen as well.
     fn check_axes(&self, misfits: &Misfits) {
         for axis in &self.axes {
-            let chosen = self.variants.iter().find(|variant| variant.keys.contains_key(&axis.key));
+            let chosen = self.variants.iter().find(|variant| variant.settings.contains_key(&axis.key));
             if let Some(variant) = chosen {
                 let (key, name) = (&axis.key, &variant.name.value);
                 let message = format!(
@@ -114,7 +125,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
     }
 
     /// Every variant with every combination of what varies; the last axis varies fastest.
-    pub(crate) fn series(&self, misfits: &Misfits) -> Vec<Series<C>> {
+    pub(crate) fn series(&self, misfits: &Misfits) -> Vec<Series<'a, C>> {
         // Each is read once, and complained of once.
         let mut machines: BTreeMap<_, Option<Rc<MachineDescription>>> = BTreeMap::new();
         let mut all = Vec::new();
@@ -125,46 +136,104 @@ impl<'a, C: FieldSet> Settings<'a, C> {
                 let combined = misfits.note_once(self.combine(variant, combination));
                 let Some((varied, choices)) = combined else { continue };
                 let machine = machines.entry(choices.machine_choice());
-                let load = || misfits.note_once(self.machine(variant, &choices)).map(Rc::new);
+                let values = self.values(variant, combination);
+                let load = || misfits.note_once(self.machine(variant, &choices, &values)).map(Rc::new);
                 let Some(machine) = machine.or_insert_with(load).clone() else { continue };
                 let (variant, keys) = (variant.name.clone(), keys.clone());
-                all.push(Series { variant, varied, choices, machine, keys });
+                all.push(Series { variant, varied, choices, machine, keys, values });
             }
         }
         all
     }
 
     /// The keys that are chosen for a variant, or vary, and where; but for those that say what is so without them.
-    fn unusual_keys(&self, variant: &Variant<C>) -> BTreeMap<String, Range<usize>> {
-        let chosen = variant.keys.iter().filter(|(_, chosen)| chosen.value);
-        let chosen = chosen.map(|(key, chosen)| (key.clone(), chosen.span.clone()));
+    fn unusual_keys(&self, variant: &Variant<'a, C>) -> BTreeMap<String, Range<usize>> {
+        let chosen = variant.settings.iter().filter(|(_, setting)| !setting.is_usual);
+        let chosen = chosen.map(|(key, setting)| (key.clone(), setting.span.clone()));
         chosen.chain(self.axes.iter().map(|axis| (axis.key.clone(), axis.span.clone()))).collect()
     }
 
     /// What varies, and the choices, in the combination of this number.
-    fn combine(&self, variant: &Variant<C>, mut number: usize) -> Result<(Vec<(String, String)>, C), Misfit> {
+    fn combine(&self, variant: &Variant<'a, C>, number: usize) -> Result<(Vec<(String, String)>, C), Misfit> {
         let mut choices = variant.choices.clone();
         let mut varied = Vec::new();
-        for axis in self.axes.iter().rev() {
-            let value = axis.values[number % axis.values.len()];
-            number /= axis.values.len();
-            choose(&mut choices, &axis.key, value, self.folder)?;
-            let key = axis.key.strip_prefix(SET).unwrap_or(&axis.key);
-            varied.push((key.to_owned(), value.literal()?));
+        for (key, value) in self.combination(number) {
+            choose(&mut choices, key, value, self.folder)?;
+            varied.push((key.strip_prefix(SET).unwrap_or(key).to_owned(), value.literal()?));
         }
-        varied.reverse();
         Ok((varied, choices))
     }
 
-    fn machine(&self, variant: &Variant<C>, choices: &C) -> Result<MachineDescription, Misfit> {
+    /// The keys and values of what varies in the combination of this number, in the order of the plan.
+    fn combination(&self, mut number: usize) -> Vec<(&str, TomlValue<'a>)> {
+        let mut values = Vec::new();
+        for axis in self.axes.iter().rev() {
+            values.push((&*axis.key, axis.values[number % axis.values.len()]));
+            number /= axis.values.len();
+        }
+        values.reverse();
+        values
+    }
+
+    /// All that is chosen for a variant in the combination of this number, by key.
+    fn values(&self, variant: &Variant<'a, C>, number: usize) -> Vec<(String, TomlValue<'a>)> {
+        let chosen = variant.settings.iter().map(|(key, setting)| (key.clone(), setting.value));
+        chosen
+            .chain(self.combination(number).into_iter().map(|(key, value)| (key.to_owned(), value)))
+            .collect()
+    }
+
+    fn machine(
+        &self,
+        variant: &Variant<'a, C>,
+        choices: &C,
+        values: &[(String, TomlValue<'a>)],
+    ) -> Result<MachineDescription, Misfit> {
         let machine = choices.load_machine();
         machine.map_err(|error| {
-            let axis = self.axes.iter().find(|axis| axis.key.starts_with(SET) || axis.key == "machine");
-            let span = axis.map_or(variant.machine_span.clone(), |axis| axis.span.clone());
+            let is_possible = |key: &str, choices: &C| is_of_machine(key) && choices.load_machine().is_ok();
+            let span = self.to_blame(values, is_possible);
             let message = format!("{error}; `starfish machines` lists the machines and prints their keys");
-            Misfit { span, message }
+            Misfit { span: span.unwrap_or(variant.machine_span.clone()), message }
         })
     }
+
+    /// Where the setting of a series stands without which it would be possible, as `is_possible` says of choices and
+    /// their machine.
+    pub(crate) fn at_fault(
+        &self,
+        series: &Series<'a, C>,
+        is_possible: impl Fn(&C, MachineDescription) -> bool,
+    ) -> Option<Range<usize>> {
+        self.to_blame(&series.values, |key, choices| {
+            if !is_of_machine(key) {
+                return is_possible(choices, MachineDescription::clone(&series.machine));
+            }
+            choices.load_machine().is_ok_and(|machine| is_possible(choices, machine))
+        })
+    }
+
+    /// Where the value stands, the last of them, without which what is chosen is possible, all others being the same.
+    fn to_blame(
+        &self,
+        values: &[(String, TomlValue<'a>)],
+        is_possible: impl Fn(&str, &C) -> bool,
+    ) -> Option<Range<usize>> {
+        let without = |left_out: &str| {
+            let mut choices = C::default();
+            let others = values.iter().filter(|(key, _)| key != left_out);
+            // Each was possible by itself when it was read.
+            others.for_each(|(key, value)| drop(choose(&mut choices, key, *value, self.folder)));
+            choices
+        };
+        let blamed = values.iter().filter(|(key, _)| is_possible(key, &without(key)));
+        blamed.map(|(_, value)| value.span()).max_by_key(|span| span.start)
+    }
+}
+
+/// Whether a key says what the machine is.
+fn is_of_machine(key: &str) -> bool {
+    key == "machine" || key.starts_with(SET)
 }
 
 /// Chooses a value for a field or, after `set.`, for a number of the machine's description.
@@ -187,13 +256,13 @@ fn choose<C: FieldSet>(
     Ok(())
 }
 
-impl<C: FieldSet> Variant<C> {
+impl<'a, C: FieldSet> Variant<'a, C> {
     /// Chooses what stands at `key`, which may be `set`.
     fn choose(
         &mut self,
         key: &str,
         span: &Range<usize>,
-        value: TomlValue<'_>,
+        value: TomlValue<'a>,
         folder: &Path,
     ) -> Result<(), Misfit> {
         if key == "set" || key == "machine" {
@@ -202,8 +271,8 @@ impl<C: FieldSet> Variant<C> {
         for (key, value) in if key == "set" { numbers(value)? } else { vec![(key.to_owned(), value)] } {
             choose(&mut self.choices, &key, value, folder)?;
             let usual = FieldOf::<C>::named(&key).map(|field| field.default.trim_matches('"').to_owned());
-            let chosen = Chosen { value: value.literal().ok() != usual, span: span.clone() };
-            self.keys.insert(key, chosen);
+            let is_usual = value.literal().ok() == usual;
+            self.settings.insert(key, Setting { value, span: span.clone(), is_usual });
         }
         Ok(())
     }
@@ -243,11 +312,11 @@ fn numbers(value: TomlValue<'_>) -> Result<Vec<(String, TomlValue<'_>)>, Misfit>
 /// The variants of a plan, with the defaults that stand at its top.
 fn variants<'a, C: FieldSet>(
     table: &'a DeTable<'a>,
-    mut defaults: Variant<C>,
+    mut defaults: Variant<'a, C>,
     form: &PlanForm<'_, C>,
     folder: &Path,
     misfits: &Misfits,
-) -> Vec<Variant<C>> {
+) -> Vec<Variant<'a, C>> {
     let mut written = None;
     for (key, span, value) in settings::<C>(table, misfits) {
         match key {
@@ -270,7 +339,7 @@ fn variants<'a, C: FieldSet>(
         }
         return vec![defaults];
     };
-    let mut variants: Vec<Variant<C>> = Vec::new();
+    let mut variants: Vec<Variant<'a, C>> = Vec::new();
     for value in written {
         let Some(variant) = variant(value, &defaults, folder, misfits) else { continue };
         if variants.iter().any(|other| other.name.value == variant.name.value) {
@@ -284,12 +353,12 @@ fn variants<'a, C: FieldSet>(
 }
 
 /// A variant, if it has a name.
-fn variant<C: FieldSet>(
-    value: TomlValue<'_>,
-    defaults: &Variant<C>,
+fn variant<'a, C: FieldSet>(
+    value: TomlValue<'a>,
+    defaults: &Variant<'a, C>,
     folder: &Path,
     misfits: &Misfits,
-) -> Option<Variant<C>> {
+) -> Option<Variant<'a, C>> {
     let table = misfits.note(value.table())?;
     let named = table.get("name").map(TomlValue).ok_or_else(|| {
         value.misfit("the variant's name is missing: expected a line such as name = \"fcfs\"")
@@ -303,7 +372,7 @@ fn variant<C: FieldSet>(
         name: name.clone().unwrap_or(Chosen { value: String::new(), span: value.span() }),
         choices: defaults.choices.clone(),
         machine_span: defaults.machine_span.clone(),
-        keys: defaults.keys.clone(),
+        settings: defaults.settings.clone(),
     };
     for (key, span, value) in settings::<C>(table, misfits).filter(|(key, ..)| *key != "name") {
         if key == "set" || FieldOf::<C>::named(key).is_some() {

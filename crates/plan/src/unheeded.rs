@@ -14,7 +14,7 @@ pub(crate) struct Unheeded(BTreeMap<(usize, usize, String), Option<String>>);
 
 impl Unheeded {
     /// Takes in a cell of a series.
-    pub(crate) fn note<C: FieldSet>(&mut self, series: &Series<C>, case: &C::Case) {
+    pub(crate) fn note<C: FieldSet>(&mut self, series: &Series<'_, C>, case: &C::Case) {
         for (key, span) in &*series.keys {
             let why = || C::without_effect(key, case);
             let setting = (span.start, span.end, key.clone());

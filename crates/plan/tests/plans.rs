@@ -102,8 +102,8 @@ fn what_is_wrong_is_refused_with_its_line_and_what_would_be_right() {
             5,
             "traditional/rb/7: a file of 10485760 bytes",
         ),
-        (&format!("{HEAD}block = \"1000 B\"\n"), 1, "sectors have 512: make it a multiple"),
-        (&format!("{HEAD}file_size = \"32 GiB\"\n"), 1, "make the file smaller, or the disks more"),
+        (&format!("{HEAD}block = \"1000 B\"\n"), 4, "sectors have 512: make it a multiple"),
+        (&format!("{HEAD}file_size = \"32 GiB\"\n"), 4, "make the file smaller, or the disks more"),
         (
             "name = \"x\"\nmethod = \"traditional\"\npatterns = [\"rb\",\n\"rcb\"]\nshape = \"3x3\"\n",
             4,
@@ -116,10 +116,10 @@ fn what_is_wrong_is_refused_with_its_line_and_what_would_be_right() {
         (&format!("{HEAD}outstanding = 0\n"), 4, "expected a whole number from 1 to 65536"),
         (&format!("{HEAD}thread_per_request = \"yes\"\n"), 4, "expected true or false, not \"yes\""),
         (&format!("{HEAD}queued = \"sometimes\"\n"), 4, "never, always and small-records"),
-        (&format!("{HEAD}presort = true\n"), 1, "only the disk-directed method can presort"),
+        (&format!("{HEAD}presort = true\n"), 4, "only the disk-directed method can presort"),
         (&format!("{HEAD}page_cache = \"much\"\n"), 4, "expected a whole number of bytes such as"),
         (&format!("{HEAD}window = \"wide\"\n"), 4, "no window \"wide\": expected a number of pages"),
-        (&format!("{HEAD}window = 4\n"), 1, "choose its size (page_cache) too"),
+        (&format!("{HEAD}window = 4\n"), 4, "choose its size (page_cache) too"),
         (&format!("{HEAD}page_cash = 4\n"), 4, "did you mean page_cache?"),
         (&format!("{HEAD}machine = \"cray\"\n"), 4, "no machine of the name \"cray\""),
         (&format!("{HEAD}machine = \"cray.toml\"\n"), 4, "folder/cray.toml"),
@@ -138,7 +138,7 @@ fn what_is_wrong_is_refused_with_its_line_and_what_would_be_right() {
         (&format!("{HEAD}[[variant]]\nname = \"a/b\"\n"), 5, "expected a name without /"),
         (
             &format!("{HEAD}{variant}[[variant]]\nname = \"b\"\nmethod = \"two-phase\"\npresort = true\n"),
-            7,
+            9,
             "only the disk-directed",
         ),
         ("name = \"\"\npatterns = \"all\"\n", 1, "it is empty: expected a text"),
@@ -155,6 +155,21 @@ fn what_is_wrong_is_refused_with_its_line_and_what_would_be_right() {
             "outstanding varies but is chosen too",
         ),
         (&format!("{HEAD}[vary]\nset = {{ \"nodes.io\" = [8, 0] }}\n"), 5, "expected from 1 to"),
+        (
+            &format!("{HEAD}[vary.set]\n\"disks.per_io_node\" = [1]\n\"nodes.io\" = [8,\n0]\n"),
+            7,
+            "expected from 1 to",
+        ),
+        (
+            &format!("{HEAD}presort = true\n[[variant]]\nname = \"a\"\nblock = \"1000 B\"\n"),
+            4,
+            "only the disk-directed",
+        ),
+        (
+            &format!("{HEAD}[[variant]]\nname = \"a\"\n[vary]\noutstanding = [1]\npresort = [false, true]\n"),
+            8,
+            "only the disk-directed",
+        ),
         (&format!("{HEAD}[table]\nnumber = 2\n"), 4, "system is missing"),
         (
             &format!("{HEAD}[table]\nnumber = 2\nsystem = \"x\"\nvalue = \"speed\"\n"),
@@ -203,7 +218,7 @@ fn all_mistakes_are_told_at_once_in_their_order() {
         [[variant]]\nname = \"a\"\nmethod = \"traditional\"\npresort = true\n\
         [[variant]]\nname = \"b\"\nmethod = \"two-phase\"\npresort = true\n\
         [[variant]]\nname = \"c\"\nmethod = \"traditional\"\n";
-    lines(text, &["4 c/rb/7", "6 only the disk-directed", "10 only the disk-directed"]);
+    lines(text, &["4 c/rb/7", "8 only the disk-directed", "12 only the disk-directed"]);
 }
 
 #[test]

@@ -81,7 +81,9 @@ impl RealMachine {
         let open_max = (files / settings.disks.len().max(1)).max(1);
         for disk in &settings.disks {
             let noted = (notes.clone(), disks.len());
-            disks.push(Disk::start(disk, settings.node, clock, tasks.clone(), noted, open_max).await?);
+            let disk = Disk::start(disk, settings.node, clock, tasks.clone(), noted, open_max).await?;
+            disk.refuse_copy(&disks)?;
+            disks.push(disk);
         }
         let metadata = settings.metadata.as_ref();
         let metadata = metadata.map(|place| Metadata::start(place, &settings)).transpose()?;

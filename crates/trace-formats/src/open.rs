@@ -27,6 +27,9 @@ pub enum FormatError {
     /// It is ours, and cannot be read.
     #[error("{0}")]
     Trace(ReadError),
+    /// There is nothing in it: nodes make the file of their trace when they begin, and write it when they end.
+    #[error("it is empty: whoever is to write this trace has not ended yet, or was killed")]
+    Empty,
     /// It is none that is known.
     #[error("this is no trace: neither of Starfish nor of Perfetto, nor Chrome's in JSON")]
     Unknown,
@@ -93,6 +96,7 @@ fn collected(beginning: &[u8], from: impl Read) -> Result<Collector, FormatError
         Some(TraceFormat::Tlv) => {
             Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a trace of Starfish already").into())
         }
+        None if beginning.is_empty() => Err(FormatError::Empty),
         None => Err(FormatError::Unknown),
     }
 }

@@ -226,11 +226,12 @@ fn an_array_of_events_may_lack_its_end() {
 
 #[test]
 fn what_is_none_is_refused_and_ours_is_not_imported() {
-    for bytes in [&b""[..], b"hello", b"\n\n", b"PK\x03\x04", &[0x0a, 0xff, 0xff, 0xff]] {
+    for bytes in [&b"hello"[..], b"\n\n", b"PK\x03\x04", &[0x0a, 0xff, 0xff, 0xff]] {
         let mut reader = TraceReader::new(Limits::default());
         assert!(matches!(read_any(&mut reader, "x", bytes), Err(FormatError::Unknown)), "{bytes:?}");
     }
     let mut reader = TraceReader::new(Limits::default());
+    assert!(matches!(read_any(&mut reader, "x", &b""[..]), Err(FormatError::Empty)));
     assert!(matches!(read_any(&mut reader, "x", &b"{\"a\": nonsense}"[..]), Err(FormatError::Json(_))));
     let refused = collect(&example()[..]).err().expect("it is ours");
     assert!(refused.to_string().contains("already"), "{refused}");

@@ -426,10 +426,14 @@ fn all_or_failures<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
     Err(last)
 }
 
-/// Connects to all of them as any client would. That tells whether they can be reached and are of this version.
+/// Connects to all of them as any client would. That tells whether they can be reached and are of this version, and
+/// whether a disk of one is a copy of a disk of another.
 fn check(addresses: &[String]) -> Result<()> {
     let agents = AgentsArgs::of(addresses.to_vec()).find()?;
-    this_node::run(agents, |_| async { Ok(()) })
+    this_node::run(agents, |connection| async move {
+        connection.told("the disks of the set", connection.client.disks_by_identity().await)?;
+        Ok(())
+    })
 }
 
 /// Warns if programs without further options use other agents, or none.

@@ -20,6 +20,7 @@ use crate::enwrich_bench::results::{WriteRow, csv, lines, page};
 use crate::enwrich_bench::{WriteCell, WriteMethod};
 use crate::local;
 use crate::processes::Agents;
+use crate::rounds::RoundsArgs;
 use crate::row_format::RowOutput;
 use crate::trace_file::measured_and_predicted;
 use crate::values;
@@ -70,9 +71,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = values::scheduling(), default_value_t = Scheduling::CyclicScan)]
     scheduling: Scheduling,
 
-    /// Rounds of each measurement, and of what predictions are made from; the median counts.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
+    #[command(flatten)]
+    rounds: RoundsArgs,
 
     /// Measure nothing; predict for this machine.
     #[arg(long, value_name = "NAME", conflicts_with = "rounds")]
@@ -139,7 +139,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let trace = traces.as_ref().map(|(measured, _)| measured.as_path());
         let measured = agents
             .as_ref()
-            .map(|agents| measure_in_rounds(agents, cell, arguments.rounds, trace))
+            .map(|agents| measure_in_rounds(agents, cell, arguments.rounds.rounds, trace))
             .transpose()?;
         let predicted = predictor
             .as_ref()
@@ -195,7 +195,7 @@ fn predictor(
     agents: Option<&Agents>,
     is_host: bool,
 ) -> Result<Option<WritePredictor>> {
-    let Arguments { processes, scheduling, rounds, .. } = *arguments;
+    let Arguments { processes, scheduling, rounds: RoundsArgs { rounds }, .. } = *arguments;
     let predictor = match (&arguments.predict, agents) {
         (Some(machine), _) => {
             WritePredictor::of(machine, &[], processes, usize::from(arguments.agents), scheduling)?

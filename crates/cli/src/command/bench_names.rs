@@ -19,7 +19,7 @@ use crate::names_bench::results::{NamesRow, csv, lines, page};
 use crate::names_bench::store_costs::StoreCosts;
 use crate::names_bench::{NameWork, NamesCell, NamesTimes, measure};
 use crate::processes::Agents;
-use crate::rounds::middle_of;
+use crate::rounds::{RoundsArgs, middle_of};
 use crate::row_format::RowOutput;
 use crate::trace_file::measured_and_predicted;
 
@@ -63,9 +63,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = MEMORY, conflicts_with = "predict")]
     disk_model: String,
 
-    /// Rounds of each measurement, and of what predictions are made from; the median counts.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
+    #[command(flatten)]
+    rounds: RoundsArgs,
 
     /// Measure nothing; predict for this machine, whose description has to have a section `metadata`.
     #[arg(long, value_name = "NAME", conflicts_with = "rounds")]
@@ -150,13 +149,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             .as_ref()
             .map(|agents| {
                 let measure = || measured(arguments.explain, of_measured.as_deref(), agents, cell);
-                middle_of(arguments.rounds, |times: &NamesTimes| times.elapsed, measure)
+                middle_of(arguments.rounds.rounds, |times: &NamesTimes| times.elapsed, measure)
             })
             .transpose()?;
         if let (Some(agents), Entry::Vacant(entry)) = (&agents, with_costs.entry(cell.clients)) {
             let under_way = cell.clients * cell.outstanding;
             let store = StoreCosts::measure(&agents.path(&format!("store{under_way}")), under_way)?;
-            entry.insert(predictor.with_costs(agents, cell.clients, arguments.rounds, &store)?);
+            entry.insert(predictor.with_costs(agents, cell.clients, arguments.rounds.rounds, &store)?);
         }
         let of_cell = with_costs.get(&cell.clients).unwrap_or(&predictor);
         let predicted = of_cell.predict(cell, of_predicted.as_deref())?;

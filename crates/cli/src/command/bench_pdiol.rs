@@ -22,7 +22,7 @@ use crate::pdiol_bench::results::{ProgramRow, Results};
 use crate::pdiol_bench::testbed::{
     CACHE_FOR_BOTH, CACHE_FOR_READING, CACHE_FOR_WRITING, Disks, ProgramTestbed,
 };
-use crate::rounds::middle_of;
+use crate::rounds::{RoundsArgs, middle_of};
 use crate::times::Times;
 use node::Size;
 
@@ -74,9 +74,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = whole_mib)]
     limit_size: Size,
 
-    /// Rounds of each measurement; the median counts.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
+    #[command(flatten)]
+    rounds: RoundsArgs,
 
     /// Measure nothing; predict for this machine, such as pdiol-2003.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["rounds", "limit_size", "disk_model"])]
@@ -250,7 +249,7 @@ fn measured(arguments: &Arguments, plan: &[Cell]) -> Result<Results> {
             testbed.slow_down(wanted)?;
         }
         let times = middle_of(
-            arguments.rounds,
+            arguments.rounds.rounds,
             |times: &Times| times.elapsed,
             || measure(&testbed, cell, &mut outputs),
         )?;

@@ -313,6 +313,14 @@ fn hosts_are_reached_over_ssh() {
     let told = home.fail(&["agents", "up", "--ssh", &ssh]);
     assert!(told.contains("--root disk2: there is no such directory") && told.contains("mounted?"), "{told}");
     std::fs::rename(home.path("unmounted"), home.path("disk2")).expect("it is there");
+    // No set has a disk and a copy of it, be they of two agents.
+    let identity = own.join(".starfish.disk");
+    let of_own = std::fs::read(&identity).expect("it was asked for");
+    std::fs::copy(home.path("disk1/.starfish.disk"), &identity).expect("it was asked for");
+    let told = home.fail(&["agents", "up", "--ssh", &ssh]);
+    let both = format!("disk 0 of agent 127.0.0.1:{a} and disk 0 of agent localhost:{b}");
+    assert!(told.contains(&both) && told.contains("one directory is a copy of the other"), "{told}");
+    std::fs::write(&identity, of_own).expect("room");
     home.run(&["agents", "up", "--ssh", &ssh]);
 
     let told = home.fail(&["agents", "up", "--local", "1", "--anew", "--ssh", &ssh]);

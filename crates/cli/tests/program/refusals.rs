@@ -39,6 +39,17 @@ fn an_agent_serves_only_what_is_there_once() {
         let told = refused(&["--root", &root, twice]);
         assert!(told.contains(&format!("the same directory as {root}")), "{told}");
     }
+    // A copy of a disk, beside it: what is written to the one is missing in the other.
+    let copy = path("copied");
+    std::fs::create_dir(&copy).expect("room");
+    for root in [&root, &copy] {
+        std::fs::write(format!("{root}/.starfish.disk"), "0123456789abcdef\n").expect("room");
+    }
+    let told = not_yet(&["--root", &root, &copy]);
+    assert!(
+        told.contains(&*root) && told.contains(&*copy) && told.contains("is a copy of the other"),
+        "{told}"
+    );
     let told = refused(&["--root", &other, "--port", "3"]);
     assert!(told.contains("'--listen'") && !told.contains("--prefetch"), "{told}");
     let told = refused(&["--root", &other, &other, "--create"]);

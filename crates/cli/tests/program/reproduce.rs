@@ -153,6 +153,17 @@ fn a_figure_alone_has_no_tables_and_no_errors() {
     assert!(!said.contains("median error") && !said.contains("tables.csv"), "{said}");
     assert!(said.lines().any(|line| line.starts_with("figure  what")), "{said}");
     assert!(!made.path("results/study/tables.csv").exists());
+    let page = read(&made.path("results/study/report.html"));
+    assert!(page.contains("Figure 2"), "{page}");
+    for of_tables in [
+        "tables.csv",
+        "these tables",
+        "Predicted tables",
+        "href=\"#summary\"",
+        "beside what the report printed",
+    ] {
+        assert!(!page.contains(of_tables), "{of_tables}: {page}");
+    }
     assert!(read(&made.path("results/study/report.html")).contains("id=\"figure-2\""));
 }
 

@@ -196,25 +196,38 @@ fn what_limited_a_run_on_agents_is_said() {
     has(&bench, "disks (2): busy ");
 }
 
-/// The trace that a program adds to is that of all nodes meanwhile, whatever becomes of the program.
+/// The trace of a program is that of all nodes meanwhile, whatever becomes of the program.
 #[test]
 fn a_program_is_recorded_with_its_agents() {
     let store = Store::start(&[1, 1]);
     store.make_file("original", 1 << 20);
     store.run(&["put", "original"]);
-    let recorded = |program: &[&str]| {
-        let command =
-            [&["trace", "record", "-o", "run.tlv", env!("CARGO_BIN_EXE_starfish")], program].concat();
+    let recorded = |option: &str, program: &[&str]| {
+        let command = [&["trace", "record", option, "run.tlv", program[0]], &program[1..]].concat();
         let output = store.command(&command).output().expect("it runs");
         (output.status.code(), String::from_utf8(output.stderr).expect("text"))
     };
-    let (code, said) = recorded(&["get", "original", "copy"]);
+    let get = [env!("CARGO_BIN_EXE_starfish"), "get", "original", "copy", "--force"];
+    // What is there is replaced, be it a trace or not.
+    write(store.path("run.tlv"), "notes").expect("it is written");
+    for _ in 0..2 {
+        let (code, said) = recorded("-o", &get);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains(" limited this run") && said.contains("I/O nodes (2): busy "), "{said}");
+        let all = timeline(&store.path("run.tlv"));
+        assert_eq!(all.processes.len(), 3, "the program and the agents");
+        assert!(states(&all, " get ").contains(&"ask: open"), "{:?}", all.states);
+    }
+    recorded("--trace", &get);
+    assert_eq!(timeline(&store.path("run.tlv")).processes.len(), 6, "it was added");
+    // A program that has nothing to do with agents was limited by nothing of theirs.
+    let (code, said) = recorded("-o", &["true"]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains(" limited this run") && said.contains("I/O nodes (2): busy "), "{said}");
-    let all = timeline(&store.path("run.tlv"));
-    assert_eq!(all.processes.len(), 3, "the program and the agents");
-    assert!(states(&all, " get ").contains(&"ask: open"), "{:?}", all.states);
-    let (code, said) = recorded(&["get", "missing"]);
+    assert!(said.contains("it has used no agents") && said.contains("STARFISH_AGENTS"), "{said}");
+    assert!(!said.contains("limited this run"), "{said}");
+    fail(store.command(&["trace", "record", "-o", "no/such/place.tlv", "touch", "begun"]), 2);
+    assert!(!store.path("begun").exists(), "nothing is run of which nothing can be kept");
+    let (code, said) = recorded("-o", &[get[0], "get", "missing"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("missing"), "{said}");
     assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("`starfish trace start`"));

@@ -162,6 +162,11 @@ fn what_is_no_trace_is_refused_and_nothing_is_left() {
         why,
         "starfish: letter: this is no trace: neither of Starfish nor of Perfetto, nor Chrome's in JSON\n"
     );
+    std::fs::write(directory.path().join("begun.tlv"), "").expect("a file");
+    for action in ["summary", "explain"] {
+        let why = refused(directory.path(), &format!("trace {action} begun.tlv"), 1);
+        assert!(why.starts_with("starfish: begun.tlv: it is empty: ") && why.contains("killed"), "{why}");
+    }
     refused(directory.path(), "trace import letter -o letter.tlv", 1);
     assert!(!directory.path().join("letter.tlv").exists());
     let before = std::fs::read(directory.path().join("profile.tlv")).expect("a trace");

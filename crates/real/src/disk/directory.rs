@@ -52,6 +52,8 @@ pub(crate) struct Found {
 /// A directory that belongs to this process.
 pub(crate) struct Directory {
     path: PathBuf,
+    /// The identity of the disk, if it had one when the directory was taken.
+    found_identity: Option<u64>,
     unborn: AtomicU64,
     /// Held for as long as it is there.
     lock: Lock,
@@ -72,10 +74,10 @@ impl Directory {
             _ => {}
         }
         let lock = Lock::take(path, node)?;
-        let has_identity = disk_identity::read(path)?.is_some();
+        let found_identity = disk_identity::read(path)?;
         for entry in fs::read_dir(path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            if !has_identity && name::is_numbered(&entry.file_name()) {
+            if found_identity.is_none() && name::is_numbered(&entry.file_name()) {
                 return Err(disk_identity::lost(path));
             }
             let is_unborn = entry.file_name().as_encoded_bytes().starts_with(UNBORN.as_bytes());
@@ -85,11 +87,24 @@ impl Directory {
         }
         Ok(Directory {
             path: path.to_owned(),
+            found_identity,
             unborn: AtomicU64::new(0),
             lock,
             #[cfg(test)]
             syncs_fail: false.into(),
         })
+    }
+
+    /// Fails if one of two directories is a copy of the other: what is written to the one would be missed in the other.
+    pub(crate) fn refuse_copy(&self, other: &Directory) -> Result<()> {
+        let Some(identity) = self.found_identity.filter(|_| self.found_identity == other.found_identity)
+        else {
+            return Ok(());
+        };
+        let why = format!(
+            "one is a copy of the other, since both are the disk {identity:016x}: leave out the copy, or remove it"
+        );
+        Err(Error::Io { what: format!("{} and {}", describe(&self.path), describe(&other.path)), why }.into())
     }
 
     /// Says so if nothing can be written to it.

@@ -128,6 +128,12 @@ impl Disk {
         Ok(false)
     }
 
+    /// Fails if this disk is a copy of one of these others.
+    pub(crate) fn refuse_copy(&self, others: &[Disk]) -> Result<()> {
+        let directory = &self.inner.directory;
+        others.iter().try_for_each(|other| other.inner.directory.refuse_copy(directory))
+    }
+
     /// The number of the run that had the directory before this one, if that noted that it ended in order, and if the
     /// computer has not been started anew since: all that it had written is there.
     pub fn last_run(&self) -> Option<u64> {

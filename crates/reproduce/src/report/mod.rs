@@ -53,11 +53,14 @@ impl Report<'_> {
         let body = html! {
             header {
                 h1 { (title) }
-                p { "Simulated by starfish " (self.provenance.version) ", beside what the report printed." }
+                p {
+                    "Simulated by starfish " (self.provenance.version)
+                    @if !self.tables.is_empty() { ", beside what the report printed" } "."
+                }
             }
             (self.contents())
             main {
-                (summary::summary(self))
+                @if !self.tables.is_empty() { (summary::summary(self)) }
                 (self.all_tables())
                 (self.all_figures())
                 (self.how_made())
@@ -69,7 +72,7 @@ impl Report<'_> {
     fn contents(&self) -> Markup {
         html! {
             nav aria-label="Contents" {
-                a href="#summary" { "Summary" }
+                @if !self.tables.is_empty() { a href="#summary" { "Summary" } }
                 @for table in self.tables {
                     @let predicted = self.published.table(table.number).is_none();
                     a href={ "#table-" (table.number) } class=[predicted.then_some("predicted")] {
@@ -136,20 +139,27 @@ impl Report<'_> {
                         "with all data on the media after a write. For " code { "ra" }
                         " it counts the bytes delivered to all compute nodes, as the report's tables do."
                     }
-                    li {
-                        "Two variants differ significantly if Student's two-sided t-test for paired samples says so at "
-                        "95\u{a0}%: trials of the same number have the same seed, and so the same disks. Where "
-                        "the differences do not vary, if they are not 0. Every later variant is compared with the first "
-                        "of its table, also where there are three."
-                    }
-                    li {
-                        "Predicted tables are those whose published values are not part of this project. Nothing was "
-                        "fitted to them. All other published values were known when the machine's costs were "
-                        "calibrated; its description marks which costs, and on which cells."
-                    }
-                    li { "The same values with more digits, and for programs, are in " code { "tables.csv" } "." }
+                    @if !self.tables.is_empty() { (of_tables()) }
                 }
             }
         }
+    }
+}
+
+/// What has to be known of how tables were made and compared.
+fn of_tables() -> Markup {
+    html! {
+        li {
+            "Two variants differ significantly if Student's two-sided t-test for paired samples says so at "
+            "95\u{a0}%: trials of the same number have the same seed, and so the same disks. Where "
+            "the differences do not vary, if they are not 0. Every later variant is compared with the first "
+            "of its table, also where there are three."
+        }
+        li {
+            "Predicted tables are those whose published values are not part of this project. Nothing was "
+            "fitted to them. All other published values were known when the machine's costs were "
+            "calibrated; its description marks which costs, and on which cells."
+        }
+        li { "The same values with more digits, and for programs, are in " code { "tables.csv" } "." }
     }
 }

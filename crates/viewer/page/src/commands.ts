@@ -2,7 +2,7 @@
 
 import type { Derived } from "./derived";
 import { button, byId, element, name } from "./elements";
-import { chosen, length, OVERLAP_MAX, total } from "./measures";
+import { chosen, length, OVERLAP_MAX, threadsOf, total } from "./measures";
 import { duration, instant } from "./time";
 import { argumentsOf, firstAbove, threadLabel, threadOf } from "./trace";
 import type { View } from "./view";
@@ -52,29 +52,43 @@ export class Commands {
   }
 
   private total(): HTMLElement[] {
-    const { trace, look, measured } = this.view;
+    const { trace, look, measured, counted } = this.view;
     const states = look.states.size === 0 ? this.derived.shown : chosen(trace.states.length, look.states);
-    const its = total(trace, measured, states, chosen(trace.threads.length, look.threads));
-    const share = ((its.total / (measured[1] - measured[0])) * 100).toFixed(1);
-    return [
-      element("p", { class: "of" }, name(this.ofWhom)),
-      element("p", { id: "total" }, `${duration(its.total)} in ${its.count.toLocaleString("en")} calls, ${share} % of the range`),
-    ];
+    const told = counted.map((file) => {
+      const its = total(trace, measured, states, threadsOf(trace, look.threads, file));
+      return this.ofFile(file, `${duration(its.total)} in ${its.count.toLocaleString("en")} calls, ${this.share(its.total)} % of the range`);
+    });
+    return [element("p", { class: "of" }, name(this.ofWhom)), element("div", { id: "total" }, ...told)];
+  }
+
+  /** What is told of a file that is counted apart, or of all together. */
+  private ofFile(file: number | null, text: string): HTMLElement {
+    const its = file === null ? [] : [element("b", {}, name(this.view.trace.files[file]!.name)), ": "];
+    return element("p", {}, ...its, text);
+  }
+
+  /** How much of the measured range a time is, in per cent. */
+  private share(time: number): string {
+    const [from, to] = this.view.measured;
+    return ((time / (to - from)) * 100).toFixed(1);
   }
 
   private overlap(): HTMLElement[] {
-    const { look, measured } = this.view;
-    const stretches = this.derived.overlap();
-    if (!stretches) {
+    const { look } = this.view;
+    const overlaps = this.derived.overlaps();
+    if (overlaps.every(({ stretches }) => stretches === null)) {
       const hint = `Choose 2 to ${OVERLAP_MAX} states, or as many threads: by their names in the legend and the rows.`;
       return [element("p", { class: "hint", id: "overlap" }, hint)];
     }
-    const time = length(stretches);
-    const share = ((time / (measured[1] - measured[0])) * 100).toFixed(1);
     const what = look.states.size >= 2 ? "these states at once, each in a thread of its own" : "these threads at once";
+    const told = overlaps.flatMap(({ file, stretches }) => {
+      if (!stretches) return [];
+      const time = length(stretches);
+      return this.ofFile(file, `${what}: ${duration(time)}, ${this.share(time)} % of the range, ${stretches.begin.length.toLocaleString("en")} times`);
+    });
     return [
       element("p", { class: "of" }, name(this.ofWhom)),
-      element("p", { id: "overlap" }, `${what}: ${duration(time)}, ${share} % of the range, ${stretches.begin.length.toLocaleString("en")} times`),
+      element("div", { id: "overlap" }, ...told),
       button("choose none", {}, () => this.view.set({ states: new Set(), threads: new Set() })),
     ];
   }

@@ -1,7 +1,7 @@
 /** What follows from the trace and from what is shown of it; computed when somebody asks, and kept while it holds. */
 
 import { Levels } from "./levels";
-import { outermost, overlap, type Stretches } from "./measures";
+import { outermost, overlap, threadsOf, type Stretches } from "./measures";
 import { Extremes } from "./overlays";
 import { looks, type Looks } from "./palette";
 import type { Trace } from "./trace";
@@ -11,8 +11,8 @@ export class Derived {
   private trace: Trace | null = null;
   private hidden: Set<number> | null = null;
   private extremes = new Map<number, Extremes>();
-  private overlapOf = "";
-  private overlapIs: Stretches | null = null;
+  private overlapsOf = "";
+  private overlapsAre: { file: number | null; stretches: Stretches | null }[] = [];
   looks: Looks[] = [];
   /** Of each state whether it is shown. */
   shown: Uint8Array = new Uint8Array();
@@ -33,7 +33,7 @@ export class Derived {
       this.trace = trace;
       this.hidden = null;
       this.extremes.clear();
-      this.overlapOf = "";
+      this.overlapsOf = "";
       this.looks = looks(trace);
       const { fromTime, toTime } = trace.flows;
       this.longestFlow = fromTime.reduce((longest, sent, flow) => Math.max(longest, Math.abs(toTime[flow]! - sent)), 0);
@@ -52,21 +52,28 @@ export class Derived {
     return extremes;
   }
 
-  /** When all that is chosen is under way at once, in the measured range. */
-  overlap(): Stretches | null {
-    const { trace, look, measured } = this.view;
+  /** When all that is chosen is under way at once, in the measured range; of each file that is counted apart. */
+  overlaps(): { file: number | null; stretches: Stretches | null }[] {
+    const { trace, look, measured, counted } = this.view;
     const of = [measured.join(), [...look.states].join(), [...look.threads].join()].join(";");
-    if (of !== this.overlapOf) {
-      this.overlapOf = of;
-      this.overlapIs = overlap(trace, measured, look.states, look.threads);
+    if (of !== this.overlapsOf) {
+      this.overlapsOf = of;
+      this.overlapsAre = counted.map((file) => {
+        if (file === null) return { file, stretches: overlap(trace, measured, look.states, look.threads) };
+        const flags = threadsOf(trace, look.threads, file);
+        const threads = new Set([...flags.keys()].filter((thread) => flags[thread] === 1));
+        // None chosen is all of them for states, and none for threads.
+        const few = threads.size === 0 || (look.states.size < 2 && look.threads.size === 0);
+        return { file, stretches: few ? null : overlap(trace, measured, look.states, threads) };
+      });
     }
-    return this.overlapIs;
+    return this.overlapsAre;
   }
 
   /** The same as far as it is known, for drawing while the range moves. */
-  get overlapKnown(): Stretches | null {
+  get overlapsKnown(): { file: number | null; stretches: Stretches | null }[] {
     const { look } = this.view;
-    return look.states.size >= 2 || look.threads.size >= 2 ? this.overlapIs : null;
+    return look.states.size >= 2 || look.threads.size >= 2 ? this.overlapsAre : [];
   }
 }
 

@@ -4,7 +4,7 @@ import uPlot from "uplot";
 
 import type { Derived } from "./derived";
 import { byId, element, name } from "./elements";
-import { chosen, figures, grouped, histogram, type Figures } from "./measures";
+import { figures, grouped, histogram, threadsOf, type Figures, type Groups } from "./measures";
 import { swatch, type Looks } from "./palette";
 import { theme } from "./theme";
 import { duration, ticks } from "./time";
@@ -27,12 +27,15 @@ export class DistributionView {
   show(): void {
     for (const plot of this.plots) plot.destroy();
     this.plots = [];
-    const { trace, look, measured } = this.view;
+    const { trace, look, measured, counted } = this.view;
     const states = this.derived.shown.map((shown, state) => (look.states.size === 0 || look.states.has(state) ? shown : 0));
-    const threads = chosen(trace.threads.length, look.threads);
-    const groups = grouped(trace, measured, states, threads, trace.states.length, (state) => state);
-    const order = trace.states.map((_, state) => state).filter((state) => groups.lengths[state]!.length > 0);
-    order.sort((one, other) => groups.totals[other]! - groups.totals[one]!);
+    const groups = counted.map((file) =>
+      grouped(trace, measured, states, threadsOf(trace, look.threads, file), trace.states.length, (state) => state),
+    );
+    const sum = (of: (groups: Groups) => number) => groups.reduce((sum, its) => sum + of(its), 0);
+    const order = trace.states.map((_, state) => state).filter((state) => sum(({ lengths }) => lengths[state]!.length) > 0);
+    const totals = trace.states.map((_, state) => sum(({ totals }) => totals[state]!));
+    order.sort((one, other) => totals[other]! - totals[one]!);
     const scales = element("select", { "aria-label": "Scale of durations" });
     for (const [value, text] of [["log", "logarithmic"], ["linear", "linear"]] as const) {
       scales.append(element("option", { value }, text));
@@ -45,18 +48,22 @@ export class DistributionView {
     this.root.replaceChildren(told, cards);
     if (order.length === 0) cards.append(element("p", {}, "No call touches the range."));
     for (const state of order.slice(0, PLOTS_MAX)) {
-      const lengths = groups.lengths[state]!;
-      cards.append(this.card(state, lengths, figures(lengths, groups.totals[state]!)));
+      groups.forEach(({ lengths, totals }, at) => {
+        const its = lengths[state]!;
+        if (its.length > 0) cards.append(this.card(state, counted[at]!, its, figures(its, totals[state]!)));
+      });
     }
   }
 
-  private card(state: number, lengths: Float64Array, its: Figures): HTMLElement {
+  private card(state: number, file: number | null, lengths: Float64Array, its: Figures): HTMLElement {
     const { trace, look } = this.view;
     const picture = element("canvas", { class: "swatch", "aria-hidden": "true" });
     swatch(picture, this.derived.looks[state]!);
     const text = `${its.count.toLocaleString("en")} calls, median ${duration(its.median)}, 99 % ${duration(its.p99)}, largest ${duration(its.largest)}`;
     const place = element("div", { class: "plot", role: "img", "aria-label": `Histogram: ${text}` });
-    const card = element("section", { class: "card" }, element("h2", {}, picture, name(trace.states[state]!.name)), place, element("p", {}, text));
+    const of = file === null ? "" : `, ${trace.files[file]!.name}`;
+    const title = element("h2", {}, picture, name(trace.states[state]!.name + of));
+    const card = element("section", { class: "card" }, title, place, element("p", {}, text));
     // The width is known when the card is in the page.
     requestAnimationFrame(() => {
       if (place.isConnected) this.plots.push(plot(place, lengths, its, this.derived.looks[state]!, look.logarithmic));

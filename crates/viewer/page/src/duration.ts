@@ -57,7 +57,7 @@ export class DurationView {
   /** Shows the calls that are meant now; to be called when the view is at rest. */
   show(): void {
     const { trace, look } = this.view;
-    const of = [look.from, look.to, [...look.hidden], [...look.threads], this.by, this.direction, trace.begin.length].join(";");
+    const of = [look.beside, look.from, look.to, [...look.hidden], [...look.threads], this.by, this.direction, trace.begin.length].join(";");
     if (of !== this.callsOf) {
       this.callsOf = of;
       this.collect();

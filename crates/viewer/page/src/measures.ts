@@ -25,6 +25,15 @@ export function chosen(count: number, set: Set<number>): Uint8Array {
   return flags;
 }
 
+/** Which threads are meant: those of the set, or all if it is empty; of all files, or of this one. */
+export function threadsOf(trace: Trace, set: Set<number>, file: number | null): Uint8Array {
+  const flags = chosen(trace.threads.length, set);
+  trace.threads.forEach(({ process }, thread) => {
+    if (file !== null && trace.processes[process]!.file !== file) flags[thread] = 0;
+  });
+  return flags;
+}
+
 /** Calls `see` with every span of chosen states and threads that has a part in a range. */
 export function each(
   trace: Trace,

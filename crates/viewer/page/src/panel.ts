@@ -61,22 +61,14 @@ export class Panel {
     this.listen();
   }
 
-  /** By how much the clock of this panel is ahead of the others'. */
-  private get offset(): number {
-    const { files } = this.view.trace;
-    return this.file === null ? 0 : files[this.file]!.begin - Math.min(...files.map((file) => file.begin));
-  }
-
   private get scale(): Scale {
     const { from, to } = this.view.look;
-    const { offset } = this;
-    return { from: from + offset, to: to + offset, width: this.canvas.clientWidth, height: this.canvas.clientHeight };
+    return { from, to, width: this.canvas.clientWidth, height: this.canvas.clientHeight };
   }
 
-  /** Where the axis has its times, which are round ones of this panel's clock. */
+  /** Where the axis has its times, which are round ones. */
   private ticks({ from, to, width }: Scale): { step: number; times: number[] } {
-    const { step, times } = ticks(from - this.offset, to - this.offset, width / 110);
-    return { step, times: times.map((time) => time + this.offset) };
+    return ticks(from, to, width / 110);
   }
 
   private timeAt(event: MouseEvent): number {
@@ -185,10 +177,19 @@ export class Panel {
     }
     const { name: its, unit, thread } = trace.series[row.series]!;
     const [low, high] = this.derived.extremesOf(row.series).all;
-    const label = element("div", { title: `${its}, of ${trace.threads[thread]!.name}` }, name(its));
+    const whole = `${its}, of ${trace.threads[thread]!.name}`;
+    const label = element("div", { title: whole }, name(this.isOnly(row.series) ? its : whole));
     const range = `${low.toLocaleString("en")} to ${high.toLocaleString("en")} ${unit}`;
     label.append(element("small", {}, range));
     return label;
+  }
+
+  /** Whether no other thread of the process has a counter of the same name. */
+  private isOnly(series: number): boolean {
+    const { trace } = this.view;
+    const { name: its, thread } = trace.series[series]!;
+    const { process } = trace.threads[thread]!;
+    return trace.series.every((other, at) => at === series || other.name !== its || trace.threads[other.thread]!.process !== process);
   }
 
   // ---- drawing
@@ -245,8 +246,9 @@ export class Panel {
       counter(context, series, extremes, view, row.top - top + 4, row.top + row.height - top - 4, now);
     }
     this.drawFlows(context, rows, view, now);
-    const overlap = derived.overlapKnown;
-    if (overlap) shade(context, overlap, view, now);
+    for (const { file, stretches } of derived.overlapsKnown) {
+      if (this.file === file && stretches) shade(context, stretches, view, now);
+    }
     this.drawMarks(context, view, now);
   }
 
@@ -285,7 +287,7 @@ export class Panel {
   private drawMarks(context: CanvasRenderingContext2D, scale: Scale, now: Theme): void {
     const { trace, look } = this.view;
     if (look.marked) {
-      const [left, right] = look.marked.map((time) => x(scale, time + this.offset)) as [number, number];
+      const [left, right] = look.marked.map((time) => x(scale, time)) as [number, number];
       context.fillStyle = now.ink;
       context.globalAlpha = 0.1;
       context.fillRect(left, 0, right - left, scale.height);
@@ -336,7 +338,7 @@ export class Panel {
       context.fillStyle = now.grid;
       context.fillRect(at - 0.5, 0, 1, height);
       context.fillStyle = now.ink;
-      context.fillText(instant(time - this.offset, step), at + 4, AXIS_PIXELS / 2);
+      context.fillText(instant(time, step), at + 4, AXIS_PIXELS / 2);
     }
     const most = this.drawGraph(context, gutter, now);
     context.restore();
@@ -429,14 +431,14 @@ export class Panel {
       const moved = (((event.deltaX || event.deltaY) * pixels) / this.scale.width) * (to - from);
       this.view.show(from + moved, to + moved, gesture);
     } else if (event.altKey) this.scroller.scrollTop += event.deltaY * pixels;
-    else this.view.zoom(1.0018 ** (event.deltaY * pixels), this.timeAt(event) - this.offset, gesture);
+    else this.view.zoom(1.0018 ** (event.deltaY * pixels), this.timeAt(event), gesture);
   }
 
   private press(event: PointerEvent): void {
     if (event.button !== 0) return;
     const { canvas, view } = this;
     const start = { x: event.clientX, y: event.clientY, top: this.scroller.scrollTop, ...view.look };
-    const at = this.timeAt(event) - this.offset;
+    const at = this.timeAt(event);
     let moved = false;
     canvas.setPointerCapture(event.pointerId);
     const move = (event: PointerEvent) => {
@@ -444,7 +446,7 @@ export class Panel {
       if (!moved && !event.shiftKey) view.remember();
       moved = true;
       if (event.shiftKey) {
-        const other = this.timeAt(event) - this.offset;
+        const other = this.timeAt(event);
         view.set({ marked: [Math.min(at, other), Math.max(at, other)] });
         return;
       }
@@ -537,7 +539,7 @@ export class Panel {
   /** Shows a span with some room around. */
   zoomTo(span: number): void {
     const { trace } = this.view;
-    const [begin, end] = [trace.begin[span]! - this.offset, trace.finish[span]! - this.offset];
+    const [begin, end] = [trace.begin[span]!, trace.finish[span]!];
     const room = Math.max((end - begin) * 0.3, 10);
     this.view.show(begin - room, end + room);
     this.view.set({ selected: span });

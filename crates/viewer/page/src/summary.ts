@@ -2,7 +2,7 @@
 
 import type { Derived } from "./derived";
 import { button, byId, element, name } from "./elements";
-import { chosen, figures, grouped, type Figures } from "./measures";
+import { figures, grouped, threadsOf, type Figures } from "./measures";
 import { duration } from "./time";
 import { threadLabel } from "./trace";
 import type { View } from "./view";
@@ -14,6 +14,7 @@ type By = "state" | "thread" | "both";
 const WORDS: [By, string][] = [["state", "each state"], ["thread", "each thread"], ["both", "each state of each thread"]];
 
 interface Line {
+  file: string;
   state: string;
   thread: string;
   its: Figures;
@@ -50,22 +51,26 @@ export class SummaryView {
       );
     }
     const { measured } = this.view;
-    const lines = this.lines();
-    const titles = [...(this.by === "thread" ? [] : ["State"]), ...(this.by === "state" ? [] : ["Thread"]), ...NUMBERS.map(([title]) => title)];
+    const lines = this.view.counted.flatMap((file) => this.lines(file)).sort((one, other) => other.its.total - one.its.total);
+    // The names of threads begin with those of their files.
+    const apart = this.view.counted.length > 1 && this.by === "state";
+    const titles = [...(apart ? ["File"] : []), ...(this.by === "thread" ? [] : ["State"]), ...(this.by === "state" ? [] : ["Thread"]), ...NUMBERS.map(([title]) => title)];
     const head = element("thead", {}, element("tr", {}, ...titles.map((title) => element("th", { scope: "col" }, title))));
     const body = element("tbody", {});
     for (const line of lines.slice(0, ROWS_MAX)) {
-      const names = titles.filter((title) => title === "State" || title === "Thread");
-      const cells = names.map((title) => element("th", { scope: "row" }, name(title === "State" ? line.state : line.thread)));
+      const named: Record<string, string> = { File: line.file, State: line.state, Thread: line.thread };
+      const names = titles.filter((title) => title in named);
+      const cells = names.map((title) => element("th", { scope: "row" }, name(named[title]!)));
       body.append(element("tr", {}, ...cells, ...NUMBERS.map(([, text]) => element("td", {}, text(line, measured[1] - measured[0])))));
     }
     const more = lines.length > ROWS_MAX ? [element("p", {}, `${lines.length - ROWS_MAX} more have less time.`)] : [];
     this.root.replaceChildren(choice, element("table", {}, head, body), ...more, ...this.files());
   }
 
-  private lines(): Line[] {
+  /** The lines of a file that is counted apart, or of all together. */
+  private lines(file: number | null): Line[] {
     const { trace, look, measured } = this.view;
-    const threads = chosen(trace.threads.length, look.threads);
+    const threads = threadsOf(trace, look.threads, file);
     const { by } = this;
     const count = trace.threads.length;
     // Of both only those that occur have a group.
@@ -79,12 +84,12 @@ export class SummaryView {
     };
     const most = by === "state" ? trace.states.length : by === "thread" ? count : Math.min(trace.states.length * count, trace.begin.length);
     const { lengths, totals } = grouped(trace, measured, this.derived.shown, threads, most, group);
-    const lines = [...groups].map(([key, at]) => ({
+    return [...groups].map(([key, at]) => ({
+      file: file === null ? "" : trace.files[file]!.name,
       state: by === "thread" ? "" : trace.states[by === "state" ? key : Math.floor(key / count)]!.name,
       thread: by === "state" ? "" : threadLabel(trace, by === "thread" ? key : key % count),
       its: figures(lengths[at]!, totals[at]!),
     }));
-    return lines.sort((one, other) => other.its.total - one.its.total);
   }
 
   /** The files, their processes, and what is to be said of them. */

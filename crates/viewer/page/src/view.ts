@@ -3,6 +3,7 @@
  * is in the address too, so that a link restores it, and ranges can be undone.
  */
 
+import { fromOneStart } from "./beside";
 import { firstFrom, tierOf, type Trace } from "./trace";
 
 export type Kind = "sequence" | "duration" | "distribution" | "summary";
@@ -40,12 +41,14 @@ export class View {
   look: Look;
   private past: [number, number][] = [];
   private listeners: ((look: Look, before: Look) => void)[] = [];
+  /** The trace with all files from one beginning, once somebody has looked at them so. */
+  private fromOneStart: Trace | null = null;
 
-  constructor(public trace: Trace) {
+  constructor(private given: Trace) {
     this.look = {
       kind: "sequence",
       from: 0,
-      to: Math.max(RANGE_MIN, trace.end),
+      to: Math.max(RANGE_MIN, given.end),
       marked: null,
       hidden: new Set(),
       states: new Set(),
@@ -57,6 +60,23 @@ export class View {
       processors: false,
       logarithmic: true,
     };
+  }
+
+  /** The trace on the clock on which it is looked at. */
+  get trace(): Trace {
+    return this.traceIf(this.look.beside);
+  }
+
+  /** The trace as it was made, or with its files side by side. */
+  private traceIf(beside: boolean): Trace {
+    if (!beside || this.given.files.length < 2) return this.given;
+    return (this.fromOneStart ??= fromOneStart(this.given));
+  }
+
+  /** What is counted apart: files side by side each by itself, else all together, which is null. */
+  get counted(): (number | null)[] {
+    const { files } = this.trace;
+    return this.look.beside && files.length > 1 ? files.map((_, file) => file) : [null];
   }
 
   onChange(listener: (look: Look, before: Look) => void): void {
@@ -105,16 +125,14 @@ export class View {
   }
 
   get whole(): number {
-    return Math.max(RANGE_MIN, this.trace.end);
+    return wholeOf(this.trace);
   }
 
   /** The range in which everything is, or if files are side by side, everything of each. */
   private all(beside: boolean): [number, number] {
-    const { files } = this.trace;
-    if (!beside || files.length < 2) return [0, this.whole];
-    const first = Math.min(...files.map((file) => file.begin));
-    const longest = Math.max(RANGE_MIN, ...files.map((file) => file.end - file.begin));
-    return [first, Math.min(first + longest, this.whole)];
+    const trace = this.traceIf(beside);
+    const whole = wholeOf(trace);
+    return [beside && trace.files.length > 1 ? Math.min(trace.files[0]!.begin, whole - RANGE_MIN) : 0, whole];
   }
 
   /** Shows everything. */
@@ -125,9 +143,10 @@ export class View {
   /** Shows files side by side, or on one clock. Who saw everything sees everything. */
   setBeside(beside: boolean): void {
     const [from, to] = this.all(this.look.beside);
-    const shown = this.look.from <= from && this.look.to >= to;
+    const before = this.look;
     this.set({ beside });
-    if (shown) this.showAll();
+    if (before.from <= from && before.to >= to) this.showAll();
+    else this.show(before.from, before.to);
   }
 
   /** The range that commands are about. */
@@ -153,7 +172,8 @@ export class View {
     const address = this.address();
     const atEnd = this.look.to >= this.whole;
     const all = atEnd && this.look.from <= 0;
-    this.trace = trace;
+    this.given = trace;
+    this.fromOneStart = null;
     this.restore(address);
     const { from, to } = this.look;
     if (all) this.set({ from: 0, to: this.whole });
@@ -188,10 +208,10 @@ export class View {
       new Set(numbers(name).filter((index) => Number.isInteger(index) && index >= 0 && index < below));
     const range = (name: string): [number, number] | null => {
       const [from, to] = numbers(name);
-      return from! < to! ? [Math.max(0, from!), Math.min(this.whole, to!)] : null;
+      return from! < to! ? [Math.max(0, from!), Math.min(wholeOf(trace), to!)] : null;
     };
-    const { trace } = this;
     const beside = words.get("beside") === "yes";
+    const trace = this.traceIf(beside);
     const shown = range("range") ?? this.all(beside);
     this.set({
       kind: KINDS.find((kind) => kind === words.get("view")) ?? "sequence",
@@ -203,21 +223,26 @@ export class View {
       threads: set("threads", trace.threads.length),
       folded: set("folded", trace.processes.length),
       rows: words.get("rows") ?? "",
-      selected: this.call(numbers("call")),
+      selected: call(trace, numbers("call")),
       beside,
       processors: words.get("processors") === "yes",
       logarithmic: words.get("scale") !== "linear",
     });
   }
+}
 
-  private call([thread, depth, begin]: number[]): number | null {
-    const { trace } = this;
-    if (thread === undefined || depth === undefined || begin === undefined || !(thread < trace.threads.length)) return null;
-    for (let tier = trace.threadTier[thread]!; tier < trace.threadTier[thread + 1]!; tier++) {
-      if (trace.tierDepth[tier] !== depth) continue;
-      const span = firstFrom(trace.begin, begin, trace.tierFirst[tier]!, trace.tierFirst[tier + 1]!);
-      if (span < trace.tierFirst[tier + 1]! && trace.begin[span] === begin) return span;
-    }
-    return null;
+/** How long it lasts from time 0 on, as far as ranges go. */
+function wholeOf(trace: Trace): number {
+  return Math.max(RANGE_MIN, trace.end);
+}
+
+/** The call of this thread and depth that begins then. */
+function call(trace: Trace, [thread, depth, begin]: number[]): number | null {
+  if (thread === undefined || depth === undefined || begin === undefined || !(thread < trace.threads.length)) return null;
+  for (let tier = trace.threadTier[thread]!; tier < trace.threadTier[thread + 1]!; tier++) {
+    if (trace.tierDepth[tier] !== depth) continue;
+    const span = firstFrom(trace.begin, begin, trace.tierFirst[tier]!, trace.tierFirst[tier + 1]!);
+    if (span < trace.tierFirst[tier + 1]! && trace.begin[span] === begin) return span;
   }
+  return null;
 }

@@ -266,12 +266,36 @@ describe("the page", { skip, timeout: 60_000 }, () => {
     const longest = Math.max(...files.map(([begin, end]) => end - begin));
     const ofEach = [files[0]![0], files[0]![0] + longest];
     assert.deepEqual(await range(page), ofEach);
+    // Each is counted by itself, whenever it was made.
+    const calls = (file: number) => made.files[file]!.processes.flatMap((process) => process.threads.flatMap((thread) => thread.spans)).length;
+    const told = async () => (await page.locator("#total p").allInnerTexts()).map((text) => text.replaceAll(",", ""));
+    const eachApart = await told();
+    assert.equal(eachApart.length, 2);
+    ["predicted.tlv", "measured.tlv"].forEach((name, file) => {
+      assert.ok(eachApart[file]!.startsWith(`${name}: `) && eachApart[file]!.includes(` in ${calls(file)} calls`), `${eachApart[file]}, not ${calls(file)}`);
+    });
+    await page.locator("#tab-summary").click();
+    await settled(page);
+    assert.equal(await page.locator("#summary thead th").first().innerText(), "File");
+    assert.equal(await page.locator("#summary tbody tr").count(), 2 * made.states.length);
+    await page.locator("#tab-sequence").click();
     await page.locator("#beside").click();
     await settled(page);
-    assert.deepEqual(await range(page), [0, files[1]![1]], "on one clock it lasts from the first to the last");
+    assert.match((await told()).join(), new RegExp(`^[^:]* in ${calls(0) + calls(1)} calls`), "all together");
+    assert.deepEqual(await range(page), [0, Math.max(...later.map((span) => span.end))], "on one clock it lasts from the first to the last");
     await page.locator("#beside").click();
     await settled(page);
     assert.deepEqual(await range(page), ofEach);
+    await close();
+  });
+
+  test("tells counters of one name apart by their threads", async () => {
+    const made = drawn(1);
+    const samples: [number, number][] = [[0, 1], [1e6, 2]];
+    made.series = [3, 4, 10].map((thread) => ({ name: "queue", unit: "requests", thread, samples }));
+    const { page, close } = await shown(made);
+    const names = (await page.locator(".names .counter").allInnerTexts()).map((text) => text.split("\n")[0]);
+    assert.deepEqual(names, ["queue, of requests", "queue, of disk 0", "queue"]);
     await close();
   });
 

@@ -9,9 +9,9 @@ use clap::Args;
 use command_line::failure::{Failure, Result};
 use node::TRACE_VARIABLE;
 
-use crate::explained::recorded_with;
-use crate::interrupt;
+use crate::explained::{Kept, recorded_with};
 use crate::store::agents::AgentsArgs;
+use crate::{interrupt, local};
 
 /// Run a program, record what it and the agents do meanwhile, and say on standard error what limited it.
 ///
@@ -25,7 +25,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// Add what was recorded to this trace, too.
+    /// Keep what was recorded as this trace, too. A file that is there is replaced; --trace adds to one.
     #[arg(short, long, value_name = "FILE.tlv")]
     output: Option<PathBuf>,
 
@@ -45,9 +45,12 @@ const SIGNALLED: i32 = 128;
 /// Runs the command.
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
-    let output = arguments.output.as_deref().or(arguments.agents.trace.file());
+    let output = arguments.output.as_deref();
+    // What was recorded would be lost.
+    output.map_or(Ok(()), local::check_writable)?;
+    let kept = output.map(Kept::As).or(arguments.agents.trace.file().map(Kept::AddedTo));
     interrupt::leave_to_program()?;
-    let status = recorded_with(&agents, output, |trace| run_program(&arguments.program, trace))?;
+    let status = recorded_with(&agents, kept, |trace| run_program(&arguments.program, trace))?;
     match status.code().or(status.signal().map(|signal| SIGNALLED + signal)) {
         Some(0) | None => Ok(()),
         Some(code) => std::process::exit(code),
