@@ -161,8 +161,8 @@ impl<M: Machine> Blocks<M> {
         let start = block.key.block * stripe.block_bytes();
         let buffer = block.buffer.as_ref().expect("a dirty block keeps its buffer while it loads");
         let bytes = |run: &Range<u64>| (start + run.start, buffer.slice(run.clone()));
-        // Operations past the cache wait for this one. One that is under way may have written between the runs since the
-        // block was read.
+        // Operations past the cache wait for this one. One that is under way may have written between the runs since
+        // the block was read.
         let is_current = |span: &Range<u64>| block.valid.contains(span) && stripe.bypasses.is_empty();
         let many = dirty.span().filter(|_| dirty.runs().len() > RUNS_MAX);
         DirtyBytes {
