@@ -3,6 +3,8 @@
 use namespace::FileNumber;
 use serde::{Deserialize, Serialize};
 
+#[cfg(doc)]
+use super::*;
 use crate::range_locks::{LockMode, LockRange};
 
 /// What a client wants of the lock on a part of a file.

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::label::Label;
 use super::lock::LockAnswer;
 use super::report::{Damage, ExaminedComputer, ExaminedDisk, FoundStripe, ListedStripe};
+#[cfg(doc)]
+use super::*;
 use crate::error::Failure;
 
 /// Replies to requests.

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::collective::{Collective, Listed, Selected, Selecting, TeamStep};
 use super::ids::{FileId, MeetingId, MemoryId};
 use super::lock::LockRequest;
+#[cfg(doc)]
+use super::*;
 use crate::directory::{Entry, ListedStretch};
 use crate::error::Failure;
 
