@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_named_with_its_line() {
         for (text, why) in [
-            ("name = \"x\"\npolicy = 1", "p.toml:2: all: no disk to read from"),
+            ("name = \"x\"\npolicy = 1", "p.toml:2: all: policy 1 (dedicated write disks) leaves"),
             ("name = \"x\"\nblock = \"8 KiB\"\njobs = 6", "p.toml:3: all: 6 jobs need 6 disks"),
             ("name = \"x\"\nread_blocks = 0", "from 1 to"),
             (
