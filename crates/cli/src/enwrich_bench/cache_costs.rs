@@ -58,6 +58,11 @@ impl CacheCosts {
         agents.explain(measured)
     }
 
+    /// What a record takes in all.
+    pub(crate) fn all(&self) -> Duration {
+        self.write + self.deal + self.sort
+    }
+
     /// What is to be set of a machine for its nodes to take as long.
     pub(crate) fn set(&self, machine: &MachineDescription) -> Vec<String> {
         let processor = &machine.processor;

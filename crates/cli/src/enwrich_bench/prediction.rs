@@ -15,6 +15,7 @@ use super::{BLOCK_BYTES, WriteCell, WriteMethod};
 use crate::described::{LOOPBACK, load_machine_of_agents};
 use crate::message_costs::{self, Probes};
 use crate::processes::Agents;
+use crate::rounds::middle_of;
 use crate::trace_file::predicted_trial;
 
 /// How many records of how many bytes each process writes to measure what messages take on this computer: by a request
@@ -82,7 +83,8 @@ impl WritePredictor {
         let of = |set: &[String]| Self::of(LOOPBACK, set, processes.max(2), count, scheduling);
         let set = fitted(of, set, processes, measured)?;
         let machine = load_machine_of_agents(LOOPBACK, processes, count, 1, &set)?;
-        let set = [set, CacheCosts::measure(agents)?.set(&machine)].concat();
+        let of_records = middle_of(rounds, CacheCosts::all, || CacheCosts::measure(agents))?;
+        let set = [set, of_records.set(&machine)].concat();
         Self::of(LOOPBACK, &set, processes, count, scheduling)
     }
 
