@@ -27,16 +27,13 @@ const RECORD_BYTES: u64 = 8;
 /// More than a probe writes.
 const PROBE_CACHE_BYTES: u64 = 1 << 20;
 
-/// A probe by as many processes as will write, since it matters how many share the processors. Of one process alone
-/// a pattern is one large request, so there are two at least.
+/// A probe by so many processes.
 fn probe(processes: u32, pattern: &str, method: WriteMethod, records: u64) -> WriteCell {
-    let processes = processes.max(2);
-    let bytes_of_each = records * RECORD_BYTES;
     WriteCell {
         method,
         pattern: pattern.parse().expect("a pattern of the reports"),
         record_bytes: RECORD_BYTES,
-        file_bytes: u64::from(processes) * bytes_of_each,
+        file_bytes: u64::from(processes) * records * RECORD_BYTES,
         processes,
         cache_bytes: PROBE_CACHE_BYTES,
     }
@@ -69,8 +66,8 @@ pub(crate) struct WritePredictor {
 }
 
 impl WritePredictor {
-    /// Predicts for this computer: the machine `loopback` with these numbers in place, and with what
-    /// messages take, which is measured with these agents in so many rounds.
+    /// Predicts for this computer: the machine `loopback` with these numbers in place, and with what messages take,
+    /// which is measured with these agents in so many rounds.
     pub(crate) fn of_this_computer(
         agents: &Agents,
         set: &[String],
@@ -79,9 +76,12 @@ impl WritePredictor {
         rounds: u32,
     ) -> Result<Self> {
         let count = agents.agents.len();
-        let measured = probed(processes, |probe| measure_in_rounds(agents, probe, rounds, None))?;
-        let of = |set: &[String]| Self::of(LOOPBACK, set, processes.max(2), count, scheduling);
-        let set = fitted(of, set, processes, measured)?;
+        // As many as will write, since it matters how many share the processors. Of one alone a pattern is one large
+        // request.
+        let probing = processes.max(2);
+        let measured = probed(probing, |probe| measure_in_rounds(agents, probe, rounds, None))?;
+        let of = |set: &[String]| Self::of(LOOPBACK, set, probing, count, scheduling);
+        let set = fitted(of, set, probing, measured)?;
         let machine = load_machine_of_agents(LOOPBACK, processes, count, 1, &set)?;
         let of_records = middle_of(rounds, CacheCosts::all, || CacheCosts::measure(agents))?;
         let set = [set, of_records.set(&machine)].concat();

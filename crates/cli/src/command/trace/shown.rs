@@ -3,6 +3,7 @@
 use std::io;
 
 use command_line::failure::{Failure, Result};
+use command_line::visible;
 use serde::Serialize;
 
 use super::Format;
@@ -13,10 +14,7 @@ use crate::row_format::{write_csv, write_json};
 /// A text as it can be printed on a terminal: what would move its cursor or change its colours is written as Rust
 /// writes it. Traces come from anybody.
 pub(in crate::command) fn text(text: &str) -> String {
-    let shown = |letter: char| -> String {
-        if letter.is_control() { letter.escape_default().collect() } else { letter.into() }
-    };
-    text.chars().map(shown).collect()
+    visible(text).into_owned()
 }
 
 /// Nanoseconds with a unit that makes them readable.
