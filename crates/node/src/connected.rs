@@ -134,8 +134,8 @@ impl ConnectedNode {
         let present = self.client.disks();
         let wanted = disks.map_or(present, NonZeroU32::get);
         if wanted > present {
-            let why = format!("files are to lie on {wanted} disks each, and there are {present}");
-            let remedy = format!("Ask for {present} disks or fewer, or for all of them; or name more agents");
+            let why = format!("files are to lie on {wanted} disks each; the agents have {present}");
+            let remedy = format!("Ask for at most {present}, or for all of them; or name more agents");
             return Err(Error::new(ErrorKind::Invalid, "making a file", why).with_remedy(remedy));
         }
         self.told("making a file", Striping::new(block_bytes, wanted).map_err(Box::<fs::Error>::from))

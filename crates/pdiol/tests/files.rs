@@ -221,7 +221,7 @@ fn a_file_made_anew_is_striped_anew() {
     let session = Session::start(settings).expect("they are there");
     let error = session.open("y", MAKE).expect_err("there are three disks");
     assert_eq!(error.kind(), pdiol::ErrorKind::Invalid);
-    assert!(error.to_string().contains("9 disks each, and there are 3"), "{error}");
+    assert!(error.to_string().contains("9 disks each; the agents have 3"), "{error}");
 }
 
 #[test]

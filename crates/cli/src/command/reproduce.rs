@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use command_line::TextTable;
+use command_line::{TextTable, counted};
 use command_line::failure::{Failure, Result};
 use command_line::progress::Show;
 use page::NumbersPart;
@@ -194,8 +194,14 @@ fn failed(failures: &[plan::Failure]) -> Failure {
     if failures.len() > FAILURES_MAX {
         why.push(format!("and {} more", failures.len() - FAILURES_MAX));
     }
-    let failure = Failure::new(format!("{} trials failed", failures.len()), why.join("; "));
+    let failure = Failure::new(format!("{} failed", counted(failures.len() as u64, "trial")), why.join("; "));
     failure.remedy("The other trials are kept; the same command only runs what is missing.")
+}
+
+/// How many trials were simulated now, of how many, and how long that took.
+fn simulated_now(new: usize, all: usize, elapsed: Duration) -> String {
+    let trials = counted(all as u64, "trial");
+    format!("{new} of {trials} simulated now, in {:.1} s", elapsed.as_secs_f64())
 }
 
 /// What the files show: what was asked for now, and all else of the study of which the journal has every cell. So what
@@ -343,7 +349,7 @@ fn time(study: &Study, journal: &Journal, new: usize, elapsed: Duration) -> Vec<
     let share = if all > 0.0 { 100.0 * small / all + 0.0 } else { 0.0 };
     vec![
         String::new(),
-        format!("{new} of {} trials simulated now, in {:.1} s", planned.len(), elapsed.as_secs_f64()),
+        simulated_now(new, planned.len(), elapsed),
         format!(
             "all of them took {all:.1} s one after the other, {share:.0} % of it for records smaller than a block"
         ),

@@ -549,7 +549,7 @@ fn names_and_what_is_known_of_them_are_told_to_programs() {
     assert_eq!((&known["stripes"][0]["bytes"], &known["stripes"][1]), (&600_000.into(), &Value::Null));
     assert_eq!(json(&["stat", "d"])["stripes"], Value::Array(Vec::new()));
     let told = fail(store.command(&["put", "local", "d/more", "--disks", "3"]), 1);
-    assert!(told.contains("3 disks each, and there are 2"), "{told}");
+    assert!(told.contains("3 disks each; the agents have 2"), "{told}");
 
     let flat = Store::start(&[1, 1]);
     flat.make_file("local", 600_000);

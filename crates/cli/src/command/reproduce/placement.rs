@@ -10,7 +10,7 @@ use command_line::failure::{Failure, Result};
 use plan::Journal;
 use reproduce::PlacementStudy;
 
-use super::{Arguments, Numbers, REPORT, TABLES, failed, prepare, trials_there};
+use super::{Arguments, Numbers, REPORT, TABLES, failed, prepare, simulated_now, trials_there};
 use crate::command::run;
 use crate::local;
 
@@ -34,12 +34,11 @@ pub(super) fn run(arguments: &Arguments, whole: &PlacementStudy) -> Result<()> {
     if !failures.is_empty() {
         return Err(failed(&failures));
     }
-    let elapsed = start.elapsed().as_secs_f64();
+    let elapsed = start.elapsed();
     let shown = shown(whole, &study, &journal);
     write(&shown, &journal, &folder, &command(arguments, &shown))?;
     local::print(summary(&shown, &journal))?;
-    let count = planned.len();
-    local::print([String::new(), format!("{new} of {count} trials simulated now, in {elapsed:.1} s")])?;
+    local::print([String::new(), simulated_now(new, planned.len(), elapsed)])?;
     local::print([TABLES, REPORT].map(|name| folder.join(name).display().to_string()))
 }
 
