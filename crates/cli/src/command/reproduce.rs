@@ -9,9 +9,9 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use command_line::{TextTable, counted};
 use command_line::failure::{Failure, Result};
 use command_line::progress::Show;
+use command_line::{TextTable, counted};
 use page::NumbersPart;
 use plan::{CellResult, Journal, Kind, Plan, PlanKind, PlannedCell, PlannedTrial, TrialKey};
 use reproduce::{Form, Report, Study, cells_csv, compared, errors, statements_table, tables_csv};
