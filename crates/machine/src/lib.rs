@@ -31,6 +31,7 @@ mod error;
 mod first_failure;
 mod in_flight;
 mod lanes;
+mod line;
 mod memory;
 mod metadata;
 mod note_ring;
@@ -53,6 +54,7 @@ pub use condition::{Condition, Wait};
 pub use error::{Error, KeyMismatch, NodePart, Result};
 pub use in_flight::{InFlight, OperationInFlight};
 pub use lanes::SpanPlace;
+pub use line::{Line, PlaceInLine};
 pub use memory::Memory;
 pub use metadata::{
     METADATA_KEY_BYTES_MAX, METADATA_VALUE_BYTES_MAX, MetadataAttempt, MetadataChanges, MetadataEntries,

@@ -33,6 +33,8 @@ pub(super) struct Faults {
     pub(super) lists: Cell<u32>,
     /// How often anything has been read.
     pub(super) reads: Cell<u32>,
+    /// Where the arm was sent to write, by [`Disk::position`], in this order.
+    pub(super) written_at: RefCell<Vec<u64>>,
     /// By how much its clock on the wall is ahead.
     pub(super) ahead: Cell<Duration>,
     /// By how much the clock has jumped by which it measures time.
@@ -244,6 +246,7 @@ impl<M: Machine> Disk for FaultyDisk<M> {
     }
 
     async fn write(&self, object: ObjectId, offset: u64, from: Payload) -> Result<()> {
+        self.faults.written_at.borrow_mut().push(self.position(object, offset));
         self.faults.wait().await;
         fail(&self.faults.failing_writes, "writing")?;
         if let Some(room) = self.faults.room.get() {

@@ -15,7 +15,7 @@ use std::iter::once;
 use std::rc::Rc;
 
 use layout::{BlockRequest, BlockRequests, Extent, Piece};
-use machine::{Buf, BufferPool, Disk, Machine, NodeId, NotedSpan, Payload, TaskGroup, Work};
+use machine::{Buf, BufferPool, Disk, Line, Machine, NodeId, NotedSpan, Payload, TaskGroup, Work};
 
 use super::account::Account;
 use super::open_stripe::{Barred, OpenStripe};
@@ -35,6 +35,8 @@ struct StripeTransfer<M: Machine> {
     exchange: Rc<Exchange<M>>,
     blocks: RefCell<Blocks>,
     buffers: BufferPool,
+    /// Blocks are written in the order in which they were taken, whichever has its data first: the disk seeks less.
+    writes: Line,
 }
 
 /// The blocks of a stripe that are still to be moved.
@@ -208,6 +210,7 @@ impl<M: Machine> IoNode<M> {
             exchange,
             blocks: RefCell::new(Blocks { listed: Vec::new(), rest }),
             buffers: BufferPool::new(striping.block_bytes() * self.settings.buffers_per_disk as u64),
+            writes: Line::new(),
         })
     }
 }
@@ -281,14 +284,14 @@ impl<M: Machine> StripeTransfer<M> {
 
     async fn write_block(&self, block: BlockRequest, mut buffer: Buf) -> Result<Buf, Box<Failure>> {
         let _span = self.moving(block);
+        let place_in_line = self.writes.join();
         // The compute nodes' pieces cover the block, or the file ends within it: nothing to read first.
         let place = |piece: &Piece, data: &Payload| buffer.put(piece.file_offset - block.file_offset, data);
         let pieces = self.request.view.pieces(Extent::new(block.file_offset, block.bytes));
         self.exchange.get(pieces, place).await?;
-        self.node
-            .disks
-            .write_runs(self.stripe.home, block.stripe_offset, &buffer, once(0..block.bytes), self.asker)
-            .await?;
+        let (home, whole) = (self.stripe.home, once(0..block.bytes));
+        let written = self.node.disks.write_runs(home, block.stripe_offset, &buffer, whole, self.asker);
+        place_in_line.begin(written).await?;
         Ok(buffer)
     }
 }

@@ -9,7 +9,7 @@ use std::iter;
 use std::ops::Range;
 use std::rc::Rc;
 
-use machine::{Buf, BufferPool, Machine, NodeId, Payload, TaskGroup};
+use machine::{Buf, BufferPool, Line, Machine, NodeId, Payload, PlaceInLine, TaskGroup};
 
 use super::IoNode;
 use super::account::Account;
@@ -71,6 +71,8 @@ pub(super) struct PartialTransfer<M: Machine, I> {
     block_bytes: u64,
     /// How many blocks a buffer has room for.
     blocks_at_once: u64,
+    /// Blocks are written in the order in which they were taken, whichever has its data first: the disk seeks less.
+    writes: Line,
 }
 
 impl StripePart {
@@ -148,6 +150,7 @@ where
             buffers,
             block_bytes,
             blocks_at_once,
+            writes: Line::new(),
         })
     }
 
@@ -230,6 +233,8 @@ where
         // What lies between the runs is not to change while it is here: writes of single blocks are barred, and other
         // operations wait for their turn, since they may be somebody else's who has other parts of the block.
         let _turns_at_blocks = self.take_turns(blocks).await;
+        // Who is in the line waits for nobody's turn at a block: two operations cannot wait for each other.
+        let places_in_line: Vec<PlaceInLine> = blocks.iter().map(|_| self.writes.join()).collect();
         let mut runs = Vec::with_capacity(blocks.len());
         for block in blocks {
             if !runs.is_empty() {
@@ -244,8 +249,9 @@ where
         }
         let parts: Vec<&P> = blocks.iter().map(|block| &block.parts).collect();
         P::get(&parts, &self.exchange, &mut filled).await?;
-        for ((block, runs), buffer) in blocks.iter().zip(runs).zip(&filled) {
-            self.write_runs(block, runs, buffer).await?;
+        let ready = blocks.iter().zip(runs).zip(&filled).zip(places_in_line);
+        for (((block, runs), buffer), place_in_line) in ready {
+            place_in_line.begin(self.write_runs(block, runs, buffer)).await?;
         }
         filled.extend(buffers);
         Ok(filled)

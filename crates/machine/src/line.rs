@@ -1,0 +1,112 @@
+//! A line of tasks: they become ready in any order, and act in the order in which they joined.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+
+use crate::condition::Condition;
+
+/// A line that tasks join before they make ready to do something. Cloning gives another handle on the same.
+#[derive(Clone, Default)]
+pub struct Line(Rc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    joined: Cell<u64>,
+    /// The places of those in the line.
+    places: RefCell<BTreeSet<u64>>,
+    left: Condition,
+}
+
+impl Line {
+    /// A line that nobody is in.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Joins it behind all others.
+    pub fn join(&self) -> PlaceInLine {
+        let place = self.0.joined.get();
+        self.0.joined.set(place + 1);
+        self.0.places.borrow_mut().insert(place);
+        PlaceInLine { line: self.0.clone(), place }
+    }
+}
+
+/// A place in a line. Dropping it, when and however that happens, leaves the line.
+#[must_use = "dropped at once, the place is left at once"]
+pub struct PlaceInLine {
+    line: Rc<Inner>,
+    place: u64,
+}
+
+impl PlaceInLine {
+    /// Acts when all who joined before have left, and leaves the line as soon as the act has begun: when it waits for
+    /// the first time, or is done.
+    pub async fn begin<T>(self, act: impl Future<Output = T>) -> T {
+        while self.line.places.borrow().first() != Some(&self.place) {
+            self.line.left.wait().await;
+        }
+        let (mut act, mut place) = (pin!(act), Some(self));
+        poll_fn(|context| {
+            let polled = act.as_mut().poll(context);
+            place = None;
+            polled
+        })
+        .await
+    }
+}
+
+impl Drop for PlaceInLine {
+    fn drop(&mut self) {
+        self.line.places.borrow_mut().remove(&self.place);
+        self.line.left.wake_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
+
+    fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    /// Notes that it has begun, and never ends.
+    async fn endless(begun: &Cell<bool>) {
+        begun.set(true);
+        std::future::pending().await
+    }
+
+    #[test]
+    fn who_is_ready_first_waits_for_who_joined_before() {
+        let line = Line::new();
+        let (one, two, three) = (line.join(), line.join(), line.join());
+        let (begun, acted) = (Cell::new(false), Cell::new(0));
+        let mut third = pin!(three.begin(async { acted.set(3) }));
+        let mut second = pin!(two.begin(endless(&begun)));
+        assert!(poll(third.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
+        assert!(!begun.get() && acted.get() == 0, "the first has not acted");
+        assert!(poll(pin!(one.begin(async { acted.set(1) }))).is_ready());
+        assert!(poll(third.as_mut()).is_pending(), "the second has not acted");
+        assert!(poll(second.as_mut()).is_pending() && begun.get());
+        assert!(poll(third.as_mut()).is_ready(), "the second has begun, and need not have ended");
+    }
+
+    #[test]
+    fn who_gives_up_holds_nobody_up() {
+        let line = Line::new();
+        let (one, two, three) = (line.join(), line.join(), line.join());
+        let mut third = pin!(three.begin(async {}));
+        {
+            let mut second = pin!(two.begin(async {}));
+            assert!(poll(second.as_mut()).is_pending() && poll(third.as_mut()).is_pending());
+        }
+        drop(one);
+        assert!(poll(third.as_mut()).is_ready());
+    }
+}
