@@ -88,8 +88,8 @@ pub use seeded::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_
 pub use selected::{
     a_team_fails_together, selections_of_a_seed, small_parts_of_blocks_travel_together,
     what_is_selected_agrees_with_files_in_memory, what_is_selected_is_told_again_to_a_new_run,
-    what_is_selected_of_a_numbered_file_touches_its_stripes, what_several_select_beyond_the_end_stays,
-    what_several_select_of_new_blocks_stays,
+    what_is_selected_of_a_numbered_file_touches_its_stripes, what_is_written_together_is_written_in_order,
+    what_several_select_beyond_the_end_stays, what_several_select_of_new_blocks_stays,
 };
 
 pub use syncs::members_sync_what_all_have_written;
@@ -99,7 +99,7 @@ pub use trees::{
     appends_of_many_clients_lose_nothing, attributes_are_what_was_set_last,
     blocks_that_are_too_large_leave_no_name, closed_files_are_read_by_whoever_opens_them_then,
     names_of_all_clients_are_one_tree, no_namespace_is_begun_beside_another,
-    what_a_team_writes_is_known_to_all_its_members,
+    stripes_stay_found_when_others_write, what_a_team_writes_is_known_to_all_its_members,
     what_is_removed_while_an_io_node_is_away_goes_when_it_is_back, what_nobody_has_written_counts_nowhere,
     what_replaces_a_file_is_on_the_media, who_changes_names_knows_their_directories,
 };
@@ -229,12 +229,14 @@ macro_rules! for_all_promises {
             what_is_selected_agrees_with_files_in_memory,
             what_is_selected_of_a_numbered_file_touches_its_stripes,
             small_parts_of_blocks_travel_together,
+            what_is_written_together_is_written_in_order,
             what_several_select_beyond_the_end_stays,
             what_several_select_of_new_blocks_stays,
             what_is_selected_is_told_again_to_a_new_run,
             a_selection_that_lies_is_refused,
             a_team_fails_together,
             what_a_team_writes_is_known_to_all_its_members,
+            stripes_stay_found_when_others_write,
             members_sync_what_all_have_written,
             what_replaces_a_file_is_on_the_media,
             who_changes_names_knows_their_directories,

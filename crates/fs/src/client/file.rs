@@ -202,6 +202,14 @@ impl<M: Machine> File<M> {
         Ok(self.bytes())
     }
 
+    /// Notes that others have changed a file without a name: they may have made stripes that were not there. Those that
+    /// are open stay so: an I/O node that was started anew since says that they are not.
+    pub(super) fn note_changed(&self) {
+        if let Some(attachments) = self.attachments() {
+            attachments.forget_absent();
+        }
+    }
+
     /// Notes that the file is finished, and as long as this for all.
     pub(super) fn note_finished(&self, bytes: u64) {
         self.inner.unfinished.set(false);

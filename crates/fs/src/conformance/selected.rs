@@ -258,15 +258,54 @@ pub fn small_parts_of_blocks_travel_together(testbed: &impl Testbed, base: Base)
     }
 }
 
+/// Blocks that members write together reach their disk in the order of their positions, also if the data of later ones
+/// are there sooner: every second block is whole, and of the others there are small parts of two members.
+pub fn what_is_written_together_is_written_in_order(testbed: &impl Testbed, base: Base) {
+    const PAIRS: u64 = 12;
+    const RECORD: u64 = 8;
+    let small_parts = |rank: u64| {
+        let first = Extent::new(rank * RECORD, RECORD);
+        Selection::vector(first, BLOCK / (2 * RECORD), 2 * RECORD).expect("half of a block")
+    };
+    let parts = move |rank: u64| {
+        let whole = Selection::contiguous(Extent::new(0, BLOCK)).expect("a block");
+        let pairs = (0..PAIRS).map(|pair| pair * 2 * BLOCK);
+        let joined: Vec<_> = match rank {
+            0 => pairs.map(|at| (at, small_parts(rank))).collect(),
+            _ => pairs.flat_map(|at| [(at, small_parts(rank)), (at + BLOCK, whole.clone())]).collect(),
+        };
+        let selection = Selection::joined(&joined).expect("they do not overlap");
+        Part { bytes: contents(selection.bytes()), selection }
+    };
+    run(testbed, 3, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
+        finished(&clients[0], "shared", FileId(1)).await;
+        let mut files = Vec::new();
+        for client in &clients {
+            files.push(client.open("shared").await.expect("opened"));
+        }
+        let parts = [parts(0), parts(1)];
+        for (operation, queued) in [(10, false), (11, true)] {
+            let settings = SelectedSettings { queued, ..TO_DISKS };
+            nodes[0].faults().written_at.take();
+            move_parts(&files, &clients, &nodes[1..], (With::Group, operation), &parts, true, settings).await;
+            let written_at = nodes[0].faults().written_at.take();
+            assert_eq!(written_at.len() as u64, 2 * PAIRS);
+            assert!(written_at.is_sorted(), "{written_at:?}");
+        }
+    });
+}
+
 /// What a node does from now on.
-fn noted_from_now(node: &impl Machine) -> Rc<RefCell<NoteRing>> {
+pub(super) fn noted_from_now(node: &impl Machine) -> Rc<RefCell<NoteRing>> {
     let ring = Rc::new(RefCell::new(NoteRing::new(100_000)));
     node.notes().record(ring.clone());
     ring
 }
 
 /// How many spans of this name have begun.
-fn begun(ring: &NoteRing, name: &str) -> usize {
+pub(super) fn begun(ring: &NoteRing, name: &str) -> usize {
     let is_so = |note: &&KeptNote| matches!(note.what, KeptEvent::Begin { name: noted, .. } if noted == name);
     ring.notes().filter(is_so).count()
 }

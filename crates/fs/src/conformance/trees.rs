@@ -12,6 +12,7 @@ use namespace::{
 };
 
 use super::faulty::Faulty;
+use super::selected::{begun, noted_from_now};
 use super::tasks::Tasks;
 use super::{BLOCK, Base, contents, run, small, start};
 use crate::{
@@ -557,6 +558,29 @@ pub fn attributes_are_what_was_set_last(testbed: &impl Testbed, base: Base) {
         other.close().await.expect("closed");
         assert!(is_refused(open(&trees[1], "file/x").await, TreeRefusal::NotDirectory));
         assert!(is_refused(open(&trees[1], "/").await, TreeRefusal::IsDirectory));
+    });
+}
+
+/// Who has found the stripes of a file reads what others write to it without asking for them again.
+pub fn stripes_stay_found_when_others_write(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        let writer = make(&trees[0], "shared", true).await.expect("made");
+        let reader = open(&trees[1], "shared").await.expect("opened");
+        let mut noted = Vec::new();
+        for round in 0..4 {
+            let data = vec![round; 3 * BLOCK as usize];
+            write(&writer, 0, &data).await;
+            writer.flush().await.expect("flushed");
+            reader.attributes().await.expect("the keeper answers");
+            assert!(read(&reader).await == data);
+            if round == 0 {
+                noted = nodes[..3].iter().map(noted_from_now).collect();
+            }
+        }
+        assert_eq!(reader.changed_by_others(), 4);
+        let attached = noted.iter().map(|ring| begun(&ring.borrow(), "serve: attach")).sum::<usize>();
+        assert_eq!(attached, 0);
     });
 }
 

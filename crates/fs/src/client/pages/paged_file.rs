@@ -164,11 +164,14 @@ impl<M: Machine> PagedFile<M> {
         Ok(self.bytes())
     }
 
-    /// Notes that others have changed a file without a name, which has so many bytes now: forgets what this cache has
+    /// Notes that others have changed a file without a name, which has `bytes` bytes now: forgets what this cache has
     /// of it, but for what was written here and has not been sent.
-    pub async fn note_changed(&self, bytes: u64) -> Result<()> {
+    pub fn note_changed(&self, bytes: u64) {
         self.file.hear_bytes(bytes);
-        self.refresh().await.map(drop)
+        if !self.file.stays_here() {
+            self.file.file.note_changed();
+            self.cache.table.borrow_mut().forget_clean(self.file.number);
+        }
     }
 
     /// Takes in the size that others count of a file without a name; see [`File::set_bytes`].

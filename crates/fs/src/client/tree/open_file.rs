@@ -95,13 +95,13 @@ impl<M: Machine> Tree<M> {
         self.note_lease(number);
         let state = match known {
             Some(state) => {
-                self.note_inode(&state, &paged, inode).await?;
+                self.note_inode(&state, &paged, inode);
                 state
             }
             None => {
                 // Something may be cached still of an earlier time, and the file may have been changed since.
                 paged.file().hear_stored_stripes(inode.stored_stripes, inode.size == 0);
-                paged.note_changed(inode.size).await?;
+                paged.note_changed(inode.size);
                 let state = Rc::new(TreeFileState::new(inode));
                 self.inner.states.borrow_mut().insert(number, state.clone());
                 state
@@ -135,15 +135,14 @@ impl<M: Machine> Tree<M> {
     }
 
     /// Takes in what the keeper says of a file. If others have changed it, pages of it are not what it is any more.
-    async fn note_inode(&self, state: &TreeFileState, paged: &PagedFile<M>, inode: Inode) -> Result<()> {
+    fn note_inode(&self, state: &TreeFileState, paged: &PagedFile<M>, inode: Inode) {
         let (version, bytes) = (inode.version, inode.size);
         paged.file().hear_stored_stripes(inode.stored_stripes, bytes == 0);
         let before = state.inode.replace(inode).version;
-        if version == before {
-            return Ok(());
+        if version != before {
+            state.changed_by_others.set(state.changed_by_others.get() + 1);
+            paged.note_changed(bytes);
         }
-        state.changed_by_others.set(state.changed_by_others.get() + 1);
-        paged.note_changed(bytes).await
     }
 }
 
@@ -180,7 +179,7 @@ impl<M: Machine> OpenTreeFile<M> {
     pub async fn attributes(&self) -> Result<Inode> {
         self.note_given_up();
         let inode = self.tree.inode(TreeOperation::Get { number: self.number() }).await?;
-        self.tree.note_inode(&self.state, &self.paged, inode).await?;
+        self.tree.note_inode(&self.state, &self.paged, inode);
         Ok(self.known())
     }
 
@@ -220,7 +219,7 @@ impl<M: Machine> OpenTreeFile<M> {
         self.tell().await?;
         match self.tree.perform(operation).await? {
             TreeAnswer::Appended { offset, inode } => {
-                self.take_own(inode).await?;
+                self.take_own(inode);
                 self.put(offset, data).await?;
                 Ok(offset)
             }
@@ -229,14 +228,13 @@ impl<M: Machine> OpenTreeFile<M> {
     }
 
     /// Takes in the answer to a change of contents by this client: the version after the one known is its own.
-    async fn take_own(&self, inode: Inode) -> Result<()> {
+    fn take_own(&self, inode: Inode) {
         if inode.version != self.state.inode.borrow().version + 1 {
-            return self.tree.note_inode(&self.state, &self.paged, inode).await;
+            return self.tree.note_inode(&self.state, &self.paged, inode);
         }
         self.paged.set_bytes(inode.size);
         self.paged.file().hear_stored_stripes(inode.stored_stripes, false);
         self.state.inode.replace(inode);
-        Ok(())
     }
 
     /// Reads what is selected into `memory`, which has the bytes one right after the other in the order of the file and
@@ -310,7 +308,8 @@ impl<M: Machine> OpenTreeFile<M> {
         let bytes = inode.size;
         self.paged.file().note_counted(end);
         self.state.inode.replace(inode);
-        self.paged.note_changed(bytes).await
+        self.paged.note_changed(bytes);
+        Ok(())
     }
 
     /// What the keeper is told of contents that were written up to `end`.
@@ -335,7 +334,10 @@ impl<M: Machine> OpenTreeFile<M> {
         let bytes = self.state.written_bytes.take();
         let written = self.written(end, bytes);
         match self.tree.inode(TreeOperation::Wrote { number: self.number(), written }).await {
-            Ok(inode) => self.note_told(end, inode).await,
+            Ok(inode) => {
+                self.note_told(end, inode);
+                Ok(())
+            }
             Err(error) => {
                 self.state.written_bytes.set(self.state.written_bytes.get() + bytes);
                 self.state.written_at.set(self.state.written_at.get().or(Some(time)));
@@ -345,12 +347,12 @@ impl<M: Machine> OpenTreeFile<M> {
     }
 
     /// Notes that the keeper knows of what was written up to `end`; its answer is the file as it is then.
-    async fn note_told(&self, end: u64, inode: Inode) -> Result<()> {
+    fn note_told(&self, end: u64, inode: Inode) {
         self.paged.file().note_counted(end);
         if self.state.written_end.get() == end {
             self.state.written_end.set(0);
         }
-        self.take_own(inode).await
+        self.take_own(inode);
     }
 
     /// Lets go of the file, and tells the keeper of what was written and sent, if it does not know: in one message.
@@ -363,10 +365,10 @@ impl<M: Machine> OpenTreeFile<M> {
         self.note_given_up();
         let end = self.state.written_end.get();
         let bytes = self.state.written_bytes.take();
-        match self.tree.let_go_written(number, self.written(end, bytes)).await? {
-            Some(inode) => self.note_told(end, inode).await,
-            None => Ok(()),
+        if let Some(inode) = self.tree.let_go_written(number, self.written(end, bytes)).await? {
+            self.note_told(end, inode);
         }
+        Ok(())
     }
 
     /// Waits until everything written is with the I/O nodes and the keeper knows of it: whoever opens the file then
@@ -435,8 +437,8 @@ impl<M: Machine> OpenTreeFile<M> {
         }
         let inode = self.tree.inode(TreeOperation::Change { number: self.number(), changes }).await?;
         match changes.size {
-            Some(_) => self.take_own(inode).await?,
-            None => self.tree.note_inode(&self.state, &self.paged, inode).await?,
+            Some(_) => self.take_own(inode),
+            None => self.tree.note_inode(&self.state, &self.paged, inode),
         }
         Ok(self.known())
     }
