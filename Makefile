@@ -125,13 +125,13 @@ build: tools
 test-rust: export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2))
 test-rust: tools
 	@failed=0; \
-	cargo test $(CARGO_FLAGS) --workspace --no-fail-fast --lib --bins --tests || failed=1; \
+	cargo test $(CARGO_FLAGS) --workspace --no-fail-fast --tests || failed=1; \
 	cargo test $(CARGO_FLAGS) --workspace --no-fail-fast --doc || failed=1; \
 	exit $$failed
 
 # What the tests of Rust start, and no more: in their profile, to build things once.
 test-rust-built: tools
-	cargo test $(CARGO_FLAGS) --quiet --workspace --lib --bins --tests --no-run
+	cargo test $(CARGO_FLAGS) --quiet --workspace --tests --no-run
 
 test-python: PROFILE = dev
 test-python: wheel

@@ -75,7 +75,10 @@ thread_local! {
 }
 
 /// Runs `work`, in which a panic is an error that says where it was, and not a message on the terminal.
-fn told_by_panics(work: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+///
+/// # Errors
+/// That of `work`, or what it has panicked with.
+pub fn told_by_panics(work: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     static HOOKED: Once = Once::new();
     HOOKED.call_once(|| {
         let before = panic::take_hook();
@@ -107,18 +110,5 @@ fn message_of(panic: &(dyn Any + Send)) -> &str {
         (Some(text), _) => text,
         (_, Some(text)) => text,
         _ => "a panic without a message",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_panic_is_an_error_with_its_place() {
-        let error = told_by_panics(|| panic!("as {}", "expected")).expect_err("it panics");
-        assert!(error.starts_with("as expected (") && error.contains("kind.rs:"), "{error}");
-        assert_eq!(told_by_panics(|| Err("an error".into())), Err("an error".into()));
-        assert_eq!(told_by_panics(|| Ok(())), Ok(()));
     }
 }

@@ -22,5 +22,6 @@ mod sweep;
 mod testbed;
 mod trees;
 
-pub use kind::Kind;
+pub use kind::{Kind, told_by_panics};
 pub use sweep::{Counts, Failed, Sweep};
+pub use trees::removed_file_comes_back;
