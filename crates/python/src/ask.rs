@@ -126,6 +126,7 @@ pub(crate) fn simulate(cases: &[Case], trials: usize, threads: usize, watch: &Wa
         cases.iter().flat_map(|case| PlannedTrial::of(case, trials as u64)).collect();
     let results: Vec<Mutex<Option<Result<Timed>>>> = planned.iter().map(|_| Mutex::default()).collect();
     let failed = AtomicBool::new(false);
+    watch.set(0);
     let stop = || failed.load(Ordering::Relaxed) || watch.is_cancelled();
     plan::run(&planned, threads, &stop, &|index, outcome, wall| {
         let outcome = outcome.map_err(|error| about(&cases[index / trials], error.into()));

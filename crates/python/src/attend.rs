@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     done: AtomicU64,
+    /// Whether `done` says how many are done: some may have been done before.
+    is_told: AtomicBool,
     cancelled: AtomicBool,
 }
 
@@ -36,11 +38,18 @@ impl Watch {
     /// So many more are done.
     pub(crate) fn add(&self, count: u64) {
         self.done.fetch_add(count, Ordering::Relaxed);
+        self.is_told.store(true, Ordering::Release);
     }
 
     /// So many are done.
     pub(crate) fn set(&self, done: u64) {
         self.done.store(done, Ordering::Relaxed);
+        self.is_told.store(true, Ordering::Release);
+    }
+
+    /// How many are done, if the work has said so yet.
+    fn done(&self) -> Option<u64> {
+        self.is_told.load(Ordering::Acquire).then(|| self.done.load(Ordering::Relaxed))
     }
 
     /// Whether nobody waits for the result any more.
@@ -49,8 +58,8 @@ impl Watch {
     }
 }
 
-/// Does `work` in a thread of its own; meanwhile calls `report` with how many of `total` are done, whenever that
-/// has changed.
+/// Does `work` in a thread of its own; meanwhile calls `report` with how many of `total` are done, once `work` has said
+/// so and whenever that has changed.
 pub(crate) fn run<T: Send + 'static>(
     py: Python<'_>,
     total: u64,
@@ -75,7 +84,7 @@ fn attend<T>(receiver: Receiver<Result<T>>, watch: &Watch, reporter: &mut Report
         let outcome = receiver.recv_timeout(INTERVAL);
         let attended = Python::attach(|py| {
             py.check_signals()?;
-            reporter.report(py, watch.done.load(Ordering::Relaxed))
+            reporter.report(py, watch.done())
         });
         if let Err(error) = attended {
             watch.cancelled.store(true, Ordering::Relaxed);
@@ -100,11 +109,12 @@ struct Reporter {
 }
 
 impl Reporter {
-    fn report(&mut self, py: Python<'_>, done: u64) -> PyResult<()> {
+    fn report(&mut self, py: Python<'_>, done: Option<u64>) -> PyResult<()> {
         if let Some(report) = &self.report
-            && self.reported.replace(done) != Some(done)
+            && done != self.reported
         {
             report.call1(py, (done, self.total))?;
+            self.reported = done;
         }
         Ok(())
     }
