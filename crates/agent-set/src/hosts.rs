@@ -30,7 +30,7 @@ pub struct Wanted {
     pub roots: Vec<String>,
 }
 
-/// So many agents on this computer.
+/// `count` agents on this computer.
 pub fn local(count: u32) -> Vec<Wanted> {
     let wanted = |index| Wanted {
         name: format!("local {index}"),

@@ -48,7 +48,7 @@ impl Progress {
         Progress::start(show, "", Counted::Cost, Some(cost), "{msg} {wide_bar} {percent} %{left}")
     }
 
-    /// So much of the cost is done, and this can be said of it.
+    /// Sets how much of the cost is done, with a text that says what.
     pub fn reach(&self, cost: u64, what: String) {
         self.bar.set_position(cost);
         self.bar.set_message(what);
@@ -70,19 +70,19 @@ impl Progress {
         Progress { bar, _shown: shown }
     }
 
-    /// So many bytes there are in all.
+    /// Sets the number of bytes there are in all.
     pub fn expect(&self, total: u64) {
         let template = "{msg} {wide_bar} {binary_bytes} of {binary_total_bytes}, {throughput}{left}";
         self.bar.set_style(style(template));
         self.bar.set_length(total);
     }
 
-    /// So much more there is to do.
+    /// Adds to what there is to do.
     pub fn expect_more(&self, amount: u64) {
         self.bar.inc_length(amount);
     }
 
-    /// So much more is done.
+    /// Adds to what is done.
     pub fn add(&self, amount: u64) {
         self.bar.inc(amount);
     }

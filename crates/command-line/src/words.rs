@@ -15,7 +15,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-/// So many things, each of them `one`: `1 trial`, `2 trials`.
+/// A count with its noun, of which `one` is the singular: `1 trial`, `2 trials`.
 pub fn counted<N: fmt::Display + From<u8> + PartialEq>(count: N, one: &str) -> String {
     format!("{count} {one}{}", if count == N::from(1) { "" } else { "s" })
 }

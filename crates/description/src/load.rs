@@ -129,7 +129,7 @@ impl Misfit {
     }
 }
 
-/// So many mistakes are told at once; after these are mended, the rest.
+/// The most mistakes told at once; the rest are told when these are mended.
 const MISTAKES_MAX: usize = 20;
 
 fn lines(errors: &[Error]) -> String {

@@ -37,7 +37,7 @@ const UNDER_WAY_MAX: usize = 8192;
 /// Pieces of one extent whose queued Memgets are put together at a time.
 const GATHERED_MAX: usize = 65_536;
 
-/// So many pieces are found in a row before others have their turn, where finding them takes no waiting.
+/// The number of pieces found in a row before other tasks have their turn, where finding them takes no waiting.
 const PIECES_IN_A_ROW: usize = 2048;
 
 /// What is exchanged with a member in one go: contiguous in its memory, wherever it is in the file.
@@ -84,6 +84,24 @@ pub(crate) struct Own {
     pub(crate) memory: Memory,
     /// How it exchanges pieces with the others.
     pub(crate) exchange: TwoPhaseExchange,
+}
+
+/// Between whom data are exchanged, and how.
+pub(crate) struct ExchangeGroup {
+    /// The memory that each member has opened for it.
+    pub(crate) memory: MemoryId,
+    /// The members, in the order of their ranks.
+    pub(crate) members: Vec<NodeId>,
+    /// If this node is one of them.
+    pub(crate) own: Option<Own>,
+    /// In how many dimensions of the array in the file the place of each piece is looked for: none, if this node goes
+    /// through its part from one end to the other.
+    pub(crate) dimensions: u64,
+    /// The number of buffers of all queues together, if pieces are queued for each member: two for each keep all of
+    /// them full and in flight.
+    pub(crate) queue_buffers: Option<u64>,
+    /// How many bytes each of these has.
+    pub(crate) queue_bytes: u64,
 }
 
 /// One node's part of an exchange with the members of a group.
@@ -134,18 +152,9 @@ impl Waiting {
 }
 
 impl<M: Machine> Exchange<M> {
-    /// An exchange with `members`, each of which has opened its part as `memory`, and this node, if it is one of them,
-    /// as `own`. With `queue_buffers`, the number of buffers of all queues together, pieces are queued for
-    /// each member up to a block of `block_bytes`; two buffers for each member keep all of them full and in flight.
-    pub(crate) fn new(
-        endpoint: Rc<Endpoint<M>>,
-        dimensions: u64,
-        memory: MemoryId,
-        members: Vec<NodeId>,
-        own: Option<Own>,
-        queue_buffers: Option<u64>,
-        block_bytes: u64,
-    ) -> Rc<Self> {
+    /// An exchange of this node with a group.
+    pub(crate) fn new(endpoint: Rc<Endpoint<M>>, group: ExchangeGroup) -> Rc<Self> {
+        let ExchangeGroup { memory, members, own, dimensions, queue_buffers, queue_bytes } = group;
         let queues = queue_buffers.map_or(0, |_| members.len());
         Rc::new(Exchange {
             endpoint,
@@ -153,8 +162,8 @@ impl<M: Machine> Exchange<M> {
             memory,
             own,
             queues: (0..queues).map(|_| Queue::default()).collect(),
-            queue_buffers: BufferPool::new(queue_buffers.unwrap_or(0) * block_bytes),
-            queue_bytes: block_bytes,
+            queue_buffers: BufferPool::new(queue_buffers.unwrap_or(0) * queue_bytes),
+            queue_bytes,
             members,
             answered: Condition::new(),
             failure: RefCell::default(),

@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::exchange::{Exchange, Exchanged};
 use crate::give_way::give_way;
 
-/// So many blocks of data are packed and not yet put, at most, where members read the same bytes.
+/// The most blocks of data that are packed and not yet put, where members read the same bytes.
 const PACKED_BLOCKS: u64 = 4;
 
 /// A selection, or a part of one, and where it is.

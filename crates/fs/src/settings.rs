@@ -85,7 +85,7 @@ pub struct IoNodeSettings {
 /// Who serves block requests at an I/O node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
-    /// So many threads, made beforehand, take requests from a queue ("queued requests").
+    /// A fixed number of threads, made beforehand, take requests from a queue ("queued requests").
     Pool(usize),
     /// Each request gets a new thread ("thread requests").
     PerRequest,

@@ -168,7 +168,7 @@ impl Payload {
         Self::from(PayloadPiece::Phantom { source, offset, bytes })
     }
 
-    /// So many zero bytes, without storing them.
+    /// Zero bytes, which are not stored.
     pub fn zeros(bytes: u64) -> Self {
         Self::phantom(Source::ZEROS, 0, bytes)
     }

@@ -5,7 +5,7 @@
 
 use layout::Extent;
 
-/// So much of what was written last stays in the page cache.
+/// How much of what was written last stays in the page cache.
 const KEPT_BYTES: u64 = 16 << 20;
 
 /// A program's writes come in the order of the file, but for those that are under way at the same time.

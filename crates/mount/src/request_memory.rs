@@ -12,7 +12,8 @@
 
 use flume::{Receiver, Sender};
 
-/// So much memory waits to be used: for the requests that one program makes before the node thread has answered.
+/// The number of memories kept for reuse: enough for the requests that one program makes before the node thread has
+/// answered.
 const SPARES: usize = 8;
 
 /// From this size on a request takes memory that was used before, all of which has the size of the largest.

@@ -38,7 +38,7 @@ fn count_of(number: i64) -> Outcome<u64> {
 }
 
 impl FileType {
-    /// So many bytes in a row.
+    /// `count` bytes in a row.
     pub(crate) fn bytes(count: i64) -> Outcome<FileType> {
         let data = Selection::contiguous(Extent::new(0, count_of(count)?))?;
         Ok(FileType { first: 0, data, bounds: TypeBounds { lower: 0, upper: count } })
@@ -94,12 +94,12 @@ impl FileType {
         FileType::in_order(std::iter::once((bytes, self)))
     }
 
-    /// So many of them, one next to the other.
+    /// `count` of them, one next to the other.
     pub(crate) fn contiguous(&self, count: i64) -> Outcome<FileType> {
         self.strided(count, self.extent()?)
     }
 
-    /// So many of them, each `stride` bytes after the one before.
+    /// `count` of them, each `stride` bytes after the one before.
     pub(crate) fn strided(&self, count: i64, stride: i64) -> Outcome<FileType> {
         match count_of(count)? {
             0 => Ok(FileType::nothing()),

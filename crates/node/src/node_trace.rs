@@ -17,7 +17,7 @@ use crate::client_node::hostname;
 use crate::error::{Error, ErrorKind, Result};
 use crate::settings::TRACE_VARIABLE;
 
-/// So many bytes tell whether a file is a trace.
+/// The number of bytes that tell whether a file is a trace.
 const MARK_BYTES: u64 = 8;
 
 /// What a node does is recorded, in memory, until this [ends](Self::end).

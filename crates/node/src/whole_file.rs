@@ -146,7 +146,7 @@ struct ArrivingPiece {
 enum LeavingPart {
     /// A piece.
     Data { offset: u64, bytes: Vec<u8> },
-    /// So many bytes that nobody has written.
+    /// A number of bytes that nobody has written.
     Hole(u64),
 }
 

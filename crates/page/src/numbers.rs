@@ -47,7 +47,7 @@ pub struct NumbersBars {
     pub measurand: Measurand,
     /// Name and value of each, from top to bottom.
     pub bars: Vec<(String, Sample)>,
-    /// So many bars that follow each other belong together, and have colours of their own.
+    /// The number of bars in a group, each of which has a colour of its own.
     pub together: usize,
 }
 
@@ -95,7 +95,7 @@ impl NumbersPage {
 const BAR_WIDTH: f64 = 400.0;
 const BAR_HEIGHT: f64 = 14.0;
 
-/// So many colours there are.
+/// The number of colours there are.
 const COLOURS: usize = 8;
 
 impl NumbersBars {

@@ -35,13 +35,13 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// So many more are done.
+    /// Notes that `count` more are done.
     pub(crate) fn add(&self, count: u64) {
         self.done.fetch_add(count, Ordering::Relaxed);
         self.is_told.store(true, Ordering::Release);
     }
 
-    /// So many are done.
+    /// Notes how many are done.
     pub(crate) fn set(&self, done: u64) {
         self.done.store(done, Ordering::Relaxed);
         self.is_told.store(true, Ordering::Release);

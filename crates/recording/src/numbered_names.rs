@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// So many names are recognised by where they stand; more of them only take longer.
+/// The number of names recognised by where they stand; more of them only take longer.
 const SEEN: usize = 256;
 
 /// Numbers names from 0 on, in the order in which they come first.

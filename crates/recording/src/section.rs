@@ -9,7 +9,7 @@ use trace::ProcessInfo;
 
 use crate::file_recorder::FileRecorder;
 
-/// So many events of a node are kept, the last ones: about 40 MB.
+/// The number of events kept of a node, the last ones: about 40 MB.
 pub const KEPT_EVENTS: usize = 1 << 18;
 
 /// The section with all that `node` has kept, which is what `process` says.

@@ -30,7 +30,7 @@ pub struct Reading {
     pub columns: Columns,
     /// How much is taken in.
     pub limits: Limits,
-    /// So many requests are read, in the order of lines, and the rest is left; none to read all.
+    /// The number of requests to read, in the order of lines; none to read all.
     pub first: Option<u64>,
     /// Whether each node's requests are put in the order of their times. Without this, times that run backwards are an
     /// error, but with [`Format::Dxt`], where each file has its own.

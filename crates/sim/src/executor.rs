@@ -39,14 +39,15 @@ type Task = Pin<Box<dyn Future<Output = Result<()>>>>;
 /// The index of the main task, whose future is not in the table but with the caller of the run.
 const MAIN: usize = 0;
 
-/// So many polls in one instant are taken for work; beyond them, tasks are watched one by one.
+/// The most polls in one instant that are taken for work; beyond them, tasks are watched one by one.
 const POLLS_AT_ONCE: u64 = 1_000_000;
-/// So many further polls of one task in one instant while no task ends are taken for a task that never waits. Where
-/// nothing takes time a task may be polled for each of any number of others, but these end.
+/// The number of further polls of one task in one instant, while no task ends, after which it is taken for one that
+/// never waits. Where nothing takes time a task may be polled for each of any number of others, but these end.
 const POLLS_OF_ONE_TASK: u64 = 100_000;
-/// So many polls in one instant are taken for tasks that start each other without end: they take minutes.
+/// The number of polls in one instant after which tasks are taken for starting each other without end: that takes
+/// minutes.
 const POLLS_MAX: u64 = 10_000_000_000;
-/// A report of waiting tasks names so many at most.
+/// The most tasks that a report of waiting ones names.
 const NAMES_MAX: usize = 40;
 
 /// Whom to wake: one of our tasks, by its key, or whatever a combinator put in our place.

@@ -213,7 +213,7 @@ impl Trace {
         });
     }
 
-    /// So many threads of `node` wait for its processor.
+    /// Notes that `count` threads of `node` wait for its processor.
     #[cold]
     #[inline(never)]
     pub(crate) fn threads_waiting(&self, node: usize, now: u64, count: usize) {

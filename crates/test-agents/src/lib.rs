@@ -91,7 +91,7 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// So many agents, with a disk each.
+    /// Starts `count` agents, with a disk each.
     ///
     /// # Panics
     /// If they cannot be started.

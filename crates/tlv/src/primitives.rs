@@ -9,7 +9,7 @@ use bytemuck::zeroed_slice_box;
 /// Room for sixteen bytes.
 pub(crate) type Slot = [AtomicU64; 2];
 
-/// So many slots. The system gives the memory page by page when it is first written to.
+/// `count` slots. The system gives the memory page by page when it is first written to.
 pub(crate) fn slots(count: usize) -> Box<[Slot]> {
     zeroed_slice_box(count)
 }

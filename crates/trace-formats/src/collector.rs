@@ -17,7 +17,7 @@ const RECORDS_MAX: usize = 20_000_000;
 /// The most processes, threads, states, counters and names that are taken in.
 const DECLARATIONS_MAX: usize = 2_000_000;
 
-/// So many records are written at once.
+/// The number of records written at once.
 const AT_ONCE: usize = 1 << 14;
 
 /// What became of a trace that was imported.

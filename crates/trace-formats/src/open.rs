@@ -38,7 +38,7 @@ pub enum FormatError {
     Json(serde_json::Error),
 }
 
-/// So many bytes are looked at to tell a format.
+/// The number of bytes looked at to tell a format.
 const BEGINNING: usize = 64;
 
 /// The format of a file that begins with these bytes.

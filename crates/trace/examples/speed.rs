@@ -7,7 +7,7 @@ use trace::{
     ThreadInfo,
 };
 
-/// So many records of a thread are in a chunk.
+/// The number of records of a thread in a chunk.
 const AT_ONCE: usize = 1000;
 
 fn main() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::request::{self, WebReply, WebRequest};
 
-/// So many connections at once are answered, which is more than a browser makes. Others are closed.
+/// The most connections answered at once, which is more than a browser makes. Others are closed.
 const CONNECTIONS_MAX: usize = 16;
 
 /// How long nobody is let in when the system cannot, for want of descriptors or memory.

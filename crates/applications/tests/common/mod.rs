@@ -17,7 +17,7 @@ use test_agents::Agents;
 pub(crate) struct Home(Agents);
 
 impl Home {
-    /// So many agents.
+    /// Starts `count` agents.
     pub(crate) fn start(count: u64) -> Home {
         let home = Home(Agents::start(count));
         std::fs::create_dir(home.path("tmp")).expect("a directory");

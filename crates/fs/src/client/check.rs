@@ -139,10 +139,20 @@ impl<M: Machine> Client<M> {
             bytes: Cell::new(0),
             readers: InFlight::new(),
         });
-        let mut disks = Vec::new();
-        for (&node, &count) in self.inner.io_nodes.iter().zip(&*self.inner.disks.borrow()) {
-            disks.extend((0..count).map(|disk| (node, disk)));
+        let listed = self.find_places(names, &shared).await?;
+        self.read_back(bytes_per_second, hear, &shared).await;
+        let mut files = self.judge_all(shared.found.take()).await?;
+        for name in listed {
+            self.find_unfinished_beside(name, &mut files).await;
         }
+        let absent = names.iter().filter(|name| !files.contains_key(*name));
+        let absent = absent.map(|name| Error::NotFound { name: name.clone() });
+        shared.failures.borrow_mut().extend(absent);
+        Ok(Check { files, bytes: shared.bytes.get(), failures: shared.failures.take() })
+    }
+
+    /// Finds out where the stripes of files are, those of these names or all that there are; the names.
+    async fn find_places(&self, names: &[String], shared: &Rc<Shared>) -> Result<BTreeSet<String>> {
         let lists = match names {
             [] => self.list_each().await?,
             _ => self.inner.io_nodes.iter().map(|&node| (node, names.to_vec())).collect(),
@@ -152,41 +162,62 @@ impl<M: Machine> Client<M> {
             listed.extend(here.iter().cloned());
             names_at.insert(node, Rc::new(here));
         }
-        for &(node, disk) in &disks {
+        for (node, disk) in self.disk_places() {
             let (client, names, own) = (self.clone(), names_at[&node].clone(), shared.clone());
-            self.begin(&shared, async move { client.find_at(node, disk, &names, &own).await });
+            self.begin(shared, async move { client.find_at(node, disk, &names, &own).await });
         }
         shared.readers.none().await;
         // Without all of them it is not known what is missing.
-        if let Some(error) = shared.failures.borrow_mut().pop() {
-            return Err(error.into());
+        match shared.failures.borrow_mut().pop() {
+            Some(error) => Err(error.into()),
+            None => Ok(listed),
         }
+    }
+
+    /// The disks there are: the I/O node, and the index there.
+    fn disk_places(&self) -> Vec<(NodeId, u32)> {
+        let disks = self.inner.disks.borrow();
+        let counts = self.inner.io_nodes.iter().zip(&*disks);
+        counts.flat_map(|(&node, &count)| (0..count).map(move |disk| (node, disk))).collect()
+    }
+
+    /// Reads back what was found, on all disks at once.
+    async fn read_back(
+        &self,
+        bytes_per_second: Option<u64>,
+        hear: impl Fn(Checking) + 'static,
+        shared: &Rc<Shared>,
+    ) {
         let lengths = shared.found.borrow().values().flatten().map(FoundPlace::bytes).sum();
         hear(Checking::Expected(lengths));
-        let now = self.now();
-        let queues = disks.iter().map(|&(node, disk)| (node, disk, shared.queue(node, disk, now)));
+        let (now, hear) = (self.now(), Rc::new(hear));
+        let disks = self.disk_places().into_iter();
+        let queues = disks.map(|(node, disk)| (node, disk, shared.queue(node, disk, now)));
         let queues: Vec<_> = queues.filter(|(_, _, queue)| !queue.stripes.is_empty()).collect();
         let rate = bytes_per_second.map(|rate| (rate / queues.len().max(1) as u64).max(1));
-        let hear = Rc::new(hear);
         for (node, disk, queue) in queues {
             let (client, own, hear) = (self.clone(), shared.clone(), hear.clone());
             self.begin(
-                &shared,
+                shared,
                 async move { client.read_back_at(node, disk, rate, queue, &own, &*hear).await },
             );
         }
         shared.readers.none().await;
-        let (found, mut files) = (shared.found.take(), BTreeMap::new());
+    }
+
+    /// What is wrong with each file, by what was found of it.
+    async fn judge_all(
+        &self,
+        found: BTreeMap<String, Vec<FoundPlace>>,
+    ) -> Result<BTreeMap<String, CheckedFile>> {
+        let mut files = BTreeMap::new();
         for (name, found) in found {
             let mut file = judged(found)?;
             let is_damaged = |finding: &Finding| finding.kind == FindingKind::Damaged;
             if number::number_of(&name).is_some() {
                 // Which of its stripes are to be there, its namespace knows.
                 file.findings.retain(|finding| !finding.kind.is_of_absence());
-                files.insert(name, file);
-                continue;
-            }
-            if !file.findings.iter().all(is_damaged) {
+            } else if !file.findings.iter().all(is_damaged) {
                 // It may have been about to be made, replaced or removed.
                 match self.stat(&name).await.map_err(|error| *error) {
                     Ok(_) => file.findings.retain(is_damaged),
@@ -196,13 +227,7 @@ impl<M: Machine> Client<M> {
             }
             files.insert(name, file);
         }
-        for name in listed {
-            self.find_unfinished_beside(name, &mut files).await;
-        }
-        let absent = names.iter().filter(|name| !files.contains_key(*name));
-        let absent = absent.map(|name| Error::NotFound { name: name.clone() });
-        shared.failures.borrow_mut().extend(absent);
-        Ok(Check { files, bytes: shared.bytes.get(), failures: shared.failures.take() })
+        Ok(files)
     }
 
     /// Adds what there is of unfinished files of a name. They are not read back: nobody says what they are to be.

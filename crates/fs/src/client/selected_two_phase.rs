@@ -21,7 +21,7 @@ use super::selected::SelectedOperation;
 use super::together::{Exchanging, MoveTimes, Moved};
 use super::{CollectiveMethod, File, unexpected};
 use crate::error::{Error, Result};
-use crate::exchange::{Exchange, Exchanged, Own};
+use crate::exchange::{Exchange, ExchangeGroup, Exchanged, Own};
 use crate::protocol::{Direction, MemoryId, Reply, Request};
 use crate::selected_parts::{SelectedParts, Selector, nearest};
 
@@ -142,18 +142,17 @@ impl<M: Machine> File<M> {
         let block_bytes = self.striping().block_bytes();
         let part = part_of(&selectors, company, block_bytes);
         let _span = self.notes().span("two phases", || [("bytes", part.bytes)]);
-        let exchange = Exchange::new(
-            self.client.inner.endpoint.clone(),
-            1,
-            id,
-            company.members().to_vec(),
-            Some(Own {
-                memory: operation.memory.clone(),
-                exchange: self.client.inner.settings.two_phase_exchange,
-            }),
-            operation.settings.queued.then_some(2 * company.members().len() as u64),
-            block_bytes,
-        );
+        let own =
+            Own { memory: operation.memory.clone(), exchange: self.client.inner.settings.two_phase_exchange };
+        let group = ExchangeGroup {
+            memory: id,
+            members: company.members().to_vec(),
+            own: Some(own),
+            dimensions: 1,
+            queue_buffers: operation.settings.queued.then_some(2 * company.members().len() as u64),
+            queue_bytes: block_bytes,
+        };
+        let exchange = Exchange::new(self.client.inner.endpoint.clone(), group);
         let (mut at, mut moved) = (part.offset, Ok(()));
         let next = |at| nearest(&selectors, at, block_bytes).filter(|&found| found < part.end());
         while let (Ok(()), Some(found)) = (&moved, next(at)) {

@@ -16,7 +16,7 @@ use machine::{Machine, Memory, Payload};
 use super::together::Exchanging;
 use super::{File, Group};
 use crate::error::Result;
-use crate::exchange::{Exchange, Own};
+use crate::exchange::{Exchange, ExchangeGroup, Own};
 use crate::protocol::{Direction, MemoryId};
 use crate::settings::{TwoPhaseExchange, TwoPhaseFlush};
 
@@ -40,16 +40,15 @@ impl<M: Machine> File<M> {
         let staged = memory.another(part.bytes);
         let block_bytes = self.striping().block_bytes();
         let how = self.client.inner.settings.two_phase_exchange;
-        let exchange = Exchange::new(
-            self.client.inner.endpoint.clone(),
-            // A member goes through its part from one end to the other, and never looks for the place of a piece anew.
-            0,
-            id,
-            group.members.to_vec(),
-            Some(Own { memory: memory.clone(), exchange: how }),
-            queued.then_some(2 * group.members.len() as u64),
-            block_bytes,
-        );
+        let exchanging = ExchangeGroup {
+            memory: id,
+            members: group.members.to_vec(),
+            own: Some(Own { memory: memory.clone(), exchange: how }),
+            dimensions: 0,
+            queue_buffers: queued.then_some(2 * group.members.len() as u64),
+            queue_bytes: block_bytes,
+        };
+        let exchange = Exchange::new(self.client.inner.endpoint.clone(), exchanging);
         // One by one, no piece waits for others of its block.
         let step = match how {
             TwoPhaseExchange::OneByOne if !queued => part.bytes.max(1),

@@ -21,7 +21,7 @@ use super::account::Account;
 use super::open_stripe::{Barred, OpenStripe};
 use super::{IoNode, of_defect};
 use crate::error::{Failure, FailureKind};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, ExchangeGroup};
 use crate::protocol::{Collective, Direction, Reply};
 use crate::schedule::{DiskUser, Urgency};
 
@@ -90,15 +90,15 @@ impl<M: Machine> IoNode<M> {
         let (queue_buffers, _queue_memory) =
             self.collectives.queue_buffers_for(request.queued, request.members.len(), block_bytes).await;
         account.check()?;
-        let exchange = Exchange::new(
-            self.endpoint.clone(),
-            request.view.dimensions().len() as u64,
-            request.memory,
+        let group = ExchangeGroup {
+            memory: request.memory,
             members,
-            None,
+            own: None,
+            dimensions: request.view.dimensions().len() as u64,
             queue_buffers,
-            block_bytes,
-        );
+            queue_bytes: block_bytes,
+        };
+        let exchange = Exchange::new(self.endpoint.clone(), group);
         let buffers = TaskGroup::new();
         // If it fails at one stripe, the buffers of others have begun: they move data into memory that the client may
         // give up as soon as it is answered.

@@ -23,7 +23,7 @@ use super::told::Told;
 use crate::dealt::{BlockPieces, Dealt};
 use crate::directory::{ListedStretch, length};
 use crate::error::{Failure, FailureKind, Result as FsResult};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, ExchangeGroup};
 use crate::piece_run::PieceRun;
 use crate::protocol::{Direction, FileId, Listed, MemoryId, Reply};
 
@@ -76,8 +76,9 @@ impl<M: Machine> IoNode<M> {
         let (queue_buffers, _queue_memory) =
             self.collectives.queue_buffers_for(request.queued, members.len(), block_bytes).await;
         account.check()?;
-        let (endpoint, memory) = (self.endpoint.clone(), request.memory);
-        let exchange = Exchange::new(endpoint, 1, memory, members, None, queue_buffers, block_bytes);
+        let (memory, queue_bytes) = (request.memory, block_bytes);
+        let group = ExchangeGroup { memory, members, own: None, dimensions: 1, queue_buffers, queue_bytes };
+        let exchange = Exchange::new(self.endpoint.clone(), group);
         let stripes = stripes_of(&blocks);
         let group = TaskGroup::new();
         for (disk, blocks) in blocks.into_iter().enumerate().filter(|(_, blocks)| !blocks.is_empty()) {

@@ -24,8 +24,8 @@ use crate::protocol::Direction;
 use crate::schedule::{DiskUser, Urgency};
 use crate::turns::Turn;
 
-/// A buffer takes at once a part of its share of the blocks that are known: one of so many. What is left becomes less,
-/// so that all buffers end together, and meanwhile the disk writes what one has while others get theirs.
+/// A buffer takes at once this fraction of its share of the blocks left, one of `PORTIONS`. The portions shrink, so
+/// that all buffers end together; meanwhile the disk writes what one has while the others get theirs.
 const PORTIONS: usize = 8;
 
 /// What is to be moved of a block.

@@ -20,7 +20,7 @@ const PAGE: u64 = 4096;
 /// Of so many bytes there is one more of sums.
 const BYTES_OF_A_SUM: u64 = 128;
 
-/// So many bytes are accepted before it is looked again at most, and no more than half of what is free: others use a
+/// The most bytes accepted between two looks at a disk's free space, and never more than half of it: others use the
 /// disk, too.
 const COUNTED_DOWN_MAX: u64 = 64 << 20;
 

@@ -18,7 +18,7 @@ use super::collectives::roomy_queue_bytes;
 use super::partial_blocks::{BlockParts, PartialBlock, PartialTransfer, StripePart};
 use super::told::Told;
 use crate::error::{Failure, FailureKind, Result as FsResult};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, ExchangeGroup};
 use crate::protocol::{Direction, FileId, Reply, Selected, SelectedPart, Selecting, Selectors};
 use crate::selected_parts::{SelectedParts, Selector, nearest};
 
@@ -28,7 +28,7 @@ const NODES_OF_CLIENT_MAX: u64 = 1 << 19;
 /// Blocks that are listed, and sorted, at a time.
 const LISTED_MAX: usize = 1 << 18;
 
-/// So often is looked for a block in a row, for all selections together, before others have their turn.
+/// The number of looks for a block in a row, for all selections together, before other tasks have their turn.
 const LOOKS_IN_A_ROW: usize = 16_384;
 
 /// What clients have told of their selections for operations to come.
@@ -102,8 +102,9 @@ impl<M: Machine> IoNode<M> {
             }
             parts.push(Rc::new(part));
         }
-        let (endpoint, memory, members) = (self.endpoint.clone(), request.memory, all.members.clone());
-        let exchange = Exchange::new(endpoint, 1, memory, members, None, queue_buffers, queue_bytes);
+        let (memory, members) = (request.memory, all.members.clone());
+        let group = ExchangeGroup { memory, members, own: None, dimensions: 1, queue_buffers, queue_bytes };
+        let exchange = Exchange::new(self.endpoint.clone(), group);
         let moved: Vec<Rc<Cell<u64>>> = self.machine.disks().iter().map(|_| Rc::default()).collect();
         // Members are asked for what they have of several blocks at once, so that small parts make few messages. What
         // is asked for waits in no queue: these blocks have the memory of the queues.

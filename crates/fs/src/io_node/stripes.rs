@@ -66,7 +66,7 @@ impl Stripes {
         self.open.borrow().values().cloned().collect()
     }
 
-    /// So many stripes whose last use is longest ago.
+    /// The `count` stripes whose last use is longest ago.
     pub(super) fn least_recently_used(&self, count: usize) -> Vec<Rc<OpenStripe>> {
         let mut stripes = self.all();
         stripes.sort_unstable_by_key(|stripe| stripe.last_use.get());

@@ -137,7 +137,7 @@ impl Arrival<'_> {
         self.arrivals.under_way.borrow().keys().next() == Some(&self.number)
     }
 
-    /// So much of it has come.
+    /// Notes how much of it has come.
     pub(crate) fn has_come(&self, bytes: u64) {
         self.progress.come.set(bytes);
         // It has come whole: what it waits for now is room in this node.

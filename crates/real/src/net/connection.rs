@@ -221,7 +221,7 @@ impl Room {
     }
 }
 
-/// So many connections can fill a node's pool for received data.
+/// The number of connections that can fill a node's pool for received data.
 const SHARES: u64 = 4;
 
 /// Writes `runs`, of which none is left then.

@@ -37,7 +37,7 @@ pub enum Advice {
     Sequential,
     /// The file is used here and there: bring nothing in ahead.
     Random,
-    /// So many bytes from an offset on will be used soon: start to read them, as far as half the cache holds them.
+    /// A range of bytes will be used soon: start to read it, as far as half the cache holds it.
     WillNeed {
         /// Offset in bytes of the first.
         offset: u64,

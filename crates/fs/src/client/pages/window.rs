@@ -64,7 +64,7 @@ pub(super) enum Order {
     Random,
 }
 
-/// So many pages behind the one in use are not passed yet: a program may go back a little.
+/// The number of pages behind the one in use that do not count as passed: a program may go back a little.
 const KEPT_BEHIND: u64 = 8;
 
 /// Factor by which the first adaptive window of a file grows after `Advice::Sequential`, since the pattern need not
