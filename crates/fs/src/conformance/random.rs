@@ -59,7 +59,7 @@ pub(super) struct Asking {
     pub(super) pause: Duration,
 }
 
-/// `count` requests at random, of all kinds, with identities and names of each client's own and shared ones: each is
+/// `requests` requests at random, of all kinds, with identities and names of each client's own and shared ones: each is
 /// answered, no defect is met, nothing is called damaged that is not, and a client that does as it should reads what it
 /// has written meanwhile.
 ///
