@@ -391,8 +391,8 @@ impl Torus {
         (self.columns.value, self.rows.value)
     }
 
-    /// The columns and rows that have routers for so many nodes: the shorter side is made longer until they do. None if
-    /// no torus may be so large.
+    /// Columns and rows that have routers for `nodes` nodes: the shorter side grows until there are enough. None if no
+    /// torus may be that large.
     fn size_for(&self, nodes: u64) -> Option<(u32, u32)> {
         let (mut columns, mut rows) = self.size();
         let needed = u64::from(self.first_router.value) + nodes;
@@ -427,7 +427,7 @@ impl Torus {
     }
 }
 
-/// Every node and disk has an index in the events of a simulation, which have room for so many.
+/// The most nodes of a machine, and disks of a node: the events of a simulation have 24 bits for the index of a disk.
 const NODES_MAX: u32 = 1 << 16;
 const DISKS_PER_NODE_MAX: u32 = 1 << 8;
 const _: () = assert!((NODES_MAX as u64) * (DISKS_PER_NODE_MAX as u64) <= 1 << 24);
