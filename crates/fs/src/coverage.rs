@@ -12,7 +12,7 @@ pub(crate) struct Coverage {
 }
 
 impl Coverage {
-    /// Nothing of a block of so many bytes.
+    /// No byte of a block of `bytes` bytes.
     pub(crate) fn none_of(bytes: u64) -> Self {
         Coverage { words: vec![0; bytes.div_ceil(BITS) as usize] }
     }

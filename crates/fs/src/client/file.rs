@@ -360,8 +360,8 @@ impl<M: Machine> File<M> {
         self.check_lost().and(outcome)
     }
 
-    /// Notes that a run of an I/O node has accepted data of these stripes, which are not flushed. I/O nodes had been
-    /// gone so often when it was asked for that.
+    /// Notes that a run of an I/O node has accepted data of these stripes, which are not flushed. `losses` is the
+    /// client's count of lost connections when it made the request.
     pub(super) fn note_accepted(&self, node: NodeId, incarnation: u64, losses: u64, stripes: &[u32]) {
         let own_flushes = &self.client.inner.own_flushes;
         let accepted = own_flushes.acceptance(incarnation, losses);
@@ -611,7 +611,8 @@ impl<M: Machine> File<M> {
         Ok(data)
     }
 
-    /// Takes in that a write of a block is accepted; I/O nodes had been gone so often when it was asked for.
+    /// Takes in that a write of a block is accepted. `losses` is the client's count of lost connections when it made
+    /// the request.
     fn take_written(&self, stripe: u32, losses: u64, (reply, data): (Reply, Payload)) -> Result<()> {
         let node = self.home_of(stripe);
         self.note_accepted(node, incarnation_of(node, &reply)?, losses, &[stripe]);
@@ -666,7 +667,7 @@ impl<M: Machine> File<M> {
     }
 }
 
-/// Refuses an answer with other than so many bytes of data.
+/// Refuses an answer whose data are not `bytes` bytes.
 fn check_answered(node: NodeId, bytes: u64, data: &Payload) -> Result<()> {
     match data.len() {
         length if length == bytes => Ok(()),

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::noted;
 use crate::protocol::{Reply, Request};
 
-/// How often each clock is asked. In a network that is in use, some of so many exchanges meet no other message.
+/// How often each clock is asked: in a network that is in use, some of this many exchanges meet no other message.
 const CLOCK_EXCHANGES: u32 = 16;
 
 /// The most bytes of a recording. An event with four arguments takes a quarter of its share.

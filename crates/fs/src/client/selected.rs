@@ -71,7 +71,7 @@ const OTHER_BYTES: usize = 512;
 /// The most bytes that the name of a stripe takes.
 const STRIPE_BYTES: usize = 5;
 
-/// A part has so much room at least, however many stripes there are.
+/// The least room for a part, however many stripes there are.
 const PART_BYTES_MIN: usize = 4096;
 
 /// An operation, as this member sees it.
@@ -343,8 +343,7 @@ impl<M: Machine> File<M> {
     }
 }
 
-/// Cuts what is selected into parts that take at most so many bytes of a header each; `at` is where it begins in
-/// memory.
+/// Cuts a selection into parts that take at most `most` bytes of a header each; `at` is where it begins in memory.
 fn cut(
     at: u64,
     selection: Selection,

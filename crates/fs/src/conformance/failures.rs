@@ -20,7 +20,7 @@ fn settings(base: Base) -> IoNodeSettings {
     small(base, Threads::Pool(4))
 }
 
-/// The view in which each of the nodes has so many blocks in a row.
+/// The view in which each of `nodes` nodes has `blocks` blocks in a row.
 fn rows_of(blocks: u64, nodes: u32) -> View {
     let problem = Problem::new(blocks * u64::from(nodes) * BLOCK, BLOCK, nodes);
     "rb".parse::<Pattern>().and_then(|rb| rb.view(&problem)).expect("a view")

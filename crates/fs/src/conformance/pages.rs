@@ -493,7 +493,7 @@ pub fn random_cached_operations_agree_with_files_in_memory(testbed: &impl Testbe
     }
 }
 
-/// Two clients with files of their own and caches of so many pages, and then in turn on one file: see
+/// Two clients with caches of `pages` pages, each on files of its own, and then in turn on one file: see
 /// [`random_cached_operations_agree_with_files_in_memory`].
 pub(super) fn cached_operations(
     testbed: &impl Testbed,

@@ -152,7 +152,7 @@ impl<M: Machine> RandomAsker<M> {
         self.draw.borrow_mut().below(limit)
     }
 
-    /// Asks so many requests, and waits for all answers, of which at least so many of a hundred tell no failure.
+    /// Makes `requests` requests and waits for all answers; at least `least_done` percent of them must tell no failure.
     async fn ask(&self, requests: u64, least_done: u64) {
         for tag in 1..=requests {
             while self.under_way.borrow().len() >= UNDER_WAY {

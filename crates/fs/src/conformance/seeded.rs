@@ -281,7 +281,7 @@ impl<M: Machine> Program<M> {
         let patterns: Vec<Pattern> = Pattern::all().collect();
         let pattern = self.draw.one_of(&patterns);
         let record = self.draw.one_of(&[8, 96, BLOCK]);
-        // Of so many records every pattern has a view, whatever the group.
+        // With 16 * 24 records every pattern has a view, whatever the size of the group.
         let problem = Problem::new(16 * 24 * record, record, self.clients.len() as u32);
         let settings = self.collective_settings();
         let Ok(view) = pattern.view(&problem) else { return };

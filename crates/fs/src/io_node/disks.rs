@@ -202,7 +202,7 @@ impl<M: Machine> Disks<M> {
         self.held_up[disk].get().map(|(reads, last)| (reads, self.machine.now().since(last)))
     }
 
-    /// Notes that a write of so many bytes is pending.
+    /// Notes that a write of `bytes` bytes is pending.
     fn begin_write(&self, disk: usize, bytes: u64) -> PendingWrite<'_, M> {
         self.change_pending(disk, |pending| pending + bytes);
         PendingWrite { disks: self, disk, bytes }
@@ -289,8 +289,8 @@ impl<M: Machine> Disks<M> {
         end <= before || self.room.take(stripe.home.disk, before, bytes)
     }
 
-    /// As [`take_room`](Self::take_room), from what the disk says it has beside so many `dirty` bytes that have been
-    /// accepted.
+    /// As [`take_room`](Self::take_room), after asking the disk for its free space, of which `dirty` bytes have been
+    /// accepted and not written yet.
     pub(super) async fn look_for_room(
         &self,
         stripe: &OpenStripe,

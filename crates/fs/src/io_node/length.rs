@@ -21,7 +21,7 @@ pub(super) struct StripeLength {
 }
 
 impl StripeLength {
-    /// That of a stripe which has so many bytes on its disk.
+    /// The length of a stripe that has `bytes` bytes, all of them on its disk.
     pub(super) fn on_disk(bytes: u64) -> Self {
         StripeLength { bytes: Cell::new(bytes), on_disk: Cell::new(bytes), going: RefCell::default() }
     }

@@ -69,7 +69,7 @@ impl Deref for Barred {
 }
 
 impl OpenStripe {
-    /// The stripe of this label, found under a name where it has so many bytes.
+    /// The stripe of this label, found under `name` with `bytes` bytes.
     pub(super) fn new(
         name: &str,
         label: Label,

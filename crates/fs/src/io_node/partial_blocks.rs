@@ -129,7 +129,7 @@ where
     P: BlockParts<M> + 'static,
     I: Iterator<Item = Option<PartialBlock<P>>> + 'static,
 {
-    /// Of blocks of at most `block_bytes` bytes, so many at once.
+    /// Of blocks of at most `block_bytes` bytes, `blocks_at_once` at a time.
     pub(super) fn new(
         node: &Rc<IoNode<M>>,
         asker: NodeId,

@@ -17,7 +17,7 @@ const OF_A_STRIPE: u64 = 24 << 10;
 /// A disk's own file system gives space in multiples of this.
 const PAGE: u64 = 4096;
 
-/// Of so many bytes there is one more of sums.
+/// A byte of sums is stored for each this many bytes.
 const BYTES_OF_A_SUM: u64 = 128;
 
 /// The most bytes accepted between two looks at a disk's free space, and never more than half of it: others use the
@@ -31,7 +31,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Nothing is known of so many disks.
+    /// For `disks` disks, of whose space nothing is known yet.
     pub(super) fn new(disks: usize) -> Self {
         Room { left: vec![Cell::new(0); disks] }
     }
@@ -44,8 +44,8 @@ impl Room {
         rest.inspect(|&rest| left.set(rest)).is_some()
     }
 
-    /// As [`take`](Self::take), from the space that a disk has, of which so many bytes have been promised to what is
-    /// not written yet. A disk that does not know takes all.
+    /// As [`take`](Self::take), from the `space` that the disk has just reported, of which `promised` bytes are for
+    /// what is accepted and not written yet. A disk that does not know its space takes all.
     pub(super) fn take_of(
         &self,
         disk: usize,

@@ -74,7 +74,7 @@ impl Stripes {
         stripes
     }
 
-    /// Closes so many idle files, the least recently used first.
+    /// Closes up to `files` idle files, the least recently used first.
     pub(super) fn close_idle(&self, files: usize) {
         push_out(&mut self.open.borrow_mut(), files);
     }
@@ -118,7 +118,7 @@ impl Stripes {
     }
 }
 
-/// Closes this number of idle files, least recently used first, with all of their stripes: if one stripe of a file
+/// Closes up to `files` idle files, the least recently used first, with all of their stripes: if one stripe of a file
 /// is open, all must be.
 fn push_out(open: &mut BTreeMap<(FileId, u32), Rc<OpenStripe>>, files: usize) {
     let mut last_uses: BTreeMap<FileId, Option<u64>> = BTreeMap::new();

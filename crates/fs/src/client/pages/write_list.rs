@@ -27,7 +27,7 @@ struct Waiting {
 }
 
 impl WriteList {
-    /// A list for so many agents.
+    /// An empty list; at most `agents` write agents send from it at once.
     pub(super) fn new(agents: u64) -> Self {
         WriteList {
             waiting: RefCell::default(),
