@@ -97,7 +97,7 @@ impl ArraysJob {
         self.problem.file_bytes / self.pattern.arrays() as u64
     }
 
-    /// The problem of one array, which so many members write.
+    /// The problem of one array, which `members` members write.
     fn problem_of_one(&self, members: u32) -> Problem {
         Problem { file_bytes: self.array_bytes(), nodes: members, ..self.problem }
     }

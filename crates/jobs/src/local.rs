@@ -87,7 +87,8 @@ struct Page {
 }
 
 impl<M: Machine> LocalReader<M> {
-    /// Opens the object `name` of the machine's first disk, to be read so many pages ahead. Fails if there is none.
+    /// Opens the object `name` of the machine's first disk, to be read `pages_ahead` pages ahead. Fails if there is
+    /// none.
     pub async fn open(machine: M, name: &str, page_bytes: u64, pages_ahead: usize) -> Result<Self> {
         let object = machine.disks()[0].open(name, Stage::Pending).await?;
         Ok(LocalReader {

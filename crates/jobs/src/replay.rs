@@ -10,9 +10,10 @@
 //! ```
 //!
 //! What members gather for one collective operation, a *batch*, are requests that follow each other, of the same kind,
-//! up to the next sync, of at most so many bytes. All members have the same rounds, which follow from the log: each is
-//! of the kind of the next batch of the first member that has one before the next sync, and whoever has no batch of
-//! that kind has nothing in it. So a member reads what it has written, and sees what others have written after a sync.
+//! up to the next sync, of a bounded number of bytes. All members have the same rounds, which follow from the log: each
+//! is of the kind of the next batch of the first member that has one before the next sync, and a member without a batch
+//! of that kind moves nothing in it. So a member reads what it has written, and sees what others have written after a
+//! sync.
 //!
 //! A log of format 2 says which calls processes made together, and nothing is gathered: see `calls.rs`.
 //!
@@ -211,7 +212,7 @@ fn batch(requests: &[Request], bytes_max: u64) -> Option<(Operation, usize)> {
     Some((operation, count))
 }
 
-/// What the members of a log do together, in batches of so many bytes.
+/// What the members of a log do together, in batches of at most `bytes` bytes.
 fn turns(log: &RequestLog, bytes: u64) -> Vec<Turn> {
     let mut rest: Vec<&[Request]> = log.nodes().iter().map(|node| &node.requests[..]).collect();
     let mut turns = Vec::new();

@@ -18,7 +18,7 @@ use machine::{Condition, Duration, Instant, Machine, Memory, Payload, TaskGroup}
 use crate::timeline::{JobTimeline, JobWait, WaitCause, WriteStep};
 use crate::{Contents, Error, Member};
 
-/// A run: a file of so many blocks.
+/// A run: a file that is `blocks` blocks long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The file's name.

@@ -126,7 +126,7 @@ impl Workload {
         self.requests.unwrap_or(pass)
     }
 
-    /// The same with so many requests of each client at most.
+    /// This workload with at most `requests` requests of each client.
     pub fn with_at_most(&self, requests: u64) -> Workload {
         let is_more = (0..self.clients).any(|client| self.requests_of(client) > requests);
         Workload { requests: if is_more { Some(requests) } else { self.requests }, ..self.clone() }
