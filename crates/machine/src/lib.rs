@@ -377,11 +377,12 @@ pub trait Disk {
     /// do nothing.
     fn waited_since(&self, _since: Instant) {}
 
-    /// Notes that from now on writes of so many bytes are pending at this disk: they wait for their turn, or have it.
+    /// Notes that from now on writes of `bytes` bytes altogether are pending at this disk: they wait for their turn, or
+    /// have it.
     ///
-    /// Who waits is known to the file system only, too.
+    /// Only the file system knows which requests wait.
     fn writes_pending(&self, _bytes: u64) {}
 
-    /// Notes that reads wait here while many writes of others go on, of whom `by` has so many waiting.
+    /// Notes that reads are held up at this disk by writes of other nodes, of which node `by` has `writes` waiting.
     fn reads_held_up(&self, _by: NodeId, _writes: u64) {}
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::recorder::{NotedEvent, Recorder, RowId};
 use crate::{Instant, NodeId};
 
-/// A recorder with room for so many notes. When it is full, the oldest give way, and are counted.
+/// A recorder with room for a fixed number of notes. When it is full, the oldest give way, and are counted.
 #[derive(Debug)]
 pub struct NoteRing {
     rows: Vec<NoteRow>,

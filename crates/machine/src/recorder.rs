@@ -18,7 +18,7 @@ pub enum NotedEvent<'a> {
     },
     /// The span that has begun last and has not ended ends.
     End,
-    /// What the row counts is so much from now on.
+    /// The value of the row's counter from now on.
     Count(u64),
     /// A message of this number leaves.
     Sent(u64),
