@@ -126,10 +126,10 @@ impl ConnectedNode {
         self.told(name, self.client.stat(name).await)
     }
 
-    /// How a file lies on so many of the disks there are, on all of them without a number.
+    /// The striping of a file over `disks` of the agents' disks, or over all of them if `disks` is none.
     ///
     /// # Errors
-    /// If there are fewer, or no file can have such blocks.
+    /// If there are fewer disks, or no file can have blocks of `block_bytes` bytes.
     pub fn striping(&self, block_bytes: u64, disks: Option<NonZeroU32>) -> Result<Striping> {
         let present = self.client.disks();
         let wanted = disks.map_or(present, NonZeroU32::get);

@@ -228,8 +228,8 @@ impl OpenFile {
         self.told(file.write_selected(turn, selection, &Memory::real(bytes), settings).await)
     }
 
-    /// The file, if it is one of the namespace, with all that was written to it through the write cache; and there has
-    /// to be so much memory.
+    /// The file, if it is one of the namespace, after flushing all that was written to it through the write cache.
+    /// Fails if `memory` bytes cannot be allocated.
     async fn prepare_selected(&self, memory: u64) -> Result<&OpenTreeFile<RealMachine>> {
         let invalid = |why: String| Error::new(ErrorKind::Invalid, &self.name, why);
         self.flush_written().await?;

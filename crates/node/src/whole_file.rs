@@ -51,7 +51,7 @@ const LANES_MAX: u64 = 32;
 /// Lanes that each read a block of a damaged file.
 const LANES_OF_REMAINS: usize = 16;
 
-/// Shorter holes of a local file are written as zeros: they are looked for each so many bytes.
+/// Holes of a local file are looked for at multiples of this many bytes; shorter ones are written as zeros.
 const HOLE_BYTES_MIN: u64 = 64 << 10;
 
 /// Of a file with more stretches of data than this the rest is read as if it had no holes: each takes two questions.
@@ -111,7 +111,7 @@ impl Window {
         self.piece_bytes - offset % self.piece_bytes
     }
 
-    /// How often holes are looked for: each so many bytes, which are whole blocks.
+    /// The distance in bytes at which holes are looked for: whole blocks.
     fn stride(self) -> u64 {
         self.block_bytes * HOLE_BYTES_MIN.div_ceil(self.block_bytes)
     }
@@ -128,7 +128,7 @@ impl Window {
     }
 }
 
-/// Buffers for so many lanes: some wait for the local side while the lanes have theirs.
+/// How many buffers `lanes` lanes need: some wait for the local side while the lanes have theirs.
 fn buffers(lanes: usize) -> usize {
     lanes + 2
 }
@@ -243,7 +243,7 @@ fn joined_extents(parts: BTreeMap<u64, u64>) -> Vec<Extent> {
     extents
 }
 
-/// Has pieces of so many bytes read in lanes, and writes them to `output` in their order.
+/// Reads pieces of at most `bytes` bytes in `lanes` lanes, and writes them to `output` in their order.
 async fn in_order<W, F>(
     machine: &RealMachine,
     lanes: usize,
@@ -285,7 +285,7 @@ where
     Ok(writer.outcome().await?)
 }
 
-/// A channel of as many empty buffers as so many lanes need.
+/// A channel of as many empty buffers as `lanes` lanes need.
 fn empty_buffers(lanes: usize) -> (Sender<Vec<u8>>, Receiver<Vec<u8>>) {
     let (emptied, spare) = flume::unbounded();
     for _ in 0..buffers(lanes) {
@@ -527,7 +527,7 @@ mod tests {
         }
     }
 
-    /// Pieces of so many bytes, each a block.
+    /// A window of pieces of `piece_bytes` bytes, each a block.
     fn window(piece_bytes: u64) -> Window {
         Window { piece_bytes, lanes: 3, block_bytes: piece_bytes }
     }
@@ -557,7 +557,7 @@ mod tests {
         assert_eq!((total, parts), (10, vec![(Some(0), 4), (Some(4), 4), (Some(8), 2)]));
     }
 
-    /// An input with so many bytes of data, of a hole, of data, and so on.
+    /// An input whose stretches have these lengths in bytes: of data, of a hole, of data, and so on.
     struct Stretches(Vec<u64>);
 
     impl Read for Stretches {

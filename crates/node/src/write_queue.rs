@@ -19,8 +19,8 @@ use machine::Duration;
 use crate::error::Result;
 use crate::pending::Pending;
 
-/// How much may be in the queue when the node thread is sent for it: so much that its waking up does not count, and so
-/// little that the processor's cache holds it.
+/// How many bytes, and writes, the queue may hold before the node thread is woken to take them: enough that waking it
+/// up does not count, few enough that the processor's cache holds them.
 const DATA_BYTES: usize = 256 << 10;
 const WRITES: usize = 4096;
 
