@@ -61,8 +61,8 @@ pub struct PlacedMeasurement {
     /// its longest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub growth: Option<u64>,
-    /// Of each disk of a copy, so many blocks were pending at the beginning of each of [`BACKLOG_STEPS`] equal parts of
-    /// the time.
+    /// Of each disk of a copy, the blocks that were pending at the beginning of each of [`BACKLOG_STEPS`] equal parts
+    /// of the time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backlogs: Vec<Vec<u64>>,
 }
