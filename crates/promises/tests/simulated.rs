@@ -197,7 +197,7 @@ fn a_damaged_block_fails_its_readers_and_nobody_else() {
 
 const PAGE: u64 = 64 * 1024;
 
-/// A client of an agent with a cache of so many blocks, as one that runs on a real machine.
+/// A client of an agent with a cache of `cache_blocks` blocks, set as on a real machine.
 async fn client_of_an_agent(
     io_node: &SimMachine,
     compute: &SimMachine,
@@ -215,7 +215,7 @@ async fn client_of_an_agent(
     Client::connect(compute.clone(), names, ClientSettings::agent()).await.expect("it answers")
 }
 
-/// How long it takes to read so many files to their end, a buffer of each in turn, as a merge does.
+/// How long it takes to read `files` files of `pages` pages to their end, a buffer of each in turn, as a merge does.
 fn time_to_read_in_turn(files: u64, pages: u64) -> Duration {
     const BUFFER: u64 = 4 * PAGE;
     let description = MachineDescription::load("pdiol-2003").expect("built in");
