@@ -167,7 +167,7 @@ fn descriptors() -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
-/// How many of so many descriptors are for files of disks, and how many connections the rest is enough for, at two
+/// How many of `descriptors` descriptors are for files of disks, and for how many connections the rest suffice, at two
 /// each.
 fn share_descriptors(descriptors: usize, is_without_disks: bool) -> (usize, usize) {
     let free = descriptors.saturating_sub(OTHER_DESCRIPTORS);

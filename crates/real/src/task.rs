@@ -84,7 +84,7 @@ impl Tasks {
         }
     }
 
-    /// Reports that reads from a disk wait behind so many writes of a node.
+    /// Reports that reads from a disk are held up by node `by`, which has `writes` writes waiting there.
     pub(crate) fn report_held_up(&self, disk: String, by: NodeId, writes: u64) {
         self.report(&Report::ReadsHeldUp { node: self.inner.node, disk, by, writes });
     }

@@ -133,7 +133,8 @@ struct PartOpening {
 }
 
 impl LogTables {
-    /// Nothing yet, and no more than so many files, nodes of selections, and members of openings.
+    /// Empty tables that take at most `files` files, `selection_nodes` nodes of selections and `members` members of
+    /// openings.
     pub(crate) fn new(files: u32, selection_nodes: u64, members: u64) -> Self {
         LogTables {
             files: FileNames::new(files),

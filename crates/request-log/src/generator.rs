@@ -64,7 +64,7 @@ impl Kind {
     }
 }
 
-/// Records are of so many bytes times something.
+/// The size of a record is a multiple of this many bytes.
 const WORD: u64 = 8;
 
 /// The largest record, in averages: of a thousand files one or none would be larger.

@@ -82,7 +82,7 @@ impl AtOnce {
             };
         };
         #[expect(unsafe_code, reason = "the counterpart of the call above")]
-        // SAFETY: so many bytes after the first `len` of them have just been written, within the capacity.
+        // SAFETY: `read` bytes after the first `len` have just been written, within the capacity.
         unsafe {
             memory.set_len(memory.len() + read);
         }

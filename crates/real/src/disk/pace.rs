@@ -33,7 +33,7 @@ use crate::clock::Clock;
 /// No file system lays its files out quite so, but objects are contiguous and apart, as they would be.
 const REGION_BYTES_MAX: u64 = 1 << 30;
 
-/// A disk has at least so many regions, that objects do not all lie in the same place.
+/// The fewest regions of a disk, so that objects do not all lie in the same place.
 const REGIONS_MIN: u64 = 16;
 
 /// The times of a modelled disk.

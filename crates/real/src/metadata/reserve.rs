@@ -14,7 +14,7 @@ use nix::sys::statvfs::statvfs;
 const BYTES: u64 = 1 << 20;
 const GIVEN_BYTES: u64 = BYTES / 4;
 
-/// It is made only where so many times its size is free.
+/// The reserve is made only where this many times its size is free.
 const FREE_TIMES: u64 = 4;
 
 /// The reserve of a database: a file beside it that holds nothing and has its space.

@@ -23,7 +23,7 @@ const STEP_BYTES: u64 = 256 << 10;
 /// if this node itself has been stopped or busy for a while.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// A message gives way if at so many looks ...
+/// A message gives way if at this many looks ...
 const LOOKS: u32 = 4;
 
 /// ... it had come on by less than this since the one before, in bytes.

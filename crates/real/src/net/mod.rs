@@ -117,9 +117,9 @@ const GIVEN_UP_PART: u32 = 10;
 /// Pause between calls to a node that is lost.
 const RECALL_PAUSE: Duration = Duration::from_millis(50);
 
-/// A node that has been called is asked for a sign of life, and looked after, so many times in the time that it
-/// may be silent. What counts is how often it did not answer and not what time it is: so this node may itself
-/// be stopped for a while.
+/// How often a node that has been called is asked for a sign of life, and looked after, within the time that it may be
+/// silent. What counts is how often it did not answer, not the time that has passed: this node itself may have been
+/// stopped for a while.
 const SIGNS_PER_SILENCE: u32 = 4;
 
 impl Net {
