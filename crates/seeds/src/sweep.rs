@@ -60,8 +60,8 @@ impl Sweep {
         }
     }
 
-    /// Runs them on so many threads with `run`, until all are done, one has failed or it is [stopped](Self::stop). What
-    /// has been begun is finished.
+    /// Runs all seeds on `threads` threads with `run`, until all are done, one has failed or the sweep is
+    /// [stopped](Self::stop). What has been begun is finished.
     pub fn run(&self, threads: usize, run: impl Fn(Kind, u64) -> Result<(), String> + Sync) {
         let work = || {
             while let Some((kind, seed)) = self.next() {

@@ -73,8 +73,8 @@ struct Ring {
 }
 
 impl Ring {
-    /// A ring of so many routers. `first` is the first link along the ring of that at place 0; those of the next one
-    /// are `stride` further on.
+    /// A ring of `places` routers. `first` is the first link along the ring of the router at place 0; the links of the
+    /// next one are `stride` further on.
     fn new(places: u32, first: u32, stride: u32) -> Self {
         let twice = |from: u32| [from, from + 1].into_iter();
         let up = twice(first).flat_map(|from| (0..places).map(move |place| from + stride * place));
