@@ -51,7 +51,7 @@ struct Consumer {
 }
 
 impl Ring {
-    /// An empty ring of so many slots, a power of two.
+    /// An empty ring of `capacity` slots, a power of two.
     pub(crate) fn new(capacity: usize) -> Self {
         assert!(capacity.is_power_of_two() && capacity >= 2, "a ring of {capacity} slots");
         let half = capacity as u64 / 2;
