@@ -11,7 +11,7 @@ use trace_formats::{FormatError, Imported, read_any};
 
 use crate::columns::columns;
 
-/// After files have been read they are left alone for so many times as long as that took.
+/// After files have been read they are left alone for this many times as long as reading took.
 const REST: u32 = 3;
 
 /// A file that is not shown.

@@ -1,4 +1,4 @@
-//! Connections are accepted, so many at a time, and each has a thread for as long as its one request takes.
+//! Connections are accepted, a bounded number at a time, and each has a thread for as long as its one request takes.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
