@@ -26,7 +26,7 @@ use crate::protocol::FileId;
 pub(crate) struct StripeKey {
     pub(crate) file: FileId,
     pub(crate) stripe: u32,
-    /// Which opening it is of all that there have been: file and stripe are what somebody says.
+    /// The number of the opening: `file` and `stripe` come from the label, which may be that of a copy.
     pub(crate) opening: u64,
 }
 

@@ -72,17 +72,17 @@ impl DiskQueue {
         waiters.iter().filter(|(_, waiter)| matches!(waiter, Waiter::Waiting(_))).count() as u64
     }
 
-    /// Whether anybody waits in the background.
+    /// Whether a request waits in the background.
     pub(crate) fn has_background(&self) -> bool {
         self.schedule.borrow().has_background()
     }
 
-    /// Lets those who wait at `position` in the background wait on demand.
+    /// Promotes the background requests at `position` to demand.
     pub(crate) fn promote(&self, position: Position) {
         self.schedule.borrow_mut().promote(position);
     }
 
-    /// Takes out who is next, if anybody waits, and notes where that takes the arm.
+    /// Takes the next request out of the queue, if there is one, and notes where it moves the arm.
     fn next(&self) -> Option<(DiskRequest, Number)> {
         let (request, number) = self.schedule.borrow_mut().pop(self.arm.get())?;
         self.arm.set(request.position);

@@ -230,7 +230,7 @@ impl<M: Machine> Endpoint<M> {
         let failure = outcome.as_ref().err().map(|failure| failure.kind.name());
         let (reply, payload) = outcome.unwrap_or_else(|failure| (Reply::Failed(*failure), Payload::empty()));
         let Asker { node, tag, class, .. } = asker;
-        // An answer that is too long for a command is none, whatever the question came as.
+        // An answer too long for the class of commands travels as data, even if its request was a command.
         let is_data = payload.len() > Message::CONTROL_PAYLOAD_BYTES_MAX;
         let class = if is_data { class.max(Class::Demand) } else { class };
         let bytes = payload.len();

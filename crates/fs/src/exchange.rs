@@ -277,7 +277,7 @@ impl<M: Machine> Exchange<M> {
     async fn send(self: &Rc<Self>, destination: usize) {
         self.take_turn(destination).await;
         let Some(waiting) = self.queues[destination].waiting.take() else {
-            // Somebody else has sent it meanwhile.
+            // Another task has sent it meanwhile.
             return self.end_turn(destination);
         };
         let exchange = self.clone();

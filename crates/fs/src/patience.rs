@@ -37,7 +37,7 @@ pub(crate) struct Patience<M: Machine> {
 #[derive(Default)]
 struct Wait {
     under_way: usize,
-    /// Whether anything has happened since somebody looked.
+    /// Whether anything has happened since the last look.
     moved: bool,
     /// How often in a row nothing had.
     idle_looks: u32,

@@ -167,7 +167,7 @@ fn may_have_one(slots: &Option<Slots>, client: NodeId, class: Class) -> bool {
     slots.as_ref().is_none_or(|slots| slots.allow(client, class))
 }
 
-/// Requests of one client that may wait, whatever others have waiting.
+/// Requests of one client that may wait, however many others have waiting.
 const WAITING_MIN: usize = 1024;
 
 /// Limit on the waiting requests of all clients together, apart from the minimum of each.
@@ -506,7 +506,7 @@ mod tests {
             }
             assert_eq!(served(&mut queue, 99).len(), 16 >> client, "client {client}");
         }
-        // What a client has counts whatever its class.
+        // A client's slots count in all classes.
         queue.push(Class::Background, NodeId(1), BLOCK, (1, 100));
         assert_eq!(served(&mut queue, 99), []);
     }

@@ -42,11 +42,11 @@ pub enum Scheduling {
     CyclicScan,
     /// Cyclic scan, by physical position where the disk tells it.
     PhysicalCyclicScan,
-    /// Cyclic scan, by logical block, in [closed](Sweeps::Closed) sweeps whatever the settings say of them.
+    /// Cyclic scan, by logical block, always in [closed](Sweeps::Closed) sweeps: the setting of sweeps is ignored.
     FairScan,
     /// The jobs take turns, one request a turn.
     RoundRobin,
-    /// Any read before any write. Who reads without end keeps writes waiting for ever.
+    /// Any read before any write. Reads without end keep writes waiting for ever.
     ReadPriority,
     /// Any read before any write, but for a write that several reads have passed.
     BoundedReadPriority,

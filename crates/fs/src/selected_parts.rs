@@ -63,12 +63,12 @@ pub(crate) struct SelectedParts {
 }
 
 impl SelectedParts {
-    /// What each has of the block.
+    /// What each member has selected of the block.
     fn parts(&self) -> impl Iterator<Item = MemberPart<'_>> {
         self.selectors.iter().filter_map(|selector| selector.part_of(self.extent))
     }
 
-    /// What is anybody's, as ranges of the block.
+    /// The bytes that any member has selected, as ranges of the block.
     pub(crate) fn runs(&self) -> Vec<Range<u64>> {
         let mut coverage = Coverage::none_of(self.extent.bytes);
         for part in self.parts() {
@@ -79,7 +79,7 @@ impl SelectedParts {
         coverage.runs()
     }
 
-    /// Puts what each has of the block, which `buffer` has, into the memory of that member.
+    /// Puts what each member has selected of the block, whose bytes are in `buffer`, into that member's memory.
     pub(crate) async fn put<M: Machine>(&self, exchange: &Rc<Exchange<M>>, buffer: &Buf) -> Result<()> {
         let data = |packed: &Packed<'_>| packed.1.clone();
         let (mut all_packed, mut bytes) = (Vec::new(), 0);

@@ -125,7 +125,7 @@ pub enum Answers {
 pub enum Prefetching {
     /// As urgent as the read that they follow.
     LikeTheRead,
-    /// Behind all that anybody has asked for.
+    /// Behind all blocks that a client has asked for.
     InBackground,
 }
 

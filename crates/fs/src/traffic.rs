@@ -4,7 +4,7 @@
 //!   asker is gone before that is not. What the node itself has asked others is counted apart, when the answer has
 //!   come, or it is known that there will be none.
 //! - A failure is one of these answers.
-//! - Bytes are those of data that came or left with messages, whoever asked for them; headers are not counted.
+//! - Bytes are those of data that came or left with messages, whichever side asked for them; headers are not counted.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -79,7 +79,7 @@ pub enum FindingKind {
     Orphaned,
     /// The file has not been written to its end: its writer is not done, or is gone.
     Unfinished,
-    /// The I/O node remembers that the file was removed, and refuses what there is of it.
+    /// The I/O node remembers that the file was removed, and refuses the stripes that are left of it.
     Removed,
 }
 
@@ -230,7 +230,7 @@ impl<M: Machine> Client<M> {
         Ok(files)
     }
 
-    /// Adds what there is of unfinished files of a name. They are not read back: nobody says what they are to be.
+    /// Adds the unfinished files of a name. They are not read back, since nothing says what they should contain.
     async fn find_unfinished_beside(&self, name: String, files: &mut BTreeMap<String, CheckedFile>) {
         // What is wrong with finished ones has been found already.
         let Ok(all) = self.find_all(&name).await else { return };

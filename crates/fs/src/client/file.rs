@@ -190,7 +190,7 @@ impl<M: Machine> File<M> {
                     return Ok(stat.bytes);
                 }
                 Err(error) if !matches!(*error, Error::NotFound { .. }) => return Err(error),
-                // Somebody has finished it.
+                // Another client has finished it.
                 _ => {}
             }
         }
@@ -556,8 +556,8 @@ impl<M: Machine> File<M> {
         answer
     }
 
-    /// Sends data within one block of a stripe. If the stripe is not known to be open, it is opened, or made, by the
-    /// same request, whoever else asks for that meanwhile.
+    /// Sends data within one block of a stripe. If the stripe is not known to be open, the same request opens or makes
+    /// it, even if another request is about to.
     async fn send_block(&self, class: Class, stripe: u32, offset: u64, data: Payload) -> Answer {
         let (file, node) = (self.inner.file, self.home_of(stripe));
         let endpoint = &self.client.inner.endpoint;

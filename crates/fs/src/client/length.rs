@@ -26,17 +26,17 @@ impl Length {
         self.bytes.get()
     }
 
-    /// Where what others may not count ends; 0 if there is nothing of it.
+    /// Where the furthest of one's own writes ends that others may not count; 0 if there is none.
     pub(super) fn own_end(&self) -> u64 {
         self.own_end.get()
     }
 
-    /// Takes in what others say.
+    /// Takes in a length from others, which may lack what was done here.
     pub(super) fn hear(&self, bytes: u64) {
         self.bytes.set(bytes.max(self.own_end.get()));
     }
 
-    /// Takes in what is said by whoever counts all that was done here.
+    /// Takes in a length from a node that counts all that was done here.
     pub(super) fn hear_all(&self, bytes: u64) {
         self.bytes.set(bytes);
     }

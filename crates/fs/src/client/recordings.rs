@@ -31,8 +31,8 @@ pub struct NodeRecording {
 }
 
 impl<M: Machine> Client<M> {
-    /// Has all I/O nodes record what they do from now on, the last [`KEPT_EVENTS`] events each, until somebody ends
-    /// that. Those that do so already begin anew.
+    /// Has all I/O nodes record what they do from now on, the last [`KEPT_EVENTS`] events each, until a client ends
+    /// that. Those that are recording already begin anew.
     ///
     /// Fails if one of them is being recorded without having been asked; then none goes on recording on demand.
     pub async fn start_recording(&self) -> Result<()> {
@@ -48,13 +48,13 @@ impl<M: Machine> Client<M> {
         started
     }
 
-    /// Whether an I/O node records what it does because it was asked to, by whomever.
+    /// Whether an I/O node is recording what it does because a client has asked it to.
     pub async fn is_recording(&self) -> bool {
         let answers = self.ask_all(|_| Some(Request::ReadRecordingClock)).await;
         answers.into_iter().any(|(_, clock)| clock.is_ok())
     }
 
-    /// Ends the recording of all I/O nodes, whoever began it, and fetches what each has recorded.
+    /// Ends the recording of all I/O nodes, whichever client began it, and fetches what each has recorded.
     pub async fn stop_recording(&self) -> Vec<(NodeId, Result<NodeRecording>)> {
         let mut clocks = Vec::new();
         for &node in self.io_nodes() {

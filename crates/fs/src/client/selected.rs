@@ -33,8 +33,8 @@ pub struct SelectedSettings {
 }
 
 impl Default for SelectedSettings {
-    /// The disks direct it, each in the order of physical positions, with what several blocks have for a member
-    /// together; and it is on the media when somebody wants it there.
+    /// Disk-directed, each disk in the order of physical positions; what several blocks have for a member travels
+    /// together; what is written is not flushed.
     fn default() -> Self {
         let method = CollectiveMethod::DiskDirected { presort: true };
         SelectedSettings { method, queued: true, to_media: false }
@@ -83,9 +83,8 @@ pub(super) struct SelectedOperation<'a> {
 }
 
 impl<M: Machine> File<M> {
-    /// Reads what is selected into `memory`, which has the bytes one right after the other in the order of the file,
-    /// together with whatever company there is. The memory is to be zeros: what the file has no bytes of is left as it
-    /// is.
+    /// Reads what is selected into `memory`, one byte right after the other in the order of the file, together with
+    /// `company`. The memory is to be zeros: where the file has no bytes it is left as it is.
     ///
     /// # Errors
     /// If the memory is too small, or not all of it can be read; in company also what fails for another member.
@@ -100,8 +99,8 @@ impl<M: Machine> File<M> {
         self.move_selected(company, &operation, Ok(()), async |_| Ok(0)).await
     }
 
-    /// Writes what is selected from `memory`, together with whatever company there is. Of what nobody has selected
-    /// nothing changes; of what several have, each byte is then some member's.
+    /// Writes what is selected from `memory`, together with `company`. What no member has selected does not change;
+    /// where several members have selected the same byte, it is then some member's.
     ///
     /// # Errors
     /// As those of [`read_selected`](Self::read_selected).
@@ -119,8 +118,8 @@ impl<M: Machine> File<M> {
     }
 
     /// Moves what all have selected, unless `fits` says that this member cannot. When it has been moved, and before the
-    /// others know, the first member does what there is to do `then`, with the end of all that is selected; what that
-    /// gives, more than 0, all members are told.
+    /// others know, the first member calls `then` with the end of all that is selected; the value that `then` gives, if
+    /// it is more than 0, is told to all members.
     pub(super) async fn move_selected(
         &self,
         company: Company<'_, M>,
@@ -223,7 +222,7 @@ impl<M: Machine> File<M> {
     /// for each part which of them there are.
     async fn attach_selected(&self, direction: Direction, parts: &[Part]) -> Result<Vec<Vec<u32>>> {
         if let Some(attachments) = self.attachments() {
-            // Somebody else may have made them meanwhile.
+            // Another client may have made them meanwhile.
             attachments.forget_absent();
         }
         let mut touched = Vec::new();
@@ -286,7 +285,7 @@ impl<M: Machine> File<M> {
         (!stripes.is_empty()).then(|| SelectedPart { at: *at, selection: selection.clone(), stripes })
     }
 
-    /// The request to move what somebody has selected.
+    /// The request to move what `selectors` have selected.
     fn request_to_move(
         &self,
         direction: Direction,

@@ -122,7 +122,7 @@ impl<M: Machine> TeamMembership<M> {
         TeamTurn { team: self, number, step, meetings: Cell::new(0) }
     }
 
-    /// Leaves the team. Whatever the others do together from now on fails.
+    /// Leaves the team. All that the other members do together from now on fails.
     pub async fn leave(&self) -> Result<()> {
         if self.size() == 1 {
             return Ok(());

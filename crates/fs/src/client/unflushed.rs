@@ -100,7 +100,7 @@ impl Unflushed {
         UnflushedMark { runs, has_lost: !self.lost.is_empty(), changes: self.changes }
     }
 
-    /// Notes that what was unflushed at a mark has been flushed by somebody else, if nothing has been noted since.
+    /// Notes that what was unflushed at `mark` has been flushed by another client, if nothing has been noted since.
     /// Otherwise it is flushed once more.
     pub(super) fn flushed_by_other(&mut self, mark: UnflushedMark) -> bool {
         let is_unchanged = self.changes == mark.changes;
@@ -114,8 +114,8 @@ impl Unflushed {
 /// Of how many closed files it is remembered at most what is not flushed.
 const CLOSED_MAX: usize = 16 * 1024;
 
-/// What is not flushed of files with numbers that were closed: closing does not flush, and whoever opens the file and
-/// flushes it, or has it take another one's place, is to hear of what was lost since.
+/// What is not flushed of numbered files that were closed: closing does not flush, and a caller that opens such a file
+/// again and flushes it, or has it replace another, is to hear of losses since.
 #[derive(Default)]
 pub(super) struct ClosedFiles(RefCell<BTreeMap<FileId, Unflushed>>);
 

@@ -225,7 +225,7 @@ pub fn a_file_with_larger_blocks_than_an_io_node_takes_is_refused(testbed: &impl
     });
 }
 
-/// When a disk could not flush, whoever has written to it since the last flush is told, each of them once.
+/// When a disk could not flush, all clients that have written to it since the last flush are told, each of them once.
 pub fn a_failed_flush_is_told_to_all_who_have_written(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -356,7 +356,7 @@ pub fn a_failed_collective_operation_has_ended_at_all_disks(testbed: &impl Testb
     });
 }
 
-/// An I/O node that stops writes out all that it can, whatever fails, and says so.
+/// An I/O node that stops writes out all that it can, even if something fails, and says so.
 pub fn an_io_node_that_stops_writes_out_all_that_it_can(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let nodes = Faulty::all(nodes);

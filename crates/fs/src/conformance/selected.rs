@@ -81,7 +81,7 @@ fn draw_selection(draw: &mut Draw, depth: u32) -> Selection {
     made.expect("they do not overlap")
 }
 
-/// Each member writes or reads its part, with whomever; the memories as they are then.
+/// Each member writes or reads its part, in any company; gives the memories as they are then.
 async fn move_parts<M: Machine>(
     files: &[File<M>],
     clients: &[Client<M>],
@@ -135,8 +135,8 @@ async fn move_parts<M: Machine>(
     done.take()
 }
 
-/// Whatever is selected of a file and written, alone at the same time, or with a group or a team: each byte is then one
-/// of its selectors', and what nobody has selected is as it was; and reading gives what is in the file.
+/// When members have written what they have selected of a file, each alone at the same time, or with a group or a team,
+/// each byte is one of its selectors', and what no member has selected is as it was; reading gives what is in the file.
 pub fn what_is_selected_agrees_with_files_in_memory(testbed: &impl Testbed, base: Base) {
     let directed = |presort| CollectiveMethod::DiskDirected { presort };
     for (seed, with, queued, method, to_media) in [
@@ -365,8 +365,8 @@ pub fn what_several_select_beyond_the_end_stays(testbed: &impl Testbed, base: Ba
     });
 }
 
-/// What is selected of a file without a name makes the stripes that it touches, and no others; of those that there are
-/// not, also if they are made later, reading finds what there is.
+/// Writing a selection of a file without a name makes the stripes that it touches, and no others; reading finds what is
+/// in stripes that are made later, and zeros where there is no stripe.
 pub fn what_is_selected_of_a_numbered_file_touches_its_stripes(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let clients = start(base, &nodes, 3, small(base, Threads::Pool(4))).await;

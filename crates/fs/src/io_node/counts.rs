@@ -38,7 +38,7 @@ pub struct IoNodeCounts {
 /// The threads that serve requests for blocks, and the requests that wait for one now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolCounts {
-    /// Requests that wait, and somebody for them.
+    /// Requests that wait on demand: a client waits for their answers.
     pub waiting_on_demand: u64,
     /// Requests that wait in the background.
     pub waiting_in_background: u64,
@@ -57,7 +57,7 @@ pub struct CacheCounts {
     pub hit_bytes: u64,
     /// Bytes of the others.
     pub missed_bytes: u64,
-    /// Blocks that were begun to be brought in before anybody had asked for them.
+    /// Blocks of which a read was begun before any client had asked for them.
     pub prefetches: u64,
     /// How many blocks there may be.
     pub blocks_max: u64,
@@ -123,7 +123,7 @@ impl<M: Machine> IoNodeService<M> {
         node.write_out_all().await
     }
 
-    /// What the node has done, and has now. Answers within about a second, whatever the disks do.
+    /// What the node has done, and its present state. Answers within about a second, even if disks do not answer.
     pub async fn counts(&self) -> IoNodeCounts {
         let node = &self.0;
         let health = node.disk_health.ask().await;

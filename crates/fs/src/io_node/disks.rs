@@ -1,7 +1,8 @@
 //! The disks of an I/O node: whose turn it is at each, and how many bytes it has.
 //!
-//! Whoever reads or writes data of a stripe has a turn at its disk (`disk_queue.rs`): the disk is given some requests
-//! at a time, and the others wait in the order of the settings (`schedule.rs`). Names, sizes and notes need no turn.
+//! Reading or writing data of a stripe takes a turn at its disk (`disk_queue.rs`): a bounded number of requests is at
+//! the disk at a time, and the others wait in the order that the settings choose (`schedule.rs`). Names, sizes and
+//! notes need no turn.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;

@@ -14,7 +14,7 @@ use crate::protocol::{FileId, LISTED_BYTES_MAX, LISTED_STRIPES, Reply};
 /// Listings read from the directories.
 #[derive(Default)]
 pub(super) struct Listings {
-    /// The newest listing, as long as somebody has not seen the end of one.
+    /// The newest listing, as long as any client is still reading a listing.
     newest: RefCell<Option<Listing>>,
     /// How many have been begun.
     begun: Cell<u64>,
@@ -31,7 +31,7 @@ struct Listing {
     names: Rc<[String]>,
 }
 
-/// A listing that somebody reads.
+/// A listing that a client is reading.
 struct ReadListing {
     names: Rc<[String]>,
     reader: Rc<()>,

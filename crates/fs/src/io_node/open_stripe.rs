@@ -112,7 +112,8 @@ impl OpenStripe {
 
     /// Notes that the disk has been told that the stripe ends at `end`.
     pub(super) fn set_end(&self, end: u64) {
-        // What was lost beyond the disk's end is zeros from now on, if it is there: somebody wants it so.
+        // What was lost beyond the disk's old or new end is forgotten: it is zeros now, as the client wants it, or cut
+        // off.
         self.losses.cut(self.length.set_end(end));
     }
 

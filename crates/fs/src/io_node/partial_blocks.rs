@@ -1,5 +1,5 @@
-//! Moving parts of blocks between disks and the memory of clients, whoever says which parts: directories
-//! (`listed.rs`) or selections (`selected.rs`).
+//! Moving parts of blocks between disks and the memory of clients; directories (`listed.rs`) or selections
+//! (`selected.rs`) say which parts.
 //!
 //! As for a dense view (`disk_directed.rs`), a few buffers of each disk take its blocks one after the other. But of a
 //! block there may be parts only: what lies between them is not to change.
@@ -230,8 +230,8 @@ where
         blocks: &[PartialBlock<P>],
         buffers: Vec<Buf>,
     ) -> Result<Vec<Buf>, Box<Failure>> {
-        // What lies between the runs is not to change while it is here: writes of single blocks are barred, and other
-        // operations wait for their turn, since they may be somebody else's who has other parts of the block.
+        // What lies between the runs must not change at the disk while the block is in a buffer: writes of single
+        // blocks are barred, and other operations, which may have other parts of the block, wait for their turn.
         let _turns_at_blocks = self.take_turns(blocks).await;
         // Who is in the line waits for nobody's turn at a block: two operations cannot wait for each other.
         let places_in_line: Vec<PlaceInLine> = blocks.iter().map(|_| self.writes.join()).collect();

@@ -49,7 +49,7 @@ impl<M: Machine> IoNode<M> {
     pub(super) fn stop_recording(&self, account: &Account) -> Result<Reply, Box<Failure>> {
         let RecordingUnderWay { ring, zero_unix_ns } = self.recording.take().ok_or_else(nothing_recorded)?;
         self.machine.notes().stop();
-        // Whoever fetches it knows better what the node is called.
+        // The client that fetches it knows the node's name better.
         let process = ProcessInfo {
             host: String::new(),
             number: ProcessNumber::Node(0),

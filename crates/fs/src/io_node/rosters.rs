@@ -12,8 +12,8 @@
 //! member that is gone is waited for no more; if it leaves something undone, the others are told who it was.
 //!
 //! Members that share a file in small pieces fill its blocks together, and a block of which a part is missing costs its
-//! disk several times as much. So a flush that is for room alone begins when all members have run out of it who had at
-//! the flush before, or, since somebody may have ceased to write, when the first of them has waited for as long as that
+//! disk several times as much. So a flush that is for room alone begins when all members are out of room that were at
+//! the flush before. A member may have ceased to write, so the first one out of room waits for no longer than that
 //! flush took: then no more than half of the time is lost, whatever the others do.
 
 use std::cell::{Cell, RefCell};
@@ -484,7 +484,7 @@ mod tests {
 
     #[test]
     fn who_is_gone_is_named_if_anything_was_left_undone() {
-        // Whoever is gone before the first meeting has not told what it has.
+        // A member that is gone before the first meeting has not told what it has.
         let (roster, flush) = flush_of_three();
         come(&roster, &flush, 0, &[0, 1], None);
         roster.lose(NodeId(2), "is gone", Instant::START);
@@ -540,7 +540,7 @@ mod tests {
         assert!(!roster.all_are_out());
         roster.lose(NodeId(1), "is gone", Instant::START);
         assert!(roster.all_are_out() && out(1, 11).is_err());
-        // What somebody wants for another reason says nothing of who writes.
+        // A flush for another reason does not tell which members write.
         roster.begin(None, false, Instant::START);
         assert!(!roster.all_are_out());
         out(0, 12).expect("a member");

@@ -162,7 +162,7 @@ impl<M: Machine> IoNode<M> {
         Ok(AllSelected { members, selectors: selectors.into(), stripes })
     }
 
-    /// Makes ready to list the blocks of a stripe that anybody has selected some of.
+    /// Prepares to list the blocks of a stripe of which any member has selected bytes.
     async fn plan_selected(
         self: &Rc<Self>,
         request: &Selected,
@@ -209,7 +209,7 @@ fn check_told(member: NodeId, file: FileId, parts: &[Selecting]) -> Result<(), B
     Ok(())
 }
 
-/// The blocks of a stripe that anybody has selected some of, as they are found.
+/// The blocks of a stripe of which any member has selected bytes, as they are found.
 struct SelectedBlocks<M: Machine> {
     node: Rc<IoNode<M>>,
     part: Rc<StripePart>,
@@ -292,7 +292,7 @@ impl<M: Machine> SelectedBlocks<M> {
     }
 }
 
-/// A block that anybody has selected some of.
+/// A block of which any member has selected bytes.
 struct SelectedBlock {
     parts: SelectedParts,
     /// Where in the stripe the block begins, in bytes.

@@ -47,7 +47,7 @@ struct Team {
     members: RefCell<BTreeMap<u32, NodeId>>,
     /// Why it is lost, if it is.
     lost: RefCell<Option<Failure>>,
-    /// Meetings to which somebody has come and which not all have left.
+    /// Meetings to which a member has come and which not all have left.
     meetings: RefCell<BTreeMap<u32, Rc<Meeting>>>,
     changed: Condition,
 }
@@ -279,7 +279,7 @@ impl Team {
         waiting
     }
 
-    /// Ends the team: who waits for others is told why, and so is whoever comes later.
+    /// Ends the team: members that wait for others are told why, and so are those that come later.
     fn end(&self, why: Failure) {
         self.lost.borrow_mut().get_or_insert(why);
         let meetings: Vec<Rc<Meeting>> = self.meetings.borrow().values().cloned().collect();
@@ -287,7 +287,7 @@ impl Team {
         self.changed.wake_all();
     }
 
-    /// Ends a meeting if all have come, or somebody never will.
+    /// Ends a meeting if all members have come, or one of them never will.
     fn settle(&self, meeting: &Meeting) {
         let present = meeting.present.borrow();
         let all_have_come = present.len() as u64 == u64::from(self.size);

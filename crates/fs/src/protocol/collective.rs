@@ -26,7 +26,7 @@ pub struct Collective {
     pub members: Vec<u64>,
 }
 
-/// A collective operation on whatever its members have told in directories.
+/// A collective operation on the stretches that its members have told in directories.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Listed {
     /// Whether data go to the disks or come from them.
@@ -79,7 +79,7 @@ pub struct Selected {
     pub queued: bool,
     /// Whether what is written is to be on the media when this is answered.
     pub to_media: bool,
-    /// The memory of whoever takes part.
+    /// The memory of all who take part.
     pub memory: MemoryId,
     /// Who does.
     pub selectors: Selectors,

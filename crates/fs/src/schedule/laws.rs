@@ -223,7 +223,7 @@ fn kind(scheduling: Scheduling, request: DiskRequest) -> Option<(u64, bool, bool
 }
 
 proptest! {
-    /// Whoever waits is served, once; nobody else is; and no step is idle while anybody waits.
+    /// Each request that waits is served exactly once, nothing else is, and no step is idle while a request waits.
     #[test]
     fn each_is_served_once_and_none_waits_for_nothing(
         steps in proptest::collection::vec((proptest::collection::vec(any_request(), 0..4), 0..4_usize), 1..60),

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 pub(super) struct Failures {
     /// How many there have been.
     noted: Cell<u64>,
-    /// How many of them somebody has been told of.
+    /// How many of them a handle has been told of.
     told: Cell<u64>,
     /// The first that came when nobody was still to be told of another, after the last such.
     first: RefCell<Option<Box<Error>>>,

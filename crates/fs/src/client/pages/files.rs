@@ -3,7 +3,7 @@
 //! - A file is here once, however often it is open: all its handles share its pages, its length, and the first write of
 //!   it that failed and that nobody has been told of.
 //! - Its number is new each time it is entered, so pages of an earlier time are not taken for those of this one.
-//! - Who opens or makes files under a name has the turn at it: what is made under one is entered before anybody else
+//! - Opening or making a file under a name takes the turn at that name: a new file is entered before another caller
 //!   looks for it.
 
 use std::cell::{Cell, RefCell};

@@ -135,7 +135,7 @@ impl<M: Machine> PageCache<M> {
         }
     }
 
-    /// The client behind the cache, for whatever is not cached: names, sizes, collective operations.
+    /// The client behind the cache, for what is not cached: names, sizes, collective operations.
     ///
     /// Remove files by [`unlink`](Self::unlink) of the cache.
     pub fn client(&self) -> &Client<M> {
@@ -195,8 +195,8 @@ impl<M: Machine> PageCache<M> {
         self.inner.enter(file)
     }
 
-    /// Opens a file by its number, as [`Client::numbered`] does. All handles of this cache on it share what is cached
-    /// and how long it is: whoever opens it when others have changed it [says so](PagedFile::note_changed).
+    /// Opens a file by its number, as [`Client::numbered`] does. All handles of this cache on it share its pages and
+    /// its length: a caller that opens it after other clients have changed it [says so](PagedFile::note_changed).
     pub async fn open_numbered(&self, file: NumberedFile) -> Result<PagedFile<M>> {
         let (number, bytes) = (file.number, file.bytes);
         if let Some(known) = self.inner.files.known(number) {
@@ -364,7 +364,7 @@ impl<M: Machine> Inner<M> {
     }
 
     fn enter_created(self: &Rc<Self>, file: File<M>) -> Result<PagedFile<M>> {
-        // Somebody may have found it and opened it meanwhile.
+        // Another task may have found it and opened it meanwhile.
         match self.files.known(file.id()) {
             Some(known) => Ok(PagedFile::new(self.clone(), known)),
             None => self.enter(file),
@@ -408,7 +408,7 @@ impl<M: Machine> Inner<M> {
         self.room.wake_all();
     }
 
-    /// Forgets a file, whatever is left of it.
+    /// Forgets a file and all its pages.
     fn forget(&self, file: &LogicalFile<M>) {
         self.table.borrow_mut().forget(file.number, 0);
         self.files.remove(file);

@@ -47,13 +47,13 @@ impl BackgroundReads {
         }
     }
 
-    /// Ends a read, which took so long.
+    /// Ends a read, which took `took`.
     pub(super) fn end(&self, node: NodeId, number: u64, took: Duration) {
         self.response.borrow_mut().insert(node, took);
         self.under_way.borrow_mut().remove(&(node, number));
     }
 
-    /// Notes that somebody waits for a read in the background; says whether the I/O node is to be told.
+    /// Notes that a caller waits for a read in the background; says whether the I/O node is to be told.
     pub(super) fn promote(&self, node: NodeId, number: u64) -> bool {
         let mut under_way = self.under_way.borrow_mut();
         let others_first = under_way.range((node, 0)..(node, number)).next().is_some();

@@ -71,9 +71,9 @@ pub(super) struct Page {
     stale: bool,
     /// Its place in the line, if it stands there.
     turn: Option<i64>,
-    /// Why it could not be read, until somebody tries again.
+    /// Why it could not be read, until a caller tries again.
     read_failure: Option<Box<Error>>,
-    /// Why it could not be written. It is not tried again until somebody asks for that.
+    /// Why it could not be written. It is not written again until a caller asks for that.
     write_failure: Option<Box<Error>>,
     /// Woken when a transfer of the page ends.
     settled: Rc<Condition>,
@@ -230,8 +230,8 @@ impl PageTable {
         }
     }
 
-    /// Puts an empty page into the table, pinned; `ahead` if it is brought in before anybody uses it.
-    /// Call [`make_room`](Self::make_room) first.
+    /// Puts an empty page into the table, pinned; `ahead` if it is prefetched. Call [`make_room`](Self::make_room)
+    /// first.
     pub(super) fn insert(&mut self, key: PageKey, buffer: Buf, ahead: bool) -> Place {
         self.bytes += buffer.len();
         assert!(self.bytes <= self.bytes_max, "the caller has made room");
@@ -356,7 +356,7 @@ impl PageTable {
         page.slices(&page.leaving)
     }
 
-    /// Ends writing a page. After a failure its bytes are dirty again, and stay until somebody asks for another try.
+    /// Ends writing a page. After a failure its bytes are dirty again, and stay until a caller asks for another try.
     pub(super) fn finish_write(&mut self, place: Place, outcome: Result<()>) {
         let page = &mut self.pages[place];
         debug_assert_eq!(page.state, State::PendingWrite, "begun before");
@@ -471,7 +471,7 @@ impl PageTable {
         if page.state == State::Dirty {
             self.dirty.insert(page.key);
         }
-        // Written or not, a page that has not been used since somebody looked for room is the next to go.
+        // Written or not, a page that has not been used since the last look for room is the next to be evicted.
         if page.referenced { self.stand_at_end(place) } else { self.stand_in_front(place) }
     }
 

@@ -78,8 +78,8 @@ impl<M: Machine> Blocks<M> {
         });
     }
 
-    /// Sees to it that what was written waits no longer for more than it may: nobody may ever write the rest of its
-    /// block.
+    /// Bounds the time for which a dirty block waits for more to be written to it: the rest of the block may never
+    /// come.
     pub(super) fn write_back_later(self: &Rc<Self>) {
         let Some(after) = self.write_back_after else { return };
         if self.writes_back.replace(true) {
@@ -88,7 +88,7 @@ impl<M: Machine> Blocks<M> {
         let (blocks, due) = (self.clone(), self.machine.now() + after);
         self.machine.spawn("write-back", async move {
             blocks.machine.sleep_until(due).await;
-            // Whoever writes from now on needs another task.
+            // Writes from now on need another task.
             blocks.writes_back.set(false);
             blocks.start_writing_all().await;
             Ok(())
