@@ -567,7 +567,7 @@ pub fn disks_are_told_apart(testbed: &impl Testbed) {
     }));
 }
 
-/// An object has the note of its last commit, whatever is written, flushed and renamed after it.
+/// An object keeps the note of its last commit, whatever is written, flushed and renamed after it.
 pub fn a_note_is_kept_until_the_next_commit(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let disk = &nodes[0].disks()[0];

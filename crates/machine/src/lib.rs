@@ -16,8 +16,8 @@
 //!   `first_failure.rs`: what they wait for
 //! - `metadata.rs`: values by keys that change by transactions
 //! - `work.rs`: names of processor work; `error.rs`: what can go wrong; `size.rs`: sizes as people write them
-//! - `notes.rs`: what happens, for whoever listens; `lanes.rs`: the rows it is on; `recorder.rs`: who is told;
-//!   `note_ring.rs`: the last notes, kept
+//! - `notes.rs`: what happens on a node, told to a listener; `lanes.rs`: the rows it is on; `recorder.rs`: the
+//!   listener; `note_ring.rs`: the last notes, kept
 //! - `conformance.rs`: the laws
 //!
 //! What is not here, on purpose: randomness (seeds come in through configuration), paths, connections
@@ -148,7 +148,7 @@ pub trait Machine: Clone + 'static {
     /// The node's memory for transfers.
     fn buffers(&self) -> &BufferPool;
 
-    /// Where the node notes what happens, for whoever listens. That changes nothing of what happens.
+    /// Where the node notes what happens, for a listener. Notes change nothing of what happens.
     fn notes(&self) -> &NodeNotes;
 }
 
@@ -170,7 +170,7 @@ pub struct Computer {
 pub enum Class {
     /// Commands and their answers. They are small and never wait behind data.
     Control,
-    /// Data that somebody waits for, and requests for them.
+    /// Data that a caller waits for, and requests for them.
     #[default]
     Demand,
     /// Data that nobody waits for yet, prefetched or written behind, and requests for them.
@@ -217,8 +217,8 @@ pub enum Delivery {
 pub trait Net {
     /// Sends `message` to node `to`.
     ///
-    /// Completes when the message has left this node: its payload is no longer looked at, and whatever is
-    /// sent to the same node later in the same class arrives later. Says nothing about arrival.
+    /// Completes when the message has left this node: its payload is no longer looked at, and messages sent to the same
+    /// node later in the same class arrive later. Says nothing about arrival.
     fn send(&self, to: NodeId, message: Message) -> impl Future<Output = Result<()>>;
 
     /// Waits for the next message, or the loss of a peer. Fails once the network is closed.
@@ -301,7 +301,7 @@ pub trait Disk {
 
     /// Removes the object named `name` of this stage. Who has it open can go on reading it.
     ///
-    /// When this completes a published object does not come back, whatever becomes of the node.
+    /// When this completes a published object does not come back, even if the node fails.
     fn remove(&self, name: &str, stage: Stage) -> impl Future<Output = Result<()>>;
 
     /// Removes the pending objects of these names as [`remove`](Self::remove) does, as many as there are of them. One
@@ -347,15 +347,15 @@ pub trait Disk {
     fn flush(&self, object: ObjectId) -> impl Future<Output = Result<()>>;
 
     /// As [`flush`](Self::flush), and replaces the object's note by another, of [`NOTE_BYTES_MAX`] bytes at most, in
-    /// the same step: whatever becomes of the node meanwhile, there is the old note, or the new one with all that was
+    /// the same step: if the node fails meanwhile, the object has the old note, or the new one with all that was
     /// written before.
     fn commit(&self, object: ObjectId, note: &[u8]) -> impl Future<Output = Result<()>>;
 
     /// Capacity and free space of the disk; none if no bound is known.
     fn space(&self) -> impl Future<Output = Result<Option<Space>>>;
 
-    /// A number drawn at random that tells the disk from all others for as long as it has objects, whatever node it
-    /// belongs to. Two disks have the same only if one is a copy of the other, and none has [`NO_DISK`].
+    /// A number drawn at random that tells the disk from all others for as long as it has objects, even if it is moved
+    /// to another node. Two disks have the same only if one is a copy of the other, and none has [`NO_DISK`].
     fn identity(&self) -> impl Future<Output = Result<u64>>;
 
     /// Identifies the device of the disk among those of the same computer; none if that is not known.

@@ -1,4 +1,4 @@
-//! The last notes, kept in memory until somebody asks for them.
+//! The last notes, kept in memory until they are asked for.
 
 use std::collections::VecDeque;
 

@@ -166,7 +166,7 @@ mod tests {
         assert!(permits.try_take().is_none());
         let (mut large, mut small) = (pin!(permits.take_many(4)), pin!(permits.take()));
         assert!(poll(large.as_mut()).is_pending() && poll(small.as_mut()).is_pending());
-        // Several come back before anybody runs.
+        // Several come back before a waiting task runs.
         given.truncate(2);
         assert!(poll(small.as_mut()).is_pending(), "the first wants four, and three are free");
         assert!(permits.try_take().is_none(), "others wait");

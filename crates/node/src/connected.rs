@@ -147,7 +147,7 @@ impl ConnectedNode {
     /// # Errors
     /// If there is one and it is not to be replaced, or the disks do not take such a file.
     pub async fn create(&self, name: &str, striping: Striping, replace: bool) -> Result<File<RealMachine>> {
-        // What cannot be made must not cost what there is.
+        // A file that cannot be made must not cost the one that it would replace.
         self.told(name, self.client.check_striping(name, striping))?;
         let file = new_file_id()?;
         if replace {
@@ -161,8 +161,8 @@ impl ConnectedNode {
         self.told(name, self.client.create_striped(name, file, striping).await)
     }
 
-    /// Removes a file, or whatever is left of one. If agents do not answer, only a file that has no stripe there: a
-    /// part of it would stay and look damaged.
+    /// Removes a file, or what is left of one. A file with stripes at agents that do not answer is not removed: a part
+    /// of it would stay and look damaged.
     ///
     /// # Errors
     /// If there is none, or it cannot be removed.
@@ -173,7 +173,7 @@ impl ConnectedNode {
         self.told(name, self.client.unlink(name).await)
     }
 
-    /// Removes a file, or whatever is left of one, if there is anything.
+    /// Removes a file, or what is left of one, if there is anything.
     ///
     /// # Errors
     /// If it cannot be removed.

@@ -23,7 +23,7 @@ pub const VARIABLE: &str = "STARFISH_KEY_FILE";
 /// The value that stands in place of a key file's path for no key.
 pub const NONE: &str = "none";
 
-/// The key of this user's programs, if there is one. `named` is the file that somebody has named for this call.
+/// The key of this user's programs, if there is one. `named` is the key file that was named for this call.
 pub fn find(named: Option<&Path>) -> Result<Option<Key>> {
     match place(named) {
         Place::Nowhere => Ok(None),
@@ -44,11 +44,11 @@ pub fn path(named: Option<&Path>) -> Option<PathBuf> {
 /// Where the key is looked for.
 #[derive(Debug, PartialEq, Eq)]
 enum Place {
-    /// There is to be none.
+    /// There is to be no key.
     Nowhere,
-    /// Somebody says that it is there.
+    /// In the file that was named, by the call or the environment.
     Named(PathBuf),
-    /// It is there if there is one.
+    /// In the usual file, if there is one.
     Usual(PathBuf),
 }
 

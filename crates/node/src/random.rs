@@ -1,4 +1,4 @@
-//! Identities drawn at random: of nodes, of files, of whatever else must not meet its like.
+//! Identities drawn at random: of nodes, of files, of all else that must be unique.
 
 use fs::FileId;
 use machine::NodeId;

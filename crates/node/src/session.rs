@@ -32,7 +32,7 @@ impl Session {
         &self.node
     }
 
-    /// The namespace of the set, if it has one. Somebody else may have begun it since the session was started.
+    /// The namespace of the set, if it has one. Another client may have begun it since the session was started.
     ///
     /// # Errors
     /// If the session has ended, or an agent does not say.
@@ -110,12 +110,12 @@ impl Session {
         self.node.call(&name, move |node| async move { contents::stat(&node.client, &owned, &path).await })
     }
 
-    /// Removes a file, or whatever is left of one.
+    /// Removes a file, or what is left of one.
     pub fn unlink(&self, name: &str) -> Result<()> {
         self.unlink_path(name.as_bytes())
     }
 
-    /// Removes a file, or whatever is left of one, by a path that need not be a text.
+    /// Removes a file, or what is left of one, by a path that need not be a text.
     pub fn unlink_path(&self, path: &[u8]) -> Result<()> {
         let (name, path) = (String::from_utf8_lossy(path).into_owned(), path.to_vec());
         let owned = name.clone();

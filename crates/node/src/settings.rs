@@ -29,7 +29,7 @@ const JOB: &str = "STARFISH_JOB";
 /// What [`flush_seconds`] takes.
 const FLUSH_SECONDS_EXPECTED: &str = "seconds, from 0.001 on, or 0 for no limit";
 
-/// Default size of the blocks of files that people put, by whatever command: see `docs/adr/0030-one-middle.md`.
+/// Default size of the blocks of new files, in all commands: see `docs/adr/0030-one-middle.md`.
 pub const BLOCK: &str = "256KiB";
 
 /// Settings of a session. [`new`](Self::new) gives the usual ones; the fields may be changed after that.
@@ -113,16 +113,16 @@ impl Settings {
 }
 
 /// A session's part of a write cache (ENWRICH): what is written stays in the memory of the program that wrote it, and
-/// all who name the same job flush together, the agents fetching it in the order of their disks. See the manual's page
-/// on write caches for what is durable when.
+/// all sessions that name the same job flush together: the agents fetch the data in the order of their disks. See the
+/// manual's page on write caches for what is durable when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheWrites {
     /// Memory for what has been written and not flushed, in bytes.
     pub bytes: u64,
-    /// After what time something written is flushed at the latest; `None` to wait until there is much of it, or
-    /// somebody asks.
+    /// After what time something written is flushed at the latest; `None` to wait until the cache is full or a flush is
+    /// asked for.
     pub flush_after: Option<Duration>,
-    /// The job whose members flush together, on whatever computers; `None` for this session alone.
+    /// The job whose members, on any computers, flush together; `None` for this session alone.
     pub job: Option<String>,
 }
 

@@ -56,7 +56,7 @@ impl Taker {
                     drop(call);
                     made
                 }
-                // Somebody has closed it while another thread wrote: then these are nobody's any more.
+                // The handle was closed while another thread wrote: these writes belong to no file any more.
                 Err(_) => count,
             };
             at += writes[..made].iter().map(|write| write.bytes).sum::<u64>();

@@ -40,7 +40,7 @@ impl Session {
 }
 
 impl TracedCall {
-    /// From here on the call does this, until it ends. `arguments` are asked only if somebody listens.
+    /// From here on the call does this, until it ends. `arguments` is called only if the call is recorded.
     pub fn within<const N: usize>(
         &mut self,
         name: &'static str,
@@ -51,7 +51,7 @@ impl TracedCall {
         }
     }
 
-    /// Says more about the call, if somebody listens.
+    /// Says more about the call, if it is recorded.
     pub fn say<const N: usize>(&mut self, arguments: impl FnOnce() -> [(&'static str, u64); N]) {
         if let Some((_, _, said)) = self.0.as_mut().and_then(|recorded| recorded.stretches.first_mut()) {
             said.extend(arguments());

@@ -471,8 +471,8 @@ impl<T: Send + 'static> BlockingWork<T> {
         BlockingWork { thread, outcome }
     }
 
-    /// What the work comes to. The node goes on meanwhile: whoever wakes its tasks from another thread may have to wait
-    /// until it takes that in, so it must not wait for such a thread.
+    /// Waits for the outcome of the work while the node goes on. The node must not block on the thread instead: a
+    /// thread that wakes a task of the node may itself have to wait until the node takes that in.
     async fn outcome(self) -> T {
         match self.outcome.recv_async().await {
             Ok(outcome) => outcome,

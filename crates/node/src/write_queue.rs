@@ -6,8 +6,8 @@
 //!  node thread                 takes all there is into the write cache; flushes with the other members of the job
 //! ```
 //!
-//! A write that is cached costs a lock that is free and two copies. A failure is told to whoever writes, flushes or
-//! closes next, and nothing is lost by it: what could not be taken in stays here and is tried again.
+//! A cached write costs an uncontended lock and two copies. A failure is told to the next call that writes, flushes or
+//! closes, and loses nothing: what could not be taken in stays here and is tried again.
 
 use std::mem;
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -28,7 +28,7 @@ const WRITES: usize = 4096;
 #[derive(Default)]
 pub(crate) struct WriteQueue {
     batch: Mutex<QueuedWrites>,
-    /// The node thread's being sent for what is in the queue.
+    /// The call under way by which the node thread takes what is in the queue.
     taking: Mutex<Option<Pending<()>>>,
     /// A moment, and its date by the node's clock in nanoseconds since 1970.
     dated: OnceLock<(Instant, u64)>,
@@ -59,7 +59,7 @@ impl QueuedWrites {
 }
 
 impl WriteQueue {
-    /// Says what the node's clock says now. Before anybody writes.
+    /// Takes in the time of the node's clock now. Call it before the first write.
     pub(crate) fn set_date(&self, date: Duration) {
         self.dated.get_or_init(|| (Instant::now(), date.as_nanos()));
     }
@@ -81,8 +81,8 @@ impl WriteQueue {
         mem::take(&mut *self.batch())
     }
 
-    /// If the queue is full, has somebody sent for what is in it, when they have what they were sent for before; fails
-    /// as that has failed.
+    /// If the queue is full, calls `send` to have its writes taken in, after the earlier such call has ended; fails if
+    /// that one failed.
     pub(crate) fn send(&self, send: impl FnOnce() -> Pending<()>) -> Result<()> {
         let mut taking = self.taking.lock().expect("nobody panics with it");
         if let Some(earlier) = taking.take() {
