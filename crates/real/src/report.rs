@@ -20,7 +20,7 @@ pub enum Report {
         /// Why it failed.
         error: Error,
     },
-    /// A part of a task panicked, and the task goes on: somebody's request was lost, and they are told.
+    /// A part of a task panicked, and the task goes on: a request was lost, and its sender is told.
     Defect {
         /// The node.
         node: NodeId,
@@ -102,7 +102,7 @@ pub enum Report {
 }
 
 impl Report {
-    /// Whether somebody hears of it anyway, as a caller of this node or as its peer. Only a log is interested.
+    /// Whether a caller of this node or a peer is told anyway, so that only a log is interested.
     pub fn is_told_elsewhere(&self) -> bool {
         matches!(
             self,

@@ -40,7 +40,7 @@ pub(crate) struct RunningTask {
     pub(crate) name: &'static str,
 }
 
-/// A future of whatever type: the runtime's code is compiled once for all of these, and not for each kind of task.
+/// A future of any type, boxed: the runtime's code is compiled once for all of these, and not for each kind of task.
 pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T>>>;
 
 struct Running<'a> {
@@ -77,7 +77,7 @@ impl Tasks {
         self.inner.reporter.report(report);
     }
 
-    /// Reports the failure of a disk, if whoever looks after it has to know.
+    /// Reports the failure of a disk, unless it is one that callers may cause.
     pub(crate) fn report_disk(&self, error: &Error) {
         if !matches!(error, Error::NotFound { .. } | Error::Exists { .. } | Error::Closed) {
             self.report(&Report::DiskFailed { node: self.inner.node, error: error.clone() });

@@ -50,7 +50,7 @@ const POLLS_MAX: u64 = 10_000_000_000;
 /// The most tasks that a report of waiting ones names.
 const NAMES_MAX: usize = 40;
 
-/// Whom to wake: one of our tasks, by its key, or whatever a combinator put in our place.
+/// What to wake: one of our tasks, by its key, or the waker that a combinator put in its place.
 #[derive(Clone, Debug)]
 pub(crate) enum Waiter {
     Task(TaskKey),
@@ -205,7 +205,7 @@ impl Executor {
         self.now.get()
     }
 
-    /// Where to tell what happens, if anybody wants to know.
+    /// Where to tell what happens, if the run is traced.
     #[inline(always)]
     pub(crate) fn trace(&self) -> Option<&Trace> {
         self.trace.is_on().then_some(&self.trace)
@@ -475,8 +475,8 @@ impl Executor {
         drop(ended);
     }
 
-    /// Drops all tasks and events. Tasks hold on to the machine and the machine to its tasks, so somebody has
-    /// to let go.
+    /// Drops all tasks and events. Tasks hold the machine and the machine holds its tasks, so this cycle must be
+    /// broken.
     pub(crate) fn clear(self: &Rc<Self>) {
         let _running = Running::new(self);
         loop {

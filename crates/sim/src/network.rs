@@ -10,9 +10,9 @@
 //! Real bytes are copied when they are sent, because the sender's buffer is free again when the send is done;
 //! phantoms have none. A message to the node itself crosses no fabric and costs the processor the same.
 //!
-//! A message in the background may have to wait at its source until the link from there is free; such messages wait
-//! in line, and whoever is the first looks again when that is said to be the case. The order of the other classes
-//! is the fabric's affair.
+//! A message in the background may have to wait at its source until the link from there is free; such messages wait in
+//! line, and the first of them looks again when the link is said to be free. The order of the other classes is the
+//! fabric's affair.
 //!
 //! Inboxes have no bound: on the machines modelled here, what limits messages under way are the buffers and
 //! requests of those who talk.
@@ -106,7 +106,7 @@ pub(crate) enum Injection {
     Held { again: Option<u64> },
 }
 
-/// What there is to receive.
+/// The next thing to receive.
 pub(crate) enum Next {
     /// The message of this index.
     Message(usize),
@@ -387,7 +387,7 @@ impl Network {
         waiters.into_iter().for_each(|waiter| executor.wake_waiter(waiter));
     }
 
-    /// What there is to receive on a node; if nothing, the task is woken when there is.
+    /// The next thing to receive on a node; if there is nothing, the task is woken when there is.
     pub(crate) fn next(&self, node: usize, context: &Context<'_>) -> Next {
         let mut state = self.state.borrow_mut();
         let port = &mut state.ports[node];

@@ -1,7 +1,7 @@
 //! The identity of a disk: a number drawn at random, in a file of the disk's directory.
 //!
-//! The file is made when somebody asks for the identity for the first time, and goes with the directory wherever that
-//! goes. It comes into being in one step, as objects do: written under another name, made safe, and linked.
+//! The file is made when the identity is asked for the first time, and moves with the directory. It comes into being in
+//! one step, as objects do: written under another name, synced, and linked.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};

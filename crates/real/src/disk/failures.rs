@@ -10,7 +10,7 @@ pub(super) fn describe(path: &Path) -> String {
     format!("disk directory {}", path.display())
 }
 
-/// Whether the system refused what it would have let somebody do who only wants to read.
+/// Whether the system refused only writing: an open for reading might succeed.
 pub(super) fn refuses_writing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied)
 }

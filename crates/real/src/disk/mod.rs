@@ -69,7 +69,7 @@ pub struct Disk {
 struct Inner {
     tasks: Tasks,
     directory: std::sync::Arc<Directory>,
-    /// The identity of the disk, once somebody has asked for it.
+    /// The identity of the disk, once it has been asked for.
     identity: OnceCell<u64>,
     /// The directory and the table of objects change together, by one task at a time.
     catalogue: Permits,
@@ -334,13 +334,13 @@ impl Inner {
         outcome
     }
 
-    /// Opens an object by name. Whoever calls has the turn at the catalogue.
+    /// Opens an object by name. The caller must hold the turn at the catalogue.
     async fn open(&self, name: String, stage: Stage) -> Result<Object> {
         let directory = self.directory.clone();
         let found = blocking(move || directory.open(&name, stage)).await;
         let found = found.inspect_err(|error| self.tasks.report_disk(error))?;
         if found.contents.is_cut {
-            // What there is of it can be read; whoever comes to the rest is told again.
+            // What is left of it can be read; reads of the rest fail.
             let (what, why) =
                 (self.directory.describe(&found.header.name, stage), "its file has been cut".to_owned());
             self.tasks.report_disk(&Error::Damaged { what, why });
@@ -403,7 +403,7 @@ impl Inner {
         flushed.map_err(|fault| self.failure(object, fault))?;
         if self.is_new(object) {
             let _turn = self.catalogue.take().await;
-            // Somebody may have flushed or removed it meanwhile.
+            // Another task may have flushed or removed it meanwhile.
             let Some(name) = self.objects.borrow().new_name(object).map(str::to_owned) else { return Ok(()) };
             let directory = self.directory.clone();
             blocking(move || directory.settle(&name)).await?;
@@ -440,7 +440,7 @@ impl Inner {
         if self.directory_changed.replace(false) {
             let directory = self.directory.clone();
             let synced = blocking(move || directory.sync()).await;
-            // Whoever flushes next tries again.
+            // The next flush tries again.
             self.directory_changed.set(self.directory_changed.get() || synced.is_err());
             synced?;
         }

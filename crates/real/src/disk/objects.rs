@@ -34,7 +34,7 @@ struct Known<F> {
     last_use: u64,
 }
 
-/// What there is to be known of an object's file.
+/// The state of an object's file.
 pub(crate) enum Access<F> {
     /// It is open.
     Open(Rc<F>),
@@ -181,7 +181,7 @@ mod tests {
         assert!(
             is_open(&mut objects, first) && !is_open(&mut objects, second) && is_open(&mut objects, third)
         );
-        // Whoever opens it anew gets the very same.
+        // Opening it anew gives the very same file.
         let (again, file) = objects.enter("first", Stage::Published, identity(1), 10);
         assert!(again == first && Rc::ptr_eq(&file, &in_use));
     }

@@ -277,8 +277,8 @@ impl<F: ObjectFile> OpenObject<F> {
         Ok(())
     }
 
-    /// Writes to the file. Many zeros in the place of what there is become a hole; what grows is not thinned out, since
-    /// it may be there to keep room.
+    /// Writes to the file. Many zeros within the object become a hole; zeros beyond its end do not, since they may be
+    /// there to reserve space.
     async fn write_or_clear(&self, offset: u64, bytes: u64, runs: Vec<ByteRun>) -> io::Result<()> {
         let position = self.in_file(offset);
         let is_within = offset.saturating_add(bytes) <= self.bytes.get();

@@ -1,4 +1,4 @@
-//! A transaction that somebody asks for, on its way to the thread and back.
+//! A transaction that a caller asks for, on its way to the thread and back.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

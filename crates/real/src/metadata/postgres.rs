@@ -1,12 +1,12 @@
 //! A store in a PostgreSQL database, which others keep and replicate.
 //!
-//! A node that uses the store is its only one: it holds a lock of the server as long as its session lasts. So it may
-//! remember what it has read, and send what some transactions change as one statement. That also takes the store from
-//! one number to the next, which is drawn at random: after a lost connection the number says whether the last
-//! statement was carried out, and if somebody else has changed anything, it is refused.
+//! Only one node at a time uses the store: it holds a lock of the server as long as its session lasts. So it may cache
+//! what it has read, and send the changes of several transactions as one statement. Each statement also takes the store
+//! from one number to the next, which is drawn at random: after a lost connection the number says whether the last
+//! statement was carried out, and a statement is refused if anything else has changed the store.
 //!
-//! Every commit waits for the server's medium, as its administrator has set that up: what a server that fails takes
-//! with it, this node would go on to believe in.
+//! Every commit waits for the server's medium, as far as its administrator has set that up: this node would go on to
+//! rely on what a failing server had lost.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -215,7 +215,7 @@ impl Postgres {
             self.number.set(Some(number));
             return Ok(());
         }
-        // What was read is not what there is.
+        // What was read is out of date.
         *self.remembered.borrow_mut() = Remembered::default();
         self.number.set(None);
         let why = "somebody else has changed it: another agent uses it, or it was restored".to_owned();

@@ -175,7 +175,7 @@ impl Sqlite {
             };
             if is_whole { replace().map_err(|error| io_error(&describe(to), error)) } else { Ok(()) }
         });
-        // Whatever is left of one that is not whole is of no use; the next one begins anew.
+        // A copy that is not whole is of no use; the next one begins anew.
         let _ = fs::remove_file(&part);
         copied
     }

@@ -2,11 +2,10 @@
 //! take its data, never delays a command. For each of them a task reads frames into the inbox, and one writes an
 //! outbox.
 //!
-//! The readers are those who say that a connection is over, after all that came over it; so a peer is lost
-//! exactly once. Ending in order takes both sides: who closes writes what is left, says that no more comes,
-//! and reads on, throwing away, until the other side has closed too. A socket closed with data unread would
-//! take back what was sent. A lane that ends without a word before is that of a peer that is gone: then the other lane
-//! ends with it, whatever it waits for.
+//! The readers report that a connection is over, after all that came over it; so a peer is lost exactly once. Ending in
+//! order takes both sides: the side that closes writes what is left, sends a bye, and reads on, discarding, until the
+//! other side has closed too. A socket closed with data unread would discard what was sent. A lane that ends without a
+//! bye is that of a peer that is gone: then the other lane ends with it, whatever it waits for.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -50,7 +49,7 @@ pub(crate) struct Connection {
     sides: [Side; 2],
     /// What of the node's pool for received data is the peer's. Used for its bound alone.
     share: BufferPool,
-    /// Whether anything has come since somebody looked.
+    /// Whether anything has come since the last look.
     pub(crate) heard: Cell<bool>,
     /// Woken when something comes.
     word: Condition,

@@ -19,7 +19,7 @@
 //! ping, pong, bye:  | magic 3 | kind 1 | zeros 12 |
 //! ```
 //!
-//! A ping asks for a pong, and both say nothing but that somebody is there. A bye is the last frame of a connection
+//! A ping asks for a pong, and both say nothing but that the sender is alive. A bye is the last frame of a connection
 //! that its sender ends in order. Numbers are little-endian. Lengths are checked against their bounds before anything
 //! is allocated for them. The first twelve bytes of a greeting never change, so that nodes of any two versions can tell
 //! each other that they differ. What the proofs are is told in `key.rs`; what follows a greeting is decoded when its
@@ -182,7 +182,7 @@ pub(crate) struct Introduction {
 pub(crate) enum Whom {
     /// The one of this name.
     Node(NodeId),
-    /// Whoever listens there; the answer tells who that is.
+    /// The node that listens there; the answer tells its name.
     Anyone,
     /// The one that gave out this ticket: the connection is to join the one for control, and is for data.
     Ticket(Ticket),

@@ -67,7 +67,7 @@ impl Inbox {
         }
     }
 
-    /// Throws away what has arrived and whatever will.
+    /// Discards what has arrived and what will arrive.
     pub(crate) fn close(&self) {
         self.closed.set(true);
         let thrown_away = std::mem::take(&mut *self.arrived.borrow_mut());

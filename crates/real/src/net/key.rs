@@ -37,7 +37,7 @@ impl Transcript {
         }
     }
 
-    /// The proof that whoever has said the last of it has the key.
+    /// The proof that the sender of the last part of it has the key.
     pub(crate) fn proof(&self, role: Role) -> Proof {
         self.hash(role).map_or([0; Key::BYTES], Into::into)
     }

@@ -1,15 +1,14 @@
 //! The network of a node: connections to the nodes it talks to, each known by its name.
 //!
-//! A node that has an address listens; whoever connects introduces itself and is let in or refused. The
-//! connections of all peers end in one inbox. What a refused or broken connection costs the node is that
-//! connection.
+//! A node that has an address listens; a node that connects introduces itself and is let in or refused. The connections
+//! of all peers end in one inbox. A refused or broken connection costs the node nothing but that connection.
 //!
-//! A node that has been called is watched: if it says nothing for too long, though asked, it is lost. Whoever
-//! has called a node and lost it calls it again as soon as something is to be sent to it. The file system hears
-//! of the loss before anything of the new connection, so it knows that whatever was under way is not any more.
-//! Whoever was called waits to be called again. Its old connection to the caller may seem to live, if the network was
-//! cut; when the caller calls again, a sign of life is asked of the old connection, and without one it ends first. So
-//! nobody can end the connection of a node that is there by taking its name.
+//! The caller of a node watches it: a node that says nothing for too long, though asked, is lost. The caller calls a
+//! lost node again as soon as something is to be sent to it. The file system hears of the loss before anything of the
+//! new connection, so it knows that what was in flight is lost. The node that was called waits to be called again. Its
+//! old connection to the caller may seem to live, if the network was cut; when the caller calls again, a sign of life
+//! is asked of the old connection, and without one it ends first. So the connection of a live node cannot be ended by
+//! taking its name.
 
 mod arrivals;
 mod connection;
@@ -87,7 +86,8 @@ struct Joining {
 /// A node that this one has called, and calls again when it is lost.
 struct Called {
     address: SocketAddr,
-    /// Whether it must have the name it had; else whoever listens at the address is the same, started anew.
+    /// Whether it must have the name it had; else any node that listens at the address counts as the same, started
+    /// anew.
     is_named: bool,
     /// One task at a time calls.
     turns: Permits,
@@ -294,7 +294,7 @@ impl Net {
         let asked = Instant::now();
         let _turn = called.turns.take().await;
         if let Some((_, why)) = called.failed.borrow().as_ref().filter(|(when, _)| *when >= asked) {
-            // Somebody has tried in vain meanwhile.
+            // Another task has tried in vain meanwhile.
             return Err(gone(why.clone()));
         }
         let recall = self.inner.limits.recall;

@@ -6,10 +6,10 @@
 //! the key. The standard library's safe way, `Arc<impl Wake>`, would cost an atomic count for each clone and
 //! an allocation for each task.
 //!
-//! Why this is sound: the four functions treat the pointer as an integer and never follow it, so there is
-//! nothing that could dangle, be freed twice or be raced for, on whatever thread they are called. The contract
-//! of `RawWaker` asks no more. A waker that outlives its task wakes nobody (the key has a generation), one
-//! used on another thread finds no executor there and does nothing.
+//! Why this is sound: the four functions treat the pointer as an integer and never follow it, so there is nothing that
+//! could dangle, be freed twice or be raced for, on any thread. The contract of `RawWaker` asks no more. A waker that
+//! outlives its task wakes nobody (the key has a generation), one used on another thread finds no executor there and
+//! does nothing.
 
 use std::ptr;
 use std::task::{RawWaker, RawWakerVTable, Waker};
