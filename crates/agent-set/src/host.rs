@@ -1,7 +1,7 @@
 //! Shell commands on a host: this computer, or another one that ssh reaches.
 //!
-//! A command goes to a `sh` over its standard input. So it need not be quoted for whatever shell the user logs in
-//! with there, and both kinds of host are the same.
+//! A command goes to a `sh` over its standard input. So it need not be quoted for the login shell of the user there,
+//! and both kinds of host are the same.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::process::{Child, Command, Output, Stdio};

@@ -89,7 +89,7 @@ pub struct WorkCost {
     /// Whether it waits its turn.
     #[serde(default)]
     pub level: Level,
-    /// The cost whatever the size.
+    /// The fixed cost, which does not depend on the size.
     pub cycles: Sourced<Cycles>,
     /// The cost of each word, for work on bytes.
     pub cycles_per_word: Option<Sourced<Cycles>>,
@@ -318,7 +318,7 @@ impl MachineDescription {
         if !gives("nodes.") || gives("network.columns") || gives("network.rows") {
             return Ok(replaced);
         }
-        // What cannot be read is refused by whoever parses it.
+        // A text that cannot be read is refused when it is parsed later.
         let Ok(machine) = Self::decode(&replaced) else { return Ok(replaced) };
         let Topology::Torus(torus) = &machine.network.topology else { return Ok(replaced) };
         let nodes = u64::from(machine.nodes.compute.value) + u64::from(machine.nodes.io.value);
