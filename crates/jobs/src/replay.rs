@@ -47,7 +47,7 @@ pub struct ReplayJob {
     files: Vec<String>,
     access: ReplayAccess,
     think: Think,
-    /// Of each file, what somebody writes.
+    /// Of each file, the bytes that any member writes.
     written: Arc<[ByteRanges]>,
     /// What all members do together, if they move batches.
     turns: Arc<[Turn]>,
@@ -122,8 +122,8 @@ impl ReplayJob {
         &self.log
     }
 
-    /// The files that have to be there: what each is called, how many bytes it has to have, and whether these are to
-    /// be its contents, because somebody reads of it. Others are empty.
+    /// The files that have to be there: what each is called, how many bytes it has to have, and whether these are to be
+    /// its contents, because a member reads it. Others are empty.
     pub fn files(&self) -> impl Iterator<Item = (&str, u64, bool)> {
         let files = self.files.iter().zip(self.log.files());
         files.map(|(name, file)| (&**name, file.end, file.is_read))
@@ -133,7 +133,7 @@ impl ReplayJob {
         matches!(self.access, ReplayAccess::Batches { method: CollectiveMethod::TwoPhase, .. })
     }
 
-    /// Whether files have to be finished before anybody can open them.
+    /// Whether files have to be finished before members can open them.
     pub fn wants_finished_files(&self) -> bool {
         matches!(self.access, ReplayAccess::Cached(_))
     }
@@ -174,7 +174,7 @@ impl ReplayJob {
     }
 }
 
-/// Of each file of a log, what somebody writes.
+/// Of each file of a log, the bytes that any node writes.
 fn written(log: &RequestLog) -> Vec<ByteRanges> {
     let mut ranges: Vec<Vec<Range<u64>>> = vec![Vec::new(); log.files().len()];
     for request in log.nodes().iter().flat_map(|node| &node.requests) {

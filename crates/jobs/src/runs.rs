@@ -46,7 +46,7 @@ pub struct RunSet {
 }
 
 impl RunSet {
-    /// Refuses what makes no sense, in words for whoever has chosen it.
+    /// Refuses settings that make no sense, in words for the user who has chosen them.
     pub(crate) fn check(&self, members: u32) -> Result<(), Error> {
         let invalid = |why: String| Err(Error::Invalid(why));
         let RunSet { inputs, block_bytes, read_blocks, write_blocks, .. } = self;

@@ -59,7 +59,7 @@ impl Default for Workload {
 }
 
 impl Workload {
-    /// Refuses what makes no sense, in words for whoever has chosen it.
+    /// Refuses settings that make no sense, in words for the user who has chosen them.
     pub fn check(&self) -> Result<(), Error> {
         let (file, record) = (self.file_bytes, self.record_bytes);
         let invalid = |why: String| Err(Error::Invalid(why));
