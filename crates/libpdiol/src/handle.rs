@@ -1,7 +1,7 @@
 //! An open file as C holds it: what the header shows of it, its lock, and the stream that the lock is for.
 //!
-//! The argument for the `unsafe` here: the stream is reached through [`Held`] alone, whoever has a `Held` has the lock,
-//! and nothing that works on a stream is called back from within.
+//! The argument for the `unsafe` here: the stream is reached through [`Held`] alone, a thread with a `Held` has the
+//! lock, and nothing that works on a stream is called back from within.
 
 #![expect(unsafe_code, reason = "the lock says who has the stream: see above")]
 

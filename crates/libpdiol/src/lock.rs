@@ -122,7 +122,7 @@ impl Lock {
         let busy = front.busy.load(Ordering::Relaxed);
         front.busy.store(busy + 1, Ordering::Relaxed);
         order_for_compiler();
-        // A thread that is in already stays in, whoever waits for it.
+        // A thread that holds the lock already may take it again, even if others wait.
         let mine = busy > 0 || front.owner.load(Ordering::Relaxed) == this;
         if !mine {
             front.busy.store(busy, Ordering::Release);
