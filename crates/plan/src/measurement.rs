@@ -145,7 +145,7 @@ pub struct FlushCount {
     pub write_99_ns: u64,
     /// The longest.
     pub write_longest_ns: u64,
-    /// Of all flushes together, in nanoseconds: telling the I/O nodes what there is, as the slowest member saw it.
+    /// Of all flushes together, in nanoseconds: telling the I/O nodes the directories, as the slowest member saw it.
     #[serde(default)]
     pub telling_ns: u64,
     /// Then waiting for the other members.

@@ -1,4 +1,4 @@
-//! The file system keeps its promises on the simulated machine, whatever that is a model of.
+//! The file system keeps its promises on the simulated machine, whichever machine that models.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -255,7 +255,7 @@ fn files_read_in_turn_to_their_end_are_read_in_long_runs() {
     assert!(many.as_nanos() * 10 < one.as_nanos() * 13, "{many:?} instead of {one:?}");
 }
 
-/// A cache full of what has been written is much for a disk; whoever reads waits for little of it.
+/// A cache full of dirty blocks is much work for a disk; a reader waits for little of it.
 #[test]
 fn a_reader_waits_for_little_of_what_others_have_written() {
     const WRITTEN: u64 = 400;
