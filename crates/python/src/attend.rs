@@ -5,8 +5,8 @@
 //!   another thread    work: trial after trial, on threads of its own;  watch.add(1), watch.is_cancelled()
 //! ```
 //!
-//! An interrupt, or an error of the function that shows progress, cancels the work. What is under way cannot be
-//! stopped within a trial; after [`PATIENCE`] it is left to end by itself, without anybody seeing what comes of it.
+//! An interrupt, or an error of the function that shows progress, cancels the work. What is under way cannot be stopped
+//! within a trial; after [`PATIENCE`] it is left to end by itself, and its outcome is dropped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 
 use crate::error::{Failure, Result};
 
-/// How long an interrupt may go unnoticed: less than anybody notices.
+/// How long an interrupt may go unnoticed: less than a user notices.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long cancelled work may go on before it is left alone: most trials are over by then.

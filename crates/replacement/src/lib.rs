@@ -95,11 +95,11 @@ pub fn create(path: &Path, replace: bool, like: Option<&Metadata>) -> Result<Tar
         .permissions(Permissions::from_mode(mode))
         .tempfile_in(directory)?;
     let (file, temporary) = temporary.into_parts();
-    // Whoever comes upon it knows by the lock that it is being written; some file systems have none.
+    // Others that find the file know by the lock that it is being written; some file systems have no locks.
     let _ = file.try_lock();
     if let Some(like) = like {
         belong_like(&file, like)?;
-        // This time whatever the umask is.
+        // This time the umask does not matter.
         file.set_permissions(Permissions::from_mode(mode))?;
     }
     Ok(Target::File(file, NewFile { temporary, path, replace }))
@@ -166,7 +166,7 @@ fn is_abandoned(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }
 
-/// What there is of that name, if anything.
+/// The metadata of this path, if anything is there.
 fn existing(path: &Path) -> io::Result<Option<Metadata>> {
     match path.metadata() {
         Ok(found) => Ok(Some(found)),
@@ -192,8 +192,8 @@ fn followed(path: &Path) -> PathBuf {
     path
 }
 
-/// Gives the file the owner and the group of another one, as far as that is allowed: to change the owner only the
-/// superuser may, and without it the file belongs to whoever makes it.
+/// Gives the file the owner and the group of another one, as far as that is allowed: only the superuser may change the
+/// owner; for others the file stays the property of the user that makes it.
 fn belong_like(file: &File, like: &Metadata) -> io::Result<()> {
     let found = file.metadata()?;
     if found.gid() != like.gid() {
