@@ -76,7 +76,7 @@ const OF_READS: u64 = 2;
 const OF_THINK: u64 = 3;
 
 impl Generator {
-    /// Refuses what makes no sense, in words for whoever has chosen it.
+    /// Refuses settings that make no sense, in words for the user who has chosen them.
     pub fn check(&self) -> Result<(), String> {
         if self.jobs == 0 || self.nodes < self.jobs {
             return Err(format!("{} jobs cannot share {} nodes", self.jobs, self.nodes));

@@ -47,9 +47,9 @@ pub struct LoggedFile {
     pub name: String,
     /// Where the furthest request ends, in bytes.
     pub end: u64,
-    /// Whether somebody reads of it.
+    /// Whether any node reads it.
     pub is_read: bool,
-    /// Whether somebody writes to it.
+    /// Whether any node writes to it.
     pub is_written: bool,
 }
 

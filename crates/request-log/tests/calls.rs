@@ -1,4 +1,4 @@
-//! Logs of calls: what each process of a program records comes back as it was, whatever the program does, also if a
+//! Logs of calls: what each process of a program records is read back as it was, whatever the program does, also if a
 //! process is killed in the middle of a line.
 
 use layout::{Extent, Operation, Selection};
