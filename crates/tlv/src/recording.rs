@@ -255,7 +255,7 @@ struct Locks {
 }
 
 thread_local! {
-    // Never destroyed, so that a thread can fork whatever else of it has been.
+    // Never destroyed, so that a thread can fork even when its other thread-local values have been.
     static LOCKS: RefCell<Option<ManuallyDrop<Locks>>> = const { RefCell::new(None) };
 }
 

@@ -10,7 +10,7 @@
 //!             before it is free     consumer; the producer's own, as its copy of the tail
 //! ```
 //!
-//! The producer stores slots and then publishes them with its head (release), so that whoever has seen the head
+//! The producer stores slots and then publishes them with its head (release), so that a thread that has seen the head
 //! (acquire) sees the slots. The other way round the consumer reads slots and then frees them with its tail. As long as
 //! the limit is not reached, the producer looks at nothing that the consumer writes.
 //!
@@ -97,7 +97,7 @@ impl Ring {
         let tail = self.consumer.tail.load(Ordering::Acquire);
         if end - tail > self.capacity() {
             dropped.store(dropped.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-            // Whatever comes next looks again whether there is room.
+            // The next push checks again whether there is room.
             limit.store(begin, Ordering::Relaxed);
             return Pushed::Dropped;
         }
@@ -108,7 +108,7 @@ impl Ring {
         if is_half_full { Pushed::HalfFull } else { Pushed::Recorded }
     }
 
-    /// Where what is recorded ends. Whoever calls it sees all that the producer did before.
+    /// Where the recorded slots end. The caller sees all that the producer did before it set this head.
     pub(crate) fn head(&self) -> u64 {
         self.producer.head.load(Ordering::Acquire)
     }

@@ -168,7 +168,7 @@ impl Rows {
         self.all.iter_mut().map(look).collect()
     }
 
-    /// Forgets what was recorded and has not been written. For whoever is the writer, or alone.
+    /// Forgets what was recorded and has not been written. Only for the writer, or while no other thread runs.
     pub(crate) fn discard(&mut self) {
         for named in &mut self.all {
             named.is_told = false;

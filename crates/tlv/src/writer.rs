@@ -1,7 +1,6 @@
 //! The thread that writes: it comes round to all rows, takes what is recorded, and adds it to the file.
 //!
-//! It comes ten times a second, and when a ring is half full. What has been written survives whatever becomes of the
-//! process.
+//! It comes ten times a second, and when a ring is half full. What has been written survives if the process is killed.
 
 use std::collections::BTreeMap;
 use std::fs::File;

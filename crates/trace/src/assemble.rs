@@ -191,8 +191,8 @@ fn shift(gathered: &mut Gathered, shifts: &[i128], notes: &mut Notes) {
     gathered.switches.iter_mut().for_each(|(thread, time, ..)| add(*thread, time));
 }
 
-/// What leaves and what arrives under the same number: the first with the first, and so on; whatever arrives more often
-/// than it left has left last.
+/// Pairs what leaves and what arrives under the same number: the first with the first, and so on; arrivals beyond the
+/// number of departures belong to the last departure.
 fn flows(gathered: &mut Gathered, alignment: Alignment, notes: &mut Notes) -> Vec<Flow> {
     let threads = &gathered.threads;
     let file = |end: &FlowEnd| threads[end.thread as usize].file;

@@ -1,7 +1,7 @@
 //! A trace in memory, on one clock: who there was, and what they did, in columns.
 //!
-//! A trace may have ten million spans, so what there is much of lies in columns, in order: of a thread, all spans are
-//! side by side. Everything else is named by its index.
+//! A trace may have ten million spans, so what is numerous lies in columns, in order: all spans of a thread are side by
+//! side. Everything else is named by its index.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct Timeline {
     pub processes: Vec<TracedProcess>,
     /// The threads, those of the same process side by side.
     pub threads: Vec<TracedThread>,
-    /// The states: no two have the same name and category, whoever recorded them.
+    /// The states: no two have the same name and category, whichever process recorded them.
     pub states: Vec<State>,
     /// The counters: no two have the same name and unit.
     pub counters: Vec<Counter>,
