@@ -80,7 +80,7 @@ impl TraceFiles {
     }
 }
 
-/// The columns of files as they were when somebody asked last.
+/// The columns of files as they were at the last request.
 pub(crate) struct Followed {
     files: TraceFiles,
     version: String,

@@ -42,8 +42,8 @@ impl Door {
         self.address
     }
 
-    /// Has `answer` answer whoever comes, until the process ends. What comes of it is nobody's concern: who asks may be
-    /// gone by then.
+    /// Has `answer` answer all visitors, until the process ends. Its outcome is ignored: the visitor may be gone by
+    /// then.
     pub fn let_in(
         self,
         answer: impl Fn(&WebRequest, Visitor) -> io::Result<()> + Send + Sync + 'static,
