@@ -25,7 +25,7 @@ use crate::schedule::DiskRequest;
 /// sweep before.
 const PASSING_MAX: u64 = 64;
 
-/// Who waits at a disk, and what has passed the reads of each.
+/// The jobs that wait at a disk, and which writes have passed the reads of each.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     jobs: BTreeMap<NodeId, JobAtDisk>,
@@ -51,7 +51,7 @@ struct JobAtDisk {
 pub(crate) struct HeldUp {
     /// The job that has most writes waiting.
     pub(crate) by: NodeId,
-    /// How many those are.
+    /// How many writes that job has waiting.
     pub(crate) writes: u64,
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct Block {
     pub(crate) buffer: Option<Buf>,
     /// The bytes of the buffer that are the file's.
     pub(crate) valid: ByteSet,
-    /// Those of them that are not on the disk yet.
+    /// The valid bytes that are not on the disk yet.
     pub(crate) dirty: ByteSet,
     pub(crate) loading: bool,
     /// The client that has written to it last, if any has.
@@ -55,7 +55,7 @@ pub(crate) struct Block {
     pub(crate) writers: u32,
     /// Whether one of them is at the disk: the next waits, or the disk might end with the older bytes of the two.
     pub(crate) at_disk: bool,
-    /// Woken when that one is done.
+    /// Woken when the task at the disk is done.
     pub(crate) written: Rc<Condition>,
     /// Tasks that use the block now.
     pins: u32,

@@ -85,9 +85,9 @@ impl EntryRun {
 /// What a member tells of stretches: one, or several at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ListedStretch {
-    /// One.
+    /// One entry.
     One(Entry),
-    /// Several that go on regularly.
+    /// Several entries that go on regularly.
     Run(EntryRun),
 }
 

@@ -90,7 +90,7 @@ impl Mailbox {
     }
 }
 
-/// Who asked a question, and how: all that its answer needs to find the way back.
+/// The node that asked a question, and how: all that its answer needs to find the way back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker {
     pub(crate) node: NodeId,

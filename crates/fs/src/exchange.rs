@@ -42,7 +42,7 @@ const PIECES_IN_A_ROW: usize = 2048;
 
 /// What is exchanged with a member in one go: contiguous in its memory, wherever it is in the file.
 pub(crate) trait Exchanged {
-    /// Which of the members has it.
+    /// The index of the member that has it.
     fn member(&self) -> u32;
 
     /// Offset in bytes of its first byte in the member's memory.
@@ -80,7 +80,7 @@ impl<I> Found<I> {
 
 /// What a member of the group itself brings to an exchange.
 pub(crate) struct Own {
-    /// Its memory: what goes there is no message.
+    /// Its memory: data for it need no message.
     pub(crate) memory: Memory,
     /// How it exchanges pieces with the others.
     pub(crate) exchange: TwoPhaseExchange,
@@ -100,7 +100,7 @@ pub(crate) struct ExchangeGroup {
     /// The number of buffers of all queues together, if pieces are queued for each member: two for each keep all of
     /// them full and in flight.
     pub(crate) queue_buffers: Option<u64>,
-    /// How many bytes each of these has.
+    /// The bytes of each of these buffers.
     pub(crate) queue_bytes: u64,
 }
 
@@ -113,7 +113,7 @@ pub(crate) struct Exchange<M: Machine> {
     members: Vec<NodeId>,
     /// If this node is one of them.
     own: Option<Own>,
-    /// One for each member, if Memputs and Memgets are queued. That is so if they have buffers.
+    /// One queue for each member, if Memputs and Memgets are queued, which they are if there are buffers for it.
     queues: Vec<Queue>,
     queue_buffers: BufferPool,
     queue_bytes: u64,

@@ -29,7 +29,7 @@ pub(crate) enum Awaited {
 pub(crate) struct Patience<M: Machine> {
     machine: M,
     limit: Duration,
-    /// Those that something is awaited from, or was when they were last looked after.
+    /// The peers from which something is awaited, or was at the last look.
     peers: RefCell<BTreeMap<NodeId, [Wait; 2]>>,
 }
 
@@ -39,12 +39,12 @@ struct Wait {
     under_way: usize,
     /// Whether anything has happened since the last look.
     moved: bool,
-    /// How often in a row nothing had.
+    /// How many looks in a row found that nothing had happened.
     idle_looks: u32,
 }
 
 impl Wait {
-    /// Looks whether anything has happened; says whether that was not so for too long.
+    /// Looks whether anything has happened; says whether nothing has for too long.
     fn is_in_vain(&mut self) -> bool {
         let moved = std::mem::take(&mut self.moved);
         self.idle_looks = if moved || self.under_way == 0 { 0 } else { self.idle_looks + 1 };

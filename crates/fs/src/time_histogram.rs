@@ -5,7 +5,7 @@ use machine::Duration;
 /// Times of something that happens often, each counted in the step it falls in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeHistogram {
-    /// One for each step, and one for what took longer.
+    /// One count for each step, and one for longer times.
     counts: [u64; Self::STEPS + 1],
     sum: u64,
 }

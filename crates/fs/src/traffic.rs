@@ -42,7 +42,7 @@ pub struct ServedRequests {
 pub struct TrafficCounts {
     /// The requests, by operation and class; those there were none of are left out.
     pub served: Vec<ServedRequests>,
-    /// Those of them that failed, by the [name](crate::FailureKind::name) of the kind of failure.
+    /// The requests among them that failed, by the [name](crate::FailureKind::name) of the kind of failure.
     pub failures: Vec<(&'static str, u64)>,
     /// Bytes of data that have left.
     pub bytes_sent: u64,

@@ -101,7 +101,7 @@ impl ConnectedNode {
         outcome.map_err(|error| self.explain(what, &error))
     }
 
-    /// The same of an error.
+    /// Explains an error about `what` in the words of this crate.
     pub fn explain(&self, what: &str, error: &fs::Error) -> Error {
         self.names.explain(what, error)
     }
@@ -190,7 +190,7 @@ impl ConnectedNode {
     }
 }
 
-/// That there is no such file is no failure.
+/// Takes a removal of a file that does not exist for a success, which removed nothing.
 fn if_there(removed: fs::Result<()>) -> fs::Result<()> {
     match removed {
         Err(error) if matches!(*error, fs::Error::NotFound { .. }) => Ok(()),

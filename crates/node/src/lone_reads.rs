@@ -20,7 +20,8 @@ pub struct LoneReads {
 }
 
 impl LoneReads {
-    /// Of a file with pages of `page_bytes`, these ranges are read.
+    /// Finds the cheaper way for each part of `ranges`, which are about to be read from a file with pages of
+    /// `page_bytes`.
     pub fn among(ranges: &[Extent], page_bytes: u64) -> Self {
         let mut costs: BTreeMap<u64, u64> = BTreeMap::new();
         for (page, bytes) in ranges.iter().flat_map(|range| parts_at_ends(*range, page_bytes)) {

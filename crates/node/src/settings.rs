@@ -61,7 +61,7 @@ pub struct Settings {
     pub sockets: SocketBuffers,
     /// The trace file to which what the node thread does is added when it ends, if there is to be one.
     pub trace: Option<PathBuf>,
-    /// Who hears what no caller is told.
+    /// Takes the reports of which no caller is told.
     pub reporter: Reporter,
 }
 

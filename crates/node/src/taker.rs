@@ -15,7 +15,7 @@ use crate::write_queue::{QueuedWrites, WriteQueue};
 /// The node thread's end of the queue.
 pub(crate) struct Taker {
     queue: Arc<WriteQueue>,
-    /// One at a time takes writes in, so that they stay in order.
+    /// One task at a time takes writes in, so that they stay in order.
     turn: Permits,
     /// What was taken out of the queue and did not get into the cache.
     left: RefCell<QueuedWrites>,

@@ -54,7 +54,7 @@ const LANES_OF_REMAINS: usize = 16;
 /// Holes of a local file are looked for at multiples of this many bytes; shorter ones are written as zeros.
 const HOLE_BYTES_MIN: u64 = 64 << 10;
 
-/// Of a file with more stretches of data than this the rest is read as if it had no holes: each takes two questions.
+/// Beyond this many stretches of data a file is read as if it had no more holes: each stretch takes two questions.
 const STRETCHES_MAX: usize = 4096;
 
 /// Why a whole file was not copied.
@@ -83,7 +83,7 @@ type Copied<T> = std::result::Result<T, CopyError>;
 struct Window {
     piece_bytes: u64,
     lanes: usize,
-    /// Of the file on the agents: a hole has whole blocks.
+    /// The block size of the file on the agents: a hole has whole blocks.
     block_bytes: u64,
 }
 
@@ -135,7 +135,7 @@ fn buffers(lanes: usize) -> usize {
 
 /// A piece on its way to the local side.
 struct ArrivingPiece {
-    /// How many come before it.
+    /// Its number, from 0, in the order of pieces.
     number: u64,
     offset: u64,
     bytes: Vec<u8>,
@@ -342,7 +342,7 @@ fn leave_hole(output: &mut impl SparseWrite, bytes: u64) -> io::Result<()> {
 pub struct Uploaded {
     /// Bytes of it.
     pub bytes: u64,
-    /// Those of them that were written, and not left out as a hole.
+    /// The bytes among them that were written, and not left out as holes.
     pub written: u64,
 }
 

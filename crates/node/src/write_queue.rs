@@ -38,7 +38,7 @@ pub(crate) struct WriteQueue {
 #[derive(Default)]
 pub(crate) struct QueuedWrites {
     pub(crate) writes: Vec<Written>,
-    /// Of which files they are, by their numbers on the node thread: how many in a row of each.
+    /// The files of the writes, by their numbers on the node thread, each with how many writes in a row are to it.
     pub(crate) runs: Vec<(u64, usize)>,
     pub(crate) data: Vec<u8>,
 }

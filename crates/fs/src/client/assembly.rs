@@ -64,7 +64,7 @@ impl FileParts {
 
 /// Stripes of one file.
 pub(super) struct Stripes {
-    /// That of the stripe that was found first.
+    /// The label of the stripe that was found first.
     label: Label,
     found: Vec<(NodeId, FoundStripe)>,
 }

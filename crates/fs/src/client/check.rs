@@ -52,13 +52,13 @@ pub struct CheckedFile {
 /// Something that is wrong with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The kind of it.
+    /// Its kind.
     pub kind: FindingKind,
     /// The I/O node and its disk on which it is.
     pub place: Option<(NodeId, u32)>,
-    /// Which stripe it is about, if that is known.
+    /// The index of the stripe it is about, if that is known.
     pub stripe: Option<u32>,
-    /// Which bytes of the file are damaged, if that is known; in order.
+    /// The damaged extents of the file, if they are known; in order.
     pub damaged: Vec<Extent>,
     /// When the file was begun, since 1970, if it is unfinished.
     pub since: Option<Duration>,

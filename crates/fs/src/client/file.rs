@@ -39,14 +39,14 @@ struct FileInner {
     striping: Striping,
     /// The I/O node of each stripe.
     homes: Vec<NodeId>,
-    /// What is kept apart in it is what this client has done since the last commit.
+    /// It keeps apart what this client has done since the last commit.
     length: Length,
     unfinished: Cell<bool>,
     unflushed: RefCell<Unflushed>,
-    /// Where that is remembered of a file without a name that is closed.
+    /// Where the unflushed of a file without a name is remembered when the file is closed.
     closed: Rc<ClosedFiles>,
-    /// One flush at a time: each answers for what had been written before, and what is lost of that the one before
-    /// may still be hearing.
+    /// One flush at a time: each answers for all that was written before it, and the one before may still be learning
+    /// what of that is lost.
     flushing: Permits,
     /// The lease of the locks that this client has on it.
     lease: Cell<Option<u64>>,
@@ -62,7 +62,7 @@ impl Drop for FileInner {
     }
 }
 
-/// Which run of an I/O node has answered a write or a flush.
+/// The run of an I/O node that has answered a write or a flush.
 pub(super) fn incarnation_of(node: NodeId, reply: &Reply) -> Result<u64> {
     match reply {
         Reply::Done => Ok(0),
@@ -73,7 +73,7 @@ pub(super) fn incarnation_of(node: NodeId, reply: &Reply) -> Result<u64> {
     }
 }
 
-/// Which way a file request goes.
+/// The kind of a file request.
 #[derive(Clone, Copy, PartialEq)]
 enum Access {
     Read,
@@ -83,7 +83,7 @@ enum Access {
 }
 
 impl Access {
-    /// What a file request is noted as.
+    /// The name of a file request in notes.
     fn name(self) -> &'static str {
         match self {
             Access::Read => "read",
@@ -238,7 +238,7 @@ impl<M: Machine> File<M> {
         self.inner.length.hear(bytes);
     }
 
-    /// Which run of each I/O node has accepted what has not been flushed.
+    /// For each I/O node, the run that has accepted data that are not flushed.
     pub(super) fn accepted(&self) -> BTreeMap<NodeId, u64> {
         let unflushed = self.inner.unflushed.borrow();
         let accepted =
@@ -445,8 +445,8 @@ impl<M: Machine> File<M> {
         })
     }
 
-    /// As [`read_block`](Self::read_block), on demand, for a caller to whom the rest of the block and the next one are
-    /// of no use.
+    /// As [`read_block`](Self::read_block), on demand, for a caller that has no use for the rest of the block or the
+    /// next one.
     pub(super) fn read_part_of_block(&self, extent: Extent) -> impl Future<Output = Result<Payload>> {
         self.read_within_block(
             extent,

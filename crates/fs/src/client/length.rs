@@ -16,7 +16,7 @@ pub(super) struct Length {
 }
 
 impl Length {
-    /// As others have said.
+    /// The length that others have told.
     pub(super) fn heard(bytes: u64) -> Self {
         Length { bytes: Cell::new(bytes), own_end: Cell::new(0) }
     }

@@ -80,7 +80,7 @@ impl<M: Machine> Client<M> {
 }
 
 impl<M: Machine> Remains<M> {
-    /// Of a file without a name, which knows itself which of its stripes there are.
+    /// The remains of a file without a name, which itself knows which of its stripes exist.
     pub(super) fn of_number(file: File<M>) -> Self {
         Remains { file, missing: BTreeSet::new() }
     }

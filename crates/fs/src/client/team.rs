@@ -97,7 +97,7 @@ impl<M: Machine> TeamMembership<M> {
         })
     }
 
-    /// Which of the members this node is, from 0.
+    /// The rank of this node, from 0.
     pub fn rank(&self) -> u32 {
         self.rank
     }
@@ -107,13 +107,13 @@ impl<M: Machine> TeamMembership<M> {
         self.members.len() as u32
     }
 
-    /// Gives the next turn. It is to be [taken](Self::turn), or no other one is ever on.
+    /// Gives the number of the next turn. The turn must be [taken](Self::turn), or no later turn ever comes.
     pub fn next_turn(&self) -> u32 {
         self.given.set(self.given.get() + 1);
         self.given.get() - 1
     }
 
-    /// Waits until a turn that has been given is on, after those before it, for this step. The numbers may be given
+    /// Waits until turn `number` comes, after all turns before it, to do this step. The numbers may also be given
     /// elsewhere, from 0 on. If other members have another step at this turn, all fail.
     pub async fn turn(&self, number: u32, step: TeamStep) -> TeamTurn<'_, M> {
         while self.next.get() != number {
@@ -138,18 +138,18 @@ impl<M: Machine> TeamTurn<'_, M> {
         &self.team.members
     }
 
-    /// Which of them this node is, from 0.
+    /// The rank of this node, from 0.
     pub fn rank(&self) -> u32 {
         self.team.rank
     }
 
-    /// One of the names that this turn has.
+    /// The name number `which` of this turn.
     fn named(&self, which: u32) -> MeetingId {
         let operation = self.number.wrapping_mul(NAMES_IN_TURN).wrapping_add(which);
         MeetingId { group: self.team.group, operation }
     }
 
-    /// Whether the members have nobody to meet.
+    /// Whether this node is the only member.
     pub(super) fn is_alone(&self) -> bool {
         self.team.size() == 1
     }

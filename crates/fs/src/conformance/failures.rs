@@ -151,8 +151,8 @@ pub fn what_is_accepted_has_room(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Who writes through has the data at the disk when it goes on, a part of a block as well as a whole one, and learns at
-/// once that the disk has failed. Others who write the same block meanwhile do not change that.
+/// A write-through, of a part of a block or a whole one, has its data at the disk when it completes, and fails at once
+/// if the disk has failed. Other writes to the same block meanwhile do not change that.
 pub fn what_is_written_through_is_at_its_disk(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);

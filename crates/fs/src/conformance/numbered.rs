@@ -27,7 +27,7 @@ async fn open<M: Machine>(client: &Client<M>, file: &NumberedFile, bytes: u64) -
     client.numbered(NumberedFile { bytes, ..file.clone() }).await.expect("its disks are there")
 }
 
-/// Who has a stripe of a file, by index.
+/// The indices of the nodes that have a stripe of a file.
 async fn holders<M: Machine>(nodes: &[M], file: FileId) -> Vec<usize> {
     let mut holders = Vec::new();
     for (index, node) in nodes.iter().enumerate() {

@@ -452,8 +452,8 @@ pub fn many_share_a_small_cache(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// One client sees what another has written once that one has flushed or closed, and it has opened the file anew or
-/// refreshed it; of a page that both write, each sends what it wrote and no more.
+/// A client sees what another has written once the writer has flushed or closed the file and the reader has opened it
+/// anew or refreshed it; of a page that both write, each sends only the bytes that it wrote.
 pub fn clients_see_what_others_have_flushed(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;

@@ -49,7 +49,7 @@ struct RandomAsker<M: Machine> {
 pub(super) struct Asking {
     /// How many, of all askers together.
     pub(super) requests: u64,
-    /// Which.
+    /// The seed.
     pub(super) seed: u64,
     /// What takes longer is taken to wait for ever.
     pub(super) limit: Duration,
@@ -82,7 +82,7 @@ pub fn random_requests_are_all_answered(
     ask_at_random(testbed, base, settings, Asking { requests, seed, limit, least_done: 20, pause });
 }
 
-/// One I/O node with these settings, a client that does as it should, and those that ask at random.
+/// One I/O node with these settings, a client that keeps to the protocol, and askers that make random requests.
 pub(super) fn ask_at_random(testbed: &impl Testbed, base: Base, settings: IoNodeSettings, asking: Asking) {
     run(testbed, 2 + ASKERS, move |nodes| async move {
         let client = start(base, &nodes[..2], 1, settings).await.remove(0);

@@ -70,7 +70,7 @@ pub fn what_nodes_do_is_recorded_on_demand(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Who begins a recording again has what is done from then on.
+/// A recording that is begun again has what is done from then on.
 async fn begins_anew<M: Machine>(client: &Client<M>) {
     client.start_recording().await.expect("nobody records");
     client.list().await.expect("listed");

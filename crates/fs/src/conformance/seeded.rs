@@ -85,7 +85,7 @@ pub fn operations_of_a_seed(testbed: &impl Testbed, seed: u64) {
     });
 }
 
-/// The same through page caches, each client with files of its own and then in turn on one.
+/// Random operations of a seed through page caches, each client with files of its own and then in turn on one.
 pub fn cached_operations_of_a_seed(testbed: &impl Testbed, seed: u64) {
     let mut draw = Draw::of(seed);
     let Chosen { base, io_node, .. } = Chosen::draw(&mut draw);

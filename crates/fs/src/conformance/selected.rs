@@ -156,7 +156,7 @@ pub fn what_is_selected_agrees_with_files_in_memory(testbed: &impl Testbed, base
     }
 }
 
-/// The same, with all that can be chosen drawn from a seed.
+/// Random selections with all settings drawn from a seed.
 pub fn selections_of_a_seed(testbed: &impl Testbed, seed: u64) {
     let mut draw = Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let configuration = Configuration::ALL[draw.below(Configuration::ALL.len() as u64) as usize];
@@ -336,7 +336,7 @@ pub fn what_several_select_of_new_blocks_stays(testbed: &impl Testbed, base: Bas
     });
 }
 
-/// Who writes beyond the end of a file, and is kept waiting, does not cut off what another has written further on.
+/// A write beyond the end of a file that is kept waiting does not cut off what another has written further on.
 pub fn what_several_select_beyond_the_end_stays(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);

@@ -8,7 +8,7 @@ use machine::NodeId;
 use crate::error::{Failure, FailureKind};
 use crate::protocol::FileId;
 
-/// Who is writing the unfinished files that were begun since this I/O node was started.
+/// The clients that are writing the unfinished files that were begun since this I/O node was started.
 #[derive(Default)]
 pub(super) struct Creators(RefCell<BTreeMap<FileId, NodeId>>);
 

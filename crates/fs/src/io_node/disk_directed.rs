@@ -28,7 +28,7 @@ use crate::schedule::{DiskUser, Urgency};
 /// One stripe's part of a collective request.
 struct StripeTransfer<M: Machine> {
     node: Rc<IoNode<M>>,
-    /// Who has asked for it all.
+    /// The node that has asked for the operation.
     asker: NodeId,
     request: Rc<Collective>,
     stripe: Rc<OpenStripe>,
@@ -41,9 +41,9 @@ struct StripeTransfer<M: Machine> {
 
 /// The blocks of a stripe that are still to be moved.
 struct Blocks {
-    /// The next of them, in the order in which they will be moved, the next one last.
+    /// The blocks to be moved next, in reverse order: the next one is the last.
     listed: Vec<BlockRequest>,
-    /// The others. They are not all listed at once, for how many there are is what the request says.
+    /// The others, not listed all at once: the request says how many there are, and may say any number.
     rest: BlockRequests,
 }
 

@@ -84,14 +84,14 @@ pub(super) struct Disks<M: Machine> {
     machine: M,
     scheduling: Scheduling,
     queues: Vec<DiskQueue>,
-    /// Of each disk the bytes of writes that wait for a turn or have it.
+    /// By disk, the bytes of writes that wait for a turn or have it.
     writes_pending: Vec<Cell<u64>>,
-    /// Of each disk the reads that have been held up there, and when the last one was, if any has been.
+    /// By disk, the reads that have been held up there, and when the last one was, if any has been.
     held_up: Vec<Cell<Option<(HeldUpReads, Instant)>>>,
-    /// Of each disk how many bytes it has at least.
+    /// By disk, its size in bytes, at least.
     bytes: Vec<Cell<u64>>,
     room: Room,
-    /// Of each disk what has been done there; what it has now is left open.
+    /// By disk, what has been done there; the present state is not filled in.
     counts: Vec<RefCell<IoNodeDiskCounts>>,
 }
 

@@ -31,10 +31,10 @@ pub(super) struct Names {
     pub(super) listings: Listings,
 }
 
-/// Stripes to be made of a file.
+/// Stripes of a file that are to be made.
 pub(super) struct NewStripes<'a> {
     pub(super) name: &'a str,
-    /// That of the first stripe; others differ in their index.
+    /// The label of the first stripe; those of others differ in their index.
     pub(super) label: Label,
     pub(super) stripes: &'a [StripeHome],
 }

@@ -19,7 +19,7 @@ pub(super) struct OpenStripe {
     pub(super) label: Label,
     /// The name under which it was made or opened.
     pub(super) name: String,
-    /// Which opening of a stripe it is.
+    /// The number of this opening.
     opening: u64,
     pub(super) home: Home,
     pub(super) length: StripeLength,
@@ -29,22 +29,22 @@ pub(super) struct OpenStripe {
     pub(super) committed: Cell<Option<u64>>,
     /// Writes to the disk that are queued or under way.
     pub(super) writes: InFlight,
-    /// One operation at a time changes where it ends on the disk, after looking where that is: otherwise one that was
-    /// kept waiting would cut what another has made longer meanwhile.
+    /// One operation at a time looks where the stripe ends on the disk and changes that: otherwise an operation that
+    /// was kept waiting would cut a stripe that another has made longer meanwhile.
     pub(super) sizing: Permits,
     /// Operations in flight that let no new write begin.
     pub(super) bars: InFlight,
-    /// How many have begun.
+    /// How many such operations have begun.
     bars_begun: Cell<u64>,
-    /// Those of them that write past the cache: what it holds may be older than the disk.
+    /// The operations among them that bypass the cache, whose blocks may then be older than the disk.
     pub(super) bypasses: InFlight,
-    /// Whether the file has been removed: what is written now, nobody would take to the disk.
+    /// Whether the file has been removed: what is written now would never get to the disk.
     pub(super) removed: Cell<bool>,
     /// When it was used last, as a number that grows.
     pub(super) last_use: Cell<u64>,
 }
 
-/// A stripe on which no write begins until this is dropped. Those that have begun go on.
+/// A stripe on which no write begins until this is dropped. Writes that have begun go on.
 pub(super) struct Barred {
     stripe: Rc<OpenStripe>,
     _bar: OperationInFlight,

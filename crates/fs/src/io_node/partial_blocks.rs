@@ -33,13 +33,14 @@ pub(super) trait BlockParts<M: Machine>: Sized {
     /// Offset in bytes of the block within its stripe.
     fn stripe_offset(&self) -> u64;
 
-    /// Which bytes of the block: disjoint, in order, not touching each other.
+    /// The bytes of the block that are to be moved: disjoint ranges, in order, not touching each other.
     fn runs(&self) -> Vec<Range<u64>>;
 
-    /// Puts them where the members have them; the buffer has the block. When this completes nobody needs it any more.
+    /// Puts these bytes from `buffer`, which has the block, into the members' memory. When this completes the buffer is
+    /// free again.
     async fn put(&self, exchange: &Rc<Exchange<M>>, buffer: &Buf) -> FsResult<()>;
 
-    /// Gets those of several blocks from the members, each into the buffer at the same place.
+    /// Gets the bytes of several blocks from the members, those of each block into the buffer of the same index.
     async fn get(blocks: &[&Self], exchange: &Exchange<M>, buffers: &mut [Buf]) -> FsResult<()>;
 }
 
@@ -62,7 +63,7 @@ pub(super) struct StripePart {
 /// others that have not been found yet.
 pub(super) struct PartialTransfer<M: Machine, I> {
     pub(super) node: Rc<IoNode<M>>,
-    /// Who has asked for it all.
+    /// The node that has asked for the operation.
     pub(super) asker: NodeId,
     pub(super) direction: Direction,
     pub(super) exchange: Rc<Exchange<M>>,

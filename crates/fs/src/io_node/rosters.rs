@@ -1,4 +1,4 @@
-//! Who flushes write caches together: the members of a job, who come and go as they like.
+//! Which clients flush write caches together: the members of a job, which come and go as they like.
 //!
 //! An I/O node is the *keeper* of a job's roster, and of the meetings of its members:
 //!
@@ -46,7 +46,7 @@ type Served = Result<Reply, Box<Failure>>;
 #[derive(Default)]
 pub(super) struct Rosters(RefCell<BTreeMap<u64, Rc<Roster>>>);
 
-/// Who belongs to a job.
+/// The members of a job.
 struct Roster {
     job: String,
     group: u64,
@@ -62,11 +62,11 @@ struct Roster {
     changed: Condition,
 }
 
-/// Which members of a job have run out of room, and who is waited for.
+/// The members of a job that have run out of room, and those that are waited for.
 struct Room {
-    /// Those that wait for a flush now.
+    /// The members that wait for a flush now.
     out: RefCell<BTreeSet<NodeId>>,
-    /// Those that did when the last flush for room began; before the first, none is known.
+    /// The members that waited when the last flush for room began; none before the first such flush.
     out_before: RefCell<Option<BTreeSet<NodeId>>>,
     /// Until when the first of them waits for others.
     until: Cell<Option<Instant>>,
@@ -98,7 +98,7 @@ struct Flush {
     /// Only of this file.
     file: Option<FileId>,
     members: RefCell<Vec<Member>>,
-    /// Who of them was gone first.
+    /// The first of them that was lost.
     lost: RefCell<Option<Lost>>,
     meetings: [Meeting; 2],
 }

@@ -30,7 +30,7 @@ type Served = Result<Reply, Box<Failure>>;
 /// The teams that meet at this I/O node.
 #[derive(Default)]
 pub(super) struct Teams {
-    /// Those that not all members of have come, by name.
+    /// The teams of which some members have not come yet, by name.
     forming: RefCell<BTreeMap<String, Rc<Team>>>,
     /// The others, by the number of their group.
     formed: RefCell<BTreeMap<u64, Rc<Team>>>,
@@ -43,7 +43,7 @@ struct Team {
     name: String,
     group: u64,
     size: u32,
-    /// Those that have come, by rank.
+    /// The members that have come, by rank.
     members: RefCell<BTreeMap<u32, NodeId>>,
     /// Why it is lost, if it is.
     lost: RefCell<Option<Failure>>,
@@ -64,7 +64,7 @@ pub(super) struct Coming {
 /// A meeting.
 #[derive(Default)]
 struct Meeting {
-    /// Those who have come, by rank.
+    /// The members that have come, by rank.
     present: RefCell<BTreeMap<u32, Coming>>,
     /// The first failure among that.
     failure: RefCell<Option<Failure>>,

@@ -16,7 +16,7 @@ pub struct LockRequest {
     pub number: FileNumber,
     /// Whose lock it is, of those that the client tells apart.
     pub owner: u64,
-    /// Which part.
+    /// The part of the file.
     pub range: LockRange,
     /// What is to be done.
     pub step: LockStep,

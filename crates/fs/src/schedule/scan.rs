@@ -11,8 +11,8 @@
 //! come      a3 a4 b3      meanwhile; they are the next sweep: b3 a3 a4
 //! ```
 //!
-//! So nobody waits for more than what is left of one sweep, and then its own. What is written behind has been accepted
-//! already, and may be a whole cache: of that, a sweep takes the oldest few.
+//! So no request waits for more than the rest of one sweep, and then its own sweep. Written-behind data have been
+//! accepted already, and may be a whole cache: of their requests, a sweep takes the oldest few.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -26,11 +26,11 @@ const BEHIND_MAX: usize = 32;
 /// The requests of cyclic scan.
 #[derive(Debug)]
 pub(super) struct Scan {
-    /// Those that the sweep under way serves.
+    /// The requests that the sweep under way serves.
     sweep: Sweep,
-    /// Those that have come since it began, if sweeps are closed.
+    /// The requests that have come since it began, if sweeps are closed.
     next: Option<Sweep>,
-    /// Those of them that are written behind, in order of arrival.
+    /// The write-behind requests among them, in order of arrival.
     behind: VecDeque<(DiskRequest, Number)>,
     arrivals: u64,
 }

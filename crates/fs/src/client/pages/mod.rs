@@ -62,7 +62,7 @@ use write_list::WriteList;
 pub struct PageCacheSettings {
     /// The most bytes of pages kept. At least one page of each file opened has to fit.
     pub bytes: u64,
-    /// Which pages are brought in ahead of their use. A window is never more than half the cache.
+    /// Which pages are prefetched. A window is never more than half the cache.
     pub prefetch: Prefetch,
     /// Whether writing returns while pages are still on their way to the I/O nodes. Without it, each write waits until
     /// its bytes are there.

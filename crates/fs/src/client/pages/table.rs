@@ -56,14 +56,14 @@ pub(super) struct Page {
     buffer: Buf,
     valid: ByteSet,
     dirty: ByteSet,
-    /// Those of the dirty bytes that are on the way now.
+    /// The dirty bytes that are in flight now.
     leaving: ByteSet,
     pins: u32,
     /// Used since it was last examined for eviction.
     referenced: bool,
-    /// Brought in ahead of its use and not used yet.
+    /// Prefetched and not used yet.
     ahead: bool,
-    /// Being read in the background, under this number.
+    /// The number of the background read of it, if one is in flight.
     background: Option<u64>,
     /// No longer found by its key; goes as soon as nothing is pending and nobody uses it.
     forgotten: bool,
@@ -98,7 +98,7 @@ pub(super) enum Look {
     Pending(Rc<Condition>),
     /// Nobody is reading what is missing.
     Missing,
-    /// It could not be read.
+    /// The page could not be read.
     Failed(Box<Error>),
 }
 

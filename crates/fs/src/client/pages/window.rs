@@ -104,9 +104,9 @@ pub(super) struct Window {
     size: u64,
     /// The window does not grow before this page is used.
     grows_from: u64,
-    /// The first one has begun.
+    /// The first window has begun.
     has_begun: bool,
-    /// It has just begun, the first one, in a file that is said to be read to its end.
+    /// The first window has just begun, in a file that is advised to be read to its end.
     begins: bool,
     wasted: u64,
 }

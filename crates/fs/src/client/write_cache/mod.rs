@@ -136,12 +136,12 @@ pub(super) struct Inner<M: Machine> {
     flushes: Flushes,
     /// Since when there is something to be flushed, if it has a time limit.
     oldest: Cell<Option<Instant>>,
-    /// Whether a task watches that time, and whether one has a flush done behind everybody's back.
+    /// Whether a task watches that time, and whether one is flushing in the background.
     timed: Cell<bool>,
     behind: Cell<bool>,
     /// Why a flush failed, until a caller is told or another flush succeeds; what it was to write stays in the logs.
     failure: RefCell<Option<Box<Error>>>,
-    /// Which flushes this member has asked for, and which section was full.
+    /// The numbers of the flushes that this member has asked for, and the section that was full.
     causes: RefCell<Vec<(u32, Section)>>,
     /// What each flush has moved, as far as this member knows.
     moved: RefCell<Vec<Moved>>,
@@ -152,9 +152,9 @@ pub(super) struct Inner<M: Machine> {
 struct Flushes {
     /// Number of flushes that are over, successful or not, by the keeper's count.
     over: Cell<u32>,
-    /// Those this member is to take part in, in order, each of all files or of one.
+    /// The flushes that this member is to take part in, in order, each of all files or of one.
     due: RefCell<VecDeque<(u32, Option<FileId>)>>,
-    /// Whether a task is at them.
+    /// Whether a task is taking part in them.
     running: Cell<bool>,
     changed: Condition,
 }
@@ -308,7 +308,7 @@ impl<M: Machine> WriteCache<M> {
         self.inner.flushes.over.get()
     }
 
-    /// Which flushes, by their numbers from 1 on, this member has asked for, because which section was full.
+    /// The flushes that this member has asked for, by their numbers from 1 on, each with the section that was full.
     pub fn causes(&self) -> Vec<(u32, Section)> {
         self.inner.causes.borrow().clone()
     }
