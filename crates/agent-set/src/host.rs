@@ -141,7 +141,7 @@ pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// The same, for people, who put no quotes where none are needed.
+/// As [`quoted`], for people to read: without quotes where none are needed.
 pub fn quoted_if_need_be(text: &str) -> String {
     let plain = |character: char| character.is_alphanumeric() || "/._-:@%+=~".contains(character);
     if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { quoted(text) }

@@ -26,7 +26,7 @@ impl FromStr for SortPlacement {
     }
 }
 
-/// Which of how many sorts at once one is.
+/// The number of a sort among those that run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SortNumber {
     /// From 1 on.
@@ -35,7 +35,7 @@ pub(crate) struct SortNumber {
 }
 
 impl SortNumber {
-    /// That of one alone.
+    /// The number of a sort that runs alone.
     pub(crate) const ONLY: SortNumber = SortNumber { number: 1, of: 1 };
 }
 

@@ -214,7 +214,7 @@ pub struct MetadataCosts {
 }
 
 impl WorkCosts {
-    /// The same cost for every kind of work, for descriptions made by programs.
+    /// `cost` for every kind of work, for descriptions made by programs.
     pub fn uniform(cost: &WorkCost) -> Self {
         WorkCosts(std::array::from_fn(|_| cost.clone()))
     }
@@ -229,7 +229,7 @@ impl WorkCosts {
         &self.0[index]
     }
 
-    /// The same, to be changed.
+    /// As [`at`](Self::at), to be changed.
     pub fn at_mut(&mut self, index: usize) -> &mut WorkCost {
         &mut self.0[index]
     }

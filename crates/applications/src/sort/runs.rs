@@ -110,7 +110,7 @@ struct Inputs<'a> {
     store: &'a dyn Storage,
     names: &'a [FileName],
     current: usize,
-    /// None after the last.
+    /// The open input; none after the last.
     input: Option<Box<dyn Read + Send + 'a>>,
     ends_with_newline: bool,
     failure: Option<Failure>,
