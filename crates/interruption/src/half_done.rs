@@ -51,7 +51,7 @@ impl HalfDone {
         Ok((made, HalfDone(number)))
     }
 
-    /// The same of a thing that is there already, or will be.
+    /// As [`make`](Self::make), for a thing that is there already, or will be.
     pub fn begin(left: impl Into<String>, undo: impl FnOnce() + Send + 'static) -> HalfDone {
         let made = HalfDone::make(left, undo, || Ok::<_, std::convert::Infallible>(()));
         made.unwrap_or_else(|never| match never {}).1

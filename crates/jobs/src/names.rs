@@ -57,7 +57,7 @@ pub struct NamesJob {
 const FILE_MODE: u16 = 0o644;
 const DIRECTORY_MODE: u16 = 0o755;
 
-/// Whose it is: nobody's in particular.
+/// The owner of what is made: no user in particular.
 const OWNER: u32 = 0;
 
 impl NamesJob {

@@ -47,7 +47,7 @@ pub struct ReplayJob {
     files: Vec<String>,
     access: ReplayAccess,
     think: Think,
-    /// Of each file, the bytes that any member writes.
+    /// By file, the bytes that any member writes.
     written: Arc<[ByteRanges]>,
     /// What all members do together, if they move batches.
     turns: Arc<[Turn]>,
@@ -56,27 +56,27 @@ pub struct ReplayJob {
 /// How requests are made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ReplayAccess {
-    /// Each by itself.
+    /// Each request by itself.
     Requests,
-    /// Each by itself, through a page cache of the member.
+    /// Each request by itself, through a page cache of the member.
     Cached(PageCacheSettings),
-    /// Many of all members together.
+    /// Many requests of all members together, in one collective operation.
     Batches {
-        /// Who moves them: disk-directed all files at once, in two phases one file after the other.
+        /// The method: disk-directed for all files at once, two-phase for one file after the other.
         method: CollectiveMethod,
         /// Whether pieces of the same node travel together (gather/scatter).
         queued: bool,
-        /// Bytes of a member's batch; a request that is larger is one of its own.
+        /// The most bytes of a member's batch; a larger request is a batch of its own.
         bytes: u64,
     },
-    /// Calls that the log has as collective by this method, others each by itself.
+    /// Calls that are collective in the log by `method`, others each by itself.
     Calls {
-        /// Who moves the data.
+        /// The method of collective calls.
         method: CollectiveMethod,
         /// Whether pieces of the same node travel together (gather/scatter).
         queued: bool,
     },
-    /// Writes into the write cache of all members; reads each by itself, with what the member has written.
+    /// Writes go into the write cache of all members; each read goes by itself, and sees what the member has written.
     WriteCached(WriteCacheSettings),
 }
 
@@ -85,7 +85,7 @@ pub enum ReplayAccess {
 pub enum Think {
     /// Nothing: a request is made when the one before it is done.
     None,
-    /// As much time passes from the end of a request to the next one as in the log.
+    /// From the end of a request to the next one passes as much time as in the log.
     Gaps,
     /// No request is made before its time in the log, counted from the start of the log and of the replay.
     Times,
@@ -94,7 +94,7 @@ pub enum Think {
 /// What all members of a replay by batches do together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Turn {
-    /// They move what they have gathered, which is of these files.
+    /// They move the requests that they have gathered, which are for these files.
     Move(Operation, BTreeSet<u32>),
     Sync,
 }
@@ -103,10 +103,10 @@ enum Turn {
 const BATCH_REQUESTS_MAX: usize = 1 << 16;
 
 impl ReplayJob {
-    /// A replay of a log, whose files are called so in the file system, in their order.
+    /// A replay of `log`. `files` are the names that its files have in the file system, in the order of the log.
     ///
     /// # Panics
-    /// If these are not as many as the log has.
+    /// If the log has another number of files.
     pub fn new(log: Arc<RequestLog>, files: Vec<String>, access: ReplayAccess, think: Think) -> Self {
         assert_eq!(files.len(), log.files().len(), "each file of a log has a name");
         let turns = match access {
@@ -238,9 +238,9 @@ fn turns(log: &RequestLog, bytes: u64) -> Vec<Turn> {
 pub struct ReplayPart<M: Machine> {
     job: ReplayJob,
     member: Member<M>,
-    /// Of each opening of the log that this member takes part in, those who do.
+    /// The group of each opening of the log that this member takes part in.
     groups: Vec<Option<Group>>,
-    /// Of the log; none that this member does not use.
+    /// The files of the log; none where this member does not use the file.
     files: Vec<Option<Opened<M>>>,
     cache: Option<WriteCache<M>>,
     memory: Memory,
@@ -347,12 +347,12 @@ impl<M: Machine> ReplayPart<M> {
         Ok(())
     }
 
-    /// Waits for all members; then each sees what the others have written.
+    /// Waits for all members, so that each sees what the others have written.
     async fn sync(&self) -> Result<(), Error> {
         self.sync_with(&self.member.group).await
     }
 
-    /// The same of a group.
+    /// As [`sync`](Self::sync), for the members of `group`.
     async fn sync_with(&self, group: &Group) -> Result<(), Error> {
         let client = self.member.client()?;
         if let Some(cache) = &self.cache {
@@ -608,7 +608,7 @@ impl<M: Machine> ReplayPart<M> {
         self.check_in(&self.memory, (stretch.file, stretch.offset, stretch.bytes.into()), at)
     }
 
-    /// The same of what some bytes of a file are read to in a memory.
+    /// Fails if the bytes at `at` in `memory` are not what this member knows to be in the file at `offset`.
     fn check_in(
         &self,
         memory: &Memory,

@@ -228,7 +228,7 @@ pub(crate) struct RunOutput<M: Machine> {
     block_bytes: u64,
     write_blocks: u64,
     gathered: RefCell<Gathered>,
-    /// Which block of its run each block of the output is.
+    /// For each block of the output, the index of that block in its run.
     made: RefCell<Vec<u32>>,
     /// Blocks that have been made and are not at the disk.
     unwritten: Rc<Cell<u64>>,
