@@ -434,7 +434,7 @@ pub fn removed_and_missing_objects_are_errors(testbed: &impl Testbed) {
     }));
 }
 
-/// Who goes from one stretch of data to the next comes by all that was written, and what lies between is zeros.
+/// Going from one stretch of data to the next finds all that was written, and what lies between reads as zeros.
 pub fn what_is_written_is_found_and_the_rest_is_zeros(testbed: &impl Testbed) {
     const BYTES: u64 = 5 << 20;
     const WRITTEN: [(u64, u64); 4] = [(70_000, 3), (1 << 20, 4096), (3 << 20, 100_000), (BYTES - 7, 2)];

@@ -155,7 +155,7 @@ pub trait Machine: Clone + 'static {
 /// A node's knowledge of the computer it runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Computer {
-    /// The same for all nodes of one computer, and for no other's; another one after each start of the computer.
+    /// Identifies one run of the computer: all nodes on it have the same number until it is started anew.
     pub id: u64,
     /// How many processors it has.
     pub processors: u32,

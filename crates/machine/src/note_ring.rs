@@ -17,7 +17,7 @@ pub struct NoteRing {
 /// A row as its recorder has heard of it; see [`Recorder::row`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoteRow {
-    /// Whose it is.
+    /// The node that it belongs to.
     pub node: NodeId,
     /// Its name.
     pub name: String,
@@ -28,11 +28,11 @@ pub struct NoteRow {
 /// A note that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptNote {
-    /// On which row, by its place among [`NoteRing::rows`].
+    /// The row, by its place among [`NoteRing::rows`].
     pub row: RowId,
-    /// When.
+    /// When it happened.
     pub time: Instant,
-    /// What.
+    /// What happened.
     pub what: KeptEvent,
 }
 

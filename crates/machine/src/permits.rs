@@ -25,7 +25,7 @@ struct Waiter {
 }
 
 impl Permits {
-    /// As many permits as `count` says.
+    /// `count` permits, all of them free.
     pub fn new(count: u64) -> Self {
         Permits(Rc::new(Inner { free: Cell::new(count), queue: RefCell::default() }))
     }

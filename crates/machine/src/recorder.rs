@@ -26,7 +26,7 @@ pub enum NotedEvent<'a> {
     Received(u64),
 }
 
-/// Who is told what happens.
+/// A listener that is told what happens.
 ///
 /// The notes of a row come in order of time, and its spans lie within or after each other. Those of different rows
 /// may come in any order.

@@ -15,7 +15,7 @@ use crate::permits::{Permit, Permits};
 /// What the buffers of a pool are made of.
 pub(crate) struct Hoard {
     pub(crate) capacity_bytes: u64,
-    /// One for each byte.
+    /// One permit for each byte.
     pub(crate) permits: Permits,
     spare: RefCell<Spare>,
 }

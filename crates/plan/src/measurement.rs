@@ -181,9 +181,9 @@ impl FlushCount {
 pub struct Busy {
     /// How many there are.
     pub parts: u64,
-    /// Of all together, in nanoseconds.
+    /// The busy time of all of them together, in nanoseconds.
     pub total_ns: u64,
-    /// Of the busiest, in nanoseconds.
+    /// The busy time of the busiest, in nanoseconds.
     pub most_ns: u64,
 }
 

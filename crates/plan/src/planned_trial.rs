@@ -14,7 +14,7 @@ use crate::measurement::Measurement;
 pub struct PlannedTrial<'a> {
     /// What is run.
     pub case: &'a dyn PlannedCase,
-    /// Which trial of it.
+    /// The number of the trial of this case.
     pub number: u64,
     /// What tells it from all other trials of all other experiments.
     pub key: TrialKey,

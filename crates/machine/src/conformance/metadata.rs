@@ -126,8 +126,8 @@ pub fn entries_are_in_the_order_of_their_keys(testbed: &impl Testbed) {
     }));
 }
 
-/// Who only looks sees what was committed before, whole, also while transactions are under way; a refusal or a failure
-/// of his comes as it was given.
+/// A read-only transaction sees what was committed before, whole, also while other transactions are under way; its
+/// refusal or failure comes back as it was given.
 pub fn who_looks_sees_what_was_committed(testbed: &impl Testbed) {
     const TRANSACTIONS: u64 = 20;
     ok(testbed.run(1, |nodes| async move {
