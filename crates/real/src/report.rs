@@ -87,9 +87,9 @@ pub enum Report {
         node: NodeId,
         /// Which disk, for a person to read.
         disk: String,
-        /// Who has most writes waiting.
+        /// The node that has most writes waiting.
         by: NodeId,
-        /// How many those are.
+        /// How many writes that node has waiting.
         writes: u64,
     },
     /// The node could not take a connection and will try again.

@@ -37,7 +37,7 @@ pub struct Settings {
     pub limits: Limits,
     /// The buffers of the node's sockets.
     pub sockets: SocketBuffers,
-    /// Who hears what no caller is told.
+    /// Takes the reports of which no caller is told.
     pub reporter: Reporter,
 }
 

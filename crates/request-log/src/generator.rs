@@ -22,7 +22,7 @@ use crate::log::{LoggedNode, RequestLog};
 use crate::request::{Action, REQUEST_BYTES_MAX, Request, Stretch};
 use crate::text::LogWriter;
 
-/// Which of the report's programs a log is to be like.
+/// The kind of the report's programs that a log is to be like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Message-passing programs in C and Fortran: large files.

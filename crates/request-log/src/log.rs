@@ -20,7 +20,7 @@ pub const REQUEST_MEMORY: usize = size_of::<Request>();
 pub struct RequestLog {
     files: Vec<LoggedFile>,
     nodes: Vec<LoggedNode>,
-    /// None unless it is of format 2.
+    /// The calls, if the log is of format 2.
     calls: Option<LoggedCalls>,
     start: Duration,
 }
@@ -104,7 +104,7 @@ impl RequestLog {
         RequestLog::with_calls(names, nodes, None)
     }
 
-    /// The same with calls, if it is of format 2.
+    /// As [`of`](Self::of), with the calls of a log of format 2.
     pub(crate) fn with_calls(
         names: Vec<String>,
         nodes: Vec<LoggedNode>,

@@ -112,7 +112,7 @@ fn found(log: &RequestLog, node: usize) -> Vec<(String, Option<Operation>, Strin
     log.nodes()[node].requests.iter().map(short).collect()
 }
 
-/// The same as the program had it.
+/// The requests that the log of a process should have.
 fn expected(
     process: u32,
     processes: u32,

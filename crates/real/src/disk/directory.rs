@@ -413,7 +413,7 @@ struct BeginOfFile {
 }
 
 impl BeginOfFile {
-    /// That of an empty object.
+    /// The beginning of the file of an empty object.
     fn of(name: &str, label: &[u8]) -> Result<Self> {
         let mut bytes = Header::encode(name, label)?;
         let seal = Seal { layout: Layout::V3, identity: header::identity_of(&bytes) };

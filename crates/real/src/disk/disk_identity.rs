@@ -35,7 +35,7 @@ pub(super) fn read(path: &Path) -> Result<Option<u64>> {
     })
 }
 
-/// That a disk has none although it has stripes of files that are found by it.
+/// The error of a disk without an identity that has stripes of files that are found by it.
 pub(super) fn lost(path: &Path) -> Box<Error> {
     let why = "it is gone, and there are stripes of files of a namespace, which find the disk they lie on by it: restore \
                it, 16 hexadecimal digits and a line end; `starfish fsck` and the errors of those who read such a file \

@@ -74,7 +74,7 @@ struct Inner {
     /// The directory and the table of objects change together, by one task at a time.
     catalogue: Permits,
     objects: RefCell<Objects<OpenObject>>,
-    /// Those of which it has been reported that they are damaged: once, not for each part of them.
+    /// The objects that have been reported as damaged: each is reported once, not for each part of it.
     known_damaged: RefCell<BTreeSet<ObjectId>>,
     /// Whether objects were made or removed since the directory was last flushed.
     directory_changed: Cell<bool>,

@@ -18,7 +18,7 @@ pub(crate) struct Objects<F> {
     by_id: BTreeMap<ObjectId, Known<F>>,
     by_name: BTreeMap<(String, Stage), ObjectId>,
     last_id: u64,
-    /// Those whose file is open, by the time of its last use.
+    /// The objects whose file is open, by the time of its last use.
     by_use: BTreeMap<u64, ObjectId>,
     open_max: usize,
     uses: u64,
@@ -45,7 +45,7 @@ pub(crate) enum Access<F> {
 }
 
 impl<F> Objects<F> {
-    /// None yet. More than `open_max` files are open only while more are in use.
+    /// No objects yet. More than `open_max` files are open only while more are in use.
     pub(crate) fn new(open_max: usize) -> Self {
         Objects {
             by_id: BTreeMap::new(),

@@ -38,7 +38,7 @@ pub(crate) struct Record {
     pub(crate) sequence: u64,
     /// How long the object was.
     pub(crate) bytes: u64,
-    /// Which groups had been written.
+    /// The groups that had been written.
     pub(crate) written: Groups,
     /// What the file system keeps with it.
     pub(crate) note: Vec<u8>,

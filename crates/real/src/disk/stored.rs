@@ -35,7 +35,7 @@ pub(crate) enum Fault {
     Io(io::Error),
     /// What lies there is not what was written there.
     Damaged(String),
-    /// It could not be begun.
+    /// The operation could not be begun.
     Other(Box<machine::Error>),
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct OpenObject<F = SystemFile> {
 struct Kept {
     group: u64,
     sums: Sums,
-    /// Which bytes of the page the file does not have so.
+    /// The bytes of the page that differ from the file.
     changed: Range<usize>,
     /// Whether the page of the file is another in places that were not changed here: then it is written whole.
     is_new: bool,
@@ -647,7 +647,7 @@ struct OldUnit {
 /// Bytes of runs, in order.
 struct Pieces<'a> {
     runs: &'a [ByteRun],
-    /// Of the first run, what has been taken.
+    /// The bytes that have been taken of the first run.
     taken: usize,
     scratch: Vec<u8>,
 }

@@ -125,7 +125,7 @@ impl Seal {
         self.identity ^ unit.wrapping_mul(SPREAD)
     }
 
-    /// Which of its sums vouches for a unit that lies at `offset`.
+    /// The sum among `sums` that matches the unit at `offset`, if one does.
     pub(crate) fn vouching(&self, sums: UnitSums, offset: u64, unit: &[u8]) -> Option<u64> {
         let hole = self.hole(offset);
         // Also if its first data were about to be written.
@@ -172,13 +172,13 @@ fn decode(entry: &[u8]) -> UnitSums {
 /// The sums of a group's units.
 #[derive(Clone)]
 pub(crate) struct Sums {
-    /// Of one unit's in the file.
+    /// The bytes of one unit's sums in the file.
     width: usize,
     units: Vec<UnitSums>,
 }
 
 impl Sums {
-    /// As they are in the file, between two places in the page.
+    /// The sums as they are in the file, between two places in the page.
     pub(crate) fn encode(&self, range: std::ops::Range<usize>) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(range.len());
         for unit in &self.units[range.start / self.width..range.end / self.width] {
@@ -199,7 +199,7 @@ impl Sums {
         &mut self.units[(offset % GROUP_BYTES / UNIT_BYTES) as usize]
     }
 
-    /// Those of all its units.
+    /// The sums of all units.
     pub(crate) fn units(&self) -> &[UnitSums] {
         &self.units
     }

@@ -28,7 +28,7 @@ impl Reserve {
     /// How often there is something to give, at most.
     pub(super) const GIVES: u64 = BYTES / GIVEN_BYTES;
 
-    /// That of a database. It is not there before it is [filled](Self::fill).
+    /// The reserve of a database. Its file is not there before it is [filled](Self::fill).
     pub(super) fn of(database: &Path) -> Self {
         Reserve { path: database.with_extension("reserve"), is_settled: false.into() }
     }

@@ -25,7 +25,7 @@ use super::outbox::Outbox;
 use crate::bytes::{ByteRun, next_batch};
 use crate::task::unless;
 
-/// Which of the two TCP connections.
+/// One of the two TCP connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
     Control,
@@ -67,7 +67,7 @@ pub(crate) struct Connection {
 /// Where it is noted how long messages with data take the links from and to a node.
 pub(crate) struct LinkNotes {
     pub(crate) notes: Rc<NodeNotes>,
-    /// Which of the node's connections it is.
+    /// The number of the connection among those of the node.
     pub(crate) number: usize,
 }
 

@@ -168,10 +168,10 @@ impl Greeting {
     }
 }
 
-/// Who calls whom.
+/// Which node calls which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Introduction {
-    /// Who is calling.
+    /// The caller.
     pub(crate) from: NodeId,
     /// Whom it expects to have reached.
     pub(crate) to: Whom,
@@ -233,7 +233,7 @@ impl Introduction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HandshakeAnswer {
     pub(crate) verdict: Verdict,
-    /// Who answers.
+    /// The name of the node that answers.
     pub(crate) node: NodeId,
     /// To be shown by the connection for data, if this is the one for control and it is welcome.
     pub(crate) ticket: Ticket,

@@ -482,7 +482,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// The same as an error of what was being done.
+    /// This fault as an error of `what` was being done.
     fn during(self, what: String) -> Box<Error> {
         match self {
             Fault::Key(mismatch) => Error::OtherKey { what, mismatch },

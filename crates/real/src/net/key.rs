@@ -7,7 +7,7 @@
 
 use crate::settings::Key;
 
-/// Who of the two says something.
+/// The side that says something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Caller,
