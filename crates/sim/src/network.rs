@@ -43,7 +43,7 @@ pub(crate) struct Network {
 struct State {
     fabric: Fabric,
     in_flight: IndexTable<Delivery>,
-    /// Of the deliveries of the same index.
+    /// The routes of the deliveries of the same index.
     routes: Vec<Route>,
     ports: Vec<Port>,
     /// Departures that senders wait for and that were not known when they began to.
@@ -98,11 +98,11 @@ impl State {
 
 /// What became of a message that was to get on its way.
 pub(crate) enum Injection {
-    /// It leaves at this time.
+    /// The message leaves at this time.
     Leaves(u64),
     /// When it leaves is not known yet.
     Begun,
-    /// It has to wait at its source: until this time, or until another that waits there has left.
+    /// The message has to wait at its source: until this time, or until another one that waits there has left.
     Held { again: Option<u64> },
 }
 

@@ -54,13 +54,13 @@ pub(crate) struct Torus {
     /// The first row and the first column; the others have the same links, further on.
     row: Ring,
     column: Ring,
-    /// One from each node into its router, one back, then eight of each router: to the next and the previous
+    /// From each node one link into its router, and one back; then eight of each router: to the next and the previous
     /// column, to the next and the previous row, two virtual channels each.
     links: Vec<Link>,
     /// Worms under way, and those that have arrived, whose places and ways are used again.
     worms: Vec<Worm>,
     arrived: Vec<u32>,
-    /// How many worms are not on demand. If there are none, nobody can be overtaken.
+    /// How many worms are not on demand. If there are none, no worm can overtake another.
     unequal: usize,
 }
 

@@ -43,7 +43,7 @@ pub(crate) enum RowPhase {
 pub(crate) struct ThreadRow {
     ring: Ring,
     phase: AtomicU8,
-    /// Which of all threads that were ever recorded has it.
+    /// The number of its thread among all that were ever recorded.
     thread: AtomicU32,
     /// How many of the ring's dropped records have been told. The writer's.
     told: AtomicU64,
@@ -226,7 +226,7 @@ impl ThreadRow {
         }
     }
 
-    /// Whose it is.
+    /// The thread that it belongs to.
     pub(crate) fn thread(&self) -> ThreadId {
         ThreadId(self.thread.load(Ordering::Relaxed))
     }

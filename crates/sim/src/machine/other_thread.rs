@@ -31,7 +31,7 @@ impl OtherThread {
         self.work_here(nanoseconds, activity).await;
     }
 
-    /// The same of work that is not handed over: the node's own thread does it.
+    /// As [`work`](Self::work), for work that is not handed over: the node's own thread does it.
     pub(super) async fn work_here(&self, nanoseconds: u64, activity: ProcessorActivity) {
         let World { executor, processors, .. } = &*self.world;
         processors.compute(executor, self.node, activity, (nanoseconds, Level::Thread)).await;
