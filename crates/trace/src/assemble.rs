@@ -247,7 +247,8 @@ fn name(name: &Declared<String, ()>) -> String {
     name.info.clone().unwrap_or_else(|| format!("argument {}", name.number))
 }
 
-/// Those that are not the same by their key, in the order in which they were first told, and which of them each is.
+/// The declarations with different keys, in the order in which they were first told, and for each of `all` the index of
+/// its own among them.
 fn unified<I, T, K: Ord>(
     all: &[Declared<I, ()>],
     made: fn(&Declared<I, ()>) -> T,

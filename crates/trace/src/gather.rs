@@ -63,7 +63,7 @@ pub(crate) struct ThreadSoFar {
     before: u64,
     /// The spans that are open, by state, the latest last.
     open: BTreeMap<u32, Vec<u32>>,
-    /// Those and some that are closed, in the order in which they began; the last one is open.
+    /// The open spans and some closed ones, in the order in which they began; the last one is open.
     begun: Vec<u32>,
     /// The span that was told as a whole, if it was last, and the time of that record.
     told: Option<(u32, u64)>,

@@ -34,7 +34,7 @@ pub struct Timeline {
     pub arguments: Vec<Argument>,
     /// What went from one thread to another, in the order of leaving.
     pub flows: Vec<Flow>,
-    /// Which processor threads were on from which time on, by thread, then time.
+    /// The processor that a thread was on from a time on, by thread, then time.
     pub processors: Vec<OnProcessor>,
     /// How often threads had lost their processor, by thread, then time.
     pub switches: Vec<SwitchCount>,
@@ -49,7 +49,7 @@ pub struct Timeline {
 pub struct TracedProcess {
     /// The index of the file it is from.
     pub file: u32,
-    /// Who it is. Of one that was never declared, only the number is known.
+    /// What is known of it: only the number, if it was never declared.
     pub info: ProcessInfo,
     /// Whether it was declared.
     pub is_declared: bool,

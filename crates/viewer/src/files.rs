@@ -18,7 +18,7 @@ const REST: u32 = 3;
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {cause}")]
 pub struct FileError {
-    /// Which.
+    /// The path of the file.
     pub path: String,
     /// Why not.
     #[source]
