@@ -20,7 +20,7 @@ pub struct Door {
     address: SocketAddr,
 }
 
-/// Who has asked something, and is to be told once.
+/// A client that has made a request, and gets one answer.
 pub struct Visitor {
     stream: TcpStream,
     with_body: bool,
@@ -146,7 +146,7 @@ mod tests {
         assert!(ask(address, &long).starts_with("HTTP/1.1 400 "));
     }
 
-    /// Who says nothing keeps a thread for some seconds; others get in again then.
+    /// A client that says nothing keeps a thread for some seconds; then others get in again.
     #[test]
     fn who_says_nothing_is_sent_away() {
         let address = door();
