@@ -1,13 +1,13 @@
-//! Checking files: all that the disks have of them is read back where it lies, disk by disk in parallel, and what is
-//! found is put together.
+//! Checking files: the I/O nodes read back all that their disks have of them, the disks in parallel, and the client
+//! puts the findings together.
 //!
 //! ```text
 //! every disk:  which stripes of these files are there?   -> missing, foreign and orphaned ones
 //!              then, a little at a time: read them back  -> damaged ones, and where
 //! ```
 //!
-//! A file that is removed or replaced meanwhile is no finding. The promise that nothing is damaged holds for what is on
-//! the disks; what an I/O node has accepted and not written yet is not looked at.
+//! A file that is removed or replaced meanwhile is no finding. Only what is on the disks is checked, not what an I/O
+//! node has accepted and not written yet.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -1,8 +1,7 @@
 //! An open file, and the traditional method at the compute node.
 //!
-//! A file request, one contiguous run of bytes, is cut into block requests. Up to K of them are under way to
-//! each disk; when one is answered, the next for the same disk goes out. The file request is over when all
-//! its block requests are.
+//! A file request, one contiguous run of bytes, is cut into block requests. Up to K of them are in flight to each disk;
+//! when one is answered, the next for the same disk is sent. The file request is done when all its block requests are.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

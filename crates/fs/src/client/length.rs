@@ -1,10 +1,10 @@
 //! How long a file is, as far as a client knows.
 //!
-//! Two ends make a length: where the file ends as far as is known here, and where what was done *here* ends that others
-//! may not count yet. What is heard from others never cuts off what is one's own; once others count it too, it is no
-//! longer kept apart, and what they say is the length.
+//! Two ends make a length: the end of the file as far as is known here, and the end of this client's *own* writes that
+//! others may not count yet. A length heard from others never cuts off own writes; once others count these too, they
+//! are no longer kept apart, and the length is the one that others tell.
 //!
-//! An open file keeps apart what has not been committed, the page cache before it what has not been sent.
+//! An open file keeps apart what has not been committed; the page cache in front of it, what has not been sent.
 
 use std::cell::Cell;
 

@@ -1,7 +1,7 @@
-//! What the I/O nodes do, recorded on demand, and fetched with what their clocks show.
+//! Recordings of what the I/O nodes do, made on demand, and fetched together with the time of their clocks.
 //!
-//! Clocks are compared by messages: a node is asked what its clock shows, some times, and answers at about the middle
-//! of the time that takes. The shortest exchange tells best; what it shows is wrong by half of its time at most.
+//! Clocks are compared by messages: a node is asked several times what its clock shows, and reads it at about the
+//! middle of each exchange. The shortest exchange is the most exact: its error is at most half of its time.
 
 use machine::{Instant, Machine, NodeId, Payload};
 use recording::KEPT_EVENTS;

@@ -1,8 +1,8 @@
 //! Reading and writing what is selected of a file, in closed form: alone, or with the others of a group or a team.
 //!
-//! Each member tells each I/O node that has a stripe what it has selected, in one message as far as a header holds it;
-//! so an I/O node knows whether it has been told everything, also after it was started anew. Nobody meets who is alone:
-//! then what is selected goes with the request to move it.
+//! Each member tells each I/O node that has a stripe what it has selected, in one message if a header can hold it; so
+//! an I/O node knows whether it has been told everything, also after it was started anew. A member that is alone meets
+//! nobody: its selection goes with the request to move it.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  all      each member opens its memory and what it has selected to the others | barrier
-//!  read     each member reads what anybody has selected of its part, and puts it where it belongs
-//!  write    each member gets what anybody has selected of its part, and writes that
+//!  read     each member reads what is selected of its part, and puts it where it belongs
+//!  write    each member gets what is selected of its part, and writes that
 //! ```
 //!
 //! The parts are the stretch between the first and the last selected byte, dealt out to the members in whole blocks, so

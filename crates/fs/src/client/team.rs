@@ -6,7 +6,7 @@
 //!           all know each other's nodes     the turns have the same numbers for all
 //! ```
 //!
-//! What a team does has numbers, given in the order in which each of its members calls for it.
+//! The turns of a team have numbers, which each member gives in the order of its calls.
 
 use std::cell::Cell;
 use std::rc::Rc;

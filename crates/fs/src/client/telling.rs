@@ -1,7 +1,7 @@
-//! What each I/O node is told of listed stretches: entry by entry as in the report, or several in one where they go on
-//! regularly, as small records do.
+//! What each I/O node is told of listed stretches: entry by entry as in the report, or several entries in one where
+//! they go on regularly, as those of small records do.
 //!
-//! Either way in messages of bounded length, and to each I/O node only what concerns it.
+//! Either way messages are of bounded length, and each I/O node is told only what concerns it.
 
 use layout::{Extent, Striping};
 use machine::{Machine, Message};

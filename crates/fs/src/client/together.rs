@@ -1,5 +1,5 @@
-//! What members of a group, a job or a team move together: they tell the I/O nodes what each of them has, meet, the
-//! first of them asks all I/O nodes to move it, and they meet again.
+//! Operations of the members of a group, a job or a team: the members tell the I/O nodes what each of them has and
+//! meet, the first member asks all I/O nodes to move it, and they meet again.
 
 use std::rc::Rc;
 

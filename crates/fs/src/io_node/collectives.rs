@@ -1,8 +1,8 @@
 //! Collective requests that are served at the same time, and the memory of their queues.
 //!
-//! - A limited number is served at a time, and of one client as many as there is room left for: a client that asks for
-//!   many leaves half to others.
-//! - The queues of all together have a bounded memory. Who gets none waits before anything is moved.
+//! - A limited number is served at a time. One client may have at most as many as are still free, so that a client that
+//!   asks for many leaves half to others.
+//! - The queues of all together have a bounded memory. A request that gets none waits before it moves anything.
 
 use machine::{Buf, BufferPool, Condition, InFlight, Message, OperationInFlight};
 

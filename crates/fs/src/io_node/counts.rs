@@ -1,11 +1,11 @@
-//! What an I/O node has done and has now, in numbers, for those who watch it.
+//! What an I/O node has done, and its present state, in numbers, for those who watch it.
 //!
-//! The rooms count as they go: an addition each, or a step of a histogram; times are the machine's. What they have
-//! *now* is looked up when somebody asks. Counting changes nothing that happens.
+//! The parts of the node count as they go: an addition each, or a step of a histogram; times are the machine's. The
+//! present state is looked up when it is asked for. Counting changes nothing that happens.
 //!
-//! - A number called after something done only grows.
-//! - Of a disk, every access that has had its turn is counted once, with its wait before and its time at the disk.
-//! - A disk that does not answer keeps nobody waiting who asks for numbers: see `disk_health.rs`.
+//! - A number that is named after something done only grows.
+//! - Every access that has had its turn at a disk is counted once, with its wait before and its time at the disk.
+//! - A disk that does not answer delays no answer with numbers: see `disk_health.rs`.
 
 use std::rc::Rc;
 

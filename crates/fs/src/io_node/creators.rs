@@ -1,4 +1,4 @@
-//! Who is writing which unfinished file. While its creator is there, nobody else may discard it.
+//! Which client is writing which unfinished file. While this client is connected, no other may discard the file.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

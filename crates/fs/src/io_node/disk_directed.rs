@@ -1,8 +1,8 @@
 //! Collective requests: the disk-directed method at the I/O node (Kotz 1994).
 //!
-//! One request describes the whole transfer. For each disk the I/O node lists the blocks of the file that
-//! lie on it, may sort them by physical position, and lets a few buffers take them one after the other:
-//! while one buffer is at the disk, the other exchanges its pieces with the compute nodes' memory.
+//! One request describes the whole transfer. For each disk the I/O node lists the blocks of the file that lie on it,
+//! may sort them by physical position, and lets a few buffers take them one after the other: while one buffer is at the
+//! disk, another exchanges its pieces with the compute nodes' memory.
 //!
 //! ```text
 //!  buffer 0:  [disk: block 0][pieces to nodes][ waits ][disk: block 2][pieces ...

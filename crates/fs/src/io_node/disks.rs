@@ -1,4 +1,4 @@
-//! The disks of an I/O node: whose turn it is at each, and how many bytes it has.
+//! The disks of an I/O node: the turns at each, and the size of each.
 //!
 //! Reading or writing data of a stripe takes a turn at its disk (`disk_queue.rs`): a bounded number of requests is at
 //! the disk at a time, and the others wait in the order that the settings choose (`schedule.rs`). Names, sizes and

@@ -1,6 +1,6 @@
 //! How long a stripe is: for its readers, and on its disk.
 //!
-//! What was accepted counts at once, long before the disk has it. So there are three ends:
+//! Accepted writes count at once, long before the disk has them. So there are three ends:
 //!
 //! ```text
 //!   on the disk  <=  where writes to the disk end that are under way  <=  all that was accepted: the length

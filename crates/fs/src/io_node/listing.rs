@@ -1,5 +1,5 @@
-//! Listing names. The directories of the disks are read once at a time, for all who have asked before that began;
-//! an answer has a limited size, and for further names the client asks again.
+//! Listing names. The directories of the disks are read by one task at a time, for all clients that have asked before
+//! it began; an answer has a limited size, and the client asks again for further names.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

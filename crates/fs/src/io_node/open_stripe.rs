@@ -1,4 +1,4 @@
-//! A stripe that is open: its length, who has written to it, what of it is lost, and who may write now.
+//! An open stripe: its length, its writers, the writes to it that are lost, and whether writes may begin now.
 
 use std::cell::Cell;
 use std::ops::Deref;

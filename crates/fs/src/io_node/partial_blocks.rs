@@ -1,8 +1,8 @@
 //! Moving parts of blocks between disks and the memory of clients; directories (`listed.rs`) or selections
 //! (`selected.rs`) say which parts.
 //!
-//! As for a dense view (`disk_directed.rs`), a few buffers of each disk take its blocks one after the other. But of a
-//! block there may be parts only: what lies between them is not to change.
+//! As for a dense view (`disk_directed.rs`), a few buffers of each disk take its blocks one after the other. But there
+//! may be only parts of a block: what lies between them must not change.
 
 use std::cell::RefCell;
 use std::iter;

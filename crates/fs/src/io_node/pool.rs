@@ -1,8 +1,8 @@
 //! The threads that serve block requests, and the requests that wait for one.
 //!
-//! - A thread is made when a request comes and none is idle, and there are never more than the settings say: those of a
-//!   pool that were never needed are not made, for a pool for thousands of compute nodes is large.
-//! - Some threads of a pool never serve requests in the background, so that those cannot keep all of them.
+//! - A thread is made when a request comes and no thread is idle, up to the number in the settings. Threads that are
+//!   never needed are never made: a pool for thousands of compute nodes is large.
+//! - Some threads of a pool never serve requests in the background, so that these cannot occupy all threads.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;

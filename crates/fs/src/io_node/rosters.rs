@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Each flush has two meetings: at the first all have told what they have, at the second all of it has been moved. A
-//! member that is gone is waited for no more; if it leaves something undone, the others are told who it was.
+//! member that is gone is no longer waited for; if it leaves something undone, the others are told which member it was.
 //!
 //! Members that share a file in small pieces fill its blocks together, and a block of which a part is missing costs its
 //! disk several times as much. So a flush that is for room alone begins when all members are out of room that were at

@@ -1,5 +1,5 @@
-//! Operations on what clients have selected of a file, each in closed form: which bytes of a block are whose is found
-//! when it is the block's turn, and neither memory nor messages depend on how many pieces there are.
+//! Operations on what clients have selected of a file. A selection stays in closed form: which member has which bytes
+//! of a block is found when the block's turn comes, and neither memory nor messages grow with the number of pieces.
 //!
 //! The pieces themselves are packed and unpacked in `selected_parts.rs`.
 

@@ -1,7 +1,7 @@
 //! The stripes an I/O node has open.
 //!
 //! If one stripe of a file that has a name is open here, all are: requests name them by file and index. They stay open
-//! until there are many, then those of idle files go, the least recently used first.
+//! until there are many; then those of idle files are closed, the least recently used first.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! Teams: clients that know each other by their ranks, and meet here as often as they like.
 //!
-//! Who belongs to a *job* (`rosters.rs`) comes and goes, and is told when to meet. A team has as many members as each
-//! of them says; it is there when all have come, and lost with the first of them that is gone.
+//! Members of a *job* (`rosters.rs`) come and go, and are told when to meet. A team has a fixed size, which each member
+//! says; it is formed when all have come, and lost with the first of them that is gone.
 //!
 //! ```text
 //!  rank 0   FormTeam ....... TeamFormed   MeetTeam 1 ......... TeamMet   MeetTeam 2 ...

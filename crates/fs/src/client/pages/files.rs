@@ -1,8 +1,8 @@
 //! The logical-file table: the files that a cache has open, or of which something is still to be written.
 //!
-//! - A file is here once, however often it is open: all its handles share its pages, its length, and the first write of
-//!   it that failed and that nobody has been told of.
-//! - Its number is new each time it is entered, so pages of an earlier time are not taken for those of this one.
+//! - A file is here once, however often it is open: all its handles share its pages, its length, and its first failed
+//!   write of which no handle has been told.
+//! - It gets a new number each time it is entered, so pages of an earlier time are not taken for its own.
 //! - Opening or making a file under a name takes the turn at that name: a new file is entered before another caller
 //!   looks for it.
 

@@ -1,4 +1,4 @@
-//! The page cache: what a sequential program needs of a file, in the memory of its client.
+//! The page cache: the part of files that a sequential program needs, in the memory of its client.
 //!
 //! ```text
 //!   PagedFile: read, write          PagedFile: read, write
@@ -11,23 +11,23 @@
 //!                  File: block requests to the I/O nodes
 //! ```
 //!
-//! Its rooms; each keeps its own laws, stated at the head of its file:
+//! Its parts; each keeps its own rules, stated at the head of its file:
 //!
 //! - this file: the cache; opening, creating, unlinking
 //! - `paged_file.rs`: an open file; start there
 //! - `files.rs`: the files that are open, what their handles share, how long they are
 //! - `failures.rs`: which writes of a file have failed, and who is still to be told
-//! - `table.rs`: the pages, what is happening to each, and which of them goes first
-//! - `window.rs`: which pages to bring in ahead of their use
-//! - `reads.rs`: which of these are under way in the background, and when an I/O node is to hurry
+//! - `table.rs`: the pages, the state of each, and which of them is evicted first
+//! - `window.rs`: which pages to prefetch
+//! - `reads.rs`: the background reads in flight, and when an I/O node is to promote one
 //! - `write_list.rs`: which dirty pages are sent next, and by how many agents
 //! - `transfer.rs`: bringing pages in and sending them out, as all of these say
 //!
 //! A page is a block of the file, so it lies on one disk. The bound is on the pages in the table: a `Payload` that
 //! the application has read keeps its memory for as long as the application keeps it.
 //!
-//! The memory of a page is the cache's own. A machine lends the memory it receives into from a bounded pool; pages
-//! would use that up and nothing more could be received, so a page *adopts* what it is filled with
+//! The memory of a page is the cache's own. A machine receives into memory of a bounded pool. Pages that kept such
+//! memory would use the pool up, and nothing more could be received; so a page *adopts* the data that fill it
 //! ([`machine::Buf::adopt`]), and the pool has its bytes back before the next message needs them.
 
 mod failures;

@@ -1,4 +1,4 @@
-//! The pages of all open files, and which of them goes first: pure state, without futures.
+//! The pages of all open files, and which of them is evicted first: pure state, without futures.
 //!
 //! ```text
 //!            begin_read                finish_read

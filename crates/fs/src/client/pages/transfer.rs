@@ -1,7 +1,7 @@
-//! Bringing pages in and sending them out.
+//! Reading pages into the cache and sending dirty ones.
 //!
-//! Each page that is read has a task of its own, so requests go out at once and together. Pages to be written wait in
-//! the write list for one of a few write agents, so no more than that many writes are under way.
+//! Each page that is read has a task of its own, so requests are sent at once and together. Pages to be written wait in
+//! the write list for one of a few write agents, which bound the writes in flight.
 //!
 //! Pages that a caller waits for are requested on demand, others in the background. A page requested in the
 //! background is promoted when a caller comes to wait for it, unless nothing is gained (`reads.rs`).

@@ -5,7 +5,7 @@
 //!  data        | bytes of the first write | of the second | ...
 //! ```
 //!
-//! Nothing is looked up when something is written, and nothing is overwritten: the flush sorts it out.
+//! A write looks nothing up and overwrites nothing: the flush sorts the entries.
 
 use layout::Striping;
 

@@ -1,4 +1,4 @@
-//! Bringing blocks in from their disks.
+//! Reading blocks from their disks into the cache.
 
 use std::ops::Range;
 

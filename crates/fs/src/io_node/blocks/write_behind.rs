@@ -1,7 +1,7 @@
-//! Taking what was written to blocks to their disks, behind the writers' backs.
+//! Writing dirty blocks to their disks, while their writers go on.
 //!
-//! One task of a block is at the disk at a time, or the disk might end with the older bytes of two writes. A task takes
-//! what is dirty when it is its turn there, so what was written while it waited goes with it.
+//! One task of a block is at the disk at a time, or the older of two writes might reach the disk last. A task takes the
+//! bytes that are dirty when its turn comes, so bytes written while it waited go with them.
 //!
 //! A disk takes about as long for a few bytes as for a block. So a block with many dirty runs is read first, and all
 //! from the first run to the last is written at once:
