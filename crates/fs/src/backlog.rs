@@ -1,16 +1,15 @@
 //! When one job's backlog of writes at a disk keeps another's reads waiting: pure state, without futures.
 //!
-//! Writes go behind the back of the job that makes them. If nothing keeps them from going before others' reads, the
-//! job whose disk it is gets ahead and the others stand still: a *race* (`crates/placement`). Seen from the disk that
-//! is a job with reads waiting, none of which has its turn while many writes of others have theirs, and still about
-//! as many of those wait.
+//! Writes go to the disk behind the job that makes them. If nothing keeps them from passing other jobs' reads, their
+//! job gets ahead and the others stand still: a *race* (`crates/placement`). At the disk a race shows as a job whose
+//! reads wait while many writes of others have their turn, and about as many of these still wait.
 //!
 //! ```text
 //! reads of a    r . . . . . . . . . . . . . . . . . . r    held up by b
 //! writes of b   . w w w w w w w w w w w w w w w w w w .    and as many wait as before
 //! ```
 //!
-//! Only who waits is counted, so a disk that is not busy costs nothing.
+//! Only waiting requests are counted, so a disk that is not busy costs nothing.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

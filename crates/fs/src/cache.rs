@@ -1,4 +1,4 @@
-//! The blocks an I/O node keeps in memory, and which of them goes first: pure state, without futures.
+//! The blocks that an I/O node keeps in memory, and which of them is evicted first: pure state, without futures.
 //!
 //! ```text
 //!            claim              load begins          load ends
@@ -8,8 +8,8 @@
 //!                  partly valid, dirty  --- write-behind --->  clean again
 //! ```
 //!
-//! A block in use is pinned. Among blocks that are neither pinned, loading, nor dirty, the least recently
-//! used is the first to give its place to another.
+//! A block in use is pinned. Of the blocks that are neither pinned, loading nor dirty, the least recently used is
+//! evicted first.
 
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};

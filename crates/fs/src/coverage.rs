@@ -1,4 +1,4 @@
-//! Which bytes of a block there are: a bit for each, for blocks of which many small pieces are listed.
+//! A set of bytes of a block as a bit for each, for blocks of which many small pieces are listed.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Directories dealt to blocks: whose each byte of a block is, and where its owner has it.
+//! Directories dealt to blocks: the owner of each byte of a block, and where in its memory the byte is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

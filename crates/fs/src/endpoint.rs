@@ -1,7 +1,7 @@
-//! One node's end of its conversations: calls under way, and who waits for which reply.
+//! One node's end of its conversations: the calls in flight, and the task that waits for each reply.
 //!
-//! Every question carries a tag; its answer, which carries the same tag, is put into the [`Mailbox`] of the
-//! task that asked. A task may have many questions under way at once and takes the answers as they come.
+//! Every question carries a tag; its answer, which carries the same tag, is put into the [`Mailbox`] of the task that
+//! asked. A task may have many questions in flight and takes the answers as they come.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};

@@ -1,17 +1,18 @@
 //! Exchanging bytes of a file with the memory of the compute nodes that own them: Memput and Memget.
 //!
 //! A node with an extent of the file in memory, an I/O node in a buffer or a compute node between the phases of
-//! two-phase I/O, cuts it into the pieces that each compute node owns in the view. *Plain*, each piece is a message
-//! of its own, all of an extent under way at once. *Queued* (gather/scatter), pieces for the same destination go
-//! together, a block of them at a time, and one message at a time is under way to each destination. A queue that
-//! has no memory to begin with sends another one first:
+//! two-phase I/O, cuts it into the pieces that each compute node owns in the view. *Plain*, each piece is a message of
+//! its own, and all messages of an extent are in flight at once. *Queued* (gather/scatter), pieces for the same
+//! destination go together, a block of them at a time, and one message at a time is in flight to each destination. If
+//! there is no memory to begin a queue, another queue is sent first:
 //!
 //! ```text
 //!  extent   | n0 | n1 | n2 | n0 | n1 | n2 | n0 |
 //!  queues   n0: p p p | full: sent     n1: p p     n2: p p           until finish() sends what is left
 //! ```
 //!
-//! A compute node may be set to send one piece at a time, plain, and to sleep until that is in place, as in the report.
+//! A compute node may be set to send one piece at a time, plain, and to sleep until the piece is in place, as in the
+//! report.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;

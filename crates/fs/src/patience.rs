@@ -1,11 +1,10 @@
 //! How long a node waits for others to do their part.
 //!
-//! An I/O node waits for its clients in two ways: for answers to what it has asked them, and for what it sends them to
-//! leave. Both may take as long as they like, if only they go on. A client that for the whole of the node's patience
-//! does not answer anything, or takes nothing, is given up: the connection to it is ended, and with that everything
-//! that was done for it.
+//! An I/O node waits for its clients in two ways: for answers to its requests, and for its messages to leave. Either
+//! may take long as long as there is progress. A client that answers nothing, or takes nothing, for the whole of the
+//! node's patience is given up: its connection is ended, and with it everything that was done for the client.
 //!
-//! It counts checks without progress, not time: so if this node itself is stopped for a while, it blames nobody.
+//! Checks without progress are counted, not time: so a node that was itself stopped for a while gives no client up.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Pieces of a member at equal distances, as one: what small records become in a block.
+//! Pieces of a member at equal distances, as one run: what small records become in a block.
 //!
 //! ```text
 //!  file     ..ab......cd......ef......gh......     4 pieces of 2 bytes, 8 bytes apart

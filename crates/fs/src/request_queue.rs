@@ -1,9 +1,9 @@
 //! The block requests that wait at an I/O node, and which of them is served next: pure state, without futures.
 //!
-//! A request on demand comes before every one in the background. Within a class the order is that of [`Sharing`]:
+//! Every request on demand comes before every one in the background. Within a class the order is that of [`Sharing`]:
 //! of arrival, or fair among the clients. Fair means *start-time fair queueing* (Goyal, Vin and Cheng 1996): each
-//! request starts, in virtual time, when its client's previous one has ended, or now if that is over; it ends its
-//! number of bytes later; the request with the earliest start is served first, and sets the virtual time to its
+//! request starts, in virtual time, when its client's previous one has ended, or now if that time has passed; it ends
+//! its number of bytes later; the request with the earliest start is served first, and sets the virtual time to its
 //! start.
 //!
 //! ```text
@@ -14,9 +14,9 @@
 //!
 //! The number of requests in service, from when they are taken out of the queue until their answers have left, may be
 //! bounded by *service slots*. A client may then have as many of them as are free (a *dynamic threshold*: Choudhury and
-//! Hahne 1998), and its other requests block nobody else. So a client alone uses half of the slots, several that are
-//! busy have equal parts, and one that takes no answers leaves half of what it found to others. A quarter of the slots
-//! is for demand only.
+//! Hahne 1998), and its other requests do not block other clients. So a client alone uses half of the slots, several
+//! busy clients have equal parts, and a client that takes no answers leaves half of the slots that it found free to
+//! others. A quarter of the slots is for demand only.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -1,15 +1,15 @@
 //! Which waiting request a disk serves next: pure decisions, without futures.
 //!
-//! A request at a disk's queue says for which job it is, whether it reads or writes, how urgent it is, and how much it
-//! moves. A [`DiskSchedule`] keeps those that wait and decides which is next. There are
+//! A request in a disk's queue says for which job it is, whether it reads or writes, how urgent it is, and how much it
+//! moves. A [`DiskSchedule`] keeps the waiting requests and decides which is next. There are
 //!
 //! - *first come, first served* (`fifo.rs`) and *cyclic scan* (`scan.rs`): one for each class, those on demand before
 //!   all in the background (`classes.rs`)
 //! - *round-robin* (`round_robin.rs`): the jobs take turns
 //! - *read-priority* (`read_priority.rs`): any read before any write
 //!
-//! The last two keep a job's backlog of writes from stopping everybody who reads from the same disk (Sinclair, Tang and
-//! Varman 1996). What all of them promise, and what some do, is in `laws.rs`, as tests.
+//! The last two keep a job's backlog of writes from stopping all reads of other jobs from the same disk (Sinclair, Tang
+//! and Varman 1996). The promises of all schedules, and those of some, are in `laws.rs`, as tests.
 
 mod classes;
 mod fifo;

@@ -1,13 +1,13 @@
-//! What members have selected of a block, or of any extent no longer than one: their pieces are packed and unpacked
-//! where the block is, at an I/O node or at the compute node whose part it is in two-phase I/O.
+//! What members have selected of a block, or of any extent no longer than a block. Their pieces are packed and unpacked
+//! where the block is: at an I/O node or, in two-phase I/O, at the compute node that moves it.
 //!
 //! ```text
 //!  block         a a . b b b a a . b b . a           a: member 0, b: member 1, .: nobody's
 //!  Memput to 0   aaaaa      Memput to 1   bbbbb      one range of each memory, whatever the pieces
 //! ```
 //!
-//! What a member has of a block is contiguous in its memory, since there its bytes are in the order of the file. So a
-//! message names one range, and a member copies but once.
+//! The bytes that a member has of a block are contiguous in its memory, since they lie there in the order of the file.
+//! So a message names one range, and the member copies once.
 
 use std::mem;
 use std::ops::Range;

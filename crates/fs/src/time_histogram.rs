@@ -1,4 +1,4 @@
-//! How often something took how long: counts by steps that double, in memory that does not grow.
+//! A histogram of times: counts in steps that double, in memory that does not grow.
 
 use machine::Duration;
 

@@ -1,7 +1,8 @@
-//! A disk used locally: what a plain program gets of it that reads a file from front to back.
+//! A disk used locally: what a plain program gets of it when it reads a file from front to back.
 //!
-//! The operating system reads ahead for it, so there is always a read in line at the disk. No file system of ours, no
-//! network, no agent: the yardstick for what these cost. Generic over the machine, to be the same on both.
+//! The operating system reads ahead for the program, so a read is always in line at the disk. There is no file system
+//! of ours, no network and no agent: it is the yardstick for their cost. Generic over the machine, to be the same on
+//! both.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

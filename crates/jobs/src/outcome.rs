@@ -1,4 +1,4 @@
-//! What came of a job.
+//! The outcome of a job.
 
 use std::collections::BTreeSet;
 

@@ -17,9 +17,10 @@
 //!
 //! A log of format 2 says which calls processes made together, and nothing is gathered: see `calls.rs`.
 //!
-//! What is written depends on the file and the place in it, and differs from what files that are read have at the
-//! beginning. A member that reads bytes finds what it has written there itself, or what nobody writes; of what others
-//! may be writing it looks at nothing. At the end every written byte is looked at, and the edges of what is not.
+//! The bytes that are written depend on the file and the place in it, and differ from the first contents of files that
+//! are read. A member checks the bytes that it reads where it has written them itself, or where no member writes; it
+//! does not check what others may be writing. At the end every written byte is checked, and the edges of what was not
+//! written.
 
 mod calls;
 

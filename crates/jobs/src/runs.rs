@@ -1,7 +1,7 @@
 //! The runs of a job, how it reads them, and how it writes its output behind.
 //!
-//! A run is a file of blocks in order. What is asked of a disk at once is a *batch* of consecutive blocks, which is a
-//! block of the file; the last one of a run may be shorter. A run has one batch under way at most, and two in memory:
+//! A run is a file of blocks in order. A disk is asked at once for a *batch* of consecutive blocks, which is a block of
+//! the file; the last batch of a run may be shorter. A run has at most one batch in flight, and two in memory:
 //!
 //! ```text
 //!   run    | used | in memory, to be used | under way |          on its disk          |

@@ -1,4 +1,4 @@
-//! What an I/O node tells of its computer, of its disks, and of what lies on them.
+//! What an I/O node reports of its computer, of its disks, and of the stripes on them.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! Read-priority: any read before any write, each kind in the order in which it came.
 //!
-//! Nobody waits for what is written behind, so reads may pass it. Reads without end would keep a write waiting for
-//! ever, unless the number of reads that may pass it is bounded.
+//! No caller waits for a write-behind, so reads may pass it. Reads without end would keep a write waiting for ever,
+//! unless the number of reads that may pass it is bounded.
 //!
 //! No read sees an older state because of this: a dirty block stays in the cache until it is written, and a read of
 //! that block gets it from there, or puts the dirty bytes over what it has found on the disk

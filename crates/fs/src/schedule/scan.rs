@@ -1,5 +1,5 @@
-//! Cyclic scan (Seltzer, Chen and Ousterhout 1990): what lies ahead of the arm in increasing order, then again from the
-//! lowest. What lies where is told by the requests' positions: by default the logical block number, as the order a file
+//! Cyclic scan (Seltzer, Chen and Ousterhout 1990): the requests ahead of the arm in increasing order of position, then
+//! again from the lowest. The position of a request is by default its logical block number, the order that a file
 //! system can know.
 //!
 //! *Open*, as in the reports, a sweep takes in every request that arrives ahead of the arm; so a reader of one
