@@ -1,9 +1,9 @@
 //! Buffers: memory of a bounded pool, owned by one task or one transfer at a time.
 //!
-//! A transfer takes its buffer by value and gives it back; so no memory is ever written by a device
-//! after its owner has gone, and io_uring is as easy as a plain read. Dropping a buffer, or the last
-//! payload frozen from it, returns its bytes to the pool. The bound of the pool is a node's flow
-//! control: who finds none free waits, in order of arrival.
+//! A transfer takes its buffer by value and gives it back; so no memory is ever written by a device after its owner has
+//! gone, and io_uring is as easy as a plain read. Dropping a buffer, or the last payload frozen from it, returns its
+//! bytes to the pool. The bound of the pool is a node's flow control: a task that finds no buffer free waits, in order
+//! of arrival.
 
 use std::ops::Range;
 use std::rc::Rc;

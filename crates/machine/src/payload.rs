@@ -1,4 +1,4 @@
-//! Payloads: the data of messages and disk transfers, which nobody above the seam looks into.
+//! Payloads: the data of messages and disk transfers, which no code above the seam looks into.
 //!
 //! A payload is an ordered list of pieces. A piece is either real bytes, shared and immutable, or a
 //! *phantom*: no bytes at all, only the statement "these are the bytes of source *s* from offset *o*, so

@@ -1,4 +1,4 @@
-//! Permits: the right to be one of at most a number of tasks that do something.
+//! Permits: the right to be one of a bounded number of tasks that do something.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! What is told of what happens: rows, and notes on them.
+//! What a listener is told: rows, and notes on them.
 
 use crate::{Instant, NodeId};
 

@@ -1,9 +1,9 @@
 //! The file of the cluster key: where it is, what is in it, and who may read it.
 //!
-//! The key is 32 bytes as 64 hexadecimal digits, in a file that nobody but its user may read. Of several that could be
-//! meant it is the first of these: what the caller names, what STARFISH_KEY_FILE names, and `starfish/key` in the
-//! user's configuration directory if it is there. A file that is named has to be there; `none` instead of one means
-//! that there is to be no key.
+//! The key is 32 bytes as 64 hexadecimal digits, in a file that only its user may read. The file is the first of these:
+//! the one that the caller names, the one that STARFISH_KEY_FILE names, and `starfish/key` in the user's configuration
+//! directory, if it is there. A file that is named has to be there; `none` in its place means that there is to be no
+//! key.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};

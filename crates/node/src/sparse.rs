@@ -1,7 +1,7 @@
-//! Holes: what is copied passes them by on both sides, and they stay holes.
+//! Holes: a copy skips them on both sides, so they stay holes.
 //!
-//! A hole is a range of a file that nobody has written; it reads as zeros and takes no room. Who cannot tell holes from
-//! zeros that were written is [`Dense`].
+//! A hole is a range of a file that was never written; it reads as zeros and takes no room. A side that cannot tell
+//! holes from written zeros is [`Dense`].
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};

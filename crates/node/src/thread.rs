@@ -1,6 +1,6 @@
 //! The node thread: a compute node of the real machine, with the client and its page cache.
 //!
-//! Other threads send it *jobs*: functions that run there as tasks. It ends when nobody is left who could.
+//! Other threads send it *jobs*: functions that run there as tasks. It ends when no thread is left that could.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,8 +1,8 @@
 //! Calls that threads of a program make of a door, in the trace of the node.
 //!
 //! What the node does for a call is on lanes of its tasks. The call itself is on a row of the thread that makes it, and
-//! is told when it is over, with the time at which it began: so the thread waits for nobody, and as long as nobody
-//! listens a call costs a look at a flag.
+//! is told when it is over, with the time at which it began. So the thread never waits, and a call that is not recorded
+//! costs a look at a flag.
 
 use std::cell::Cell;
 use std::sync::Arc;

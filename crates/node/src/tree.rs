@@ -1,4 +1,4 @@
-//! The namespace of a set, from any thread: paths, attributes, files that are opened by what an operation answers with.
+//! The namespace of a set, from any thread: paths, attributes, and files that are opened by the answer of an operation.
 
 use std::fmt;
 use std::future::Future;

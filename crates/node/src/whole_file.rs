@@ -12,10 +12,10 @@
 //!                        ^---- empty buffers --------'   (as many as there are: the bound on memory)
 //! ```
 //!
-//! A lane takes its buffer before it takes the number of a piece. So the lowest piece under way always has
-//! one, and waiting for it never ends in a deadlock.
+//! A lane takes its buffer before it takes the number of a piece. So the lowest piece in flight always has a buffer,
+//! and waiting for this piece is no deadlock.
 //!
-//! Holes are passed by: pieces are parts of stretches of data, on both sides ([`sparse`](crate::sparse)).
+//! Holes are skipped: pieces are parts of stretches of data, on both sides ([`sparse`](crate::sparse)).
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
