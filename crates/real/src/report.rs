@@ -1,4 +1,4 @@
-//! Reports: what happens on a node that no caller is told.
+//! Reports: events on a node of which no caller is told.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,8 +1,8 @@
 //! Tasks that run on their own.
 //!
-//! The runtime would cancel a task when its handle is dropped and swallow the panic of one that is
-//! detached. Here both are made good: the failure of a detached task is reported, and a *transfer*, once
-//! begun, runs to its end whether or not anyone still waits for it.
+//! The runtime would cancel a task when its handle is dropped and swallow the panic of one that is detached. Here both
+//! are mended: the failure of a detached task is reported, and a *transfer*, once begun, runs to its end whether or not
+//! its caller still waits.
 
 use std::any::Any;
 use std::cell::Cell;

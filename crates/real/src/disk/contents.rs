@@ -1,4 +1,4 @@
-//! What the file of an object has, found out when it is opened: its header, its length and what was flushed of it.
+//! The contents of an object's file, found when it is opened: its header, its length and what was flushed of it.
 
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;

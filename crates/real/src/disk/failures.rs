@@ -1,4 +1,4 @@
-//! What the system's refusals mean to who asks for objects.
+//! The system's refusals as errors of operations on objects.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;

@@ -1,15 +1,15 @@
 //! A disk: a directory with one file for each object, perhaps slowed down to a model.
 //!
-//! Reading order: `directory.rs` (the files, by name), `lock.rs` (whose they are to be alone), `identity.rs` (how the
-//! system tells them apart), `disk_identity.rs` (how disks are told apart), `failures.rs` (what its refusals mean),
-//! `header.rs` and `name.rs` (whose they are and how they are called), `layout.rs` (what is where in them), `units.rs`
+//! Reading order: `directory.rs` (the files, by name), `lock.rs` (the one node that uses them), `identity.rs` (how the
+//! system tells them apart), `disk_identity.rs` (how disks are told apart), `failures.rs` (the system's refusals),
+//! `header.rs` and `name.rs` (the object of a file, and its name), `layout.rs` (what is where in a file), `units.rs`
 //! (the checksums, and why they survive power cuts), `record.rs` (what was flushed), `contents.rs` (what is found when
-//! a file is opened), `stored.rs` (an object that is open), `file.rs` (its file), `at_once.rs` (what needs no
-//! waiting), `write_back.rs` (what goes on to the medium), `objects.rs` (which are open), `pace.rs` (modelled time).
-//! Here these become the operations of a [`machine::Disk`].
+//! a file is opened), `stored.rs` (an open object), `file.rs` (its file), `at_once.rs` (what needs no waiting),
+//! `write_back.rs` (what goes on to the medium), `objects.rs` (which objects are open), `pace.rs` (modelled time). Here
+//! these become the operations of a [`machine::Disk`].
 //!
-//! Data go through the system's page cache. Every operation runs as a transfer: it is completed even if
-//! nobody waits for it any more.
+//! Data go through the system's page cache. Every operation runs as a transfer: it is completed even if its caller no
+//! longer waits.
 
 mod at_once;
 mod contents;

@@ -1,10 +1,9 @@
 //! Which objects have been opened, and which of their files are open now.
 //!
 //! An object keeps its [`ObjectId`] for as long as the node runs, unless it is removed; its file may be closed
-//! meanwhile to make room for others, the least recently used first, and is opened again when needed. A file that
-//! is in use is not closed: its in-memory state beyond that on the disk (checksums, length) must exist only once.
-//! The file of a removed object is closed as soon as nobody uses it, so that the system can give its space to
-//! others.
+//! meanwhile to make room for others, the least recently used first, and is opened again when needed. A file that is in
+//! use is not closed: its in-memory state beyond that on the disk (checksums, length) must exist only once. The file of
+//! a removed object is closed as soon as no task uses it, so that the system can give its space to others.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

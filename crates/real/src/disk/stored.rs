@@ -1,8 +1,8 @@
-//! An object that is open: its file, its length, and the sums of its units, which are checked whenever it is read.
+//! An open object: its file, its length, and the sums of its units, which are checked whenever it is read.
 //!
-//! One task at a time changes an object, or the sums of it that are in memory. Reads go on beside: one that does
-//! not match its sums, or ends early, may have met a write or a cut, and is made again when nobody changes anything;
-//! what does not match then is damaged. What is written in which order, and why, is told in `units.rs`.
+//! One task at a time changes an object, or its sums in memory. Reads go on beside: a read that does not match its
+//! sums, or ends early, may have met a write or a cut, and is repeated while no task changes the object; a unit that
+//! does not match then is damaged. The order of writes, and its reasons, are told in `units.rs`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;

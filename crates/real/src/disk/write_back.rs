@@ -1,4 +1,4 @@
-//! Writing back: what was written goes on to the medium while more is coming, not all of it with the flush.
+//! Writing back: written data go on to the medium while more is coming, not all of them with the flush.
 //!
 //! The system keeps what is written in its page cache for half a minute, or until a tenth of the memory is full of
 //! it. A program that writes less than that and then flushes would find that the disk had been idle before. So the

@@ -1,5 +1,5 @@
-//! Room on the file system of a database that nobody else gets. On a full disk no file could be removed without: its
-//! name goes by a commit, and a commit takes some pages.
+//! Reserved room on the file system of a database. Without it no file could be removed on a full disk: removing a name
+//! takes a commit, and a commit takes some pages.
 
 use std::cell::Cell;
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! How two nodes become connected: both greet, who calls introduces itself and proves that it has the cluster key, who
-//! is called does the same and lets it in or says why not. Then the same once more: the second connection shows the
+//! How two nodes become connected: both greet, the caller introduces itself and proves that it has the cluster key, and
+//! the listener does the same and lets it in or says why not. Then the same once more: the second connection shows the
 //! ticket that the first one got.
 
 use std::cell::{Cell, RefCell};

@@ -1,8 +1,8 @@
 //! The cluster key: a secret that all nodes of a file system share, and how each proves to the other that it has it.
 //!
 //! A proof is a hash under the key of all that was said before in the handshake: two numbers drawn at random, one by
-//! each side, so that no proof is good twice; who is called by whom and for which lane; and which of the two says it,
-//! so that none can be sent back. Nobody learns the key from it, and nothing is proved of what comes after the
+//! each side, so that no proof is good twice; which node calls which and for which lane; and which of the two says it,
+//! so that no proof can be sent back. A proof does not reveal the key, and proves nothing of what comes after the
 //! handshake.
 
 use crate::settings::Key;

@@ -1,8 +1,8 @@
 //! The outbox of a connection: messages in the order in which they leave, the more urgent class first.
 //!
-//! A message once put here is sent, whether or not its sender still waits, so that frames never interleave and a
-//! sender that gives up leaves no half of one behind. The bound is by bytes and for each class of its own: a sender
-//! that finds the outbox full waits for others of its class, first come, first served.
+//! A message once put here is sent, whether or not its sender still waits, so that frames never interleave and a sender
+//! that gives up leaves no half of a frame behind. Each class has its own bound in bytes: a sender that finds the
+//! outbox full waits for others of its class, first come, first served.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
