@@ -229,7 +229,7 @@ impl Cache {
         &mut self.blocks[place]
     }
 
-    /// The dirty blocks nobody is writing yet, of one stripe or of all, in order.
+    /// The dirty blocks that no task is writing yet, of one stripe or of all, in order.
     pub(crate) fn unwritten(&self, stripe: Option<StripeKey>) -> Vec<BlockKey> {
         let places = match stripe {
             Some(stripe) => self.by_key.range(key_range(stripe, 0)),
@@ -239,7 +239,7 @@ impl Cache {
         blocks.filter(|block| block.needs_writing()).map(|block| block.key).collect()
     }
 
-    /// Where a block is that is dirty and that nobody is writing yet.
+    /// The place of a block, if it is dirty and no task is writing it yet.
     pub(crate) fn find_unwritten(&self, key: BlockKey) -> Option<CacheSlot> {
         self.by_key.get(&key).copied().filter(|&place| self.blocks[place].needs_writing())
     }
@@ -282,7 +282,7 @@ impl Cache {
         all
     }
 
-    /// Takes out a block that could not be loaded, if nobody else waits for it.
+    /// Takes out a block that could not be loaded, if no other task waits for it.
     pub(crate) fn discard(&mut self, place: CacheSlot) {
         if self.blocks[place].is_idle() && self.blocks[place].valid.is_empty() {
             self.remove(place);

@@ -220,7 +220,7 @@ impl<M: Machine> Endpoint<M> {
         mailbox.next().await.1
     }
 
-    /// Answers a question. That the asker is gone meanwhile is no error: then nobody wants the answer.
+    /// Answers a question. It is no error if the asker is gone meanwhile.
     #[inline]
     pub(crate) fn reply(
         &self,

@@ -20,7 +20,7 @@
 //! - `name.rs`, `error.rs`: what a file may be called; what can go wrong; `number.rs`: what stripes of files without
 //!   names are called; `noted.rs`: what is noted of requests;
 //!   `traffic.rs` and `time_histogram.rs`: what is counted of them
-//! - `range_locks.rs`: who has which parts of a file locked
+//! - `range_locks.rs`: which owner has which parts of a file locked
 
 mod backlog;
 mod byte_set;

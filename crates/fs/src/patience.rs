@@ -63,7 +63,7 @@ impl<M: Machine> Patience<M> {
         let wait = &mut peers.entry(peer).or_default()[awaited as usize];
         wait.under_way += 1;
         if wait.under_way == 1 {
-            // So far nobody has waited.
+            // So far no peer is waited for.
             wait.moved = true;
         }
         drop(peers);

@@ -224,7 +224,7 @@ impl<T: Placed> Line<T> {
         }
     }
 
-    /// How many there are of a client. In the order of arrival nobody counts them.
+    /// How many requests of a client wait. In the order of arrival they are not counted: 0.
     fn len_of(&self, client: NodeId) -> usize {
         match self {
             Line::Arrival(_) => 0,
@@ -241,7 +241,7 @@ impl<T: Placed> Line<T> {
 
     #[inline]
     fn pop(&mut self, slots: &mut Option<Slots>, class: Class) -> Option<T> {
-        // Without a free slot nobody may have one: all who wait need not be looked at to find that out.
+        // Without a free slot no request may have one: this saves going through all that wait.
         if slots.as_ref().is_some_and(|slots| slots.free == 0) {
             return None;
         }

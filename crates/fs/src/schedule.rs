@@ -201,7 +201,7 @@ pub(crate) trait DiskSchedule {
     /// Adds a request, under a number that no other that waits has.
     fn push(&mut self, request: DiskRequest, number: Number);
 
-    /// Takes out the request to serve next, with the arm at `arm`; none only if nobody waits.
+    /// Takes out the request to serve next, with the arm at `arm`; none only if no request waits.
     fn pop(&mut self, arm: Position) -> Option<(DiskRequest, Number)>;
 
     /// Whether any waits in the background.

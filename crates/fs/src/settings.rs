@@ -158,7 +158,7 @@ impl IoNodeSettings {
             buffers_per_disk: 2,
             incarnation: 0,
             continues: None,
-            // Nobody of the report's machines is ever given up.
+            // On the report's machines no client is ever given up.
             patience: None,
         }
     }

@@ -173,7 +173,7 @@ pub enum Class {
     /// Data that a caller waits for, and requests for them.
     #[default]
     Demand,
-    /// Data that nobody waits for yet, prefetched or written behind, and requests for them.
+    /// Data that no caller waits for yet, prefetched or written behind, and requests for them.
     Background,
 }
 
@@ -299,7 +299,7 @@ pub trait Disk {
     /// The names of all objects, pending and published, sorted and each once.
     fn list(&self) -> impl Future<Output = Result<Vec<String>>>;
 
-    /// Removes the object named `name` of this stage. Who has it open can go on reading it.
+    /// Removes the object named `name` of this stage. A caller that has it open can go on reading it.
     ///
     /// When this completes a published object does not come back, even if the node fails.
     fn remove(&self, name: &str, stage: Stage) -> impl Future<Output = Result<()>>;

@@ -87,7 +87,7 @@ impl fmt::Debug for NodeNotes {
 }
 
 impl NodeNotes {
-    /// Notes of a node, to which nobody listens.
+    /// Notes of a node, without a listener.
     pub fn new(node: NodeId, present: Rc<dyn Present>) -> Self {
         let (is_on, listener, spans) = (Cell::new(false), RefCell::new(None), Cell::new(0));
         NodeNotes { is_on, node, present, listener, spans, worked: Cell::default() }
@@ -109,7 +109,7 @@ impl NodeNotes {
         self.is_on.set(true);
     }
 
-    /// Tells nobody any more.
+    /// Ends the notes to the listener.
     pub fn stop(&self) {
         if self.is_on.replace(false) {
             let now = self.present.now();

@@ -505,7 +505,7 @@ fn in_file(label: Label, damage: &[Damage]) -> Vec<Extent> {
         while offset < end {
             let bytes = (block_bytes - offset % block_bytes).min(end - offset);
             let place = StripePlace { stripe: label.stripe, offset };
-            // Offsets that no file has are of stripes that nobody can have written.
+            // No file has offsets this large: such a stripe was never written by a client.
             let at = label.striping.file_offset_of(place).unwrap_or(layout::FILE_BYTES_MAX);
             match extents.last_mut() {
                 Some(last) if last.end() == at => last.bytes += bytes,

@@ -91,7 +91,7 @@ impl<M: Machine> Client<M> {
                 return if removed { Ok(()) } else { Err(Error::NotFound { name: name.into() }.into()) };
             };
             let file = stripes.file();
-            // First a stripe without which it cannot be committed any more: nobody may find it to be finished while
+            // First a stripe without which it cannot be committed any more: no client may find the file finished while
             // the others go.
             if let Some(node) = stripes.uncommitted() {
                 let request = Request::Discard { name: name.into(), file: Some(file), uncommitted: true };

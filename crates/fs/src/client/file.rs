@@ -175,7 +175,7 @@ impl<M: Machine> File<M> {
     /// Asks the I/O nodes for the size, and returns it. What others have made a finished file longer by counts when
     /// they have committed it; an unfinished one is as long as there is of it.
     ///
-    /// Of a file without a name nobody is asked: its stripes are looked for again when they are needed.
+    /// For a file without a name no I/O node is asked: its stripes are looked for again when they are needed.
     pub async fn refresh(&self) -> Result<u64> {
         if let Some(attachments) = self.attachments() {
             attachments.forget();
@@ -655,7 +655,7 @@ impl<M: Machine> File<M> {
                 outcome => break outcome,
             }
         };
-        // All answers have come, so the mailbox is empty and nobody else's.
+        // All answers have come, so the mailbox is empty and can be used again.
         self.client.inner.left_over.borrow_mut().push(request.under_way);
         outcome?;
         // Where nothing is written, no file gets longer.

@@ -42,7 +42,7 @@ impl<M: Machine> Client<M> {
             _ => Err(unexpected(node)),
         });
         if started.is_err() {
-            // What they have recorded nobody fetches, so it goes with this client.
+            // Their recordings are not fetched, so they go with this client.
             let _ = self.ask_all(|_| Some(Request::StopRecording)).await;
         }
         started

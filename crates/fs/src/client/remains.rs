@@ -66,7 +66,7 @@ impl<M: Machine> Client<M> {
                 Some((node, found)) => (*node, found.disk, found.bytes),
                 None => {
                     missing.insert(stripe);
-                    // Nobody is asked for it.
+                    // No I/O node is asked for it.
                     (self.inner.io_nodes[0], 0, 0)
                 }
             });

@@ -23,8 +23,8 @@ use crate::protocol::{Direction, MemoryId, Request, Selected, SelectedPart, Sele
 /// How what is selected is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SelectedSettings {
-    /// Who moves the data. In two phases the members of a group or a team do, which have to reach each other then; who
-    /// is alone has nobody to exchange with.
+    /// Who moves the data. In two phases the members of a group or a team do, which must then be able to reach each
+    /// other; a member that is alone does not use two phases.
     pub method: CollectiveMethod,
     /// Whether what several blocks have for a member travels together (gather/scatter).
     pub queued: bool,
@@ -307,7 +307,7 @@ impl<M: Machine> File<M> {
         }))
     }
 
-    /// Moves what this node alone has selected, and nobody meets.
+    /// Moves what this node alone has selected, without a meeting.
     pub(super) async fn move_own(&self, operation: &SelectedOperation<'_>) -> Result<()> {
         self.move_alone(operation, self.parts_of(operation)?).await
     }

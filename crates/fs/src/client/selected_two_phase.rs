@@ -182,7 +182,7 @@ impl<M: Machine> File<M> {
         let all = Selection::list(&runs.collect::<Vec<_>>())
             .map_err(|error| Error::Invalid(format!("{}: {error}", self.name())))?;
         let staged = memory.another(all.bytes());
-        // Nobody else has anything of these blocks to tell the I/O nodes.
+        // No other member tells the I/O nodes anything of these blocks.
         let method = CollectiveMethod::DiskDirected { presort: false };
         let settings = super::SelectedSettings { method, ..settings };
         let own = SelectedOperation { direction, selection: &all, memory: &staged, settings };

@@ -66,8 +66,8 @@ impl<M: Machine> Drop for TeamTurn<'_, M> {
 }
 
 impl<M: Machine> TeamMembership<M> {
-    /// Makes this node member `rank` of a team of `size`; completes when all members have come. The team's name is one
-    /// that a file could have, and nobody else's until then. A team of one asks nobody.
+    /// Makes this node member `rank` of a team of `size`; completes when all members have come. The team's name must be
+    /// one that a file could have, and no other forming team may have it. A team of one sends no message.
     ///
     /// # Errors
     /// If there is no such rank, or another member has it or another idea of the size, or if a member that has come is

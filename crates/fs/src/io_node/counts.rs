@@ -108,7 +108,7 @@ impl<M: Machine> Clone for IoNodeService<M> {
 }
 
 impl<M: Machine> IoNodeService<M> {
-    /// An I/O node of this machine, that serves nobody yet.
+    /// An I/O node of this machine, which does not serve yet.
     pub fn new(machine: M, settings: IoNodeSettings) -> Self {
         IoNodeService(Rc::new(IoNode::new(machine, settings)))
     }

@@ -215,7 +215,7 @@ impl<M: Machine> IoNode<M> {
     }
 }
 
-/// Moves one block after the other with a buffer until none is left, something has failed, or nobody wants it.
+/// Moves one block after the other with a buffer until none is left, something has failed, or the client is gone.
 pub(super) async fn move_each<Block, Buffer>(
     mut buffer: Buffer,
     buffers: &TaskGroup<Box<Failure>>,

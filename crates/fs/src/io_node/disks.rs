@@ -174,7 +174,7 @@ impl<M: Machine> Disks<M> {
         counts.failures += u64::from(outcome.is_err());
     }
 
-    /// What has been done at each disk, and who waits there.
+    /// What has been done at each disk, and the requests that wait there.
     pub(super) fn counts(&self) -> Vec<IoNodeDiskCounts> {
         let counts = self.counts.iter().enumerate().map(|(disk, counts)| IoNodeDiskCounts {
             held_up_reads: self.held_up[disk].get().map_or(0, |(held_up, _)| held_up.reads),

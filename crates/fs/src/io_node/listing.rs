@@ -71,7 +71,7 @@ impl Listings {
             .map(|newest| newest.names.clone())
     }
 
-    /// Forgets what has been read if nobody reads on.
+    /// Forgets the listing if no client reads on.
     pub(super) fn forget_if_unread(&self) {
         if Rc::strong_count(&self.reader) == 1 && !self.is_reading.get() {
             self.newest.take();

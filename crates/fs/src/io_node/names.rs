@@ -73,7 +73,7 @@ impl<M: Machine> IoNode<M> {
             }
             made.push(place.disk);
         }
-        // Who has gone meanwhile writes nothing, and there is nobody to say so again.
+        // A client that has gone meanwhile writes nothing, and its loss is not told again.
         if !stripes.is_empty() && account.check().is_ok() {
             self.names.creators.note(label.file, asker);
         }

@@ -27,7 +27,7 @@ use crate::protocol::{FileId, Label, ListedStripe, NumberedStripes, REMOVED_MAX,
 /// How many of the files that were removed last are remembered.
 const REMEMBERED: usize = 64 * 1024;
 
-/// Stripes at which those that nobody uses begin to be closed.
+/// The number of open stripes at which idle ones begin to be closed.
 const OPEN_MANY: u64 = 32 * 1024;
 
 /// How many files are removed from a disk by one call. Meanwhile nothing else is made or opened there: a tenth of a
@@ -305,7 +305,7 @@ impl<M: Machine> IoNode<M> {
         Ok(())
     }
 
-    /// Starts to close stripes that nobody uses, if there are many.
+    /// Starts to close idle stripes, if many stripes are open.
     fn close_some(self: &Rc<Self>) {
         if self.stripes.count() < self.numbered.closing.0.get() {
             return;

@@ -54,7 +54,8 @@ pub(super) struct Barred {
 }
 
 impl Barred {
-    /// Whether no other operation bars writes, nor has begun to since this one did: nobody else has written then.
+    /// Whether no other operation bars writes, nor has begun to since this one did: then no other has written
+    /// meanwhile.
     pub(super) fn is_alone(&self) -> bool {
         self.bars.count() == 1 && self.bars_begun.get() == self.number
     }
@@ -133,7 +134,7 @@ impl OpenStripe {
         if self.removed.get() { Err(not_open(self.file(), self.label.stripe)) } else { Ok(()) }
     }
 
-    /// Whether nobody uses the stripe, and nothing would be forgotten with it.
+    /// Whether no task uses the stripe, and nothing would be forgotten with it.
     pub(super) fn is_idle(self: &Rc<Self>) -> bool {
         Rc::strong_count(self) == 1
             && self.writes.is_empty()

@@ -77,7 +77,7 @@ pub(super) struct PartialTransfer<M: Machine, I> {
 }
 
 impl StripePart {
-    /// Whether nobody has written anything from this offset on: there are zeros.
+    /// Whether nothing has been written from this offset on: there are zeros.
     fn is_new_from(&self, offset: u64) -> bool {
         self.bytes_before.is_some_and(|bytes| offset >= bytes)
             && self.barred.as_ref().is_some_and(Barred::is_alone)
@@ -220,7 +220,7 @@ where
         for block in blocks {
             let buffer = self.load(block, buffers.remove(0)).await?;
             block.parts.put(&self.exchange, &buffer).await?;
-            // Queued pieces have been copied, others have arrived: nobody needs the buffer any more.
+            // Queued pieces have been copied, others have arrived: the buffer is free again.
             buffers.push(buffer);
         }
         Ok(buffers)
@@ -234,7 +234,7 @@ where
         // What lies between the runs must not change at the disk while the block is in a buffer: writes of single
         // blocks are barred, and other operations, which may have other parts of the block, wait for their turn.
         let _turns_at_blocks = self.take_turns(blocks).await;
-        // Who is in the line waits for nobody's turn at a block: two operations cannot wait for each other.
+        // A task in the line waits for no turn at a block: two operations cannot wait for each other.
         let places_in_line: Vec<PlaceInLine> = blocks.iter().map(|_| self.writes.join()).collect();
         let mut runs = Vec::with_capacity(blocks.len());
         for block in blocks {
@@ -258,7 +258,7 @@ where
         Ok(filled)
     }
 
-    /// Takes the turns at several blocks. All who do so take them in the same order: nobody waits in a ring.
+    /// Takes the turns at several blocks. All operations take turns in the same order, so that no circle of them waits.
     async fn take_turns(&self, blocks: &[PartialBlock<P>]) -> Vec<Turn<'_, PatchedBlock>> {
         let place = |PartialBlock { stripe, parts }: &PartialBlock<P>| {
             (stripe.stripe.file(), stripe.stripe.label.stripe, parts.stripe_offset())

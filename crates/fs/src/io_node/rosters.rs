@@ -432,7 +432,9 @@ impl Flush {
             return false;
         }
         let (lost, brought) = (self.lost.borrow(), meeting.brought.borrow());
-        // Who is gone is what matters of all that has failed then. At the end it may have done its part before.
+        // The loss of a member takes precedence over other failures. At the second meeting the member may have done its
+        // part before: the loss counts only with another failure, or if it was the first member, which alone knows the
+        // outcome.
         let matters = |lost: &&Lost| index == 0 || lost.was_first || brought.is_some();
         let failure =
             lost.as_ref().filter(matters).map(|lost| lost.failure.clone()).or_else(|| brought.clone());
@@ -489,7 +491,7 @@ mod tests {
         come(&roster, &flush, 0, &[0, 1], None);
         roster.lose(NodeId(2), "is gone", Instant::START);
         assert_eq!(outcome(&flush, 0), Some(Err("member 2 of the job job is gone".into())));
-        // After it, that matters if anything failed, or if it was the first, who alone knows.
+        // After it, the loss matters if anything failed, or if it was the first member, which alone knows the outcome.
         for (gone, others, brought, fails) in
             [(2, [0, 1], None, false), (2, [0, 1], Some("no answer"), true), (0, [1, 2], None, true)]
         {

@@ -83,7 +83,7 @@ impl<M: Machine> IoNode<M> {
             read
         };
         self.machine.compute(Work::CompleteDiskRequest).await;
-        // A disk that has everything in memory answers at once; nobody else would come to anything meanwhile.
+        // A disk that has everything in memory answers at once, so no other task would run meanwhile.
         give_way().await;
         outcome.map(drop)
     }

@@ -34,7 +34,7 @@ const LOOKS_IN_A_ROW: usize = 16_384;
 /// What clients have told of their selections for operations to come.
 pub(super) type Selections = Told<Selecting>;
 
-/// Everybody's selections, and the stripes that they may touch.
+/// The selections of all members, and the stripes that they may touch.
 struct AllSelected {
     members: Vec<NodeId>,
     selectors: Rc<[Selector]>,

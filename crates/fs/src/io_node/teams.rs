@@ -66,7 +66,7 @@ pub(super) struct Coming {
 struct Meeting {
     /// The members that have come, by rank.
     present: RefCell<BTreeMap<u32, Coming>>,
-    /// The first failure among that.
+    /// The first failure that any of them brings.
     failure: RefCell<Option<Failure>>,
     /// What all are told, once all have come.
     outcome: RefCell<Option<Result<Vec<u64>, Failure>>>,
@@ -250,8 +250,8 @@ impl Team {
         self.end(Failure { lost_rank: Some(rank), ..failure });
     }
 
-    /// Ends the team if all members wait, and not for the same: nobody would ever come to any of these meetings, or all
-    /// have come to one of them for different things. A member waits in one meeting at a time.
+    /// Ends the team if all members wait, but not for the same step of the same meeting: then no meeting would ever be
+    /// complete, or all have come to one meeting for different steps. A member waits in one meeting at a time.
     fn end_if_out_of_step(&self) {
         let apart = self.waiting();
         let members: usize = apart.iter().map(|(_, ranks)| ranks.len()).sum();
@@ -264,7 +264,7 @@ impl Team {
         self.end(Failure::new(FailureKind::OutOfStep, text));
     }
 
-    /// What members wait for, and their ranks: each thing of each meeting.
+    /// The steps that members wait for, each with their ranks, of all meetings.
     fn waiting(&self) -> Vec<(TeamStep, Vec<u32>)> {
         let mut waiting: Vec<(TeamStep, Vec<u32>)> = Vec::new();
         for meeting in self.meetings.borrow().values().filter(|meeting| meeting.outcome.borrow().is_none()) {
@@ -310,7 +310,7 @@ impl Team {
     }
 }
 
-/// Whether those who are present have come for the same.
+/// Whether all who are present have come for the same step.
 fn is_of_one(present: &BTreeMap<u32, Coming>) -> bool {
     let mut steps = present.values().map(|coming| coming.step);
     let first = steps.next();

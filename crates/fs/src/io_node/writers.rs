@@ -68,7 +68,7 @@ impl Writers {
         self.last.borrow_mut().extract_if(.., |_, last| *last <= accepted).map(|(client, _)| client).collect()
     }
 
-    /// Whether all is on the medium and nobody is to be told anything.
+    /// Whether all is on the medium and no client is to be told a failure.
     pub(super) fn is_empty(&self) -> bool {
         self.last.borrow().is_empty() && self.failures.borrow().is_empty()
     }

@@ -16,7 +16,7 @@
 //! - this file: the cache; opening, creating, unlinking
 //! - `paged_file.rs`: an open file; start there
 //! - `files.rs`: the files that are open, what their handles share, how long they are
-//! - `failures.rs`: which writes of a file have failed, and who is still to be told
+//! - `failures.rs`: which writes of a file have failed, and which handles are still to be told
 //! - `table.rs`: the pages, the state of each, and which of them is evicted first
 //! - `window.rs`: which pages to prefetch
 //! - `reads.rs`: the background reads in flight, and when an I/O node is to promote one
@@ -157,7 +157,7 @@ impl<M: Machine> PageCache<M> {
         self.inner.counts.get()
     }
 
-    /// These bytes, for who is going to write them: when nobody uses them any more, the cache keeps their memory for
+    /// These bytes as a payload that is going to be written: when it is no longer used, the cache keeps its memory for
     /// [`spare_memory`](Self::spare_memory).
     pub fn take_in(&self, bytes: Vec<u8>) -> Payload {
         let length = bytes.len() as u64;
@@ -224,8 +224,8 @@ impl<M: Machine> PageCache<M> {
         }
     }
 
-    /// Gives up what was written to a numbered file and has not left this client, as its locks were lost; those who
-    /// have it open are told that by this failure, if anything was.
+    /// Gives up what was written to a numbered file and has not left this client, because its locks were lost. If there
+    /// was anything, all handles of the file are told `failure`.
     pub(super) fn give_up_unsent(&self, file: FileId, failure: Box<Error>) {
         let Some(known) = self.inner.files.known(file) else { return };
         let unwritten = self.inner.table.borrow().unwritten(known.number, true);
@@ -387,7 +387,7 @@ impl<M: Machine> Inner<M> {
         Ok(PagedFile::new(self.clone(), self.files.enter(file)))
     }
 
-    /// Forgets a file that nobody has open and of which nothing is left to be written, finished or told.
+    /// Forgets a file that is not open and of which nothing is left to be written, finished or told.
     fn release(self: &Rc<Self>, file: &LogicalFile<M>) {
         if file.handles.get() > 0 || !file.writes.is_empty() {
             return;

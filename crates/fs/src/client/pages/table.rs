@@ -65,7 +65,7 @@ pub(super) struct Page {
     ahead: bool,
     /// The number of the background read of it, if one is in flight.
     background: Option<u64>,
-    /// No longer found by its key; goes as soon as nothing is pending and nobody uses it.
+    /// No longer found by its key; goes as soon as it is neither pending nor pinned.
     forgotten: bool,
     /// The data being read now may be stale when they arrive.
     stale: bool,
@@ -96,7 +96,7 @@ pub(super) enum Look {
     Here(Payload),
     /// The page is being read, or written so that it cannot be read now; the condition is woken when that is over.
     Pending(Rc<Condition>),
-    /// Nobody is reading what is missing.
+    /// Bytes are missing, and not being read.
     Missing,
     /// The page could not be read.
     Failed(Box<Error>),
@@ -274,7 +274,7 @@ impl PageTable {
         }
     }
 
-    /// Puts data into a pinned page. Returns whether it is dirty now, and nobody is writing it, up to its end.
+    /// Puts data into a pinned page. Returns whether the page is dirty now up to its end, and its writing can begin.
     pub(super) fn write(&mut self, place: Place, at: u64, data: Payload) -> bool {
         let page = &mut self.pages[place];
         let (range, bytes) = (at..at + data.len(), page.buffer.len());
@@ -332,8 +332,8 @@ impl PageTable {
         self.settle(place);
     }
 
-    /// Begins to write a page's dirty bytes: it stays in the table until [`finish_write`](Self::finish_write).
-    /// Returns whether there is anything to write that nobody writes.
+    /// Begins to write a page's dirty bytes: it stays in the table until [`finish_write`](Self::finish_write). Returns
+    /// whether there is anything to write that is not being written already.
     pub(super) fn begin_write(&mut self, place: Place) -> bool {
         if self.pages[place].state != State::Dirty {
             return false;
@@ -375,8 +375,8 @@ impl PageTable {
         self.settle(place);
     }
 
-    /// The pages of a file with dirty bytes that nobody is writing, in order, also those that cannot be
-    /// written yet because they are being read; those whose last try failed only if `failed_too`.
+    /// The pages of a file with dirty bytes that are not being written, in order, also those that cannot be written yet
+    /// because they are being read; those whose last try failed only if `failed_too`.
     pub(super) fn unwritten(&self, file: u64, failed_too: bool) -> Vec<Place> {
         let keys = PageKey { file, page: 0 }..=PageKey { file, page: u64::MAX };
         let places = self.dirty.range(keys).map(|key| self.by_key[key]);

@@ -65,7 +65,7 @@ impl<M: Machine> Inner<M> {
         Some(Pin { cache: self.clone(), place })
     }
 
-    /// Reads a page, or a part of one, that nobody keeps here. At the I/O node a whole page is a block as any.
+    /// Reads a page, or a part of one, past the page table. To the I/O node a whole page is a block like any other.
     pub(super) async fn fetch_alone(&self, file: &LogicalFile<M>, part: Extent) -> Result<Payload> {
         let _span = self.client.inner.endpoint.machine().notes().span("fetch alone", || about(file, part));
         let data = match part.bytes == file.page_bytes() {
@@ -234,7 +234,7 @@ impl<M: Machine> Inner<M> {
                 break;
             }
         }
-        // Nobody misses what did not get into a file that is gone.
+        // A failed write to a file that was removed is no loss.
         let outcome = if file.unlinked.get() { Ok(()) } else { outcome };
         file.failures.note(outcome.clone());
         if outcome.as_ref().is_err_and(|error| error.is_remote(FailureKind::Fenced)) {

@@ -290,7 +290,7 @@ impl<M: Machine> WriteCache<M> {
         file.commit_all_there_is().await
     }
 
-    /// Flushes what this node has written, and leaves the job. Who writes after that joins it again.
+    /// Flushes what this node has written, and leaves the job. A later write joins it again.
     pub async fn leave(&self) -> Result<()> {
         let inner = &self.inner;
         inner.check()?;
@@ -324,7 +324,7 @@ impl<M: Machine> Inner<M> {
         self.client.inner.endpoint.machine()
     }
 
-    /// Fails if a flush has failed of which nobody has been told.
+    /// Fails with the failure of a flush of which no caller has been told.
     fn check(&self) -> Result<()> {
         self.failure.borrow_mut().take().map_or(Ok(()), Err)
     }
@@ -349,7 +349,7 @@ impl<M: Machine> Inner<M> {
         from: u64,
     ) -> Result<(usize, u64)> {
         self.check()?;
-        // Entries and data at once, so that nobody reads the one without the other.
+        // Entries and data at once, so that no flush reads the one without the other.
         let Some((at, count, bytes)) = self.logs.borrow_mut().append_whole(file.striping(), index, writes)
         else {
             return Ok((0, 0));
@@ -378,7 +378,7 @@ impl<M: Machine> Inner<M> {
             let room = self.logs.borrow().room_for(striping, write.offset + done, write.bytes - done);
             match room {
                 Ok(bytes) => {
-                    // Entry and data at once, so that nobody reads the one without the other.
+                    // Entry and data at once, so that no flush reads the one without the other.
                     let at = self.logs.borrow_mut().append(index, write.offset + done, bytes, write.time);
                     self.data.place(at, &data.slice(done..done + bytes));
                     self.note_written();

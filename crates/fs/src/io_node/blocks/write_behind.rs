@@ -95,22 +95,22 @@ impl<M: Machine> Blocks<M> {
         });
     }
 
-    /// Starts writing all that is dirty and that nobody is writing yet; whether there was anything. If not, nothing is
-    /// waited for.
+    /// Starts writing all dirty blocks that no task is writing yet; says whether there were any. If not, it does not
+    /// wait.
     pub(super) async fn start_writing_all(self: &Rc<Self>) -> bool {
         let unwritten = self.cache.borrow().unwritten(None);
         let is_any = !unwritten.is_empty();
         for key in unwritten {
             match self.stripes.find(key.stripe) {
                 Some(stripe) => self.start_writing_block(&stripe, key).await,
-                // Its stripe has given way to another file of the same identity, so nobody can ask for it.
+                // Its stripe has given way to another file of the same identity, so no request can name it.
                 None => self.give_up(key.stripe),
             }
         }
         is_any
     }
 
-    /// A task that was going to write a block has ended: who waits for what it wrote looks again.
+    /// A task that was going to write a block has ended: tasks that wait for its write look again.
     fn end_writing(&self, place: CacheSlot) {
         let mut cache = self.cache.borrow_mut();
         let block = cache.block(place);
@@ -146,7 +146,7 @@ impl<M: Machine> Blocks<M> {
             dirty.span().filter(|_| dirty.runs().len() > RUNS_MAX)
         };
         if let Some(span) = span {
-            // Not behind others: who writes the rest of the block waits meanwhile.
+            // Not behind others: a write to the rest of the block may wait meanwhile.
             let user = DiskUser { job, urgency: Urgency::Demand };
             let _ = self.make_valid(stripe, place, &span, user).await;
         }
@@ -217,8 +217,8 @@ impl<M: Machine> Blocks<M> {
         written
     }
 
-    /// Waits until nobody writes this block to the disk. Only one task waits here at a time, as only one is going to
-    /// write what is dirty.
+    /// Waits until no task is writing this block to the disk. Only one task waits here at a time, as only one is going
+    /// to write the dirty bytes.
     async fn enter_disk(&self, place: CacheSlot) -> AtDisk<'_, M> {
         loop {
             let written = {
@@ -253,7 +253,7 @@ impl<M: Machine> Blocks<M> {
         }
     }
 
-    /// Starts writing a block, if it is still there and nobody has begun to meanwhile.
+    /// Starts writing a block, if it is still there and no task has begun to meanwhile.
     pub(super) async fn start_writing_block(self: &Rc<Self>, stripe: &Rc<OpenStripe>, key: BlockKey) {
         let place = self.cache.borrow().find_unwritten(key);
         if let Some(place) = place {
