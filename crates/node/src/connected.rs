@@ -30,7 +30,7 @@ pub struct ConnectedNode {
 
 impl ConnectedNode {
     /// Connects to all agents, and asks them for their disks. `key_file` is the file that was named as that of the
-    /// machine's key: it is told to those who have to do something about it.
+    /// machine's key, for error messages.
     ///
     /// # Errors
     /// If one of the agents does not answer, or two are the same.

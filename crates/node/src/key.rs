@@ -98,7 +98,7 @@ fn parse(text: &str) -> Option<Key> {
     Some(Key::new(bytes))
 }
 
-/// Makes a key that nobody else has, in a file that only its user may read; whether there was none. A file that is
+/// Draws a new key and writes it to a file that only its user may read; says whether there was none. A file that is
 /// there is left as it is.
 pub fn make(path: &Path) -> Result<bool> {
     if path.exists() {

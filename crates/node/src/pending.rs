@@ -39,7 +39,7 @@ impl<T> Pending<T> {
         self.answer.recv().unwrap_or_else(|_| Err(Error::closed(&self.what)))
     }
 
-    /// Whether the answer is there, so that nobody has to wait for it.
+    /// Whether the answer is there, so that waiting for it takes no time.
     pub fn is_ready(&self) -> bool {
         !self.answer.is_empty() || self.answer.is_disconnected()
     }

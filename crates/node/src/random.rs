@@ -5,7 +5,7 @@ use machine::NodeId;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// A number nobody else has drawn.
+/// A number that no other draw has given, with near certainty.
 ///
 /// # Errors
 /// If the system has no random numbers.

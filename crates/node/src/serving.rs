@@ -10,7 +10,7 @@ use real::RealMachine;
 pub struct AgentService(IoNodeService<RealMachine>);
 
 impl AgentService {
-    /// An I/O node of this machine, that serves nobody yet.
+    /// An I/O node of this machine, which does not serve yet.
     pub fn new(machine: RealMachine, settings: IoNodeSettings) -> Self {
         AgentService(IoNodeService::new(machine, settings))
     }

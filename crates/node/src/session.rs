@@ -53,7 +53,7 @@ impl Session {
     }
 
     /// Asks the agents for their disks, as opening or making a file does, unless it is known already: the first file is
-    /// opened sooner then. Without a namespace nobody is asked.
+    /// opened sooner then. Without a namespace no agent is asked.
     ///
     /// # Errors
     /// If an agent does not say.
@@ -174,7 +174,7 @@ impl Session {
             let (connection, settings) = (&node.client.connection, &node.client.settings);
             let striping = connection.striping(settings.block_bytes, settings.disks)?;
             let file = connection.create(&owned, striping, replace).await?;
-            // Who has begun this waits for it.
+            // The caller that has begun the copy waits for this.
             let _ = made.send(());
             let copied = whole_file::upload(connection, &file, Dense(input), moved).await;
             Ok(copied.map(|(Dense(input), uploaded)| (input, uploaded.bytes)))

@@ -245,8 +245,8 @@ impl OpenOptions {
         OpenOptions { disk: Some(disk), ..self }
     }
 
-    /// The file is unfinished until its name is changed, if it is created and lies on no certain disk: if nobody does
-    /// that, `starfish rm --unfinished` removes it, where it has a name as those that commands give meanwhile.
+    /// If the file is created and not placed on one disk, it is unfinished until it is renamed. If it never is,
+    /// `starfish rm --unfinished` removes it, provided that its name is of the kind that commands give meanwhile.
     pub const fn unfinished(self, unfinished: bool) -> Self {
         OpenOptions { unfinished, ..self }
     }

@@ -17,7 +17,7 @@ use crate::thread::{Node, NodeThread};
 /// The rows of threads that make calls are called so, and numbered.
 const ROW: &str = "calls of thread";
 
-/// A call that is recorded, from when it was made until this is dropped; or one that nobody wants to know of.
+/// A call that is recorded, from when it was made until this is dropped; or one that is not recorded.
 #[must_use = "dropped at once, the call ends at once"]
 pub struct TracedCall(Option<Recorded>);
 

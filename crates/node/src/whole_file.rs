@@ -146,7 +146,7 @@ struct ArrivingPiece {
 enum LeavingPart {
     /// A piece.
     Data { offset: u64, bytes: Vec<u8> },
-    /// A number of bytes that nobody has written.
+    /// A hole of this many bytes.
     Hole(u64),
 }
 
@@ -337,7 +337,7 @@ fn leave_hole(output: &mut impl SparseWrite, bytes: u64) -> io::Result<()> {
     if bytes == 0 { Ok(()) } else { output.leave_hole(bytes) }
 }
 
-/// What there was of an input.
+/// The size of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uploaded {
     /// Bytes of it.
@@ -347,8 +347,8 @@ pub struct Uploaded {
 }
 
 /// Writes all of `input` to `file`, from its beginning on, and commits it: it is on the disks then, under its name.
-/// Blocks that are in holes of the input are not written. `input` comes back, with what there was of it. `moved` hears
-/// how many more bytes have gone.
+/// Blocks that are in holes of the input are not written. `input` comes back, with its size. `moved` is called with the
+/// number of bytes of each piece that has been written.
 ///
 /// # Errors
 /// As those of [`download`]; the file is unfinished then.
@@ -379,7 +379,7 @@ pub async fn upload<R: SparseRead + Send + 'static>(
                 let written = file.write(offset, length, &memory, 0).await;
                 connection.told(file.name(), written)?;
                 moved(length);
-                // When the input has ended nobody reads any more.
+                // When the input has ended no buffer is needed any more.
                 let _ = emptied.send(memory.into_vec().expect("real memory"));
             }
             Ok(())
@@ -396,7 +396,7 @@ pub async fn upload<R: SparseRead + Send + 'static>(
     Ok((input, uploaded))
 }
 
-/// Reads `input` in pieces, but for its holes, until it ends or nobody wants more; and what there was of it.
+/// Reads `input` in pieces, but for its holes, until it ends or the receiver is gone; gives `input` back, and its size.
 fn read_parts<R: SparseRead>(
     mut input: R,
     window: Window,
@@ -409,7 +409,7 @@ fn read_parts<R: SparseRead>(
         if hole > 0 {
             input.skip_hole(hole)?;
             at += hole;
-            // If nobody wants it, nobody wants what follows.
+            // If the receiver is gone, the loop ends soon: no more buffers come.
             let _ = parts.send(LeavingPart::Hole(hole));
         }
         bytes.resize(window.rest_of_piece(at) as usize, 0);
@@ -465,7 +465,7 @@ impl<T: Send + 'static> BlockingWork<T> {
     fn begin(work: impl FnOnce() -> T + Send + 'static) -> Self {
         let (done, outcome) = flume::bounded(1);
         let thread = thread::spawn(move || {
-            // Nobody may want to know any more.
+            // The caller may be gone.
             let _ = done.send(work());
         });
         BlockingWork { thread, outcome }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use machine::{Error, KeyMismatch, NodeId};
 
-/// Something that happened on a node while nobody waited for it.
+/// Something that happened on a node while no caller waited for it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Report {
@@ -152,7 +152,7 @@ impl Reporter {
 }
 
 impl Default for Reporter {
-    /// Reports to the standard error stream what nobody is told otherwise.
+    /// Reports to the standard error stream what no caller or peer is told.
     fn default() -> Self {
         Reporter::new(|report| {
             if !report.is_told_elsewhere() {

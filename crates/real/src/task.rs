@@ -186,8 +186,8 @@ async fn catch_panic<T>(
     mut task: Pin<&mut impl Future<Output = Result<T>>>,
 ) -> Result<T> {
     poll_fn(|context| {
-        // A task that has panicked is never polled again, so nobody sees it in an inconsistent state. What it
-        // shares with others it leaves as it was between two statements, like a task that ends early.
+        // A task that has panicked is never polled again, so its inconsistent state is never seen. What it shares with
+        // others it leaves as it was between two statements, like a task that ends early.
         match catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(context))) {
             Ok(poll) => poll,
             Err(panic) => Poll::Ready(Err(panicked(name, &*panic))),

@@ -68,7 +68,7 @@ fn encode(identity: u64) -> String {
 fn decode(text: &str) -> Option<u64> {
     let digits = text.strip_suffix('\n').filter(|digits| digits.len() == DIGITS)?;
     let identity = u64::from_str_radix(digits, 16).ok()?;
-    // Only what is written here: nobody has put a sign into it.
+    // Only the exact text that is written here, without a sign.
     (encode(identity) == text).then_some(identity)
 }
 

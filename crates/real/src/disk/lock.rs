@@ -26,7 +26,7 @@ use super::failures::{describe, io_error, refuses_writing};
 use super::identity::Identity;
 use crate::release::once_released;
 
-/// The file that says who has the directory.
+/// The file that says which process has the directory.
 const HOLDER: &str = ".starfish.lock";
 
 /// What it says of a run that has ended in order, before its number.
@@ -144,7 +144,7 @@ fn open_holder(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).custom_flags(libc::O_NOFOLLOW);
     let holder = options.open(path.join(HOLDER))?;
-    // Who opens a pipe for both does not wait, but who reads from it does.
+    // Opening a pipe for both directions does not wait, but reading from it would.
     if holder.metadata()?.is_file() { Ok(holder) } else { Err(ErrorKind::InvalidInput.into()) }
 }
 

@@ -304,7 +304,7 @@ impl machine::Disk for Disk {
     fn position(&self, object: ObjectId, offset: u64) -> u64 {
         match &self.inner.pace {
             Some(pace) => pace.position(object, offset),
-            // Which of two files lies first on the medium is known to nobody who would tell.
+            // The system does not tell which of two files lies first on the medium.
             None => offset,
         }
     }
@@ -470,7 +470,7 @@ impl Inner {
 /// path might lead to another by now.
 #[expect(unsafe_code, reason = "the runtime offers no safe way to hand it an open file")]
 fn for_runtime(file: std::fs::File) -> File {
-    // SAFETY: `into_raw_fd` gives up the ownership of an open descriptor, and nobody else takes it over.
+    // SAFETY: `into_raw_fd` gives up the ownership of an open descriptor, which only this call takes over.
     unsafe { File::from_raw_fd(file.into_raw_fd()) }
 }
 

@@ -295,7 +295,7 @@ impl<F: ObjectFile> OpenObject<F> {
         let data = self.file.fill(Vec::with_capacity(UNIT), bytes, self.in_file(offset)).await?;
         let data = padded(&data);
         let mut kept = self.sums.borrow_mut();
-        // Reads beside may have used others meanwhile, but only who has the turn drops some.
+        // Reads beside may have used other groups meanwhile, but only the task that has the turn drops any.
         let kept = of_group(&mut kept, group_of(offset)).expect("loaded, and we have the turn");
         let vouching = self.seal.vouching(*kept.sums.of(offset), offset, &data);
         let vouching = vouching.ok_or_else(|| Fault::Damaged(does_not_match(offset)))?;

@@ -55,7 +55,7 @@ where
 
     fn answer(self: Box<Self>, committed: Result<()>) {
         let Body { outcome, tell, .. } = *self;
-        // Who does not wait any more need not be told.
+        // A caller that no longer waits need not be told.
         let _ = tell.send(committed.and_then(|()| outcome.expect("it was carried out")));
     }
 }

@@ -127,7 +127,7 @@ impl Postgres {
     /// Carries out transactions as one commit, which is on the medium then. If it fails, none of them has changed
     /// anything, unless the server is gone for long.
     pub(super) fn commit(&self, all: &mut [Box<dyn Asked>]) -> Result<()> {
-        // Once it was given up, nobody waits that long again until it has answered.
+        // Once the server was given up, no commit waits that long again until it has answered.
         let started = self.given_up.get().unwrap_or(Instant::now());
         loop {
             match self.try_commit(all) {
@@ -186,7 +186,7 @@ impl Postgres {
                 while let Err(fault) = self.connect_knowing(&[before, number]) {
                     match fault {
                         Fault::Lost(_) if started.elapsed() < PATIENCE => thread::sleep(PAUSE),
-                        // Whether it was done nobody can say here; the next session begins with what is there then.
+                        // It is not known whether it was done; the next session begins with what is there then.
                         fault => return Err(Fault::Refused(fault.into_error())),
                     }
                 }
@@ -222,7 +222,7 @@ impl Postgres {
         Err(Fault::Refused(Error::Io { what: self.what.clone(), why }.into()))
     }
 
-    /// Begins a session unless there is one. What is remembered counts on if nobody has changed the store meanwhile.
+    /// Begins a session unless there is one. The cached entries stay valid if nothing has changed the store meanwhile.
     fn connect(&self) -> std::result::Result<(), Fault> {
         let known = self.number.get();
         if self.session.borrow().is_some() && known.is_some() {

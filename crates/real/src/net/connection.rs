@@ -55,7 +55,7 @@ pub(crate) struct Connection {
     word: Condition,
     /// Woken when its other side has called again, or this side gives it up, and this connection is to end.
     pub(crate) replaced: Condition,
-    /// Why this side does not want it any more, if that is so.
+    /// Why this side has given the connection up, if it has.
     given_up: RefCell<Option<String>>,
     /// Why it is over, if it is.
     loss: RefCell<Option<String>>,
@@ -166,7 +166,7 @@ impl Connection {
                 Err(error) => return outbox.lose(self.gone(&error.to_string())),
             }
         }
-        // If the connection is gone there is nobody to say this to.
+        // If the connection is gone this is not said.
         if outbox.is_closed_in_order() {
             let _ = stream.write_all(Prelude::BYE.encode()).await;
         }

@@ -34,7 +34,7 @@ pub(super) const VERSION: u32 = 4;
 /// How both sides of a handshake begin.
 const GREETING: [u8; 8] = *b"STARFISH";
 
-/// How every frame begins, so that a reader who has lost his place notices at once.
+/// How every frame begins, so that a reader that is out of step notices at once.
 const FRAME_MAGIC: [u8; 3] = *b"SFf";
 
 /// What a frame says it is.
@@ -188,7 +188,7 @@ pub(crate) enum Whom {
     Ticket(Ticket),
 }
 
-/// What a connection for data shows, so that it joins the right one for control. Drawn at random, so that nobody else
+/// What a connection for data shows, so that it joins the right one for control. Drawn at random, so that no other node
 /// knows it.
 pub(crate) type Ticket = [u8; 16];
 

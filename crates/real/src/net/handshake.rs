@@ -451,7 +451,7 @@ fn with_proof(said: [u8; PROVED_BYTES], proof: Proof) -> Vec<u8> {
     [said, proof].concat()
 }
 
-/// Bytes that nobody can guess.
+/// Bytes drawn at random, which cannot be guessed.
 fn random<const N: usize>() -> std::result::Result<[u8; N], Fault> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| format!("drawing random numbers: {error}"))?;

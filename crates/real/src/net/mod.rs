@@ -180,7 +180,7 @@ impl Net {
         self.inner.connections.borrow().get(&node).cloned()
     }
 
-    /// Begins a connection to a node that there is none to, as the one who has called, or has been called.
+    /// Begins a connection to a node to which there is none; `origin` says which side has called.
     fn begin(&self, peer: NodeId, streams: [TcpHalves; 2], origin: Origin) {
         let number = self.inner.begun.replace(self.inner.begun.get() + 1);
         let noted = LinkNotes { notes: self.inner.notes.clone(), number };
@@ -233,7 +233,7 @@ impl Net {
                 let _ = writer.await;
             }
         } else {
-            // Nobody takes it any more. Dropping the handles cancels writes that would wait for ever.
+            // What is left is not taken any more. Dropping the handles cancels writes that would wait for ever.
             drop(writers);
         }
         connection.lose(&why);
