@@ -24,7 +24,7 @@ pub struct SshArgs {
     pub ssh: String,
 }
 
-/// No questions: there may be many hosts, and nobody to answer.
+/// No questions: there may be many hosts, and no user to answer.
 const SSH: &str = "ssh -o BatchMode=yes -o ConnectTimeout=10";
 
 impl SshArgs {
@@ -38,7 +38,7 @@ impl SshArgs {
 /// Where a shell command runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Host<'a> {
-    /// Whom ssh is to call; nobody for this computer.
+    /// The host that ssh is to call; none for this computer.
     name: Option<&'a str>,
     /// The command that reaches it.
     ssh: &'a str,

@@ -87,7 +87,7 @@ impl Sorting<'_> {
     }
 }
 
-/// Reads blocks until the input ends or nobody wants more; with each, whether the input goes on.
+/// Reads blocks until the input ends or the receiver is gone; sends with each whether the input goes on.
 fn read_blocks(
     mut inputs: Inputs<'_>,
     memory: usize,
