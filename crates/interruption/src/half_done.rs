@@ -44,7 +44,7 @@ impl HalfDone {
     ) -> Result<(T, HalfDone), E> {
         let mut noted = noted();
         let made = make()?;
-        // Never the same again: who has kept a thing may still be about to drop it.
+        // No number is used again: the `HalfDone` of a thing that was kept may still be about to be dropped.
         noted.last += 1;
         let number = noted.last;
         noted.things.push(Noted { number, left: left.into(), undo: Box::new(undo) });

@@ -128,7 +128,7 @@ impl ArraysJob {
 struct ArrayPart<M: Machine> {
     file: File<M>,
     view: View,
-    /// Its rank among those who write the array.
+    /// Its rank among the members that write the array.
     rank: u32,
     /// A request writes no more than a row of the array, if the arrays are written in turn.
     piece_bytes: u64,

@@ -66,8 +66,7 @@ impl<M: Machine> LocalPart<M> {
     }
 }
 
-/// Reads an object of the first disk of a machine, page by page, ahead of who asks for them. A page is what is read
-/// with one access.
+/// Reads an object of the first disk of a machine, page by page, ahead of its caller. A page is what one access reads.
 pub struct LocalReader<M: Machine> {
     machine: M,
     object: ObjectId,

@@ -688,7 +688,7 @@ fn is_there(contents: Contents, memory: &Memory, from: u64) -> bool {
     contents.first_wrong(memory, std::iter::once(whole)).is_none()
 }
 
-/// Bytes that are looked at at once, and at the edges of what nobody has written.
+/// Bytes that are checked at once, and at the edges of what was not written.
 const CHECKED_BYTES: u64 = 1 << 20;
 const EDGE_BYTES: u64 = 1 << 16;
 

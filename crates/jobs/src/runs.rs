@@ -155,7 +155,7 @@ impl<M: Machine> Inputs<M> {
         self.reads.spawn(&self.machine, "batch of a run", async move {
             let (offset, bytes) = (first * block_bytes, blocks * block_bytes);
             let read = input.file.read(offset, bytes, &memory, 0).await;
-            // Woken even if it failed: who waits is to fail, too.
+            // Woken even if it failed: tasks that wait must fail, too.
             arrival.wake_all();
             let found = read?;
             let batch = Chunk { file_offset: offset, memory_offset: 0, bytes };

@@ -151,7 +151,8 @@ impl<M: Machine> Client<M> {
         Ok(Check { files, bytes: shared.bytes.get(), failures: shared.failures.take() })
     }
 
-    /// Finds out where the stripes of files are, those of these names or all that there are; the names.
+    /// Finds out where the stripes of the files of these names are, or of all files if there are no names; gives the
+    /// names.
     async fn find_places(&self, names: &[String], shared: &Rc<Shared>) -> Result<BTreeSet<String>> {
         let lists = match names {
             [] => self.list_each().await?,

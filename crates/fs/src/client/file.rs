@@ -172,8 +172,8 @@ impl<M: Machine> File<M> {
         self.inner.unfinished.get()
     }
 
-    /// Asks the I/O nodes for the size, and returns it. What others have made a finished file longer by counts when
-    /// they have committed it; an unfinished one is as long as there is of it.
+    /// Asks the I/O nodes for the size, and returns it. Writes of others that make a finished file longer count once
+    /// they are committed; an unfinished file is as long as its stripes.
     ///
     /// For a file without a name no I/O node is asked: its stripes are looked for again when they are needed.
     pub async fn refresh(&self) -> Result<u64> {

@@ -47,7 +47,8 @@ impl OwnFlushes {
         }
     }
 
-    /// What is accepted now by a run of an I/O node; how often I/O nodes had been gone when it was asked for that.
+    /// An acceptance of data by a run of an I/O node, now; `losses` is the count of lost connections when the data were
+    /// sent.
     pub(super) fn acceptance(&self, incarnation: u64, losses: u64) -> Acceptance {
         Acceptance { incarnation, losses, flushes: self.begun.get() }
     }

@@ -218,8 +218,8 @@ impl<M: Machine> File<M> {
         Ok(moved)
     }
 
-    /// Opens the stripes that may have some of what is selected, and makes those that there are not if it is written;
-    /// for each part which of them there are.
+    /// Opens the stripes that may have selected bytes, and makes the missing ones for a write; gives for each part the
+    /// stripes that exist.
     async fn attach_selected(&self, direction: Direction, parts: &[Part]) -> Result<Vec<Vec<u32>>> {
         if let Some(attachments) = self.attachments() {
             // Another client may have made them meanwhile.

@@ -18,7 +18,7 @@ use super::{Client, CollectiveMethod, unexpected};
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::protocol::{Direction, MeetingId, Reply, Request, TeamStep};
 
-/// How many names of meetings and memory there are for one turn; the last is never that of a meeting.
+/// The number of names, of meetings and memory, for one turn; the last is never the name of a meeting.
 const NAMES_IN_TURN: u32 = 8;
 
 /// This node's membership of a team.
@@ -159,8 +159,8 @@ impl<M: Machine> TeamTurn<'_, M> {
         self.team.rank == 0
     }
 
-    /// Waits until all members have come with what each brings; what that is, by rank. If one of them brings a failure,
-    /// or is gone, all leave with that.
+    /// Waits until all members have come, and gives the values that they bring, by rank. If one of them brings a
+    /// failure, or is gone, all leave with this failure.
     pub async fn gather(&self, brings: std::result::Result<u64, &Error>) -> Result<Vec<u64>> {
         let (meeting, step) = (self.next(), self.step);
         self.meetings.set(self.meetings.get() + 1);
@@ -179,15 +179,15 @@ impl<M: Machine> TeamTurn<'_, M> {
 
     /// Has all members fail at what they move together in this turn.
     pub async fn refuse(&self, why: &Error) {
-        // Before it is moved, and after. What comes of it is what was brought.
+        // Before the data are moved, and after. The outcome is the failure that was brought.
         for _ in 0..2 {
             let _ = self.gather(Err(why)).await;
         }
     }
 }
 
-/// What the others are told of an error. If it is that of an I/O node which may have been started anew, they all try
-/// once more.
+/// The failure that the others are told for an error. If the error is of an I/O node that may have been started anew,
+/// they all try once more.
 fn failure_of(error: &Error) -> Failure {
     let failure = brought(error);
     match error.is_of_new_start() {

@@ -181,7 +181,7 @@ pub fn an_unfinished_file_is_left_alone_while_it_is_written(testbed: &impl Testb
     });
 }
 
-/// A file that an I/O node makes for a client that goes meanwhile is nobody's: it gives way, and can be collected.
+/// A file that an I/O node makes for a client that goes meanwhile has no writer: it gives way, and can be collected.
 pub fn what_is_made_for_a_client_that_is_gone_is_nobodys(testbed: &impl Testbed, base: Base) {
     for micros in [200, 500, 1000, 2000, 5000, 10_000, 20_000] {
         run(testbed, 4, move |nodes| async move {

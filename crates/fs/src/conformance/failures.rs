@@ -56,7 +56,7 @@ pub fn later_writes_of_a_block_reach_the_disk_later(testbed: &impl Testbed, base
     });
 }
 
-/// What was written gets to its disk before long, though nobody writes the rest of its block and nobody flushes.
+/// Written data get to their disk before long, even if the rest of their block is never written and nothing is flushed.
 pub fn what_waits_for_more_is_written_back(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let settings = IoNodeSettings { write_back_after: Some(Duration::from_millis(20)), ..settings(base) };
@@ -121,7 +121,7 @@ pub fn many_pieces_of_a_block_are_written_together(testbed: &impl Testbed, base:
 }
 
 /// A write is accepted only if its disk has room for it beside all that was accepted before and is not there yet; so
-/// who has closed a file has no failure to come for want of space. What a full disk has can be overwritten.
+/// after a file is closed no write of it fails for want of space. Data on a full disk can be overwritten.
 pub fn what_is_accepted_has_room(testbed: &impl Testbed, base: Base) {
     const ROOM: u64 = 200 << 10;
     run(testbed, 2, move |nodes| async move {
@@ -310,7 +310,7 @@ pub fn a_write_that_fails_behind_one_member_fails_the_whole_group(testbed: &impl
             let each = ClientSettings { two_phase_flush: TwoPhaseFlush::Each, ..base.client() };
             let clients = start_with(&nodes, 2, settings(base), each).await;
             finished(&clients[0], "group", FileId(1)).await;
-            // The part of the second member lies on the second I/O node, and nobody else has written there.
+            // The part of the second member lies on the second I/O node, where no other has written.
             nodes[1].faults().failing_writes.set(1);
             let members: Vec<NodeId> = nodes[2..].iter().map(|node| node.node()).collect();
             let tasks = Tasks::default();
@@ -419,13 +419,13 @@ async fn change_while_others_write<M: Machine>(
     tasks.begin(&nodes[2], async move { change(client, other).await.expect("done") });
     rest(&nodes[2]).await;
     tasks.begin(&nodes[1], async move {
-        // Whether it comes before or after the change, or finds no file any more, is nobody's business.
+        // It may come before or after the change, or find no file any more.
         let _ = file.write(BLOCK, 5, &Memory::real(vec![1; 5]), 0).await;
     });
     rest(&nodes[1]).await;
     nodes[0].faults().release();
     tasks.wait().await;
-    // What nobody can write any more would keep its place for ever.
+    // A dirty block that cannot be written any more would keep its place for ever.
     let file = clients[0].create("next", FileId(2), BLOCK).await.expect("created");
     write(&file, 0, &contents(20 * BLOCK)).await;
     assert!(read(&file, 0, 20 * BLOCK).await == contents(20 * BLOCK));

@@ -192,7 +192,7 @@ pub fn numbered_files_are_read_and_written_together(testbed: &impl Testbed, base
         expected.extend(data);
         assert_eq!(file.bytes(), expected.len() as u64);
         assert!(read(&file, 0, 9 * BLOCK).await == expected);
-        // By one who has not heard of anything of it, a part that nobody has written included.
+        // By a client that has not heard of the file's changes; a part that was never written is included.
         let other = open(client, &numbered(&nodes[..2], 2, 1, 9 * BLOCK).await, 9 * BLOCK).await;
         let memory = Memory::real(vec![7; 2 * BLOCK as usize]);
         let entries = vec![Entry { offset: BLOCK - 5, bytes: 2 * BLOCK, at: 0, time: 1 }];

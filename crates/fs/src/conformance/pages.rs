@@ -422,7 +422,7 @@ pub fn many_share_a_small_cache(testbed: &impl Testbed, base: Base) {
         for number in 0..8_u64 {
             let (cache, left, done) = (cache.clone(), left.clone(), done.clone());
             nodes[2].spawn("application", async move {
-                // Half of the files are read by the one who writes them and by another.
+                // Half of the files are read by the client that writes them and by another.
                 let name = format!("small {}", number % 4);
                 let file = match cache.create(&name, FileId(1 + number % 4), BLOCK).await {
                     Err(error) if matches!(*error, Error::Exists { .. } | Error::BeingWritten { .. }) => {

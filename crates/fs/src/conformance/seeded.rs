@@ -1,6 +1,6 @@
 //! Runs of which everything is drawn from a seed: the settings, how many nodes there are, and what is done.
 //!
-//! A promise shows one situation. These look for the situations that nobody has thought of: one seed is one short run,
+//! A promise shows one situation. These tests look for situations that were not thought of: one seed is one short run,
 //! and the crate `seeds` runs as many of them as there is time for. A run that fails, fails again with the same seed.
 
 use layout::{Operation, Pattern, Problem, Striping, View};
@@ -145,7 +145,8 @@ impl<M: Machine> Program<M> {
         }
     }
 
-    /// The handle of a client on a file, which it opens if it has none; up to date, as of one who has just asked.
+    /// The handle of a client on a file, which it opens if it has none; it is up to date, as if it had just been
+    /// opened.
     async fn handle(&mut self, index: usize, who: usize) -> File<M> {
         let known = self.files[index].as_mut().expect("there is such a file");
         if known.handles[who].is_none() {

@@ -310,8 +310,7 @@ pub(super) fn begun(ring: &NoteRing, name: &str) -> usize {
     ring.notes().filter(is_so).count()
 }
 
-/// What several write at the same time, each alone, of blocks that have not been there before: nobody takes for zeros
-/// what another has written.
+/// When several write parts of new blocks at the same time, each alone, none takes for zeros what another has written.
 pub fn what_several_select_of_new_blocks_stays(testbed: &impl Testbed, base: Base) {
     run(testbed, 2 + MEMBERS as usize, move |nodes| async move {
         const RECORD: u64 = 40;
@@ -397,7 +396,7 @@ pub fn what_is_selected_of_a_numbered_file_touches_its_stripes(testbed: &impl Te
     });
 }
 
-/// Members of a team learn at once that one of them is gone, or that one has failed; nobody else may be one of them.
+/// Members of a team learn at once that one of them is gone, or that one has failed; no other node may be one of them.
 pub fn a_team_fails_together(testbed: &impl Testbed, base: Base) {
     run(testbed, 2 + MEMBERS as usize, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;

@@ -76,7 +76,7 @@ pub(super) struct HeldUpReads {
     pub(super) writes_most: u64,
 }
 
-/// The machine is told again of reads that are held up when none has been for so long.
+/// The machine is told of reads that are held up if none have been for this long.
 const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// The disks.

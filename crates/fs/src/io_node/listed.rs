@@ -192,7 +192,7 @@ fn stripes_of(blocks: &[Vec<ListedBlock>]) -> Vec<Rc<StripePart>> {
 /// The members' pieces of a block.
 struct ListedParts {
     pieces: BlockPieces,
-    /// Whether those of a member that go on regularly are fetched as one.
+    /// Whether pieces of a member that go on regularly are fetched as one.
     queued: bool,
 }
 

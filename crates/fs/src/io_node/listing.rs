@@ -144,7 +144,7 @@ impl<M: Machine> IoNode<M> {
         self.names.listings.forget_if_unread();
     }
 
-    /// All names there are now: those of a listing that begins after this has been called.
+    /// All names as of now: those of a listing that begins after this call.
     async fn new_listing(&self) -> Result<Rc<[String]>, Box<Failure>> {
         let listings = &self.names.listings;
         let wanted = listings.begun.get() + 1;

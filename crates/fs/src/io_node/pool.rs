@@ -19,7 +19,7 @@ pub(super) struct Pool<T> {
     threads: Threads,
     requests: RefCell<RequestQueue<T>>,
     request_came: Condition,
-    /// Threads of the pool there are, and those of them that wait for a request and have not been woken.
+    /// The threads that have been made, and those of them that wait for a request and have not been woken.
     made: Cell<usize>,
     idle: Cell<usize>,
     /// Requests in the background that threads of the pool are serving.
@@ -29,9 +29,9 @@ pub(super) struct Pool<T> {
 /// A request that a thread serves until this is dropped.
 pub(super) struct Serving<T> {
     pub(super) request: T,
-    /// Its class, which may be more urgent than that it came with.
+    /// Its class, which may be more urgent than the one it came with.
     pub(super) class: Class,
-    /// One of those in the background that are served at a time, if it is.
+    /// Counts it among the background requests in service, if it is one.
     pub(super) background: Option<OperationInFlight>,
 }
 

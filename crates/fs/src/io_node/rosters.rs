@@ -77,7 +77,7 @@ struct Room {
 
 /// A flush that a member wants.
 pub(super) struct Wanted {
-    /// Its number, or that of an earlier one than will do.
+    /// Its number, or the number of an earlier flush that will do.
     pub(super) flush: u32,
     /// Only of this file.
     pub(super) file: Option<FileId>,

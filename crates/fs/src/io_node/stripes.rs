@@ -84,7 +84,7 @@ impl Stripes {
         stripe.last_use.set(self.uses.get());
     }
 
-    /// Makes the stripe known, unless it is already: what is in the cache belongs to that one.
+    /// Makes the stripe known, unless it is known already: the cached blocks belong to the known one.
     pub(super) fn insert(
         &self,
         name: &str,

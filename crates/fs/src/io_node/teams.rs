@@ -52,7 +52,7 @@ struct Team {
     changed: Condition,
 }
 
-/// With what a member comes to a meeting.
+/// What a member brings to a meeting.
 #[derive(Clone, Copy)]
 pub(super) struct Coming {
     /// What it has come for.

@@ -35,7 +35,7 @@ pub(super) struct LogicalFile<M: Machine> {
     /// With what has not been written to the I/O nodes yet. Kept apart is what an answer about the size may lack: what
     /// was written since all was sent last, and no question was on its way.
     pub(super) length: Length,
-    /// Whether the I/O nodes are still to be told of the size: that of a temporary file was set without them.
+    /// Whether the I/O nodes are still to be told the size: the size of a temporary file is set without them.
     pub(super) size_unsent: Cell<bool>,
     pub(super) handles: Cell<usize>,
     /// Pages whose writing has begun.

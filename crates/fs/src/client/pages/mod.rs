@@ -216,8 +216,8 @@ impl<M: Machine> PageCache<M> {
         self.inner.forget_given_up(&cached);
     }
 
-    /// Notes under which lease this client has locks on a numbered file, if it has any: what is written from now on is
-    /// sent with that.
+    /// Notes the lease under which this client has locks on a numbered file, if it has any: data written from now on
+    /// are sent with this lease.
     pub(super) fn note_lease(&self, file: FileId, lease: Option<u64>) {
         if let Some(known) = self.inner.files.known(file) {
             known.file.set_lease(lease);

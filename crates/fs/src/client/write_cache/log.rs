@@ -36,7 +36,7 @@ pub enum Section {
     Directory,
 }
 
-/// The most entries of a log: one I/O node may have to take in all of those of all members together.
+/// The most entries of a log: one I/O node may have to take in all entries of all members together.
 const ENTRIES_MAX: u64 = 1 << 18;
 
 /// What has been written to each of some files since the last flush.

@@ -261,7 +261,7 @@ impl<M: Machine> Blocks<M> {
         }
     }
 
-    /// Sees to it that this part of one block, which has been written to the cache, is at its disk.
+    /// Completes when this part of one block, which has been written to the cache, is at its disk.
     pub(in crate::io_node) async fn write_through(
         self: &Rc<Self>,
         file: FileId,
