@@ -22,7 +22,7 @@ pub(crate) struct Handle {
     stream: UnsafeCell<Stream>,
 }
 
-// SAFETY: the stream is touched only by who has the lock (`Held`), and may go from thread to thread.
+// SAFETY: the stream is touched only by the thread that has the lock (`Held`), and may go from thread to thread.
 unsafe impl Send for Handle {}
 // SAFETY: the same.
 unsafe impl Sync for Handle {}
@@ -51,7 +51,7 @@ impl Drop for Held<'_> {
 }
 
 impl Handle {
-    /// A file that nobody has used yet.
+    /// A file that no thread has used yet.
     pub(crate) fn new(stream: Stream) -> Arc<Self> {
         let front = Front::default();
         let lock = Lock::new(&front);

@@ -19,7 +19,7 @@
 //! barrier moved to the side that needs it once in the life of a file. Where the kernel has no `membarrier`, files have
 //! no owners.
 //!
-//! Only the first owner ever writes `busy`, so nobody confuses two owners: ownership is not given anew.
+//! Only the first owner ever writes `busy`, so two owners cannot be confused: ownership is not given anew.
 //!
 //! What it is worth: `cargo bench -p libpdiol --bench lock`, on a virtual processor of 2026, takes 1.1 ns for a byte,
 //! 4.9 ns with `parking_lot::ReentrantMutex` in its place and 0.6 ns without any lock. Once a file is shared, its lock
@@ -34,7 +34,7 @@ use crate::primitives::{
     pause, this_thread,
 };
 
-/// The owner of a file nobody has used yet.
+/// The owner of a file that no thread has used yet.
 const NOBODY: usize = 0;
 
 /// The owner of a file that all have to lock. No thread has this address.
@@ -50,7 +50,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// The lock of a file nobody has used.
+    /// The lock of a file that no thread has used.
     pub(crate) fn new(front: &Front) -> Self {
         let owner = if is_barrier_there() { NOBODY } else { SHARED };
         front.owner.store(owner, Ordering::Relaxed);
@@ -62,7 +62,7 @@ impl Lock {
     #[inline]
     pub(crate) fn lock(&self, front: &Front) {
         if self.is_drained.load(Ordering::Relaxed) {
-            // Nobody owns the file any more, and nobody will.
+            // No thread owns the file any more, and none will.
             self.ordinary.lock();
         } else {
             self.lock_owned(front);

@@ -1,4 +1,4 @@
-//! What there are numbers of.
+//! Families of metrics: numbers of one meaning.
 
 /// Numbers of one meaning, told apart by their labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

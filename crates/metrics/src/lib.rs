@@ -1,4 +1,4 @@
-//! Numbers of a running node for Prometheus: which there are, their text, and who asks for it.
+//! Numbers of a running node for Prometheus: their families, their text, and the server that answers with it.
 //!
 //! ```text
 //!  node thread                      a thread of the server
