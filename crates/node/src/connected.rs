@@ -44,8 +44,8 @@ impl ConnectedNode {
         Ok(connection)
     }
 
-    /// Connects to those of the agents that answer. What they have no stripe of is then not known, and no file can be
-    /// made without changing which disks files lie on: see [`absence`](Self::absence).
+    /// Connects to those of the agents that answer. Files without a stripe at these agents are then not known, and no
+    /// file can be made, since it would lie on other disks: see [`absence`](Self::absence).
     ///
     /// # Errors
     /// If none of them answers, or two are the same.

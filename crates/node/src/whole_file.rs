@@ -38,8 +38,8 @@ use crate::sparse::{SparseRead, SparseWrite};
 /// Bytes under way between the agents and this node.
 const WINDOW_BYTES: u64 = 8 << 20;
 
-/// A piece is at least so long: shorter ones cost more in turning from one to the next than they save. If it
-/// can be, it is one block on every disk: then requests come to each disk in the order of its blocks.
+/// The least size of a piece: shorter pieces cost more in turning from one to the next than they save. If possible a
+/// piece is one block on every disk: then requests come to each disk in the order of its blocks.
 const PIECE_BYTES_MIN: u64 = 256 << 10;
 
 /// With three lanes a piece can be empty, one can leave and one can come.
@@ -75,7 +75,7 @@ impl From<Box<machine::Error>> for CopyError {
     }
 }
 
-/// What copying comes to.
+/// The outcome of copying.
 type Copied<T> = std::result::Result<T, CopyError>;
 
 /// How a file is cut and how much of it is under way.

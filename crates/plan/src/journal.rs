@@ -85,7 +85,7 @@ impl Journal {
     }
 
     /// The journal in the file at `path`, which is made if there is none. What is recorded is appended to it. As long
-    /// as this value lives, nobody else can open it so.
+    /// as this value lives, it cannot be opened like this again.
     pub fn open(path: &Path) -> Result<Journal, JournalError> {
         let failed = |error| JournalError::File { path: path.to_owned(), error };
         let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(failed)?;

@@ -279,7 +279,7 @@ impl<'a, K: PlanKind> Draft<'a, K> {
     }
 }
 
-/// Refuses a plan of so many combinations that nobody can have meant them.
+/// Refuses a plan with more combinations than can be meant.
 fn check_size(counts: impl Iterator<Item = usize>, span: Range<usize>) -> Result<(), Misfit> {
     let cells = counts.into_iter().try_fold(1usize, |cells, count| cells.checked_mul(count));
     if cells.is_none_or(|cells| cells > CELLS_MAX) {
@@ -306,7 +306,7 @@ fn published<K: PlanKind>(table: &DeTable<'_>, misfits: &Misfits) -> Option<Publ
             return None;
         }
     };
-    // Where there is one quantity only, nobody has to say which.
+    // Where there is one quantity only, it need not be named.
     let keys = if K::QUANTITIES.len() == 1 { &keys[..keys.len() - 1] } else { keys };
     let table = misfits.note(written.table())?;
     for (key, span, _) in entries(table).into_iter().filter(|(key, ..)| !keys.contains(key)) {
