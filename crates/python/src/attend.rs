@@ -52,7 +52,7 @@ impl Watch {
         self.is_told.load(Ordering::Acquire).then(|| self.done.load(Ordering::Relaxed))
     }
 
-    /// Whether nobody waits for the result any more.
+    /// Whether the result is no longer waited for.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
@@ -71,7 +71,7 @@ pub(crate) fn run<T: Send + 'static>(
     let watched = watch.clone();
     let worker = thread::Builder::new().name("starfish".to_owned()).spawn(move || {
         let outcome = catch_unwind(AssertUnwindSafe(|| work(&watched)));
-        // If nobody receives it, nobody waits for it any more.
+        // Without a receiver the result is no longer waited for.
         let _ = sender.send(outcome.map_err(|panic| Failure::of_panic(&*panic)));
     });
     worker.map_err(|error| Failure::Simulation(format!("starting a thread: {error}")))?;

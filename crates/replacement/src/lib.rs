@@ -1,7 +1,7 @@
 //! Files of this computer that are made or replaced when they are whole.
 //!
-//! What is written goes into a temporary file beside the one it is going to be, which gets the name at the end. So
-//! nobody sees half a file, and one that is replaced stays until the new one is whole.
+//! What is written goes into a temporary file beside the one it is going to be, which gets the name at the end. So no
+//! program sees half a file, and a file that is replaced stays until the new one is whole.
 //!
 //! Replaced is what the name stands for in the end: a link goes on to point there. The new file may be read and written
 //! by whom the old one might, from its first byte on.
@@ -24,7 +24,7 @@ const PREFIX: &str = ".starfish-";
 /// How many characters follow.
 const DRAWN: usize = 6;
 
-/// Who may do what with a file if nobody says otherwise: everybody whom the umask does not forbid it.
+/// The usual permissions of a file: all users may read and write it, except as the umask forbids.
 const USUAL: u32 = 0o666;
 
 /// The part of a file's mode that says who may read, write and execute it.
@@ -161,7 +161,7 @@ fn is_temporary(name: &OsStr) -> bool {
     rest.is_some_and(|rest| rest.len() == DRAWN && rest.iter().all(u8::is_ascii_alphanumeric))
 }
 
-/// Whether nobody writes a temporary file any more. What cannot be known stays.
+/// Whether a temporary file is no longer being written. If that cannot be known, it is kept.
 fn is_abandoned(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }

@@ -167,7 +167,7 @@ impl Disk {
         self.tasks.complete("creating an object", create).await
     }
 
-    /// Removes objects, by one call of a thread that may wait; what came of each.
+    /// Removes objects, by one call of a thread that may wait; gives the outcome for each.
     async fn remove_all(&self, names: Vec<String>, stage: Stage) -> Result<Vec<Result<()>>> {
         let inner = self.inner.clone();
         let remove = async move {
@@ -320,7 +320,7 @@ impl machine::Disk for Disk {
 }
 
 impl Inner {
-    /// Takes note of what came of the removal of an object.
+    /// Takes note of the outcome of the removal of an object.
     fn note_removed(&self, name: &str, stage: Stage, outcome: Result<()>) -> Result<()> {
         // If it was the flushing of the directory that failed, it is removed all the same.
         let is_missing = outcome.as_ref().is_err_and(|error| matches!(**error, Error::NotFound { .. }));

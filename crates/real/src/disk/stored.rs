@@ -69,7 +69,7 @@ struct Kept {
     changed: Range<usize>,
     /// Whether the page of the file is another in places that were not changed here: then it is written whole.
     is_new: bool,
-    /// Whether the newest sums are those of what is there.
+    /// Whether the newest sums are known to match the data in the file.
     is_certain: bool,
 }
 
@@ -370,7 +370,7 @@ impl<F: ObjectFile> OpenObject<F> {
         self.mark_end(turn).await
     }
 
-    /// Cuts the file to that of an object of `bytes`. Sums that have been changed are in it.
+    /// Cuts the file to the length for an object of `bytes` bytes. Changed sums must be in the file already.
     async fn cut_file(&self, bytes: u64) -> io::Result<()> {
         self.file.set_len(self.seal.layout.file_bytes(bytes)).await?;
         self.written.borrow_mut().cut(bytes);
@@ -506,7 +506,7 @@ impl<F: ObjectFile> OpenObject<F> {
         true
     }
 
-    /// Sees to it that the sums of a group are in memory, as those used last.
+    /// Brings the sums of a group into memory, as those used last.
     async fn load_sums(&self, group: u64, _turn: &Permit) -> Result<(), Fault> {
         if self.has_sums(group) {
             return Ok(());

@@ -42,7 +42,7 @@ impl Transcript {
         self.hash(role).map_or([0; Key::BYTES], Into::into)
     }
 
-    /// Whether this is the proof of that.
+    /// Whether this is the right proof by `role`.
     pub(crate) fn is_proved(&self, role: Role, proof: Proof) -> bool {
         // In constant time.
         self.hash(role).is_none_or(|hash| hash == blake3::Hash::from_bytes(proof))

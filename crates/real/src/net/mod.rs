@@ -107,11 +107,11 @@ enum Origin {
     WasCalled { answer: Vec<u8> },
 }
 
-/// However long ago a lost node was heard, it is called again for this part of the time for that.
+/// However long ago a lost node was heard, it is called again for at least this part of the time for recalling.
 const RECALL_PART: u32 = 2;
 
-/// For this part of that time after it was called in vain, it is called once for each sender, with no pause: what
-/// waited to be sent to it, however much that is, is told soon after the first has been.
+/// For this part of that time after a call in vain, a node is called only once for each sender, without pauses: so all
+/// senders to it, however many wait, are told soon after the first.
 const GIVEN_UP_PART: u32 = 10;
 
 /// Pause between calls to a node that is lost.
