@@ -133,7 +133,7 @@ struct Here {
 
 /// Wakes the task wherever on this thread its executor is; a task that is gone is not woken.
 pub(crate) fn wake_anywhere(key: TaskKey) {
-    // While the thread's locals are being destroyed nobody is left to be woken.
+    // While the thread's locals are being destroyed no task is left to be woken.
     let _ = HERE.try_with(|here| {
         let here = here.borrow();
         match &here.running {
@@ -358,7 +358,7 @@ impl Executor {
                     let Some((time, target)) = core.events.pop() else { return Ok(()) };
                     core.count(&self.now, time, target);
                     match target.kind() {
-                        // Nobody is ready, so the queue would give this very task back at once.
+                        // No task is ready, so the queue would give this very task back at once.
                         Kind::Task => target.index(),
                         Kind::Foreign => {
                             let waker = core.foreign.remove(target.index());
@@ -373,7 +373,7 @@ impl Executor {
                             core = self.core.borrow_mut();
                             match woken {
                                 None => continue,
-                                // Nobody else was woken, so the queue would give this task back at once.
+                                // No other task was woken, so the queue would give this task back at once.
                                 Some(Waiter::Task(key)) if self.is_next(&core, key) => key.index(),
                                 Some(waiter) => {
                                     drop(core);

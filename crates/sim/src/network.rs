@@ -14,8 +14,8 @@
 //! line, and the first of them looks again when the link is said to be free. The order of the other classes is the
 //! fabric's affair.
 //!
-//! Inboxes have no bound: on the machines modelled here, what limits messages under way are the buffers and
-//! requests of those who talk.
+//! Inboxes have no bound: on the machines modelled here, the buffers and requests of the senders limit the messages in
+//! flight.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -114,7 +114,7 @@ pub(crate) enum Next {
     NotYet,
 }
 
-/// When a message leaves its source, once that is known, and who waits for it.
+/// When a message leaves its source, once that is known, and the task that waits for it.
 struct Departure {
     time: Option<u64>,
     waker: Waker,
@@ -256,7 +256,7 @@ impl Network {
         }
     }
 
-    /// A message does not wait in line any more: it has got on its way, or nobody wants it to.
+    /// Takes a message out of the line: it has got on its way, or is not to be sent any more.
     #[cold]
     pub(crate) fn let_go(&self, index: usize) {
         let mut state = self.state.borrow_mut();
@@ -311,7 +311,7 @@ impl Network {
         false
     }
 
-    /// Nobody waits any more for the departure of the message of this index.
+    /// The departure of the message of this index is no longer waited for.
     pub(crate) fn forget_departure(&self, message: usize, index: usize) {
         let mut state = self.state.borrow_mut();
         let departure = state.departures.remove(index);

@@ -311,7 +311,7 @@ impl Torus {
 }
 
 impl Link {
-    /// Takes the link for a worm whose head is here, if it is free and nobody was here before.
+    /// Takes the link for a worm whose head is here, if it is free and no worm was here before.
     #[inline(always)]
     fn take(&mut self, executor: &Executor, worm: u32, now: u64) -> bool {
         if self.free <= now {

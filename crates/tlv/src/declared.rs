@@ -35,7 +35,7 @@ pub(crate) struct Declarations {
 
 static DECLARED: Mutex<Declarations> = Mutex::new(Declarations::new());
 
-/// What is declared, locked. Nobody keeps it for long.
+/// What is declared, locked. The lock is never held for long.
 pub(crate) fn declared() -> MutexGuard<'static, Declarations> {
     DECLARED.lock().unwrap_or_else(PoisonError::into_inner)
 }

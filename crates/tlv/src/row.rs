@@ -90,7 +90,7 @@ impl Drop for EndOfThread {
     }
 }
 
-/// All rows, locked. Nobody keeps them for long.
+/// All rows, locked. The lock is never held for long.
 pub(crate) fn rows() -> MutexGuard<'static, Rows> {
     ROWS.lock().unwrap_or_else(PoisonError::into_inner)
 }

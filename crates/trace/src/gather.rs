@@ -53,7 +53,7 @@ pub(crate) struct ThreadName {
 /// What a thread has done so far.
 #[derive(Clone)]
 pub(crate) struct ThreadSoFar {
-    /// The first process of its section, which it belongs to if nobody says otherwise.
+    /// The first process of its section, to which it belongs unless it is told otherwise.
     pub(crate) section_process: u32,
     pub(crate) dropped: u64,
     /// Where records were dropped: how many spans there were of all threads, and the time of the record before.

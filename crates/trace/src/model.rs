@@ -49,7 +49,7 @@ pub struct ProcessInfo {
     /// The command line, arguments separated by blanks; empty if there is none.
     pub command_line: String,
     /// What the wall clock showed at time 0 of its records, in nanoseconds since 1970 (UTC); none where times are
-    /// simulated or nobody knows.
+    /// simulated or it is not known.
     pub zero_unix_ns: Option<u64>,
 }
 

@@ -53,7 +53,8 @@ pub struct TracedProcess {
     pub info: ProcessInfo,
     /// Whether it was declared.
     pub is_declared: bool,
-    /// By how much its times may be wrong beside those of others, up or down, in nanoseconds; none if nobody compared.
+    /// By how much its times may be wrong beside those of others, up or down, in nanoseconds; none if the clocks were
+    /// not compared.
     pub uncertainty_ns: Option<u64>,
     /// Its threads.
     pub threads: Range<usize>,
