@@ -102,7 +102,7 @@ impl Followed {
         Ok(followed)
     }
 
-    /// What there was to say of the files when they were read last.
+    /// Remarks on the files, from when they were read last.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -11,7 +11,7 @@ use crate::request::{self, WebReply, WebRequest};
 /// The most connections answered at once, which is more than a browser makes. Others are closed.
 const CONNECTIONS_MAX: usize = 16;
 
-/// How long nobody is let in when the system cannot, for want of descriptors or memory.
+/// How long no visitor is let in when the system cannot accept one, for want of descriptors or memory.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Where requests come in.

@@ -8,7 +8,7 @@
 //! A visitor can occupy one of these threads for a bounded time, and nothing else. The user of the crate decides who
 //! gets which answer.
 //!
-//! - [`Door`] in `door.rs`: who is let in
+//! - [`Door`] in `door.rs`: accepts connections
 //! - [`WebRequest`], [`WebReply`] in `request.rs`: what is understood of HTTP
 //!
 //! What is not here, on purpose: bodies of requests, encodings, connections that are kept, TLS. A server in front of it
