@@ -52,7 +52,7 @@ impl<T: Placed> Pool<T> {
         self.requests.borrow().has_room_for(client)
     }
 
-    /// Lets a request wait for a thread; says whether one is to be made for it.
+    /// Puts a request into the queue; says whether a thread is to be made for it.
     #[must_use]
     pub(super) fn put(&self, class: Class, client: NodeId, bytes: u64, request: T) -> bool {
         self.requests.borrow_mut().push(class, client, bytes, request);
@@ -81,11 +81,11 @@ impl<T: Placed> Pool<T> {
         self.wake_for(others)
     }
 
-    /// Lets requests in the background for a part of a stripe wait on demand. Says how many threads are to be made.
+    /// Promotes background requests for a part of a stripe to demand. Says how many threads are to be made.
     #[must_use]
     pub(super) fn promote(&self, file: FileId, stripe: u32, part: Range<u64>) -> usize {
         let promoted = self.requests.borrow_mut().promote(file, stripe, part);
-        // All that was waiting may have been what no thread was allowed to serve.
+        // The waiting requests may all have been ones that no thread was allowed to serve.
         self.wake_for(promoted)
     }
 
@@ -99,7 +99,7 @@ impl<T: Placed> Pool<T> {
         }
     }
 
-    /// Drops what a client that is gone was waiting for.
+    /// Drops the waiting requests of a client that is gone.
     pub(super) fn forget(&self, client: NodeId) {
         self.requests.borrow_mut().forget(client);
     }

@@ -50,13 +50,13 @@ pub(super) struct Rosters(RefCell<BTreeMap<u64, Rc<Roster>>>);
 struct Roster {
     job: String,
     group: u64,
-    /// In the order in which they have joined.
+    /// The members, in the order in which they have joined.
     members: RefCell<Vec<Member>>,
     /// How many flushes have begun.
     flushes: Cell<u32>,
-    /// The last of them that was of all files, by its number.
+    /// The number of the last flush that was of all files.
     last_of_all: Cell<u32>,
-    /// The one that is going on.
+    /// The flush that is going on.
     flush: RefCell<Option<Rc<Flush>>>,
     room: Room,
     changed: Condition,
@@ -106,7 +106,7 @@ struct Flush {
 struct Lost {
     /// What the others are told.
     failure: Failure,
-    /// Whether it was the first of the members, who alone knows what has become of the flush.
+    /// Whether it was the first member, which alone knows the outcome of the flush.
     was_first: bool,
 }
 
@@ -176,7 +176,7 @@ impl<M: Machine> IoNode<M> {
         Ok(Reply::Flushing { flush: begun.number })
     }
 
-    /// Tells all members that a flush has begun. One that cannot take part is a member no more.
+    /// Tells all members that a flush has begun. A member that cannot take part is removed from the job.
     async fn tell(&self, roster: &Roster, flush: &Flush) {
         let (members, mailbox) = (flush.members.borrow().clone(), Mailbox::new());
         for (index, member) in members.iter().enumerate() {
@@ -369,7 +369,7 @@ impl Roster {
         flush
     }
 
-    /// Notes that a member takes part in nothing any more; `what` says what it does instead.
+    /// Notes that a member no longer takes part in anything; `what` says what happened to it.
     fn lose(&self, client: NodeId, what: &str, now: Instant) {
         self.members.borrow_mut().retain(|member| member.node != client);
         if let Some(flush) = &*self.flush.borrow() {
@@ -398,7 +398,7 @@ impl Roster {
 }
 
 impl Flush {
-    /// Whether what it writes has all that has been written to a file, or to any.
+    /// Whether this flush writes all that has been written to `file`, or to all files if that is none.
     fn covers(&self, file: Option<FileId>) -> bool {
         self.file.is_none() || self.file == file
     }
