@@ -1,7 +1,7 @@
 //! Shell commands on a host: this computer, or another one that ssh reaches.
 //!
-//! A command goes to a `sh` over its standard input. So it need not be quoted for whatever shell the user logs in
-//! with there, and both kinds of host are the same.
+//! A command goes to a `sh` over its standard input. So it need not be quoted for the login shell of the user there,
+//! and both kinds of host are the same.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::process::{Child, Command, Output, Stdio};
@@ -24,7 +24,7 @@ pub struct SshArgs {
     pub ssh: String,
 }
 
-/// No questions: there may be many hosts, and nobody to answer.
+/// No questions: there may be many hosts, and no user to answer.
 const SSH: &str = "ssh -o BatchMode=yes -o ConnectTimeout=10";
 
 impl SshArgs {
@@ -38,7 +38,7 @@ impl SshArgs {
 /// Where a shell command runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Host<'a> {
-    /// Whom ssh is to call; nobody for this computer.
+    /// The host that ssh is to call; none for this computer.
     name: Option<&'a str>,
     /// The command that reaches it.
     ssh: &'a str,
@@ -141,7 +141,7 @@ pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// The same, for people, who put no quotes where none are needed.
+/// As [`quoted`], for people to read: without quotes where none are needed.
 pub fn quoted_if_need_be(text: &str) -> String {
     let plain = |character: char| character.is_alphanumeric() || "/._-:@%+=~".contains(character);
     if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { quoted(text) }

@@ -20,7 +20,7 @@ pub const PORT: u16 = 7117;
 pub struct Wanted {
     /// What tells it from others of the set: `HOST:PORT`, or `local N`.
     pub name: String,
-    /// Whom ssh is to call; nobody for this computer.
+    /// The host that ssh is to call; none for this computer.
     pub host: Option<String>,
     /// The host by which clients reach it.
     pub address: String,

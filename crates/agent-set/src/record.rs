@@ -38,7 +38,7 @@ pub struct Record {
 pub struct Started {
     /// What tells it from others of the set.
     pub name: String,
-    /// Whom ssh is to call; nobody for this computer.
+    /// The host that ssh is to call; none for this computer.
     pub host: Option<String>,
     /// Where clients reach it: HOST:PORT.
     pub address: String,

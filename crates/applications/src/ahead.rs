@@ -67,7 +67,7 @@ fn read_all(mut input: impl Read, full: &SyncSender<io::Result<Vec<u8>>>) {
             buffer.truncate(bytes);
             buffer
         });
-        // Without a receiver nobody wants more.
+        // Without a receiver no more is wanted.
         if full.send(filled).is_err() || is_last {
             return;
         }

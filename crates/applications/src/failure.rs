@@ -58,7 +58,7 @@ pub fn run(program: &str, main: impl FnOnce() -> Result<ExitCode>) -> ExitCode {
     }
     match main() {
         Ok(code) => code,
-        // Who reads no more has no interest in the rest.
+        // The reader of the output has closed it, and does not want the rest.
         Err(failure) if failure.broken_pipe => ExitCode::SUCCESS,
         Err(failure) => {
             interruption::wait_if_ending();

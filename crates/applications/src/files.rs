@@ -129,13 +129,13 @@ impl Files {
         }
     }
 
-    /// The same, with temporary files at a place of that name: a directory, or `pfs:`.
+    /// These files, with temporary files at the place `name`: a directory, or `pfs:`.
     pub fn with_temporary_files_in(self, name: &FileName) -> Files {
         Files { place: Place::named(name), ..self }
     }
 
-    /// The same, with striped temporary files and outputs on the disks where a sort's runs and output belong. Fails if
-    /// the agents have no such disks, or temporary files are ordinary ones.
+    /// These files, with striped temporary files and outputs on the disks where the runs and the output of `sort`
+    /// belong. Fails if the agents have no such disks, or temporary files are ordinary ones.
     pub(crate) fn with_sort_placed(self, sort: PlacedSort) -> Result<Files> {
         if !matches!(self.place, Place::Striped) {
             let why = "the runs are files of this computer\n  Place them on the agents: --temporary pfs:";
@@ -155,7 +155,7 @@ impl Files {
         }
     }
 
-    /// The same, giving new ordinary files the permissions of the one of that name, if it is an ordinary file.
+    /// These files, giving new ordinary files the permissions of the file `name`, if that is an ordinary one.
     pub(crate) fn with_permissions_of(self, name: &FileName) -> Files {
         let FileName::Local(path) = name else { return self };
         Files { like: path.metadata().ok().filter(Metadata::is_file), ..self }

@@ -1,7 +1,7 @@
 //! pfsgrep: prints the lines that match, with ripgrep's searcher.
 //!
-//! Patterns are those of the crate `regex`, which are nearly those of `grep -E`. All files are text, whatever is in
-//! them, as for `grep -a`.
+//! Patterns are those of the crate `regex`, which are nearly those of `grep -E`. All files are taken for text, as by
+//! `grep -a`.
 
 use std::convert::Infallible;
 use std::io::{self, Read, Write};

@@ -50,8 +50,8 @@ impl FileName {
         }
     }
 
-    /// Which ordinary file it is, by device and number, if any; `standard` is what `-` stands for. What cannot be found
-    /// out is told when it is opened.
+    /// The device and the inode number of the ordinary file that it names, if it names one; `standard` is what `-`
+    /// stands for. Errors are left to the opening of the file.
     fn ordinary_file(&self, standard: impl AsFd) -> Option<(u64, u64)> {
         let found = match self {
             FileName::Standard => own(standard).and_then(|stream| stream.metadata()),
@@ -61,7 +61,7 @@ impl FileName {
         found.ok().filter(Metadata::is_file).map(|found| (found.dev(), found.ino()))
     }
 
-    /// The same name with `ending` behind it; nothing for standard input and output.
+    /// This name with `ending` behind it; none for standard input and output.
     pub fn with_ending(&self, ending: &str) -> Option<FileName> {
         match self {
             FileName::Standard => None,
@@ -74,7 +74,7 @@ impl FileName {
         }
     }
 
-    /// The same name without `ending`, if it has it and something before it.
+    /// This name without `ending`, if it has this ending and something before it.
     pub fn without_ending(&self, ending: &str) -> Option<FileName> {
         let text = self.to_string();
         let shorter = text.strip_suffix(ending)?;

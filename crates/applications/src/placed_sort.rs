@@ -26,7 +26,7 @@ impl FromStr for SortPlacement {
     }
 }
 
-/// Which of how many sorts at once one is.
+/// The number of a sort among those that run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SortNumber {
     /// From 1 on.
@@ -35,7 +35,7 @@ pub(crate) struct SortNumber {
 }
 
 impl SortNumber {
-    /// That of one alone.
+    /// The number of a sort that runs alone.
     pub(crate) const ONLY: SortNumber = SortNumber { number: 1, of: 1 };
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct PlacedSort {
 }
 
 impl PlacedSort {
-    /// Refuses what the policy cannot place on so many disks.
+    /// Refuses a number of disks on which the policy cannot place the sort.
     pub(crate) fn check(self, disks: u32) -> Result<()> {
         let placed = self.placed(disks, 1).map(drop);
         placed.map_err(|error| Failure::new(format!("--placement {}", self.policy.number()), error))
@@ -75,7 +75,7 @@ impl PlacedSort {
     /// The disk of the run of this number.
     ///
     /// # Panics
-    /// If the policy cannot place anything on so many disks.
+    /// If the policy cannot place anything on `disks` disks.
     pub(crate) fn disk_of_run(self, run: usize, disks: u32) -> u32 {
         let dealt = self.placed(disks, run + 1).expect("it was checked");
         dealt.input[run] as u32

@@ -19,7 +19,7 @@ pub trait Storage: Sync {
     /// to be replaced; one that was read stays until then.
     fn create(&self, name: &FileName, replace: bool) -> Result<Box<dyn Output + '_>>;
 
-    /// Makes a file that nobody else sees, and that is gone when it is dropped.
+    /// Makes a file that no other program sees, and that is gone when it is dropped.
     fn temporary(&self) -> Result<Box<dyn Temporary>>;
 }
 

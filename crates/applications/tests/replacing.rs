@@ -1,4 +1,4 @@
-//! A striped file that was read is replaced when the new one is whole: whatever goes wrong, its contents are somewhere.
+//! A striped file that was read is replaced when the new one is whole: whatever goes wrong, its contents are not lost.
 
 mod common;
 

@@ -150,7 +150,7 @@ pub struct DrawnDisk {
     pub cylinders: Sourced<u32>,
     /// Where the arm stands when the machine starts.
     pub initial_cylinder: Sourced<u32>,
-    /// Time to move the arm by one cylinder; moving it further takes so many times as long.
+    /// Time to move the arm by one cylinder; moving it by *n* takes *n* times as long.
     pub seek_per_cylinder: Sourced<Time>,
     /// Time an access waits for the rotation, on average: each waits for any time from none to twice this, all alike
     /// likely.

@@ -1,9 +1,8 @@
 //! Descriptions of machines and disks: TOML in which every number says where it comes from.
 //!
-//! A description is checked completely when it is read, so that whoever builds a machine from it need
-//! not doubt it: an unknown key, a wrong unit or a value no disk can have is refused with the file, the
-//! line and what was expected there. This crate knows nothing of how a disk behaves; the crate `disk`
-//! gives the numbers their meaning.
+//! A description is checked completely when it is read, so that code that builds a machine from it need not check it
+//! again: an unknown key, a wrong unit or a value no disk can have is refused with the file, the line and what was
+//! expected there. This crate knows nothing of how a disk behaves; the crate `disk` gives the numbers their meaning.
 //!
 //! Reading order: [`WrittenAsText`] (a number with a unit), [`Sourced`] (a quantity with its source),
 //! [`DiskDescription`] (the quantities of a disk), [`MachineDescription`] (those of a machine around it),

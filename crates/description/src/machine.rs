@@ -89,7 +89,7 @@ pub struct WorkCost {
     /// Whether it waits its turn.
     #[serde(default)]
     pub level: Level,
-    /// The cost whatever the size.
+    /// The fixed cost, which does not depend on the size.
     pub cycles: Sourced<Cycles>,
     /// The cost of each word, for work on bytes.
     pub cycles_per_word: Option<Sourced<Cycles>>,
@@ -214,7 +214,7 @@ pub struct MetadataCosts {
 }
 
 impl WorkCosts {
-    /// The same cost for every kind of work, for descriptions made by programs.
+    /// `cost` for every kind of work, for descriptions made by programs.
     pub fn uniform(cost: &WorkCost) -> Self {
         WorkCosts(std::array::from_fn(|_| cost.clone()))
     }
@@ -229,7 +229,7 @@ impl WorkCosts {
         &self.0[index]
     }
 
-    /// The same, to be changed.
+    /// As [`at`](Self::at), to be changed.
     pub fn at_mut(&mut self, index: usize) -> &mut WorkCost {
         &mut self.0[index]
     }
@@ -318,7 +318,7 @@ impl MachineDescription {
         if !gives("nodes.") || gives("network.columns") || gives("network.rows") {
             return Ok(replaced);
         }
-        // What cannot be read is refused by whoever parses it.
+        // A text that cannot be read is refused when it is parsed later.
         let Ok(machine) = Self::decode(&replaced) else { return Ok(replaced) };
         let Topology::Torus(torus) = &machine.network.topology else { return Ok(replaced) };
         let nodes = u64::from(machine.nodes.compute.value) + u64::from(machine.nodes.io.value);
@@ -391,8 +391,8 @@ impl Torus {
         (self.columns.value, self.rows.value)
     }
 
-    /// The columns and rows that have routers for so many nodes: the shorter side is made longer until they do. None if
-    /// no torus may be so large.
+    /// Columns and rows that have routers for `nodes` nodes: the shorter side grows until there are enough. None if no
+    /// torus may be that large.
     fn size_for(&self, nodes: u64) -> Option<(u32, u32)> {
         let (mut columns, mut rows) = self.size();
         let needed = u64::from(self.first_router.value) + nodes;
@@ -427,7 +427,7 @@ impl Torus {
     }
 }
 
-/// Every node and disk has an index in the events of a simulation, which have room for so many.
+/// The most nodes of a machine, and disks of a node: the events of a simulation have 24 bits for the index of a disk.
 const NODES_MAX: u32 = 1 << 16;
 const DISKS_PER_NODE_MAX: u32 = 1 << 8;
 const _: () = assert!((NODES_MAX as u64) * (DISKS_PER_NODE_MAX as u64) <= 1 << 24);

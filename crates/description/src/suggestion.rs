@@ -1,4 +1,4 @@
-//! Which of the known words somebody meant who wrote an unknown one.
+//! Which of the known words was probably meant by an unknown one.
 
 /// How alike two words are, from 0 to 1, for one to be taken for the other.
 const ALIKE: f64 = 0.75;

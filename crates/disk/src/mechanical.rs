@@ -172,7 +172,7 @@ impl Mechanical {
         matches!(self.activity, Activity::Writing { next } if next == first)
     }
 
-    /// When the buffer has room for so many more sectors of the writes in progress.
+    /// When the buffer has room for `sectors` more sectors of the writes in progress.
     fn room_for(&mut self, now: Instant, sectors: u64) -> Instant {
         while self.buffered.front().is_some_and(|&(written, _)| written <= now) {
             self.buffered.pop_front();

@@ -1,4 +1,4 @@
-//! What the mechanics do one thing after the other, for those who want to look at it. Kept only if asked for.
+//! The phases of the mechanics in order, for inspection. Kept only if asked for.
 
 use std::mem;
 
@@ -26,7 +26,7 @@ pub enum Activity {
     Transfer,
 }
 
-/// Phases in order of time, or nothing if nobody wants them.
+/// Phases in order of time, or none if they are not kept.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Phases(Option<Vec<Phase>>);
 

@@ -1,4 +1,4 @@
-//! Whatever a description says: it is refused with the line to blame, or machine and disk can be made of it.
+//! Any description is refused with the line to blame, or machine and disk can be made of it.
 
 use description::{Description, DiskDescription, Error, MachineDescription};
 use disk::Model;

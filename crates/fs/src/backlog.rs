@@ -1,16 +1,15 @@
 //! When one job's backlog of writes at a disk keeps another's reads waiting: pure state, without futures.
 //!
-//! Writes go behind the back of the job that makes them. If nothing keeps them from going before others' reads, the
-//! job whose disk it is gets ahead and the others stand still: a *race* (`crates/placement`). Seen from the disk that
-//! is a job with reads waiting, none of which has its turn while many writes of others have theirs, and still about
-//! as many of those wait.
+//! Writes go to the disk behind the job that makes them. If nothing keeps them from passing other jobs' reads, their
+//! job gets ahead and the others stand still: a *race* (`crates/placement`). At the disk a race shows as a job whose
+//! reads wait while many writes of others have their turn, and about as many of these still wait.
 //!
 //! ```text
 //! reads of a    r . . . . . . . . . . . . . . . . . . r    held up by b
 //! writes of b   . w w w w w w w w w w w w w w w w w w .    and as many wait as before
 //! ```
 //!
-//! Only who waits is counted, so a disk that is not busy costs nothing.
+//! Only waiting requests are counted, so a disk that is not busy costs nothing.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -25,7 +24,7 @@ use crate::schedule::DiskRequest;
 /// sweep before.
 const PASSING_MAX: u64 = 64;
 
-/// Who waits at a disk, and what has passed the reads of each.
+/// The jobs that wait at a disk, and which writes have passed the reads of each.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     jobs: BTreeMap<NodeId, JobAtDisk>,
@@ -51,7 +50,7 @@ struct JobAtDisk {
 pub(crate) struct HeldUp {
     /// The job that has most writes waiting.
     pub(crate) by: NodeId,
-    /// How many those are.
+    /// How many writes that job has waiting.
     pub(crate) writes: u64,
 }
 

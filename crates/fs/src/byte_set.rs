@@ -1,4 +1,4 @@
-//! Which bytes of a block are there: a small sorted list of runs.
+//! A set of bytes of a block: a small sorted list of runs.
 
 use std::ops::Range;
 

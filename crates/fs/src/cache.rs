@@ -1,4 +1,4 @@
-//! The blocks an I/O node keeps in memory, and which of them goes first: pure state, without futures.
+//! The blocks that an I/O node keeps in memory, and which of them is evicted first: pure state, without futures.
 //!
 //! ```text
 //!            claim              load begins          load ends
@@ -8,8 +8,8 @@
 //!                  partly valid, dirty  --- write-behind --->  clean again
 //! ```
 //!
-//! A block in use is pinned. Among blocks that are neither pinned, loading, nor dirty, the least recently
-//! used is the first to give its place to another.
+//! A block in use is pinned. Of the blocks that are neither pinned, loading nor dirty, the least recently used is
+//! evicted first.
 
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
@@ -26,7 +26,7 @@ use crate::protocol::FileId;
 pub(crate) struct StripeKey {
     pub(crate) file: FileId,
     pub(crate) stripe: u32,
-    /// Which opening it is of all that there have been: file and stripe are what somebody says.
+    /// The number of the opening: `file` and `stripe` come from the label, which may be that of a copy.
     pub(crate) opening: u64,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Block {
     pub(crate) buffer: Option<Buf>,
     /// The bytes of the buffer that are the file's.
     pub(crate) valid: ByteSet,
-    /// Those of them that are not on the disk yet.
+    /// The valid bytes that are not on the disk yet.
     pub(crate) dirty: ByteSet,
     pub(crate) loading: bool,
     /// The client that has written to it last, if any has.
@@ -55,7 +55,7 @@ pub(crate) struct Block {
     pub(crate) writers: u32,
     /// Whether one of them is at the disk: the next waits, or the disk might end with the older bytes of the two.
     pub(crate) at_disk: bool,
-    /// Woken when that one is done.
+    /// Woken when the task at the disk is done.
     pub(crate) written: Rc<Condition>,
     /// Tasks that use the block now.
     pins: u32,
@@ -229,7 +229,7 @@ impl Cache {
         &mut self.blocks[place]
     }
 
-    /// The dirty blocks nobody is writing yet, of one stripe or of all, in order.
+    /// The dirty blocks that no task is writing yet, of one stripe or of all, in order.
     pub(crate) fn unwritten(&self, stripe: Option<StripeKey>) -> Vec<BlockKey> {
         let places = match stripe {
             Some(stripe) => self.by_key.range(key_range(stripe, 0)),
@@ -239,7 +239,7 @@ impl Cache {
         blocks.filter(|block| block.needs_writing()).map(|block| block.key).collect()
     }
 
-    /// Where a block is that is dirty and that nobody is writing yet.
+    /// The place of a block, if it is dirty and no task is writing it yet.
     pub(crate) fn find_unwritten(&self, key: BlockKey) -> Option<CacheSlot> {
         self.by_key.get(&key).copied().filter(|&place| self.blocks[place].needs_writing())
     }
@@ -282,7 +282,7 @@ impl Cache {
         all
     }
 
-    /// Takes out a block that could not be loaded, if nobody else waits for it.
+    /// Takes out a block that could not be loaded, if no other task waits for it.
     pub(crate) fn discard(&mut self, place: CacheSlot) {
         if self.blocks[place].is_idle() && self.blocks[place].valid.is_empty() {
             self.remove(place);

@@ -1,4 +1,4 @@
-//! Which bytes of a block there are: a bit for each, for blocks of which many small pieces are listed.
+//! A set of bytes of a block as a bit for each, for blocks of which many small pieces are listed.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ pub(crate) struct Coverage {
 }
 
 impl Coverage {
-    /// Nothing of a block of so many bytes.
+    /// No byte of a block of `bytes` bytes.
     pub(crate) fn none_of(bytes: u64) -> Self {
         Coverage { words: vec![0; bytes.div_ceil(BITS) as usize] }
     }

@@ -1,4 +1,4 @@
-//! Directories dealt to blocks: whose each byte of a block is, and where its owner has it.
+//! Directories dealt to blocks: the owner of each byte of a block, and where in its memory the byte is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -37,7 +37,7 @@ impl BlockPieces {
         pieces
     }
 
-    /// The same, those of a member together that go on regularly, in the order of directories.
+    /// The pieces in runs of those of a member that go on regularly, in the order of directories.
     pub(crate) fn piece_runs(&self) -> impl Iterator<Item = PieceRun> {
         self.runs.iter().copied()
     }
@@ -47,7 +47,7 @@ impl BlockPieces {
         self.file_offset
     }
 
-    /// Whether it has bytes of the file from `offset` to `end`, and no others are of these.
+    /// Whether the bytes of the file from `offset` to `end` all lie in this block.
     fn has(&self, offset: u64, end: u64) -> bool {
         self.file_offset <= offset && end <= self.file_offset + self.bytes
     }
@@ -57,12 +57,12 @@ impl BlockPieces {
         start..start + piece.bytes
     }
 
-    /// Which bytes of the block there are pieces of: disjoint, in order, not touching each other.
+    /// The bytes of the block that pieces cover: disjoint ranges, in order, not touching each other.
     pub(crate) fn runs(&self) -> Vec<Range<u64>> {
         self.cover().0.runs()
     }
 
-    /// Which bytes there are pieces of, and whether there are two of any.
+    /// The bytes that pieces cover, and whether two pieces overlap.
     fn cover(&self) -> (Coverage, bool) {
         let (mut coverage, mut twice) = (Coverage::none_of(self.bytes), false);
         for piece in self.runs.iter().flat_map(|run| run.pieces()) {

@@ -1,9 +1,8 @@
 //! Directories: what the members of a group have to move together, told entry by entry.
 //!
-//! A dense [view](layout::View) says in closed form whose each byte of a file is. A *directory* is for all the rest:
-//! one
-//! client's list of stretches of files and where in its memory each of them is. Every I/O node gets the entries that
-//! concern it; once it has those of all members, it deals them to the blocks of its stripes:
+//! A dense [view](layout::View) says in closed form which member has each byte of a file. A *directory* is for all
+//! other accesses: one client's list of stretches of files, each with its place in the client's memory. Every I/O node
+//! gets the entries that concern it; once it has those of all members, it deals them to the blocks of its stripes:
 //!
 //! ```text
 //!  member 0   | file A: 0..6 at 0, time 1 | file A: 12..20 at 6, time 4 |
@@ -85,9 +84,9 @@ impl EntryRun {
 /// What a member tells of stretches: one, or several at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ListedStretch {
-    /// One.
+    /// One entry.
     One(Entry),
-    /// Several that go on regularly.
+    /// Several entries that go on regularly.
     Run(EntryRun),
 }
 

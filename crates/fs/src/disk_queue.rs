@@ -1,4 +1,4 @@
-//! A disk is given one request at a time, or a few; tasks wait here for their turn.
+//! The queue of a disk: one request, or a few, are at the disk at a time, and tasks wait here for their turn.
 //!
 //! There is no driver task: a task that needs the disk waits for a turn, uses the disk, and releases it. Releasing
 //! it picks the next by the disk's [`DiskSchedule`] at once, before the releasing task does anything else, so the
@@ -16,9 +16,9 @@ use crate::schedule::{DiskRequest, DiskSchedule, Number, Position};
 
 /// The queue of one disk.
 pub(crate) struct DiskQueue {
-    /// Requests that the disk may have at a time.
+    /// The most requests that are at the disk at a time.
     places: usize,
-    /// Those it has. As long as it may have more, nobody waits.
+    /// The requests that are at the disk. As long as there may be more, no request waits.
     taken: Cell<usize>,
     arm: Cell<Position>,
     schedule: RefCell<Box<dyn DiskSchedule>>,
@@ -72,17 +72,17 @@ impl DiskQueue {
         waiters.iter().filter(|(_, waiter)| matches!(waiter, Waiter::Waiting(_))).count() as u64
     }
 
-    /// Whether anybody waits in the background.
+    /// Whether a request waits in the background.
     pub(crate) fn has_background(&self) -> bool {
         self.schedule.borrow().has_background()
     }
 
-    /// Lets those who wait at `position` in the background wait on demand.
+    /// Promotes the background requests at `position` to demand.
     pub(crate) fn promote(&self, position: Position) {
         self.schedule.borrow_mut().promote(position);
     }
 
-    /// Takes out who is next, if anybody waits, and notes where that takes the arm.
+    /// Takes the next request out of the queue, if there is one, and notes where it moves the arm.
     fn next(&self) -> Option<(DiskRequest, Number)> {
         let (request, number) = self.schedule.borrow_mut().pop(self.arm.get())?;
         self.arm.set(request.position);

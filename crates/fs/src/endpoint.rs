@@ -1,7 +1,7 @@
-//! One node's end of its conversations: calls under way, and who waits for which reply.
+//! One node's end of its conversations: the calls in flight, and the task that waits for each reply.
 //!
-//! Every question carries a tag; its answer, which carries the same tag, is put into the [`Mailbox`] of the
-//! task that asked. A task may have many questions under way at once and takes the answers as they come.
+//! Every question carries a tag; its answer, which carries the same tag, is put into the [`Mailbox`] of the task that
+//! asked. A task may have many questions in flight and takes the answers as they come.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
@@ -90,7 +90,7 @@ impl Mailbox {
     }
 }
 
-/// Who asked a question, and how: all that its answer needs to find the way back.
+/// The node that asked a question, and how: all that its answer needs to find the way back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker {
     pub(crate) node: NodeId,
@@ -220,7 +220,7 @@ impl<M: Machine> Endpoint<M> {
         mailbox.next().await.1
     }
 
-    /// Answers a question. That the asker is gone meanwhile is no error: then nobody wants the answer.
+    /// Answers a question. It is no error if the asker is gone meanwhile.
     #[inline]
     pub(crate) fn reply(
         &self,
@@ -230,7 +230,7 @@ impl<M: Machine> Endpoint<M> {
         let failure = outcome.as_ref().err().map(|failure| failure.kind.name());
         let (reply, payload) = outcome.unwrap_or_else(|failure| (Reply::Failed(*failure), Payload::empty()));
         let Asker { node, tag, class, .. } = asker;
-        // An answer that is too long for a command is none, whatever the question came as.
+        // An answer too long for the class of commands travels as data, even if its request was a command.
         let is_data = payload.len() > Message::CONTROL_PAYLOAD_BYTES_MAX;
         let class = if is_data { class.max(Class::Demand) } else { class };
         let bytes = payload.len();

@@ -1,17 +1,18 @@
 //! Exchanging bytes of a file with the memory of the compute nodes that own them: Memput and Memget.
 //!
 //! A node with an extent of the file in memory, an I/O node in a buffer or a compute node between the phases of
-//! two-phase I/O, cuts it into the pieces that each compute node owns in the view. *Plain*, each piece is a message
-//! of its own, all of an extent under way at once. *Queued* (gather/scatter), pieces for the same destination go
-//! together, a block of them at a time, and one message at a time is under way to each destination. A queue that
-//! has no memory to begin with sends another one first:
+//! two-phase I/O, cuts it into the pieces that each compute node owns in the view. *Plain*, each piece is a message of
+//! its own, and all messages of an extent are in flight at once. *Queued* (gather/scatter), pieces for the same
+//! destination go together, a block of them at a time, and one message at a time is in flight to each destination. If
+//! there is no memory to begin a queue, another queue is sent first:
 //!
 //! ```text
 //!  extent   | n0 | n1 | n2 | n0 | n1 | n2 | n0 |
 //!  queues   n0: p p p | full: sent     n1: p p     n2: p p           until finish() sends what is left
 //! ```
 //!
-//! A compute node may be set to send one piece at a time, plain, and to sleep until that is in place, as in the report.
+//! A compute node may be set to send one piece at a time, plain, and to sleep until the piece is in place, as in the
+//! report.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -42,7 +43,7 @@ const PIECES_IN_A_ROW: usize = 2048;
 
 /// What is exchanged with a member in one go: contiguous in its memory, wherever it is in the file.
 pub(crate) trait Exchanged {
-    /// Which of the members has it.
+    /// The index of the member that has it.
     fn member(&self) -> u32;
 
     /// Offset in bytes of its first byte in the member's memory.
@@ -80,7 +81,7 @@ impl<I> Found<I> {
 
 /// What a member of the group itself brings to an exchange.
 pub(crate) struct Own {
-    /// Its memory: what goes there is no message.
+    /// Its memory: data for it need no message.
     pub(crate) memory: Memory,
     /// How it exchanges pieces with the others.
     pub(crate) exchange: TwoPhaseExchange,
@@ -100,7 +101,7 @@ pub(crate) struct ExchangeGroup {
     /// The number of buffers of all queues together, if pieces are queued for each member: two for each keep all of
     /// them full and in flight.
     pub(crate) queue_buffers: Option<u64>,
-    /// How many bytes each of these has.
+    /// The bytes of each of these buffers.
     pub(crate) queue_bytes: u64,
 }
 
@@ -113,7 +114,7 @@ pub(crate) struct Exchange<M: Machine> {
     members: Vec<NodeId>,
     /// If this node is one of them.
     own: Option<Own>,
-    /// One for each member, if Memputs and Memgets are queued. That is so if they have buffers.
+    /// One queue for each member, if Memputs and Memgets are queued, which they are if there are buffers for it.
     queues: Vec<Queue>,
     queue_buffers: BufferPool,
     queue_bytes: u64,
@@ -277,7 +278,7 @@ impl<M: Machine> Exchange<M> {
     async fn send(self: &Rc<Self>, destination: usize) {
         self.take_turn(destination).await;
         let Some(waiting) = self.queues[destination].waiting.take() else {
-            // Somebody else has sent it meanwhile.
+            // Another task has sent it meanwhile.
             return self.end_turn(destination);
         };
         let exchange = self.clone();

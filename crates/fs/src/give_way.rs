@@ -1,4 +1,4 @@
-//! How a task that has much to do, and waits for nothing, lets others go on.
+//! How a task that has much to do without waiting lets other tasks run.
 
 use std::future::poll_fn;
 use std::task::Poll;

@@ -10,17 +10,17 @@
 //! - `endpoint.rs`: calls and their answers; `protocol/`: what travels, and its bytes
 //! - `settings.rs`: how nodes work, in the configuration of the report and in that of the agents
 //! - [`serve`] in `io_node/`: an I/O node's half, for block requests and collective ones
-//! - `directory.rs`: what the members of a group have to move; `dealt.rs`: dealt to blocks
+//! - `directory.rs`: what the members of a group have to move; `dealt.rs`: the same, dealt to blocks
 //! - `exchange.rs`: scattering an extent over the compute nodes' memories, and gathering it from them
 //! - `cache.rs`, `byte_set.rs`, `coverage.rs`, `piece_run.rs`, `request_queue.rs`, `schedule/`: decisions without
 //!   futures
-//! - `disk_queue.rs`: whose turn it is at a disk, and `backlog.rs`: who is held up there; `turns.rs`: at anything else;
-//!   `either.rs`: waiting for one of two things
+//! - `disk_queue.rs`: turns at a disk, and `backlog.rs`: the jobs that are held up there; `turns.rs`: turns at other
+//!   things; `either.rs`: waiting for one of two things
 //! - `patience.rs`, `give_way.rs`: how long a node waits for others, and how it lets them go on
 //! - `name.rs`, `error.rs`: what a file may be called; what can go wrong; `number.rs`: what stripes of files without
 //!   names are called; `noted.rs`: what is noted of requests;
 //!   `traffic.rs` and `time_histogram.rs`: what is counted of them
-//! - `range_locks.rs`: who has which parts of a file locked
+//! - `range_locks.rs`: which owner has which parts of a file locked
 
 mod backlog;
 mod byte_set;

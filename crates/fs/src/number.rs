@@ -1,5 +1,5 @@
-//! How the stripes of a file that has a number and no name are called on their disks, and what marks these as those of
-//! a namespace.
+//! The names on their disks of the stripes of a file that has a number and no name, and the mark of the disks of a
+//! namespace.
 
 use namespace::FileNumber;
 

@@ -1,11 +1,10 @@
 //! How long a node waits for others to do their part.
 //!
-//! An I/O node waits for its clients in two ways: for answers to what it has asked them, and for what it sends them to
-//! leave. Both may take as long as they like, if only they go on. A client that for the whole of the node's patience
-//! does not answer anything, or takes nothing, is given up: the connection to it is ended, and with that everything
-//! that was done for it.
+//! An I/O node waits for its clients in two ways: for answers to its requests, and for its messages to leave. Either
+//! may take long as long as there is progress. A client that answers nothing, or takes nothing, for the whole of the
+//! node's patience is given up: its connection is ended, and with it everything that was done for the client.
 //!
-//! It counts checks without progress, not time: so if this node itself is stopped for a while, it blames nobody.
+//! Checks without progress are counted, not time: so a node that was itself stopped for a while gives no client up.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -29,7 +28,7 @@ pub(crate) enum Awaited {
 pub(crate) struct Patience<M: Machine> {
     machine: M,
     limit: Duration,
-    /// Those that something is awaited from, or was when they were last looked after.
+    /// The peers from which something is awaited, or was at the last look.
     peers: RefCell<BTreeMap<NodeId, [Wait; 2]>>,
 }
 
@@ -37,14 +36,14 @@ pub(crate) struct Patience<M: Machine> {
 #[derive(Default)]
 struct Wait {
     under_way: usize,
-    /// Whether anything has happened since somebody looked.
+    /// Whether anything has happened since the last look.
     moved: bool,
-    /// How often in a row nothing had.
+    /// How many looks in a row found that nothing had happened.
     idle_looks: u32,
 }
 
 impl Wait {
-    /// Looks whether anything has happened; says whether that was not so for too long.
+    /// Looks whether anything has happened; says whether nothing has for too long.
     fn is_in_vain(&mut self) -> bool {
         let moved = std::mem::take(&mut self.moved);
         self.idle_looks = if moved || self.under_way == 0 { 0 } else { self.idle_looks + 1 };
@@ -64,7 +63,7 @@ impl<M: Machine> Patience<M> {
         let wait = &mut peers.entry(peer).or_default()[awaited as usize];
         wait.under_way += 1;
         if wait.under_way == 1 {
-            // So far nobody has waited.
+            // So far no peer is waited for.
             wait.moved = true;
         }
         drop(peers);

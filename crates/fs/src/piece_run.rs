@@ -1,4 +1,4 @@
-//! Pieces of a member at equal distances, as one: what small records become in a block.
+//! Pieces of a member at equal distances, as one run: what small records become in a block.
 //!
 //! ```text
 //!  file     ..ab......cd......ef......gh......     4 pieces of 2 bytes, 8 bytes apart
@@ -92,7 +92,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever pieces are put together come out again, one by one.
+        /// Any pieces that are put together come out again, one by one.
         #[test]
         fn a_run_is_its_pieces(places in prop::collection::vec((0u64..3, 0u64..4), 1..30)) {
             let (mut runs, mut pieces): (Vec<PieceRun>, Vec<Piece>) = (Vec::new(), Vec::new());

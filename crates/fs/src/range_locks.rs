@@ -1,7 +1,7 @@
-//! Locks on ranges of one file: who has which, and who keeps whom out.
+//! Locks on ranges of one file: which owner has which, and which keep others out.
 //!
-//! Plain data, for whoever keeps the locks of all clients and for each client, which knows its own. As POSIX has it,
-//! what an owner sets replaces what it had of that range, be it stronger or weaker.
+//! Plain data, used by the keeper for the locks of all clients and by each client for its own. As POSIX has it, a lock
+//! that an owner sets replaces what it had of that range, be it stronger or weaker.
 
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +41,7 @@ pub enum LockMode {
     Exclusive,
 }
 
-/// A lock that somebody has.
+/// A lock of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RangeLock<O> {
     pub(crate) owner: O,
@@ -60,7 +60,7 @@ impl<O> Default for RangeLocks<O> {
 }
 
 impl<O: Copy + Eq> RangeLocks<O> {
-    /// The first lock of somebody else that does not allow one like this.
+    /// The first lock of another owner that does not allow one like this.
     pub(crate) fn conflict(&self, owner: O, range: LockRange, mode: LockMode) -> Option<RangeLock<O>> {
         let excludes = |lock: &&RangeLock<O>| {
             lock.owner != owner

@@ -1,9 +1,9 @@
 //! The block requests that wait at an I/O node, and which of them is served next: pure state, without futures.
 //!
-//! A request on demand comes before every one in the background. Within a class the order is that of [`Sharing`]:
+//! Every request on demand comes before every one in the background. Within a class the order is that of [`Sharing`]:
 //! of arrival, or fair among the clients. Fair means *start-time fair queueing* (Goyal, Vin and Cheng 1996): each
-//! request starts, in virtual time, when its client's previous one has ended, or now if that is over; it ends its
-//! number of bytes later; the request with the earliest start is served first, and sets the virtual time to its
+//! request starts, in virtual time, when its client's previous one has ended, or now if that time has passed; it ends
+//! its number of bytes later; the request with the earliest start is served first, and sets the virtual time to its
 //! start.
 //!
 //! ```text
@@ -14,9 +14,9 @@
 //!
 //! The number of requests in service, from when they are taken out of the queue until their answers have left, may be
 //! bounded by *service slots*. A client may then have as many of them as are free (a *dynamic threshold*: Choudhury and
-//! Hahne 1998), and its other requests block nobody else. So a client alone uses half of the slots, several that are
-//! busy have equal parts, and one that takes no answers leaves half of what it found to others. A quarter of the slots
-//! is for demand only.
+//! Hahne 1998), and its other requests do not block other clients. So a client alone uses half of the slots, several
+//! busy clients have equal parts, and a client that takes no answers leaves half of the slots that it found free to
+//! others. A quarter of the slots is for demand only.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -167,7 +167,7 @@ fn may_have_one(slots: &Option<Slots>, client: NodeId, class: Class) -> bool {
     slots.as_ref().is_none_or(|slots| slots.allow(client, class))
 }
 
-/// Requests of one client that may wait, whatever others have waiting.
+/// Requests of one client that may wait, however many others have waiting.
 const WAITING_MIN: usize = 1024;
 
 /// Limit on the waiting requests of all clients together, apart from the minimum of each.
@@ -224,7 +224,7 @@ impl<T: Placed> Line<T> {
         }
     }
 
-    /// How many there are of a client. In the order of arrival nobody counts them.
+    /// How many requests of a client wait. In the order of arrival they are not counted: 0.
     fn len_of(&self, client: NodeId) -> usize {
         match self {
             Line::Arrival(_) => 0,
@@ -241,7 +241,7 @@ impl<T: Placed> Line<T> {
 
     #[inline]
     fn pop(&mut self, slots: &mut Option<Slots>, class: Class) -> Option<T> {
-        // Without a free slot nobody may have one: all who wait need not be looked at to find that out.
+        // Without a free slot no request may have one: this saves going through all that wait.
         if slots.as_ref().is_some_and(|slots| slots.free == 0) {
             return None;
         }
@@ -506,7 +506,7 @@ mod tests {
             }
             assert_eq!(served(&mut queue, 99).len(), 16 >> client, "client {client}");
         }
-        // What a client has counts whatever its class.
+        // A client's slots count in all classes.
         queue.push(Class::Background, NodeId(1), BLOCK, (1, 100));
         assert_eq!(served(&mut queue, 99), []);
     }

@@ -1,15 +1,15 @@
 //! Which waiting request a disk serves next: pure decisions, without futures.
 //!
-//! A request at a disk's queue says for which job it is, whether it reads or writes, how urgent it is, and how much it
-//! moves. A [`DiskSchedule`] keeps those that wait and decides which is next. There are
+//! A request in a disk's queue says for which job it is, whether it reads or writes, how urgent it is, and how much it
+//! moves. A [`DiskSchedule`] keeps the waiting requests and decides which is next. There are
 //!
 //! - *first come, first served* (`fifo.rs`) and *cyclic scan* (`scan.rs`): one for each class, those on demand before
 //!   all in the background (`classes.rs`)
 //! - *round-robin* (`round_robin.rs`): the jobs take turns
 //! - *read-priority* (`read_priority.rs`): any read before any write
 //!
-//! The last two keep a job's backlog of writes from stopping everybody who reads from the same disk (Sinclair, Tang and
-//! Varman 1996). What all of them promise, and what some do, is in `laws.rs`, as tests.
+//! The last two keep a job's backlog of writes from stopping all reads of other jobs from the same disk (Sinclair, Tang
+//! and Varman 1996). The promises of all schedules, and those of some, are in `laws.rs`, as tests.
 
 mod classes;
 mod fifo;
@@ -42,11 +42,11 @@ pub enum Scheduling {
     CyclicScan,
     /// Cyclic scan, by physical position where the disk tells it.
     PhysicalCyclicScan,
-    /// Cyclic scan, by logical block, in [closed](Sweeps::Closed) sweeps whatever the settings say of them.
+    /// Cyclic scan, by logical block, always in [closed](Sweeps::Closed) sweeps: the setting of sweeps is ignored.
     FairScan,
     /// The jobs take turns, one request a turn.
     RoundRobin,
-    /// Any read before any write. Who reads without end keeps writes waiting for ever.
+    /// Any read before any write. Reads without end keep writes waiting for ever.
     ReadPriority,
     /// Any read before any write, but for a write that several reads have passed.
     BoundedReadPriority,
@@ -201,7 +201,7 @@ pub(crate) trait DiskSchedule {
     /// Adds a request, under a number that no other that waits has.
     fn push(&mut self, request: DiskRequest, number: Number);
 
-    /// Takes out the request to serve next, with the arm at `arm`; none only if nobody waits.
+    /// Takes out the request to serve next, with the arm at `arm`; none only if no request waits.
     fn pop(&mut self, arm: Position) -> Option<(DiskRequest, Number)>;
 
     /// Whether any waits in the background.

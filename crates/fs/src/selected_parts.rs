@@ -1,13 +1,13 @@
-//! What members have selected of a block, or of any extent no longer than one: their pieces are packed and unpacked
-//! where the block is, at an I/O node or at the compute node whose part it is in two-phase I/O.
+//! What members have selected of a block, or of any extent no longer than a block. Their pieces are packed and unpacked
+//! where the block is: at an I/O node or, in two-phase I/O, at the compute node that moves it.
 //!
 //! ```text
 //!  block         a a . b b b a a . b b . a           a: member 0, b: member 1, .: nobody's
 //!  Memput to 0   aaaaa      Memput to 1   bbbbb      one range of each memory, whatever the pieces
 //! ```
 //!
-//! What a member has of a block is contiguous in its memory, since there its bytes are in the order of the file. So a
-//! message names one range, and a member copies but once.
+//! The bytes that a member has of a block are contiguous in its memory, since they lie there in the order of the file.
+//! So a message names one range, and the member copies once.
 
 use std::mem;
 use std::ops::Range;
@@ -63,12 +63,12 @@ pub(crate) struct SelectedParts {
 }
 
 impl SelectedParts {
-    /// What each has of the block.
+    /// What each member has selected of the block.
     fn parts(&self) -> impl Iterator<Item = MemberPart<'_>> {
         self.selectors.iter().filter_map(|selector| selector.part_of(self.extent))
     }
 
-    /// What is anybody's, as ranges of the block.
+    /// The bytes that any member has selected, as ranges of the block.
     pub(crate) fn runs(&self) -> Vec<Range<u64>> {
         let mut coverage = Coverage::none_of(self.extent.bytes);
         for part in self.parts() {
@@ -79,7 +79,7 @@ impl SelectedParts {
         coverage.runs()
     }
 
-    /// Puts what each has of the block, which `buffer` has, into the memory of that member.
+    /// Puts what each member has selected of the block, whose bytes are in `buffer`, into that member's memory.
     pub(crate) async fn put<M: Machine>(&self, exchange: &Rc<Exchange<M>>, buffer: &Buf) -> Result<()> {
         let data = |packed: &Packed<'_>| packed.1.clone();
         let (mut all_packed, mut bytes) = (Vec::new(), 0);

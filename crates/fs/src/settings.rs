@@ -12,9 +12,9 @@ use crate::schedule::{Scheduling, Sweeps};
 /// One of the two configurations in which nodes work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Configuration {
-    /// That of the STARFISH report.
+    /// The configuration of the STARFISH report.
     Report,
-    /// That of the agents and their clients.
+    /// The configuration of the agents and their clients.
     Agent,
 }
 
@@ -59,9 +59,9 @@ pub struct IoNodeSettings {
     pub service: Service,
     /// Who waits until the answer to a block request has left.
     pub answers: Answers,
-    /// How many blocks ahead of each read are brought into the cache.
+    /// How many blocks ahead of each read are prefetched.
     pub prefetch_blocks: u64,
-    /// How urgent that is.
+    /// How urgent these blocks are.
     pub prefetching: Prefetching,
     /// How many block requests a disk is given at a time. With a second one a disk need not wait for the I/O node
     /// between two.
@@ -71,14 +71,14 @@ pub struct IoNodeSettings {
     pub write_back_after: Option<Duration>,
     /// How many buffers a collective request uses for each disk.
     pub buffers_per_disk: usize,
-    /// A number that no other run of this I/O node has: a client that has written to an earlier one then learns that it
-    /// is gone. 0 for the first, where runs are numbered.
+    /// A number that no other run of this I/O node has, by which a client that has written to an earlier run learns
+    /// that this run is over. 0 for the first, where runs are numbered.
     pub incarnation: u64,
     /// The earlier run that this one continues: it ended with all on the disks that it had accepted, and so had those
     /// that it continued itself. Clients hear its number with what is accepted, so that nothing is lost for them.
     pub continues: Option<u64>,
-    /// How long a client that something is asked of, or sent to, may go on doing nothing about it before it is given
-    /// up. Without a limit it is waited for as long as it is connected.
+    /// How long a client may take to act on a request or a message before it is given up. Without a limit it is waited
+    /// for as long as it is connected.
     pub patience: Option<Duration>,
 }
 
@@ -94,9 +94,9 @@ pub enum Threads {
 /// Whose block request an I/O node serves next, among those of the same class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// That which came first.
+    /// The request that came first.
     Arrival,
-    /// That of the client who has been served least: each gets the same share of the bytes.
+    /// The request of the client that has been served least: each gets the same share of the bytes.
     Fair,
 }
 
@@ -106,8 +106,8 @@ pub enum Sharing {
 pub enum Service {
     /// As many as there are threads.
     Unbounded,
-    /// As many as there are threads and blocks in the cache, for each keeps the memory of a block; of one client at
-    /// most as many as are free beside them, so that a client that takes no answers leaves half to others.
+    /// As many as there are threads and blocks in the cache, since each request keeps the memory of a block. One client
+    /// may have at most as many as are left free then, so that a client that takes no answers leaves half to others.
     Bounded,
 }
 
@@ -120,12 +120,12 @@ pub enum Answers {
     Apart,
 }
 
-/// How urgent blocks are that are read ahead.
+/// How urgent prefetched blocks are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefetching {
     /// As urgent as the read that they follow.
     LikeTheRead,
-    /// Behind all that anybody has asked for.
+    /// Behind all blocks that a client has asked for.
     InBackground,
 }
 
@@ -158,7 +158,7 @@ impl IoNodeSettings {
             buffers_per_disk: 2,
             incarnation: 0,
             continues: None,
-            // Nobody of the report's machines is ever given up.
+            // On the report's machines no client is ever given up.
             patience: None,
         }
     }
@@ -218,8 +218,8 @@ pub struct ClientSettings {
 /// How a member of a group exchanges pieces with the others between the phases of two-phase I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TwoPhaseExchange {
-    /// One piece after the other, from the beginning of its part to the end: its thread sleeps until a piece is in
-    /// place. If all members get all of the file, it serves one member after the other.
+    /// One piece after the other, from the beginning of the member's part to its end: the thread sleeps until a piece
+    /// is in place. If all members get all of the file, it serves one member after the other.
     OneByOne,
     /// All pieces of a block at once.
     AllAtOnce,
@@ -228,7 +228,7 @@ pub enum TwoPhaseExchange {
 /// Which members of a group flush at the end of a two-phase write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TwoPhaseFlush {
-    /// The first, for all: a block of another one that did not reach its disk is told by that one's next flush.
+    /// The first, for all: another member whose block did not reach its disk learns that by its own next flush.
     First,
     /// Each, so that each is told at once of what it has written and was lost.
     Each,
@@ -245,8 +245,8 @@ impl ClientSettings {
         }
     }
 
-    /// The clients of agents. What is under way in all is bounded by who calls: the page cache, or the windows in which
-    /// whole files are moved.
+    /// The clients of agents. The callers bound the number of requests in flight: the page cache, or the windows in
+    /// which whole files are moved.
     pub fn agent() -> Self {
         ClientSettings {
             outstanding_per_disk: 64,

@@ -1,11 +1,11 @@
-//! How often something took how long: counts by steps that double, in memory that does not grow.
+//! A histogram of times: counts in steps that double, in memory that does not grow.
 
 use machine::Duration;
 
 /// Times of something that happens often, each counted in the step it falls in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeHistogram {
-    /// One for each step, and one for what took longer.
+    /// One count for each step, and one for longer times.
     counts: [u64; Self::STEPS + 1],
     sum: u64,
 }

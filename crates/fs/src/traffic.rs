@@ -1,10 +1,10 @@
 //! What a node has served and moved, in numbers that only grow: pure state, without futures.
 //!
-//! - A request is counted once, when its answer has left, under its operation and the class it had then. One whose
-//!   asker is gone before that is not. What the node itself has asked others is counted apart, when the answer has
-//!   come, or it is known that there will be none.
-//! - A failure is one of these answers.
-//! - Bytes are those of data that came or left with messages, whoever asked for them; headers are not counted.
+//! - A request is counted once, when its answer has left, under its operation and the class it had then, and not at all
+//!   if its asker is gone before. The node's own requests to others are counted apart, when the answer has come, or it
+//!   is known that there will be none.
+//! - A failure counts as an answer.
+//! - Bytes are those of data that came or left with messages, whichever side asked for them; headers are not counted.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ pub struct ServedRequests {
 pub struct TrafficCounts {
     /// The requests, by operation and class; those there were none of are left out.
     pub served: Vec<ServedRequests>,
-    /// Those of them that failed, by the [name](crate::FailureKind::name) of the kind of failure.
+    /// The requests among them that failed, by the [name](crate::FailureKind::name) of the kind of failure.
     pub failures: Vec<(&'static str, u64)>,
     /// Bytes of data that have left.
     pub bytes_sent: u64,

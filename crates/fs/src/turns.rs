@@ -1,4 +1,4 @@
-//! Turns at things that are told apart by a key.
+//! Turns at things by key: one task at a time has the turn at each.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

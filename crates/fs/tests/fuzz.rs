@@ -1,4 +1,4 @@
-//! Whatever a peer sends and a disk holds: it is understood or refused, and nothing worse.
+//! Whatever a peer sends or a disk holds is understood or refused, and nothing worse happens.
 
 use fs::protocol::{Committed, Frame, Label, Request};
 use layout::{Extent, View};

@@ -44,14 +44,14 @@ impl HalfDone {
     ) -> Result<(T, HalfDone), E> {
         let mut noted = noted();
         let made = make()?;
-        // Never the same again: who has kept a thing may still be about to drop it.
+        // No number is used again: the `HalfDone` of a thing that was kept may still be about to be dropped.
         noted.last += 1;
         let number = noted.last;
         noted.things.push(Noted { number, left: left.into(), undo: Box::new(undo) });
         Ok((made, HalfDone(number)))
     }
 
-    /// The same of a thing that is there already, or will be.
+    /// As [`make`](Self::make), for a thing that is there already, or will be.
     pub fn begin(left: impl Into<String>, undo: impl FnOnce() + Send + 'static) -> HalfDone {
         let made = HalfDone::make(left, undo, || Ok::<_, std::convert::Infallible>(()));
         made.unwrap_or_else(|never| match never {}).1

@@ -20,7 +20,7 @@ pub const INTERRUPTED: i32 = 130;
 pub enum Interrupt {
     /// Ctrl-C (SIGINT).
     CtrlC,
-    /// Whoever ends programs (SIGTERM), or the end of its terminal (SIGHUP).
+    /// A request to end (SIGTERM), or the end of its terminal (SIGHUP).
     End,
 }
 

@@ -23,15 +23,16 @@ use crate::{Error, FlushTally, Member, Outcome};
 pub struct ArraysJob {
     /// The files, one for each array.
     pub files: Vec<String>,
-    /// Who writes what.
+    /// Which members write which arrays.
     pub pattern: ArrayPattern,
-    /// Bytes of all arrays together, of a record, how many members there are; the shape and the grid of each array.
+    /// The bytes of all arrays together and of a record, the number of members, and the shape and the grid of each
+    /// array.
     pub problem: Problem,
     /// The write cache, if they write into one.
     pub write_cache: Option<WriteCacheSettings>,
 }
 
-/// Which arrays there are, and who writes them, or reads the one there is.
+/// The arrays of a job, and which members write them, or read them, if there is only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArrayPattern {
     /// One array.
@@ -53,7 +54,7 @@ impl ArrayPattern {
         }
     }
 
-    /// Which way the data go.
+    /// Whether the job reads or writes.
     pub fn operation(&self) -> Operation {
         self.of_array(0).operation()
     }
@@ -97,7 +98,7 @@ impl ArraysJob {
         self.problem.file_bytes / self.pattern.arrays() as u64
     }
 
-    /// The problem of one array, which so many members write.
+    /// The problem of one array, which `members` members write.
     fn problem_of_one(&self, members: u32) -> Problem {
         Problem { file_bytes: self.array_bytes(), nodes: members, ..self.problem }
     }
@@ -127,7 +128,7 @@ impl ArraysJob {
 struct ArrayPart<M: Machine> {
     file: File<M>,
     view: View,
-    /// Its rank among those who write the array.
+    /// Its rank among the members that write the array.
     rank: u32,
     /// A request writes no more than a row of the array, if the arrays are written in turn.
     piece_bytes: u64,

@@ -55,7 +55,7 @@ impl Contents {
         }
     }
 
-    /// Memory of so many bytes, of the kind that takes such contents.
+    /// Memory of `bytes` bytes, of the kind that takes such contents.
     pub fn memory(self, bytes: u64) -> Memory {
         match self {
             Contents::Real => Memory::real(vec![0; bytes as usize]),

@@ -131,7 +131,7 @@ pub enum Part<M: Machine> {
 }
 
 impl Job {
-    /// Refuses what makes no sense for so many members, in words for the user who has chosen it.
+    /// Refuses a job that makes no sense for `members` members, in words for the user who has chosen it.
     pub fn check(&self, members: u32) -> Result<(), Error> {
         match self {
             Job::Pattern(job) => job.check(members),

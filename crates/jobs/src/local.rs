@@ -1,7 +1,8 @@
-//! A disk used locally: what a plain program gets of it that reads a file from front to back.
+//! A disk used locally: what a plain program gets of it when it reads a file from front to back.
 //!
-//! The operating system reads ahead for it, so there is always a read in line at the disk. No file system of ours, no
-//! network, no agent: the yardstick for what these cost. Generic over the machine, to be the same on both.
+//! The operating system reads ahead for the program, so a read is always in line at the disk. There is no file system
+//! of ours, no network and no agent: it is the yardstick for their cost. Generic over the machine, to be the same on
+//! both.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -65,8 +66,7 @@ impl<M: Machine> LocalPart<M> {
     }
 }
 
-/// Reads an object of the first disk of a machine, page by page, ahead of who asks for them. A page is what is read
-/// with one access.
+/// Reads an object of the first disk of a machine, page by page, ahead of its caller. A page is what one access reads.
 pub struct LocalReader<M: Machine> {
     machine: M,
     object: ObjectId,
@@ -87,7 +87,8 @@ struct Page {
 }
 
 impl<M: Machine> LocalReader<M> {
-    /// Opens the object `name` of the machine's first disk, to be read so many pages ahead. Fails if there is none.
+    /// Opens the object `name` of the machine's first disk, to be read `pages_ahead` pages ahead. Fails if there is
+    /// none.
     pub async fn open(machine: M, name: &str, page_bytes: u64, pages_ahead: usize) -> Result<Self> {
         let object = machine.disks()[0].open(name, Stage::Pending).await?;
         Ok(LocalReader {

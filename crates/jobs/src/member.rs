@@ -1,4 +1,4 @@
-//! Who takes part in a job.
+//! The nodes that take part in a job.
 
 use fs::{Client, Group};
 use machine::Machine;

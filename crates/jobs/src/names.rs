@@ -6,8 +6,8 @@
 //!  list it, read what is there, remove it                        untimed
 //! ```
 //!
-//! Names and contents are where other clients see them when the time ends; a flush onto the media is no part of it, as
-//! none is of `mdtest`, the usual benchmark of the kind.
+//! Other clients see the names and contents when the time ends; the time includes no flush onto the media, as in
+//! `mdtest`, the usual benchmark of the kind.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -57,7 +57,7 @@ pub struct NamesJob {
 const FILE_MODE: u16 = 0o644;
 const DIRECTORY_MODE: u16 = 0o755;
 
-/// Whose it is: nobody's in particular.
+/// The owner of what is made: no user in particular.
 const OWNER: u32 = 0;
 
 impl NamesJob {

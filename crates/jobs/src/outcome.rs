@@ -1,4 +1,4 @@
-//! What came of a job.
+//! The outcome of a job.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub struct Outcome {
 pub struct FlushTally {
     /// How often it was flushed, the last time at the end.
     pub flushes: u64,
-    /// Which of these flushes, counted from 1, somebody asked for because a directory was full.
+    /// Which of these flushes, counted from 1, a member asked for because its directory was full.
     pub by_directory: BTreeSet<u32>,
     /// Blocks that the busiest disk wrote in the largest flush.
     pub blocks_most: u64,
@@ -47,7 +47,7 @@ pub struct FlushTally {
 }
 
 impl FlushTally {
-    /// What one member knows of a write cache.
+    /// The tally of one member, from its write cache.
     pub(crate) fn of<M: Machine>(cache: &WriteCache<M>) -> Self {
         let of_directory = |(flush, section)| (section == Section::Directory).then_some(flush);
         let moved = cache.moved();
@@ -65,7 +65,7 @@ impl FlushTally {
         }
     }
 
-    /// How many flushes somebody asked for because a directory was full.
+    /// How many flushes a member asked for because its directory was full.
     pub fn directory_flushes(&self) -> u64 {
         self.by_directory.len() as u64
     }

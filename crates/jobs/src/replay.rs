@@ -10,15 +10,17 @@
 //! ```
 //!
 //! What members gather for one collective operation, a *batch*, are requests that follow each other, of the same kind,
-//! up to the next sync, of at most so many bytes. All members have the same rounds, which follow from the log: each is
-//! of the kind of the next batch of the first member that has one before the next sync, and whoever has no batch of
-//! that kind has nothing in it. So a member reads what it has written, and sees what others have written after a sync.
+//! up to the next sync, of a bounded number of bytes. All members have the same rounds, which follow from the log: each
+//! is of the kind of the next batch of the first member that has one before the next sync, and a member without a batch
+//! of that kind moves nothing in it. So a member reads what it has written, and sees what others have written after a
+//! sync.
 //!
 //! A log of format 2 says which calls processes made together, and nothing is gathered: see `calls.rs`.
 //!
-//! What is written depends on the file and the place in it, and differs from what files that are read have at the
-//! beginning. A member that reads bytes finds what it has written there itself, or what nobody writes; of what others
-//! may be writing it looks at nothing. At the end every written byte is looked at, and the edges of what is not.
+//! The bytes that are written depend on the file and the place in it, and differ from the first contents of files that
+//! are read. A member checks the bytes that it reads where it has written them itself, or where no member writes; it
+//! does not check what others may be writing. At the end every written byte is checked, and the edges of what was not
+//! written.
 
 mod calls;
 
@@ -46,7 +48,7 @@ pub struct ReplayJob {
     files: Vec<String>,
     access: ReplayAccess,
     think: Think,
-    /// Of each file, what somebody writes.
+    /// By file, the bytes that any member writes.
     written: Arc<[ByteRanges]>,
     /// What all members do together, if they move batches.
     turns: Arc<[Turn]>,
@@ -55,27 +57,27 @@ pub struct ReplayJob {
 /// How requests are made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ReplayAccess {
-    /// Each by itself.
+    /// Each request by itself.
     Requests,
-    /// Each by itself, through a page cache of the member.
+    /// Each request by itself, through a page cache of the member.
     Cached(PageCacheSettings),
-    /// Many of all members together.
+    /// Many requests of all members together, in one collective operation.
     Batches {
-        /// Who moves them: disk-directed all files at once, in two phases one file after the other.
+        /// The method: disk-directed for all files at once, two-phase for one file after the other.
         method: CollectiveMethod,
         /// Whether pieces of the same node travel together (gather/scatter).
         queued: bool,
-        /// Bytes of a member's batch; a request that is larger is one of its own.
+        /// The most bytes of a member's batch; a larger request is a batch of its own.
         bytes: u64,
     },
-    /// Calls that the log has as collective by this method, others each by itself.
+    /// Calls that are collective in the log by `method`, others each by itself.
     Calls {
-        /// Who moves the data.
+        /// The method of collective calls.
         method: CollectiveMethod,
         /// Whether pieces of the same node travel together (gather/scatter).
         queued: bool,
     },
-    /// Writes into the write cache of all members; reads each by itself, with what the member has written.
+    /// Writes go into the write cache of all members; each read goes by itself, and sees what the member has written.
     WriteCached(WriteCacheSettings),
 }
 
@@ -84,7 +86,7 @@ pub enum ReplayAccess {
 pub enum Think {
     /// Nothing: a request is made when the one before it is done.
     None,
-    /// As much time passes from the end of a request to the next one as in the log.
+    /// From the end of a request to the next one passes as much time as in the log.
     Gaps,
     /// No request is made before its time in the log, counted from the start of the log and of the replay.
     Times,
@@ -93,7 +95,7 @@ pub enum Think {
 /// What all members of a replay by batches do together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Turn {
-    /// They move what they have gathered, which is of these files.
+    /// They move the requests that they have gathered, which are for these files.
     Move(Operation, BTreeSet<u32>),
     Sync,
 }
@@ -102,10 +104,10 @@ enum Turn {
 const BATCH_REQUESTS_MAX: usize = 1 << 16;
 
 impl ReplayJob {
-    /// A replay of a log, whose files are called so in the file system, in their order.
+    /// A replay of `log`. `files` are the names that its files have in the file system, in the order of the log.
     ///
     /// # Panics
-    /// If these are not as many as the log has.
+    /// If the log has another number of files.
     pub fn new(log: Arc<RequestLog>, files: Vec<String>, access: ReplayAccess, think: Think) -> Self {
         assert_eq!(files.len(), log.files().len(), "each file of a log has a name");
         let turns = match access {
@@ -121,8 +123,8 @@ impl ReplayJob {
         &self.log
     }
 
-    /// The files that have to be there: what each is called, how many bytes it has to have, and whether these are to
-    /// be its contents, because somebody reads of it. Others are empty.
+    /// The files that have to be there: what each is called, how many bytes it has to have, and whether these are to be
+    /// its contents, because a member reads it. Others are empty.
     pub fn files(&self) -> impl Iterator<Item = (&str, u64, bool)> {
         let files = self.files.iter().zip(self.log.files());
         files.map(|(name, file)| (&**name, file.end, file.is_read))
@@ -132,7 +134,7 @@ impl ReplayJob {
         matches!(self.access, ReplayAccess::Batches { method: CollectiveMethod::TwoPhase, .. })
     }
 
-    /// Whether files have to be finished before anybody can open them.
+    /// Whether files have to be finished before members can open them.
     pub fn wants_finished_files(&self) -> bool {
         matches!(self.access, ReplayAccess::Cached(_))
     }
@@ -173,7 +175,7 @@ impl ReplayJob {
     }
 }
 
-/// Of each file of a log, what somebody writes.
+/// Of each file of a log, the bytes that any node writes.
 fn written(log: &RequestLog) -> Vec<ByteRanges> {
     let mut ranges: Vec<Vec<Range<u64>>> = vec![Vec::new(); log.files().len()];
     for request in log.nodes().iter().flat_map(|node| &node.requests) {
@@ -211,7 +213,7 @@ fn batch(requests: &[Request], bytes_max: u64) -> Option<(Operation, usize)> {
     Some((operation, count))
 }
 
-/// What the members of a log do together, in batches of so many bytes.
+/// What the members of a log do together, in batches of at most `bytes` bytes.
 fn turns(log: &RequestLog, bytes: u64) -> Vec<Turn> {
     let mut rest: Vec<&[Request]> = log.nodes().iter().map(|node| &node.requests[..]).collect();
     let mut turns = Vec::new();
@@ -237,9 +239,9 @@ fn turns(log: &RequestLog, bytes: u64) -> Vec<Turn> {
 pub struct ReplayPart<M: Machine> {
     job: ReplayJob,
     member: Member<M>,
-    /// Of each opening of the log that this member takes part in, those who do.
+    /// The group of each opening of the log that this member takes part in.
     groups: Vec<Option<Group>>,
-    /// Of the log; none that this member does not use.
+    /// The files of the log; none where this member does not use the file.
     files: Vec<Option<Opened<M>>>,
     cache: Option<WriteCache<M>>,
     memory: Memory,
@@ -346,12 +348,12 @@ impl<M: Machine> ReplayPart<M> {
         Ok(())
     }
 
-    /// Waits for all members; then each sees what the others have written.
+    /// Waits for all members, so that each sees what the others have written.
     async fn sync(&self) -> Result<(), Error> {
         self.sync_with(&self.member.group).await
     }
 
-    /// The same of a group.
+    /// As [`sync`](Self::sync), for the members of `group`.
     async fn sync_with(&self, group: &Group) -> Result<(), Error> {
         let client = self.member.client()?;
         if let Some(cache) = &self.cache {
@@ -607,7 +609,7 @@ impl<M: Machine> ReplayPart<M> {
         self.check_in(&self.memory, (stretch.file, stretch.offset, stretch.bytes.into()), at)
     }
 
-    /// The same of what some bytes of a file are read to in a memory.
+    /// Fails if the bytes at `at` in `memory` are not what this member knows to be in the file at `offset`.
     fn check_in(
         &self,
         memory: &Memory,
@@ -686,7 +688,7 @@ fn is_there(contents: Contents, memory: &Memory, from: u64) -> bool {
     contents.first_wrong(memory, std::iter::once(whole)).is_none()
 }
 
-/// Bytes that are looked at at once, and at the edges of what nobody has written.
+/// Bytes that are checked at once, and at the edges of what was not written.
 const CHECKED_BYTES: u64 = 1 << 20;
 const EDGE_BYTES: u64 = 1 << 16;
 

@@ -75,8 +75,8 @@ const ROUNDS: u64 = 4;
 
 /// Where `place` comes in an order of `0..count` that is drawn by `key`.
 ///
-/// A Feistel network permutes the numbers of an even number of bits, and whatever it leads out of the range goes
-/// through it again. That takes no memory, however many records there are.
+/// A Feistel network permutes the numbers of an even number of bits, and a number that it leads out of the range goes
+/// through it again. So the order takes no memory, however many records there are.
 fn shuffled(place: u64, count: u64, key: u64) -> u64 {
     let half = (u64::BITS - (count - 1).leading_zeros()).div_ceil(2).max(1);
     let mask = (1_u64 << half) - 1;

@@ -1,4 +1,4 @@
-//! Messages and their answers, and nothing else: what they take by themselves.
+//! Messages and their answers, and nothing else: the time that these take by themselves.
 
 use machine::Machine;
 

@@ -1,4 +1,4 @@
-//! What every job on runs has at its node, whatever the order in which it uses their blocks.
+//! What every job on runs has at its node, in whichever order it uses their blocks.
 
 use std::cell::RefCell;
 

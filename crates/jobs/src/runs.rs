@@ -1,7 +1,7 @@
 //! The runs of a job, how it reads them, and how it writes its output behind.
 //!
-//! A run is a file of blocks in order. What is asked of a disk at once is a *batch* of consecutive blocks, which is a
-//! block of the file; the last one of a run may be shorter. A run has one batch under way at most, and two in memory:
+//! A run is a file of blocks in order. A disk is asked at once for a *batch* of consecutive blocks, which is a block of
+//! the file; the last batch of a run may be shorter. A run has at most one batch in flight, and two in memory:
 //!
 //! ```text
 //!   run    | used | in memory, to be used | under way |          on its disk          |
@@ -18,7 +18,7 @@ use machine::{Condition, Duration, Instant, Machine, Memory, Payload, TaskGroup}
 use crate::timeline::{JobTimeline, JobWait, WaitCause, WriteStep};
 use crate::{Contents, Error, Member};
 
-/// A run: a file of so many blocks.
+/// A run: a file that is `blocks` blocks long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The file's name.
@@ -46,7 +46,7 @@ pub struct RunSet {
 }
 
 impl RunSet {
-    /// Refuses what makes no sense, in words for whoever has chosen it.
+    /// Refuses settings that make no sense, in words for the user who has chosen them.
     pub(crate) fn check(&self, members: u32) -> Result<(), Error> {
         let invalid = |why: String| Err(Error::Invalid(why));
         let RunSet { inputs, block_bytes, read_blocks, write_blocks, .. } = self;
@@ -155,7 +155,7 @@ impl<M: Machine> Inputs<M> {
         self.reads.spawn(&self.machine, "batch of a run", async move {
             let (offset, bytes) = (first * block_bytes, blocks * block_bytes);
             let read = input.file.read(offset, bytes, &memory, 0).await;
-            // Woken even if it failed: who waits is to fail, too.
+            // Woken even if it failed: tasks that wait must fail, too.
             arrival.wake_all();
             let found = read?;
             let batch = Chunk { file_offset: offset, memory_offset: 0, bytes };
@@ -228,7 +228,7 @@ pub(crate) struct RunOutput<M: Machine> {
     block_bytes: u64,
     write_blocks: u64,
     gathered: RefCell<Gathered>,
-    /// Which block of its run each block of the output is.
+    /// For each block of the output, the index of that block in its run.
     made: RefCell<Vec<u32>>,
     /// Blocks that have been made and are not at the disk.
     unwritten: Rc<Cell<u64>>,

@@ -119,7 +119,7 @@ pub(crate) struct Program<'a, M: Machine> {
 }
 
 impl<'a, M: Machine> Program<'a, M> {
-    /// One that works so long on each page.
+    /// A program that works for `work` on each page.
     pub(crate) fn new(member: &'a Member<M>, work: Duration) -> Self {
         Program { machine: &member.machine, contents: member.contents, work, offset: 0 }
     }

@@ -1,4 +1,4 @@
-//! What a job that reads runs and writes behind did when: how far ahead of its disk it was, and what it waited for.
+//! When a job that reads runs and writes behind did what: how far ahead of its disk it was, and what it waited for.
 
 use machine::Duration;
 

@@ -59,7 +59,7 @@ impl Default for Workload {
 }
 
 impl Workload {
-    /// Refuses what makes no sense, in words for whoever has chosen it.
+    /// Refuses settings that make no sense, in words for the user who has chosen them.
     pub fn check(&self) -> Result<(), Error> {
         let (file, record) = (self.file_bytes, self.record_bytes);
         let invalid = |why: String| Err(Error::Invalid(why));
@@ -126,7 +126,7 @@ impl Workload {
         self.requests.unwrap_or(pass)
     }
 
-    /// The same with so many requests of each client at most.
+    /// This workload with at most `requests` requests of each client.
     pub fn with_at_most(&self, requests: u64) -> Workload {
         let is_more = (0..self.clients).any(|client| self.requests_of(client) > requests);
         Workload { requests: if is_more { Some(requests) } else { self.requests }, ..self.clone() }

@@ -114,7 +114,7 @@ pub enum LayoutError {
         dimension: usize,
     },
 
-    /// A dimension dealt to nobody.
+    /// A dimension dealt to no part.
     #[error(
         "dimension {dimension} (from 0) is dealt to 0 parts of the grid: every side of the grid is at least 1"
     )]

@@ -1,4 +1,4 @@
-//! Who has the bytes of an extent of the file, as pieces: contiguous in the file and in one node's memory.
+//! Which nodes have the bytes of an extent of the file, as pieces: contiguous in the file and in one node's memory.
 //!
 //! This is what an I/O node asks about a block it is about to scatter to the compute nodes, or to gather
 //! from them.

@@ -1,4 +1,4 @@
-//! The sides of a matrix and of a grid of nodes, and what they are when nobody says.
+//! The sides of a matrix and of a grid of nodes, and their defaults.
 //!
 //! The default is the most square one that is not wider than tall: the columns are the largest divisor
 //! that does not exceed the square root.

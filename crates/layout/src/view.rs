@@ -182,7 +182,7 @@ impl View {
         if self.replicated { Pieces::copies(extent, self.nodes) } else { Pieces::dealt(self.axes, extent) }
     }
 
-    /// Whether both views put every byte of the file in the same place, whatever they call it.
+    /// Whether both views put every byte of the file in the same place, even if they describe it differently.
     ///
     /// `false` may also mean that the two were described too differently to tell.
     pub fn agrees_with(&self, other: &View) -> bool {

@@ -2,8 +2,8 @@
 //!
 //!     cargo bench -p libpdiol --bench lock
 //!
-//! The owner takes bytes as the header does, inline. Whoever shares a file, and all if the lock were a library's, call
-//! the library, which C cannot do inline.
+//! The owner takes bytes as the header does, inline. Threads that share a file call the library, which C cannot do
+//! inline; with a library's lock the owner would, too.
 
 #![allow(dead_code, reason = "not all of the lock is used here")]
 

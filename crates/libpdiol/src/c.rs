@@ -131,7 +131,7 @@ unsafe fn put(stat: Result<Stat>, into: *mut State) -> c_int {
 
 extern "C" fn at_exit() {
     if process::session("").is_ok() {
-        // Who wants to know whether that worked calls finalize_pdiol.
+        // A program that wants the outcome calls finalize_pdiol.
         let _ = process::finish();
     }
 }
@@ -323,7 +323,7 @@ unsafe extern "C" fn pdiol_fread(into: *mut c_void, size: usize, nmemb: usize, f
             if count == 0 {
                 break;
             }
-            // SAFETY: the buffer has room for `bytes`, and nobody else is writing there.
+            // SAFETY: the buffer has room for `bytes`, and no other code is writing there.
             unsafe { into.cast::<u8>().add(read).copy_from_nonoverlapping(found.as_ptr(), count) };
             stream.consume(count);
             read += count;
@@ -546,7 +546,7 @@ unsafe extern "C" fn pdiol_rewind(file: *const Handle) {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_feof(file: *const Handle) -> c_int {
-    // SAFETY: a file, as the header asks for. Of none at all the end has been reached: who reads until then stops.
+    // SAFETY: a file, as the header asks for. A null file is at its end, so that loops that read to the end stop.
     told(unsafe { with(file, |stream| Ok(c_int::from(stream.is_at_end))) }, 1)
 }
 

@@ -1,7 +1,7 @@
 //! An open file as C holds it: what the header shows of it, its lock, and the stream that the lock is for.
 //!
-//! The argument for the `unsafe` here: the stream is reached through [`Held`] alone, whoever has a `Held` has the lock,
-//! and nothing that works on a stream is called back from within.
+//! The argument for the `unsafe` here: the stream is reached through [`Held`] alone, a thread with a `Held` has the
+//! lock, and nothing that works on a stream is called back from within.
 
 #![expect(unsafe_code, reason = "the lock says who has the stream: see above")]
 
@@ -22,7 +22,7 @@ pub(crate) struct Handle {
     stream: UnsafeCell<Stream>,
 }
 
-// SAFETY: the stream is touched only by who has the lock (`Held`), and may go from thread to thread.
+// SAFETY: the stream is touched only by the thread that has the lock (`Held`), and may go from thread to thread.
 unsafe impl Send for Handle {}
 // SAFETY: the same.
 unsafe impl Sync for Handle {}
@@ -51,7 +51,7 @@ impl Drop for Held<'_> {
 }
 
 impl Handle {
-    /// A file that nobody has used yet.
+    /// A file that no thread has used yet.
     pub(crate) fn new(stream: Stream) -> Arc<Self> {
         let front = Front::default();
         let lock = Lock::new(&front);

@@ -1,8 +1,8 @@
 //! The lock of an open file: free of charge for the one thread that most files are used by.
 //!
-//! The first thread that uses a file owns it. As long as it does, entering and leaving are plain loads and stores; the
-//! header does the same inline, for single bytes (`include/pdiol.h`). When a second thread comes, it ends the
-//! ownership, for good, and from then on all take an ordinary lock:
+//! The first thread that uses a file owns it. As long as it does, taking and releasing the lock are plain loads and
+//! stores; the header does the same inline, for single bytes (`include/pdiol.h`). When a second thread comes, it ends
+//! the ownership, for good, and from then on all take an ordinary lock:
 //!
 //! ```text
 //!   owner                                   another thread
@@ -14,16 +14,16 @@
 //!   busy = busy - 1
 //! ```
 //!
-//! Either the owner's store of `busy` comes before its barrier, and the other thread sees it; or its look at `owner`
-//! comes after, and it sees that it is the owner no more. This is Dekker's way of excluding each other with the
-//! costly half of the barrier moved to the side that needs it once in the life of a file. Where the kernel has no
-//! `membarrier`, files have no owners.
+//! Either the owner's store of `busy` comes before its barrier, and the other thread sees it; or its load of `owner`
+//! comes after, and it sees that it is the owner no more. This is Dekker's mutual exclusion with the costly half of the
+//! barrier moved to the side that needs it once in the life of a file. Where the kernel has no `membarrier`, files have
+//! no owners.
 //!
-//! Only the first owner ever writes `busy`, so nobody confuses two owners: ownership is not given anew.
+//! Only the first owner ever writes `busy`, so two owners cannot be confused: ownership is not given anew.
 //!
 //! What it is worth: `cargo bench -p libpdiol --bench lock`, on a virtual processor of 2026, takes 1.1 ns for a byte,
 //! 4.9 ns with `parking_lot::ReentrantMutex` in its place and 0.6 ns without any lock. Once a file is shared, its lock
-//! is as good as that of the library, for it is that.
+//! is that of the library.
 //!
 //! What it is made of is in `primitives.rs`. `tests/lock.rs` puts others in their place and goes through every order in
 //! which a few threads can meet here.
@@ -34,7 +34,7 @@ use crate::primitives::{
     pause, this_thread,
 };
 
-/// The owner of a file nobody has used yet.
+/// The owner of a file that no thread has used yet.
 const NOBODY: usize = 0;
 
 /// The owner of a file that all have to lock. No thread has this address.
@@ -42,15 +42,15 @@ const SHARED: usize = 1;
 
 /// The part of a file's lock that is not in its front.
 pub(crate) struct Lock {
-    /// Who was the first to use the file.
+    /// The thread that was the first to use the file.
     first_owner: AtomicUsize,
-    /// Whether the first owner is known to be out, so that who has the ordinary lock has all.
+    /// Whether the first owner is known to have left, so that the ordinary lock suffices.
     is_drained: AtomicBool,
     ordinary: Ordinary,
 }
 
 impl Lock {
-    /// The lock of a file nobody has used.
+    /// The lock of a file that no thread has used.
     pub(crate) fn new(front: &Front) -> Self {
         let owner = if is_barrier_there() { NOBODY } else { SHARED };
         front.owner.store(owner, Ordering::Relaxed);
@@ -62,7 +62,7 @@ impl Lock {
     #[inline]
     pub(crate) fn lock(&self, front: &Front) {
         if self.is_drained.load(Ordering::Relaxed) {
-            // Nobody owns the file any more, and nobody will.
+            // No thread owns the file any more, and none will.
             self.ordinary.lock();
         } else {
             self.lock_owned(front);
@@ -122,7 +122,7 @@ impl Lock {
         let busy = front.busy.load(Ordering::Relaxed);
         front.busy.store(busy + 1, Ordering::Relaxed);
         order_for_compiler();
-        // A thread that is in already stays in, whoever waits for it.
+        // A thread that holds the lock already may take it again, even if others wait.
         let mine = busy > 0 || front.owner.load(Ordering::Relaxed) == this;
         if !mine {
             front.busy.store(busy, Ordering::Release);

@@ -20,7 +20,7 @@ struct Open {
 }
 
 impl Log {
-    /// Begins a log after what is in the file; without one, a log that nobody writes.
+    /// Begins a log after what is in the file; without a file, a log that is not written.
     pub(crate) fn begin(wanted: Option<&LogFile>) -> Result<Log> {
         let Some(LogFile { path, is_required }) = wanted else { return Ok(Log(None)) };
         match File::options().append(true).create(true).open(path) {

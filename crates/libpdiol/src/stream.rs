@@ -10,7 +10,7 @@ use crate::front::Front;
 pub(crate) struct Stream {
     /// `None` after it has been closed.
     file: Option<File>,
-    /// Whether reading has come to the end of the file, and nobody has said that it should be tried again.
+    /// Whether reading has come to the end of the file, and has not been told to try again.
     pub(crate) is_at_end: bool,
     /// Whether an operation has failed since this was cleared.
     pub(crate) has_failed: bool,
@@ -74,7 +74,7 @@ impl Stream {
         self.file.as_mut().ok_or_else(closed)
     }
 
-    /// The next bytes for a caller who wants `wanted`, none at the end of the file. Records the end, and an error.
+    /// The next bytes for a caller that wants `wanted`, none at the end of the file. Records the end, and an error.
     pub(crate) fn fetch(&mut self, wanted: usize) -> Result<&[u8]> {
         if self.is_at_end {
             return Ok(&[]);

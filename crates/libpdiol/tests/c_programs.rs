@@ -21,7 +21,7 @@ use killing::{contents, draw, kill_after, rounds};
 use pdiol::{ErrorKind, OpenOptions, Session};
 use test_agents::Agents;
 
-/// Warnings are errors to whoever wants them to be: the header must give none.
+/// Users may compile with warnings as errors, so the header must give none.
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wconversion", "-Werror"];
 
 fn header() -> PathBuf {
@@ -118,7 +118,7 @@ fn the_library_records_its_own_states() {
     }
 }
 
-/// What there is under a name: the finished file, or why there is none.
+/// The contents of the finished file of this name, or why there is none.
 fn finished(session: &Session, name: &str) -> pdiol::Result<Vec<u8>> {
     let mut found = Vec::new();
     session.open(name, OpenOptions::new().read(true))?.read_to_end(&mut found).expect("its contents");
@@ -132,7 +132,7 @@ fn stripes(agents: &Agents) -> Vec<PathBuf> {
     paths.filter(|path| path.extension().is_some_and(|end| end == "stripe" || end == "begun")).collect()
 }
 
-/// Removes whatever there is, of killed writers as soon as the agents have seen that they are gone.
+/// Removes all files; those of killed writers as soon as the agents have seen that they are gone.
 fn collect(agents: &Agents, session: &Session) {
     let start = Instant::now();
     loop {
@@ -416,7 +416,7 @@ fn variables_of_other_programs_do_no_harm() {
     works(&[("LOG", "1"), ("LOG_FILE", "/nonexistent/log")]);
     let log = directory.join("log.txt");
     assert!(!log.exists(), "nobody asked for it");
-    // Whoever means another log has it still, and the reason why a value was ignored stands after it.
+    // A file that is there already is kept, and the reason why a value was ignored stands after its contents.
     fs::write(&log, "somebody's own\n").expect("room");
     works(&[("LOG", "1"), ("PREFETCH", "yes")]);
     let text = fs::read_to_string(&log).expect("it is there");

@@ -179,8 +179,8 @@ fn leave(busy: &AtomicI32, before: i32) {
     busy.store(before, Ordering::Release);
 }
 
-/// Goes through all orders with at most so many switches away from a thread that could go on; with LOOM_MAX_PREEMPTIONS
-/// that many.
+/// Goes through all orders with at most `switches` preemptions (switches away from a thread that could go on), or
+/// `LOOM_MAX_PREEMPTIONS`, if that is set.
 fn model(switches: usize, meet: impl Fn() + Sync + Send + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(switches));

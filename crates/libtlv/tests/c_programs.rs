@@ -15,7 +15,7 @@ use c_library::{SANITIZERS, installed, root, sanitizers, succeed};
 use tempfile::TempDir;
 use trace::{Amount, ArgumentValue, Mark, NoteKind, ProcessNumber, Timeline};
 
-/// Warnings are errors to whoever wants them to be: the header must give none.
+/// Users may compile with warnings as errors, so the header must give none.
 const WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"];
 
 fn header() -> PathBuf {

@@ -1,9 +1,9 @@
 //! Buffers: memory of a bounded pool, owned by one task or one transfer at a time.
 //!
-//! A transfer takes its buffer by value and gives it back; so no memory is ever written by a device
-//! after its owner has gone, and io_uring is as easy as a plain read. Dropping a buffer, or the last
-//! payload frozen from it, returns its bytes to the pool. The bound of the pool is a node's flow
-//! control: who finds none free waits, in order of arrival.
+//! A transfer takes its buffer by value and gives it back; so no memory is ever written by a device after its owner has
+//! gone, and io_uring is as easy as a plain read. Dropping a buffer, or the last payload frozen from it, returns its
+//! bytes to the pool. The bound of the pool is a node's flow control: a task that finds no buffer free waits, in order
+//! of arrival.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -59,13 +59,13 @@ impl BufferPool {
         memory
     }
 
-    /// Takes a buffer of `bytes` if there is room and nobody waits.
+    /// Takes a buffer of `bytes` if there is room and no task waits.
     pub fn try_take(&self, bytes: u64) -> Option<Buf> {
         let permit = self.hoard.permits.try_take_many(bytes)?;
         Some(self.lend(bytes, permit, None))
     }
 
-    /// Bytes that nobody holds.
+    /// Bytes that are free.
     pub fn free_bytes(&self) -> u64 {
         self.hoard.permits.free()
     }
@@ -247,7 +247,7 @@ impl Buf {
         self.contents = Payload::from(PayloadPiece::Bytes(SharedBytes::new(slot, 0..bytes)));
     }
 
-    /// The contents as memory nobody else sees, copied there if they are not yet.
+    /// The contents as memory that is not shared, copied there if they are shared now.
     fn exclusive_memory(&mut self) -> &mut [u8] {
         if self.contents.exclusive_bytes().is_none() {
             let old = self.contents.clone();

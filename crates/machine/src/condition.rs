@@ -27,7 +27,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// A condition nobody waits on.
+    /// A condition that no task waits on.
     pub fn new() -> Self {
         Self::default()
     }

@@ -245,7 +245,7 @@ pub fn a_completed_send_looks_at_its_payload_no_more(testbed: &impl Testbed) {
     }));
 }
 
-/// A few small sends complete though nobody receives yet: a send says nothing about arrival.
+/// A few small sends complete though the receiver does not receive yet: a send says nothing about arrival.
 pub fn sending_does_not_wait_for_the_receiver_to_listen(testbed: &impl Testbed) {
     ok(testbed.run(2, |nodes| async move {
         for number in 0..4 {
@@ -338,7 +338,7 @@ pub fn buffers_come_back_and_waiters_get_them_in_order(testbed: &impl Testbed) {
     assert_eq!(order, [1, 2, 3]);
 }
 
-/// A read that nobody waits for any more still gives its buffer back, and the disk goes on working.
+/// A read whose caller no longer waits still gives its buffer back, and the disk goes on working.
 pub fn a_dropped_read_gives_its_buffer_back(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let (machine, disk) = (&nodes[0], &nodes[0].disks()[0]);
@@ -434,7 +434,7 @@ pub fn removed_and_missing_objects_are_errors(testbed: &impl Testbed) {
     }));
 }
 
-/// Who goes from one stretch of data to the next comes by all that was written, and what lies between is zeros.
+/// Going from one stretch of data to the next finds all that was written, and what lies between reads as zeros.
 pub fn what_is_written_is_found_and_the_rest_is_zeros(testbed: &impl Testbed) {
     const BYTES: u64 = 5 << 20;
     const WRITTEN: [(u64, u64); 4] = [(70_000, 3), (1 << 20, 4096), (3 << 20, 100_000), (BYTES - 7, 2)];
@@ -567,7 +567,7 @@ pub fn disks_are_told_apart(testbed: &impl Testbed) {
     }));
 }
 
-/// An object has the note of its last commit, whatever is written, flushed and renamed after it.
+/// An object keeps the note of its last commit, whatever is written, flushed and renamed after it.
 pub fn a_note_is_kept_until_the_next_commit(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let disk = &nodes[0].disks()[0];
@@ -592,7 +592,7 @@ pub fn a_note_is_kept_until_the_next_commit(testbed: &impl Testbed) {
     }));
 }
 
-/// The failure of a task that nobody waits for comes to light.
+/// The failure of a task that no caller waits for comes to light.
 pub fn errors_of_detached_tasks_do_not_vanish(testbed: &impl Testbed) {
     let result = testbed.run(1, |nodes| async move {
         let failure = Error::Io { what: "canary".into(), why: "on purpose".into() };
@@ -773,7 +773,7 @@ fn is_of_processor(row: &NoteRow) -> bool {
     row.counts && row.name.starts_with("processor ")
 }
 
-/// Spans that were begun when nobody listened, or for another listener, are not told, nor is what they would be asked.
+/// Spans that were begun without a listener, or for another one, are not told, and their arguments are not called.
 pub fn nothing_is_noted_when_nobody_listens(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let notes = nodes[0].notes();

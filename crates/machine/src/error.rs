@@ -22,7 +22,7 @@ pub enum Error {
     OtherKey {
         /// The operation, and the other node.
         what: String,
-        /// Who has which.
+        /// Which side has which key.
         mismatch: KeyMismatch,
     },
     /// The other node speaks another version of the protocol, so neither understands the other.
@@ -42,7 +42,7 @@ pub enum Error {
         part: NodePart,
         /// The address or the disk.
         what: String,
-        /// Who has it, as far as that is known.
+        /// Which process has it, as far as that is known.
         why: String,
     },
     /// No object of that name is on the disk.

@@ -19,7 +19,7 @@ pub(crate) struct Lanes {
     lanes: Vec<Lane>,
     /// The lane of each task that is within a span.
     of_tasks: BTreeMap<u64, u32>,
-    /// Of each name of tasks the lanes that no task has. The first is used first, so there are few.
+    /// By name of tasks, the lanes that are free. The first is used first, so there are few lanes.
     free: BTreeMap<&'static str, BTreeSet<u32>>,
     counters: BTreeMap<CountedPart, RowId>,
     parts: BTreeMap<(&'static str, usize), RowId>,

@@ -16,8 +16,8 @@
 //!   `first_failure.rs`: what they wait for
 //! - `metadata.rs`: values by keys that change by transactions
 //! - `work.rs`: names of processor work; `error.rs`: what can go wrong; `size.rs`: sizes as people write them
-//! - `notes.rs`: what happens, for whoever listens; `lanes.rs`: the rows it is on; `recorder.rs`: who is told;
-//!   `note_ring.rs`: the last notes, kept
+//! - `notes.rs`: what happens on a node, told to a listener; `lanes.rs`: the rows it is on; `recorder.rs`: the
+//!   listener; `note_ring.rs`: the last notes, kept
 //! - `conformance.rs`: the laws
 //!
 //! What is not here, on purpose: randomness (seeds come in through configuration), paths, connections
@@ -118,9 +118,9 @@ pub trait Machine: Clone + 'static {
     /// is what the report calls the task.
     fn spawn(&self, name: &'static str, task: impl Future<Output = Result<()>> + 'static);
 
-    /// Runs `work` so that a defect in it, a panic, costs no more than it: on a real machine it is reported under
-    /// `name` and becomes an error here. On a simulated machine it propagates to the caller of the simulation, so
-    /// that tests see it.
+    /// Runs `work` so that a panic in it, a defect, costs no more than this work: on a real machine the panic is
+    /// reported under `name` and becomes an error here. On a simulated machine it propagates to the caller of the
+    /// simulation, so that tests see it.
     fn contain<T>(
         &self,
         name: &'static str,
@@ -148,20 +148,20 @@ pub trait Machine: Clone + 'static {
     /// The node's memory for transfers.
     fn buffers(&self) -> &BufferPool;
 
-    /// Where the node notes what happens, for whoever listens. That changes nothing of what happens.
+    /// Where the node notes what happens, for a listener. Notes change nothing of what happens.
     fn notes(&self) -> &NodeNotes;
 }
 
 /// A node's knowledge of the computer it runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Computer {
-    /// The same for all nodes of one computer, and for no other's; another one after each start of the computer.
+    /// Identifies one run of the computer: all nodes on it have the same number until it is started anew.
     pub id: u64,
     /// How many processors it has.
     pub processors: u32,
     /// Busy time of its processors since it was started, for all programs, summed over the processors.
     pub worked: Duration,
-    /// How long they have worked for this node.
+    /// Busy time of its processors for this node.
     pub worked_for_node: Duration,
 }
 
@@ -170,10 +170,10 @@ pub struct Computer {
 pub enum Class {
     /// Commands and their answers. They are small and never wait behind data.
     Control,
-    /// Data that somebody waits for, and requests for them.
+    /// Data that a caller waits for, and requests for them.
     #[default]
     Demand,
-    /// Data that nobody waits for yet, prefetched or written behind, and requests for them.
+    /// Data that no caller waits for yet, prefetched or written behind, and requests for them.
     Background,
 }
 
@@ -217,8 +217,8 @@ pub enum Delivery {
 pub trait Net {
     /// Sends `message` to node `to`.
     ///
-    /// Completes when the message has left this node: its payload is no longer looked at, and whatever is
-    /// sent to the same node later in the same class arrives later. Says nothing about arrival.
+    /// Completes when the message has left this node: its payload is no longer looked at, and messages sent to the same
+    /// node later in the same class arrive later. Says nothing about arrival.
     fn send(&self, to: NodeId, message: Message) -> impl Future<Output = Result<()>>;
 
     /// Waits for the next message, or the loss of a peer. Fails once the network is closed.
@@ -253,10 +253,10 @@ pub struct Object {
 /// The longest note of an object, in bytes.
 pub const NOTE_BYTES_MAX: usize = 256;
 
-/// The [identity](Disk::identity) that no disk has: it stands where it is not known which disk it was.
+/// The [identity](Disk::identity) that no disk has: it stands for a disk that is not known.
 pub const NO_DISK: u64 = u64::MAX;
 
-/// Under which of its two names an object is found: it has one of them at a time.
+/// The stage of an object: it is in one at a time, and is found by its name and its stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
     /// Since it was made.
@@ -281,16 +281,16 @@ pub struct Space {
 
 /// One disk: a store of named objects, each an extensible array of bytes with a label.
 ///
-/// Where an object lies is the disk's affair, as it is in reality that of the file system below: a
-/// simulated disk lays objects out as its description says, a real one keeps each in a file.
+/// The disk decides where an object lies, as in reality the file system below does: a simulated disk lays objects out
+/// as its description says, a real one keeps each in a file.
 pub trait Disk {
     /// Makes an empty object named `name`, carrying `label`. It is [pending](Stage::Pending) until it is published.
     /// Fails if there is a pending one of that name.
     fn create(&self, name: &str, label: &[u8]) -> impl Future<Output = Result<Object>>;
 
     /// Makes an empty object as [`create`](Self::create) does, but waits for no medium: if the power fails before the
-    /// object has been [flushed](Self::flush) or [committed](Self::commit) for the first time, there may be none, or
-    /// one of which anything is left. A name that [`list`](Self::list) gives may then be that of none.
+    /// object has been [flushed](Self::flush) or [committed](Self::commit) for the first time, the object may be
+    /// missing, or anything may be left of it, and [`list`](Self::list) may then give a name without an object.
     fn create_unflushed(&self, name: &str, label: &[u8]) -> impl Future<Output = Result<Object>>;
 
     /// Opens the object named `name` of this stage.
@@ -299,13 +299,13 @@ pub trait Disk {
     /// The names of all objects, pending and published, sorted and each once.
     fn list(&self) -> impl Future<Output = Result<Vec<String>>>;
 
-    /// Removes the object named `name` of this stage. Who has it open can go on reading it.
+    /// Removes the object named `name` of this stage. A caller that has it open can go on reading it.
     ///
-    /// When this completes a published object does not come back, whatever becomes of the node.
+    /// When this completes a published object does not come back, even if the node fails.
     fn remove(&self, name: &str, stage: Stage) -> impl Future<Output = Result<()>>;
 
-    /// Removes the pending objects of these names as [`remove`](Self::remove) does, as many as there are of them. One
-    /// that cannot be removed keeps none of the others; the first failure is told.
+    /// Removes those pending objects of these names that exist, as [`remove`](Self::remove) does. If one cannot be
+    /// removed the others still are; the first failure is told.
     fn remove_pending(&self, names: &[String]) -> impl Future<Output = Result<()>> {
         async move {
             let mut outcome = Ok(());
@@ -324,7 +324,7 @@ pub trait Disk {
     /// Publishes the pending object named `name`, in one step: a published one of that name is replaced, as if it had
     /// been removed.
     ///
-    /// When this completes it is so on the medium.
+    /// When this completes the change is on the medium.
     fn publish(&self, name: &str) -> impl Future<Output = Result<()>>;
 
     /// Cuts the object to `bytes`, or extends it to them with zeros.
@@ -340,22 +340,23 @@ pub trait Disk {
     fn write(&self, object: ObjectId, offset: u64, from: Payload) -> impl Future<Output = Result<()>>;
 
     /// The first stretch of the object at `offset` or after it that may be anything but zeros; none if nothing is. What
-    /// was never written is known to be zeros as far as the disk tells: its unit may be larger than what was written.
+    /// was never written counts as zeros only as far as the disk can tell: its unit may be larger than what was
+    /// written.
     fn data_after(&self, object: ObjectId, offset: u64) -> impl Future<Output = Result<Option<Range<u64>>>>;
 
-    /// Waits until everything written to the object is on the medium, and that there is the object.
+    /// Waits until everything written to the object is on the medium, and the existence of the object, too.
     fn flush(&self, object: ObjectId) -> impl Future<Output = Result<()>>;
 
     /// As [`flush`](Self::flush), and replaces the object's note by another, of [`NOTE_BYTES_MAX`] bytes at most, in
-    /// the same step: whatever becomes of the node meanwhile, there is the old note, or the new one with all that was
+    /// the same step: if the node fails meanwhile, the object has the old note, or the new one with all that was
     /// written before.
     fn commit(&self, object: ObjectId, note: &[u8]) -> impl Future<Output = Result<()>>;
 
     /// Capacity and free space of the disk; none if no bound is known.
     fn space(&self) -> impl Future<Output = Result<Option<Space>>>;
 
-    /// A number drawn at random that tells the disk from all others for as long as it has objects, whatever node it
-    /// belongs to. Two disks have the same only if one is a copy of the other, and none has [`NO_DISK`].
+    /// A number drawn at random that tells the disk from all others for as long as it has objects, even if it is moved
+    /// to another node. Two disks have the same only if one is a copy of the other, and none has [`NO_DISK`].
     fn identity(&self) -> impl Future<Output = Result<u64>>;
 
     /// Identifies the device of the disk among those of the same computer; none if that is not known.
@@ -377,11 +378,12 @@ pub trait Disk {
     /// do nothing.
     fn waited_since(&self, _since: Instant) {}
 
-    /// Notes that from now on writes of so many bytes are pending at this disk: they wait for their turn, or have it.
+    /// Notes that from now on writes of `bytes` bytes altogether are pending at this disk: they wait for their turn, or
+    /// have it.
     ///
-    /// Who waits is known to the file system only, too.
+    /// Only the file system knows which requests wait.
     fn writes_pending(&self, _bytes: u64) {}
 
-    /// Notes that reads wait here while many writes of others go on, of whom `by` has so many waiting.
+    /// Notes that reads are held up at this disk by writes of other nodes, of which node `by` has `writes` waiting.
     fn reads_held_up(&self, _by: NodeId, _writes: u64) {}
 }

@@ -21,7 +21,7 @@ struct Inner {
 }
 
 impl Line {
-    /// A line that nobody is in.
+    /// An empty line.
     pub fn new() -> Self {
         Self::default()
     }

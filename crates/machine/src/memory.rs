@@ -40,10 +40,10 @@ impl Memory {
         Memory { bytes, contents: Rc::new(RefCell::new(Contents::Phantom(BTreeMap::new()))) }
     }
 
-    /// These memories one behind the other, as one; what is placed here is placed there.
+    /// One memory that consists of `parts`, one behind the other; what is placed in it is placed in them.
     ///
-    /// Real memory is copied as a whole when it is written to while somebody shares any of it. So what is written to
-    /// while other parts are being sent is better several memories than one.
+    /// Real memory is copied as a whole when it is written to while a payload shares any of it. So memory that is
+    /// written to while other parts of it are being sent should be several memories, joined.
     pub fn joined(parts: Vec<Memory>) -> Self {
         let bytes = parts.iter().map(Memory::len).sum();
         Memory { bytes, contents: Rc::new(RefCell::new(Contents::Joined(parts))) }

@@ -1,11 +1,11 @@
-//! The last notes, kept in memory until somebody asks for them.
+//! The last notes, kept in memory until they are asked for.
 
 use std::collections::VecDeque;
 
 use crate::recorder::{NotedEvent, Recorder, RowId};
 use crate::{Instant, NodeId};
 
-/// A recorder with room for so many notes. When it is full, the oldest give way, and are counted.
+/// A recorder with room for a fixed number of notes. When it is full, the oldest give way, and are counted.
 #[derive(Debug)]
 pub struct NoteRing {
     rows: Vec<NoteRow>,
@@ -17,7 +17,7 @@ pub struct NoteRing {
 /// A row as its recorder has heard of it; see [`Recorder::row`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoteRow {
-    /// Whose it is.
+    /// The node that it belongs to.
     pub node: NodeId,
     /// Its name.
     pub name: String,
@@ -28,11 +28,11 @@ pub struct NoteRow {
 /// A note that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptNote {
-    /// On which row, by its place among [`NoteRing::rows`].
+    /// The row, by its place among [`NoteRing::rows`].
     pub row: RowId,
-    /// When.
+    /// When it happened.
     pub time: Instant,
-    /// What.
+    /// What happened.
     pub what: KeptEvent,
 }
 

@@ -1,9 +1,8 @@
 //! The one way to note what happens on a node.
 //!
-//! A note costs a look at a flag as long as nobody listens, and changes nothing that happens when somebody does. Spans
-//! belong to tasks. Many tasks take turns on a node's thread, so each that is within a span has a *lane* of its own, a
-//! row that spans of other tasks do not overlap; when its last span ends, the lane is free for the next task of the
-//! same name.
+//! Without a listener a note costs a look at a flag; with one it changes nothing of what happens. Spans belong to
+//! tasks. Many tasks take turns on a node's thread, so each that is within a span has a *lane* of its own, a row that
+//! spans of other tasks do not overlap; when its last span ends, the lane is free for the next task of the same name.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -13,7 +12,7 @@ use crate::lanes::{CountedPart, Lanes, SpanPlace};
 use crate::recorder::{NotedEvent, Recorder, RowId};
 use crate::{Duration, Instant, NodeId};
 
-/// What has to be known of a machine to note anything. It is asked only while somebody listens.
+/// What has to be known of a machine to note anything. It is asked only while there is a listener.
 pub trait Present {
     /// The time.
     fn now(&self) -> Instant;
@@ -27,20 +26,20 @@ pub trait Present {
     }
 }
 
-/// How busy the node's thread keeps its processor is noted so often.
+/// The interval at which the load of the node's thread on its processor is noted.
 const SAMPLE: Duration = Duration::from_millis(1);
 
 /// Which number that is.
 const PROCESSOR_WORK: CountedPart = ("processor", 0, "busy, per mille");
 
-/// What happens on a node, for whoever listens.
+/// What happens on a node, told to a listener, if there is one.
 pub struct NodeNotes {
     is_on: Cell<bool>,
     node: NodeId,
     present: Rc<dyn Present>,
     listener: RefCell<Option<Listener>>,
-    /// How many spans have begun while somebody listened. It goes on from listener to listener, so that a span of an
-    /// earlier one is none of a later one's.
+    /// How many spans have begun while there was a listener. The count goes on from listener to listener, so that a
+    /// span of an earlier one is not taken for one of a later one.
     spans: Cell<u32>,
     /// When the work of the processor was last looked at, and how much it had been.
     worked: Cell<(Instant, Duration)>,
@@ -88,13 +87,13 @@ impl fmt::Debug for NodeNotes {
 }
 
 impl NodeNotes {
-    /// Notes of a node, to which nobody listens.
+    /// Notes of a node, without a listener.
     pub fn new(node: NodeId, present: Rc<dyn Present>) -> Self {
         let (is_on, listener, spans) = (Cell::new(false), RefCell::new(None), Cell::new(0));
         NodeNotes { is_on, node, present, listener, spans, worked: Cell::default() }
     }
 
-    /// Whether somebody listens.
+    /// Whether there is a listener.
     #[inline(always)]
     pub fn is_on(&self) -> bool {
         self.is_on.get()
@@ -110,7 +109,7 @@ impl NodeNotes {
         self.is_on.set(true);
     }
 
-    /// Tells nobody any more.
+    /// Ends the notes to the listener.
     pub fn stop(&self) {
         if self.is_on.replace(false) {
             let now = self.present.now();
@@ -123,8 +122,8 @@ impl NodeNotes {
         drop(listener);
     }
 
-    /// Notes that the running task does something until what this gives is dropped. `arguments` says more about it
-    /// and is asked only if somebody listens.
+    /// Notes that the running task does something until the returned span is dropped. `arguments` says more about it
+    /// and is called only if there is a listener.
     #[inline(always)]
     pub fn span<const N: usize>(
         &self,
@@ -137,7 +136,7 @@ impl NodeNotes {
         NotedSpan { notes: Some(self), place: self.begin(name, &arguments()) }
     }
 
-    /// The innermost span of the running task, if it is within one and somebody listens.
+    /// The innermost span of the running task, if it is within one and there is a listener.
     #[inline(always)]
     pub fn here(&self) -> SpanPlace {
         if self.is_on() { self.running() } else { SpanPlace::default() }
@@ -168,7 +167,7 @@ impl NodeNotes {
         }
     }
 
-    /// The time, if somebody listens: when a part of the node begins what it then [did](Self::did).
+    /// The time, if there is a listener: when a part of the node begins what it then [did](Self::did).
     #[inline(always)]
     pub fn moment(&self) -> Option<Instant> {
         self.is_on().then(|| self.present.now())

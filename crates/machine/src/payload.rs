@@ -1,4 +1,4 @@
-//! Payloads: the data of messages and disk transfers, which nobody above the seam looks into.
+//! Payloads: the data of messages and disk transfers, which no code above the seam looks into.
 //!
 //! A payload is an ordered list of pieces. A piece is either real bytes, shared and immutable, or a
 //! *phantom*: no bytes at all, only the statement "these are the bytes of source *s* from offset *o*, so
@@ -86,7 +86,7 @@ impl SharedBytes {
         &self.slot
     }
 
-    /// The memory with its lease, if nobody else shares it.
+    /// The memory with its lease, if it is not shared.
     pub(crate) fn exclusive_slot(&mut self) -> Option<&mut MemorySlot> {
         Rc::get_mut(&mut self.slot)
     }
@@ -111,7 +111,7 @@ impl PayloadPiece {
         self.len() == 0
     }
 
-    /// The memory behind the piece, if it is real and nobody else shares it.
+    /// The memory behind the piece, if it is real and not shared.
     pub(crate) fn into_exclusive_memory(self) -> Option<Vec<u8>> {
         match self {
             PayloadPiece::Bytes(shared) => Rc::try_unwrap(shared.slot).ok().map(MemorySlot::into_bytes),
@@ -292,7 +292,7 @@ impl Payload {
         self.copy_to(&mut bytes).then_some(bytes)
     }
 
-    /// The bytes as a vector, without copying where nobody else shares them.
+    /// The bytes as a vector, without copying where they are not shared.
     pub fn into_vec(self) -> Option<Vec<u8>> {
         match self.pieces() {
             [PayloadPiece::Bytes(shared)] if shared.is_whole() => {
@@ -321,7 +321,7 @@ impl Payload {
         }
     }
 
-    /// The memory of the payload for writing, if it is one run of real bytes that nobody else shares, or none at all.
+    /// The memory of the payload for writing, if it is one run of real bytes that is not shared, or empty.
     pub(crate) fn exclusive_bytes(&mut self) -> Option<&mut [u8]> {
         match &mut self.pieces {
             Pieces::None => Some(&mut []),

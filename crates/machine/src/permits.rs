@@ -1,4 +1,4 @@
-//! Permits: the right to be one of at most a number of tasks that do something.
+//! Permits: the right to be one of a bounded number of tasks that do something.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ struct Waiter {
 }
 
 impl Permits {
-    /// As many permits as `count` says.
+    /// `count` permits, all of them free.
     pub fn new(count: u64) -> Self {
         Permits(Rc::new(Inner { free: Cell::new(count), queue: RefCell::default() }))
     }
@@ -46,18 +46,18 @@ impl Permits {
         }
     }
 
-    /// Takes a permit if there is one and nobody waits.
+    /// Takes a permit if one is free and no task waits.
     pub fn try_take(&self) -> Option<Permit> {
         self.try_take_many(1)
     }
 
-    /// Takes as many permits as `count` says, if they are free and nobody waits.
+    /// Takes `count` permits, if they are free and no task waits.
     pub fn try_take_many(&self, count: u64) -> Option<Permit> {
         let is_first = self.0.queue.borrow().is_empty();
         (is_first && count <= self.0.free.get()).then(|| self.0.give(count))
     }
 
-    /// The number of permits that nobody has.
+    /// The number of free permits.
     pub fn free(&self) -> u64 {
         self.0.free.get()
     }
@@ -74,8 +74,8 @@ impl Inner {
         self.serve();
     }
 
-    /// Reserves free permits for the tasks that have waited longest. They own them before they run, so that nobody
-    /// comes between.
+    /// Reserves free permits for the tasks that have waited longest. They own them before they run, so that no other
+    /// task comes between.
     fn serve(&self) {
         while let Some(waiter) = self.next_served() {
             waiter.waker.borrow().wake_by_ref();
@@ -166,7 +166,7 @@ mod tests {
         assert!(permits.try_take().is_none());
         let (mut large, mut small) = (pin!(permits.take_many(4)), pin!(permits.take()));
         assert!(poll(large.as_mut()).is_pending() && poll(small.as_mut()).is_pending());
-        // Several come back before anybody runs.
+        // Several come back before a waiting task runs.
         given.truncate(2);
         assert!(poll(small.as_mut()).is_pending(), "the first wants four, and three are free");
         assert!(permits.try_take().is_none(), "others wait");

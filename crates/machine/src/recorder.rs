@@ -1,4 +1,4 @@
-//! What is told of what happens: rows, and notes on them.
+//! What a listener is told: rows, and notes on them.
 
 use crate::{Instant, NodeId};
 
@@ -18,7 +18,7 @@ pub enum NotedEvent<'a> {
     },
     /// The span that has begun last and has not ended ends.
     End,
-    /// What the row counts is so much from now on.
+    /// The value of the row's counter from now on.
     Count(u64),
     /// A message of this number leaves.
     Sent(u64),
@@ -26,7 +26,7 @@ pub enum NotedEvent<'a> {
     Received(u64),
 }
 
-/// Who is told what happens.
+/// A listener that is told what happens.
 ///
 /// The notes of a row come in order of time, and its spans lie within or after each other. Those of different rows
 /// may come in any order.

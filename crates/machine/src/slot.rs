@@ -1,11 +1,11 @@
-//! Memory as payloads share it, and the right under which a pool has lent it.
+//! Memory as payloads share it, and the grant under which a pool has lent it.
 //!
 //! ```text
 //!  BufferPool --> Hoard: permits, spare memory <-- Grant <-- Slot: bytes <-- SharedBytes of payloads
 //!                                                    ^------ Buf
 //! ```
 //!
-//! The grant is given back with the last slot and buffer that have it, the memory of a slot with the slot.
+//! The grant returns to the pool with the last slot or buffer that holds it, the memory of a slot with the slot.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crate::permits::{Permit, Permits};
 /// What the buffers of a pool are made of.
 pub(crate) struct Hoard {
     pub(crate) capacity_bytes: u64,
-    /// One for each byte.
+    /// One permit for each byte.
     pub(crate) permits: Permits,
     spare: RefCell<Spare>,
 }

@@ -174,7 +174,7 @@ fn add_requests(samples: &mut Samples, counts: &IoNodeCounts) {
         samples.add(&REQUESTS, [served.operation, class_name(served.class)], &served.times);
     }
     let failures: BTreeMap<&str, u64> = traffic.failures.iter().copied().collect();
-    // Those that have not been, too: an increase from nothing is none for who asks for it.
+    // Kinds without failures, too: a query sees no increase of a series that appears with its first failure.
     for kind in FailureKind::ALL {
         samples.add(&FAILURES, [kind.name()], failures.get(kind.name()).copied().unwrap_or(0));
     }

@@ -1,4 +1,4 @@
-//! What there are numbers of.
+//! Families of metrics: numbers of one meaning.
 
 /// Numbers of one meaning, told apart by their labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct MetricFamily {
 pub enum MetricKind {
     /// It only grows, from 0 at the start of the process.
     Counter,
-    /// What is there now.
+    /// It shows the present state, and can fall.
     Gauge,
     /// Times, counted by steps that double, with their number and sum.
     Histogram,
@@ -58,7 +58,7 @@ impl MetricFamily {
         MetricFamily { name, kind: MetricKind::Info, unit: None, labels, help }
     }
 
-    /// The same in this unit.
+    /// This family in the unit `unit`.
     pub const fn in_unit(self, unit: MetricUnit) -> Self {
         MetricFamily { unit: Some(unit), ..self }
     }

@@ -1,4 +1,4 @@
-//! Numbers of a running node for Prometheus: which there are, their text, and who asks for it.
+//! Numbers of a running node for Prometheus: their families, their text, and the server that answers with it.
 //!
 //! ```text
 //!  node thread                      a thread of the server
@@ -7,13 +7,13 @@
 //!    plain numbers                     agent.rs, mount.rs, process.rs       server.rs
 //! ```
 //!
-//! The file system counts in plain numbers, on its own thread, whether anybody asks or not; only here they get the
-//! names and units of [OpenMetrics](https://prometheus.io/docs/specs/om/open_metrics_spec/). What is shown is a picture
-//! of one moment, made when it is asked for.
+//! The file system counts in plain numbers, on its own thread, whether or not they are asked for; only here they get
+//! the names and units of [OpenMetrics](https://prometheus.io/docs/specs/om/open_metrics_spec/). An answer shows one
+//! moment, and is made when it is asked for.
 //!
-//! - [`MetricFamily`] in `family.rs`: what there is a number of, with its name, unit, labels and meaning
+//! - [`MetricFamily`] in `family.rs`: numbers of one meaning, with name, unit and labels
 //! - [`Samples`] in `samples.rs`: numbers of families at one moment, and their text
-//! - [`agent`], [`mount`], [`process`]: the families there are, and their samples
+//! - [`agent`], [`mount`], [`process`]: all families, and their samples
 //! - [`MetricsServer`] in `server.rs`: the server
 //!
 //! What is not here, on purpose: counting, and how a server's thread reaches the node's.

@@ -23,7 +23,7 @@ struct Sample {
     value: MetricValue,
 }
 
-/// A number, or what there is in place of one.
+/// A number, or what takes its place.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MetricValue {
     /// A whole number.

@@ -1,4 +1,4 @@
-//! Who asks for numbers gets them: `GET /metrics`.
+//! Answers requests for numbers: `GET /metrics`.
 //!
 //! There is no key and nothing secret: who can connect can read how much this node does, and can change nothing. So it
 //! listens on loopback unless it is told another address.
@@ -69,7 +69,7 @@ impl MetricsServer {
         format!("http://{}{PATH}", self.0.address())
     }
 
-    /// Answers who asks, in threads of its own, until the process ends. `look` gives the numbers as they are, and none
+    /// Answers requests, in threads of its own, until the process ends. `look` gives the numbers as they are, and none
     /// if the node does not tell them in time.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The text is OpenMetrics, whatever has been counted, and the dashboard asks for what there is.
+//! The text is OpenMetrics, whatever has been counted, and the dashboard asks only for metrics that exist.
 
 mod exposition;
 
@@ -189,7 +189,7 @@ proptest! {
 
 const DASHBOARD: &str = "../../packaging/grafana/starfish.json";
 
-/// What the dashboard has no panel for: whoever needs it asks for it.
+/// Metrics without a panel on the dashboard: they are for queries of one's own.
 const NOT_ON_THE_DASHBOARD: [&str; 2] =
     ["starfish_agent_open_stripes", "starfish_agent_cache_prefetches_total"];
 

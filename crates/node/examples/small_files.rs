@@ -1,9 +1,9 @@
 //! How many small files without names a client makes in a second.
 //!
-//! Covers: agents on threads of their own, files by number, the page cache.
-//! Scenario: four agents, each with a disk; a client makes files of one block, so many at a time: opens each by its
-//! number, writes to it and closes it, which sends it and flushes nothing. Then it reads all of them back and removes
-//! them. Says how many files a second that was.
+//! Covers: agents on threads of their own, files by number, the page cache. Scenario: four agents, each with a disk; a
+//! client makes files of one block, several at a time: opens each by its number, writes to it and closes it, which
+//! sends it and flushes nothing. Then it reads all of them back and removes them. Says how many files a second that
+//! was.
 //!
 //! ```text
 //! cargo run --release -p node --example small_files -- [files] [at a time] [bytes] [directory] [driver]
@@ -99,7 +99,7 @@ async fn client(machine: RealMachine, plan: Plan) -> fs::Result<()> {
     Ok(())
 }
 
-/// Does `work` with all files, so many at a time, and says how fast.
+/// Does `work` with all files, `plan.at_a_time` of them at once, and says how fast.
 async fn time(machine: &RealMachine, plan: Plan, what: &str, work: impl AsyncFn(u64) + 'static) {
     let (start, next, work) = (Instant::now(), Rc::new(Cell::new(1)), Rc::new(work));
     let workers = InFlight::new();

@@ -34,7 +34,7 @@ pub(crate) fn write(
         }
     };
     if is_first {
-        // What it fails with, the next who asks learns: it stays undone.
+        // If it fails, the next call is told: the writes stay in the queue.
         drop(node.begin(what, |node| async move {
             let machine = &node.client.connection.machine;
             machine.sleep_until(machine.now() + WAIT).await;

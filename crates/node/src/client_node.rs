@@ -44,7 +44,7 @@ impl ClientNode {
         Ok(node)
     }
 
-    /// Whether the set has a namespace. If none is known the agents are asked: somebody may have begun one.
+    /// Whether the set has a namespace. If none is known the agents are asked: another client may have begun one.
     pub(crate) async fn find_tree(&self) -> Result<bool> {
         if self.tree.borrow().is_none() {
             let tree = self.told("finding the namespace", Tree::find(&self.cache).await)?;

@@ -30,7 +30,7 @@ pub struct ConnectedNode {
 
 impl ConnectedNode {
     /// Connects to all agents, and asks them for their disks. `key_file` is the file that was named as that of the
-    /// machine's key: it is told to those who have to do something about it.
+    /// machine's key, for error messages.
     ///
     /// # Errors
     /// If one of the agents does not answer, or two are the same.
@@ -44,8 +44,8 @@ impl ConnectedNode {
         Ok(connection)
     }
 
-    /// Connects to those of the agents that answer. What they have no stripe of is then not known, and no file can be
-    /// made without changing which disks files lie on: see [`absence`](Self::absence).
+    /// Connects to those of the agents that answer. Files without a stripe at these agents are then not known, and no
+    /// file can be made, since it would lie on other disks: see [`absence`](Self::absence).
     ///
     /// # Errors
     /// If none of them answers, or two are the same.
@@ -101,7 +101,7 @@ impl ConnectedNode {
         outcome.map_err(|error| self.explain(what, &error))
     }
 
-    /// The same of an error.
+    /// Explains an error about `what` in the words of this crate.
     pub fn explain(&self, what: &str, error: &fs::Error) -> Error {
         self.names.explain(what, error)
     }
@@ -126,10 +126,10 @@ impl ConnectedNode {
         self.told(name, self.client.stat(name).await)
     }
 
-    /// How a file lies on so many of the disks there are, on all of them without a number.
+    /// The striping of a file over `disks` of the agents' disks, or over all of them if `disks` is none.
     ///
     /// # Errors
-    /// If there are fewer, or no file can have such blocks.
+    /// If there are fewer disks, or no file can have blocks of `block_bytes` bytes.
     pub fn striping(&self, block_bytes: u64, disks: Option<NonZeroU32>) -> Result<Striping> {
         let present = self.client.disks();
         let wanted = disks.map_or(present, NonZeroU32::get);
@@ -147,7 +147,7 @@ impl ConnectedNode {
     /// # Errors
     /// If there is one and it is not to be replaced, or the disks do not take such a file.
     pub async fn create(&self, name: &str, striping: Striping, replace: bool) -> Result<File<RealMachine>> {
-        // What cannot be made must not cost what there is.
+        // A file that cannot be made must not cost the one that it would replace.
         self.told(name, self.client.check_striping(name, striping))?;
         let file = new_file_id()?;
         if replace {
@@ -161,8 +161,8 @@ impl ConnectedNode {
         self.told(name, self.client.create_striped(name, file, striping).await)
     }
 
-    /// Removes a file, or whatever is left of one. If agents do not answer, only a file that has no stripe there: a
-    /// part of it would stay and look damaged.
+    /// Removes a file, or what is left of one. A file with stripes at agents that do not answer is not removed: a part
+    /// of it would stay and look damaged.
     ///
     /// # Errors
     /// If there is none, or it cannot be removed.
@@ -173,7 +173,7 @@ impl ConnectedNode {
         self.told(name, self.client.unlink(name).await)
     }
 
-    /// Removes a file, or whatever is left of one, if there is anything.
+    /// Removes a file, or what is left of one, if there is anything.
     ///
     /// # Errors
     /// If it cannot be removed.
@@ -190,7 +190,7 @@ impl ConnectedNode {
     }
 }
 
-/// That there is no such file is no failure.
+/// Takes a removal of a file that does not exist for a success, which removed nothing.
 fn if_there(removed: fs::Result<()>) -> fs::Result<()> {
     match removed {
         Err(error) if matches!(*error, fs::Error::NotFound { .. }) => Ok(()),

@@ -172,7 +172,7 @@ async fn open_flat(client: &ClientNode, name: &str, options: OpenOptions) -> Res
         }
         Err(error) if error.kind() == ErrorKind::NotFound && options.create => {
             match create(client, name, wanted).await {
-                // Somebody made it meanwhile.
+                // Another client made it meanwhile.
                 Err(error) if error.kind() == ErrorKind::Exists => {
                     client.told(name, client.cache.open(name).await)
                 }

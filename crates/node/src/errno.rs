@@ -1,4 +1,4 @@
-//! Error numbers of POSIX: how doors to programs that know nothing else say what went wrong.
+//! Error numbers of POSIX, in which doors to programs that know no other errors say what went wrong.
 
 use namespace::TreeRefusal;
 use nix::libc;

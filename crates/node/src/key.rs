@@ -1,9 +1,9 @@
 //! The file of the cluster key: where it is, what is in it, and who may read it.
 //!
-//! The key is 32 bytes as 64 hexadecimal digits, in a file that nobody but its user may read. Of several that could be
-//! meant it is the first of these: what the caller names, what STARFISH_KEY_FILE names, and `starfish/key` in the
-//! user's configuration directory if it is there. A file that is named has to be there; `none` instead of one means
-//! that there is to be no key.
+//! The key is 32 bytes as 64 hexadecimal digits, in a file that only its user may read. The file is the first of these:
+//! the one that the caller names, the one that STARFISH_KEY_FILE names, and `starfish/key` in the user's configuration
+//! directory, if it is there. A file that is named has to be there; `none` in its place means that there is to be no
+//! key.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
@@ -23,7 +23,7 @@ pub const VARIABLE: &str = "STARFISH_KEY_FILE";
 /// The value that stands in place of a key file's path for no key.
 pub const NONE: &str = "none";
 
-/// The key of this user's programs, if there is one. `named` is the file that somebody has named for this call.
+/// The key of this user's programs, if there is one. `named` is the key file that was named for this call.
 pub fn find(named: Option<&Path>) -> Result<Option<Key>> {
     match place(named) {
         Place::Nowhere => Ok(None),
@@ -44,11 +44,11 @@ pub fn path(named: Option<&Path>) -> Option<PathBuf> {
 /// Where the key is looked for.
 #[derive(Debug, PartialEq, Eq)]
 enum Place {
-    /// There is to be none.
+    /// There is to be no key.
     Nowhere,
-    /// Somebody says that it is there.
+    /// In the file that was named, by the call or the environment.
     Named(PathBuf),
-    /// It is there if there is one.
+    /// In the usual file, if there is one.
     Usual(PathBuf),
 }
 
@@ -98,7 +98,7 @@ fn parse(text: &str) -> Option<Key> {
     Some(Key::new(bytes))
 }
 
-/// Makes a key that nobody else has, in a file that only its user may read; whether there was none. A file that is
+/// Draws a new key and writes it to a file that only its user may read; says whether there was none. A file that is
 /// there is left as it is.
 pub fn make(path: &Path) -> Result<bool> {
     if path.exists() {

@@ -17,9 +17,9 @@
 //! - *The memory is there.* A payload that is lent stays in its `Lending` until its number is among those returned,
 //!   and a number gets there only when its `LentPage` is dropped. A `Lending` that goes away before, as when the node
 //!   thread panics, leaks what is still lent instead of freeing it.
-//! - *Nobody changes it.* The memory behind a payload is changed only by who holds the one `Rc` to it
-//!   (`Rc::get_mut`, in `crates/machine/src/payload.rs`). As long as the `Lending` has its clone, whoever else shares
-//!   the memory cannot be the only one, and the `Lending` changes nothing.
+//! - *It is not changed.* The memory behind a payload is changed only through the one `Rc` to it (`Rc::get_mut`, in
+//!   `crates/machine/src/payload.rs`). As long as the `Lending` has its clone, no other `Rc` to the memory is the only
+//!   one, and the `Lending` changes nothing.
 //! - *No count is touched elsewhere.* A `LentPage` has an address, not an `Rc`; clones of the payload are made and
 //!   dropped on the node thread alone.
 

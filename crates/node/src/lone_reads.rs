@@ -1,14 +1,14 @@
 //! Which of many ranges of a file are read alone, past the page cache.
 //!
-//! Who wants many ranges of a file at once says all of them, so it is known which pages several of them want. To read a
-//! part of a page alone moves the part; to bring the page in moves all of it, once. What is cheaper, a request counted
-//! as [`REQUEST_BYTES`], is done.
+//! A caller that wants many ranges of a file at once names all of them, so it is known which pages several of them
+//! share. Reading a part of a page alone moves the part; bringing the page in moves all of it, once. The cheaper way is
+//! taken, a request counted as [`REQUEST_BYTES`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use layout::Extent;
 
-/// A request costs what so many more bytes do: some 50 microseconds, of which a GB/s moves as many bytes.
+/// The bytes that cost as much as a request does: about 50 microseconds, at a GB/s.
 const REQUEST_BYTES: u64 = 64 << 10;
 
 /// The reads among many that are cheaper alone.
@@ -20,7 +20,8 @@ pub struct LoneReads {
 }
 
 impl LoneReads {
-    /// Of a file with pages of `page_bytes`, these ranges are read.
+    /// Finds the cheaper way for each part of `ranges`, which are about to be read from a file with pages of
+    /// `page_bytes`.
     pub fn among(ranges: &[Extent], page_bytes: u64) -> Self {
         let mut costs: BTreeMap<u64, u64> = BTreeMap::new();
         for (page, bytes) in ranges.iter().flat_map(|range| parts_at_ends(*range, page_bytes)) {

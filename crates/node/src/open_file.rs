@@ -17,14 +17,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::lease::LentPage;
 use crate::stat::Stat;
 
-/// A file that handles of other threads mean.
+/// An open file of the node thread, to which handles in other threads refer.
 pub(crate) struct OpenFile {
     client: Rc<ClientNode>,
     name: String,
     file: NamedContents,
     /// The calls under way: the file is closed after them.
     calls: InFlight,
-    /// Whether the end of the file is where this client thinks, unless somebody else is appending just now.
+    /// Whether the end of the file is where this client thinks, unless another client is appending just now.
     knows_end: Cell<bool>,
     /// One call at a time may find out where the end is and write there.
     appending: Permits,
@@ -160,7 +160,7 @@ impl OpenFile {
 
     /// What the page at an offset has of `bytes` that are wanted from there on.
     async fn rest_of_page(&self, at: u64, bytes: u64) -> Result<Payload> {
-        // A fixed window, or none, says how many pages are requested, whatever is wanted.
+        // With a fixed window, or none, the number of pages that are requested does not depend on `bytes`.
         let is_adaptive = self.client.settings.prefetch == Prefetch::Adaptive;
         let rest_of_page = self.file.page_bytes() - at % self.file.page_bytes();
         let bytes = if is_adaptive { bytes } else { bytes.min(rest_of_page) };
@@ -228,8 +228,8 @@ impl OpenFile {
         self.told(file.write_selected(turn, selection, &Memory::real(bytes), settings).await)
     }
 
-    /// The file, if it is one of the namespace, with all that was written to it through the write cache; and there has
-    /// to be so much memory.
+    /// The file, if it is one of the namespace, after flushing all that was written to it through the write cache.
+    /// Fails if `memory` bytes cannot be allocated.
     async fn prepare_selected(&self, memory: u64) -> Result<&OpenTreeFile<RealMachine>> {
         let invalid = |why: String| Error::new(ErrorKind::Invalid, &self.name, why);
         self.flush_written().await?;
@@ -312,8 +312,8 @@ impl OpenFile {
         self.told(self.file.send().await)
     }
 
-    /// Has the members of the job flush, if this one has written anything to the file that is not flushed. What it has
-    /// written counts then, whoever had it flushed.
+    /// Has the members of the job flush, if this one has written anything to the file that is not flushed. Then counts
+    /// what it has written, also if another member had it flushed.
     async fn flush_written(&self) -> Result<()> {
         let Some(cache) = self.writer() else { return Ok(()) };
         if cache.end_of(self.file()) > 0 {

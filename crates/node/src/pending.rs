@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 /// The answer to a call that is under way, to be [waited](Self::wait) for or awaited in any executor.
 ///
-/// The call is carried out whether anybody wants the answer or not. If the node thread cannot, the answer is an error.
+/// The call is carried out even if this is dropped. If the node thread cannot carry it out, the answer is an error.
 #[must_use = "it says whether the call has failed"]
 #[derive(Debug)]
 pub struct Pending<T> {
@@ -39,7 +39,7 @@ impl<T> Pending<T> {
         self.answer.recv().unwrap_or_else(|_| Err(Error::closed(&self.what)))
     }
 
-    /// Whether the answer is there, so that nobody has to wait for it.
+    /// Whether the answer is there, so that waiting for it takes no time.
     pub fn is_ready(&self) -> bool {
         !self.answer.is_empty() || self.answer.is_disconnected()
     }

@@ -1,11 +1,11 @@
-//! Identities drawn at random: of nodes, of files, of whatever else must not meet its like.
+//! Identities drawn at random: of nodes, of files, of all else that must be unique.
 
 use fs::FileId;
 use machine::NodeId;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// A number nobody else has drawn.
+/// A number that no other draw has given, with near certainty.
 ///
 /// # Errors
 /// If the system has no random numbers.

@@ -1,4 +1,4 @@
-//! How the members of a team come to reach each other, who have been connected to the agents only.
+//! How the members of a team, which are connected only to the agents at first, come to reach each other.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 

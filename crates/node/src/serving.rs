@@ -10,7 +10,7 @@ use real::RealMachine;
 pub struct AgentService(IoNodeService<RealMachine>);
 
 impl AgentService {
-    /// An I/O node of this machine, that serves nobody yet.
+    /// An I/O node of this machine, which does not serve yet.
     pub fn new(machine: RealMachine, settings: IoNodeSettings) -> Self {
         AgentService(IoNodeService::new(machine, settings))
     }
@@ -23,7 +23,7 @@ impl AgentService {
         self.0.serve().await
     }
 
-    /// What the node has done, and has now. Answers within about a second, whatever the disks do.
+    /// What the node has done, and its present state. Answers within about a second, even if disks do not answer.
     pub async fn counts(&self) -> IoNodeCounts {
         self.0.counts().await
     }

@@ -32,7 +32,7 @@ impl Session {
         &self.node
     }
 
-    /// The namespace of the set, if it has one. Somebody else may have begun it since the session was started.
+    /// The namespace of the set, if it has one. Another client may have begun it since the session was started.
     ///
     /// # Errors
     /// If the session has ended, or an agent does not say.
@@ -53,7 +53,7 @@ impl Session {
     }
 
     /// Asks the agents for their disks, as opening or making a file does, unless it is known already: the first file is
-    /// opened sooner then. Without a namespace nobody is asked.
+    /// opened sooner then. Without a namespace no agent is asked.
     ///
     /// # Errors
     /// If an agent does not say.
@@ -110,12 +110,12 @@ impl Session {
         self.node.call(&name, move |node| async move { contents::stat(&node.client, &owned, &path).await })
     }
 
-    /// Removes a file, or whatever is left of one.
+    /// Removes a file, or what is left of one.
     pub fn unlink(&self, name: &str) -> Result<()> {
         self.unlink_path(name.as_bytes())
     }
 
-    /// Removes a file, or whatever is left of one, by a path that need not be a text.
+    /// Removes a file, or what is left of one, by a path that need not be a text.
     pub fn unlink_path(&self, path: &[u8]) -> Result<()> {
         let (name, path) = (String::from_utf8_lossy(path).into_owned(), path.to_vec());
         let owned = name.clone();
@@ -174,7 +174,7 @@ impl Session {
             let (connection, settings) = (&node.client.connection, &node.client.settings);
             let striping = connection.striping(settings.block_bytes, settings.disks)?;
             let file = connection.create(&owned, striping, replace).await?;
-            // Who has begun this waits for it.
+            // The caller that has begun the copy waits for this.
             let _ = made.send(());
             let copied = whole_file::upload(connection, &file, Dense(input), moved).await;
             Ok(copied.map(|(Dense(input), uploaded)| (input, uploaded.bytes)))

@@ -29,7 +29,7 @@ const JOB: &str = "STARFISH_JOB";
 /// What [`flush_seconds`] takes.
 const FLUSH_SECONDS_EXPECTED: &str = "seconds, from 0.001 on, or 0 for no limit";
 
-/// Default size of the blocks of files that people put, by whatever command: see `docs/adr/0030-one-middle.md`.
+/// Default size of the blocks of new files, in all commands: see `docs/adr/0030-one-middle.md`.
 pub const BLOCK: &str = "256KiB";
 
 /// Settings of a session. [`new`](Self::new) gives the usual ones; the fields may be changed after that.
@@ -61,7 +61,7 @@ pub struct Settings {
     pub sockets: SocketBuffers,
     /// The trace file to which what the node thread does is added when it ends, if there is to be one.
     pub trace: Option<PathBuf>,
-    /// Who hears what no caller is told.
+    /// Takes the reports of which no caller is told.
     pub reporter: Reporter,
 }
 
@@ -113,16 +113,16 @@ impl Settings {
 }
 
 /// A session's part of a write cache (ENWRICH): what is written stays in the memory of the program that wrote it, and
-/// all who name the same job flush together, the agents fetching it in the order of their disks. See the manual's page
-/// on write caches for what is durable when.
+/// all sessions that name the same job flush together: the agents fetch the data in the order of their disks. See the
+/// manual's page on write caches for what is durable when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheWrites {
     /// Memory for what has been written and not flushed, in bytes.
     pub bytes: u64,
-    /// After what time something written is flushed at the latest; `None` to wait until there is much of it, or
-    /// somebody asks.
+    /// After what time something written is flushed at the latest; `None` to wait until the cache is full or a flush is
+    /// asked for.
     pub flush_after: Option<Duration>,
-    /// The job whose members flush together, on whatever computers; `None` for this session alone.
+    /// The job whose members, on any computers, flush together; `None` for this session alone.
     pub job: Option<String>,
 }
 
@@ -245,8 +245,8 @@ impl OpenOptions {
         OpenOptions { disk: Some(disk), ..self }
     }
 
-    /// The file is unfinished until its name is changed, if it is created and lies on no certain disk: if nobody does
-    /// that, `starfish rm --unfinished` removes it, where it has a name as those that commands give meanwhile.
+    /// If the file is created and not placed on one disk, it is unfinished until it is renamed. If it never is,
+    /// `starfish rm --unfinished` removes it, provided that its name is of the kind that commands give meanwhile.
     pub const fn unfinished(self, unfinished: bool) -> Self {
         OpenOptions { unfinished, ..self }
     }

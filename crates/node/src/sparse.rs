@@ -1,7 +1,7 @@
-//! Holes: what is copied passes them by on both sides, and they stay holes.
+//! Holes: a copy skips them on both sides, so they stay holes.
 //!
-//! A hole is a range of a file that nobody has written; it reads as zeros and takes no room. Who cannot tell holes from
-//! zeros that were written is [`Dense`].
+//! A hole is a range of a file that was never written; it reads as zeros and takes no room. A side that cannot tell
+//! holes from written zeros is [`Dense`].
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -30,7 +30,7 @@ pub trait SparseRead: Read {
     /// If the next byte cannot be told.
     fn hole(&mut self) -> io::Result<Hole>;
 
-    /// Leaves out so many bytes, which are in the hole that begins here.
+    /// Skips `bytes` bytes, which lie in the hole that begins here.
     ///
     /// # Errors
     /// If what is read cannot go on elsewhere.
@@ -39,7 +39,7 @@ pub trait SparseRead: Read {
 
 /// What is written from its beginning to its end, but for its holes.
 pub trait SparseWrite: Write {
-    /// Leaves a hole of so many bytes, or writes as many zeros.
+    /// Leaves a hole of `bytes` bytes, or writes as many zeros.
     ///
     /// # Errors
     /// Those of writing.

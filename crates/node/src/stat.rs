@@ -1,4 +1,4 @@
-//! What there is to know of a file.
+//! What is known of a file.
 
 use layout::Striping;
 

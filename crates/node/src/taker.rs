@@ -15,7 +15,7 @@ use crate::write_queue::{QueuedWrites, WriteQueue};
 /// The node thread's end of the queue.
 pub(crate) struct Taker {
     queue: Arc<WriteQueue>,
-    /// One at a time takes writes in, so that they stay in order.
+    /// One task at a time takes writes in, so that they stay in order.
     turn: Permits,
     /// What was taken out of the queue and did not get into the cache.
     left: RefCell<QueuedWrites>,
@@ -56,7 +56,7 @@ impl Taker {
                     drop(call);
                     made
                 }
-                // Somebody has closed it while another thread wrote: then these are nobody's any more.
+                // The handle was closed while another thread wrote: these writes belong to no file any more.
                 Err(_) => count,
             };
             at += writes[..made].iter().map(|write| write.bytes).sum::<u64>();

@@ -27,7 +27,7 @@ impl Teams {
         self.teams.borrow()[&number].clone()
     }
 
-    /// Takes a team out; it is nobody's any more.
+    /// Takes a team out of the table.
     pub(crate) fn remove(&self, number: u64) -> Option<Rc<fs::TeamMembership<RealMachine>>> {
         self.teams.borrow_mut().remove(&number)
     }

@@ -1,6 +1,6 @@
 //! The node thread: a compute node of the real machine, with the client and its page cache.
 //!
-//! Other threads send it *jobs*: functions that run there as tasks. It ends when nobody is left who could.
+//! Other threads send it *jobs*: functions that run there as tasks. It ends when no thread is left that could.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -96,7 +96,7 @@ impl NodeThread {
         let is_traced = settings.trace.is_some();
         let queue = writes.clone();
         let node = move || {
-            // If nobody hears it any more, there is nobody to tell.
+            // After the start the receiver is gone, and the outcome is not told.
             let _ = told.clone().send(run(settings, key, queue, taken, told));
         };
         let thread = without_signals(|| thread::Builder::new().name("starfish node".into()).spawn(node));
@@ -120,7 +120,7 @@ impl NodeThread {
         let job: Job = Box::new(move |node| {
             Box::pin(async move {
                 let outcome = job(node).await;
-                // Not everybody who asks wants to know.
+                // The caller may have dropped its `Pending`.
                 let _ = tell.send(outcome);
             })
         });
@@ -135,7 +135,7 @@ impl NodeThread {
             told(&node);
             Box::pin(std::future::ready(()))
         });
-        // If the thread has ended, nobody wants to know.
+        // If the thread has ended, there is nothing left to tell.
         let _ = self.jobs.as_ref().expect("there until the end").send(job);
     }
 
@@ -154,7 +154,7 @@ impl Drop for NodeThread {
         undisturbed(|| {
             self.jobs = None;
             if let Some(thread) = self.thread.take() {
-                // If it panicked, everybody who waited for it has been told.
+                // If it panicked, all callers that waited for it have been told.
                 let _ = thread.join();
             }
         });
@@ -219,7 +219,7 @@ fn run(
             taker,
             clock: ThreadClock::compare(&machine),
         });
-        // Nobody to tell: then nobody has jobs either.
+        // If the receiver is gone, no jobs come either.
         let _ = started.send(Ok(()));
         drop(started);
         let under_way = InFlight::new();
@@ -231,9 +231,9 @@ fn run(
                 Ok(())
             });
         }
-        // Nobody asks for more. What has been asked for is done, and answered.
+        // No more jobs come. Those that have been begun are finished and answered.
         under_way.none().await;
-        // Who wants to know whether that worked finishes the session.
+        // A program that wants the outcome finishes the session.
         drop(node.end_write_cache().await);
         node.contents_gone().await;
         if let Some(Err(error)) = trace.map(NodeTrace::end) {

@@ -1,4 +1,4 @@
-//! What the clock of the program's threads says, on the clock of the node.
+//! Times of the program's threads, on the clock of the node.
 
 use std::time::Instant;
 

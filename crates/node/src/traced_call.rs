@@ -1,8 +1,8 @@
 //! Calls that threads of a program make of a door, in the trace of the node.
 //!
 //! What the node does for a call is on lanes of its tasks. The call itself is on a row of the thread that makes it, and
-//! is told when it is over, with the time at which it began: so the thread waits for nobody, and as long as nobody
-//! listens a call costs a look at a flag.
+//! is told when it is over, with the time at which it began. So the thread never waits, and a call that is not recorded
+//! costs a look at a flag.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::thread::{Node, NodeThread};
 /// The rows of threads that make calls are called so, and numbered.
 const ROW: &str = "calls of thread";
 
-/// A call that is recorded, from when it was made until this is dropped; or one that nobody wants to know of.
+/// A call that is recorded, from when it was made until this is dropped; or one that is not recorded.
 #[must_use = "dropped at once, the call ends at once"]
 pub struct TracedCall(Option<Recorded>);
 
@@ -40,7 +40,7 @@ impl Session {
 }
 
 impl TracedCall {
-    /// From here on the call does this, until it ends. `arguments` are asked only if somebody listens.
+    /// From here on the call does this, until it ends. `arguments` is called only if the call is recorded.
     pub fn within<const N: usize>(
         &mut self,
         name: &'static str,
@@ -51,7 +51,7 @@ impl TracedCall {
         }
     }
 
-    /// Says more about the call, if somebody listens.
+    /// Says more about the call, if it is recorded.
     pub fn say<const N: usize>(&mut self, arguments: impl FnOnce() -> [(&'static str, u64); N]) {
         if let Some((_, _, said)) = self.0.as_mut().and_then(|recorded| recorded.stretches.first_mut()) {
             said.extend(arguments());

@@ -1,4 +1,4 @@
-//! The namespace of a set, from any thread: paths, attributes, files that are opened by what an operation answers with.
+//! The namespace of a set, from any thread: paths, attributes, and files that are opened by the answer of an operation.
 
 use std::fmt;
 use std::future::Future;
@@ -37,7 +37,7 @@ impl Tree {
         self.run(what, move |node, what| async move { node.told(&what, node.tree().inode(operation).await) })
     }
 
-    /// Has a name removed or moved; contents that nobody can reach any more go.
+    /// Has a name removed or moved; contents that no name reaches any more are removed.
     pub fn unname(&self, what: &str, operation: TreeOperation) -> Pending<()> {
         self.run(what, move |node, what| async move { node.told(&what, node.tree().unname(operation).await) })
     }

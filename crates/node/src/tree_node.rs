@@ -39,7 +39,7 @@ impl TreeNode {
         &self.node.client.connection.machine
     }
 
-    /// Starts a task of the node thread that nobody waits for.
+    /// Starts a task of the node thread that no caller waits for.
     pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + 'static) {
         self.machine().spawn(name, async move {
             task.await;

@@ -12,10 +12,10 @@
 //!                        ^---- empty buffers --------'   (as many as there are: the bound on memory)
 //! ```
 //!
-//! A lane takes its buffer before it takes the number of a piece. So the lowest piece under way always has
-//! one, and waiting for it never ends in a deadlock.
+//! A lane takes its buffer before it takes the number of a piece. So the lowest piece in flight always has a buffer,
+//! and waiting for this piece is no deadlock.
 //!
-//! Holes are passed by: pieces are parts of stretches of data, on both sides ([`sparse`](crate::sparse)).
+//! Holes are skipped: pieces are parts of stretches of data, on both sides ([`sparse`](crate::sparse)).
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -38,8 +38,8 @@ use crate::sparse::{SparseRead, SparseWrite};
 /// Bytes under way between the agents and this node.
 const WINDOW_BYTES: u64 = 8 << 20;
 
-/// A piece is at least so long: shorter ones cost more in turning from one to the next than they save. If it
-/// can be, it is one block on every disk: then requests come to each disk in the order of its blocks.
+/// The least size of a piece: shorter pieces cost more in turning from one to the next than they save. If possible a
+/// piece is one block on every disk: then requests come to each disk in the order of its blocks.
 const PIECE_BYTES_MIN: u64 = 256 << 10;
 
 /// With three lanes a piece can be empty, one can leave and one can come.
@@ -51,10 +51,10 @@ const LANES_MAX: u64 = 32;
 /// Lanes that each read a block of a damaged file.
 const LANES_OF_REMAINS: usize = 16;
 
-/// Shorter holes of a local file are written as zeros: they are looked for each so many bytes.
+/// Holes of a local file are looked for at multiples of this many bytes; shorter ones are written as zeros.
 const HOLE_BYTES_MIN: u64 = 64 << 10;
 
-/// Of a file with more stretches of data than this the rest is read as if it had no holes: each takes two questions.
+/// Beyond this many stretches of data a file is read as if it had no more holes: each stretch takes two questions.
 const STRETCHES_MAX: usize = 4096;
 
 /// Why a whole file was not copied.
@@ -75,7 +75,7 @@ impl From<Box<machine::Error>> for CopyError {
     }
 }
 
-/// What copying comes to.
+/// The outcome of copying.
 type Copied<T> = std::result::Result<T, CopyError>;
 
 /// How a file is cut and how much of it is under way.
@@ -83,7 +83,7 @@ type Copied<T> = std::result::Result<T, CopyError>;
 struct Window {
     piece_bytes: u64,
     lanes: usize,
-    /// Of the file on the agents: a hole has whole blocks.
+    /// The block size of the file on the agents: a hole has whole blocks.
     block_bytes: u64,
 }
 
@@ -111,7 +111,7 @@ impl Window {
         self.piece_bytes - offset % self.piece_bytes
     }
 
-    /// How often holes are looked for: each so many bytes, which are whole blocks.
+    /// The distance in bytes at which holes are looked for: whole blocks.
     fn stride(self) -> u64 {
         self.block_bytes * HOLE_BYTES_MIN.div_ceil(self.block_bytes)
     }
@@ -128,14 +128,14 @@ impl Window {
     }
 }
 
-/// Buffers for so many lanes: some wait for the local side while the lanes have theirs.
+/// How many buffers `lanes` lanes need: some wait for the local side while the lanes have theirs.
 fn buffers(lanes: usize) -> usize {
     lanes + 2
 }
 
 /// A piece on its way to the local side.
 struct ArrivingPiece {
-    /// How many come before it.
+    /// Its number, from 0, in the order of pieces.
     number: u64,
     offset: u64,
     bytes: Vec<u8>,
@@ -146,7 +146,7 @@ struct ArrivingPiece {
 enum LeavingPart {
     /// A piece.
     Data { offset: u64, bytes: Vec<u8> },
-    /// A number of bytes that nobody has written.
+    /// A hole of this many bytes.
     Hole(u64),
 }
 
@@ -243,7 +243,7 @@ fn joined_extents(parts: BTreeMap<u64, u64>) -> Vec<Extent> {
     extents
 }
 
-/// Has pieces of so many bytes read in lanes, and writes them to `output` in their order.
+/// Reads pieces of at most `bytes` bytes in `lanes` lanes, and writes them to `output` in their order.
 async fn in_order<W, F>(
     machine: &RealMachine,
     lanes: usize,
@@ -285,7 +285,7 @@ where
     Ok(writer.outcome().await?)
 }
 
-/// A channel of as many empty buffers as so many lanes need.
+/// A channel of as many empty buffers as `lanes` lanes need.
 fn empty_buffers(lanes: usize) -> (Sender<Vec<u8>>, Receiver<Vec<u8>>) {
     let (emptied, spare) = flume::unbounded();
     for _ in 0..buffers(lanes) {
@@ -337,18 +337,18 @@ fn leave_hole(output: &mut impl SparseWrite, bytes: u64) -> io::Result<()> {
     if bytes == 0 { Ok(()) } else { output.leave_hole(bytes) }
 }
 
-/// What there was of an input.
+/// The size of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uploaded {
     /// Bytes of it.
     pub bytes: u64,
-    /// Those of them that were written, and not left out as a hole.
+    /// The bytes among them that were written, and not left out as holes.
     pub written: u64,
 }
 
 /// Writes all of `input` to `file`, from its beginning on, and commits it: it is on the disks then, under its name.
-/// Blocks that are in holes of the input are not written. `input` comes back, with what there was of it. `moved` hears
-/// how many more bytes have gone.
+/// Blocks that are in holes of the input are not written. `input` comes back, with its size. `moved` is called with the
+/// number of bytes of each piece that has been written.
 ///
 /// # Errors
 /// As those of [`download`]; the file is unfinished then.
@@ -379,7 +379,7 @@ pub async fn upload<R: SparseRead + Send + 'static>(
                 let written = file.write(offset, length, &memory, 0).await;
                 connection.told(file.name(), written)?;
                 moved(length);
-                // When the input has ended nobody reads any more.
+                // When the input has ended no buffer is needed any more.
                 let _ = emptied.send(memory.into_vec().expect("real memory"));
             }
             Ok(())
@@ -396,7 +396,7 @@ pub async fn upload<R: SparseRead + Send + 'static>(
     Ok((input, uploaded))
 }
 
-/// Reads `input` in pieces, but for its holes, until it ends or nobody wants more; and what there was of it.
+/// Reads `input` in pieces, but for its holes, until it ends or the receiver is gone; gives `input` back, and its size.
 fn read_parts<R: SparseRead>(
     mut input: R,
     window: Window,
@@ -409,7 +409,7 @@ fn read_parts<R: SparseRead>(
         if hole > 0 {
             input.skip_hole(hole)?;
             at += hole;
-            // If nobody wants it, nobody wants what follows.
+            // If the receiver is gone, the loop ends soon: no more buffers come.
             let _ = parts.send(LeavingPart::Hole(hole));
         }
         bytes.resize(window.rest_of_piece(at) as usize, 0);
@@ -465,14 +465,14 @@ impl<T: Send + 'static> BlockingWork<T> {
     fn begin(work: impl FnOnce() -> T + Send + 'static) -> Self {
         let (done, outcome) = flume::bounded(1);
         let thread = thread::spawn(move || {
-            // Nobody may want to know any more.
+            // The caller may be gone.
             let _ = done.send(work());
         });
         BlockingWork { thread, outcome }
     }
 
-    /// What the work comes to. The node goes on meanwhile: whoever wakes its tasks from another thread may have to wait
-    /// until it takes that in, so it must not wait for such a thread.
+    /// Waits for the outcome of the work while the node goes on. The node must not block on the thread instead: a
+    /// thread that wakes a task of the node may itself have to wait until the node takes that in.
     async fn outcome(self) -> T {
         match self.outcome.recv_async().await {
             Ok(outcome) => outcome,
@@ -527,7 +527,7 @@ mod tests {
         }
     }
 
-    /// Pieces of so many bytes, each a block.
+    /// A window of pieces of `piece_bytes` bytes, each a block.
     fn window(piece_bytes: u64) -> Window {
         Window { piece_bytes, lanes: 3, block_bytes: piece_bytes }
     }
@@ -557,7 +557,7 @@ mod tests {
         assert_eq!((total, parts), (10, vec![(Some(0), 4), (Some(4), 4), (Some(8), 2)]));
     }
 
-    /// An input with so many bytes of data, of a hole, of data, and so on.
+    /// An input whose stretches have these lengths in bytes: of data, of a hole, of data, and so on.
     struct Stretches(Vec<u64>);
 
     impl Read for Stretches {

@@ -6,8 +6,8 @@
 //!  node thread                 takes all there is into the write cache; flushes with the other members of the job
 //! ```
 //!
-//! A write that is cached costs a lock that is free and two copies. A failure is told to whoever writes, flushes or
-//! closes next, and nothing is lost by it: what could not be taken in stays here and is tried again.
+//! A cached write costs an uncontended lock and two copies. A failure is told to the next call that writes, flushes or
+//! closes, and loses nothing: what could not be taken in stays here and is tried again.
 
 use std::mem;
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -19,8 +19,8 @@ use machine::Duration;
 use crate::error::Result;
 use crate::pending::Pending;
 
-/// How much may be in the queue when the node thread is sent for it: so much that its waking up does not count, and so
-/// little that the processor's cache holds it.
+/// How many bytes, and writes, the queue may hold before the node thread is woken to take them: enough that waking it
+/// up does not count, few enough that the processor's cache holds them.
 const DATA_BYTES: usize = 256 << 10;
 const WRITES: usize = 4096;
 
@@ -28,7 +28,7 @@ const WRITES: usize = 4096;
 #[derive(Default)]
 pub(crate) struct WriteQueue {
     batch: Mutex<QueuedWrites>,
-    /// The node thread's being sent for what is in the queue.
+    /// The call under way by which the node thread takes what is in the queue.
     taking: Mutex<Option<Pending<()>>>,
     /// A moment, and its date by the node's clock in nanoseconds since 1970.
     dated: OnceLock<(Instant, u64)>,
@@ -38,7 +38,7 @@ pub(crate) struct WriteQueue {
 #[derive(Default)]
 pub(crate) struct QueuedWrites {
     pub(crate) writes: Vec<Written>,
-    /// Of which files they are, by their numbers on the node thread: how many in a row of each.
+    /// The files of the writes, by their numbers on the node thread, each with how many writes in a row are to it.
     pub(crate) runs: Vec<(u64, usize)>,
     pub(crate) data: Vec<u8>,
 }
@@ -59,7 +59,7 @@ impl QueuedWrites {
 }
 
 impl WriteQueue {
-    /// Says what the node's clock says now. Before anybody writes.
+    /// Takes in the time of the node's clock now. Call it before the first write.
     pub(crate) fn set_date(&self, date: Duration) {
         self.dated.get_or_init(|| (Instant::now(), date.as_nanos()));
     }
@@ -81,8 +81,8 @@ impl WriteQueue {
         mem::take(&mut *self.batch())
     }
 
-    /// If the queue is full, has somebody sent for what is in it, when they have what they were sent for before; fails
-    /// as that has failed.
+    /// If the queue is full, calls `send` to have its writes taken in, after the earlier such call has ended; fails if
+    /// that one failed.
     pub(crate) fn send(&self, send: impl FnOnce() -> Pending<()>) -> Result<()> {
         let mut taking = self.taking.lock().expect("nobody panics with it");
         if let Some(earlier) = taking.take() {

@@ -83,7 +83,7 @@ fn reads_end_where_the_file_does_and_lend_whole_pages() {
     let lent = file.begin_read(1, u64::MAX).wait().expect("it can be read");
     let lengths: Vec<usize> = lent.iter().map(|page| page.as_slice().len()).collect();
     assert_eq!(lengths, [PAGE - 1, PAGE, PAGE, 10]);
-    // Lent pages stay as they are, whatever happens to the file, and when it is closed.
+    // Lent pages stay as they are, even when the file is changed or closed.
     file.set_len(1).expect("cut");
     assert_eq!(file.stat().expect("it is there").bytes, 1);
     file.close().expect("it is written");

@@ -52,7 +52,7 @@ const POINT: f64 = 4.0;
 /// The vertical axis covers at least this part of the largest value.
 const LEAST_SPAN: f64 = 0.1;
 
-/// The horizontal axis is logarithmic if its last value is more than so many times the first.
+/// The horizontal axis is logarithmic if its last value is more than this many times the first.
 const LOGARITHMIC: f64 = 50.0;
 
 /// How far apart the points of different lines stand at the same value, so that none hides another.

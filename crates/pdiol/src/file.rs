@@ -179,7 +179,7 @@ impl File {
         bytes
     }
 
-    /// Fills the buffer, for a caller who wants `wanted` bytes; it stays empty only at the end of the file.
+    /// Fills the buffer, for a caller that wants `wanted` bytes; it stays empty only at the end of the file.
     fn fetch(&mut self, wanted: usize) -> Result<()> {
         if !self.at_hand().is_empty() {
             return Ok(());
@@ -384,7 +384,7 @@ impl Seek for File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // Who wants to know whether that worked calls `close`.
+        // A program that wants the outcome calls `close`.
         undisturbed(|| drop(self.end()));
     }
 }

@@ -83,8 +83,8 @@ impl Policy {
         Policy::ALL.into_iter().find(|policy| policy.number() == number)
     }
 
-    /// The one by which jobs on so many disks cannot race, whatever the disks are, and of those the one with the least
-    /// load: 3. On a single disk, where a job reads from the disk that it writes to in any case, it is 4.
+    /// Of the policies by which jobs on `disks` disks cannot race, whatever the disks are, the one with the least load:
+    /// 3. On a single disk, where a job reads from the disk that it writes to in any case, it is 4.
     pub fn advised(disks: usize) -> Policy {
         if disks < 2 { Policy::AllDisks } else { Policy::SharedWithinJob }
     }

@@ -4,10 +4,10 @@
 //!   {"program":"0.1.0+8f...","key":"5c...","wall_ns":52100000,"trial":{"elapsed_ns":666000000,...}}
 //! ```
 //!
-//! Lines are only ever appended, each at once. So whatever ends the program, the trials before are kept; at worst the
-//! last line is torn, and lines that make no sense are passed over. Lines of another program do not count, since
-//! another program may come to other results. Lines may repeat and stand in any order: journals are merged by reading
-//! one after the other, or by concatenating their files.
+//! Lines are only ever appended, each at once. So however the program ends, the trials before are kept; at worst the
+//! last line is torn, and lines that make no sense are skipped. Lines of another program do not count, since another
+//! program may come to other results. Lines may repeat and stand in any order: journals are merged by reading one after
+//! the other, or by concatenating their files.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -66,7 +66,7 @@ pub enum JournalError {
     },
 }
 
-/// How every line begins, of whatever version of the program.
+/// How every line begins, in all versions of the program.
 const LINE_START: &[u8] = b"{\"program\":\"";
 
 /// A line of the file.
@@ -85,7 +85,7 @@ impl Journal {
     }
 
     /// The journal in the file at `path`, which is made if there is none. What is recorded is appended to it. As long
-    /// as this value lives, nobody else can open it so.
+    /// as this value lives, it cannot be opened like this again.
     pub fn open(path: &Path) -> Result<Journal, JournalError> {
         let failed = |error| JournalError::File { path: path.to_owned(), error };
         let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(failed)?;

@@ -61,8 +61,8 @@ pub struct PlacedMeasurement {
     /// its longest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub growth: Option<u64>,
-    /// Of each disk of a copy, so many blocks were pending at the beginning of each of [`BACKLOG_STEPS`] equal parts of
-    /// the time.
+    /// Of each disk of a copy, the blocks that were pending at the beginning of each of [`BACKLOG_STEPS`] equal parts
+    /// of the time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backlogs: Vec<Vec<u64>>,
 }
@@ -145,7 +145,7 @@ pub struct FlushCount {
     pub write_99_ns: u64,
     /// The longest.
     pub write_longest_ns: u64,
-    /// Of all flushes together, in nanoseconds: telling the I/O nodes what there is, as the slowest member saw it.
+    /// Of all flushes together, in nanoseconds: telling the I/O nodes the directories, as the slowest member saw it.
     #[serde(default)]
     pub telling_ns: u64,
     /// Then waiting for the other members.
@@ -181,9 +181,9 @@ impl FlushCount {
 pub struct Busy {
     /// How many there are.
     pub parts: u64,
-    /// Of all together, in nanoseconds.
+    /// The busy time of all of them together, in nanoseconds.
     pub total_ns: u64,
-    /// Of the busiest, in nanoseconds.
+    /// The busy time of the busiest, in nanoseconds.
     pub most_ns: u64,
 }
 

@@ -65,7 +65,7 @@ pub struct Plan<K = Case> {
     pub trials: u64,
     /// Where all randomness comes from.
     pub seed: u64,
-    /// Which published table or figure it is to be compared with.
+    /// The published table or figure that the plan is to be compared with.
     pub published: Option<Publication>,
     /// All combinations: for each record size and each pattern, if there are any, the variants in their order.
     pub cells: Vec<PlannedCell<K>>,
@@ -89,7 +89,7 @@ pub struct PlannedCell<K = Case> {
 /// A published table or figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publication {
-    /// Which of the two.
+    /// Whether it is a table or a figure.
     pub kind: Kind,
     /// Its number.
     pub number: u32,
@@ -279,7 +279,7 @@ impl<'a, K: PlanKind> Draft<'a, K> {
     }
 }
 
-/// Refuses a plan of so many combinations that nobody can have meant them.
+/// Refuses a plan with more combinations than can be meant.
 fn check_size(counts: impl Iterator<Item = usize>, span: Range<usize>) -> Result<(), Misfit> {
     let cells = counts.into_iter().try_fold(1usize, |cells, count| cells.checked_mul(count));
     if cells.is_none_or(|cells| cells > CELLS_MAX) {
@@ -291,7 +291,7 @@ fn check_size(counts: impl Iterator<Item = usize>, span: Range<usize>) -> Result
     Ok(())
 }
 
-/// Which published table or figure it is, if it says so.
+/// The published table or figure that a plan names, if it names one.
 fn published<K: PlanKind>(table: &DeTable<'_>, misfits: &Misfits) -> Option<Publication> {
     let top = |key: &str| {
         let is_own = K::TOP.iter().any(|own| own.name == key);
@@ -306,7 +306,7 @@ fn published<K: PlanKind>(table: &DeTable<'_>, misfits: &Misfits) -> Option<Publ
             return None;
         }
     };
-    // Where there is one quantity only, nobody has to say which.
+    // Where there is one quantity only, it need not be named.
     let keys = if K::QUANTITIES.len() == 1 { &keys[..keys.len() - 1] } else { keys };
     let table = misfits.note(written.table())?;
     for (key, span, _) in entries(table).into_iter().filter(|(key, ..)| !keys.contains(key)) {

@@ -14,7 +14,7 @@ use crate::measurement::Measurement;
 pub struct PlannedTrial<'a> {
     /// What is run.
     pub case: &'a dyn PlannedCase,
-    /// Which trial of it.
+    /// The number of the trial of this case.
     pub number: u64,
     /// What tells it from all other trials of all other experiments.
     pub key: TrialKey,
@@ -22,13 +22,13 @@ pub struct PlannedTrial<'a> {
     pub cost: u64,
 }
 
-/// A case of whatever kind, as far as who runs its trials has to know it.
+/// A case of any kind, as far as the code that runs its trials has to know it.
 pub trait PlannedCase: fmt::Display + fmt::Debug + Sync {
     /// The machine.
     fn machine(&self) -> &MachineDescription;
 
-    /// The experiment as `Debug` prints it, in which is what has an effect and nothing else: whatever is added to it,
-    /// is in that.
+    /// The experiment as `Debug` prints it: all that has an effect and nothing else, so that fields added later are
+    /// included.
     fn printed(&self) -> String;
 
     /// About how long a trial takes, compared with others: the pieces that are moved.

@@ -151,7 +151,7 @@ struct Measures {
 type Utilisation<'a> = &'a dyn Fn(&Measurement) -> Option<f64>;
 
 impl Measures {
-    /// Those of a kind; and those of write caches, if there is one among the results.
+    /// The measures of a kind of plan; and those of write caches, if any of the results has them.
     fn of<K: PlanKind>(results: &[CellResult<'_, K>]) -> Self {
         let mut trials = results.iter().flat_map(|result| &result.trials);
         let has_caches = trials.any(|(_, measurement)| measurement.flushes.is_some());

@@ -30,7 +30,7 @@ pub enum TrialError {
 /// A trial that failed.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Which.
+    /// The key of the trial.
     pub key: TrialKey,
     /// What it was, for people.
     pub what: String,
@@ -47,7 +47,7 @@ pub struct Progress {
     pub trials: usize,
     /// The [`PlannedTrial::cost`] of those that were run now.
     pub cost_done: u64,
-    /// That of all that are to be run now.
+    /// The [`PlannedTrial::cost`] of all that are to be run now.
     pub cost: u64,
 }
 

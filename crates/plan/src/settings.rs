@@ -146,7 +146,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         all
     }
 
-    /// The keys that are chosen for a variant, or vary, and where; but for those that say what is so without them.
+    /// The keys that are chosen for a variant, or vary, and where; but for those that choose the default.
     fn unusual_keys(&self, variant: &Variant<'a, C>) -> BTreeMap<String, Range<usize>> {
         let chosen = variant.settings.iter().filter(|(_, setting)| !setting.is_usual);
         let chosen = chosen.map(|(key, setting)| (key.clone(), setting.span.clone()));

@@ -67,7 +67,7 @@ impl Column {
 }
 
 impl ResultTable {
-    /// The same without the columns of these names.
+    /// This table without the columns of these names.
     pub fn without(self, names: &[&str]) -> ResultTable {
         let kept: Vec<bool> = self.columns.iter().map(|column| !names.contains(&&*column.name)).collect();
         let row = |row: Vec<Value>| {

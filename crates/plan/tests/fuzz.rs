@@ -1,4 +1,4 @@
-//! Whatever a plan says: it is refused with the line to blame, or its cells can be run.
+//! Any plan is refused with the line to blame, or its cells can be run.
 
 use plan::{CELLS_MAX, Plan, PlanKind, PlanSet};
 

@@ -1,4 +1,4 @@
-//! Running plans: the same whatever the threads, each trial once, nothing lost when something fails or ends.
+//! Running plans: the same with any number of threads, each trial once, nothing lost when something fails or ends.
 
 use std::fs;
 use std::io::Write;

@@ -85,7 +85,7 @@ fn csv_and_json_hold_the_table() {
     assert!(json[1]["text"].is_null() && json[1]["flag"].is_null());
 }
 
-/// The tables of cells and of trials of a plan, with so many cells; each column has values of its kind, also where it
+/// The tables of cells and of trials of a plan that has `cells` cells; each column has values of its kind, also when it
 /// was read back.
 fn tables<K: PlanKind>(plan: Plan<K>, cells: usize) -> [ResultTable; 2] {
     let plans = [plan];

@@ -104,8 +104,8 @@ fn a_cache_larger_than_what_a_node_may_receive_fills_up() {
     }
 }
 
-/// Answers that a peer is slow to take hold the memory of blocks that have left the cache; whoever waits for that goes
-/// on as they leave.
+/// Answers that a peer is slow to take hold the memory of blocks that have left the cache; requests that wait for
+/// memory go on as the answers leave.
 #[test]
 fn answers_that_leave_late_delay_others_and_no_more() {
     const BLOCK: u64 = 4 << 20;

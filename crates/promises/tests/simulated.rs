@@ -1,4 +1,4 @@
-//! The file system keeps its promises on the simulated machine, whatever that is a model of.
+//! The file system keeps its promises on the simulated machine, whichever machine that models.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -197,7 +197,7 @@ fn a_damaged_block_fails_its_readers_and_nobody_else() {
 
 const PAGE: u64 = 64 * 1024;
 
-/// A client of an agent with a cache of so many blocks, as one that runs on a real machine.
+/// A client of an agent with a cache of `cache_blocks` blocks, set as on a real machine.
 async fn client_of_an_agent(
     io_node: &SimMachine,
     compute: &SimMachine,
@@ -215,7 +215,7 @@ async fn client_of_an_agent(
     Client::connect(compute.clone(), names, ClientSettings::agent()).await.expect("it answers")
 }
 
-/// How long it takes to read so many files to their end, a buffer of each in turn, as a merge does.
+/// How long it takes to read `files` files of `pages` pages to their end, a buffer of each in turn, as a merge does.
 fn time_to_read_in_turn(files: u64, pages: u64) -> Duration {
     const BUFFER: u64 = 4 * PAGE;
     let description = MachineDescription::load("pdiol-2003").expect("built in");
@@ -255,7 +255,7 @@ fn files_read_in_turn_to_their_end_are_read_in_long_runs() {
     assert!(many.as_nanos() * 10 < one.as_nanos() * 13, "{many:?} instead of {one:?}");
 }
 
-/// A cache full of what has been written is much for a disk; whoever reads waits for little of it.
+/// A cache full of dirty blocks is much work for a disk; a reader waits for little of it.
 #[test]
 fn a_reader_waits_for_little_of_what_others_have_written() {
     const WRITTEN: u64 = 400;

@@ -120,7 +120,7 @@ impl Ask {
     }
 }
 
-/// Runs `trials` trials of each case on so many threads. The outcomes do not depend on how many.
+/// Runs `trials` trials of each case on `threads` threads. The outcomes do not depend on the number of threads.
 pub(crate) fn simulate(cases: &[Case], trials: usize, threads: usize, watch: &Watch) -> Result<Vec<Outcome>> {
     let planned: Vec<PlannedTrial<'_>> =
         cases.iter().flat_map(|case| PlannedTrial::of(case, trials as u64)).collect();

@@ -5,8 +5,8 @@
 //!   another thread    work: trial after trial, on threads of its own;  watch.add(1), watch.is_cancelled()
 //! ```
 //!
-//! An interrupt, or an error of the function that shows progress, cancels the work. What is under way cannot be
-//! stopped within a trial; after [`PATIENCE`] it is left to end by itself, without anybody seeing what comes of it.
+//! An interrupt, or an error of the function that shows progress, cancels the work. What is under way cannot be stopped
+//! within a trial; after [`PATIENCE`] it is left to end by itself, and its outcome is dropped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 
 use crate::error::{Failure, Result};
 
-/// How long an interrupt may go unnoticed: less than anybody notices.
+/// How long an interrupt may go unnoticed: less than a user notices.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long cancelled work may go on before it is left alone: most trials are over by then.
@@ -52,7 +52,7 @@ impl Watch {
         self.is_told.load(Ordering::Acquire).then(|| self.done.load(Ordering::Relaxed))
     }
 
-    /// Whether nobody waits for the result any more.
+    /// Whether the result is no longer waited for.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
@@ -71,7 +71,7 @@ pub(crate) fn run<T: Send + 'static>(
     let watched = watch.clone();
     let worker = thread::Builder::new().name("starfish".to_owned()).spawn(move || {
         let outcome = catch_unwind(AssertUnwindSafe(|| work(&watched)));
-        // If nobody receives it, nobody waits for it any more.
+        // Without a receiver the result is no longer waited for.
         let _ = sender.send(outcome.map_err(|panic| Failure::of_panic(&*panic)));
     });
     worker.map_err(|error| Failure::Simulation(format!("starting a thread: {error}")))?;

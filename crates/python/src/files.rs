@@ -406,8 +406,7 @@ impl FileHandle {
     }
 }
 
-/// The next extent that is read, straight into the object that Python gets; shorter if somebody has cut the file off
-/// meanwhile.
+/// Reads the next extent straight into the object that Python gets; shorter if the file was cut meanwhile.
 fn read_bytes<'py>(
     py: Python<'py>,
     reading: &mut PieceReader<'_>,

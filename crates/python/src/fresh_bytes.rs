@@ -1,5 +1,5 @@
-//! `bytes` of Python that are filled where they lie: nobody writes zeros to them first, which for large ones costs as
-//! much as copying what they are to hold.
+//! `bytes` of Python that are filled where they lie, without zeros being written to them first, which for large ones
+//! costs as much as copying what they are to hold.
 //!
 //! The argument for the `unsafe` below:
 //!

@@ -72,7 +72,7 @@ impl MergeAsk {
         Ok(PlannedCell { variant: String::new(), varied: Vec::new(), machine: name, set, case })
     }
 
-    /// Runs all trials of this plan on so many threads, and returns the table of them.
+    /// Runs all trials of this plan on `threads` threads, and returns the table of them.
     pub(crate) fn table(
         &self,
         plan: Plan<PlacementCase>,

@@ -14,7 +14,7 @@ use crate::error::{Failure, Result};
 /// Text and file of each plan, as Python has them.
 pub(crate) type Texts = Vec<(String, String)>;
 
-/// At most so many failed trials are named.
+/// The most failed trials that are named.
 const FAILURES_SHOWN: usize = 5;
 
 /// What is known of a plan.

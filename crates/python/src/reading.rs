@@ -28,7 +28,7 @@ pub(crate) fn extent(start: Option<i64>, end: Option<i64>, bytes: u64) -> Extent
 /// Pieces of a file, in the order in which they are wanted, some of them under way.
 pub(crate) struct PieceReader<'a> {
     handle: &'a Handle,
-    /// Which of them go past the page cache, if any.
+    /// The pieces that bypass the page cache, if there are any.
     lone: Option<LoneReads>,
     rest: Box<dyn Iterator<Item = Extent> + Send + 'a>,
     under_way: VecDeque<(Extent, Pending<Vec<LentPage>>)>,

@@ -71,7 +71,7 @@ fn key(number: u64) -> [u8; 8] {
     (number % ENTRIES).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
-/// How many operations a second are done if so many are under way.
+/// How many operations a second are done if `under_way` of them are in flight at once.
 async fn measure<F: Future<Output = Result<()>>>(
     under_way: usize,
     mut operation: impl FnMut(u64) -> F,

@@ -55,7 +55,7 @@ fn main() -> Result<()> {
     agents.into_iter().try_for_each(|agent| agent.join().expect("no panic"))
 }
 
-/// Writes a file and sends blocks of it to whoever asks, until he is gone.
+/// Writes a file and sends blocks of it to the client that asks, until the client is gone.
 async fn agent(machine: RealMachine, plan: Plan, addresses: mpsc::Sender<Peer>) -> Result<()> {
     let disk = &machine.disks()[0];
     let object = disk.create("file", b"").await?.id;

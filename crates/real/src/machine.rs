@@ -24,7 +24,7 @@ use crate::task::{RunningTask, Tasks};
 const FILES_OPEN_MAX: usize = 512;
 
 /// Descriptors that are neither of files of disks nor of connections: of callers that are not let in yet, of disks and
-/// their directories, of the runtime, and of whatever program the node is in.
+/// their directories, of the runtime, and of the program that the node is in.
 const OTHER_DESCRIPTORS: usize = HANDSHAKES_MAX + 32;
 
 /// A node made of this computer's clock, sockets and files. Cloning gives another handle on it.
@@ -70,8 +70,8 @@ impl Present for Here {
 impl RealMachine {
     /// Opens the disks, begins to listen, and connects to the peers of `settings`.
     ///
-    /// Runs only within [`block_on`](crate::block_on). Whoever starts a node this way also ends it, with
-    /// [`finish`](Self::finish). The driver among the settings has been chosen by then and is not looked at.
+    /// Runs only within [`block_on`](crate::block_on). A caller that starts a node this way also ends it, with
+    /// [`finish`](Self::finish). The driver among the settings has been chosen by then and is ignored.
     pub async fn start(settings: Settings) -> Result<Self> {
         let clock = Clock::start();
         let tasks = Tasks::new(settings.node, settings.reporter.clone());
@@ -136,7 +136,7 @@ impl RealMachine {
         Ok(())
     }
 
-    /// Connects to whatever node listens at `address`, and returns its name.
+    /// Connects to the node that listens at `address`, and returns its name.
     ///
     /// If there is a connection to that node already, perhaps made at another address of it, that one stays.
     pub async fn connect_to(&self, address: SocketAddr) -> Result<NodeId> {
@@ -155,7 +155,7 @@ impl RealMachine {
                 metadata.close().await;
             }
         };
-        // Late is late: whoever does not take what we have for him is not waited for.
+        // After this limit, peers that have not taken what was sent to them are waited for no longer.
         let _ = compio::time::timeout(self.inner.drain, drained).await;
     }
 }
@@ -167,7 +167,7 @@ fn descriptors() -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
-/// How many of so many descriptors are for files of disks, and how many connections the rest is enough for, at two
+/// How many of `descriptors` descriptors are for files of disks, and for how many connections the rest suffice, at two
 /// each.
 fn share_descriptors(descriptors: usize, is_without_disks: bool) -> (usize, usize) {
     let free = descriptors.saturating_sub(OTHER_DESCRIPTORS);

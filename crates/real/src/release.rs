@@ -1,8 +1,8 @@
 //! What another process has just let go of, or is about to: an address, the lock of a directory.
 //!
-//! The system releases what a process had only some moments after its end, if that had an io_uring; and what a
-//! process had locked stays so while another, that it was starting just then, has not yet begun. Whoever starts an
-//! agent anew at once would find it in use.
+//! The system releases what a process with an io_uring had only some moments after its end; and a lock of a process
+//! stays held while another process that it was just starting has not yet begun. An agent that is started anew at once
+//! would find them in use.
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Reports: what happens on a node that no caller is told.
+//! Reports: events on a node of which no caller is told.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use machine::{Error, KeyMismatch, NodeId};
 
-/// Something that happened on a node while nobody waited for it.
+/// Something that happened on a node while no caller waited for it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Report {
@@ -20,7 +20,7 @@ pub enum Report {
         /// Why it failed.
         error: Error,
     },
-    /// A part of a task panicked, and the task goes on: somebody's request was lost, and they are told.
+    /// A part of a task panicked, and the task goes on: a request was lost, and its sender is told.
     Defect {
         /// The node.
         node: NodeId,
@@ -87,9 +87,9 @@ pub enum Report {
         node: NodeId,
         /// Which disk, for a person to read.
         disk: String,
-        /// Who has most writes waiting.
+        /// The node that has most writes waiting.
         by: NodeId,
-        /// How many those are.
+        /// How many writes that node has waiting.
         writes: u64,
     },
     /// The node could not take a connection and will try again.
@@ -102,7 +102,7 @@ pub enum Report {
 }
 
 impl Report {
-    /// Whether somebody hears of it anyway, as a caller of this node or as its peer. Only a log is interested.
+    /// Whether a caller of this node or a peer is told anyway, so that only a log is interested.
     pub fn is_told_elsewhere(&self) -> bool {
         matches!(
             self,
@@ -152,7 +152,7 @@ impl Reporter {
 }
 
 impl Default for Reporter {
-    /// Reports to the standard error stream what nobody is told otherwise.
+    /// Reports to the standard error stream what no caller or peer is told.
     fn default() -> Self {
         Reporter::new(|report| {
             if !report.is_told_elsewhere() {

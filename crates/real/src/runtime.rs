@@ -47,8 +47,8 @@ fn unwrap_outcome<T>(outcome: std::result::Result<T, JoinError>) -> T {
 /// File operations in flight without io_uring, of all disks of a node. Beyond it the runtime spins.
 const THREADS_MAX: usize = 256;
 
-/// Tasks that other threads can wake before the node takes that in. Whoever wakes one more waits for the node, often
-/// with a lock of the channel that woke it; a node that comes to that channel then waits for ever.
+/// Tasks that other threads can wake before the node takes that in. A thread that wakes one more waits for the node,
+/// often holding a lock of the channel by which it does so; if the node comes to that channel then, it waits for ever.
 const WOKEN_MAX: usize = 1 << 14;
 
 fn build(driver: Driver) -> Result<Runtime> {

@@ -37,7 +37,7 @@ pub struct Settings {
     pub limits: Limits,
     /// The buffers of the node's sockets.
     pub sockets: SocketBuffers,
-    /// Who hears what no caller is told.
+    /// Takes the reports of which no caller is told.
     pub reporter: Reporter,
 }
 
@@ -49,7 +49,7 @@ impl Key {
     /// Length in bytes.
     pub const BYTES: usize = blake3::KEY_LEN;
 
-    /// The key of these bytes, which nobody can guess.
+    /// The key of these bytes, which must not be guessable.
     pub fn new(bytes: [u8; Self::BYTES]) -> Self {
         // Hashes are compared in constant time, so it is one.
         Key(bytes.into())
@@ -150,7 +150,7 @@ pub enum Driver {
 }
 
 impl Settings {
-    /// A node that does not listen, has no disks, and connects to nobody.
+    /// A node that does not listen, has no disks, and connects to no other.
     pub fn new(node: NodeId) -> Self {
         Settings {
             node,

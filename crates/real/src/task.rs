@@ -1,8 +1,8 @@
 //! Tasks that run on their own.
 //!
-//! The runtime would cancel a task when its handle is dropped and swallow the panic of one that is
-//! detached. Here both are made good: the failure of a detached task is reported, and a *transfer*, once
-//! begun, runs to its end whether or not anyone still waits for it.
+//! The runtime would cancel a task when its handle is dropped and swallow the panic of one that is detached. Here both
+//! are mended: the failure of a detached task is reported, and a *transfer*, once begun, runs to its end whether or not
+//! its caller still waits.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -40,7 +40,7 @@ pub(crate) struct RunningTask {
     pub(crate) name: &'static str,
 }
 
-/// A future of whatever type: the runtime's code is compiled once for all of these, and not for each kind of task.
+/// A future of any type, boxed: the runtime's code is compiled once for all of these, and not for each kind of task.
 pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T>>>;
 
 struct Running<'a> {
@@ -77,14 +77,14 @@ impl Tasks {
         self.inner.reporter.report(report);
     }
 
-    /// Reports the failure of a disk, if whoever looks after it has to know.
+    /// Reports the failure of a disk, unless it is one that callers may cause.
     pub(crate) fn report_disk(&self, error: &Error) {
         if !matches!(error, Error::NotFound { .. } | Error::Exists { .. } | Error::Closed) {
             self.report(&Report::DiskFailed { node: self.inner.node, error: error.clone() });
         }
     }
 
-    /// Reports that reads from a disk wait behind so many writes of a node.
+    /// Reports that reads from a disk are held up by node `by`, which has `writes` writes waiting there.
     pub(crate) fn report_held_up(&self, disk: String, by: NodeId, writes: u64) {
         self.report(&Report::ReadsHeldUp { node: self.inner.node, disk, by, writes });
     }
@@ -186,8 +186,8 @@ async fn catch_panic<T>(
     mut task: Pin<&mut impl Future<Output = Result<T>>>,
 ) -> Result<T> {
     poll_fn(|context| {
-        // A task that has panicked is never polled again, so nobody sees it in an inconsistent state. What it
-        // shares with others it leaves as it was between two statements, like a task that ends early.
+        // A task that has panicked is never polled again, so its inconsistent state is never seen. What it shares with
+        // others it leaves as it was between two statements, like a task that ends early.
         match catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(context))) {
             Ok(poll) => poll,
             Err(panic) => Poll::Ready(Err(panicked(name, &*panic))),

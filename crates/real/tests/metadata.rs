@@ -299,7 +299,7 @@ fn value(number: u64) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
-    /// Whatever is changed in the file, nothing is read that was not written, and the node goes on.
+    /// Whatever bytes of the file are changed, nothing is read that was not written, and the node goes on.
     #[test]
     fn of_a_damaged_file_nothing_wrong_is_read(
         places in proptest::collection::vec((any::<u64>(), any::<u8>(), 1_usize..64), 1..5),

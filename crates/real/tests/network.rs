@@ -567,7 +567,7 @@ fn a_node_started_anew_at_its_address_is_called_again() {
                 why.starts_with("it closed the connection; called again, but ") && why.contains("refused"),
                 "{why}"
             );
-            // Whatever else waited to be sent to it is told at once.
+            // Further sends to it fail at once.
             let asked = std::time::Instant::now();
             for _ in 0..30 {
                 caller.net().send(NodeId(100), message(3, 10)).await.expect_err("it is gone");

@@ -133,7 +133,7 @@ fn what_others_have_changed_is_noticed_and_a_newer_version_refused() {
         meddler.batch_execute("UPDATE starfish_store SET number = number + 1").expect("allowed");
         let refused = put(store.clone()).await.expect_err("somebody was there");
         assert!(refused.to_string().contains("somebody else has changed it"), "{refused}");
-        // From what there is now it goes on.
+        // It goes on from the present contents.
         put(store).await.expect("nobody was there");
         meddler.batch_execute("UPDATE starfish_store SET version = 7").expect("allowed");
     });

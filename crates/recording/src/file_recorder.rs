@@ -50,7 +50,7 @@ struct RecordedRow {
 }
 
 impl<W: Write> FileRecorder<W> {
-    /// Begins a section about `first` and whatever other nodes have rows, with at most `most` spans, counts and
+    /// Begins a section about `first` and all other nodes that get rows, with at most `most` spans, counts and
     /// messages. `describe` says what a node is.
     ///
     /// # Errors

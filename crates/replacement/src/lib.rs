@@ -1,7 +1,7 @@
 //! Files of this computer that are made or replaced when they are whole.
 //!
-//! What is written goes into a temporary file beside the one it is going to be, which gets the name at the end. So
-//! nobody sees half a file, and one that is replaced stays until the new one is whole.
+//! What is written goes into a temporary file beside the one it is going to be, which gets the name at the end. So no
+//! program sees half a file, and a file that is replaced stays until the new one is whole.
 //!
 //! Replaced is what the name stands for in the end: a link goes on to point there. The new file may be read and written
 //! by whom the old one might, from its first byte on.
@@ -24,7 +24,7 @@ const PREFIX: &str = ".starfish-";
 /// How many characters follow.
 const DRAWN: usize = 6;
 
-/// Who may do what with a file if nobody says otherwise: everybody whom the umask does not forbid it.
+/// The usual permissions of a file: all users may read and write it, except as the umask forbids.
 const USUAL: u32 = 0o666;
 
 /// The part of a file's mode that says who may read, write and execute it.
@@ -95,11 +95,11 @@ pub fn create(path: &Path, replace: bool, like: Option<&Metadata>) -> Result<Tar
         .permissions(Permissions::from_mode(mode))
         .tempfile_in(directory)?;
     let (file, temporary) = temporary.into_parts();
-    // Whoever comes upon it knows by the lock that it is being written; some file systems have none.
+    // Others that find the file know by the lock that it is being written; some file systems have no locks.
     let _ = file.try_lock();
     if let Some(like) = like {
         belong_like(&file, like)?;
-        // This time whatever the umask is.
+        // This time the umask does not matter.
         file.set_permissions(Permissions::from_mode(mode))?;
     }
     Ok(Target::File(file, NewFile { temporary, path, replace }))
@@ -161,12 +161,12 @@ fn is_temporary(name: &OsStr) -> bool {
     rest.is_some_and(|rest| rest.len() == DRAWN && rest.iter().all(u8::is_ascii_alphanumeric))
 }
 
-/// Whether nobody writes a temporary file any more. What cannot be known stays.
+/// Whether a temporary file is no longer being written. If that cannot be known, it is kept.
 fn is_abandoned(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }
 
-/// What there is of that name, if anything.
+/// The metadata of this path, if anything is there.
 fn existing(path: &Path) -> io::Result<Option<Metadata>> {
     match path.metadata() {
         Ok(found) => Ok(Some(found)),
@@ -192,8 +192,8 @@ fn followed(path: &Path) -> PathBuf {
     path
 }
 
-/// Gives the file the owner and the group of another one, as far as that is allowed: to change the owner only the
-/// superuser may, and without it the file belongs to whoever makes it.
+/// Gives the file the owner and the group of another one, as far as that is allowed: only the superuser may change the
+/// owner; for others the file stays the property of the user that makes it.
 fn belong_like(file: &File, like: &Metadata) -> io::Result<()> {
     let found = file.metadata()?;
     if found.gid() != like.gid() {

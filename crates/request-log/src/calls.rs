@@ -26,12 +26,12 @@ pub struct LoggedCall {
     pub method: Option<CallMethod>,
 }
 
-/// One of the things that those who opened a file together do together.
+/// A call that the processes that opened a file together make together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CommonTurn {
     /// Index of the opening among those of the log.
     pub opening: u32,
-    /// Which of their common calls, from 0.
+    /// The number of the call among those that they make together, from 0.
     pub number: u64,
 }
 
@@ -96,9 +96,9 @@ impl fmt::Display for CallMethod {
 pub struct ToldOpening<'a> {
     /// A name that no other opening has.
     pub name: &'a str,
-    /// Which of the members it is, from 0.
+    /// The rank of the member, from 0.
     pub rank: u32,
-    /// How many there are.
+    /// How many members there are.
     pub size: u32,
     /// Bytes of a block of the file.
     pub block_bytes: u64,
@@ -133,7 +133,8 @@ struct PartOpening {
 }
 
 impl LogTables {
-    /// Nothing yet, and no more than so many files, nodes of selections, and members of openings.
+    /// Empty tables that take at most `files` files, `selection_nodes` nodes of selections and `members` members of
+    /// openings.
     pub(crate) fn new(files: u32, selection_nodes: u64, members: u64) -> Self {
         LogTables {
             files: FileNames::new(files),

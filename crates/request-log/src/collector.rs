@@ -36,7 +36,7 @@ impl<'a> LogCollector<'a> {
         }
     }
 
-    /// Takes in what there is to read.
+    /// Takes in all of `input`.
     pub fn take(&mut self, input: impl BufRead) -> Result<(), Error> {
         let mut reader = LogReader::new(input, self.reading)?;
         let tells_calls = reader.tells_calls();

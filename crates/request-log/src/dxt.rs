@@ -28,7 +28,7 @@ pub(crate) struct DxtReader<R> {
     module: Option<Module>,
 }
 
-/// Whose requests are read.
+/// The module of Darshan whose requests are being read.
 #[derive(Clone, Copy, PartialEq)]
 enum Module {
     Posix,

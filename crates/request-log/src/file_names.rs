@@ -12,7 +12,7 @@ pub(crate) struct FileNames {
 }
 
 impl FileNames {
-    /// None yet, and no more than so many.
+    /// No names yet; at most `most` are taken.
     pub(crate) fn new(most: u32) -> Self {
         FileNames { names: Vec::new(), indices: BTreeMap::new(), most }
     }

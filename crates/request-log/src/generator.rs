@@ -22,7 +22,7 @@ use crate::log::{LoggedNode, RequestLog};
 use crate::request::{Action, REQUEST_BYTES_MAX, Request, Stretch};
 use crate::text::LogWriter;
 
-/// Which of the report's programs a log is to be like.
+/// The kind of the report's programs that a log is to be like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Message-passing programs in C and Fortran: large files.
@@ -64,7 +64,7 @@ impl Kind {
     }
 }
 
-/// Records are of so many bytes times something.
+/// The size of a record is a multiple of this many bytes.
 const WORD: u64 = 8;
 
 /// The largest record, in averages: of a thousand files one or none would be larger.
@@ -76,7 +76,7 @@ const OF_READS: u64 = 2;
 const OF_THINK: u64 = 3;
 
 impl Generator {
-    /// Refuses what makes no sense, in words for whoever has chosen it.
+    /// Refuses settings that make no sense, in words for the user who has chosen them.
     pub fn check(&self) -> Result<(), String> {
         if self.jobs == 0 || self.nodes < self.jobs {
             return Err(format!("{} jobs cannot share {} nodes", self.jobs, self.nodes));

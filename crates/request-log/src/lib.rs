@@ -21,7 +21,7 @@
 //! - `generator.rs`: logs that are drawn
 //!
 //! Reading takes as much memory as the requests that are kept, [`REQUEST_MEMORY`] bytes each, and no more of them than
-//! the [`Limits`] say. Here is no file and no clock: a log comes from whatever can be read.
+//! the [`Limits`] say. Here is no file and no clock: a log comes from any reader.
 
 mod calls;
 mod collector;

@@ -29,7 +29,7 @@ impl<R: BufRead> Lines<R> {
         self.number
     }
 
-    /// Takes lines of so many bytes from now on.
+    /// Takes lines of up to `bytes` bytes from now on.
     pub(crate) fn allow(&mut self, bytes: usize) {
         self.bytes_max = bytes;
     }

@@ -20,7 +20,7 @@ pub const REQUEST_MEMORY: usize = size_of::<Request>();
 pub struct RequestLog {
     files: Vec<LoggedFile>,
     nodes: Vec<LoggedNode>,
-    /// None unless it is of format 2.
+    /// The calls, if the log is of format 2.
     calls: Option<LoggedCalls>,
     start: Duration,
 }
@@ -47,9 +47,9 @@ pub struct LoggedFile {
     pub name: String,
     /// Where the furthest request ends, in bytes.
     pub end: u64,
-    /// Whether somebody reads of it.
+    /// Whether any node reads it.
     pub is_read: bool,
-    /// Whether somebody writes to it.
+    /// Whether any node writes to it.
     pub is_written: bool,
 }
 
@@ -104,7 +104,7 @@ impl RequestLog {
         RequestLog::with_calls(names, nodes, None)
     }
 
-    /// The same with calls, if it is of format 2.
+    /// As [`of`](Self::of), with the calls of a log of format 2.
     pub(crate) fn with_calls(
         names: Vec<String>,
         nodes: Vec<LoggedNode>,

@@ -366,7 +366,7 @@ impl<W: Write> LogWriter<W> {
         self.end_line(request.took, None)
     }
 
-    /// Writes that a node begins, one of so many processes.
+    /// Writes that a node begins, one of `processes` processes.
     pub fn write_process(&mut self, (time, node): (Duration, u32), processes: u32) -> io::Result<()> {
         writeln!(self.output, "{} {node} {NO_FILE} {BEGIN} {processes}", seconds(time))
     }

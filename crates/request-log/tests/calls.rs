@@ -1,4 +1,4 @@
-//! Logs of calls: what each process of a program records comes back as it was, whatever the program does, also if a
+//! Logs of calls: what each process of a program records is read back as it was, whatever the program does, also if a
 //! process is killed in the middle of a line.
 
 use layout::{Extent, Operation, Selection};
@@ -112,7 +112,7 @@ fn found(log: &RequestLog, node: usize) -> Vec<(String, Option<Operation>, Strin
     log.nodes()[node].requests.iter().map(short).collect()
 }
 
-/// The same as the program had it.
+/// The requests that the log of a process should have.
 fn expected(
     process: u32,
     processes: u32,

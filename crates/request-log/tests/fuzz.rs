@@ -1,4 +1,4 @@
-//! Whatever a request log says: it is refused with the line to blame, or read, and then written and read again.
+//! Any request log is refused with the line to blame, or read, and then written and read again.
 
 use request_log::{Limits, Reading, RequestLog};
 

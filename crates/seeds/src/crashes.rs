@@ -1,8 +1,8 @@
-//! What is called whole is whole, wherever a client or an I/O node is stopped.
+//! Files that are told to be whole are whole, at whatever point a client or an I/O node is stopped.
 //!
 //! A program makes, replaces, extends, cuts and removes files, one after the other. At some point of its run, drawn by
-//! the seed, one of the nodes crashes and is started anew; often another one does soon after. Then it is seen what
-//! there is.
+//! the seed, one of the nodes crashes and is started anew; often another one does soon after. Then the files that are
+//! left are checked.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -130,7 +130,7 @@ async fn program(client: Client<SimMachine>, expected: Rc<Expected>, mut draw: D
     Ok(())
 }
 
-/// What there is under a name, read by a client that has seen nothing of what went before.
+/// The version of a file found under a name, read by a client that has seen nothing of what went before.
 async fn found(client: &Client<SimMachine>, name: &str) -> Result<Option<Version>, String> {
     let file = match client.open(name).await {
         Err(error) if matches!(*error, Error::NotFound { .. } | Error::Unfinished { .. }) => return Ok(None),
@@ -189,11 +189,11 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
         let client = connect(base, &writer, &names).await.map_err(|error| error.to_string())?;
         let (started, told) = (draw.clone(), expected.clone());
         writer.spawn("program", async move {
-            // It fails when an I/O node crashes, and whatever it was doing stays as it is.
+            // It fails when an I/O node crashes, and what it was doing stays undone.
             let _ = program(client, told, started).await;
             Ok(())
         });
-        // Somebody who looks at the files meanwhile finishes what others have committed.
+        // A client that looks at the files meanwhile publishes what others have committed.
         let other = connect(base, &meddler, &names).await.map_err(|error| error.to_string())?;
         let (looking, mut pauses) = (meddler.clone(), Draw::of(!seed));
         meddler.spawn("looker", async move {

@@ -90,7 +90,7 @@ pub fn told_by_panics(work: impl FnOnce() -> Result<(), String>) -> Result<(), S
                     .map(|places| places.push(place))
                     .is_some_and(|()| places.as_ref().is_some_and(|places| places.len() == 1))
             });
-            // A panic while another unwinds ends the process: then this is all that anybody gets to see.
+            // A panic while another unwinds ends the process: then this is the only output.
             if !is_first {
                 before(panic);
             }

@@ -10,7 +10,7 @@
 //! - `kind.rs`: the kinds of runs
 //! - `testbed.rs`: the machines that they run on; `crashing_nodes.rs`: I/O nodes that crash and are started anew
 //! - `crashes.rs`, `trees.rs`: what is left then of files, and of a namespace
-//! - `sweep.rs`: many runs on all processors, until one fails, all are done or somebody says stop
+//! - `sweep.rs`: many runs on all processors, until one fails, all are done or the sweep is stopped
 //!
 //! What operations and requests there are is in `fs::conformance`, beside the promises.
 

@@ -22,7 +22,7 @@ pub struct Sweep {
 /// A run that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
-    /// Of which kind it was.
+    /// Its kind.
     pub kind: Kind,
     /// Its seed.
     pub seed: u64,
@@ -33,7 +33,7 @@ pub struct Failed {
 /// How many runs have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Those in which all was well.
+    /// How many have passed.
     pub passed: u64,
     /// The others.
     pub failed: u64,
@@ -60,8 +60,8 @@ impl Sweep {
         }
     }
 
-    /// Runs them on so many threads with `run`, until all are done, one has failed or it is [stopped](Self::stop). What
-    /// has been begun is finished.
+    /// Runs all seeds on `threads` threads with `run`, until all are done, one has failed or the sweep is
+    /// [stopped](Self::stop). What has been begun is finished.
     pub fn run(&self, threads: usize, run: impl Fn(Kind, u64) -> Result<(), String> + Sync) {
         let work = || {
             while let Some((kind, seed)) = self.next() {
@@ -100,7 +100,7 @@ impl Sweep {
         Counts { passed: self.passed.load(Ordering::Relaxed), failed }
     }
 
-    /// Those that have failed so far: of several threads, each may have had one under way.
+    /// The runs that have failed so far. There may be several: each thread may have had one under way.
     pub fn failed(&self) -> Vec<Failed> {
         self.failed.lock().expect("nobody panics with it").clone()
     }

@@ -11,8 +11,8 @@
 //! lie together is one command for each run of them. Commands are whole sectors; that a write of part of a
 //! sector would have to read it first is not modelled. A disk that is mere memory answers at once.
 //!
-//! Transfers live in a table and not in the futures of those who wait for them: so one that nobody waits for
-//! any more still takes its time, and gives its buffer back.
+//! Transfers live in a table and not in the futures of the tasks that wait for them: so a transfer whose task no longer
+//! waits still takes its time, and gives its buffer back.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -102,9 +102,9 @@ pub(crate) enum DiskAccess {
 }
 
 enum State {
-    /// Under way, and who waits for it.
+    /// Under way, and the task that waits for it.
     Begun(Option<Waiter>),
-    /// Under way, with nobody waiting any more.
+    /// Under way, and no longer waited for.
     Abandoned,
     /// Over; the buffer of a read is back in the access.
     Over(Result<()>),

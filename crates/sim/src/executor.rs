@@ -50,7 +50,7 @@ const POLLS_MAX: u64 = 10_000_000_000;
 /// The most tasks that a report of waiting ones names.
 const NAMES_MAX: usize = 40;
 
-/// Whom to wake: one of our tasks, by its key, or whatever a combinator put in our place.
+/// What to wake: one of our tasks, by its key, or the waker that a combinator put in its place.
 #[derive(Clone, Debug)]
 pub(crate) enum Waiter {
     Task(TaskKey),
@@ -133,7 +133,7 @@ struct Here {
 
 /// Wakes the task wherever on this thread its executor is; a task that is gone is not woken.
 pub(crate) fn wake_anywhere(key: TaskKey) {
-    // While the thread's locals are being destroyed nobody is left to be woken.
+    // While the thread's locals are being destroyed no task is left to be woken.
     let _ = HERE.try_with(|here| {
         let here = here.borrow();
         match &here.running {
@@ -205,7 +205,7 @@ impl Executor {
         self.now.get()
     }
 
-    /// Where to tell what happens, if anybody wants to know.
+    /// Where to tell what happens, if the run is traced.
     #[inline(always)]
     pub(crate) fn trace(&self) -> Option<&Trace> {
         self.trace.is_on().then_some(&self.trace)
@@ -358,7 +358,7 @@ impl Executor {
                     let Some((time, target)) = core.events.pop() else { return Ok(()) };
                     core.count(&self.now, time, target);
                     match target.kind() {
-                        // Nobody is ready, so the queue would give this very task back at once.
+                        // No task is ready, so the queue would give this very task back at once.
                         Kind::Task => target.index(),
                         Kind::Foreign => {
                             let waker = core.foreign.remove(target.index());
@@ -373,7 +373,7 @@ impl Executor {
                             core = self.core.borrow_mut();
                             match woken {
                                 None => continue,
-                                // Nobody else was woken, so the queue would give this task back at once.
+                                // No other task was woken, so the queue would give this task back at once.
                                 Some(Waiter::Task(key)) if self.is_next(&core, key) => key.index(),
                                 Some(waiter) => {
                                     drop(core);
@@ -475,8 +475,8 @@ impl Executor {
         drop(ended);
     }
 
-    /// Drops all tasks and events. Tasks hold on to the machine and the machine to its tasks, so somebody has
-    /// to let go.
+    /// Drops all tasks and events. Tasks hold the machine and the machine holds its tasks, so this cycle must be
+    /// broken.
     pub(crate) fn clear(self: &Rc<Self>) {
         let _running = Running::new(self);
         loop {

@@ -1,8 +1,8 @@
 //! The simulated machine: nodes, network, buses and disks in virtual time, on one thread.
 //!
 //! A [`Simulation`] is made from a `description::MachineDescription`, [`Settings`] and nothing else; its nodes
-//! implement the seam of the crate `machine`, so whatever runs on real machines runs here too. The same
-//! description, seed and code give the same run, event by event; [`Simulation::digest`] tells.
+//! implement the seam of the crate `machine`, so all that runs on real machines runs here too. The same description,
+//! seed and code give the same run, event by event; [`Simulation::digest`] tells.
 //!
 //! Map of the code, in reading order:
 //!

@@ -10,12 +10,12 @@
 //! Real bytes are copied when they are sent, because the sender's buffer is free again when the send is done;
 //! phantoms have none. A message to the node itself crosses no fabric and costs the processor the same.
 //!
-//! A message in the background may have to wait at its source until the link from there is free; such messages wait
-//! in line, and whoever is the first looks again when that is said to be the case. The order of the other classes
-//! is the fabric's affair.
+//! A message in the background may have to wait at its source until the link from there is free; such messages wait in
+//! line, and the first of them looks again when the link is said to be free. The order of the other classes is the
+//! fabric's affair.
 //!
-//! Inboxes have no bound: on the machines modelled here, what limits messages under way are the buffers and
-//! requests of those who talk.
+//! Inboxes have no bound: on the machines modelled here, the buffers and requests of the senders limit the messages in
+//! flight.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -43,7 +43,7 @@ pub(crate) struct Network {
 struct State {
     fabric: Fabric,
     in_flight: IndexTable<Delivery>,
-    /// Of the deliveries of the same index.
+    /// The routes of the deliveries of the same index.
     routes: Vec<Route>,
     ports: Vec<Port>,
     /// Departures that senders wait for and that were not known when they began to.
@@ -98,15 +98,15 @@ impl State {
 
 /// What became of a message that was to get on its way.
 pub(crate) enum Injection {
-    /// It leaves at this time.
+    /// The message leaves at this time.
     Leaves(u64),
     /// When it leaves is not known yet.
     Begun,
-    /// It has to wait at its source: until this time, or until another that waits there has left.
+    /// The message has to wait at its source: until this time, or until another one that waits there has left.
     Held { again: Option<u64> },
 }
 
-/// What there is to receive.
+/// The next thing to receive.
 pub(crate) enum Next {
     /// The message of this index.
     Message(usize),
@@ -114,7 +114,7 @@ pub(crate) enum Next {
     NotYet,
 }
 
-/// When a message leaves its source, once that is known, and who waits for it.
+/// When a message leaves its source, once that is known, and the task that waits for it.
 struct Departure {
     time: Option<u64>,
     waker: Waker,
@@ -256,7 +256,7 @@ impl Network {
         }
     }
 
-    /// A message does not wait in line any more: it has got on its way, or nobody wants it to.
+    /// Takes a message out of the line: it has got on its way, or is not to be sent any more.
     #[cold]
     pub(crate) fn let_go(&self, index: usize) {
         let mut state = self.state.borrow_mut();
@@ -311,7 +311,7 @@ impl Network {
         false
     }
 
-    /// Nobody waits any more for the departure of the message of this index.
+    /// The departure of the message of this index is no longer waited for.
     pub(crate) fn forget_departure(&self, message: usize, index: usize) {
         let mut state = self.state.borrow_mut();
         let departure = state.departures.remove(index);
@@ -387,7 +387,7 @@ impl Network {
         waiters.into_iter().for_each(|waiter| executor.wake_waiter(waiter));
     }
 
-    /// What there is to receive on a node; if nothing, the task is woken when there is.
+    /// The next thing to receive on a node; if there is nothing, the task is woken when there is.
     pub(crate) fn next(&self, node: usize, context: &Context<'_>) -> Next {
         let mut state = self.state.borrow_mut();
         let port = &mut state.ports[node];

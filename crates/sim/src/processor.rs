@@ -8,9 +8,9 @@
 //!                                               urgent ones have theirs before the others
 //! ```
 //!
-//! A thread's work has one event, at the time it would end undisturbed. Interrupts that come meanwhile only
-//! add to a sum; the event, when it comes, is put off by that sum. So an interrupt costs no event of its own
-//! unless somebody waits for its end.
+//! A thread's work has one event, at the time it would end undisturbed. Interrupts that come meanwhile only add to a
+//! sum; the event, when it comes, is put off by that sum. So an interrupt costs no event of its own unless a task waits
+//! for its end.
 //!
 //! What is modelled: the time of work, and optionally of changing from one thread to another. What is not:
 //! caches, memory bandwidth, several processors in a node. A wait that is dropped leaves its work in the
@@ -243,7 +243,7 @@ impl Processors {
     /// Whether the work of this number has been done.
     #[inline]
     pub(crate) fn poll_work(&self, node: usize, number: u64, context: &Context<'_>) -> Poll<()> {
-        // Whoever is woken by the end of work asks next.
+        // The task that is woken by the end of its work asks next, so the last one suffices.
         if self.each[node].borrow().last_ended == number {
             return Poll::Ready(());
         }

@@ -10,7 +10,7 @@ use crate::executor::{Executor, WakerId};
 pub(crate) struct Sleep<'a> {
     executor: &'a Executor,
     deadline: u64,
-    /// Whose waking is scheduled.
+    /// The waker that is scheduled.
     scheduled: Option<WakerId>,
 }
 

@@ -13,8 +13,8 @@
 //! * *random*: every block lies at a place of its own, drawn evenly from all free ones on the whole disk.
 //!   Blocks that were skipped have no place; reading them takes no time and gives zeros.
 //!
-//! Removing an object frees its places at once; its contents stay readable for whoever has it open, until the
-//! end of the simulation.
+//! Removing an object frees its places at once; tasks that have it open can read its contents until the end of the
+//! simulation.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

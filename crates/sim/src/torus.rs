@@ -54,13 +54,13 @@ pub(crate) struct Torus {
     /// The first row and the first column; the others have the same links, further on.
     row: Ring,
     column: Ring,
-    /// One from each node into its router, one back, then eight of each router: to the next and the previous
+    /// From each node one link into its router, and one back; then eight of each router: to the next and the previous
     /// column, to the next and the previous row, two virtual channels each.
     links: Vec<Link>,
     /// Worms under way, and those that have arrived, whose places and ways are used again.
     worms: Vec<Worm>,
     arrived: Vec<u32>,
-    /// How many worms are not on demand. If there are none, nobody can be overtaken.
+    /// How many worms are not on demand. If there are none, no worm can overtake another.
     unequal: usize,
 }
 
@@ -73,8 +73,8 @@ struct Ring {
 }
 
 impl Ring {
-    /// A ring of so many routers. `first` is the first link along the ring of that at place 0; those of the next one
-    /// are `stride` further on.
+    /// A ring of `places` routers. `first` is the first link along the ring of the router at place 0; the links of the
+    /// next one are `stride` further on.
     fn new(places: u32, first: u32, stride: u32) -> Self {
         let twice = |from: u32| [from, from + 1].into_iter();
         let up = twice(first).flat_map(|from| (0..places).map(move |place| from + stride * place));
@@ -311,7 +311,7 @@ impl Torus {
 }
 
 impl Link {
-    /// Takes the link for a worm whose head is here, if it is free and nobody was here before.
+    /// Takes the link for a worm whose head is here, if it is free and no worm was here before.
     #[inline(always)]
     fn take(&mut self, executor: &Executor, worm: u32, now: u64) -> bool {
         if self.free <= now {

@@ -143,7 +143,7 @@ struct State {
 struct TrackRows([Vec<RowId>; 8]);
 
 impl TrackRows {
-    /// The row of a track that nobody has told of.
+    /// The row of a track that has not been told of.
     const NONE: RowId = RowId(u32::MAX);
 
     fn set(&mut self, track: Track, row: RowId) {

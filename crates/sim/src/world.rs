@@ -18,7 +18,7 @@ pub(crate) struct World {
     pub(crate) processors: Processors,
     pub(crate) network: Network,
     pub(crate) disks: Disks,
-    /// What happens on each node, for whoever listens.
+    /// What happens on each node, told to its listener.
     pub(crate) notes: Vec<Rc<NodeNotes>>,
 }
 

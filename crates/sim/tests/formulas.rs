@@ -205,8 +205,8 @@ fn a_message_costs_its_sender_a_thread_and_its_receiver_an_interrupt() {
     assert_eq!(log.take(), [("left", left), ("arrived", received), ("copied", 20_400 + 2000)]);
 }
 
-/// When four processes of a computer with so many processors are through that begin the same work at once, of their
-/// first work and of their second.
+/// When four processes of a computer with `processors` processors, which begin the same two works at once, are through
+/// with each.
 fn done_by_four_processes(processors: &str, works: [Work; 2]) -> Vec<u64> {
     let changes = [
         ("nodes.compute", "4"),

@@ -146,7 +146,7 @@ impl Agents {
         settings
     }
 
-    /// Removes what there is of an unfinished file, as `starfish rm --unfinished NAME` does.
+    /// Removes an unfinished file, as `starfish rm --unfinished NAME` does.
     ///
     /// # Panics
     /// If the agents do not answer.

@@ -46,7 +46,7 @@ fn main() {
     }
 }
 
-/// Prints the median of what `work` takes in bursts, in so many threads at once.
+/// Prints the median of what `work` takes in bursts, in `threads` threads at once.
 fn measure(name: &str, threads: usize, work: impl Fn(usize) + Sync) {
     let burst = || {
         let begun = Instant::now();

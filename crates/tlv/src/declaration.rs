@@ -63,12 +63,12 @@ impl State {
         State { name, category: "", colour: None, id: Once::new() }
     }
 
-    /// The same, in this colour.
+    /// This state in the colour `colour`.
     pub const fn coloured(self, colour: Colour) -> Self {
         State { colour: Some(colour), ..self }
     }
 
-    /// The same, of this kind of states, by which the viewer can choose.
+    /// This state in `category`, by which the viewer can select states.
     pub const fn in_category(self, category: &'static str) -> Self {
         State { category, ..self }
     }
@@ -96,7 +96,7 @@ impl State {
 #[derive(Debug)]
 #[must_use = "the state ends when this is dropped"]
 pub struct Scope {
-    /// None if its begin was not recorded, so that its end is not.
+    /// The state; none if its begin was not recorded, so that its end is not either.
     state: Option<StateId>,
     stays: PhantomData<*const ()>,
 }
@@ -144,12 +144,12 @@ impl Counter {
         Counter { name, unit: "", id: Once::new() }
     }
 
-    /// The same, of numbers in this unit.
+    /// This counter with numbers in `unit`.
     pub const fn in_unit(self, unit: &'static str) -> Self {
         Counter { unit, ..self }
     }
 
-    /// It has this value from now on.
+    /// Records that the counter has this value from now on.
     #[inline]
     pub fn set(&self, value: impl Into<Amount>) {
         if record::is_recording()

@@ -1,8 +1,8 @@
 //! What is declared in this process: states, counters, names of arguments, and the numbered events of `TLV_AddState`.
 //!
-//! All of it stays for as long as the process lives, whether something is recorded or not, so that a number once given
-//! holds; each file gets what there is. What is declared again is the same, so that a program may declare where it
-//! uses.
+//! Declarations stay for as long as the process lives, whether something is recorded or not, so that a number once
+//! given holds; each file gets all of them. Declaring the same again gives the same number, so that a program may
+//! declare a thing where it uses it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,7 +35,7 @@ pub(crate) struct Declarations {
 
 static DECLARED: Mutex<Declarations> = Mutex::new(Declarations::new());
 
-/// What is declared, locked. Nobody keeps it for long.
+/// What is declared, locked. The lock is never held for long.
 pub(crate) fn declared() -> MutexGuard<'static, Declarations> {
     DECLARED.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -55,7 +55,7 @@ fn given() -> Result<&'static ThreadRow, Refused> {
     row::current().ok_or(Refused::NotAdded)
 }
 
-/// The processor this thread is on; the highest number if nobody knows.
+/// The processor this thread is on; the highest number if that is not known.
 #[inline]
 fn processor() -> u16 {
     sched_getcpu().map_or(u16::MAX, |number| u16::try_from(number).unwrap_or(u16::MAX))
@@ -143,7 +143,7 @@ pub fn flow_in(flow: u64) -> Result<(), Refused> {
 /// The number of a new flow, which no other has, here or in another process.
 pub fn new_flow() -> u64 {
     if NEXT_FLOW.load(Ordering::Relaxed) == 0 {
-        // Who is told 0 has a system without randomness; then flows of several processes may be taken for one another.
+        // Without randomness numbers begin at 1; then flows of several processes may be taken for one another.
         let drawn = getrandom::u64().unwrap_or(0).max(1);
         let _ = NEXT_FLOW.compare_exchange(0, drawn, Ordering::Relaxed, Ordering::Relaxed);
     }

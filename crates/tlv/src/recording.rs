@@ -94,7 +94,7 @@ fn run(title: &str, path: PathBuf, settings: &Settings) -> Result<Running> {
     let running = Running { path, descriptor, is_over, writer };
     switch::turn(RecordingSwitch::On);
     if let Err(refused) = row::add(None) {
-        // Nobody hears of what becomes of a file that has nothing in it.
+        // The outcome does not matter: the file has nothing in it.
         let _ = end(running);
         return Err(refused.into());
     }
@@ -223,7 +223,7 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        // Who wants to know whether all was written calls `finish`.
+        // A program that wants to know whether all was written calls `finish`.
         let _ = finish();
     }
 }
@@ -245,8 +245,8 @@ extern "C" fn at_exit() {
     let _ = finish();
 }
 
-/// All locks there are, in the order in which they are taken. Nobody else has one at the moment of the fork, so that
-/// the child can use what they guard.
+/// All locks of the library, in the order in which they are taken. No other thread has one at the moment of the fork,
+/// so that the child can use what they guard.
 struct Locks {
     begun: MutexGuard<'static, Option<Begun>>,
     rows: MutexGuard<'static, Rows>,
@@ -255,7 +255,7 @@ struct Locks {
 }
 
 thread_local! {
-    // Never destroyed, so that a thread can fork whatever else of it has been.
+    // Never destroyed, so that a thread can fork even when its other thread-local values have been.
     static LOCKS: RefCell<Option<ManuallyDrop<Locks>>> = const { RefCell::new(None) };
 }
 

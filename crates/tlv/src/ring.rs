@@ -10,7 +10,7 @@
 //!             before it is free     consumer; the producer's own, as its copy of the tail
 //! ```
 //!
-//! The producer stores slots and then publishes them with its head (release), so that whoever has seen the head
+//! The producer stores slots and then publishes them with its head (release), so that a thread that has seen the head
 //! (acquire) sees the slots. The other way round the consumer reads slots and then frees them with its tail. As long as
 //! the limit is not reached, the producer looks at nothing that the consumer writes.
 //!
@@ -51,7 +51,7 @@ struct Consumer {
 }
 
 impl Ring {
-    /// An empty ring of so many slots, a power of two.
+    /// An empty ring of `capacity` slots, a power of two.
     pub(crate) fn new(capacity: usize) -> Self {
         assert!(capacity.is_power_of_two() && capacity >= 2, "a ring of {capacity} slots");
         let half = capacity as u64 / 2;
@@ -97,7 +97,7 @@ impl Ring {
         let tail = self.consumer.tail.load(Ordering::Acquire);
         if end - tail > self.capacity() {
             dropped.store(dropped.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-            // Whatever comes next looks again whether there is room.
+            // The next push checks again whether there is room.
             limit.store(begin, Ordering::Relaxed);
             return Pushed::Dropped;
         }
@@ -108,7 +108,7 @@ impl Ring {
         if is_half_full { Pushed::HalfFull } else { Pushed::Recorded }
     }
 
-    /// Where what is recorded ends. Whoever calls it sees all that the producer did before.
+    /// Where the recorded slots end. The caller sees all that the producer did before it set this head.
     pub(crate) fn head(&self) -> u64 {
         self.producer.head.load(Ordering::Acquire)
     }

@@ -43,7 +43,7 @@ pub(crate) enum RowPhase {
 pub(crate) struct ThreadRow {
     ring: Ring,
     phase: AtomicU8,
-    /// Which of all threads that were ever recorded has it.
+    /// The number of its thread among all that were ever recorded.
     thread: AtomicU32,
     /// How many of the ring's dropped records have been told. The writer's.
     told: AtomicU64,
@@ -90,7 +90,7 @@ impl Drop for EndOfThread {
     }
 }
 
-/// All rows, locked. Nobody keeps them for long.
+/// All rows, locked. The lock is never held for long.
 pub(crate) fn rows() -> MutexGuard<'static, Rows> {
     ROWS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -168,7 +168,7 @@ impl Rows {
         self.all.iter_mut().map(look).collect()
     }
 
-    /// Forgets what was recorded and has not been written. For whoever is the writer, or alone.
+    /// Forgets what was recorded and has not been written. Only for the writer, or while no other thread runs.
     pub(crate) fn discard(&mut self) {
         for named in &mut self.all {
             named.is_told = false;
@@ -226,7 +226,7 @@ impl ThreadRow {
         }
     }
 
-    /// Whose it is.
+    /// The thread that it belongs to.
     pub(crate) fn thread(&self) -> ThreadId {
         ThreadId(self.thread.load(Ordering::Relaxed))
     }

@@ -1,4 +1,5 @@
-//! Whether something is recorded: what every call looks at first. And who writes it, to be woken when there is much.
+//! Whether something is recorded, which every call looks at first; and the writer, to be woken when there is much to
+//! write.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
@@ -10,7 +11,7 @@ use crate::error::Refused;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum RecordingSwitch {
-    /// Nobody has begun.
+    /// No recording has begun.
     Idle,
     /// It is recorded.
     On,

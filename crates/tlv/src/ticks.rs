@@ -3,8 +3,8 @@
 //! A record carries ticks as they were read: of the processor's counter where it runs evenly on all processors, else of
 //! the monotonic clock, whose ticks are nanoseconds. The writer reads both at the same moment each time it comes round,
 //! and puts what was recorded in between on the line through the two last readings. So nothing is calibrated
-//! beforehand, times follow the monotonic clock (and whoever adjusts it) however long a program runs, and an error is
-//! that of one reading, some 20 ns.
+//! beforehand, times follow the monotonic clock (and its adjustments) however long a program runs, and an error is that
+//! of one reading, some 20 ns.
 //!
 //! On an AMD EPYC of 2026 the counter takes 9.5 ns to read, the clock 22 to 31. A library that scales the counter by
 //! what it measured at the start (quanta, 0.13) was off by 88 us after 5 s there, and by an hour's end would be by a

@@ -1,7 +1,6 @@
 //! The thread that writes: it comes round to all rows, takes what is recorded, and adds it to the file.
 //!
-//! It comes ten times a second, and when a ring is half full. What has been written survives whatever becomes of the
-//! process.
+//! It comes ten times a second, and when a ring is half full. What has been written survives if the process is killed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,7 +19,7 @@ use crate::entry::{EntryKind, RingEntry, Words, entries};
 use crate::row::{RowPhase, Seen, ThreadRow, rows};
 use crate::ticks::{TickReading, TickScale};
 
-/// How long the writer sleeps if nobody wakes it: the most that a process loses that is killed.
+/// How long the writer sleeps unless it is woken: a process that is killed loses at most what it recorded in this time.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The most undeclared events that are told apart.
@@ -205,7 +204,7 @@ impl Writer {
         })
     }
 
-    /// The state that stands for an event nobody declared: a point in time, by the event's number.
+    /// The state that stands for an event that was not declared: a point in time, by the event's number.
     fn undeclared(&mut self, event: i32) -> io::Result<StateId> {
         if let Some(state) = self.undeclared.get(&event) {
             return Ok(*state);

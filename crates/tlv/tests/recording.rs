@@ -1,4 +1,4 @@
-//! Whatever threads record is in the file, or is counted.
+//! All that threads record is in the file, or is counted as dropped.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -23,8 +23,8 @@ mod primitives {
     }
 }
 
-/// A producer records entries of so many slots each, numbered as they come, while a consumer takes what there is so
-/// many times. In the end everything has come out in order, or has been counted.
+/// A producer records numbered entries, which take `entries` slots each, while a consumer empties the ring `looks`
+/// times. In the end everything has come out in order, or has been counted as dropped.
 fn meet(capacity: usize, entries: &'static [usize], looks: usize) {
     let mut builder = Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(3));

@@ -1,7 +1,7 @@
 //! What an importer finds, until it is written as a trace.
 //!
-//! Others' records may come in any order and end whatever is innermost, so they are kept, within bounds, put in the
-//! order of time, and then written thread by thread.
+//! Records of other tools may come in any order, and an end may be that of the innermost span, so they are kept, within
+//! bounds, sorted by time, and then written thread by thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

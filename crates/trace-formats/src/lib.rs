@@ -6,7 +6,7 @@
 //! - `table.rs`: spans, counts and flows as tables, in CSV or Parquet
 //! - `open.rs`: a trace of any format that can be read, by its first bytes
 //!
-//! Whatever is imported becomes a trace of our format first ([`Collector::write`]), so that there is one reader.
+//! An imported trace becomes a trace of our format first ([`Collector::write`]), so that there is one reader.
 
 mod chrome;
 mod collector;

@@ -191,8 +191,8 @@ fn shift(gathered: &mut Gathered, shifts: &[i128], notes: &mut Notes) {
     gathered.switches.iter_mut().for_each(|(thread, time, ..)| add(*thread, time));
 }
 
-/// What leaves and what arrives under the same number: the first with the first, and so on; whatever arrives more often
-/// than it left has left last.
+/// Pairs what leaves and what arrives under the same number: the first with the first, and so on; arrivals beyond the
+/// number of departures belong to the last departure.
 fn flows(gathered: &mut Gathered, alignment: Alignment, notes: &mut Notes) -> Vec<Flow> {
     let threads = &gathered.threads;
     let file = |end: &FlowEnd| threads[end.thread as usize].file;
@@ -247,7 +247,8 @@ fn name(name: &Declared<String, ()>) -> String {
     name.info.clone().unwrap_or_else(|| format!("argument {}", name.number))
 }
 
-/// Those that are not the same by their key, in the order in which they were first told, and which of them each is.
+/// The declarations with different keys, in the order in which they were first told, and for each of `all` the index of
+/// its own among them.
 fn unified<I, T, K: Ord>(
     all: &[Declared<I, ()>],
     made: fn(&Declared<I, ()>) -> T,

@@ -18,8 +18,8 @@ const FRONT_BYTES: usize = 5;
 /// The bytes of a checksum.
 const SUM_BYTES: usize = 4;
 
-/// The most bytes of a chunk's content. A writer keeps below it; what claims to be longer is damaged. So much may be
-/// looked at in vain for each section of a file.
+/// The most bytes of a chunk's content. A writer keeps below it; a chunk that claims to be longer is damaged. A reader
+/// may look at this many bytes in vain for each section of a file.
 pub(crate) const CONTENT_BYTES_MAX: usize = 1 << 17;
 
 /// What a chunk is about.

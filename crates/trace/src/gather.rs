@@ -53,7 +53,7 @@ pub(crate) struct ThreadName {
 /// What a thread has done so far.
 #[derive(Clone)]
 pub(crate) struct ThreadSoFar {
-    /// The first process of its section, which it belongs to if nobody says otherwise.
+    /// The first process of its section, to which it belongs unless it is told otherwise.
     pub(crate) section_process: u32,
     pub(crate) dropped: u64,
     /// Where records were dropped: how many spans there were of all threads, and the time of the record before.
@@ -63,7 +63,7 @@ pub(crate) struct ThreadSoFar {
     before: u64,
     /// The spans that are open, by state, the latest last.
     open: BTreeMap<u32, Vec<u32>>,
-    /// Those and some that are closed, in the order in which they began; the last one is open.
+    /// The open spans and some closed ones, in the order in which they began; the last one is open.
     begun: Vec<u32>,
     /// The span that was told as a whole, if it was last, and the time of that record.
     told: Option<(u32, u64)>,

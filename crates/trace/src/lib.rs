@@ -1,12 +1,12 @@
 //! Traces: what the threads of processes did when, in a file and in memory.
 //!
-//! Whoever records, a program of a user's, an agent or the simulator, writes by a [`FileWriter`]; whoever looks reads
-//! one file or several into a [`Timeline`], on one clock.
+//! A recorder (a user's program, an agent or the simulator) writes with a [`FileWriter`]; a reader reads one file or
+//! several into a [`Timeline`], on one clock.
 //!
 //! # The file, version 1
 //!
-//! A file is a sequence of *sections*, one for each run that was written to it: to append is to write a section after
-//! what is there. A section begins with 16 bytes, which cannot be taken for anything else:
+//! A file is a sequence of *sections*, one for each run that was written to it: to append is to write a section at the
+//! end. A section begins with 16 bytes, which cannot be taken for anything else:
 //!
 //! ```text
 //!   89 54 4c 56 0d 0a 1a 0a    "TLV" among bytes that a transfer as text would change

@@ -1,4 +1,4 @@
-//! What is recorded: the types that whoever writes a trace and whoever reads one share.
+//! What is recorded: the types that writers and readers of traces share.
 //!
 //! They are encoded as they stand here, field by field (see the crate): to change one is to change the format.
 
@@ -49,7 +49,7 @@ pub struct ProcessInfo {
     /// The command line, arguments separated by blanks; empty if there is none.
     pub command_line: String,
     /// What the wall clock showed at time 0 of its records, in nanoseconds since 1970 (UTC); none where times are
-    /// simulated or nobody knows.
+    /// simulated or it is not known.
     pub zero_unix_ns: Option<u64>,
 }
 
@@ -80,7 +80,7 @@ pub struct Colour(pub u8, pub u8, pub u8);
 /// What a thread can be in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateInfo {
-    /// What it is called. States of the same name and category are the same, whoever records them.
+    /// Its name. States of the same name and category are the same, whichever process records them.
     pub name: String,
     /// What kind of state it is, for filters; may be empty.
     pub category: String,
@@ -106,7 +106,7 @@ pub struct ClockOffset {
     pub uncertainty_ns: u64,
 }
 
-/// A number that somebody counted or measured.
+/// A number that was counted or measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Amount {
     /// A whole one.

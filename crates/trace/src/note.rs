@@ -122,7 +122,7 @@ impl fmt::Display for Note {
 pub(crate) struct Notes(BTreeMap<(u32, NoteKind), (u64, Option<u64>)>);
 
 impl Notes {
-    /// Counts so many more of a kind.
+    /// Counts `count` more notes of a kind.
     pub(crate) fn add(&mut self, file: u32, kind: NoteKind, count: u64, offset: Option<u64>) {
         if count > 0 {
             let (counted, _) = self.0.entry((file, kind)).or_insert((0, offset));

@@ -73,7 +73,7 @@ impl Timeline {
     }
 }
 
-/// Which of the chosen a thread is in, as a set of bits.
+/// The chosen states that a thread is in, as a set of bits.
 fn on(spans: &[u32; CHOSEN_MAX]) -> usize {
     (0..CHOSEN_MAX).filter(|which| spans[*which] > 0).map(|which| 1 << which).sum()
 }

@@ -64,8 +64,8 @@ pub fn read(name: &str, from: impl Read) -> Result<Timeline, ReadError> {
 
 /// Reads traces into one timeline.
 ///
-/// A clone is as much a reader of the same files: whoever follows files that grow makes a timeline of a clone, and
-/// reads on with the other.
+/// A clone has read the same parts of the same files: to follow files that grow, make a timeline of a clone, and read
+/// on with the original.
 #[derive(Clone)]
 pub struct TraceReader {
     room: Room,

@@ -1,7 +1,7 @@
 //! A trace in memory, on one clock: who there was, and what they did, in columns.
 //!
-//! A trace may have ten million spans, so what there is much of lies in columns, in order: of a thread, all spans are
-//! side by side. Everything else is named by its index.
+//! A trace may have ten million spans, so what is numerous lies in columns, in order: all spans of a thread are side by
+//! side. Everything else is named by its index.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct Timeline {
     pub processes: Vec<TracedProcess>,
     /// The threads, those of the same process side by side.
     pub threads: Vec<TracedThread>,
-    /// The states: no two have the same name and category, whoever recorded them.
+    /// The states: no two have the same name and category, whichever process recorded them.
     pub states: Vec<State>,
     /// The counters: no two have the same name and unit.
     pub counters: Vec<Counter>,
@@ -34,7 +34,7 @@ pub struct Timeline {
     pub arguments: Vec<Argument>,
     /// What went from one thread to another, in the order of leaving.
     pub flows: Vec<Flow>,
-    /// Which processor threads were on from which time on, by thread, then time.
+    /// The processor that a thread was on from a time on, by thread, then time.
     pub processors: Vec<OnProcessor>,
     /// How often threads had lost their processor, by thread, then time.
     pub switches: Vec<SwitchCount>,
@@ -49,11 +49,12 @@ pub struct Timeline {
 pub struct TracedProcess {
     /// The index of the file it is from.
     pub file: u32,
-    /// Who it is. Of one that was never declared, only the number is known.
+    /// What is known of it: only the number, if it was never declared.
     pub info: ProcessInfo,
     /// Whether it was declared.
     pub is_declared: bool,
-    /// By how much its times may be wrong beside those of others, up or down, in nanoseconds; none if nobody compared.
+    /// By how much its times may be wrong beside those of others, up or down, in nanoseconds; none if the clocks were
+    /// not compared.
     pub uncertainty_ns: Option<u64>,
     /// Its threads.
     pub threads: Range<usize>,

@@ -53,8 +53,8 @@ impl RecordRun {
 
 /// Writes one section of a trace.
 ///
-/// Numbers of processes, threads, states, counters and names are the caller's. A record may come before the
-/// declaration of what it names; what is never declared is kept, and marked, by whoever reads.
+/// The caller chooses the numbers of processes, threads, states, counters and names. A record may come before the
+/// declaration of what it names; readers keep, and mark, what is never declared.
 pub struct FileWriter<W: Write> {
     to: W,
     buffer: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Whatever a trace says: it is refused, or read within bounds, with its columns in order.
+//! Any trace is refused, or read within bounds, with its columns in order.
 
 use trace::{
     Alignment, Amount, ClockOffset, CounterId, CounterInfo, FileWriter, Limits, NameId, ProcessId,

@@ -166,11 +166,11 @@ pub(crate) fn columns(timeline: &Timeline, imported: &[Imported]) -> Vec<u8> {
 
 /// The order of spans in the columns.
 struct Tiers {
-    /// Of each tier its thread, its depth and how many spans it has.
+    /// By tier, its thread, its depth and the number of its spans.
     tiers: Vec<(u32, u8, u32)>,
     /// The spans by their indices in the timeline, tier by tier.
     spans: Vec<u32>,
-    /// Of each span of the timeline its place among those.
+    /// By span of the timeline, its place among `spans`.
     place: Vec<u32>,
     /// How many spans have no place, since they are nested too deep.
     left_out: u64,
@@ -224,7 +224,7 @@ impl Tiers {
 /// The texts that are values of arguments, as far as there are such arguments.
 struct Texts {
     used: Vec<u32>,
-    /// Of each text of the timeline its number among those, from 1 on.
+    /// By text of the timeline, its number among those that are used, from 1 on.
     numbers: BTreeMap<u32, u64>,
 }
 

@@ -11,14 +11,14 @@ use trace_formats::{FormatError, Imported, read_any};
 
 use crate::columns::columns;
 
-/// After files have been read they are left alone for so many times as long as that took.
+/// After files have been read they are left alone for this many times as long as reading took.
 const REST: u32 = 3;
 
 /// A file that is not shown.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {cause}")]
 pub struct FileError {
-    /// Which.
+    /// The path of the file.
     pub path: String,
     /// Why not.
     #[source]
@@ -80,7 +80,7 @@ impl TraceFiles {
     }
 }
 
-/// The columns of files as they were when somebody asked last.
+/// The columns of files as they were at the last request.
 pub(crate) struct Followed {
     files: TraceFiles,
     version: String,
@@ -102,7 +102,7 @@ impl Followed {
         Ok(followed)
     }
 
-    /// What there was to say of the files when they were read last.
+    /// Remarks on the files, from when they were read last.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -54,7 +54,7 @@ impl FirstLook {
     }
 }
 
-/// The page with its columns, as one file that asks nobody for anything.
+/// The page with its columns, as one file that loads nothing.
 pub fn self_contained(columns: &[u8], look: FirstLook) -> String {
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     packed.write_all(columns).expect("memory takes everything");

@@ -1,8 +1,8 @@
 //! A server on loopback for one browser: the page, and the columns of the files that were named.
 //!
-//! Whoever else is on this computer, or in this browser, gets nothing: the address has a token that only the user has
-//! been told, and requests must name this server as their host, so that no page of another's can pretend to be it by
-//! a name that it makes point here. There is no way to name a file.
+//! Other users of this computer, and other pages in this browser, get nothing: the address has a token that only the
+//! user has been told, and requests must name this server as their host, so that a foreign page cannot reach it under a
+//! name that resolves to this address. A request cannot name a file.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -57,7 +57,7 @@ impl Server {
         format!("http://{}/{}/", self.shared.address, self.shared.token)
     }
 
-    /// What there is to say of the files: what is missing of them, and what was odd in them.
+    /// Remarks on the files: what is missing of them, and what was odd in them.
     pub fn notes(&self) -> Vec<String> {
         self.shared.files.lock().unwrap_or_else(PoisonError::into_inner).notes().to_vec()
     }

@@ -1,4 +1,4 @@
-//! Connections are accepted, so many at a time, and each has a thread for as long as its one request takes.
+//! Connections are accepted, a bounded number at a time, and each has a thread for as long as its one request takes.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use crate::request::{self, WebReply, WebRequest};
 /// The most connections answered at once, which is more than a browser makes. Others are closed.
 const CONNECTIONS_MAX: usize = 16;
 
-/// How long nobody is let in when the system cannot, for want of descriptors or memory.
+/// How long no visitor is let in when the system cannot accept one, for want of descriptors or memory.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Where requests come in.
@@ -20,7 +20,7 @@ pub struct Door {
     address: SocketAddr,
 }
 
-/// Who has asked something, and is to be told once.
+/// A client that has made a request, and gets one answer.
 pub struct Visitor {
     stream: TcpStream,
     with_body: bool,
@@ -42,8 +42,8 @@ impl Door {
         self.address
     }
 
-    /// Has `answer` answer whoever comes, until the process ends. What comes of it is nobody's concern: who asks may be
-    /// gone by then.
+    /// Has `answer` answer all visitors, until the process ends. Its outcome is ignored: the visitor may be gone by
+    /// then.
     pub fn let_in(
         self,
         answer: impl Fn(&WebRequest, Visitor) -> io::Result<()> + Send + Sync + 'static,
@@ -146,7 +146,7 @@ mod tests {
         assert!(ask(address, &long).starts_with("HTTP/1.1 400 "));
     }
 
-    /// Who says nothing keeps a thread for some seconds; others get in again then.
+    /// A client that says nothing keeps a thread for some seconds; then others get in again.
     #[test]
     fn who_says_nothing_is_sent_away() {
         let address = door();

@@ -5,10 +5,10 @@
 //!   listener --> a thread for each connection, 16 at most --> request, in 5 s --> answer, while it is taken
 //! ```
 //!
-//! Whoever connects can keep one of these threads for a time that is bounded, and nothing else. What is answered to
-//! whom is for the user of the crate to say.
+//! A visitor can occupy one of these threads for a bounded time, and nothing else. The user of the crate decides who
+//! gets which answer.
 //!
-//! - [`Door`] in `door.rs`: who is let in
+//! - [`Door`] in `door.rs`: accepts connections
 //! - [`WebRequest`], [`WebReply`] in `request.rs`: what is understood of HTTP
 //!
 //! What is not here, on purpose: bodies of requests, encodings, connections that are kept, TLS. A server in front of it

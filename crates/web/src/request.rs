@@ -13,11 +13,11 @@ const FIELDS_MAX: usize = 64;
 /// How long a request may take to come.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long somebody may take for an answer, and how many bytes more of it for each second more.
+/// How long a visitor may take to receive an answer, and the bytes of it that earn a second more.
 const PATIENCE_WRITING: Duration = Duration::from_secs(30);
 const BYTES_A_SECOND: usize = 64 << 10;
 
-/// What somebody asks for.
+/// What a visitor asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub struct WebRequest {
     /// `GET`, or another word.

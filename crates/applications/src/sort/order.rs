@@ -9,9 +9,9 @@ pub(super) struct Order {
     pub(super) numeric: bool,
     /// The greatest first.
     pub(super) reverse: bool,
-    /// Of equal ones only the first.
+    /// Only the first of equal lines is kept.
     pub(super) unique: bool,
-    /// Equal ones in the order of the input.
+    /// Equal lines stay in the order of the input.
     pub(super) stable: bool,
 }
 

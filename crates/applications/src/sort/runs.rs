@@ -87,7 +87,7 @@ impl Sorting<'_> {
     }
 }
 
-/// Reads blocks until the input ends or nobody wants more; with each, whether the input goes on.
+/// Reads blocks until the input ends or the receiver is gone; sends with each whether the input goes on.
 fn read_blocks(
     mut inputs: Inputs<'_>,
     memory: usize,
@@ -110,7 +110,7 @@ struct Inputs<'a> {
     store: &'a dyn Storage,
     names: &'a [FileName],
     current: usize,
-    /// None after the last.
+    /// The open input; none after the last.
     input: Option<Box<dyn Read + Send + 'a>>,
     ends_with_newline: bool,
     failure: Option<Failure>,

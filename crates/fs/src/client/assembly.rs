@@ -1,8 +1,8 @@
 //! Assembling the stripes found under a name into files.
 //!
-//! Under a name there is one finished file at most, and beside it unfinished ones may be: one that is being written,
-//! and what others left that were not written to their end. Which is which follows from the labels and notes of the
-//! stripes alone, so that all clients find the same.
+//! Under a name there is at most one finished file, and there may be unfinished ones: one that is being written, and
+//! those that were left before they were written to their end. Which stripe belongs to which file follows from labels
+//! and notes alone, so that all clients find the same.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ impl FileParts {
 
 /// Stripes of one file.
 pub(super) struct Stripes {
-    /// That of the stripe that was found first.
+    /// The label of the stripe that was found first.
     label: Label,
     found: Vec<(NodeId, FoundStripe)>,
 }

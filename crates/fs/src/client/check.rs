@@ -1,13 +1,13 @@
-//! Checking files: all that the disks have of them is read back where it lies, disk by disk in parallel, and what is
-//! found is put together.
+//! Checking files: the I/O nodes read back all that their disks have of them, the disks in parallel, and the client
+//! puts the findings together.
 //!
 //! ```text
 //! every disk:  which stripes of these files are there?   -> missing, foreign and orphaned ones
 //!              then, a little at a time: read them back  -> damaged ones, and where
 //! ```
 //!
-//! A file that is removed or replaced meanwhile is no finding. The promise that nothing is damaged holds for what is on
-//! the disks; what an I/O node has accepted and not written yet is not looked at.
+//! A file that is removed or replaced meanwhile is no finding. Only what is on the disks is checked, not what an I/O
+//! node has accepted and not written yet.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -52,13 +52,13 @@ pub struct CheckedFile {
 /// Something that is wrong with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The kind of it.
+    /// Its kind.
     pub kind: FindingKind,
     /// The I/O node and its disk on which it is.
     pub place: Option<(NodeId, u32)>,
-    /// Which stripe it is about, if that is known.
+    /// The index of the stripe it is about, if that is known.
     pub stripe: Option<u32>,
-    /// Which bytes of the file are damaged, if that is known; in order.
+    /// The damaged extents of the file, if they are known; in order.
     pub damaged: Vec<Extent>,
     /// When the file was begun, since 1970, if it is unfinished.
     pub since: Option<Duration>,
@@ -79,7 +79,7 @@ pub enum FindingKind {
     Orphaned,
     /// The file has not been written to its end: its writer is not done, or is gone.
     Unfinished,
-    /// The I/O node remembers that the file was removed, and refuses what there is of it.
+    /// The I/O node remembers that the file was removed, and refuses the stripes that are left of it.
     Removed,
 }
 
@@ -151,7 +151,8 @@ impl<M: Machine> Client<M> {
         Ok(Check { files, bytes: shared.bytes.get(), failures: shared.failures.take() })
     }
 
-    /// Finds out where the stripes of files are, those of these names or all that there are; the names.
+    /// Finds out where the stripes of the files of these names are, or of all files if there are no names; gives the
+    /// names.
     async fn find_places(&self, names: &[String], shared: &Rc<Shared>) -> Result<BTreeSet<String>> {
         let lists = match names {
             [] => self.list_each().await?,
@@ -230,7 +231,7 @@ impl<M: Machine> Client<M> {
         Ok(files)
     }
 
-    /// Adds what there is of unfinished files of a name. They are not read back: nobody says what they are to be.
+    /// Adds the unfinished files of a name. They are not read back, since nothing says what they should contain.
     async fn find_unfinished_beside(&self, name: String, files: &mut BTreeMap<String, CheckedFile>) {
         // What is wrong with finished ones has been found already.
         let Ok(all) = self.find_all(&name).await else { return };
@@ -505,7 +506,7 @@ fn in_file(label: Label, damage: &[Damage]) -> Vec<Extent> {
         while offset < end {
             let bytes = (block_bytes - offset % block_bytes).min(end - offset);
             let place = StripePlace { stripe: label.stripe, offset };
-            // Offsets that no file has are of stripes that nobody can have written.
+            // No file has offsets this large: such a stripe was never written by a client.
             let at = label.striping.file_offset_of(place).unwrap_or(layout::FILE_BYTES_MAX);
             match extents.last_mut() {
                 Some(last) if last.end() == at => last.bytes += bytes,

@@ -77,7 +77,7 @@ pub struct Group {
     pub id: u64,
     /// The nodes; the first keeps the barriers.
     pub members: Rc<[NodeId]>,
-    /// Which of the members this node is.
+    /// The index of this node among the members.
     pub rank: usize,
     /// How many collective operations and barriers have begun.
     count: Rc<Cell<u32>>,
@@ -99,10 +99,10 @@ impl Group {
     }
 }
 
-/// Who has come to a barrier that this node keeps.
+/// The nodes that have come to a barrier that this node keeps.
 #[derive(Default)]
 pub(super) struct Meeting {
-    /// Who has come, member or not, in this order, each with what it brings.
+    /// The nodes that have come, members or not, in order of arrival, each with the failure that it brings.
     entered: Vec<(Asker, Option<Failure>)>,
 }
 

@@ -15,7 +15,7 @@ use crate::protocol::{FileId, FoundStripe, Reply, Request};
 const LOOKS_MAX: usize = 16;
 
 impl<M: Machine> Client<M> {
-    /// What there is of the finished file of this name, whether or not that is all of it.
+    /// The stripes found of the finished file of this name, whether or not some are missing.
     pub async fn find(&self, name: &str) -> Result<FileParts> {
         let (finished, mut unfinished) = self.look(name).await?;
         if finished.is_empty()
@@ -26,14 +26,14 @@ impl<M: Machine> Client<M> {
         assemble(name, finished)
     }
 
-    /// What there is under a name: the finished file, if there is one, and all unfinished ones.
+    /// All files found under a name: the finished one, if there is one, and all unfinished ones.
     pub async fn find_all(&self, name: &str) -> Result<Vec<FileParts>> {
         let (finished, unfinished) = self.look(name).await?;
         let finished = if finished.is_empty() { None } else { Some(assemble(name, finished)) };
         finished.into_iter().chain(unfinished.into_iter().map(|stripes| stripes.parts(name))).collect()
     }
 
-    /// What there is of the unfinished file of this name, the last if there are several.
+    /// The stripes found of the unfinished file of this name, of the latest if there are several.
     pub async fn find_unfinished(&self, name: &str) -> Result<FileParts> {
         let (_, mut unfinished) = self.look(name).await?;
         match latest(&mut unfinished) {
@@ -47,7 +47,7 @@ impl<M: Machine> Client<M> {
         self.find_unfinished(name).await?.complete(name)
     }
 
-    /// Opens an unfinished file with what there is of it; if there is none, the finished one of that name.
+    /// Opens the unfinished file of this name, which must have all its stripes; if there is none, the finished one.
     pub async fn open_unfinished(&self, name: &str) -> Result<File<M>> {
         match self.stat_unfinished(name).await {
             Ok(stat) => Ok(File::new(self.clone(), name, stat)),
@@ -56,8 +56,7 @@ impl<M: Machine> Client<M> {
         }
     }
 
-    /// Removes a finished file, or whatever is left of one, and an unfinished one of that name that this client has
-    /// begun.
+    /// Removes a finished file, or what is left of one, and an unfinished one of that name that this client has begun.
     pub async fn unlink(&self, name: &str) -> Result<()> {
         // What is committed gets its name first, or it would come back. If that cannot be told, what is there goes.
         let unfinished = match self.look(name).await {
@@ -83,7 +82,7 @@ impl<M: Machine> Client<M> {
         }
     }
 
-    /// Removes what there is of unfinished files of a name. Fails if somebody is writing one of them.
+    /// Removes all unfinished files of a name. Fails if another client is writing one of them.
     pub async fn unlink_unfinished(&self, name: &str) -> Result<()> {
         let mut removed = false;
         for _ in 0..LOOKS_MAX {
@@ -92,7 +91,7 @@ impl<M: Machine> Client<M> {
                 return if removed { Ok(()) } else { Err(Error::NotFound { name: name.into() }.into()) };
             };
             let file = stripes.file();
-            // First a stripe without which it cannot be committed any more: nobody may find it to be finished while
+            // First a stripe without which it cannot be committed any more: no client may find the file finished while
             // the others go.
             if let Some(node) = stripes.uncommitted() {
                 let request = Request::Discard { name: name.into(), file: Some(file), uncommitted: true };
@@ -171,9 +170,9 @@ impl<M: Machine> File<M> {
     /// Brings everything written to the file onto the media and makes it the file's lasting contents: an unfinished
     /// file is finished, in place of one that it was made to replace; a finished one is as long for all as it is here.
     ///
-    /// An unfinished file is committed with all that anybody has written to it. Fails as [`flush`](Self::flush) does;
-    /// an unfinished file is unfinished then, or finished if the failure came after the last I/O node had done its
-    /// part.
+    /// An unfinished file is committed with all that any client has written to it. Fails as [`flush`](Self::flush)
+    /// does; an unfinished file is unfinished then, or finished if the failure came after the last I/O node had done
+    /// its part.
     pub async fn commit(&self) -> Result<()> {
         let _span = self.notes().span("commit", || [("file", self.id().0)]);
         if !self.is_unfinished() {
@@ -217,7 +216,7 @@ impl<M: Machine> File<M> {
         }
     }
 
-    /// Makes a finished file as long for all as there is of it on the disks, whoever has written that.
+    /// Commits a finished file at the size that its stripes on the disks have, whichever client has written them.
     pub(super) async fn commit_all_there_is(&self) -> Result<()> {
         if self.is_unfinished() || self.is_numbered() {
             return Ok(());

@@ -1,8 +1,7 @@
 //! An open file, and the traditional method at the compute node.
 //!
-//! A file request, one contiguous run of bytes, is cut into block requests. Up to K of them are under way to
-//! each disk; when one is answered, the next for the same disk goes out. The file request is over when all
-//! its block requests are.
+//! A file request, one contiguous run of bytes, is cut into block requests. Up to K of them are in flight to each disk;
+//! when one is answered, the next for the same disk is sent. The file request is done when all its block requests are.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -39,14 +38,14 @@ struct FileInner {
     striping: Striping,
     /// The I/O node of each stripe.
     homes: Vec<NodeId>,
-    /// What is kept apart in it is what this client has done since the last commit.
+    /// It keeps apart what this client has done since the last commit.
     length: Length,
     unfinished: Cell<bool>,
     unflushed: RefCell<Unflushed>,
-    /// Where that is remembered of a file without a name that is closed.
+    /// Where the unflushed of a file without a name is remembered when the file is closed.
     closed: Rc<ClosedFiles>,
-    /// One flush at a time: each answers for what had been written before, and what is lost of that the one before
-    /// may still be hearing.
+    /// One flush at a time: each answers for all that was written before it, and the one before may still be learning
+    /// what of that is lost.
     flushing: Permits,
     /// The lease of the locks that this client has on it.
     lease: Cell<Option<u64>>,
@@ -62,7 +61,7 @@ impl Drop for FileInner {
     }
 }
 
-/// Which run of an I/O node has answered a write or a flush.
+/// The run of an I/O node that has answered a write or a flush.
 pub(super) fn incarnation_of(node: NodeId, reply: &Reply) -> Result<u64> {
     match reply {
         Reply::Done => Ok(0),
@@ -73,7 +72,7 @@ pub(super) fn incarnation_of(node: NodeId, reply: &Reply) -> Result<u64> {
     }
 }
 
-/// Which way a file request goes.
+/// The kind of a file request.
 #[derive(Clone, Copy, PartialEq)]
 enum Access {
     Read,
@@ -83,7 +82,7 @@ enum Access {
 }
 
 impl Access {
-    /// What a file request is noted as.
+    /// The name of a file request in notes.
     fn name(self) -> &'static str {
         match self {
             Access::Read => "read",
@@ -173,10 +172,10 @@ impl<M: Machine> File<M> {
         self.inner.unfinished.get()
     }
 
-    /// Asks the I/O nodes for the size, and returns it. What others have made a finished file longer by counts when
-    /// they have committed it; an unfinished one is as long as there is of it.
+    /// Asks the I/O nodes for the size, and returns it. Writes of others that make a finished file longer count once
+    /// they are committed; an unfinished file is as long as its stripes.
     ///
-    /// Of a file without a name nobody is asked: its stripes are looked for again when they are needed.
+    /// For a file without a name no I/O node is asked: its stripes are looked for again when they are needed.
     pub async fn refresh(&self) -> Result<u64> {
         if let Some(attachments) = self.attachments() {
             attachments.forget();
@@ -190,7 +189,7 @@ impl<M: Machine> File<M> {
                     return Ok(stat.bytes);
                 }
                 Err(error) if !matches!(*error, Error::NotFound { .. }) => return Err(error),
-                // Somebody has finished it.
+                // Another client has finished it.
                 _ => {}
             }
         }
@@ -238,7 +237,7 @@ impl<M: Machine> File<M> {
         self.inner.length.hear(bytes);
     }
 
-    /// Which run of each I/O node has accepted what has not been flushed.
+    /// For each I/O node, the run that has accepted data that are not flushed.
     pub(super) fn accepted(&self) -> BTreeMap<NodeId, u64> {
         let unflushed = self.inner.unflushed.borrow();
         let accepted =
@@ -360,8 +359,8 @@ impl<M: Machine> File<M> {
         self.check_lost().and(outcome)
     }
 
-    /// Notes that a run of an I/O node has accepted data of these stripes, which are not flushed. I/O nodes had been
-    /// gone so often when it was asked for that.
+    /// Notes that a run of an I/O node has accepted data of these stripes, which are not flushed. `losses` is the
+    /// client's count of lost connections when it made the request.
     pub(super) fn note_accepted(&self, node: NodeId, incarnation: u64, losses: u64, stripes: &[u32]) {
         let own_flushes = &self.client.inner.own_flushes;
         let accepted = own_flushes.acceptance(incarnation, losses);
@@ -445,8 +444,8 @@ impl<M: Machine> File<M> {
         })
     }
 
-    /// As [`read_block`](Self::read_block), on demand, for a caller to whom the rest of the block and the next one are
-    /// of no use.
+    /// As [`read_block`](Self::read_block), on demand, for a caller that has no use for the rest of the block or the
+    /// next one.
     pub(super) fn read_part_of_block(&self, extent: Extent) -> impl Future<Output = Result<Payload>> {
         self.read_within_block(
             extent,
@@ -556,8 +555,8 @@ impl<M: Machine> File<M> {
         answer
     }
 
-    /// Sends data within one block of a stripe. If the stripe is not known to be open, it is opened, or made, by the
-    /// same request, whoever else asks for that meanwhile.
+    /// Sends data within one block of a stripe. If the stripe is not known to be open, the same request opens or makes
+    /// it, even if another request is about to.
     async fn send_block(&self, class: Class, stripe: u32, offset: u64, data: Payload) -> Answer {
         let (file, node) = (self.inner.file, self.home_of(stripe));
         let endpoint = &self.client.inner.endpoint;
@@ -611,7 +610,8 @@ impl<M: Machine> File<M> {
         Ok(data)
     }
 
-    /// Takes in that a write of a block is accepted; I/O nodes had been gone so often when it was asked for.
+    /// Takes in that a write of a block is accepted. `losses` is the client's count of lost connections when it made
+    /// the request.
     fn take_written(&self, stripe: u32, losses: u64, (reply, data): (Reply, Payload)) -> Result<()> {
         let node = self.home_of(stripe);
         self.note_accepted(node, incarnation_of(node, &reply)?, losses, &[stripe]);
@@ -655,7 +655,7 @@ impl<M: Machine> File<M> {
                 outcome => break outcome,
             }
         };
-        // All answers have come, so the mailbox is empty and nobody else's.
+        // All answers have come, so the mailbox is empty and can be used again.
         self.client.inner.left_over.borrow_mut().push(request.under_way);
         outcome?;
         // Where nothing is written, no file gets longer.
@@ -666,7 +666,7 @@ impl<M: Machine> File<M> {
     }
 }
 
-/// Refuses an answer with other than so many bytes of data.
+/// Refuses an answer whose data are not `bytes` bytes.
 fn check_answered(node: NodeId, bytes: u64, data: &Payload) -> Result<()> {
     match data.len() {
         length if length == bytes => Ok(()),

@@ -49,7 +49,7 @@ impl<M: Machine> File<M> {
                 here.map(|stripe| (stripe, striping.stripe_bytes(offset, stripe))).collect();
             (!stripes.is_empty()).then_some(Request::FindData { file, stripes })
         };
-        // Whoever reads what may be there is told that its disk is nowhere.
+        // May be data: a read there fails, since the disk is nowhere.
         let may_be_data = |stripe: u32| {
             let (from, end) =
                 (striping.stripe_bytes(offset, stripe), striping.stripe_bytes(self.bytes(), stripe));

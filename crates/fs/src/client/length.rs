@@ -1,10 +1,10 @@
 //! How long a file is, as far as a client knows.
 //!
-//! Two ends make a length: where the file ends as far as is known here, and where what was done *here* ends that others
-//! may not count yet. What is heard from others never cuts off what is one's own; once others count it too, it is no
-//! longer kept apart, and what they say is the length.
+//! Two ends make a length: the end of the file as far as is known here, and the end of this client's *own* writes that
+//! others may not count yet. A length heard from others never cuts off own writes; once others count these too, they
+//! are no longer kept apart, and the length is the one that others tell.
 //!
-//! An open file keeps apart what has not been committed, the page cache before it what has not been sent.
+//! An open file keeps apart what has not been committed; the page cache in front of it, what has not been sent.
 
 use std::cell::Cell;
 
@@ -16,7 +16,7 @@ pub(super) struct Length {
 }
 
 impl Length {
-    /// As others have said.
+    /// The length that others have told.
     pub(super) fn heard(bytes: u64) -> Self {
         Length { bytes: Cell::new(bytes), own_end: Cell::new(0) }
     }
@@ -26,17 +26,17 @@ impl Length {
         self.bytes.get()
     }
 
-    /// Where what others may not count ends; 0 if there is nothing of it.
+    /// Where the furthest of one's own writes ends that others may not count; 0 if there is none.
     pub(super) fn own_end(&self) -> u64 {
         self.own_end.get()
     }
 
-    /// Takes in what others say.
+    /// Takes in a length from others, which may lack what was done here.
     pub(super) fn hear(&self, bytes: u64) {
         self.bytes.set(bytes.max(self.own_end.get()));
     }
 
-    /// Takes in what is said by whoever counts all that was done here.
+    /// Takes in a length from a node that counts all that was done here.
     pub(super) fn hear_all(&self, bytes: u64) {
         self.bytes.set(bytes);
     }

@@ -93,7 +93,7 @@ impl<M: Machine> Client<M> {
         attempts(attempt, reopen, fits).await
     }
 
-    /// One attempt: what came of this member's part, and what is common to all.
+    /// One attempt. Gives the outcome of this member's part, and the one that all members share.
     pub(super) async fn move_once(
         &self,
         operation: &ListedOperation<'_>,

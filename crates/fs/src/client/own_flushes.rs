@@ -1,18 +1,18 @@
-//! What is on the media because all that the client had written was flushed, whatever files it is of.
+//! What is on the media because the client has flushed all that it had written, of all files.
 //!
-//! An open file keeps what I/O nodes have accepted of it until a flush of its own has answered for that. If an I/O node
-//! is started anew meanwhile, that is lost; but not what a flush of all has brought onto the media before.
+//! An open file remembers what I/O nodes have accepted of it until it is flushed. If an I/O node is started anew
+//! meanwhile, accepted data are lost, except those that a flush of all files has brought onto the media before.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use machine::NodeId;
 
-/// By which run of an I/O node something was accepted, and how many flushes of all had begun by then.
+/// Which run of an I/O node has accepted data, and how many flushes of all files had begun by then.
 #[derive(Clone, Copy)]
 pub(super) struct Acceptance {
     pub(super) incarnation: u64,
-    /// How often I/O nodes had been gone when it was asked for.
+    /// The client's count of lost connections to I/O nodes when it sent the data.
     pub(super) losses: u64,
     flushes: u64,
 }
@@ -47,7 +47,8 @@ impl OwnFlushes {
         }
     }
 
-    /// What is accepted now by a run of an I/O node; how often I/O nodes had been gone when it was asked for that.
+    /// An acceptance of data by a run of an I/O node, now; `losses` is the count of lost connections when the data were
+    /// sent.
     pub(super) fn acceptance(&self, incarnation: u64, losses: u64) -> Acceptance {
         Acceptance { incarnation, losses, flushes: self.begun.get() }
     }

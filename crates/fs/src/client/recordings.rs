@@ -1,7 +1,7 @@
-//! What the I/O nodes do, recorded on demand, and fetched with what their clocks show.
+//! Recordings of what the I/O nodes do, made on demand, and fetched together with the time of their clocks.
 //!
-//! Clocks are compared by messages: a node is asked what its clock shows, some times, and answers at about the middle
-//! of the time that takes. The shortest exchange tells best; what it shows is wrong by half of its time at most.
+//! Clocks are compared by messages: a node is asked several times what its clock shows, and reads it at about the
+//! middle of each exchange. The shortest exchange is the most exact: its error is at most half of its time.
 
 use machine::{Instant, Machine, NodeId, Payload};
 use recording::KEPT_EVENTS;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::noted;
 use crate::protocol::{Reply, Request};
 
-/// How often each clock is asked. In a network that is in use, some of so many exchanges meet no other message.
+/// How often each clock is asked: in a network that is in use, some of this many exchanges meet no other message.
 const CLOCK_EXCHANGES: u32 = 16;
 
 /// The most bytes of a recording. An event with four arguments takes a quarter of its share.
@@ -31,8 +31,8 @@ pub struct NodeRecording {
 }
 
 impl<M: Machine> Client<M> {
-    /// Has all I/O nodes record what they do from now on, the last [`KEPT_EVENTS`] events each, until somebody ends
-    /// that. Those that do so already begin anew.
+    /// Has all I/O nodes record what they do from now on, the last [`KEPT_EVENTS`] events each, until a client ends
+    /// that. Those that are recording already begin anew.
     ///
     /// Fails if one of them is being recorded without having been asked; then none goes on recording on demand.
     pub async fn start_recording(&self) -> Result<()> {
@@ -42,19 +42,19 @@ impl<M: Machine> Client<M> {
             _ => Err(unexpected(node)),
         });
         if started.is_err() {
-            // What they have recorded nobody fetches, so it goes with this client.
+            // Their recordings are not fetched, so they go with this client.
             let _ = self.ask_all(|_| Some(Request::StopRecording)).await;
         }
         started
     }
 
-    /// Whether an I/O node records what it does because it was asked to, by whomever.
+    /// Whether an I/O node is recording what it does because a client has asked it to.
     pub async fn is_recording(&self) -> bool {
         let answers = self.ask_all(|_| Some(Request::ReadRecordingClock)).await;
         answers.into_iter().any(|(_, clock)| clock.is_ok())
     }
 
-    /// Ends the recording of all I/O nodes, whoever began it, and fetches what each has recorded.
+    /// Ends the recording of all I/O nodes, whichever client began it, and fetches what each has recorded.
     pub async fn stop_recording(&self) -> Vec<(NodeId, Result<NodeRecording>)> {
         let mut clocks = Vec::new();
         for &node in self.io_nodes() {

@@ -66,7 +66,7 @@ impl<M: Machine> Client<M> {
                 Some((node, found)) => (*node, found.disk, found.bytes),
                 None => {
                     missing.insert(stripe);
-                    // Nobody is asked for it.
+                    // No I/O node is asked for it.
                     (self.inner.io_nodes[0], 0, 0)
                 }
             });
@@ -80,7 +80,7 @@ impl<M: Machine> Client<M> {
 }
 
 impl<M: Machine> Remains<M> {
-    /// Of a file without a name, which knows itself which of its stripes there are.
+    /// The remains of a file without a name, which itself knows which of its stripes exist.
     pub(super) fn of_number(file: File<M>) -> Self {
         Remains { file, missing: BTreeSet::new() }
     }

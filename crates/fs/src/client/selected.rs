@@ -1,8 +1,8 @@
 //! Reading and writing what is selected of a file, in closed form: alone, or with the others of a group or a team.
 //!
-//! Each member tells each I/O node that has a stripe what it has selected, in one message as far as a header holds it;
-//! so an I/O node knows whether it has been told everything, also after it was started anew. Nobody meets who is alone:
-//! then what is selected goes with the request to move it.
+//! Each member tells each I/O node that has a stripe what it has selected, in one message if a header can hold it; so
+//! an I/O node knows whether it has been told everything, also after it was started anew. A member that is alone meets
+//! nobody: its selection goes with the request to move it.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -23,8 +23,8 @@ use crate::protocol::{Direction, MemoryId, Request, Selected, SelectedPart, Sele
 /// How what is selected is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SelectedSettings {
-    /// Who moves the data. In two phases the members of a group or a team do, which have to reach each other then; who
-    /// is alone has nobody to exchange with.
+    /// Who moves the data. In two phases the members of a group or a team do, which must then be able to reach each
+    /// other; a member that is alone does not use two phases.
     pub method: CollectiveMethod,
     /// Whether what several blocks have for a member travels together (gather/scatter).
     pub queued: bool,
@@ -33,8 +33,8 @@ pub struct SelectedSettings {
 }
 
 impl Default for SelectedSettings {
-    /// The disks direct it, each in the order of physical positions, with what several blocks have for a member
-    /// together; and it is on the media when somebody wants it there.
+    /// Disk-directed, each disk in the order of physical positions; what several blocks have for a member travels
+    /// together; what is written is not flushed.
     fn default() -> Self {
         let method = CollectiveMethod::DiskDirected { presort: true };
         SelectedSettings { method, queued: true, to_media: false }
@@ -71,7 +71,7 @@ const OTHER_BYTES: usize = 512;
 /// The most bytes that the name of a stripe takes.
 const STRIPE_BYTES: usize = 5;
 
-/// A part has so much room at least, however many stripes there are.
+/// The least room for a part, however many stripes there are.
 const PART_BYTES_MIN: usize = 4096;
 
 /// An operation, as this member sees it.
@@ -83,9 +83,8 @@ pub(super) struct SelectedOperation<'a> {
 }
 
 impl<M: Machine> File<M> {
-    /// Reads what is selected into `memory`, which has the bytes one right after the other in the order of the file,
-    /// together with whatever company there is. The memory is to be zeros: what the file has no bytes of is left as it
-    /// is.
+    /// Reads what is selected into `memory`, one byte right after the other in the order of the file, together with
+    /// `company`. The memory is to be zeros: where the file has no bytes it is left as it is.
     ///
     /// # Errors
     /// If the memory is too small, or not all of it can be read; in company also what fails for another member.
@@ -100,8 +99,8 @@ impl<M: Machine> File<M> {
         self.move_selected(company, &operation, Ok(()), async |_| Ok(0)).await
     }
 
-    /// Writes what is selected from `memory`, together with whatever company there is. Of what nobody has selected
-    /// nothing changes; of what several have, each byte is then some member's.
+    /// Writes what is selected from `memory`, together with `company`. What no member has selected does not change;
+    /// where several members have selected the same byte, it is then some member's.
     ///
     /// # Errors
     /// As those of [`read_selected`](Self::read_selected).
@@ -119,8 +118,8 @@ impl<M: Machine> File<M> {
     }
 
     /// Moves what all have selected, unless `fits` says that this member cannot. When it has been moved, and before the
-    /// others know, the first member does what there is to do `then`, with the end of all that is selected; what that
-    /// gives, more than 0, all members are told.
+    /// others know, the first member calls `then` with the end of all that is selected; the value that `then` gives, if
+    /// it is more than 0, is told to all members.
     pub(super) async fn move_selected(
         &self,
         company: Company<'_, M>,
@@ -219,11 +218,11 @@ impl<M: Machine> File<M> {
         Ok(moved)
     }
 
-    /// Opens the stripes that may have some of what is selected, and makes those that there are not if it is written;
-    /// for each part which of them there are.
+    /// Opens the stripes that may have selected bytes, and makes the missing ones for a write; gives for each part the
+    /// stripes that exist.
     async fn attach_selected(&self, direction: Direction, parts: &[Part]) -> Result<Vec<Vec<u32>>> {
         if let Some(attachments) = self.attachments() {
-            // Somebody else may have made them meanwhile.
+            // Another client may have made them meanwhile.
             attachments.forget_absent();
         }
         let mut touched = Vec::new();
@@ -286,7 +285,7 @@ impl<M: Machine> File<M> {
         (!stripes.is_empty()).then(|| SelectedPart { at: *at, selection: selection.clone(), stripes })
     }
 
-    /// The request to move what somebody has selected.
+    /// The request to move what `selectors` have selected.
     fn request_to_move(
         &self,
         direction: Direction,
@@ -308,7 +307,7 @@ impl<M: Machine> File<M> {
         }))
     }
 
-    /// Moves what this node alone has selected, and nobody meets.
+    /// Moves what this node alone has selected, without a meeting.
     pub(super) async fn move_own(&self, operation: &SelectedOperation<'_>) -> Result<()> {
         self.move_alone(operation, self.parts_of(operation)?).await
     }
@@ -343,8 +342,7 @@ impl<M: Machine> File<M> {
     }
 }
 
-/// Cuts what is selected into parts that take at most so many bytes of a header each; `at` is where it begins in
-/// memory.
+/// Cuts a selection into parts that take at most `most` bytes of a header each; `at` is where it begins in memory.
 fn cut(
     at: u64,
     selection: Selection,

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!  all      each member opens its memory and what it has selected to the others | barrier
-//!  read     each member reads what anybody has selected of its part, and puts it where it belongs
-//!  write    each member gets what anybody has selected of its part, and writes that
+//!  read     each member reads what is selected of its part, and puts it where it belongs
+//!  write    each member gets what is selected of its part, and writes that
 //! ```
 //!
 //! The parts are the stretch between the first and the last selected byte, dealt out to the members in whole blocks, so
-//! that no two members write the same block. Each member goes through its part a stage at a time, whose bytes it
-//! has in memory: only those that anybody has selected are read and written. So holes cost nothing, nothing
-//! in them is touched, and memory does not depend on how long the stretch is.
+//! that no two members write the same block. Each member goes through its part a stage at a time, whose bytes it has in
+//! memory: only those that some member has selected are read and written. So holes cost nothing and are not touched,
+//! and memory does not depend on how long the stretch is.
 
 use std::rc::Rc;
 use std::slice;
@@ -35,9 +35,9 @@ const TOLD_BYTES_MAX: u64 = 64 << 20;
 const LENGTH_BYTES: u64 = 8;
 
 impl<M: Machine> File<M> {
-    /// Moves what all members have selected, in two phases, unless `fits` says that this one cannot. When it
-    /// has been moved the first member does what there is to do `then`, with the end of all that is selected; what that
-    /// gives all members are told.
+    /// Moves what all members have selected, in two phases, unless `fits` says that this one cannot. When it has been
+    /// moved the first member calls `then` with the end of all that is selected; the value that `then` gives is told to
+    /// all members.
     pub(super) async fn move_selected_in_two_phases(
         &self,
         company: &impl Exchanging<M>,
@@ -165,7 +165,7 @@ impl<M: Machine> File<M> {
         moved.and(exchange.finish().await)
     }
 
-    /// Moves what anybody has selected of a stage.
+    /// Moves what the members have selected of a stage.
     async fn move_stage(
         &self,
         exchange: &Rc<Exchange<M>>,
@@ -182,7 +182,7 @@ impl<M: Machine> File<M> {
         let all = Selection::list(&runs.collect::<Vec<_>>())
             .map_err(|error| Error::Invalid(format!("{}: {error}", self.name())))?;
         let staged = memory.another(all.bytes());
-        // Nobody else has anything of these blocks to tell the I/O nodes.
+        // No other member tells the I/O nodes anything of these blocks.
         let method = CollectiveMethod::DiskDirected { presort: false };
         let settings = super::SelectedSettings { method, ..settings };
         let own = SelectedOperation { direction, selection: &all, memory: &staged, settings };
@@ -243,7 +243,7 @@ fn part_of<M: Machine>(selectors: &[Selector], company: &impl Exchanging<M>, blo
     Extent::new(start * block_bytes, (end - start) * block_bytes)
 }
 
-/// The blocks of a stage that anybody has selected some of.
+/// The blocks of a stage of which some member has selected bytes.
 fn blocks_of(stage: Extent, block_bytes: u64, selectors: &Rc<[Selector]>) -> Vec<SelectedParts> {
     let mut blocks = Vec::new();
     let mut at = stage.offset;

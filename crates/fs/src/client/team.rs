@@ -6,7 +6,7 @@
 //!           all know each other's nodes     the turns have the same numbers for all
 //! ```
 //!
-//! What a team does has numbers, given in the order in which each of its members calls for it.
+//! The turns of a team have numbers, which each member gives in the order of its calls.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use super::{Client, CollectiveMethod, unexpected};
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::protocol::{Direction, MeetingId, Reply, Request, TeamStep};
 
-/// How many names of meetings and memory there are for one turn; the last is never that of a meeting.
+/// The number of names, of meetings and memory, for one turn; the last is never the name of a meeting.
 const NAMES_IN_TURN: u32 = 8;
 
 /// This node's membership of a team.
@@ -66,8 +66,8 @@ impl<M: Machine> Drop for TeamTurn<'_, M> {
 }
 
 impl<M: Machine> TeamMembership<M> {
-    /// Makes this node member `rank` of a team of `size`; completes when all members have come. The team's name is one
-    /// that a file could have, and nobody else's until then. A team of one asks nobody.
+    /// Makes this node member `rank` of a team of `size`; completes when all members have come. The team's name must be
+    /// one that a file could have, and no other forming team may have it. A team of one sends no message.
     ///
     /// # Errors
     /// If there is no such rank, or another member has it or another idea of the size, or if a member that has come is
@@ -97,7 +97,7 @@ impl<M: Machine> TeamMembership<M> {
         })
     }
 
-    /// Which of the members this node is, from 0.
+    /// The rank of this node, from 0.
     pub fn rank(&self) -> u32 {
         self.rank
     }
@@ -107,13 +107,13 @@ impl<M: Machine> TeamMembership<M> {
         self.members.len() as u32
     }
 
-    /// Gives the next turn. It is to be [taken](Self::turn), or no other one is ever on.
+    /// Gives the number of the next turn. The turn must be [taken](Self::turn), or no later turn ever comes.
     pub fn next_turn(&self) -> u32 {
         self.given.set(self.given.get() + 1);
         self.given.get() - 1
     }
 
-    /// Waits until a turn that has been given is on, after those before it, for this step. The numbers may be given
+    /// Waits until turn `number` comes, after all turns before it, to do this step. The numbers may also be given
     /// elsewhere, from 0 on. If other members have another step at this turn, all fail.
     pub async fn turn(&self, number: u32, step: TeamStep) -> TeamTurn<'_, M> {
         while self.next.get() != number {
@@ -122,7 +122,7 @@ impl<M: Machine> TeamMembership<M> {
         TeamTurn { team: self, number, step, meetings: Cell::new(0) }
     }
 
-    /// Leaves the team. Whatever the others do together from now on fails.
+    /// Leaves the team. All that the other members do together from now on fails.
     pub async fn leave(&self) -> Result<()> {
         if self.size() == 1 {
             return Ok(());
@@ -138,18 +138,18 @@ impl<M: Machine> TeamTurn<'_, M> {
         &self.team.members
     }
 
-    /// Which of them this node is, from 0.
+    /// The rank of this node, from 0.
     pub fn rank(&self) -> u32 {
         self.team.rank
     }
 
-    /// One of the names that this turn has.
+    /// The name number `which` of this turn.
     fn named(&self, which: u32) -> MeetingId {
         let operation = self.number.wrapping_mul(NAMES_IN_TURN).wrapping_add(which);
         MeetingId { group: self.team.group, operation }
     }
 
-    /// Whether the members have nobody to meet.
+    /// Whether this node is the only member.
     pub(super) fn is_alone(&self) -> bool {
         self.team.size() == 1
     }
@@ -159,8 +159,8 @@ impl<M: Machine> TeamTurn<'_, M> {
         self.team.rank == 0
     }
 
-    /// Waits until all members have come with what each brings; what that is, by rank. If one of them brings a failure,
-    /// or is gone, all leave with that.
+    /// Waits until all members have come, and gives the values that they bring, by rank. If one of them brings a
+    /// failure, or is gone, all leave with this failure.
     pub async fn gather(&self, brings: std::result::Result<u64, &Error>) -> Result<Vec<u64>> {
         let (meeting, step) = (self.next(), self.step);
         self.meetings.set(self.meetings.get() + 1);
@@ -179,15 +179,15 @@ impl<M: Machine> TeamTurn<'_, M> {
 
     /// Has all members fail at what they move together in this turn.
     pub async fn refuse(&self, why: &Error) {
-        // Before it is moved, and after. What comes of it is what was brought.
+        // Before the data are moved, and after. The outcome is the failure that was brought.
         for _ in 0..2 {
             let _ = self.gather(Err(why)).await;
         }
     }
 }
 
-/// What the others are told of an error. If it is that of an I/O node which may have been started anew, they all try
-/// once more.
+/// The failure that the others are told for an error. If the error is of an I/O node that may have been started anew,
+/// they all try once more.
 fn failure_of(error: &Error) -> Failure {
     let failure = brought(error);
     match error.is_of_new_start() {

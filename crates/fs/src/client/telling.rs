@@ -1,7 +1,7 @@
-//! What each I/O node is told of listed stretches: entry by entry as in the report, or several in one where they go on
-//! regularly, as small records do.
+//! What each I/O node is told of listed stretches: entry by entry as in the report, or several entries in one where
+//! they go on regularly, as those of small records do.
 //!
-//! Either way in messages of bounded length, and to each I/O node only what concerns it.
+//! Either way messages are of bounded length, and each I/O node is told only what concerns it.
 
 use layout::{Extent, Striping};
 use machine::{Machine, Message};
@@ -27,7 +27,7 @@ pub(super) trait Told: Default {
     fn requests(self, memory: MemoryId) -> Vec<Request>;
 }
 
-/// For each of so many I/O nodes what it is told of these entries.
+/// What each of the `io_nodes` I/O nodes is told of these entries.
 pub(super) fn told_to_each<T: Told, M: Machine>(parts: &[FileEntries<M>], io_nodes: usize) -> Vec<T> {
     let mut told: Vec<T> = (0..io_nodes).map(|_| T::default()).collect();
     for FileEntries { file, entries } in parts {
@@ -89,7 +89,7 @@ impl Told for ToldSingly {
 /// The most bytes that a number takes in a header.
 const NUMBER_BYTES: usize = 10;
 
-/// The most bytes of a header that the beginnings of a file, of an entry and of a run take: so many numbers.
+/// The most bytes of a header that the beginning of a file takes, and an entry or a run: two numbers, and eight.
 const FILE_BYTES: usize = 2 * NUMBER_BYTES;
 const RUN_BYTES: usize = 8 * NUMBER_BYTES;
 

@@ -1,5 +1,5 @@
-//! What members of a group, a job or a team move together: they tell the I/O nodes what each of them has, meet, the
-//! first of them asks all I/O nodes to move it, and they meet again.
+//! Operations of the members of a group, a job or a team: the members tell the I/O nodes what each of them has and
+//! meet, the first member asks all I/O nodes to move it, and they meet again.
 
 use std::rc::Rc;
 
@@ -41,7 +41,7 @@ impl MoveTimes {
         self.telling + self.meeting + self.moving
     }
 
-    /// Takes in those of another operation.
+    /// Adds the times of another operation.
     pub fn add(&mut self, other: &MoveTimes) {
         self.telling += other.telling;
         self.meeting += other.meeting;
@@ -49,15 +49,15 @@ impl MoveTimes {
     }
 }
 
-/// Members who meet, before and after an operation.
+/// Members that meet, before and after an operation.
 pub(super) trait Gathering<M: Machine> {
-    /// Begins the next operation: its name, by which the memory of its members is known.
+    /// Begins the next operation, and gives its name, by which the memory of its members is known.
     fn next(&self) -> MeetingId;
 
     /// Waits for all members with what this one brings; if any of them brings a failure, all leave with the same one.
     async fn meet(&self, client: &Client<M>, brought: std::result::Result<u64, &Error>) -> Result<Met>;
 
-    /// The same of members who bring nothing but what came of something.
+    /// As [`meet`](Self::meet), for members that bring nothing but the outcome of what they have done.
     async fn meet_after(&self, client: &Client<M>, outcome: Result<()>) -> Result<()> {
         let met = self.meet(client, outcome.as_ref().map(|()| 0).map_err(|error| &**error)).await;
         // A member's own error says more than what came back of it from the others.
@@ -65,27 +65,29 @@ pub(super) trait Gathering<M: Machine> {
     }
 }
 
-/// Members who reach each other, so that they can exchange data.
+/// Members that reach each other, so that they can exchange data.
 pub(super) trait Exchanging<M: Machine>: Gathering<M> {
     /// Who they are, in order.
     fn members(&self) -> &Rc<[NodeId]>;
 
-    /// Which of them this node is.
+    /// The index of this node among them.
     fn rank(&self) -> usize;
 
     /// Begins the next operation, as [`next`](Gathering::next) does, with a second name for more memory of its members.
     fn next_two(&self) -> [MeetingId; 2];
 }
 
-/// What is known of members who have met.
+/// The result of a meeting.
 pub(super) struct Met {
     /// Who they are, in order.
     pub(super) members: Rc<[NodeId]>,
-    /// The greatest of what they have brought, if they tell each other that; otherwise what this one has.
+    /// The greatest value that they have brought, if they tell each other; otherwise the one that this member has
+    /// brought.
     pub(super) most: u64,
 }
 
-/// What the others are told of an error: also at which node it was, since they hear it from the keeper of the meeting.
+/// The failure that the others are told for an error. Its text names the node, since they hear it from the keeper of
+/// the meeting.
 pub(super) fn brought(error: &Error) -> Failure {
     let text = error.to_string();
     Failure { text, ..Failure::from(error.clone()) }
@@ -116,11 +118,11 @@ impl<M: Machine> Exchanging<M> for Group {
     }
 }
 
-/// An operation that members have in common: what each does of it before they meet, and what the first does after.
+/// An operation of all members: what each does before they meet, and what the first does after.
 pub(super) struct CommonOperation<'a, Tell, Ask> {
     /// The memory of this member.
     pub(super) memory: &'a Memory,
-    /// What telling the I/O nodes is noted as.
+    /// The name in notes of telling the I/O nodes.
     pub(super) telling: &'static str,
     /// Tells the I/O nodes what this member has, and gives what it brings to the meeting.
     pub(super) tell: Tell,
@@ -129,7 +131,8 @@ pub(super) struct CommonOperation<'a, Tell, Ask> {
 }
 
 impl<M: Machine> Client<M> {
-    /// One attempt at an operation of members: what came of this member's part, and what is common to all.
+    /// One attempt at an operation of members. Gives the outcome of this member's part, and the one that all members
+    /// share.
     pub(super) async fn attempt<Tell, Ask>(
         &self,
         gathering: &impl Gathering<M>,

@@ -6,9 +6,10 @@
 //!  write   each member gets every piece of a contiguous part | barrier | writes that part
 //! ```
 //!
-//! The contiguous parts are the *conforming* distribution: the records in one block for each member. If the view is
-//! that already, there is nothing to exchange. The I/O is done as single file requests. All members pass the same
-//! barriers, whatever fails: a failure goes with its member into the next one, and with all of them out of it.
+//! The contiguous parts are the *conforming* distribution: one block of records for each member. If the view is
+//! conforming already, nothing is exchanged. Each part is read or written by a single file request. All members pass
+//! the same barriers, even after a failure: a member brings its failure into the next barrier, and all leave that
+//! barrier with it.
 
 use layout::{Dimension, Extent, Piece, View};
 use machine::{Machine, Memory, Payload};

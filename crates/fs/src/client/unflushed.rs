@@ -12,12 +12,12 @@ use crate::protocol::FileId;
 /// The offset basis and the prime of FNV-1a of 64 bits (Fowler, Noll, Vo).
 const FNV: (u64, u64) = (0xcbf2_9ce4_8422_2325, 0x100_0000_01b3);
 
-/// What of the writes to a file is not flushed, as far as one client knows.
+/// The writes to a file that are not flushed, as far as one client knows.
 #[derive(Default)]
 pub(super) struct Unflushed {
-    /// By which run of each I/O node.
+    /// For each I/O node, the run that has accepted data.
     accepted: BTreeMap<NodeId, Acceptance>,
-    /// I/O nodes that have been started anew since, and have lost it.
+    /// I/O nodes that have been started anew since, and have lost accepted data.
     lost: BTreeSet<NodeId>,
     /// How often something was noted.
     changes: u64,
@@ -26,8 +26,7 @@ pub(super) struct Unflushed {
 /// What was unflushed at a moment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct UnflushedMark {
-    /// Which runs had accepted it, as a number that is the same only for the same runs of the same I/O nodes; 0 if
-    /// there was nothing.
+    /// A hash of the runs of I/O nodes that had accepted data; 0 if nothing was unflushed.
     pub(super) runs: u64,
     /// Whether some was lost.
     pub(super) has_lost: bool,
@@ -35,8 +34,8 @@ pub(super) struct UnflushedMark {
 }
 
 impl Unflushed {
-    /// Notes that a run of the node has accepted data. What another one had accepted is lost, unless it is on the
-    /// media.
+    /// Notes that a run of the node has accepted data. Data that an earlier run had accepted are lost, unless they are
+    /// on the media.
     pub(super) fn accept(&mut self, node: NodeId, mut accepted: Acceptance, own_flushes: &OwnFlushes) {
         self.changes += 1;
         let before = self.accepted.get(&node).copied();
@@ -48,7 +47,7 @@ impl Unflushed {
         }
     }
 
-    /// Notes that what was accepted before is not flushed after all.
+    /// Notes that the data accepted `before` are not flushed after all.
     pub(super) fn accept_still(&mut self, node: NodeId, before: Acceptance) {
         self.changes += 1;
         let since = *self.accepted.entry(node).or_insert(before);
@@ -63,18 +62,19 @@ impl Unflushed {
         self.lost.insert(node);
     }
 
-    /// Which run of each I/O node has accepted what is not flushed.
+    /// For each I/O node, the run that has accepted data that are not flushed.
     pub(super) fn accepted(&self) -> &BTreeMap<NodeId, Acceptance> {
         &self.accepted
     }
 
-    /// As [`accepted`](Self::accepted); it is about to be flushed.
+    /// Takes [`accepted`](Self::accepted) out, to be flushed.
     pub(super) fn take_accepted(&mut self) -> BTreeMap<NodeId, Acceptance> {
         self.changes += 1;
         mem::take(&mut self.accepted)
     }
 
-    /// Whether some of it may be lost, now that I/O nodes were gone so often: one of them since it was accepted.
+    /// Whether some of the data may be lost: the client's count of lost connections, now `losses`, has grown since they
+    /// were accepted.
     pub(super) fn may_have_lost(&self, losses: u64) -> bool {
         !self.lost.is_empty() || self.accepted.values().any(|accepted| accepted.losses != losses)
     }
@@ -100,7 +100,7 @@ impl Unflushed {
         UnflushedMark { runs, has_lost: !self.lost.is_empty(), changes: self.changes }
     }
 
-    /// Notes that what was unflushed at a mark has been flushed by somebody else, if nothing has been noted since.
+    /// Notes that what was unflushed at `mark` has been flushed by another client, if nothing has been noted since.
     /// Otherwise it is flushed once more.
     pub(super) fn flushed_by_other(&mut self, mark: UnflushedMark) -> bool {
         let is_unchanged = self.changes == mark.changes;
@@ -111,11 +111,11 @@ impl Unflushed {
     }
 }
 
-/// Of how many closed files it is remembered at most what is not flushed.
+/// The most closed files whose unflushed writes are remembered.
 const CLOSED_MAX: usize = 16 * 1024;
 
-/// What is not flushed of files with numbers that were closed: closing does not flush, and whoever opens the file and
-/// flushes it, or has it take another one's place, is to hear of what was lost since.
+/// What is not flushed of numbered files that were closed: closing does not flush, and a caller that opens such a file
+/// again and flushes it, or has it replace another, is to hear of losses since.
 #[derive(Default)]
 pub(super) struct ClosedFiles(RefCell<BTreeMap<FileId, Unflushed>>);
 

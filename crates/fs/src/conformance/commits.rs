@@ -35,7 +35,7 @@ pub fn an_unfinished_file_is_refused_until_it_is_committed(testbed: &impl Testbe
         assert!(!whole.is_unfinished() && read(&whole, 0, 10 * BLOCK).await == data);
         assert_eq!(clients[1].stat("new").await.expect("finished").unfinished_since, None);
         assert_eq!(clients[1].stat_unfinished("new").await.err(), Some(not_found("new")));
-        // Whoever has it open as it was finds it finished.
+        // A handle that was opened before finds it finished.
         assert_eq!(as_it_is.refresh().await, Ok(data.len() as u64));
         assert!(!as_it_is.is_unfinished());
         file.commit().await.expect("nothing is left to be done");
@@ -50,7 +50,8 @@ fn not_found(name: &str) -> Box<Error> {
     Error::NotFound { name: name.into() }.into()
 }
 
-/// A file stays as it is while another one of its name is written, whatever becomes of that, and however it is striped.
+/// A file stays as it is while another one of its name is written, whether or not that one is committed, and however it
+/// is striped.
 pub fn a_replaced_file_stays_until_the_new_one_is_committed(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let clients = start(base, &nodes, 3, settings(base)).await;
@@ -116,8 +117,8 @@ pub fn a_write_of_no_bytes_makes_no_file_longer(testbed: &impl Testbed, base: Ba
     });
 }
 
-/// A file that was committed on all its stripes is finished, although nobody has come to give it its name: whoever
-/// looks for it does. One that was not, on a single one, is not.
+/// A file that was committed on all its stripes is finished, although it has not been published yet: the next client
+/// that looks for it publishes it. A file that lacks the commit of a single stripe is not finished.
 pub fn a_committed_file_is_published_by_whoever_looks_for_it(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let clients = start(base, &nodes, 3, settings(base)).await;
@@ -147,8 +148,8 @@ pub fn a_committed_file_is_published_by_whoever_looks_for_it(testbed: &impl Test
     });
 }
 
-/// While a client writes a file nobody else can make one of its name, or remove what there is. When the client is gone,
-/// what it has left gives way to the next, and can be collected.
+/// While a client writes a file no other client can make one of its name, or remove it. When the client is gone, what
+/// it has left gives way to the next file of that name, and can be collected.
 pub fn an_unfinished_file_is_left_alone_while_it_is_written(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
@@ -180,7 +181,7 @@ pub fn an_unfinished_file_is_left_alone_while_it_is_written(testbed: &impl Testb
     });
 }
 
-/// A file that an I/O node makes for a client that goes meanwhile is nobody's: it gives way, and can be collected.
+/// A file that an I/O node makes for a client that goes meanwhile has no writer: it gives way, and can be collected.
 pub fn what_is_made_for_a_client_that_is_gone_is_nobodys(testbed: &impl Testbed, base: Base) {
     for micros in [200, 500, 1000, 2000, 5000, 10_000, 20_000] {
         run(testbed, 4, move |nodes| async move {

@@ -47,7 +47,8 @@ pub fn what_an_io_node_does_is_counted(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Of a block that is not in its cache, an I/O node reads from the disk what is read alone, and no more.
+/// For a read alone of a part of a block that is not in its cache, an I/O node reads that part from the disk, and no
+/// more.
 pub fn an_io_node_reads_from_its_disks_what_is_read_alone(testbed: &impl Testbed, base: Base) {
     const BLOCKS: u64 = 40;
     run(testbed, 2, move |nodes| async move {

@@ -65,7 +65,7 @@ pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed, b
         assert_eq!(*damaged, [Extent::new(lost, UNIT)]);
         beside_damage(client, &data, lost).await;
 
-        // Nobody has the stripe any more; then one that is of another file.
+        // No disk has the stripe any more; then one has the stripe of another file.
         let disk = &nodes[1].disks()[0];
         disk.remove("hurt", Stage::Published).await.expect("removed behind its back");
         assert_eq!(findings(&check(client).await, "hurt"), [(FindingKind::Missing, Some(1))]);

@@ -20,7 +20,7 @@ fn settings(base: Base) -> IoNodeSettings {
     small(base, Threads::Pool(4))
 }
 
-/// The view in which each of the nodes has so many blocks in a row.
+/// The view in which each of `nodes` nodes has `blocks` blocks in a row.
 fn rows_of(blocks: u64, nodes: u32) -> View {
     let problem = Problem::new(blocks * u64::from(nodes) * BLOCK, BLOCK, nodes);
     "rb".parse::<Pattern>().and_then(|rb| rb.view(&problem)).expect("a view")
@@ -56,7 +56,7 @@ pub fn later_writes_of_a_block_reach_the_disk_later(testbed: &impl Testbed, base
     });
 }
 
-/// What was written gets to its disk before long, though nobody writes the rest of its block and nobody flushes.
+/// Written data get to their disk before long, even if the rest of their block is never written and nothing is flushed.
 pub fn what_waits_for_more_is_written_back(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let settings = IoNodeSettings { write_back_after: Some(Duration::from_millis(20)), ..settings(base) };
@@ -121,7 +121,7 @@ pub fn many_pieces_of_a_block_are_written_together(testbed: &impl Testbed, base:
 }
 
 /// A write is accepted only if its disk has room for it beside all that was accepted before and is not there yet; so
-/// who has closed a file has no failure to come for want of space. What a full disk has can be overwritten.
+/// after a file is closed no write of it fails for want of space. Data on a full disk can be overwritten.
 pub fn what_is_accepted_has_room(testbed: &impl Testbed, base: Base) {
     const ROOM: u64 = 200 << 10;
     run(testbed, 2, move |nodes| async move {
@@ -151,8 +151,8 @@ pub fn what_is_accepted_has_room(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Who writes through has the data at the disk when it goes on, a part of a block as well as a whole one, and learns at
-/// once that the disk has failed. Others who write the same block meanwhile do not change that.
+/// A write-through, of a part of a block or a whole one, has its data at the disk when it completes, and fails at once
+/// if the disk has failed. Other writes to the same block meanwhile do not change that.
 pub fn what_is_written_through_is_at_its_disk(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -225,7 +225,7 @@ pub fn a_file_with_larger_blocks_than_an_io_node_takes_is_refused(testbed: &impl
     });
 }
 
-/// When a disk could not flush, whoever has written to it since the last flush is told, each of them once.
+/// When a disk could not flush, all clients that have written to it since the last flush are told, each of them once.
 pub fn a_failed_flush_is_told_to_all_who_have_written(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -310,7 +310,7 @@ pub fn a_write_that_fails_behind_one_member_fails_the_whole_group(testbed: &impl
             let each = ClientSettings { two_phase_flush: TwoPhaseFlush::Each, ..base.client() };
             let clients = start_with(&nodes, 2, settings(base), each).await;
             finished(&clients[0], "group", FileId(1)).await;
-            // The part of the second member lies on the second I/O node, and nobody else has written there.
+            // The part of the second member lies on the second I/O node, where no other has written.
             nodes[1].faults().failing_writes.set(1);
             let members: Vec<NodeId> = nodes[2..].iter().map(|node| node.node()).collect();
             let tasks = Tasks::default();
@@ -356,7 +356,7 @@ pub fn a_failed_collective_operation_has_ended_at_all_disks(testbed: &impl Testb
     });
 }
 
-/// An I/O node that stops writes out all that it can, whatever fails, and says so.
+/// An I/O node that stops writes out all that it can, even if something fails, and says so.
 pub fn an_io_node_that_stops_writes_out_all_that_it_can(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -419,13 +419,13 @@ async fn change_while_others_write<M: Machine>(
     tasks.begin(&nodes[2], async move { change(client, other).await.expect("done") });
     rest(&nodes[2]).await;
     tasks.begin(&nodes[1], async move {
-        // Whether it comes before or after the change, or finds no file any more, is nobody's business.
+        // It may come before or after the change, or find no file any more.
         let _ = file.write(BLOCK, 5, &Memory::real(vec![1; 5]), 0).await;
     });
     rest(&nodes[1]).await;
     nodes[0].faults().release();
     tasks.wait().await;
-    // What nobody can write any more would keep its place for ever.
+    // A dirty block that cannot be written any more would keep its place for ever.
     let file = clients[0].create("next", FileId(2), BLOCK).await.expect("created");
     write(&file, 0, &contents(20 * BLOCK)).await;
     assert!(read(&file, 0, 20 * BLOCK).await == contents(20 * BLOCK));

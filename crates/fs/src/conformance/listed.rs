@@ -101,8 +101,8 @@ async fn move_together<M: Machine>(
     memories.into_iter().map(|(_, memory)| memory).collect()
 }
 
-/// Whatever stretches of whatever files the members of a group write together, each byte is then its latest writer's,
-/// and what is in no stretch is as it was; and reading stretches together gives what is in the files.
+/// When the members of a group have written any stretches of any files together, each byte is its latest writer's, and
+/// bytes in no stretch are as they were; reading stretches together gives what is in the files.
 pub fn listed_stretches_agree_with_files_in_memory(testbed: &impl Testbed, base: Base) {
     let names = ["one", "two"];
     for (seed, longest, queued, presort) in

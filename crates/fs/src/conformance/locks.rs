@@ -93,8 +93,8 @@ pub fn locks_end_with_their_client(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// What was written under a lock that has ended is refused when it comes late: its client was held up, or gone, and
-/// somebody else has the lock.
+/// Data written under a lock that has ended are refused when they come late: their client was held up, or gone, and
+/// another one has the lock.
 pub fn what_was_written_under_a_lost_lock_is_refused(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);

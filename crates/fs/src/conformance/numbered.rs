@@ -27,7 +27,7 @@ async fn open<M: Machine>(client: &Client<M>, file: &NumberedFile, bytes: u64) -
     client.numbered(NumberedFile { bytes, ..file.clone() }).await.expect("its disks are there")
 }
 
-/// Who has a stripe of a file, by index.
+/// The indices of the nodes that have a stripe of a file.
 async fn holders<M: Machine>(nodes: &[M], file: FileId) -> Vec<usize> {
     let mut holders = Vec::new();
     for (index, node) in nodes.iter().enumerate() {
@@ -38,8 +38,8 @@ async fn holders<M: Machine>(nodes: &[M], file: FileId) -> Vec<usize> {
     holders
 }
 
-/// What is written to a file is read by whoever knows its number, its layout and its size, also where nothing was
-/// written: there are zeros.
+/// What is written to a file can be read by any client that knows its number, its layout and its size; where nothing
+/// was written it reads zeros.
 pub fn a_numbered_file_is_read_by_whoever_knows_it(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let clients = start(base, &nodes, 3, small(base, Threads::Pool(4))).await;
@@ -55,7 +55,7 @@ pub fn a_numbered_file_is_read_by_whoever_knows_it(testbed: &impl Testbed, base:
             let mut expected = data.clone();
             expected.resize((bytes + 5 * BLOCK) as usize, 0);
             assert!(read(&other, 0, bytes + 99 * BLOCK).await == expected);
-            // What others have made is found when somebody says so.
+            // What others have made is found once the client is told of it.
             write(&own, bytes + 4 * BLOCK, b"far behind").await;
             put(&mut expected, bytes + 4 * BLOCK, b"far behind");
             other.refresh().await.expect("nobody is asked");
@@ -67,8 +67,8 @@ pub fn a_numbered_file_is_read_by_whoever_knows_it(testbed: &impl Testbed, base:
     });
 }
 
-/// What was written is found from whatever offset, in the caches of clients and I/O nodes or on disks; what is not
-/// found is zeros; the last hole begins where the file ends.
+/// Data are found from any offset, in the caches of clients and I/O nodes or on disks; what is not found is zeros; the
+/// last hole begins where the file ends.
 pub fn data_and_holes_of_a_file_are_found(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let client = &start(base, &nodes, 3, small(base, Threads::Pool(4))).await[0];
@@ -192,7 +192,7 @@ pub fn numbered_files_are_read_and_written_together(testbed: &impl Testbed, base
         expected.extend(data);
         assert_eq!(file.bytes(), expected.len() as u64);
         assert!(read(&file, 0, 9 * BLOCK).await == expected);
-        // By one who has not heard of anything of it, a part that nobody has written included.
+        // By a client that has not heard of the file's changes; a part that was never written is included.
         let other = open(client, &numbered(&nodes[..2], 2, 1, 9 * BLOCK).await, 9 * BLOCK).await;
         let memory = Memory::real(vec![7; 2 * BLOCK as usize]);
         let entries = vec![Entry { offset: BLOCK - 5, bytes: 2 * BLOCK, at: 0, time: 1 }];
@@ -249,7 +249,7 @@ async fn write_cached<M: Machine>(file: &PagedFile<M>, offset: u64, data: &[u8])
 }
 
 /// Handles of one cache share what they see; another client sees what has been sent once it is told of a change. A file
-/// that is closed has been sent, and is flushed by whoever flushes it.
+/// that is closed has been sent, and can be flushed by any client.
 pub fn cached_numbered_files_are_close_to_open_consistent(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -301,7 +301,7 @@ pub fn cached_numbered_files_are_close_to_open_consistent(testbed: &impl Testbed
     });
 }
 
-/// Whatever a client does that has a file open which is removed, there is nothing of the file any more.
+/// When a file is removed nothing is left of it, whatever a client does that has it open.
 pub fn a_numbered_file_that_is_removed_stays_removed(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -336,7 +336,7 @@ pub fn a_numbered_file_that_is_removed_stays_removed(testbed: &impl Testbed, bas
     });
 }
 
-/// All files are listed, however many, with what there is of each; names are listed apart from them.
+/// All files are listed, however many, with the stripes of each; names are listed apart from them.
 pub fn all_numbered_files_are_listed(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
@@ -465,7 +465,7 @@ pub fn a_numbered_write_that_was_lost_is_told(testbed: &impl Testbed, base: Base
             assert_eq!(file.flush().await, lost);
             assert_eq!(file.flush().await, Ok(()), "it has been told");
         }
-        // So is a flush of all that the client has written, whoever has it open.
+        // So is a flush of all that the client has written, through any handle.
         for (has_closed, writes_again, outcome) in
             [(false, false, &Ok(())), (false, true, &lost), (true, false, &lost)]
         {

@@ -422,7 +422,7 @@ pub fn many_share_a_small_cache(testbed: &impl Testbed, base: Base) {
         for number in 0..8_u64 {
             let (cache, left, done) = (cache.clone(), left.clone(), done.clone());
             nodes[2].spawn("application", async move {
-                // Half of the files are read by the one who writes them and by another.
+                // Half of the files are read by the client that writes them and by another.
                 let name = format!("small {}", number % 4);
                 let file = match cache.create(&name, FileId(1 + number % 4), BLOCK).await {
                     Err(error) if matches!(*error, Error::Exists { .. } | Error::BeingWritten { .. }) => {
@@ -452,8 +452,8 @@ pub fn many_share_a_small_cache(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// One client sees what another has written once that one has flushed or closed, and it has opened the file anew or
-/// refreshed it; of a page that both write, each sends what it wrote and no more.
+/// A client sees what another has written once the writer has flushed or closed the file and the reader has opened it
+/// anew or refreshed it; of a page that both write, each sends only the bytes that it wrote.
 pub fn clients_see_what_others_have_flushed(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
@@ -493,7 +493,7 @@ pub fn random_cached_operations_agree_with_files_in_memory(testbed: &impl Testbe
     }
 }
 
-/// Two clients with files of their own and caches of so many pages, and then in turn on one file: see
+/// Two clients with caches of `pages` pages, each on files of its own, and then in turn on one file: see
 /// [`random_cached_operations_agree_with_files_in_memory`].
 pub(super) fn cached_operations(
     testbed: &impl Testbed,

@@ -49,7 +49,7 @@ struct RandomAsker<M: Machine> {
 pub(super) struct Asking {
     /// How many, of all askers together.
     pub(super) requests: u64,
-    /// Which.
+    /// The seed.
     pub(super) seed: u64,
     /// What takes longer is taken to wait for ever.
     pub(super) limit: Duration,
@@ -82,7 +82,7 @@ pub fn random_requests_are_all_answered(
     ask_at_random(testbed, base, settings, Asking { requests, seed, limit, least_done: 20, pause });
 }
 
-/// One I/O node with these settings, a client that does as it should, and those that ask at random.
+/// One I/O node with these settings, a client that keeps to the protocol, and askers that make random requests.
 pub(super) fn ask_at_random(testbed: &impl Testbed, base: Base, settings: IoNodeSettings, asking: Asking) {
     run(testbed, 2 + ASKERS, move |nodes| async move {
         let client = start(base, &nodes[..2], 1, settings).await.remove(0);
@@ -152,7 +152,7 @@ impl<M: Machine> RandomAsker<M> {
         self.draw.borrow_mut().below(limit)
     }
 
-    /// Asks so many requests, and waits for all answers, of which at least so many of a hundred tell no failure.
+    /// Makes `requests` requests and waits for all answers; at least `least_done` percent of them must tell no failure.
     async fn ask(&self, requests: u64, least_done: u64) {
         for tag in 1..=requests {
             while self.under_way.borrow().len() >= UNDER_WAY {

@@ -70,7 +70,7 @@ pub fn what_nodes_do_is_recorded_on_demand(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Who begins a recording again has what is done from then on.
+/// A recording that is begun again has what is done from then on.
 async fn begins_anew<M: Machine>(client: &Client<M>) {
     client.start_recording().await.expect("nobody records");
     client.list().await.expect("listed");
@@ -83,7 +83,7 @@ async fn begins_anew<M: Machine>(client: &Client<M>) {
     }
 }
 
-/// Where one of them is recorded by somebody else, that goes on, and no other is begun.
+/// Where one of them is already being recorded, that goes on, and no other recording is begun.
 async fn refuses_beside_another<M: Machine>(client: &Client<M>, nodes: &[M]) {
     let other = Rc::new(RefCell::new(NoteRing::new(1000)));
     nodes[1].notes().record(other.clone());

@@ -1,6 +1,6 @@
 //! Runs of which everything is drawn from a seed: the settings, how many nodes there are, and what is done.
 //!
-//! A promise shows one situation. These look for the situations that nobody has thought of: one seed is one short run,
+//! A promise shows one situation. These tests look for situations that were not thought of: one seed is one short run,
 //! and the crate `seeds` runs as many of them as there is time for. A run that fails, fails again with the same seed.
 
 use layout::{Operation, Pattern, Problem, Striping, View};
@@ -85,7 +85,7 @@ pub fn operations_of_a_seed(testbed: &impl Testbed, seed: u64) {
     });
 }
 
-/// The same through page caches, each client with files of its own and then in turn on one.
+/// Random operations of a seed through page caches, each client with files of its own and then in turn on one.
 pub fn cached_operations_of_a_seed(testbed: &impl Testbed, seed: u64) {
     let mut draw = Draw::of(seed);
     let Chosen { base, io_node, .. } = Chosen::draw(&mut draw);
@@ -145,7 +145,8 @@ impl<M: Machine> Program<M> {
         }
     }
 
-    /// The handle of a client on a file, which it opens if it has none; up to date, as of one who has just asked.
+    /// The handle of a client on a file, which it opens if it has none; it is up to date, as if it had just been
+    /// opened.
     async fn handle(&mut self, index: usize, who: usize) -> File<M> {
         let known = self.files[index].as_mut().expect("there is such a file");
         if known.handles[who].is_none() {
@@ -281,7 +282,7 @@ impl<M: Machine> Program<M> {
         let patterns: Vec<Pattern> = Pattern::all().collect();
         let pattern = self.draw.one_of(&patterns);
         let record = self.draw.one_of(&[8, 96, BLOCK]);
-        // Of so many records every pattern has a view, whatever the group.
+        // With 16 * 24 records every pattern has a view, whatever the size of the group.
         let problem = Problem::new(16 * 24 * record, record, self.clients.len() as u32);
         let settings = self.collective_settings();
         let Ok(view) = pattern.view(&problem) else { return };

@@ -81,7 +81,7 @@ fn draw_selection(draw: &mut Draw, depth: u32) -> Selection {
     made.expect("they do not overlap")
 }
 
-/// Each member writes or reads its part, with whomever; the memories as they are then.
+/// Each member writes or reads its part, in any company; gives the memories as they are then.
 async fn move_parts<M: Machine>(
     files: &[File<M>],
     clients: &[Client<M>],
@@ -135,8 +135,8 @@ async fn move_parts<M: Machine>(
     done.take()
 }
 
-/// Whatever is selected of a file and written, alone at the same time, or with a group or a team: each byte is then one
-/// of its selectors', and what nobody has selected is as it was; and reading gives what is in the file.
+/// When members have written what they have selected of a file, each alone at the same time, or with a group or a team,
+/// each byte is one of its selectors', and what no member has selected is as it was; reading gives what is in the file.
 pub fn what_is_selected_agrees_with_files_in_memory(testbed: &impl Testbed, base: Base) {
     let directed = |presort| CollectiveMethod::DiskDirected { presort };
     for (seed, with, queued, method, to_media) in [
@@ -156,7 +156,7 @@ pub fn what_is_selected_agrees_with_files_in_memory(testbed: &impl Testbed, base
     }
 }
 
-/// The same, with all that can be chosen drawn from a seed.
+/// Random selections with all settings drawn from a seed.
 pub fn selections_of_a_seed(testbed: &impl Testbed, seed: u64) {
     let mut draw = Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let configuration = Configuration::ALL[draw.below(Configuration::ALL.len() as u64) as usize];
@@ -310,8 +310,7 @@ pub(super) fn begun(ring: &NoteRing, name: &str) -> usize {
     ring.notes().filter(is_so).count()
 }
 
-/// What several write at the same time, each alone, of blocks that have not been there before: nobody takes for zeros
-/// what another has written.
+/// When several write parts of new blocks at the same time, each alone, none takes for zeros what another has written.
 pub fn what_several_select_of_new_blocks_stays(testbed: &impl Testbed, base: Base) {
     run(testbed, 2 + MEMBERS as usize, move |nodes| async move {
         const RECORD: u64 = 40;
@@ -336,7 +335,7 @@ pub fn what_several_select_of_new_blocks_stays(testbed: &impl Testbed, base: Bas
     });
 }
 
-/// Who writes beyond the end of a file, and is kept waiting, does not cut off what another has written further on.
+/// A write beyond the end of a file that is kept waiting does not cut off what another has written further on.
 pub fn what_several_select_beyond_the_end_stays(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -365,8 +364,8 @@ pub fn what_several_select_beyond_the_end_stays(testbed: &impl Testbed, base: Ba
     });
 }
 
-/// What is selected of a file without a name makes the stripes that it touches, and no others; of those that there are
-/// not, also if they are made later, reading finds what there is.
+/// Writing a selection of a file without a name makes the stripes that it touches, and no others; reading finds what is
+/// in stripes that are made later, and zeros where there is no stripe.
 pub fn what_is_selected_of_a_numbered_file_touches_its_stripes(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let clients = start(base, &nodes, 3, small(base, Threads::Pool(4))).await;
@@ -397,7 +396,7 @@ pub fn what_is_selected_of_a_numbered_file_touches_its_stripes(testbed: &impl Te
     });
 }
 
-/// Members of a team learn at once that one of them is gone, or that one has failed; nobody else may be one of them.
+/// Members of a team learn at once that one of them is gone, or that one has failed; no other node may be one of them.
 pub fn a_team_fails_together(testbed: &impl Testbed, base: Base) {
     run(testbed, 2 + MEMBERS as usize, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;

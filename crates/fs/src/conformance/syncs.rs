@@ -26,7 +26,7 @@ async fn write_some<M: Machine>(team: &TeamMembership<M>, file: &OpenTreeFile<M>
 }
 
 /// What all members of a team have written is on the media when they have synced it: each stripe was flushed once, and
-/// nobody has to flush it again. If it cannot be brought there, all are told, and it stays to be flushed.
+/// no member has to flush it again. If the flush fails, all are told, and the data stay to be flushed.
 pub fn members_sync_what_all_have_written(testbed: &impl Testbed, base: Base) {
     run(testbed, 3 + MEMBERS as usize, move |nodes| async move {
         let nodes = Faulty::all(nodes);

@@ -64,8 +64,8 @@ where
     all.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// Whatever the members of a group write, large or small, over each other or not, some of them more than others: after
-/// the last flush each byte has the value of a write that no other followed.
+/// After the last flush each byte has the value of a write that no other followed, however the members of a group have
+/// written: much or little, over each other or not, some of them more than others.
 pub fn what_a_group_writes_is_its_latest_writers(testbed: &impl Testbed, base: Base) {
     for seed in 1..5 {
         run(testbed, 2 + MEMBERS, move |nodes| async move {
@@ -118,8 +118,8 @@ pub fn what_a_group_writes_is_its_latest_writers(testbed: &impl Testbed, base: B
     }
 }
 
-/// Whatever the clocks of members say, running apart or back: of each member's own writes the later stays, and what
-/// gives way to another member is counted.
+/// Even if the clocks of members run apart or back, the later of two writes of one member stays, and what gives way to
+/// another member is counted.
 pub fn members_with_clocks_that_disagree_keep_their_own_order(testbed: &impl Testbed, base: Base) {
     const ALL: u64 = 40;
     for queued in [false, true] {
@@ -195,8 +195,8 @@ pub fn writes_that_are_not_flushed_are_read_by_their_writer(testbed: &impl Testb
     });
 }
 
-/// What a group has written is on the media when one of its members has flushed, whatever the others do; what it has
-/// written to one file, if only that is asked for.
+/// What a group has written is on the media when one of its members has flushed, whatever the others do; only what it
+/// has written to one file, if the flush is of that file.
 pub fn a_flush_has_what_all_members_have_written(testbed: &impl Testbed, base: Base) {
     for seed in 0..4 {
         run(testbed, 2 + 3, move |nodes| async move {
@@ -236,7 +236,7 @@ pub fn a_flush_has_what_all_members_have_written(testbed: &impl Testbed, base: B
     }
 }
 
-/// What is written is flushed in time, without a word from anybody.
+/// What is written is flushed in time, though no member asks for a flush.
 pub fn a_flush_comes_by_itself_in_time(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;

@@ -1,5 +1,5 @@
-//! The requests that an I/O node serves for each of its clients: the client's account, from its first request over
-//! a connection to the end of that.
+//! The account of each client: the requests that the I/O node serves for it, from the first one over a connection until
+//! that connection ends.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};

@@ -1,8 +1,8 @@
 //! Collective requests that are served at the same time, and the memory of their queues.
 //!
-//! - A limited number is served at a time, and of one client as many as there is room left for: a client that asks for
-//!   many leaves half to others.
-//! - The queues of all together have a bounded memory. Who gets none waits before anything is moved.
+//! - A limited number is served at a time. One client may have at most as many as are still free, so that a client that
+//!   asks for many leaves half to others.
+//! - The queues of all together have a bounded memory. A request that gets none waits before it moves anything.
 
 use machine::{Buf, BufferPool, Condition, InFlight, Message, OperationInFlight};
 
@@ -18,7 +18,7 @@ const COLLECTIVES_MAX: usize = 16;
 /// is no larger than a message's payload.
 const QUEUE_BYTES: u64 = 64 << 20;
 
-/// How many blocks a queue has room for where a message may have the data of several, if there is memory for that.
+/// The blocks that a queue has room for where a message may carry several, if there is enough memory.
 ///
 /// Heads of pieces take some of the room: in a queue of one block there would be none for the second half of it. And
 /// each message wakes a member, which takes long where processes are more than processors: with eight of MPICH on two
@@ -70,13 +70,13 @@ impl Collectives {
         Ok(CollectiveTurn { operations, done: &self.done })
     }
 
-    /// Notes that a client is gone: those of its requests that wait for their turn need not.
+    /// Notes that a client is gone: its waiting requests give up.
     pub(super) fn client_gone(&self) {
         self.done.wake_all();
     }
 
-    /// How many buffers the queues of a collective request have, if it has queues, and the right to that much memory,
-    /// until it is dropped.
+    /// The number of buffers for the queues of a collective request, if it has queues, with the permit for their
+    /// memory.
     pub(super) async fn queue_buffers_for(
         &self,
         queued: bool,

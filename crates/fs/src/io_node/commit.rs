@@ -1,4 +1,4 @@
-//! How a file comes to be finished: committed on all of its stripes, then published under its name.
+//! How a file becomes finished: it is committed on all of its stripes, then published under its name.
 //!
 //! ```text
 //!  Create ----> pending stripes: the file is unfinished
@@ -27,7 +27,7 @@ fn not_committed(label: Label) -> Box<Failure> {
 }
 
 impl<M: Machine> IoNode<M> {
-    /// Brings what was written to a file onto the media, and notes that it is so for this size of it.
+    /// Brings what was written to a file onto the media, and then notes the file's size on its stripes.
     pub(super) async fn commit(
         self: &Rc<Self>,
         asker: NodeId,

@@ -1,11 +1,11 @@
-//! What an I/O node has done and has now, in numbers, for those who watch it.
+//! What an I/O node has done, and its present state, in numbers, for those who watch it.
 //!
-//! The rooms count as they go: an addition each, or a step of a histogram; times are the machine's. What they have
-//! *now* is looked up when somebody asks. Counting changes nothing that happens.
+//! The parts of the node count as they go: an addition each, or a step of a histogram; times are the machine's. The
+//! present state is looked up when it is asked for. Counting changes nothing that happens.
 //!
-//! - A number called after something done only grows.
-//! - Of a disk, every access that has had its turn is counted once, with its wait before and its time at the disk.
-//! - A disk that does not answer keeps nobody waiting who asks for numbers: see `disk_health.rs`.
+//! - A number that is named after something done only grows.
+//! - Every access that has had its turn at a disk is counted once, with its wait before and its time at the disk.
+//! - A disk that does not answer delays no answer with numbers: see `disk_health.rs`.
 
 use std::rc::Rc;
 
@@ -38,7 +38,7 @@ pub struct IoNodeCounts {
 /// The threads that serve requests for blocks, and the requests that wait for one now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolCounts {
-    /// Requests that wait, and somebody for them.
+    /// Requests that wait on demand: a client waits for their answers.
     pub waiting_on_demand: u64,
     /// Requests that wait in the background.
     pub waiting_in_background: u64,
@@ -57,7 +57,7 @@ pub struct CacheCounts {
     pub hit_bytes: u64,
     /// Bytes of the others.
     pub missed_bytes: u64,
-    /// Blocks that were begun to be brought in before anybody had asked for them.
+    /// Blocks of which a read was begun before any client had asked for them.
     pub prefetches: u64,
     /// How many blocks there may be.
     pub blocks_max: u64,
@@ -108,7 +108,7 @@ impl<M: Machine> Clone for IoNodeService<M> {
 }
 
 impl<M: Machine> IoNodeService<M> {
-    /// An I/O node of this machine, that serves nobody yet.
+    /// An I/O node of this machine, which does not serve yet.
     pub fn new(machine: M, settings: IoNodeSettings) -> Self {
         IoNodeService(Rc::new(IoNode::new(machine, settings)))
     }
@@ -123,7 +123,7 @@ impl<M: Machine> IoNodeService<M> {
         node.write_out_all().await
     }
 
-    /// What the node has done, and has now. Answers within about a second, whatever the disks do.
+    /// What the node has done, and its present state. Answers within about a second, even if disks do not answer.
     pub async fn counts(&self) -> IoNodeCounts {
         let node = &self.0;
         let health = node.disk_health.ask().await;

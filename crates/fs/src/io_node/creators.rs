@@ -1,4 +1,4 @@
-//! Who is writing which unfinished file. While its creator is there, nobody else may discard it.
+//! Which client is writing which unfinished file. While this client is connected, no other may discard the file.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use machine::NodeId;
 use crate::error::{Failure, FailureKind};
 use crate::protocol::FileId;
 
-/// Who is writing the unfinished files that were begun since this I/O node was started.
+/// The clients that are writing the unfinished files that were begun since this I/O node was started.
 #[derive(Default)]
 pub(super) struct Creators(RefCell<BTreeMap<FileId, NodeId>>);
 

@@ -1,8 +1,8 @@
 //! Collective requests: the disk-directed method at the I/O node (Kotz 1994).
 //!
-//! One request describes the whole transfer. For each disk the I/O node lists the blocks of the file that
-//! lie on it, may sort them by physical position, and lets a few buffers take them one after the other:
-//! while one buffer is at the disk, the other exchanges its pieces with the compute nodes' memory.
+//! One request describes the whole transfer. For each disk the I/O node lists the blocks of the file that lie on it,
+//! may sort them by physical position, and lets a few buffers take them one after the other: while one buffer is at the
+//! disk, another exchanges its pieces with the compute nodes' memory.
 //!
 //! ```text
 //!  buffer 0:  [disk: block 0][pieces to nodes][ waits ][disk: block 2][pieces ...
@@ -28,7 +28,7 @@ use crate::schedule::{DiskUser, Urgency};
 /// One stripe's part of a collective request.
 struct StripeTransfer<M: Machine> {
     node: Rc<IoNode<M>>,
-    /// Who has asked for it all.
+    /// The node that has asked for the operation.
     asker: NodeId,
     request: Rc<Collective>,
     stripe: Rc<OpenStripe>,
@@ -41,9 +41,9 @@ struct StripeTransfer<M: Machine> {
 
 /// The blocks of a stripe that are still to be moved.
 struct Blocks {
-    /// The next of them, in the order in which they will be moved, the next one last.
+    /// The blocks to be moved next, in reverse order: the next one is the last.
     listed: Vec<BlockRequest>,
-    /// The others. They are not all listed at once, for how many there are is what the request says.
+    /// The others, not listed all at once: the request says how many there are, and may say any number.
     rest: BlockRequests,
 }
 
@@ -215,7 +215,7 @@ impl<M: Machine> IoNode<M> {
     }
 }
 
-/// Moves one block after the other with a buffer until none is left, something has failed, or nobody wants it.
+/// Moves one block after the other with a buffer until none is left, something has failed, or the client is gone.
 pub(super) async fn move_each<Block, Buffer>(
     mut buffer: Buffer,
     buffers: &TaskGroup<Box<Failure>>,

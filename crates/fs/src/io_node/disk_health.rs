@@ -1,7 +1,8 @@
 //! Whether disks answer, for those who watch: each is asked how much it holds.
 //!
-//! A disk that is stuck answers nobody, and must not keep those waiting who want to know just that. So a disk is asked
-//! once at a time, by a task of its own, however often somebody wants to know, and an answer is waited for a second.
+//! A disk that is stuck does not answer, and must not block the callers that want to know just that. So a disk has at
+//! most one question in flight, asked by a task of its own, however many callers there are, and each caller waits for
+//! the answer for at most a second.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,8 +11,8 @@ use machine::{Condition, Disk, Duration, Machine, Space};
 
 use crate::either::until_either;
 
-/// How long an answer is waited for: longer than a disk that works needs, however busy it is with data, and a small
-/// part of the ten seconds that Prometheus waits for numbers.
+/// How long a caller waits for an answer: longer than a disk that works needs, however busy it is with data, and a
+/// small part of the ten seconds that Prometheus waits for numbers.
 const PATIENCE: Duration = Duration::from_millis(1000);
 
 /// What a disk has answered: how much it holds, if that is known. None if it has failed, or not answered.

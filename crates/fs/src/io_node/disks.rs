@@ -1,7 +1,8 @@
-//! The disks of an I/O node: whose turn it is at each, and how many bytes it has.
+//! The disks of an I/O node: the turns at each, and the size of each.
 //!
-//! Whoever reads or writes data of a stripe has a turn at its disk (`disk_queue.rs`): the disk is given some requests
-//! at a time, and the others wait in the order of the settings (`schedule.rs`). Names, sizes and notes need no turn.
+//! Reading or writing data of a stripe takes a turn at its disk (`disk_queue.rs`): a bounded number of requests is at
+//! the disk at a time, and the others wait in the order that the settings choose (`schedule.rs`). Names, sizes and
+//! notes need no turn.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -75,7 +76,7 @@ pub(super) struct HeldUpReads {
     pub(super) writes_most: u64,
 }
 
-/// The machine is told again of reads that are held up when none has been for so long.
+/// The machine is told of reads that are held up if none have been for this long.
 const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// The disks.
@@ -83,14 +84,14 @@ pub(super) struct Disks<M: Machine> {
     machine: M,
     scheduling: Scheduling,
     queues: Vec<DiskQueue>,
-    /// Of each disk the bytes of writes that wait for a turn or have it.
+    /// By disk, the bytes of writes that wait for a turn or have it.
     writes_pending: Vec<Cell<u64>>,
-    /// Of each disk the reads that have been held up there, and when the last one was, if any has been.
+    /// By disk, the reads that have been held up there, and when the last one was, if any has been.
     held_up: Vec<Cell<Option<(HeldUpReads, Instant)>>>,
-    /// Of each disk how many bytes it has at least.
+    /// By disk, its size in bytes, at least.
     bytes: Vec<Cell<u64>>,
     room: Room,
-    /// Of each disk what has been done there; what it has now is left open.
+    /// By disk, what has been done there; the present state is not filled in.
     counts: Vec<RefCell<IoNodeDiskCounts>>,
 }
 
@@ -173,7 +174,7 @@ impl<M: Machine> Disks<M> {
         counts.failures += u64::from(outcome.is_err());
     }
 
-    /// What has been done at each disk, and who waits there.
+    /// What has been done at each disk, and the requests that wait there.
     pub(super) fn counts(&self) -> Vec<IoNodeDiskCounts> {
         let counts = self.counts.iter().enumerate().map(|(disk, counts)| IoNodeDiskCounts {
             held_up_reads: self.held_up[disk].get().map_or(0, |(held_up, _)| held_up.reads),
@@ -202,7 +203,7 @@ impl<M: Machine> Disks<M> {
         self.held_up[disk].get().map(|(reads, last)| (reads, self.machine.now().since(last)))
     }
 
-    /// Notes that a write of so many bytes is pending.
+    /// Notes that a write of `bytes` bytes is pending.
     fn begin_write(&self, disk: usize, bytes: u64) -> PendingWrite<'_, M> {
         self.change_pending(disk, |pending| pending + bytes);
         PendingWrite { disks: self, disk, bytes }
@@ -289,8 +290,8 @@ impl<M: Machine> Disks<M> {
         end <= before || self.room.take(stripe.home.disk, before, bytes)
     }
 
-    /// As [`take_room`](Self::take_room), from what the disk says it has beside so many `dirty` bytes that have been
-    /// accepted.
+    /// As [`take_room`](Self::take_room), after asking the disk for its free space, of which `dirty` bytes have been
+    /// accepted and not written yet.
     pub(super) async fn look_for_room(
         &self,
         stripe: &OpenStripe,

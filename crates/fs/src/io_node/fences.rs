@@ -1,8 +1,8 @@
-//! Leases of locks that have ended. What was written under one of them is not accepted any more, whenever it comes.
+//! Leases of locks that have ended. Data written under one of them are refused, however late they come.
 //!
-//! Whoever is given a lock on a file of which such a lease had one raises the fence at all I/O nodes, and only then
-//! relies on his lock: a client whose computer or network was held up meanwhile may still have its data on their way,
-//! and may not know yet that its locks have gone to somebody else.
+//! A client that is given a lock on a file on which such a lease had an exclusive lock fences that lease at all I/O
+//! nodes before it relies on the lock: the earlier owner, whose computer or network was held up, may still have data in
+//! flight, and may not know yet that another client has its locks.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};

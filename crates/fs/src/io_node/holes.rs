@@ -1,4 +1,4 @@
-//! Where stripes have data: what was never written is a hole, as far as the disk tells.
+//! Where stripes have data and where holes: a hole is what was never written, as far as the disk tells.
 
 use std::ops::Range;
 use std::rc::Rc;

@@ -1,13 +1,14 @@
-//! How long a stripe is: for who reads it, and on its disk.
+//! How long a stripe is: for its readers, and on its disk.
 //!
-//! What was accepted counts at once, long before the disk has it. So there are three ends:
+//! Accepted writes count at once, long before the disk has them. So there are three ends:
 //!
 //! ```text
 //!   on the disk  <=  where writes to the disk end that are under way  <=  all that was accepted: the length
 //! ```
 //!
-//! If a write is lost that had made the stripe longer, the stripe ends where something is left of it: on the disk, on
-//! the way there, or in the cache. What lay beyond is not read as zeros by anybody: it is not there.
+//! If a write is lost that had made the stripe longer, the stripe ends where the last byte is that is left of it: on
+//! the disk, on the way there, or in the cache. What lay beyond does not read as zeros: the stripe does not have it any
+//! more.
 
 use std::cell::{Cell, RefCell};
 
@@ -21,7 +22,7 @@ pub(super) struct StripeLength {
 }
 
 impl StripeLength {
-    /// That of a stripe which has so many bytes on its disk.
+    /// The length of a stripe that has `bytes` bytes, all of them on its disk.
     pub(super) fn on_disk(bytes: u64) -> Self {
         StripeLength { bytes: Cell::new(bytes), on_disk: Cell::new(bytes), going: RefCell::default() }
     }
@@ -41,8 +42,8 @@ impl StripeLength {
         self.bytes.set(self.bytes.get().max(end));
     }
 
-    /// Notes that the disk has been told that the stripe ends at `end`. Gives where both ends were beyond before: what
-    /// lies from there on is what the disk was told it is.
+    /// Notes that the disk has been told that the stripe ends at `end`. Gives the lesser of the disk's old end and
+    /// `end`: what lies beyond is as the disk has been told.
     pub(super) fn set_end(&self, end: u64) -> u64 {
         self.bytes.set(end);
         end.min(self.on_disk.replace(end))

@@ -1,9 +1,9 @@
-//! Collective operations on listed stretches of files: directories from the members, and what is done by them.
+//! Collective operations on listed stretches of files, which the members tell in directories.
 //!
 //! As for a dense view (`disk_directed.rs`), the I/O node lists the blocks of each of its disks, may sort them by
-//! physical position, and lets a few buffers take them one after the other. But which blocks, of which files, and whose
-//! each byte of them is, it learns from the directories that the members have sent before; of a block there may be
-//! parts only.
+//! physical position, and lets a few buffers take them one after the other. But it learns from the directories, which
+//! the members have sent before, which blocks of which files these are, and which member has each byte of them; there
+//! may be only parts of a block.
 //!
 //! ```text
 //!  directories of all members --> pieces by block --> latest writes only --> blocks of each disk, sorted --> buffers
@@ -192,7 +192,7 @@ fn stripes_of(blocks: &[Vec<ListedBlock>]) -> Vec<Rc<StripePart>> {
 /// The members' pieces of a block.
 struct ListedParts {
     pieces: BlockPieces,
-    /// Whether those of a member that go on regularly are fetched as one.
+    /// Whether pieces of a member that go on regularly are fetched as one.
     queued: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Listing names. The directories of the disks are read once at a time, for all who have asked before that began;
-//! an answer has a limited size, and for further names the client asks again.
+//! Listing names. The directories of the disks are read by one task at a time, for all clients that have asked before
+//! it began; an answer has a limited size, and the client asks again for further names.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::protocol::{FileId, LISTED_BYTES_MAX, LISTED_STRIPES, Reply};
 /// Listings read from the directories.
 #[derive(Default)]
 pub(super) struct Listings {
-    /// The newest listing, as long as somebody has not seen the end of one.
+    /// The newest listing, as long as any client is still reading a listing.
     newest: RefCell<Option<Listing>>,
     /// How many have been begun.
     begun: Cell<u64>,
@@ -31,7 +31,7 @@ struct Listing {
     names: Rc<[String]>,
 }
 
-/// A listing that somebody reads.
+/// A listing that a client is reading.
 struct ReadListing {
     names: Rc<[String]>,
     reader: Rc<()>,
@@ -71,7 +71,7 @@ impl Listings {
             .map(|newest| newest.names.clone())
     }
 
-    /// Forgets what has been read if nobody reads on.
+    /// Forgets the listing if no client reads on.
     pub(super) fn forget_if_unread(&self) {
         if Rc::strong_count(&self.reader) == 1 && !self.is_reading.get() {
             self.newest.take();
@@ -144,7 +144,7 @@ impl<M: Machine> IoNode<M> {
         self.names.listings.forget_if_unread();
     }
 
-    /// All names there are now: those of a listing that begins after this has been called.
+    /// All names as of now: those of a listing that begins after this call.
     async fn new_listing(&self) -> Result<Rc<[String]>, Box<Failure>> {
         let listings = &self.names.listings;
         let wanted = listings.begun.get() + 1;

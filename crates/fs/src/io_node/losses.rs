@@ -1,7 +1,7 @@
 //! Writes to a stripe that were accepted and did not get to its disk.
 //!
-//! The writer gets the failure at its next flush. Readers get it when they read those bytes: the disk's contents
-//! there, often zeros, were written by nobody.
+//! The writer gets the failure at its next flush. Reads of the lost bytes fail, too: what the disk has there, often
+//! zeros, was never written by a client.
 
 use std::cell::RefCell;
 use std::ops::Range;

@@ -1,8 +1,9 @@
-//! Operations on names: making files, opening what there is under a name, removing it.
+//! Operations on names: making files, opening what lies under a name, removing it.
 //!
 //! A stripe is an object on a disk under the file's name, pending as long as the file is unfinished; its label says
-//! which file it belongs to and which stripe it is. Whatever is opened is judged by its label alone, so a stripe that
-//! was swapped, copied from elsewhere or left over is noticed and named. Who works on a name has the turn at it.
+//! which file it belongs to and which stripe it is. An object is judged by its label alone, so a stripe that was
+//! swapped, copied from elsewhere or left over is noticed and named. An operation on a name holds the turn at that
+//! name.
 
 use std::rc::Rc;
 
@@ -30,10 +31,10 @@ pub(super) struct Names {
     pub(super) listings: Listings,
 }
 
-/// Stripes to be made of a file.
+/// Stripes of a file that are to be made.
 pub(super) struct NewStripes<'a> {
     pub(super) name: &'a str,
-    /// That of the first stripe; others differ in their index.
+    /// The label of the first stripe; those of others differ in their index.
     pub(super) label: Label,
     pub(super) stripes: &'a [StripeHome],
 }
@@ -72,7 +73,7 @@ impl<M: Machine> IoNode<M> {
             }
             made.push(place.disk);
         }
-        // Who has gone meanwhile writes nothing, and there is nobody to say so again.
+        // A client that has gone meanwhile writes nothing, and its loss is not told again.
         if !stripes.is_empty() && account.check().is_ok() {
             self.names.creators.note(label.file, asker);
         }
@@ -133,7 +134,7 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Fails if the identity is that of another file that is open, so that requests for one would go to the other.
-    /// Identities are drawn at random: somebody has copied a file, or means harm.
+    /// Identities are drawn at random, so two are equal only if a file was copied, or a client means harm.
     pub(super) async fn check_identity(&self, name: &str, file: FileId) -> Result<(), Box<Failure>> {
         for stripe in self.stripes.of_file(file) {
             if stripe.name != name && self.is_there(&stripe).await? {
@@ -161,7 +162,7 @@ impl<M: Machine> IoNode<M> {
             if self.is_there(&other).await? {
                 return Ok(None);
             }
-            // Somebody has moved it while it was open. What was not on the disk yet has nowhere to go.
+            // It was moved while it was open. What was not on the disk yet has nowhere to go.
             self.blocks.give_up(other.key());
             self.stripes.remove(&other);
         }

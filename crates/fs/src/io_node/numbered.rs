@@ -1,14 +1,14 @@
 //! Stripes of files that have a number and no name: opened where they are, made when something is written to them.
 //!
-//! Such a stripe is an object like those of other files, under a name that no file has, and is never published: whether
-//! the file is there, and how long it is, others know. No medium is waited for when it is made, only when it is
-//! flushed.
+//! Such a stripe is an object like those of other files, under a name that no file has, and is never published: the
+//! namespace knows whether the file exists and how long it is. Making it waits for no medium, only flushing does.
 //!
 //! - A stripe is on the disk of the identity that the client names, whichever index that disk has now.
-//! - A file that was removed is not made again by who writes to it and does not know that yet: the last numbers that
-//!   were removed are remembered. What a client does that was away for longer, a check of the namespace finds.
-//! - Stripes that nobody uses are closed when there are many, once what was written to them is at the disk.
-//!   Whoever flushes them names them, so they are opened again.
+//! - A file that was removed is not made again by a client that writes to it and does not know that yet: the last
+//!   numbers that were removed are remembered. What a client writes that was away for longer, a check of the namespace
+//!   finds.
+//! - Idle stripes are closed when there are many, once what was written to them is at the disk. A flush names its
+//!   stripes, so it opens them again.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -27,7 +27,7 @@ use crate::protocol::{FileId, Label, ListedStripe, NumberedStripes, REMOVED_MAX,
 /// How many of the files that were removed last are remembered.
 const REMEMBERED: usize = 64 * 1024;
 
-/// Stripes at which those that nobody uses begin to be closed.
+/// The number of open stripes at which idle ones begin to be closed.
 const OPEN_MANY: u64 = 32 * 1024;
 
 /// How many files are removed from a disk by one call. Meanwhile nothing else is made or opened there: a tenth of a
@@ -149,7 +149,7 @@ impl<M: Machine> IoNode<M> {
     /// The index of the disk of this identity.
     async fn disk_of_identity(&self, identity: u64) -> Result<usize, Box<Failure>> {
         for (index, disk) in self.machine.disks().iter().enumerate() {
-            // Whatever is wrong with one disk, stripes lie on others.
+            // A disk that fails must not keep the others from being found.
             if disk.identity().await.ok() == Some(identity) {
                 return Ok(index);
             }
@@ -227,7 +227,7 @@ impl<M: Machine> IoNode<M> {
         Ok(Some(self.stripes.insert(name, label, disk, &object, None)))
     }
 
-    /// Brings what there is of stripes onto the media.
+    /// Flushes those of the named stripes that exist.
     pub(super) async fn flush_numbered(
         self: &Rc<Self>,
         asker: NodeId,
@@ -305,7 +305,7 @@ impl<M: Machine> IoNode<M> {
         Ok(())
     }
 
-    /// Starts to close stripes that nobody uses, if there are many.
+    /// Starts to close idle stripes, if many stripes are open.
     fn close_some(self: &Rc<Self>) {
         if self.stripes.count() < self.numbered.closing.0.get() {
             return;
@@ -317,7 +317,8 @@ impl<M: Machine> IoNode<M> {
                 if number::number_of(&stripe.name).is_some() {
                     let accepted = stripe.writers.accepted();
                     node.blocks.write_out(&stripe).await;
-                    // Who has written is to be told of what failed; the rest the disk has, and whoever flushes says so.
+                    // If something failed, its writers are still to be told; else the disk has all of it, and a flush
+                    // opens the stripe again.
                     if stripe.losses.is_empty() {
                         let unflushed = stripe.writers.forget(accepted);
                         node.numbered.closed_unflushed.borrow_mut().extend(unflushed);

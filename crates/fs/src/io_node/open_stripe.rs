@@ -1,4 +1,4 @@
-//! A stripe that is open: its length, who has written to it, what of it is lost, and who may write now.
+//! An open stripe: its length, its writers, the writes to it that are lost, and whether writes may begin now.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -19,7 +19,7 @@ pub(super) struct OpenStripe {
     pub(super) label: Label,
     /// The name under which it was made or opened.
     pub(super) name: String,
-    /// Which opening of a stripe it is.
+    /// The number of this opening.
     opening: u64,
     pub(super) home: Home,
     pub(super) length: StripeLength,
@@ -29,22 +29,22 @@ pub(super) struct OpenStripe {
     pub(super) committed: Cell<Option<u64>>,
     /// Writes to the disk that are queued or under way.
     pub(super) writes: InFlight,
-    /// One operation at a time changes where it ends on the disk, after looking where that is: otherwise one that was
-    /// kept waiting would cut what another has made longer meanwhile.
+    /// One operation at a time looks where the stripe ends on the disk and changes that: otherwise an operation that
+    /// was kept waiting would cut a stripe that another has made longer meanwhile.
     pub(super) sizing: Permits,
     /// Operations in flight that let no new write begin.
     pub(super) bars: InFlight,
-    /// How many have begun.
+    /// How many such operations have begun.
     bars_begun: Cell<u64>,
-    /// Those of them that write past the cache: what it holds may be older than the disk.
+    /// The operations among them that bypass the cache, whose blocks may then be older than the disk.
     pub(super) bypasses: InFlight,
-    /// Whether the file has been removed: what is written now, nobody would take to the disk.
+    /// Whether the file has been removed: what is written now would never get to the disk.
     pub(super) removed: Cell<bool>,
     /// When it was used last, as a number that grows.
     pub(super) last_use: Cell<u64>,
 }
 
-/// A stripe on which no write begins until this is dropped. Those that have begun go on.
+/// A stripe on which no write begins until this is dropped. Writes that have begun go on.
 pub(super) struct Barred {
     stripe: Rc<OpenStripe>,
     _bar: OperationInFlight,
@@ -54,7 +54,8 @@ pub(super) struct Barred {
 }
 
 impl Barred {
-    /// Whether no other operation bars writes, nor has begun to since this one did: nobody else has written then.
+    /// Whether no other operation bars writes, nor has begun to since this one did: then no other has written
+    /// meanwhile.
     pub(super) fn is_alone(&self) -> bool {
         self.bars.count() == 1 && self.bars_begun.get() == self.number
     }
@@ -69,7 +70,7 @@ impl Deref for Barred {
 }
 
 impl OpenStripe {
-    /// The stripe of this label, found under a name where it has so many bytes.
+    /// The stripe of this label, found under `name` with `bytes` bytes.
     pub(super) fn new(
         name: &str,
         label: Label,
@@ -112,7 +113,8 @@ impl OpenStripe {
 
     /// Notes that the disk has been told that the stripe ends at `end`.
     pub(super) fn set_end(&self, end: u64) {
-        // What was lost beyond the disk's end is zeros from now on, if it is there: somebody wants it so.
+        // What was lost beyond the disk's old or new end is forgotten: it is zeros now, as the client wants it, or cut
+        // off.
         self.losses.cut(self.length.set_end(end));
     }
 
@@ -132,7 +134,7 @@ impl OpenStripe {
         if self.removed.get() { Err(not_open(self.file(), self.label.stripe)) } else { Ok(()) }
     }
 
-    /// Whether nobody uses the stripe, and nothing would be forgotten with it.
+    /// Whether no task uses the stripe, and nothing would be forgotten with it.
     pub(super) fn is_idle(self: &Rc<Self>) -> bool {
         Rc::strong_count(self) == 1
             && self.writes.is_empty()

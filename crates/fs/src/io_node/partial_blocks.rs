@@ -1,8 +1,8 @@
-//! Moving parts of blocks between disks and the memory of clients, whoever says which parts: directories
-//! (`listed.rs`) or selections (`selected.rs`).
+//! Moving parts of blocks between disks and the memory of clients; directories (`listed.rs`) or selections
+//! (`selected.rs`) say which parts.
 //!
-//! As for a dense view (`disk_directed.rs`), a few buffers of each disk take its blocks one after the other. But of a
-//! block there may be parts only: what lies between them is not to change.
+//! As for a dense view (`disk_directed.rs`), a few buffers of each disk take its blocks one after the other. But there
+//! may be only parts of a block: what lies between them must not change.
 
 use std::cell::RefCell;
 use std::iter;
@@ -33,13 +33,14 @@ pub(super) trait BlockParts<M: Machine>: Sized {
     /// Offset in bytes of the block within its stripe.
     fn stripe_offset(&self) -> u64;
 
-    /// Which bytes of the block: disjoint, in order, not touching each other.
+    /// The bytes of the block that are to be moved: disjoint ranges, in order, not touching each other.
     fn runs(&self) -> Vec<Range<u64>>;
 
-    /// Puts them where the members have them; the buffer has the block. When this completes nobody needs it any more.
+    /// Puts these bytes from `buffer`, which has the block, into the members' memory. When this completes the buffer is
+    /// free again.
     async fn put(&self, exchange: &Rc<Exchange<M>>, buffer: &Buf) -> FsResult<()>;
 
-    /// Gets those of several blocks from the members, each into the buffer at the same place.
+    /// Gets the bytes of several blocks from the members, those of each block into the buffer of the same index.
     async fn get(blocks: &[&Self], exchange: &Exchange<M>, buffers: &mut [Buf]) -> FsResult<()>;
 }
 
@@ -62,7 +63,7 @@ pub(super) struct StripePart {
 /// others that have not been found yet.
 pub(super) struct PartialTransfer<M: Machine, I> {
     pub(super) node: Rc<IoNode<M>>,
-    /// Who has asked for it all.
+    /// The node that has asked for the operation.
     pub(super) asker: NodeId,
     pub(super) direction: Direction,
     pub(super) exchange: Rc<Exchange<M>>,
@@ -76,7 +77,7 @@ pub(super) struct PartialTransfer<M: Machine, I> {
 }
 
 impl StripePart {
-    /// Whether nobody has written anything from this offset on: there are zeros.
+    /// Whether nothing has been written from this offset on: there are zeros.
     fn is_new_from(&self, offset: u64) -> bool {
         self.bytes_before.is_some_and(|bytes| offset >= bytes)
             && self.barred.as_ref().is_some_and(Barred::is_alone)
@@ -129,7 +130,7 @@ where
     P: BlockParts<M> + 'static,
     I: Iterator<Item = Option<PartialBlock<P>>> + 'static,
 {
-    /// Of blocks of at most `block_bytes` bytes, so many at once.
+    /// Of blocks of at most `block_bytes` bytes, `blocks_at_once` at a time.
     pub(super) fn new(
         node: &Rc<IoNode<M>>,
         asker: NodeId,
@@ -219,7 +220,7 @@ where
         for block in blocks {
             let buffer = self.load(block, buffers.remove(0)).await?;
             block.parts.put(&self.exchange, &buffer).await?;
-            // Queued pieces have been copied, others have arrived: nobody needs the buffer any more.
+            // Queued pieces have been copied, others have arrived: the buffer is free again.
             buffers.push(buffer);
         }
         Ok(buffers)
@@ -230,10 +231,10 @@ where
         blocks: &[PartialBlock<P>],
         buffers: Vec<Buf>,
     ) -> Result<Vec<Buf>, Box<Failure>> {
-        // What lies between the runs is not to change while it is here: writes of single blocks are barred, and other
-        // operations wait for their turn, since they may be somebody else's who has other parts of the block.
+        // What lies between the runs must not change at the disk while the block is in a buffer: writes of single
+        // blocks are barred, and other operations, which may have other parts of the block, wait for their turn.
         let _turns_at_blocks = self.take_turns(blocks).await;
-        // Who is in the line waits for nobody's turn at a block: two operations cannot wait for each other.
+        // A task in the line waits for no turn at a block: two operations cannot wait for each other.
         let places_in_line: Vec<PlaceInLine> = blocks.iter().map(|_| self.writes.join()).collect();
         let mut runs = Vec::with_capacity(blocks.len());
         for block in blocks {
@@ -257,7 +258,7 @@ where
         Ok(filled)
     }
 
-    /// Takes the turns at several blocks. All who do so take them in the same order: nobody waits in a ring.
+    /// Takes the turns at several blocks. All operations take turns in the same order, so that no circle of them waits.
     async fn take_turns(&self, blocks: &[PartialBlock<P>]) -> Vec<Turn<'_, PatchedBlock>> {
         let place = |PartialBlock { stripe, parts }: &PartialBlock<P>| {
             (stripe.stripe.file(), stripe.stripe.label.stripe, parts.stripe_offset())

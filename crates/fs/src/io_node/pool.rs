@@ -1,8 +1,8 @@
 //! The threads that serve block requests, and the requests that wait for one.
 //!
-//! - A thread is made when a request comes and none is idle, and there are never more than the settings say: those of a
-//!   pool that were never needed are not made, for a pool for thousands of compute nodes is large.
-//! - Some threads of a pool never serve requests in the background, so that those cannot keep all of them.
+//! - A thread is made when a request comes and no thread is idle, up to the number in the settings. Threads that are
+//!   never needed are never made: a pool for thousands of compute nodes is large.
+//! - Some threads of a pool never serve requests in the background, so that these cannot occupy all threads.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -19,7 +19,7 @@ pub(super) struct Pool<T> {
     threads: Threads,
     requests: RefCell<RequestQueue<T>>,
     request_came: Condition,
-    /// Threads of the pool there are, and those of them that wait for a request and have not been woken.
+    /// The threads that have been made, and those of them that wait for a request and have not been woken.
     made: Cell<usize>,
     idle: Cell<usize>,
     /// Requests in the background that threads of the pool are serving.
@@ -29,9 +29,9 @@ pub(super) struct Pool<T> {
 /// A request that a thread serves until this is dropped.
 pub(super) struct Serving<T> {
     pub(super) request: T,
-    /// Its class, which may be more urgent than that it came with.
+    /// Its class, which may be more urgent than the one it came with.
     pub(super) class: Class,
-    /// One of those in the background that are served at a time, if it is.
+    /// Counts it among the background requests in service, if it is one.
     pub(super) background: Option<OperationInFlight>,
 }
 
@@ -52,7 +52,7 @@ impl<T: Placed> Pool<T> {
         self.requests.borrow().has_room_for(client)
     }
 
-    /// Lets a request wait for a thread; says whether one is to be made for it.
+    /// Puts a request into the queue; says whether a thread is to be made for it.
     #[must_use]
     pub(super) fn put(&self, class: Class, client: NodeId, bytes: u64, request: T) -> bool {
         self.requests.borrow_mut().push(class, client, bytes, request);
@@ -81,11 +81,11 @@ impl<T: Placed> Pool<T> {
         self.wake_for(others)
     }
 
-    /// Lets requests in the background for a part of a stripe wait on demand. Says how many threads are to be made.
+    /// Promotes background requests for a part of a stripe to demand. Says how many threads are to be made.
     #[must_use]
     pub(super) fn promote(&self, file: FileId, stripe: u32, part: Range<u64>) -> usize {
         let promoted = self.requests.borrow_mut().promote(file, stripe, part);
-        // All that was waiting may have been what no thread was allowed to serve.
+        // The waiting requests may all have been ones that no thread was allowed to serve.
         self.wake_for(promoted)
     }
 
@@ -99,7 +99,7 @@ impl<T: Placed> Pool<T> {
         }
     }
 
-    /// Drops what a client that is gone was waiting for.
+    /// Drops the waiting requests of a client that is gone.
     pub(super) fn forget(&self, client: NodeId) {
         self.requests.borrow_mut().forget(client);
     }

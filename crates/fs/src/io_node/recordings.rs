@@ -1,7 +1,7 @@
-//! What the node does, recorded because a client asks for it.
+//! Recordings of what the node does, on a client's request.
 //!
-//! A recording goes on until a client ends it, be it another one, and is bounded: the oldest events give way. What was
-//! recorded is in the account of the client that has ended it, until that has fetched it or is gone.
+//! A recording goes on until any client ends it, and is bounded: the oldest events give way. The recorded events are in
+//! the account of the client that has ended the recording, until this client has fetched them or is gone.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -49,7 +49,7 @@ impl<M: Machine> IoNode<M> {
     pub(super) fn stop_recording(&self, account: &Account) -> Result<Reply, Box<Failure>> {
         let RecordingUnderWay { ring, zero_unix_ns } = self.recording.take().ok_or_else(nothing_recorded)?;
         self.machine.notes().stop();
-        // Whoever fetches it knows better what the node is called.
+        // The client that fetches it knows the node's name better.
         let process = ProcessInfo {
             host: String::new(),
             number: ProcessNumber::Node(0),

@@ -1,23 +1,22 @@
-//! How much more the disks of an I/O node can be given.
+//! How much more the disks of an I/O node can take.
 //!
-//! A write is accepted long before it is on its disk. That the disk is full would be found out when the writer has
-//! closed its file and is gone; so a write is accepted only if there is room for it beside all that was accepted
-//! before. How much free space a disk has is looked up rarely: what was found is counted down, and looked up again
-//! when it is used up.
+//! A write is accepted long before it is on its disk, and a full disk might be found only after the writer has closed
+//! its file and is gone. So a write is accepted only if there is room for it beside all that was accepted before. The
+//! free space of a disk is looked up rarely: the number found is counted down, and looked up again when it is used up.
 
 use std::cell::Cell;
 
 use machine::Space;
 
-/// What a stripe takes on its disk beside its bytes, at most: its header, records and first sums, or an object's
-/// share of what the disk's own file system keeps. What is refused for an estimate that is too large is looked at
-/// again when all is written.
+/// What a stripe takes on its disk beside its bytes, at most: its header, records and first sums, or an object's share
+/// of what the disk's own file system keeps. The estimate may be too large: before a write is refused, all is written
+/// out and the free space looked up again.
 const OF_A_STRIPE: u64 = 24 << 10;
 
 /// A disk's own file system gives space in multiples of this.
 const PAGE: u64 = 4096;
 
-/// Of so many bytes there is one more of sums.
+/// A byte of sums is stored for each this many bytes.
 const BYTES_OF_A_SUM: u64 = 128;
 
 /// The most bytes accepted between two looks at a disk's free space, and never more than half of it: others use the
@@ -26,12 +25,12 @@ const COUNTED_DOWN_MAX: u64 = 64 << 20;
 
 /// The room on each disk.
 pub(super) struct Room {
-    /// Bytes that can be accepted before it has to be looked again.
+    /// By disk, the bytes that can be accepted before its free space has to be looked up again.
     left: Vec<Cell<u64>>,
 }
 
 impl Room {
-    /// Nothing is known of so many disks.
+    /// For `disks` disks, of whose space nothing is known yet.
     pub(super) fn new(disks: usize) -> Self {
         Room { left: vec![Cell::new(0); disks] }
     }
@@ -44,8 +43,8 @@ impl Room {
         rest.inspect(|&rest| left.set(rest)).is_some()
     }
 
-    /// As [`take`](Self::take), from the space that a disk has, of which so many bytes have been promised to what is
-    /// not written yet. A disk that does not know takes all.
+    /// As [`take`](Self::take), from the `space` that the disk has just reported, of which `promised` bytes are for
+    /// what is accepted and not written yet. A disk that does not know its space takes all.
     pub(super) fn take_of(
         &self,
         disk: usize,

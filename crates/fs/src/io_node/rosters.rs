@@ -1,4 +1,4 @@
-//! Who flushes write caches together: the members of a job, who come and go as they like.
+//! Which clients flush write caches together: the members of a job, which come and go as they like.
 //!
 //! An I/O node is the *keeper* of a job's roster, and of the meetings of its members:
 //!
@@ -9,11 +9,11 @@
 //! ```
 //!
 //! Each flush has two meetings: at the first all have told what they have, at the second all of it has been moved. A
-//! member that is gone is waited for no more; if it leaves something undone, the others are told who it was.
+//! member that is gone is no longer waited for; if it leaves something undone, the others are told which member it was.
 //!
 //! Members that share a file in small pieces fill its blocks together, and a block of which a part is missing costs its
-//! disk several times as much. So a flush that is for room alone begins when all members have run out of it who had at
-//! the flush before, or, since somebody may have ceased to write, when the first of them has waited for as long as that
+//! disk several times as much. So a flush that is for room alone begins when all members are out of room that were at
+//! the flush before. A member may have ceased to write, so the first one out of room waits for no longer than that
 //! flush took: then no more than half of the time is lost, whatever the others do.
 
 use std::cell::{Cell, RefCell};
@@ -46,27 +46,27 @@ type Served = Result<Reply, Box<Failure>>;
 #[derive(Default)]
 pub(super) struct Rosters(RefCell<BTreeMap<u64, Rc<Roster>>>);
 
-/// Who belongs to a job.
+/// The members of a job.
 struct Roster {
     job: String,
     group: u64,
-    /// In the order in which they have joined.
+    /// The members, in the order in which they have joined.
     members: RefCell<Vec<Member>>,
     /// How many flushes have begun.
     flushes: Cell<u32>,
-    /// The last of them that was of all files, by its number.
+    /// The number of the last flush that was of all files.
     last_of_all: Cell<u32>,
-    /// The one that is going on.
+    /// The flush that is going on.
     flush: RefCell<Option<Rc<Flush>>>,
     room: Room,
     changed: Condition,
 }
 
-/// Which members of a job have run out of room, and who is waited for.
+/// The members of a job that have run out of room, and those that are waited for.
 struct Room {
-    /// Those that wait for a flush now.
+    /// The members that wait for a flush now.
     out: RefCell<BTreeSet<NodeId>>,
-    /// Those that did when the last flush for room began; before the first, none is known.
+    /// The members that waited when the last flush for room began; none before the first such flush.
     out_before: RefCell<Option<BTreeSet<NodeId>>>,
     /// Until when the first of them waits for others.
     until: Cell<Option<Instant>>,
@@ -77,7 +77,7 @@ struct Room {
 
 /// A flush that a member wants.
 pub(super) struct Wanted {
-    /// Its number, or that of an earlier one than will do.
+    /// Its number, or the number of an earlier flush that will do.
     pub(super) flush: u32,
     /// Only of this file.
     pub(super) file: Option<FileId>,
@@ -98,7 +98,7 @@ struct Flush {
     /// Only of this file.
     file: Option<FileId>,
     members: RefCell<Vec<Member>>,
-    /// Who of them was gone first.
+    /// The first of them that was lost.
     lost: RefCell<Option<Lost>>,
     meetings: [Meeting; 2],
 }
@@ -106,7 +106,7 @@ struct Flush {
 struct Lost {
     /// What the others are told.
     failure: Failure,
-    /// Whether it was the first of the members, who alone knows what has become of the flush.
+    /// Whether it was the first member, which alone knows the outcome of the flush.
     was_first: bool,
 }
 
@@ -176,7 +176,7 @@ impl<M: Machine> IoNode<M> {
         Ok(Reply::Flushing { flush: begun.number })
     }
 
-    /// Tells all members that a flush has begun. One that cannot take part is a member no more.
+    /// Tells all members that a flush has begun. A member that cannot take part is removed from the job.
     async fn tell(&self, roster: &Roster, flush: &Flush) {
         let (members, mailbox) = (flush.members.borrow().clone(), Mailbox::new());
         for (index, member) in members.iter().enumerate() {
@@ -369,7 +369,7 @@ impl Roster {
         flush
     }
 
-    /// Notes that a member takes part in nothing any more; `what` says what it does instead.
+    /// Notes that a member no longer takes part in anything; `what` says what happened to it.
     fn lose(&self, client: NodeId, what: &str, now: Instant) {
         self.members.borrow_mut().retain(|member| member.node != client);
         if let Some(flush) = &*self.flush.borrow() {
@@ -398,7 +398,7 @@ impl Roster {
 }
 
 impl Flush {
-    /// Whether what it writes has all that has been written to a file, or to any.
+    /// Whether this flush writes all that has been written to `file`, or to all files if that is none.
     fn covers(&self, file: Option<FileId>) -> bool {
         self.file.is_none() || self.file == file
     }
@@ -432,7 +432,9 @@ impl Flush {
             return false;
         }
         let (lost, brought) = (self.lost.borrow(), meeting.brought.borrow());
-        // Who is gone is what matters of all that has failed then. At the end it may have done its part before.
+        // The loss of a member takes precedence over other failures. At the second meeting the member may have done its
+        // part before: the loss counts only with another failure, or if it was the first member, which alone knows the
+        // outcome.
         let matters = |lost: &&Lost| index == 0 || lost.was_first || brought.is_some();
         let failure =
             lost.as_ref().filter(matters).map(|lost| lost.failure.clone()).or_else(|| brought.clone());
@@ -484,12 +486,12 @@ mod tests {
 
     #[test]
     fn who_is_gone_is_named_if_anything_was_left_undone() {
-        // Whoever is gone before the first meeting has not told what it has.
+        // A member that is gone before the first meeting has not told what it has.
         let (roster, flush) = flush_of_three();
         come(&roster, &flush, 0, &[0, 1], None);
         roster.lose(NodeId(2), "is gone", Instant::START);
         assert_eq!(outcome(&flush, 0), Some(Err("member 2 of the job job is gone".into())));
-        // After it, that matters if anything failed, or if it was the first, who alone knows.
+        // After it, the loss matters if anything failed, or if it was the first member, which alone knows the outcome.
         for (gone, others, brought, fails) in
             [(2, [0, 1], None, false), (2, [0, 1], Some("no answer"), true), (0, [1, 2], None, true)]
         {
@@ -540,7 +542,7 @@ mod tests {
         assert!(!roster.all_are_out());
         roster.lose(NodeId(1), "is gone", Instant::START);
         assert!(roster.all_are_out() && out(1, 11).is_err());
-        // What somebody wants for another reason says nothing of who writes.
+        // A flush for another reason does not tell which members write.
         roster.begin(None, false, Instant::START);
         assert!(!roster.all_are_out());
         out(0, 12).expect("a member");

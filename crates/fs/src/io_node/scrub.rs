@@ -1,8 +1,8 @@
-//! Scrubbing: what lies on a disk is read back and held against its checksums, and stays where it is.
+//! Scrubbing: what lies on a disk is read back and compared with its checksums, and not changed.
 //!
-//! The disk is asked in the background, behind everybody else, for a little at a time. What does not match is halved
-//! until the part that is damaged is as small as a disk can tell: what is beside it is not given up. A request is over
-//! soon, so what is done for a client that has gone is not much.
+//! The disk is asked in the background, behind all other requests, for a little at a time. A stretch that does not
+//! match is halved until the damaged part is as small as a disk can tell, so that readable bytes beside it are not
+//! given up. Each request is short, so little is done in vain for a client that has gone.
 
 use layout::Extent;
 use machine::{Disk, Error, Machine, NodeId, Stage, Work};
@@ -83,7 +83,7 @@ impl<M: Machine> IoNode<M> {
             read
         };
         self.machine.compute(Work::CompleteDiskRequest).await;
-        // A disk that has everything in memory answers at once; nobody else would come to anything meanwhile.
+        // A disk that has everything in memory answers at once, so no other task would run meanwhile.
         give_way().await;
         outcome.map(drop)
     }

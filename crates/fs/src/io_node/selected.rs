@@ -1,5 +1,5 @@
-//! Operations on what clients have selected of a file, each in closed form: which bytes of a block are whose is found
-//! when it is the block's turn, and neither memory nor messages depend on how many pieces there are.
+//! Operations on what clients have selected of a file. A selection stays in closed form: which member has which bytes
+//! of a block is found when the block's turn comes, and neither memory nor messages grow with the number of pieces.
 //!
 //! The pieces themselves are packed and unpacked in `selected_parts.rs`.
 
@@ -34,7 +34,7 @@ const LOOKS_IN_A_ROW: usize = 16_384;
 /// What clients have told of their selections for operations to come.
 pub(super) type Selections = Told<Selecting>;
 
-/// Everybody's selections, and the stripes that they may touch.
+/// The selections of all members, and the stripes that they may touch.
 struct AllSelected {
     members: Vec<NodeId>,
     selectors: Rc<[Selector]>,
@@ -162,7 +162,7 @@ impl<M: Machine> IoNode<M> {
         Ok(AllSelected { members, selectors: selectors.into(), stripes })
     }
 
-    /// Makes ready to list the blocks of a stripe that anybody has selected some of.
+    /// Prepares to list the blocks of a stripe of which any member has selected bytes.
     async fn plan_selected(
         self: &Rc<Self>,
         request: &Selected,
@@ -209,7 +209,7 @@ fn check_told(member: NodeId, file: FileId, parts: &[Selecting]) -> Result<(), B
     Ok(())
 }
 
-/// The blocks of a stripe that anybody has selected some of, as they are found.
+/// The blocks of a stripe of which any member has selected bytes, as they are found.
 struct SelectedBlocks<M: Machine> {
     node: Rc<IoNode<M>>,
     part: Rc<StripePart>,
@@ -292,7 +292,7 @@ impl<M: Machine> SelectedBlocks<M> {
     }
 }
 
-/// A block that anybody has selected some of.
+/// A block of which any member has selected bytes.
 struct SelectedBlock {
     parts: SelectedParts,
     /// Where in the stripe the block begins, in bytes.

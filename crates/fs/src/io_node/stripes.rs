@@ -1,7 +1,7 @@
 //! The stripes an I/O node has open.
 //!
 //! If one stripe of a file that has a name is open here, all are: requests name them by file and index. They stay open
-//! until there are many, then those of idle files go, the least recently used first.
+//! until there are many; then those of idle files are closed, the least recently used first.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,7 +74,7 @@ impl Stripes {
         stripes
     }
 
-    /// Closes so many idle files, the least recently used first.
+    /// Closes up to `files` idle files, the least recently used first.
     pub(super) fn close_idle(&self, files: usize) {
         push_out(&mut self.open.borrow_mut(), files);
     }
@@ -84,7 +84,7 @@ impl Stripes {
         stripe.last_use.set(self.uses.get());
     }
 
-    /// Makes the stripe known, unless it is already: what is in the cache belongs to that one.
+    /// Makes the stripe known, unless it is known already: the cached blocks belong to the known one.
     pub(super) fn insert(
         &self,
         name: &str,
@@ -118,7 +118,7 @@ impl Stripes {
     }
 }
 
-/// Closes this number of idle files, least recently used first, with all of their stripes: if one stripe of a file
+/// Closes up to `files` idle files, the least recently used first, with all of their stripes: if one stripe of a file
 /// is open, all must be.
 fn push_out(open: &mut BTreeMap<(FileId, u32), Rc<OpenStripe>>, files: usize) {
     let mut last_uses: BTreeMap<FileId, Option<u64>> = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! Teams: clients that know each other by their ranks, and meet here as often as they like.
 //!
-//! Who belongs to a *job* (`rosters.rs`) comes and goes, and is told when to meet. A team has as many members as each
-//! of them says; it is there when all have come, and lost with the first of them that is gone.
+//! Members of a *job* (`rosters.rs`) come and go, and are told when to meet. A team has a fixed size, which each member
+//! says; it is formed when all have come, and lost with the first of them that is gone.
 //!
 //! ```text
 //!  rank 0   FormTeam ....... TeamFormed   MeetTeam 1 ......... TeamMet   MeetTeam 2 ...
@@ -30,7 +30,7 @@ type Served = Result<Reply, Box<Failure>>;
 /// The teams that meet at this I/O node.
 #[derive(Default)]
 pub(super) struct Teams {
-    /// Those that not all members of have come, by name.
+    /// The teams of which some members have not come yet, by name.
     forming: RefCell<BTreeMap<String, Rc<Team>>>,
     /// The others, by the number of their group.
     formed: RefCell<BTreeMap<u64, Rc<Team>>>,
@@ -43,16 +43,16 @@ struct Team {
     name: String,
     group: u64,
     size: u32,
-    /// Those that have come, by rank.
+    /// The members that have come, by rank.
     members: RefCell<BTreeMap<u32, NodeId>>,
     /// Why it is lost, if it is.
     lost: RefCell<Option<Failure>>,
-    /// Meetings to which somebody has come and which not all have left.
+    /// Meetings to which a member has come and which not all have left.
     meetings: RefCell<BTreeMap<u32, Rc<Meeting>>>,
     changed: Condition,
 }
 
-/// With what a member comes to a meeting.
+/// What a member brings to a meeting.
 #[derive(Clone, Copy)]
 pub(super) struct Coming {
     /// What it has come for.
@@ -64,9 +64,9 @@ pub(super) struct Coming {
 /// A meeting.
 #[derive(Default)]
 struct Meeting {
-    /// Those who have come, by rank.
+    /// The members that have come, by rank.
     present: RefCell<BTreeMap<u32, Coming>>,
-    /// The first failure among that.
+    /// The first failure that any of them brings.
     failure: RefCell<Option<Failure>>,
     /// What all are told, once all have come.
     outcome: RefCell<Option<Result<Vec<u64>, Failure>>>,
@@ -250,8 +250,8 @@ impl Team {
         self.end(Failure { lost_rank: Some(rank), ..failure });
     }
 
-    /// Ends the team if all members wait, and not for the same: nobody would ever come to any of these meetings, or all
-    /// have come to one of them for different things. A member waits in one meeting at a time.
+    /// Ends the team if all members wait, but not for the same step of the same meeting: then no meeting would ever be
+    /// complete, or all have come to one meeting for different steps. A member waits in one meeting at a time.
     fn end_if_out_of_step(&self) {
         let apart = self.waiting();
         let members: usize = apart.iter().map(|(_, ranks)| ranks.len()).sum();
@@ -264,7 +264,7 @@ impl Team {
         self.end(Failure::new(FailureKind::OutOfStep, text));
     }
 
-    /// What members wait for, and their ranks: each thing of each meeting.
+    /// The steps that members wait for, each with their ranks, of all meetings.
     fn waiting(&self) -> Vec<(TeamStep, Vec<u32>)> {
         let mut waiting: Vec<(TeamStep, Vec<u32>)> = Vec::new();
         for meeting in self.meetings.borrow().values().filter(|meeting| meeting.outcome.borrow().is_none()) {
@@ -279,7 +279,7 @@ impl Team {
         waiting
     }
 
-    /// Ends the team: who waits for others is told why, and so is whoever comes later.
+    /// Ends the team: members that wait for others are told why, and so are those that come later.
     fn end(&self, why: Failure) {
         self.lost.borrow_mut().get_or_insert(why);
         let meetings: Vec<Rc<Meeting>> = self.meetings.borrow().values().cloned().collect();
@@ -287,7 +287,7 @@ impl Team {
         self.changed.wake_all();
     }
 
-    /// Ends a meeting if all have come, or somebody never will.
+    /// Ends a meeting if all members have come, or one of them never will.
     fn settle(&self, meeting: &Meeting) {
         let present = meeting.present.borrow();
         let all_have_come = present.len() as u64 == u64::from(self.size);
@@ -310,7 +310,7 @@ impl Team {
     }
 }
 
-/// Whether those who are present have come for the same.
+/// Whether all who are present have come for the same step.
 fn is_of_one(present: &BTreeMap<u32, Coming>) -> bool {
     let mut steps = present.values().map(|coming| coming.step);
     let first = steps.next();

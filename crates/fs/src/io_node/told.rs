@@ -1,4 +1,4 @@
-//! What clients have told for operations of their groups that are to come, in one message or several.
+//! What clients have told for coming operations of their groups, in one message or several.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,8 +1,9 @@
-//! Who has written to a stripe what is not known to be on the medium, and who is to be told that it is not.
+//! Which clients have written data to a stripe that are not known to be on the medium, and which are to be told of a
+//! failure.
 //!
-//! A write is accepted before it is on the disk, so a failure has no caller to go to: it is kept for everybody who has
-//! written since the last flush, and each is told once, by the first request of his that asks. Whose data it was is not
-//! known.
+//! A write is accepted before it is on the disk, so its failure has no caller to go to, and whose data it was is not
+//! known. The failure is kept for all clients that have written since the last flush, and each is told once, by the
+//! first of its requests that asks.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -57,7 +58,7 @@ impl Writers {
         self.failures.borrow_mut().remove(&client).map_or(Ok(()), Err)
     }
 
-    /// Fails if something failed of which anybody has not been told.
+    /// Fails if something failed of which some client has not been told.
     pub(super) fn tell_anybody(&self) -> Result<(), Box<Failure>> {
         self.failures.borrow_mut().pop_first().map_or(Ok(()), |(_, failure)| Err(failure))
     }
@@ -67,7 +68,7 @@ impl Writers {
         self.last.borrow_mut().extract_if(.., |_, last| *last <= accepted).map(|(client, _)| client).collect()
     }
 
-    /// Whether all is on the medium and nobody is to be told anything.
+    /// Whether all is on the medium and no client is to be told a failure.
     pub(super) fn is_empty(&self) -> bool {
         self.last.borrow().is_empty() && self.failures.borrow().is_empty()
     }

@@ -26,7 +26,7 @@ pub struct Collective {
     pub members: Vec<u64>,
 }
 
-/// A collective operation on whatever its members have told in directories.
+/// A collective operation on the stretches that its members have told in directories.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Listed {
     /// Whether data go to the disks or come from them.
@@ -46,7 +46,7 @@ pub struct Listed {
 pub struct SelectedPart {
     /// Offset in bytes within the memory.
     pub at: u64,
-    /// Which bytes.
+    /// The selected bytes.
     pub selection: Selection,
     /// The stripes of the I/O node that it may touch, each of which has to be open there.
     pub stripes: Vec<u32>,
@@ -62,7 +62,7 @@ pub struct Selecting {
     pub file: FileId,
     /// In how many parts the I/O node is told; one, which may be empty, if it has nothing of it.
     pub parts: u32,
-    /// One of them.
+    /// One of these parts.
     pub part: SelectedPart,
 }
 
@@ -79,22 +79,22 @@ pub struct Selected {
     pub queued: bool,
     /// Whether what is written is to be on the media when this is answered.
     pub to_media: bool,
-    /// The memory of whoever takes part.
+    /// The memory of all who take part.
     pub memory: MemoryId,
-    /// Who does.
+    /// Whose selections are moved.
     pub selectors: Selectors,
 }
 
 /// Whose selections an operation moves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Selectors {
-    /// Those of the nodes of a group, in order; each has [told](Selecting) what it has selected.
+    /// The selections of the nodes of a group, in order; each has [told](Selecting) its own.
     Members(Vec<u64>),
-    /// That of the node that asks for it, who needs nobody else.
+    /// The selection of the node that makes the request, alone.
     Asker(SelectedPart),
 }
 
-/// Which way data move.
+/// The direction in which data move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Direction {
     /// From the disks to the compute nodes.
@@ -110,7 +110,7 @@ pub enum TeamStep {
     Meet,
     /// They move data.
     Move {
-        /// Which way.
+        /// The direction.
         direction: Direction,
         /// Whether they exchange the data among themselves.
         in_two_phases: bool,
@@ -119,7 +119,7 @@ pub enum TeamStep {
     Sync,
 }
 
-/// As it is called where members do different things.
+/// The name of a step in the message for members that do different things.
 impl fmt::Display for TeamStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

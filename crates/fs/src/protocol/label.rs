@@ -1,4 +1,5 @@
-//! What is noted on a stripe on its disk: what it is, and how much of its file has been committed.
+//! What a stripe says of itself on its disk: which stripe of which file it is, and the size at which the file was
+//! committed.
 
 use std::fmt;
 

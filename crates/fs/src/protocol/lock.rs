@@ -16,7 +16,7 @@ pub struct LockRequest {
     pub number: FileNumber,
     /// Whose lock it is, of those that the client tells apart.
     pub owner: u64,
-    /// Which part.
+    /// The part of the file.
     pub range: LockRange,
     /// What is to be done.
     pub step: LockStep,
@@ -43,7 +43,7 @@ pub enum LockAnswer {
         /// The lease.
         lease: u64,
     },
-    /// Somebody else has a lock that does not allow it.
+    /// Another owner has a lock that does not allow it.
     Held {
         /// The client's lease.
         lease: u64,
@@ -54,7 +54,7 @@ pub enum LockAnswer {
     Lost,
     /// The client has as many as it may have.
     TooMany,
-    /// The node was started a moment ago, and somebody may have locks of its earlier run: ask again.
+    /// The node was started a moment ago, and clients may have locks of its earlier run: ask again.
     NotYet,
     /// It is done, and this is the client's lease; before the lock is relied on, these are to be
     /// [fenced](Request::Fence).
@@ -66,7 +66,7 @@ pub enum LockAnswer {
     },
 }
 
-/// A lock that keeps somebody out.
+/// A lock that keeps another out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldLock {
     /// Whose it is, if he is of the same client.

@@ -1,4 +1,4 @@
-//! What an I/O node tells of its computer, of its disks, and of what lies on them.
+//! What an I/O node reports of its computer, of its disks, and of the stripes on them.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ pub struct ExaminedDisk {
     pub space: Option<(u64, u64)>,
     /// Identifies its device among those of the computer.
     pub device: Option<u64>,
-    /// Whether it is as fast as it is whatever other disks on its device do.
+    /// Whether its speed does not depend on other disks on its device.
     pub has_own_pace: bool,
     /// Why it cannot be used, if that is so.
     pub failure: Option<String>,

@@ -53,7 +53,7 @@ impl Disk {
         self.came.push((request, self.step));
     }
 
-    /// Serves who is next; says who that was.
+    /// Serves the next request, and gives it.
     fn serve(&mut self) -> Option<DiskRequest> {
         let next = self.schedule.pop(self.arm);
         assert_eq!(
@@ -223,7 +223,7 @@ fn kind(scheduling: Scheduling, request: DiskRequest) -> Option<(u64, bool, bool
 }
 
 proptest! {
-    /// Whoever waits is served, once; nobody else is; and no step is idle while anybody waits.
+    /// Each request that waits is served exactly once, nothing else is, and no step is idle while a request waits.
     #[test]
     fn each_is_served_once_and_none_waits_for_nothing(
         steps in proptest::collection::vec((proptest::collection::vec(any_request(), 0..4), 0..4_usize), 1..60),
@@ -260,7 +260,8 @@ proptest! {
         }
     }
 
-    /// On demand nobody waits for more than a bounded number of others, if that is promised, however they come.
+    /// A request on demand waits for at most a bounded number of others, if the schedule promises that, in whatever
+    /// order they come.
     #[test]
     fn nobody_on_demand_waits_for_ever_where_that_is_promised(
         steps in proptest::collection::vec((any_request(), 1..4_usize), 1..300),

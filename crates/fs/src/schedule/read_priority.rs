@@ -1,11 +1,11 @@
 //! Read-priority: any read before any write, each kind in the order in which it came.
 //!
-//! Nobody waits for what is written behind, so it can wait; but who reads without end keeps it waiting for ever, unless
-//! the number of reads that may pass a write is bounded.
+//! No caller waits for a write-behind, so reads may pass it. Reads without end would keep a write waiting for ever,
+//! unless the number of reads that may pass it is bounded.
 //!
-//! No read sees an older state because of this: what is to be written to a block stays in the cache until it has been,
-//! and a read of that block gets it from there, or puts it over what it has found on the disk
-//! (`io_node/blocks/load.rs`). Operations that go past the cache have it written out first.
+//! No read sees an older state because of this: a dirty block stays in the cache until it is written, and a read of
+//! that block gets it from there, or puts the dirty bytes over what it has found on the disk
+//! (`io_node/blocks/load.rs`). Operations that bypass the cache have dirty blocks written out first.
 
 use super::classes::Classes;
 use super::fifo::Fifo;
@@ -17,14 +17,14 @@ use crate::protocol::Direction;
 pub(super) struct ReadPriority {
     reads: Classes<Fifo>,
     writes: Classes<Fifo>,
-    /// Reads that have passed the write that is next.
+    /// Reads that have passed the next write.
     passed: usize,
-    /// How many may, if that is bounded.
+    /// How many reads may pass a write, if that is bounded.
     most: Option<usize>,
 }
 
 impl ReadPriority {
-    /// Nobody waits; at most so many reads pass a write.
+    /// An empty queue in which at most `most` reads pass a write.
     pub(super) fn new(most: Option<usize>) -> Self {
         let queue = || Classes::of(Fifo::default);
         ReadPriority { reads: queue(), writes: queue(), passed: 0, most }

@@ -1,4 +1,4 @@
-//! Round-robin: a queue for each job, served in turn, one request a turn; empty ones are passed over.
+//! Round-robin: a queue for each job, served in turn, one request a turn; empty queues are skipped.
 //!
 //! ```text
 //! job 1   w w w w w w w w        served   w1 r2 w1 r2 r3 w1 r2 w1 w1 ...
@@ -6,8 +6,8 @@
 //! job 3         r   (comes later)
 //! ```
 //!
-//! So nobody waits for more than one request of each other job, however many those have. Within a job what is on demand
-//! comes before what is in the background, and either is served in the order in which it came.
+//! So a job waits for at most one request of each other job before its own next one, however many requests these have.
+//! Within a job requests on demand come before those in the background, each class in order of arrival.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};

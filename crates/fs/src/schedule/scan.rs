@@ -1,5 +1,5 @@
-//! Cyclic scan (Seltzer, Chen and Ousterhout 1990): what lies ahead of the arm in increasing order, then again from the
-//! lowest. What lies where is told by the requests' positions: by default the logical block number, as the order a file
+//! Cyclic scan (Seltzer, Chen and Ousterhout 1990): the requests ahead of the arm in increasing order of position, then
+//! again from the lowest. The position of a request is by default its logical block number, the order that a file
 //! system can know.
 //!
 //! *Open*, as in the reports, a sweep takes in every request that arrives ahead of the arm; so a reader of one
@@ -11,8 +11,8 @@
 //! come      a3 a4 b3      meanwhile; they are the next sweep: b3 a3 a4
 //! ```
 //!
-//! So nobody waits for more than what is left of one sweep, and then its own. What is written behind has been accepted
-//! already, and may be a whole cache: of that, a sweep takes the oldest few.
+//! So no request waits for more than the rest of one sweep, and then its own sweep. Written-behind data have been
+//! accepted already, and may be a whole cache: of their requests, a sweep takes the oldest few.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -26,11 +26,11 @@ const BEHIND_MAX: usize = 32;
 /// The requests of cyclic scan.
 #[derive(Debug)]
 pub(super) struct Scan {
-    /// Those that the sweep under way serves.
+    /// The requests that the sweep under way serves.
     sweep: Sweep,
-    /// Those that have come since it began, if sweeps are closed.
+    /// The requests that have come since it began, if sweeps are closed.
     next: Option<Sweep>,
-    /// Those of them that are written behind, in order of arrival.
+    /// The write-behind requests among them, in order of arrival.
     behind: VecDeque<(DiskRequest, Number)>,
     arrivals: u64,
 }

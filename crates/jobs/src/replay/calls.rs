@@ -1,8 +1,9 @@
-//! The calls of a log that tells them: those that processes made together are made together, others alone.
+//! The calls of a log of format 2: calls that processes made together are made together, others alone.
 //!
-//! A collective call is one operation of those who opened the file, on what each has selected, by the method of the
-//! replay. Alone, a call of one piece is a request, and one of several goes to each I/O node that has some of them, in
-//! one request. Through a write cache or a page cache, every piece goes by itself, whoever makes the call.
+//! A collective call is one operation of the members that opened the file, on what each has selected, by the method of
+//! the replay. A call alone is a file request if it has one piece; if it has several, it becomes one request to each
+//! I/O node that has some of them. Through a write cache or a page cache, every piece goes by itself, in both kinds of
+//! call.
 
 use fs::{CollectiveMethod, Company, Group, SelectedSettings};
 use layout::{Operation, Selection};
@@ -87,7 +88,7 @@ impl<M: Machine> ReplayPart<M> {
         Ok(())
     }
 
-    /// What is selected as one, with whatever company there is.
+    /// Moves the selection in one operation, together with `company`.
     async fn move_selected(
         &self,
         file: u32,

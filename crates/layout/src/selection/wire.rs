@@ -26,9 +26,9 @@ pub(super) struct RawSelection {
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Node")]
 pub(super) enum RawNode {
-    /// A run of so many bytes.
+    /// A run, by its number of bytes.
     Run(u64),
-    /// The node before this one repeated, until there are so many bytes.
+    /// The node before this one, repeated with a gap in between until there are `bytes` bytes.
     Repeat { bytes: u64, gap: u64 },
     /// The last nodes that are not yet within others, one more than there are gaps.
     List(Vec<u64>),

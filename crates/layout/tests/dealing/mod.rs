@@ -25,7 +25,7 @@ pub(crate) fn view() -> impl Strategy<Value = View> {
     view_of(4)
 }
 
-/// The same of at most so many dimensions.
+/// Views of small arrays of at most `dimensions_max` dimensions, with every way to deal them out.
 pub(crate) fn view_of(dimensions_max: usize) -> impl Strategy<Value = View> {
     (1..5_u64, vec(dimension(), 1..=dimensions_max)).prop_map(|(record_bytes, dimensions)| {
         View::new(record_bytes, &dimensions, places(&dimensions)).unwrap()

@@ -126,8 +126,8 @@ pub fn entries_are_in_the_order_of_their_keys(testbed: &impl Testbed) {
     }));
 }
 
-/// Who only looks sees what was committed before, whole, also while transactions are under way; a refusal or a failure
-/// of his comes as it was given.
+/// A read-only transaction sees what was committed before, whole, also while other transactions are under way; its
+/// refusal or failure comes back as it was given.
 pub fn who_looks_sees_what_was_committed(testbed: &impl Testbed) {
     const TRANSACTIONS: u64 = 20;
     ok(testbed.run(1, |nodes| async move {
@@ -151,7 +151,7 @@ pub fn who_looks_sees_what_was_committed(testbed: &impl Testbed) {
             let (entries, now) = ok(look.await).expect("kept");
             assert!(now >= seen && entries == if now == 0 { 0 } else { 1 + now }, "{entries} at {now}");
             seen = now;
-            // Who looks at once leaves the processor to nobody.
+            // Without this pause the looks would leave no processor time to others.
             machine.sleep_until(machine.now() + Duration::from_micros(50)).await;
         }
         ok(group.join().await);
@@ -164,7 +164,7 @@ pub fn who_looks_sees_what_was_committed(testbed: &impl Testbed) {
     }));
 }
 
-/// Transactions that nobody waits for any more are carried out whole or not at all, and the store goes on working.
+/// Transactions whose callers no longer wait are carried out whole or not at all, and the store goes on working.
 pub fn a_dropped_transaction_leaves_nothing_half_done(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let (machine, store) = (nodes[0].clone(), store_of(&nodes[0]));

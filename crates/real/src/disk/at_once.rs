@@ -1,7 +1,7 @@
-//! What the files of a disk can give or take without waiting: that is done on the node's own thread, at once.
+//! Reads and writes of the files of a disk that need no waiting are done on the node's own thread, at once.
 //!
-//! A page that the system has in memory is copied in ten microseconds. To have the runtime see to it takes longer
-//! than that, and some file systems leave even such a copy to a thread of the kernel.
+//! A page that the system has in memory is copied in ten microseconds. Going through the runtime takes longer, and some
+//! file systems leave even such a copy to a thread of the kernel.
 //!
 //! ```text
 //! read:  at once, as far as the system has it  --- not all of it ---> the runtime, which waits for the disk
@@ -82,7 +82,7 @@ impl AtOnce {
             };
         };
         #[expect(unsafe_code, reason = "the counterpart of the call above")]
-        // SAFETY: so many bytes after the first `len` of them have just been written, within the capacity.
+        // SAFETY: `read` bytes after the first `len` have just been written, within the capacity.
         unsafe {
             memory.set_len(memory.len() + read);
         }

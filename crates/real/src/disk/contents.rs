@@ -1,4 +1,4 @@
-//! What the file of an object has, found out when it is opened: its header, its length and what was flushed of it.
+//! The contents of an object's file, found when it is opened: its header, its length and what was flushed of it.
 
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
@@ -16,7 +16,7 @@ const UNFLUSHED_GROUPS_MAX: u64 = (64 << 30) / GROUP_BYTES;
 pub(crate) struct FoundContents {
     pub(crate) seal: Seal,
     pub(crate) bytes: u64,
-    /// Whether the file has more, which nobody has written.
+    /// Whether the file is longer than that, by bytes that were never written.
     pub(crate) has_excess: bool,
     /// Whether the file is shorter than was flushed.
     pub(crate) is_cut: bool,

@@ -1,16 +1,16 @@
 //! The directory of a disk: making, finding and removing the files of objects. Blocking calls, all of it.
 //!
-//! An object comes into being in one step. Its header is written to a file of another name, made safe, and
-//! only then linked to its own name, which fails if there is one. A node killed meanwhile leaves at worst a
-//! file of the other kind, which nobody lists and the next start removes.
+//! An object comes into being in one step. Its header is written to a file of another name, synced, and only then
+//! linked to its own name, which fails if there is one. A node killed meanwhile leaves at worst a file of the other
+//! kind, which no listing shows and the next start removes.
 //!
-//! One for which no medium is waited for has a file whose name says so (*new*) until all that was written to it has
-//! been flushed for the first time. If the power fails before, anything may be left of such a file; what is not whole
+//! An object that is made without waiting for the medium has a file whose name says so (*new*) until it has been
+//! flushed for the first time. If the power fails before, anything may be left of such a file; a file that is not whole
 //! has never been an object and gives way to the next of its name.
 //!
-//! Others may put what they like in the place of an object: a directory, a pipe, a link to elsewhere. None of them is
-//! followed or opened; they are told as damaged objects, and can be removed. Where nothing may be written, on a disk
-//! that the system has made read-only, objects are opened for reading.
+//! Other programs may put anything in the place of an object: a directory, a pipe, a link to elsewhere. None of these
+//! is followed or opened; they are told as damaged objects, and can be removed. On a disk that the system has made
+//! read-only objects are opened for reading.
 
 use std::fs::{self, DirBuilder, File, FileType, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -413,7 +413,7 @@ struct BeginOfFile {
 }
 
 impl BeginOfFile {
-    /// That of an empty object.
+    /// The beginning of the file of an empty object.
     fn of(name: &str, label: &[u8]) -> Result<Self> {
         let mut bytes = Header::encode(name, label)?;
         let seal = Seal { layout: Layout::V3, identity: header::identity_of(&bytes) };

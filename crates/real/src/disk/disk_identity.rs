@@ -1,7 +1,7 @@
 //! The identity of a disk: a number drawn at random, in a file of the disk's directory.
 //!
-//! The file is made when somebody asks for the identity for the first time, and goes with the directory wherever that
-//! goes. It comes into being in one step, as objects do: written under another name, made safe, and linked.
+//! The file is made when the identity is asked for the first time, and moves with the directory. It comes into being in
+//! one step, as objects do: written under another name, synced, and linked.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
@@ -35,7 +35,7 @@ pub(super) fn read(path: &Path) -> Result<Option<u64>> {
     })
 }
 
-/// That a disk has none although it has stripes of files that are found by it.
+/// The error of a disk without an identity that has stripes of files that are found by it.
 pub(super) fn lost(path: &Path) -> Box<Error> {
     let why = "it is gone, and there are stripes of files of a namespace, which find the disk they lie on by it: restore \
                it, 16 hexadecimal digits and a line end; `starfish fsck` and the errors of those who read such a file \
@@ -68,7 +68,7 @@ fn encode(identity: u64) -> String {
 fn decode(text: &str) -> Option<u64> {
     let digits = text.strip_suffix('\n').filter(|digits| digits.len() == DIGITS)?;
     let identity = u64::from_str_radix(digits, 16).ok()?;
-    // Only what is written here: nobody has put a sign into it.
+    // Only the exact text that is written here, without a sign.
     (encode(identity) == text).then_some(identity)
 }
 

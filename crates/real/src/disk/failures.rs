@@ -1,4 +1,4 @@
-//! What the system's refusals mean to who asks for objects.
+//! The system's refusals as errors of operations on objects.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -10,7 +10,7 @@ pub(super) fn describe(path: &Path) -> String {
     format!("disk directory {}", path.display())
 }
 
-/// Whether the system refused what it would have let somebody do who only wants to read.
+/// Whether the system refused only writing: an open for reading might succeed.
 pub(super) fn refuses_writing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied)
 }

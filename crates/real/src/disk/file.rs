@@ -141,7 +141,7 @@ fn data_after(file: BorrowedFd<'_>, position: u64) -> io::Result<Option<Range<u6
     };
     match seek(position, Whence::SeekData) {
         Ok(Some(begin)) => {
-            // Somebody has cut it meanwhile, if there is none.
+            // If there is no end, the file was cut meanwhile.
             Ok(seek(begin, Whence::SeekHole)?.filter(|&end| end > begin).map(|end| begin..end))
         }
         Err(error) if error.raw_os_error() == Some(Errno::EINVAL as i32) => Ok(Some(position..u64::MAX)),

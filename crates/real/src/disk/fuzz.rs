@@ -1,4 +1,4 @@
-//! Whatever lies in the directory of a disk: it is understood or refused, and nothing worse.
+//! Whatever lies in the directory of a disk is understood or refused, and nothing worse happens.
 
 use super::header::Header;
 use super::layout::{HEADER_BYTES, Layout};

@@ -1,6 +1,6 @@
 //! The first block of an object's file: what it is, whose it is, and what its creator wrote on it.
 //!
-//! Its version is that of the whole file; where what comes after it lies is in `layout.rs`.
+//! Its version is that of the whole file; the places of what follows are in `layout.rs`.
 //!
 //! ```text
 //! | "STARFISH" | version 4 | name length 4 | label length 4 | name | label | zeros ... | hash 32 |

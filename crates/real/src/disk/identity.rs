@@ -1,4 +1,4 @@
-//! What tells the files of the system apart.
+//! The identity of a file, by which the system tells its files apart.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;

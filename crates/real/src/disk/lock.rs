@@ -1,15 +1,15 @@
-//! One directory, one node: the lock on it, and whom else it has to be safe from.
+//! One directory, one node: the lock on it, and who may write to it.
 //!
-//! The directory itself is locked (flock), so nobody who clears files away can take the lock with them. A file in it
-//! says who has it. File systems that lock files only, as NFS does, have the lock on that file.
+//! The directory itself is locked (flock), so clearing files away does not remove the lock. A file in it says which
+//! process has it. On file systems that lock files only, such as NFS, that file is locked.
 //!
-//! Who leaves the directory in order, with all on the disk that was to be there, notes that in the file, and the next
-//! one finds it. That is as good as what the system's page cache still has of it: until the computer is started anew.
+//! A node that ends in order, with all that it has accepted on the disk, notes that in the file, where the next one
+//! finds it. The note holds until the computer is started anew, since what was written may still be in the system's
+//! page cache.
 //!
-//! Who can write to the directory can put files in it under the names of objects, and can take objects away. That is
-//! not to be everybody: a directory that all users can write to is refused, unless it is one where each can take away
-//! only what is his own (the sticky bit, as with /tmp). A group is trusted, since many systems give each user one and
-//! let it write by default.
+//! A user who can write to the directory can put files in it under the names of objects, and remove objects. So a
+//! directory that all users can write to is refused, unless each can remove only files of his own (the sticky bit, as
+//! with /tmp). A group is trusted, since many systems give each user one and let it write by default.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -26,7 +26,7 @@ use super::failures::{describe, io_error, refuses_writing};
 use super::identity::Identity;
 use crate::release::once_released;
 
-/// The file that says who has the directory.
+/// The file that says which process has the directory.
 const HOLDER: &str = ".starfish.lock";
 
 /// What it says of a run that has ended in order, before its number.
@@ -144,7 +144,7 @@ fn open_holder(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).custom_flags(libc::O_NOFOLLOW);
     let holder = options.open(path.join(HOLDER))?;
-    // Who opens a pipe for both does not wait, but who reads from it does.
+    // Opening a pipe for both directions does not wait, but reading from it would.
     if holder.metadata()?.is_file() { Ok(holder) } else { Err(ErrorKind::InvalidInput.into()) }
 }
 

@@ -1,15 +1,15 @@
 //! A disk: a directory with one file for each object, perhaps slowed down to a model.
 //!
-//! Reading order: `directory.rs` (the files, by name), `lock.rs` (whose they are to be alone), `identity.rs` (how the
-//! system tells them apart), `disk_identity.rs` (how disks are told apart), `failures.rs` (what its refusals mean),
-//! `header.rs` and `name.rs` (whose they are and how they are called), `layout.rs` (what is where in them), `units.rs`
+//! Reading order: `directory.rs` (the files, by name), `lock.rs` (the one node that uses them), `identity.rs` (how the
+//! system tells them apart), `disk_identity.rs` (how disks are told apart), `failures.rs` (the system's refusals),
+//! `header.rs` and `name.rs` (the object of a file, and its name), `layout.rs` (what is where in a file), `units.rs`
 //! (the checksums, and why they survive power cuts), `record.rs` (what was flushed), `contents.rs` (what is found when
-//! a file is opened), `stored.rs` (an object that is open), `file.rs` (its file), `at_once.rs` (what needs no
-//! waiting), `write_back.rs` (what goes on to the medium), `objects.rs` (which are open), `pace.rs` (modelled time).
-//! Here these become the operations of a [`machine::Disk`].
+//! a file is opened), `stored.rs` (an open object), `file.rs` (its file), `at_once.rs` (what needs no waiting),
+//! `write_back.rs` (what goes on to the medium), `objects.rs` (which objects are open), `pace.rs` (modelled time). Here
+//! these become the operations of a [`machine::Disk`].
 //!
-//! Data go through the system's page cache. Every operation runs as a transfer: it is completed even if
-//! nobody waits for it any more.
+//! Data go through the system's page cache. Every operation runs as a transfer: it is completed even if its caller no
+//! longer waits.
 
 mod at_once;
 mod contents;
@@ -69,12 +69,12 @@ pub struct Disk {
 struct Inner {
     tasks: Tasks,
     directory: std::sync::Arc<Directory>,
-    /// The identity of the disk, once somebody has asked for it.
+    /// The identity of the disk, once it has been asked for.
     identity: OnceCell<u64>,
     /// The directory and the table of objects change together, by one task at a time.
     catalogue: Permits,
     objects: RefCell<Objects<OpenObject>>,
-    /// Those of which it has been reported that they are damaged: once, not for each part of them.
+    /// The objects that have been reported as damaged: each is reported once, not for each part of it.
     known_damaged: RefCell<BTreeSet<ObjectId>>,
     /// Whether objects were made or removed since the directory was last flushed.
     directory_changed: Cell<bool>,
@@ -167,7 +167,7 @@ impl Disk {
         self.tasks.complete("creating an object", create).await
     }
 
-    /// Removes objects, by one call of a thread that may wait; what came of each.
+    /// Removes objects, by one call of a thread that may wait; gives the outcome for each.
     async fn remove_all(&self, names: Vec<String>, stage: Stage) -> Result<Vec<Result<()>>> {
         let inner = self.inner.clone();
         let remove = async move {
@@ -304,7 +304,7 @@ impl machine::Disk for Disk {
     fn position(&self, object: ObjectId, offset: u64) -> u64 {
         match &self.inner.pace {
             Some(pace) => pace.position(object, offset),
-            // Which of two files lies first on the medium is known to nobody who would tell.
+            // The system does not tell which of two files lies first on the medium.
             None => offset,
         }
     }
@@ -320,7 +320,7 @@ impl machine::Disk for Disk {
 }
 
 impl Inner {
-    /// Takes note of what came of the removal of an object.
+    /// Takes note of the outcome of the removal of an object.
     fn note_removed(&self, name: &str, stage: Stage, outcome: Result<()>) -> Result<()> {
         // If it was the flushing of the directory that failed, it is removed all the same.
         let is_missing = outcome.as_ref().is_err_and(|error| matches!(**error, Error::NotFound { .. }));
@@ -334,13 +334,13 @@ impl Inner {
         outcome
     }
 
-    /// Opens an object by name. Whoever calls has the turn at the catalogue.
+    /// Opens an object by name. The caller must hold the turn at the catalogue.
     async fn open(&self, name: String, stage: Stage) -> Result<Object> {
         let directory = self.directory.clone();
         let found = blocking(move || directory.open(&name, stage)).await;
         let found = found.inspect_err(|error| self.tasks.report_disk(error))?;
         if found.contents.is_cut {
-            // What there is of it can be read; whoever comes to the rest is told again.
+            // What is left of it can be read; reads of the rest fail.
             let (what, why) =
                 (self.directory.describe(&found.header.name, stage), "its file has been cut".to_owned());
             self.tasks.report_disk(&Error::Damaged { what, why });
@@ -403,7 +403,7 @@ impl Inner {
         flushed.map_err(|fault| self.failure(object, fault))?;
         if self.is_new(object) {
             let _turn = self.catalogue.take().await;
-            // Somebody may have flushed or removed it meanwhile.
+            // Another task may have flushed or removed it meanwhile.
             let Some(name) = self.objects.borrow().new_name(object).map(str::to_owned) else { return Ok(()) };
             let directory = self.directory.clone();
             blocking(move || directory.settle(&name)).await?;
@@ -440,7 +440,7 @@ impl Inner {
         if self.directory_changed.replace(false) {
             let directory = self.directory.clone();
             let synced = blocking(move || directory.sync()).await;
-            // Whoever flushes next tries again.
+            // The next flush tries again.
             self.directory_changed.set(self.directory_changed.get() || synced.is_err());
             synced?;
         }
@@ -470,7 +470,7 @@ impl Inner {
 /// path might lead to another by now.
 #[expect(unsafe_code, reason = "the runtime offers no safe way to hand it an open file")]
 fn for_runtime(file: std::fs::File) -> File {
-    // SAFETY: `into_raw_fd` gives up the ownership of an open descriptor, and nobody else takes it over.
+    // SAFETY: `into_raw_fd` gives up the ownership of an open descriptor, which only this call takes over.
     unsafe { File::from_raw_fd(file.into_raw_fd()) }
 }
 

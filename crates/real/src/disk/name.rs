@@ -22,7 +22,7 @@ impl ObjectFileKind {
     pub(crate) const ALL: [ObjectFileKind; 3] =
         [ObjectFileKind::Published, ObjectFileKind::Pending, ObjectFileKind::New];
 
-    /// Those that an object of this stage may have.
+    /// The kinds of files that an object of this stage may have.
     pub(crate) fn of(stage: Stage) -> &'static [ObjectFileKind] {
         match stage {
             Stage::Published => &[ObjectFileKind::Published],

@@ -1,10 +1,9 @@
 //! Which objects have been opened, and which of their files are open now.
 //!
 //! An object keeps its [`ObjectId`] for as long as the node runs, unless it is removed; its file may be closed
-//! meanwhile to make room for others, the least recently used first, and is opened again when needed. A file that
-//! is in use is not closed: its in-memory state beyond that on the disk (checksums, length) must exist only once.
-//! The file of a removed object is closed as soon as nobody uses it, so that the system can give its space to
-//! others.
+//! meanwhile to make room for others, the least recently used first, and is opened again when needed. A file that is in
+//! use is not closed: its in-memory state beyond that on the disk (checksums, length) must exist only once. The file of
+//! a removed object is closed as soon as no task uses it, so that the system can give its space to others.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -18,7 +17,7 @@ pub(crate) struct Objects<F> {
     by_id: BTreeMap<ObjectId, Known<F>>,
     by_name: BTreeMap<(String, Stage), ObjectId>,
     last_id: u64,
-    /// Those whose file is open, by the time of its last use.
+    /// The objects whose file is open, by the time of its last use.
     by_use: BTreeMap<u64, ObjectId>,
     open_max: usize,
     uses: u64,
@@ -34,7 +33,7 @@ struct Known<F> {
     last_use: u64,
 }
 
-/// What there is to be known of an object's file.
+/// The state of an object's file.
 pub(crate) enum Access<F> {
     /// It is open.
     Open(Rc<F>),
@@ -45,7 +44,7 @@ pub(crate) enum Access<F> {
 }
 
 impl<F> Objects<F> {
-    /// None yet. More than `open_max` files are open only while more are in use.
+    /// No objects yet. More than `open_max` files are open only while more are in use.
     pub(crate) fn new(open_max: usize) -> Self {
         Objects {
             by_id: BTreeMap::new(),
@@ -181,7 +180,7 @@ mod tests {
         assert!(
             is_open(&mut objects, first) && !is_open(&mut objects, second) && is_open(&mut objects, third)
         );
-        // Whoever opens it anew gets the very same.
+        // Opening it anew gives the very same file.
         let (again, file) = objects.enter("first", Stage::Published, identity(1), 10);
         assert!(again == first && Rc::ptr_eq(&file, &in_use));
     }

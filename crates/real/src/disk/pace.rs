@@ -9,12 +9,12 @@
 //! caller  A waits .....A done, B was in line: begins at the instant A was due, not when the timer fired
 //! ```
 //!
-//! So lateness of timers does not add up, and a disk with a command always in line keeps exactly the
-//! model's rate. A caller that issues its next command only when it has the last answer pays its own delay
-//! once; whether the disk makes up for that, by reading ahead or buffering writes, is the model's affair. What
-//! an answer was late by is none of its own, but of timers and of whoever else uses this computer: the next
-//! command counts as having come earlier by that, though never before the last one was due. So a process that
-//! does not get to run for a while does not stop its disks.
+//! So lateness of timers does not add up, and a disk with a command always in line keeps exactly the model's rate. A
+//! caller that issues its next command only when it has the last answer pays its own delay once; whether the disk makes
+//! up for that, by reading ahead or buffering writes, is the model's affair. An answer may also be late because of
+//! timers and of other users of this computer. That is not the caller's delay: the next command counts as having come
+//! earlier by as much, though never before the last one was due. So a process that does not get to run for a while does
+//! not stop its disks.
 //!
 //! Where it is wrong: a real transfer that takes longer than the model's makes the disk slower than the
 //! model. Making, opening, listing and removing objects takes the time it takes.
@@ -33,7 +33,7 @@ use crate::clock::Clock;
 /// No file system lays its files out quite so, but objects are contiguous and apart, as they would be.
 const REGION_BYTES_MAX: u64 = 1 << 30;
 
-/// A disk has at least so many regions, that objects do not all lie in the same place.
+/// The fewest regions of a disk, so that objects do not all lie in the same place.
 const REGIONS_MIN: u64 = 16;
 
 /// The times of a modelled disk.

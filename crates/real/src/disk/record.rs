@@ -1,15 +1,15 @@
 //! What was flushed of an object: how long it was, which of its groups had been written, and a note of the file system.
 //!
 //! ```text
-//! | sequence 8 | bytes 8 | sum of these 8 | note length 2 | runs 2 | note | first, end of each run 8 + 8 | sum of all
-//! 8 |
+//! | sequence 8 | bytes 8 | sum of these 8 | note length 2 | runs 2 | note ...
+//! | first, end of each run 8 + 8 ... | sum of all 8 |
 //! ```
 //!
-//! There are two, written in turn: one that was not written to its end does not count, and the other then tells what
-//! was before. Each is written when what it tells is on the medium, and what it tells goes together: a note never
-//! comes with the length of another. The first 24 bytes are the whole of a record as earlier programs wrote it.
+//! A file has two records, written in turn: one that was not written to its end does not count, and the other then
+//! tells the state before. A record is written when all that it tells is on the medium, and tells one state: a note
+//! never comes with the length of another. The first 24 bytes are the whole of a record as earlier programs wrote it.
 //!
-//! The runs say which groups have a page of sums. So one that was lost with its data, and left zeros, is told from a
+//! The runs say which groups have a page of sums. So a page that was lost with its data, and left zeros, is told from a
 //! hole.
 
 use std::ops::Range;
@@ -38,7 +38,7 @@ pub(crate) struct Record {
     pub(crate) sequence: u64,
     /// How long the object was.
     pub(crate) bytes: u64,
-    /// Which groups had been written.
+    /// The groups that had been written.
     pub(crate) written: Groups,
     /// What the file system keeps with it.
     pub(crate) note: Vec<u8>,

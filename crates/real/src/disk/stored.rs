@@ -1,8 +1,8 @@
-//! An object that is open: its file, its length, and the sums of its units, which are checked whenever it is read.
+//! An open object: its file, its length, and the sums of its units, which are checked whenever it is read.
 //!
-//! One task at a time changes an object, or the sums of it that are in memory. Reads go on beside: one that does
-//! not match its sums, or ends early, may have met a write or a cut, and is made again when nobody changes anything;
-//! what does not match then is damaged. What is written in which order, and why, is told in `units.rs`.
+//! One task at a time changes an object, or its sums in memory. Reads go on beside: a read that does not match its
+//! sums, or ends early, may have met a write or a cut, and is repeated while no task changes the object; a unit that
+//! does not match then is damaged. The order of writes, and its reasons, are told in `units.rs`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ pub(crate) enum Fault {
     Io(io::Error),
     /// What lies there is not what was written there.
     Damaged(String),
-    /// It could not be begun.
+    /// The operation could not be begun.
     Other(Box<machine::Error>),
 }
 
@@ -65,11 +65,11 @@ pub(crate) struct OpenObject<F = SystemFile> {
 struct Kept {
     group: u64,
     sums: Sums,
-    /// Which bytes of the page the file does not have so.
+    /// The bytes of the page that differ from the file.
     changed: Range<usize>,
     /// Whether the page of the file is another in places that were not changed here: then it is written whole.
     is_new: bool,
-    /// Whether the newest sums are those of what is there.
+    /// Whether the newest sums are known to match the data in the file.
     is_certain: bool,
 }
 
@@ -277,8 +277,8 @@ impl<F: ObjectFile> OpenObject<F> {
         Ok(())
     }
 
-    /// Writes to the file. Many zeros in the place of what there is become a hole; what grows is not thinned out, since
-    /// it may be there to keep room.
+    /// Writes to the file. Many zeros within the object become a hole; zeros beyond its end do not, since they may be
+    /// there to reserve space.
     async fn write_or_clear(&self, offset: u64, bytes: u64, runs: Vec<ByteRun>) -> io::Result<()> {
         let position = self.in_file(offset);
         let is_within = offset.saturating_add(bytes) <= self.bytes.get();
@@ -295,7 +295,7 @@ impl<F: ObjectFile> OpenObject<F> {
         let data = self.file.fill(Vec::with_capacity(UNIT), bytes, self.in_file(offset)).await?;
         let data = padded(&data);
         let mut kept = self.sums.borrow_mut();
-        // Reads beside may have used others meanwhile, but only who has the turn drops some.
+        // Reads beside may have used other groups meanwhile, but only the task that has the turn drops any.
         let kept = of_group(&mut kept, group_of(offset)).expect("loaded, and we have the turn");
         let vouching = self.seal.vouching(*kept.sums.of(offset), offset, &data);
         let vouching = vouching.ok_or_else(|| Fault::Damaged(does_not_match(offset)))?;
@@ -370,7 +370,7 @@ impl<F: ObjectFile> OpenObject<F> {
         self.mark_end(turn).await
     }
 
-    /// Cuts the file to that of an object of `bytes`. Sums that have been changed are in it.
+    /// Cuts the file to the length for an object of `bytes` bytes. Changed sums must be in the file already.
     async fn cut_file(&self, bytes: u64) -> io::Result<()> {
         self.file.set_len(self.seal.layout.file_bytes(bytes)).await?;
         self.written.borrow_mut().cut(bytes);
@@ -506,7 +506,7 @@ impl<F: ObjectFile> OpenObject<F> {
         true
     }
 
-    /// Sees to it that the sums of a group are in memory, as those used last.
+    /// Brings the sums of a group into memory, as those used last.
     async fn load_sums(&self, group: u64, _turn: &Permit) -> Result<(), Fault> {
         if self.has_sums(group) {
             return Ok(());
@@ -647,7 +647,7 @@ struct OldUnit {
 /// Bytes of runs, in order.
 struct Pieces<'a> {
     runs: &'a [ByteRun],
-    /// Of the first run, what has been taken.
+    /// The bytes that have been taken of the first run.
     taken: usize,
     scratch: Vec<u8>,
 }

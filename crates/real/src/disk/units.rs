@@ -37,9 +37,9 @@
 //!   lie in one sector, of which the medium has some version since that sync. In each of them one of the three is
 //!   `f`: it was in the one that was synced, a write to a neighbour copies it, and it is replaced by a write to this
 //!   unit only. That the three become one happens after a sync, when there is nothing else they could be.
-//! - *A unit that was written since* is any of those it was written as, or as it was flushed, or is told: it matches
-//!   one of the sums there or it does not. If none of its writes reached the medium, it is as it was flushed,
-//!   whatever came of its sums, since `f` stays the third of them until the next sync.
+//! - *A unit that was written since* reads as one of its writes left it, or as it was flushed, or as damaged: it
+//!   matches one of the sums there or it does not. If none of its writes reached the medium, it is as it was flushed,
+//!   whichever of its sums got there, since `f` stays the third of them until the next sync.
 //! - *The length.* A record is written only after a sync of all that it tells of, and the other one is on the medium by
 //!   that sync. So whichever is found whole is true, of this flush or of one before. A file that is longer than it says
 //!   is as long as the last unit that has an end, if that unit matches its sums or was last when a flush was begun; a
@@ -125,7 +125,7 @@ impl Seal {
         self.identity ^ unit.wrapping_mul(SPREAD)
     }
 
-    /// Which of its sums vouches for a unit that lies at `offset`.
+    /// The sum among `sums` that matches the unit at `offset`, if one does.
     pub(crate) fn vouching(&self, sums: UnitSums, offset: u64, unit: &[u8]) -> Option<u64> {
         let hole = self.hole(offset);
         // Also if its first data were about to be written.
@@ -172,13 +172,13 @@ fn decode(entry: &[u8]) -> UnitSums {
 /// The sums of a group's units.
 #[derive(Clone)]
 pub(crate) struct Sums {
-    /// Of one unit's in the file.
+    /// The bytes of one unit's sums in the file.
     width: usize,
     units: Vec<UnitSums>,
 }
 
 impl Sums {
-    /// As they are in the file, between two places in the page.
+    /// The sums as they are in the file, between two places in the page.
     pub(crate) fn encode(&self, range: std::ops::Range<usize>) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(range.len());
         for unit in &self.units[range.start / self.width..range.end / self.width] {
@@ -199,7 +199,7 @@ impl Sums {
         &mut self.units[(offset % GROUP_BYTES / UNIT_BYTES) as usize]
     }
 
-    /// Those of all its units.
+    /// The sums of all units.
     pub(crate) fn units(&self) -> &[UnitSums] {
         &self.units
     }

@@ -1,9 +1,9 @@
-//! Writing back: what was written goes on to the medium while more is coming, not all of it with the flush.
+//! Writing back: written data go on to the medium while more is coming, not all of them with the flush.
 //!
-//! The system keeps what is written in its page cache for half a minute, or until a tenth of the memory is full of
-//! it. A program that writes less than that and then flushes would find that the disk had been idle before. So the
-//! system is told of each group that a write has reached the end of. That is a hint: what it does not do, or cannot,
-//! the flush does.
+//! The system keeps what is written in its page cache for half a minute, or until a tenth of the memory is full of it.
+//! A program that writes less than that and then flushes would find that the disk had been idle before. So the system
+//! is told of each group of which a write has reached the end. That is a hint: what the system does not write back
+//! then, the flush does.
 //!
 //! ```text
 //! written   | group 0 | group 1 | group 2 | group 3 |

@@ -1,4 +1,4 @@
-//! A transaction that somebody asks for, on its way to the thread and back.
+//! A transaction that a caller asks for, on its way to the thread and back.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -6,7 +6,7 @@ use machine::{Error, Result, Transaction};
 
 use crate::task::panicked;
 
-/// A transaction whose types only those know who ask for it.
+/// A transaction whose types only its caller knows.
 pub(super) trait Asked: Send {
     /// Carries out its body; says whether its changes are to be kept. It may be called again.
     fn carry_out(&mut self, entries: &mut dyn Transaction) -> bool;
@@ -14,7 +14,7 @@ pub(super) trait Asked: Send {
     /// The panic that has ended the body, once.
     fn take_defect(&mut self) -> Option<Error>;
 
-    /// Tells what came of it: what the body has returned, if that was `committed`.
+    /// Tells the caller the outcome: what the body has returned, if the commit succeeded.
     fn answer(self: Box<Self>, committed: Result<()>);
 }
 
@@ -55,7 +55,7 @@ where
 
     fn answer(self: Box<Self>, committed: Result<()>) {
         let Body { outcome, tell, .. } = *self;
-        // Who does not wait any more need not be told.
+        // A caller that no longer waits need not be told.
         let _ = tell.send(committed.and_then(|()| outcome.expect("it was carried out")));
     }
 }

@@ -1,5 +1,5 @@
-//! What a transaction sees and changes: rows of a table, each with a sum, since SQLite notices a changed byte only
-//! where it breaks its own structure.
+//! The entries that a transaction sees and changes: rows of a table, each with a sum, since SQLite notices a changed
+//! byte only where it breaks its own structure.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What SQLite's refusals mean to who asks for metadata.
+//! SQLite's refusals as errors of operations on metadata.
 
 use std::path::Path;
 

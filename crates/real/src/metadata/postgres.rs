@@ -1,12 +1,12 @@
 //! A store in a PostgreSQL database, which others keep and replicate.
 //!
-//! A node that uses the store is its only one: it holds a lock of the server as long as its session lasts. So it may
-//! remember what it has read, and send what some transactions change as one statement. That also takes the store from
-//! one number to the next, which is drawn at random: after a lost connection the number says whether the last
-//! statement was carried out, and if somebody else has changed anything, it is refused.
+//! Only one node at a time uses the store: it holds a lock of the server as long as its session lasts. So it may cache
+//! what it has read, and send the changes of several transactions as one statement. Each statement also takes the store
+//! from one number to the next, which is drawn at random: after a lost connection the number says whether the last
+//! statement was carried out, and a statement is refused if anything else has changed the store.
 //!
-//! Every commit waits for the server's medium, as its administrator has set that up: what a server that fails takes
-//! with it, this node would go on to believe in.
+//! Every commit waits for the server's medium, as far as its administrator has set that up: this node would go on to
+//! rely on what a failing server had lost.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -127,7 +127,7 @@ impl Postgres {
     /// Carries out transactions as one commit, which is on the medium then. If it fails, none of them has changed
     /// anything, unless the server is gone for long.
     pub(super) fn commit(&self, all: &mut [Box<dyn Asked>]) -> Result<()> {
-        // Once it was given up, nobody waits that long again until it has answered.
+        // Once the server was given up, no commit waits that long again until it has answered.
         let started = self.given_up.get().unwrap_or(Instant::now());
         loop {
             match self.try_commit(all) {
@@ -186,7 +186,7 @@ impl Postgres {
                 while let Err(fault) = self.connect_knowing(&[before, number]) {
                     match fault {
                         Fault::Lost(_) if started.elapsed() < PATIENCE => thread::sleep(PAUSE),
-                        // Whether it was done nobody can say here; the next session begins with what is there then.
+                        // It is not known whether it was done; the next session begins with what is there then.
                         fault => return Err(Fault::Refused(fault.into_error())),
                     }
                 }
@@ -215,14 +215,14 @@ impl Postgres {
             self.number.set(Some(number));
             return Ok(());
         }
-        // What was read is not what there is.
+        // What was read is out of date.
         *self.remembered.borrow_mut() = Remembered::default();
         self.number.set(None);
         let why = "somebody else has changed it: another agent uses it, or it was restored".to_owned();
         Err(Fault::Refused(Error::Io { what: self.what.clone(), why }.into()))
     }
 
-    /// Begins a session unless there is one. What is remembered counts on if nobody has changed the store meanwhile.
+    /// Begins a session unless there is one. The cached entries stay valid if nothing has changed the store meanwhile.
     fn connect(&self) -> std::result::Result<(), Fault> {
         let known = self.number.get();
         if self.session.borrow().is_some() && known.is_some() {

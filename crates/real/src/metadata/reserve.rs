@@ -1,5 +1,5 @@
-//! Room on the file system of a database that nobody else gets. On a full disk no file could be removed without: its
-//! name goes by a commit, and a commit takes some pages.
+//! Reserved room on the file system of a database. Without it no file could be removed on a full disk: removing a name
+//! takes a commit, and a commit takes some pages.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -14,7 +14,7 @@ use nix::sys::statvfs::statvfs;
 const BYTES: u64 = 1 << 20;
 const GIVEN_BYTES: u64 = BYTES / 4;
 
-/// It is made only where so many times its size is free.
+/// The reserve is made only where this many times its size is free.
 const FREE_TIMES: u64 = 4;
 
 /// The reserve of a database: a file beside it that holds nothing and has its space.
@@ -28,7 +28,7 @@ impl Reserve {
     /// How often there is something to give, at most.
     pub(super) const GIVES: u64 = BYTES / GIVEN_BYTES;
 
-    /// That of a database. It is not there before it is [filled](Self::fill).
+    /// The reserve of a database. Its file is not there before it is [filled](Self::fill).
     pub(super) fn of(database: &Path) -> Self {
         Reserve { path: database.with_extension("reserve"), is_settled: false.into() }
     }

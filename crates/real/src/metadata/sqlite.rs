@@ -113,7 +113,7 @@ impl Sqlite {
     /// it has. If something fails, it has not.
     pub(super) fn look(&self, asked: &mut dyn Asked) -> bool {
         let Some(connection) = self.open.get().filter(|_| self.fits_memory.get()) else { return false };
-        // The file is this connection's alone, which nobody else uses meanwhile: nothing comes between.
+        // Only this connection uses the file, and only this call uses the connection: nothing comes between.
         let mut entries = Entries::new(connection, &self.path);
         asked.carry_out(&mut entries);
         match entries.has_changed() {
@@ -175,7 +175,7 @@ impl Sqlite {
             };
             if is_whole { replace().map_err(|error| io_error(&describe(to), error)) } else { Ok(()) }
         });
-        // Whatever is left of one that is not whole is of no use; the next one begins anew.
+        // A copy that is not whole is of no use; the next one begins anew.
         let _ = fs::remove_file(&part);
         copied
     }
@@ -281,7 +281,7 @@ fn copy(connection: &Connection, to: &Path, go_on: &mut impl FnMut() -> bool) ->
         _ => {}
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-    // Nobody else knows of the file, which may be where there are no locks, and it is on the medium at the end.
+    // Without locks, which its file system may not have: no other process knows of the file. It is synced at the end.
     let mut target = Connection::open_with_flags_and_vfs(to, flags, "unix-none").map_err(failed)?;
     target.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF").map_err(failed)?;
     let backup = Backup::new(connection, &mut target).map_err(failed)?;

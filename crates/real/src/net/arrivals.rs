@@ -1,12 +1,13 @@
 //! Messages on their way in: how much memory they may have before they are whole.
 //!
-//! A message takes part in the node's pool for received data only when it has come whole, so that one whose sender
-//! stops in the middle keeps none of it from others. Until then it counts here, by what has come of it and the step it
-//! is allowed next. While there is much room that step is the whole message; then as much again as has come.
+//! A message takes memory of the node's pool for received data only when it has come whole, so that a message whose
+//! sender stops in the middle keeps none of the pool from others. Until then its memory counts here: the bytes that
+//! have come and the step that is allowed next. While there is much room that step is the whole message; then as much
+//! again as has come.
 //!
-//! When there is no room, those wait that need more, all but the message that began first: it may always go on, so that
-//! messages never wait for each other in a ring. A message whose sender then sends next to nothing for about a second
-//! gives way: its connection ends. A sender that is slow or stopped is left in peace as long as nobody waits.
+//! When there is no room, messages that need more wait, all but the one that began first: it may always go on, so that
+//! messages never wait for each other in a circle. A message whose sender then sends next to nothing for about a second
+//! gives way: its connection ends. A slow or stopped sender is tolerated as long as no message waits.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -23,7 +24,7 @@ const STEP_BYTES: u64 = 256 << 10;
 /// if this node itself has been stopped or busy for a while.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// A message gives way if at so many looks ...
+/// A message gives way if at this many looks ...
 const LOOKS: u32 = 4;
 
 /// ... it had come on by less than this since the one before, in bytes.

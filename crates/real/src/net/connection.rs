@@ -2,11 +2,10 @@
 //! take its data, never delays a command. For each of them a task reads frames into the inbox, and one writes an
 //! outbox.
 //!
-//! The readers are those who say that a connection is over, after all that came over it; so a peer is lost
-//! exactly once. Ending in order takes both sides: who closes writes what is left, says that no more comes,
-//! and reads on, throwing away, until the other side has closed too. A socket closed with data unread would
-//! take back what was sent. A lane that ends without a word before is that of a peer that is gone: then the other lane
-//! ends with it, whatever it waits for.
+//! The readers report that a connection is over, after all that came over it; so a peer is lost exactly once. Ending in
+//! order takes both sides: the side that closes writes what is left, sends a bye, and reads on, discarding, until the
+//! other side has closed too. A socket closed with data unread would discard what was sent. A lane that ends without a
+//! bye is that of a peer that is gone: then the other lane ends with it, whatever it waits for.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -26,7 +25,7 @@ use super::outbox::Outbox;
 use crate::bytes::{ByteRun, next_batch};
 use crate::task::unless;
 
-/// Which of the two TCP connections.
+/// One of the two TCP connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
     Control,
@@ -50,13 +49,13 @@ pub(crate) struct Connection {
     sides: [Side; 2],
     /// What of the node's pool for received data is the peer's. Used for its bound alone.
     share: BufferPool,
-    /// Whether anything has come since somebody looked.
+    /// Whether anything has come since the last look.
     pub(crate) heard: Cell<bool>,
     /// Woken when something comes.
     word: Condition,
     /// Woken when its other side has called again, or this side gives it up, and this connection is to end.
     pub(crate) replaced: Condition,
-    /// Why this side does not want it any more, if that is so.
+    /// Why this side has given the connection up, if it has.
     given_up: RefCell<Option<String>>,
     /// Why it is over, if it is.
     loss: RefCell<Option<String>>,
@@ -68,7 +67,7 @@ pub(crate) struct Connection {
 /// Where it is noted how long messages with data take the links from and to a node.
 pub(crate) struct LinkNotes {
     pub(crate) notes: Rc<NodeNotes>,
-    /// Which of the node's connections it is.
+    /// The number of the connection among those of the node.
     pub(crate) number: usize,
 }
 
@@ -167,7 +166,7 @@ impl Connection {
                 Err(error) => return outbox.lose(self.gone(&error.to_string())),
             }
         }
-        // If the connection is gone there is nobody to say this to.
+        // If the connection is gone this is not said.
         if outbox.is_closed_in_order() {
             let _ = stream.write_all(Prelude::BYE.encode()).await;
         }

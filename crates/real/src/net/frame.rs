@@ -19,7 +19,7 @@
 //! ping, pong, bye:  | magic 3 | kind 1 | zeros 12 |
 //! ```
 //!
-//! A ping asks for a pong, and both say nothing but that somebody is there. A bye is the last frame of a connection
+//! A ping asks for a pong, and both say nothing but that the sender is alive. A bye is the last frame of a connection
 //! that its sender ends in order. Numbers are little-endian. Lengths are checked against their bounds before anything
 //! is allocated for them. The first twelve bytes of a greeting never change, so that nodes of any two versions can tell
 //! each other that they differ. What the proofs are is told in `key.rs`; what follows a greeting is decoded when its
@@ -34,7 +34,7 @@ pub(super) const VERSION: u32 = 4;
 /// How both sides of a handshake begin.
 const GREETING: [u8; 8] = *b"STARFISH";
 
-/// How every frame begins, so that a reader who has lost his place notices at once.
+/// How every frame begins, so that a reader that is out of step notices at once.
 const FRAME_MAGIC: [u8; 3] = *b"SFf";
 
 /// What a frame says it is.
@@ -168,10 +168,10 @@ impl Greeting {
     }
 }
 
-/// Who calls whom.
+/// Which node calls which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Introduction {
-    /// Who is calling.
+    /// The caller.
     pub(crate) from: NodeId,
     /// Whom it expects to have reached.
     pub(crate) to: Whom,
@@ -182,13 +182,13 @@ pub(crate) struct Introduction {
 pub(crate) enum Whom {
     /// The one of this name.
     Node(NodeId),
-    /// Whoever listens there; the answer tells who that is.
+    /// The node that listens there; the answer tells its name.
     Anyone,
     /// The one that gave out this ticket: the connection is to join the one for control, and is for data.
     Ticket(Ticket),
 }
 
-/// What a connection for data shows, so that it joins the right one for control. Drawn at random, so that nobody else
+/// What a connection for data shows, so that it joins the right one for control. Drawn at random, so that no other node
 /// knows it.
 pub(crate) type Ticket = [u8; 16];
 
@@ -233,7 +233,7 @@ impl Introduction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HandshakeAnswer {
     pub(crate) verdict: Verdict,
-    /// Who answers.
+    /// The name of the node that answers.
     pub(crate) node: NodeId,
     /// To be shown by the connection for data, if this is the one for control and it is welcome.
     pub(crate) ticket: Ticket,

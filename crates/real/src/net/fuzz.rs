@@ -1,4 +1,4 @@
-//! Whatever comes over a connection: it is understood or refused, and nothing worse.
+//! Whatever comes over a connection is understood or refused, and nothing worse happens.
 
 use machine::{Class, Message, NodeId};
 

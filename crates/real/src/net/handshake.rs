@@ -1,5 +1,5 @@
-//! How two nodes become connected: both greet, who calls introduces itself and proves that it has the cluster key, who
-//! is called does the same and lets it in or says why not. Then the same once more: the second connection shows the
+//! How two nodes become connected: both greet, the caller introduces itself and proves that it has the cluster key, and
+//! the listener does the same and lets it in or says why not. Then the same once more: the second connection shows the
 //! ticket that the first one got.
 
 use std::cell::{Cell, RefCell};
@@ -85,7 +85,7 @@ pub(super) struct Handshakes {
     last: Cell<u64>,
 }
 
-/// Somebody who has called.
+/// A caller whose handshake is under way.
 #[derive(Default)]
 struct Caller {
     has_proved: Cell<bool>,
@@ -135,7 +135,7 @@ impl Net {
         outcome.map(drop).map_err(|fault| fault.during(what()))
     }
 
-    /// Connects to whoever listens at `address` unless there is a connection to that node, and returns its name.
+    /// Connects to the node that listens at `address`, unless there is a connection to it, and returns its name.
     pub(crate) async fn connect_to(&self, address: SocketAddr) -> Result<NodeId> {
         let mut outcome = self.connect_in_time(address, None).await;
         if matches!(outcome, Err(Fault::AlreadyConnected)) {
@@ -156,8 +156,8 @@ impl Net {
         outcome.unwrap_or_else(|_| Err(format!("no answer within {}", in_words(limit)).into()))
     }
 
-    /// Calls `to`, or whoever listens at `address`, who is to be known here as `known_as` or else by its own name;
-    /// returns under which name it is connected.
+    /// Calls `to`, or the node that listens at `address`, which is to be known here as `known_as` or else by its own
+    /// name; returns the name under which it is connected.
     pub(super) async fn call(
         &self,
         address: SocketAddr,
@@ -169,7 +169,7 @@ impl Net {
         if node == self.inner.node {
             return Err("this node itself listens there, or another of its name".into());
         }
-        // Who was asked for by no name may turn out to be somebody known.
+        // A node that was called by no name may turn out to be connected already.
         let is_known = to.is_none() && known_as.is_none() && self.connection(node).is_some();
         match verdict {
             Verdict::OtherNode => return Err(format!("{node} listens there").into()),
@@ -275,7 +275,7 @@ impl Net {
         let mut stream = TcpHalves::new(stream);
         let mine = self.greeting()?;
         let theirs = match stream.hear_greeting().await {
-            // Whoever speaks another protocol altogether would not understand an answer.
+            // A caller that speaks another protocol altogether would not understand an answer.
             Err(Fault::NotUnderstood(why @ NotUnderstood::Version(_))) => {
                 stream.say(mine.encode()).await?;
                 return Err(why.into());
@@ -290,7 +290,7 @@ impl Net {
             transcript.add(said);
         }
         if !transcript.is_proved(Role::Caller, proof) {
-            // Nothing is proved to somebody who has proved nothing: his answer comes without a proof.
+            // Nothing is proved to a caller that has proved nothing: its answer comes without a proof.
             let answer =
                 HandshakeAnswer { verdict: Verdict::OtherKey, node: NodeId(0), ticket: Ticket::default() };
             stream.say(with_proof(answer.encode(), Proof::default())).await?;
@@ -451,14 +451,15 @@ fn with_proof(said: [u8; PROVED_BYTES], proof: Proof) -> Vec<u8> {
     [said, proof].concat()
 }
 
-/// Bytes that nobody can guess.
+/// Bytes drawn at random, which cannot be guessed.
 fn random<const N: usize>() -> std::result::Result<[u8; N], Fault> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| format!("drawing random numbers: {error}"))?;
     Ok(bytes)
 }
 
-/// Fails if only one side has a key. Nobody goes on without one for the sake of somebody who says that he has none.
+/// Fails if only one side has a key: a node with a key does not do without it because the other side says that it has
+/// none.
 fn check_keys(mine: Greeting, theirs: Greeting) -> std::result::Result<(), Fault> {
     match (mine.is_keyed, theirs.is_keyed) {
         (true, false) => Err(KeyMismatch::OnlyHere.into()),
@@ -481,7 +482,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// The same as an error of what was being done.
+    /// This fault as an error of `what` was being done.
     fn during(self, what: String) -> Box<Error> {
         match self {
             Fault::Key(mismatch) => Error::OtherKey { what, mismatch },
@@ -531,8 +532,8 @@ fn explain_refusal(verdict: Verdict, introduction: Introduction) -> String {
     }
 }
 
-/// Sets what every connection needs: small messages leave at once, and a peer that is silently gone is
-/// noticed. The sizes of the socket's buffers are left to the system, unless somebody knows better.
+/// Sets what every connection needs: small messages leave at once, and a peer that is silently gone is noticed. The
+/// sizes of the socket's buffers are left to the system, unless `buffers` sets them.
 fn prepare(socket: &SockRef<'_>, buffers: SocketBuffers) -> io::Result<()> {
     socket.set_tcp_nodelay(true)?;
     if let Some(bytes) = buffers.send_bytes {

@@ -1,4 +1,5 @@
-//! The inbox of a node: what has arrived and was not received yet, of all connections in one line for each class.
+//! The inbox of a node: messages that have arrived and were not received yet, of all connections in one queue for each
+//! class.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -67,7 +68,7 @@ impl Inbox {
         }
     }
 
-    /// Throws away what has arrived and whatever will.
+    /// Discards what has arrived and what will arrive.
     pub(crate) fn close(&self) {
         self.closed.set(true);
         let thrown_away = std::mem::take(&mut *self.arrived.borrow_mut());

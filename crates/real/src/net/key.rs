@@ -1,13 +1,13 @@
 //! The cluster key: a secret that all nodes of a file system share, and how each proves to the other that it has it.
 //!
 //! A proof is a hash under the key of all that was said before in the handshake: two numbers drawn at random, one by
-//! each side, so that no proof is good twice; who is called by whom and for which lane; and which of the two says it,
-//! so that none can be sent back. Nobody learns the key from it, and nothing is proved of what comes after the
+//! each side, so that no proof is good twice; which node calls which and for which lane; and which of the two says it,
+//! so that no proof can be sent back. A proof does not reveal the key, and proves nothing of what comes after the
 //! handshake.
 
 use crate::settings::Key;
 
-/// Who of the two says something.
+/// The side that says something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Caller,
@@ -37,12 +37,12 @@ impl Transcript {
         }
     }
 
-    /// The proof that whoever has said the last of it has the key.
+    /// The proof that the sender of the last part of it has the key.
     pub(crate) fn proof(&self, role: Role) -> Proof {
         self.hash(role).map_or([0; Key::BYTES], Into::into)
     }
 
-    /// Whether this is the proof of that.
+    /// Whether this is the right proof by `role`.
     pub(crate) fn is_proved(&self, role: Role, proof: Proof) -> bool {
         // In constant time.
         self.hash(role).is_none_or(|hash| hash == blake3::Hash::from_bytes(proof))

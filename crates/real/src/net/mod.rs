@@ -1,15 +1,14 @@
 //! The network of a node: connections to the nodes it talks to, each known by its name.
 //!
-//! A node that has an address listens; whoever connects introduces itself and is let in or refused. The
-//! connections of all peers end in one inbox. What a refused or broken connection costs the node is that
-//! connection.
+//! A node that has an address listens; a node that connects introduces itself and is let in or refused. The connections
+//! of all peers end in one inbox. A refused or broken connection costs the node nothing but that connection.
 //!
-//! A node that has been called is watched: if it says nothing for too long, though asked, it is lost. Whoever
-//! has called a node and lost it calls it again as soon as something is to be sent to it. The file system hears
-//! of the loss before anything of the new connection, so it knows that whatever was under way is not any more.
-//! Whoever was called waits to be called again. Its old connection to the caller may seem to live, if the network was
-//! cut; when the caller calls again, a sign of life is asked of the old connection, and without one it ends first. So
-//! nobody can end the connection of a node that is there by taking its name.
+//! The caller of a node watches it: a node that says nothing for too long, though asked, is lost. The caller calls a
+//! lost node again as soon as something is to be sent to it. The file system hears of the loss before anything of the
+//! new connection, so it knows that what was in flight is lost. The node that was called waits to be called again. Its
+//! old connection to the caller may seem to live, if the network was cut; when the caller calls again, a sign of life
+//! is asked of the old connection, and without one it ends first. So the connection of a live node cannot be ended by
+//! taking its name.
 
 mod arrivals;
 mod connection;
@@ -87,7 +86,8 @@ struct Joining {
 /// A node that this one has called, and calls again when it is lost.
 struct Called {
     address: SocketAddr,
-    /// Whether it must have the name it had; else whoever listens at the address is the same, started anew.
+    /// Whether it must have the name it had; else any node that listens at the address counts as the same, started
+    /// anew.
     is_named: bool,
     /// One task at a time calls.
     turns: Permits,
@@ -107,19 +107,19 @@ enum Origin {
     WasCalled { answer: Vec<u8> },
 }
 
-/// However long ago a lost node was heard, it is called again for this part of the time for that.
+/// However long ago a lost node was heard, it is called again for at least this part of the time for recalling.
 const RECALL_PART: u32 = 2;
 
-/// For this part of that time after it was called in vain, it is called once for each sender, with no pause: what
-/// waited to be sent to it, however much that is, is told soon after the first has been.
+/// For this part of that time after a call in vain, a node is called only once for each sender, without pauses: so all
+/// senders to it, however many wait, are told soon after the first.
 const GIVEN_UP_PART: u32 = 10;
 
 /// Pause between calls to a node that is lost.
 const RECALL_PAUSE: Duration = Duration::from_millis(50);
 
-/// A node that has been called is asked for a sign of life, and looked after, so many times in the time that it
-/// may be silent. What counts is how often it did not answer and not what time it is: so this node may itself
-/// be stopped for a while.
+/// How often a node that has been called is asked for a sign of life, and looked after, within the time that it may be
+/// silent. What counts is how often it did not answer, not the time that has passed: this node itself may have been
+/// stopped for a while.
 const SIGNS_PER_SILENCE: u32 = 4;
 
 impl Net {
@@ -180,7 +180,7 @@ impl Net {
         self.inner.connections.borrow().get(&node).cloned()
     }
 
-    /// Begins a connection to a node that there is none to, as the one who has called, or has been called.
+    /// Begins a connection to a node to which there is none; `origin` says which side has called.
     fn begin(&self, peer: NodeId, streams: [TcpHalves; 2], origin: Origin) {
         let number = self.inner.begun.replace(self.inner.begun.get() + 1);
         let noted = LinkNotes { notes: self.inner.notes.clone(), number };
@@ -233,7 +233,7 @@ impl Net {
                 let _ = writer.await;
             }
         } else {
-            // Nobody takes it any more. Dropping the handles cancels writes that would wait for ever.
+            // What is left is not taken any more. Dropping the handles cancels writes that would wait for ever.
             drop(writers);
         }
         connection.lose(&why);
@@ -294,7 +294,7 @@ impl Net {
         let asked = Instant::now();
         let _turn = called.turns.take().await;
         if let Some((_, why)) = called.failed.borrow().as_ref().filter(|(when, _)| *when >= asked) {
-            // Somebody has tried in vain meanwhile.
+            // Another task has tried in vain meanwhile.
             return Err(gone(why.clone()));
         }
         let recall = self.inner.limits.recall;

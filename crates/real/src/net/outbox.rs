@@ -1,8 +1,8 @@
 //! The outbox of a connection: messages in the order in which they leave, the more urgent class first.
 //!
-//! A message once put here is sent, whether or not its sender still waits, so that frames never interleave and a
-//! sender that gives up leaves no half of one behind. The bound is by bytes and for each class of its own: a sender
-//! that finds the outbox full waits for others of its class, first come, first served.
+//! A message once put here is sent, whether or not its sender still waits, so that frames never interleave and a sender
+//! that gives up leaves no half of a frame behind. Each class has its own bound in bytes: a sender that finds the
+//! outbox full waits for others of its class, first come, first served.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -102,7 +102,7 @@ impl Outbox {
         drop(payload);
         self.check()?;
         let bytes = runs[0].buf_len() as u64 + prelude.payload_bytes;
-        // Whoever waits for room must not wait for others who wait before him when there will be none.
+        // When the connection ends there will be no room: waiting for it ends too, also behind others in line.
         let room = unless(self.end.wait(), self.line(class).room.take(bytes)).await;
         let Some(room) = room else { return Err(self.check().err().unwrap_or(Error::Closed.into())) };
         self.put(class, runs, room)?.outcome().await
@@ -203,7 +203,7 @@ impl Outbox {
         self.end.wake_all();
     }
 
-    /// Fails all that has not left and whatever comes.
+    /// Fails all that has not left, and all that is put here later.
     pub(crate) fn lose(&self, error: Box<Error>) {
         *self.state.borrow_mut() = State::Lost(error.clone());
         let waiting = self.lines.iter().flat_map(|line| line.waiting.take()).map(|waiting| waiting.sent);

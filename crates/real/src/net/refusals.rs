@@ -1,5 +1,5 @@
-//! Reports of callers that are refused, so many in a time: anybody can be refused as often as he likes, and each report
-//! may become a line of a log.
+//! Reports of refused callers, a bounded number in a period: a caller can have itself refused as often as it likes, and
+//! each report may become a line of a log.
 
 use std::cell::Cell;
 use std::net::SocketAddr;

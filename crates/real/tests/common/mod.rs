@@ -106,7 +106,7 @@ where
     run_boxed(driver, nodes, reports, &adapt, Box::new(|machines| Box::pin(test(machines))))
 }
 
-/// A test of whatever type: what runs it is compiled once for all tests.
+/// A test of any type, boxed: the code that runs it is compiled once for all tests.
 type BoxedTest<'a, T> = Box<dyn FnOnce(Vec<RealMachine>) -> Pin<Box<dyn Future<Output = T> + 'a>> + 'a>;
 
 fn run_boxed<T>(

@@ -15,7 +15,7 @@ use nix::unistd::{User, geteuid};
 use postgres::{Client, NoTls};
 use tempfile::TempDir;
 
-/// A server that ends by itself, if nobody ends it, after so many seconds.
+/// After how many seconds a server ends by itself, if nobody has ended it.
 const LIMIT: &str = "120";
 
 /// A server of its own for a test, reached by a socket in its directory.

@@ -22,7 +22,7 @@ pub(crate) fn greeting(version: u32, is_keyed: bool) -> Vec<u8> {
     bytes
 }
 
-/// An introduction or an answer, with the proof of somebody who has no key.
+/// An introduction or an answer, with the proof of a node that has no key.
 pub(crate) fn proved(code: u32, node: u64, rest: Ticket) -> Vec<u8> {
     let mut bytes = code.to_le_bytes().to_vec();
     bytes.extend_from_slice(&[0; 4]);
@@ -44,12 +44,12 @@ pub(crate) fn hello(version: u32, from: u64, to: u64) -> Vec<u8> {
     [greeting(version, false), introduction(from, to)].concat()
 }
 
-/// The same to whoever listens.
+/// All that a caller says to a node whose name it does not know.
 pub(crate) fn hello_whoever(from: u64) -> Vec<u8> {
     [greeting(VERSION, false), proved(1, from, Ticket::default())].concat()
 }
 
-/// The same for a connection for data.
+/// All that a caller says to open the connection for data.
 pub(crate) fn hello_again(from: u64, ticket: Ticket) -> Vec<u8> {
     [greeting(VERSION, false), proved(2, from, ticket)].concat()
 }

@@ -6,10 +6,10 @@
 //! the key. The standard library's safe way, `Arc<impl Wake>`, would cost an atomic count for each clone and
 //! an allocation for each task.
 //!
-//! Why this is sound: the four functions treat the pointer as an integer and never follow it, so there is
-//! nothing that could dangle, be freed twice or be raced for, on whatever thread they are called. The contract
-//! of `RawWaker` asks no more. A waker that outlives its task wakes nobody (the key has a generation), one
-//! used on another thread finds no executor there and does nothing.
+//! Why this is sound: the four functions treat the pointer as an integer and never follow it, so there is nothing that
+//! could dangle, be freed twice or be raced for, on any thread. The contract of `RawWaker` asks no more. A waker that
+//! outlives its task wakes none (the key has a generation), one used on another thread finds no executor there and does
+//! nothing.
 
 use std::ptr;
 use std::task::{RawWaker, RawWakerVTable, Waker};
@@ -23,7 +23,8 @@ pub(crate) struct TaskKey(u64);
 const _: () = assert!(size_of::<usize>() == 8, "a task's key needs the whole of a 64-bit pointer");
 
 impl TaskKey {
-    /// Generations count modulo this; a waker that is so old that they fit again wakes in vain, no more.
+    /// Generations count modulo this. A waker old enough that its generation comes again wakes a task in vain, and does
+    /// no other harm.
     pub(crate) const GENERATION_END: u32 = 1 << 24;
 
     pub(crate) fn new(executor: u16, generation: u32, index: usize) -> Self {

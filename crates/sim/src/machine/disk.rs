@@ -101,8 +101,8 @@ impl Disk {
         Ok(())
     }
 
-    /// Damages `bytes` bytes at `offset` of an object: whoever reads any of them is told so, in the time that the
-    /// read takes, until all of them have been written again by one write.
+    /// Damages `bytes` bytes at `offset` of an object: reads of any of them fail, after the time that the read takes,
+    /// until one write has written all of them again.
     pub fn damage(&self, object: ObjectId, offset: u64, bytes: u64) {
         self.drive().borrow_mut().damaged.push((object.0, offset..offset.saturating_add(bytes)));
     }

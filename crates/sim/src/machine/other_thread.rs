@@ -19,19 +19,19 @@ pub(super) struct OtherThread {
 }
 
 impl OtherThread {
-    /// One that takes work over, and hands it back, in so much time altogether.
+    /// A thread that takes work over and hands it back in `hand_over` altogether.
     pub(super) fn new(world: Rc<World>, node: usize, hand_over: Duration) -> Self {
         OtherThread { world, node, hand_over }
     }
 
-    /// Lets the time pass in which work is handed over, and done by the node's processor in so many nanoseconds.
+    /// Lets the time pass in which work is handed over, and then done by the node's processor in `nanoseconds`.
     pub(super) async fn work(&self, nanoseconds: u64, activity: ProcessorActivity) {
         let executor = &self.world.executor;
         Sleep::until(executor, executor.now().saturating_add(self.hand_over.as_nanos())).await;
         self.work_here(nanoseconds, activity).await;
     }
 
-    /// The same of work that is not handed over: the node's own thread does it.
+    /// As [`work`](Self::work), for work that is not handed over: the node's own thread does it.
     pub(super) async fn work_here(&self, nanoseconds: u64, activity: ProcessorActivity) {
         let World { executor, processors, .. } = &*self.world;
         processors.compute(executor, self.node, activity, (nanoseconds, Level::Thread)).await;

@@ -46,7 +46,7 @@ impl Log {
     }
 }
 
-/// Sleeps until so many nanoseconds after the start.
+/// Sleeps until `nanoseconds` after the start.
 #[allow(dead_code, reason = "not every test file that shares this module needs all of it")]
 pub(crate) async fn until(machine: &impl Machine, nanoseconds: u64) {
     machine.sleep_until(Instant::from_nanos(nanoseconds)).await;

@@ -71,7 +71,7 @@ async fn server<M: Machine>(machine: M) -> Result<()> {
     }
 }
 
-/// Runs the workload with so many requests of each client.
+/// Runs the workload with `requests` requests of each client.
 pub(crate) fn run(requests: u64, varied: bool) -> Outcome {
     let description = MachineDescription::load("golden").expect("built in");
     let simulation = Simulation::new(&description, Settings::default()).expect("a sound description");

@@ -306,7 +306,7 @@ fn pids(timeline: &Timeline) -> Vec<i32> {
     own.filter(are_different).unwrap_or_else(|| (1..=timeline.processes.len() as i32).collect())
 }
 
-/// Which flows, by their numbers, leave and arrive in which spans.
+/// By span, the numbers of the flows that leave and arrive in it.
 struct FlowEnds {
     leaving: BTreeMap<usize, Vec<u64>>,
     arriving: BTreeMap<usize, Vec<u64>>,

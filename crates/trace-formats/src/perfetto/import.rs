@@ -1,4 +1,4 @@
-//! Track events of others' traces: of the Perfetto SDK, of Chrome, of whatever writes Perfetto's packets.
+//! Track events of others' traces: of the Perfetto SDK, of Chrome, of any program that writes Perfetto's packets.
 //!
 //! Slices, counters, flows and arguments are taken in, each track as a thread. What the system's probes record, such as
 //! the scheduler of processors, and packets that are compressed are left out. Times are brought to one clock by the

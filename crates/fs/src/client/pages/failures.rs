@@ -1,8 +1,8 @@
-//! Failed writes of a file that nobody waited for, until those who have it open have been told.
+//! Failed writes of a file for which no caller waited, kept until all handles of the file have been told.
 //!
-//! - Each handle is told of what has failed since it was told last, by the first failure of which nobody had been told
-//!   when it came: what one of them hears is not lost for the others.
-//! - A handle that is opened later is told of what nobody has been told of yet.
+//! - Each handle is told of failures since it was told last, by the first one that came when no failure was untold:
+//!   telling one handle does not lose the failure for the others.
+//! - A handle that is opened later is told of failures of which no handle has been told yet.
 
 use std::cell::{Cell, RefCell};
 
@@ -13,13 +13,13 @@ use crate::error::{Error, Result};
 pub(super) struct Failures {
     /// How many there have been.
     noted: Cell<u64>,
-    /// How many of them somebody has been told of.
+    /// How many of them a handle has been told of.
     told: Cell<u64>,
-    /// The first that came when nobody was still to be told of another, after the last such.
+    /// The last failure that came when no other one was untold.
     first: RefCell<Option<Box<Error>>>,
 }
 
-/// How many of the failures of a file one who has it open has been told of.
+/// How many of the failures of a file a handle has been told of.
 pub(super) struct Told(Cell<u64>);
 
 impl Failures {
@@ -32,17 +32,17 @@ impl Failures {
         self.noted.set(self.noted.get() + 1);
     }
 
-    /// Whether there is a failure of which nobody has been told.
+    /// Whether there is a failure of which no handle has been told.
     pub(super) fn is_untold(&self) -> bool {
         self.noted > self.told
     }
 
-    /// For one who opens the file now.
+    /// The state of a handle that is opened now.
     pub(super) fn told(&self) -> Told {
         Told(self.told.clone())
     }
 
-    /// Fails if something failed that this one has not been told of, and is still to be told.
+    /// Fails if something failed of which this handle has not been told; the handle is still to be told.
     pub(super) fn check(&self, told: &Told) -> Result<()> {
         if self.noted <= told.0 {
             return Ok(());
@@ -50,7 +50,7 @@ impl Failures {
         self.first.borrow().clone().map_or(Ok(()), Err)
     }
 
-    /// Fails if something failed that this one has not been told of, and is with this.
+    /// Fails if something failed of which this handle has not been told, and counts it as told.
     pub(super) fn tell(&self, told: &Told) -> Result<()> {
         let outcome = self.check(told);
         told.0.set(self.noted.get());

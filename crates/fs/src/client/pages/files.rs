@@ -1,9 +1,9 @@
 //! The logical-file table: the files that a cache has open, or of which something is still to be written.
 //!
-//! - A file is here once, however often it is open: all its handles share its pages, its length, and the first write of
-//!   it that failed and that nobody has been told of.
-//! - Its number is new each time it is entered, so pages of an earlier time are not taken for those of this one.
-//! - Who opens or makes files under a name has the turn at it: what is made under one is entered before anybody else
+//! - A file is here once, however often it is open: all its handles share its pages, its length, and its first failed
+//!   write of which no handle has been told.
+//! - It gets a new number each time it is entered, so pages of an earlier time are not taken for its own.
+//! - Opening or making a file under a name takes the turn at that name: a new file is entered before another caller
 //!   looks for it.
 
 use std::cell::{Cell, RefCell};
@@ -35,7 +35,7 @@ pub(super) struct LogicalFile<M: Machine> {
     /// With what has not been written to the I/O nodes yet. Kept apart is what an answer about the size may lack: what
     /// was written since all was sent last, and no question was on its way.
     pub(super) length: Length,
-    /// Whether the I/O nodes are still to be told of the size: that of a temporary file was set without them.
+    /// Whether the I/O nodes are still to be told the size: the size of a temporary file is set without them.
     pub(super) size_unsent: Cell<bool>,
     pub(super) handles: Cell<usize>,
     /// Pages whose writing has begun.

@@ -1,4 +1,4 @@
-//! The page cache: what a sequential program needs of a file, in the memory of its client.
+//! The page cache: the part of files that a sequential program needs, in the memory of its client.
 //!
 //! ```text
 //!   PagedFile: read, write          PagedFile: read, write
@@ -11,23 +11,23 @@
 //!                  File: block requests to the I/O nodes
 //! ```
 //!
-//! Its rooms; each keeps its own laws, stated at the head of its file:
+//! Its parts; each keeps its own rules, stated at the head of its file:
 //!
 //! - this file: the cache; opening, creating, unlinking
 //! - `paged_file.rs`: an open file; start there
 //! - `files.rs`: the files that are open, what their handles share, how long they are
-//! - `failures.rs`: which writes of a file have failed, and who is still to be told
-//! - `table.rs`: the pages, what is happening to each, and which of them goes first
-//! - `window.rs`: which pages to bring in ahead of their use
-//! - `reads.rs`: which of these are under way in the background, and when an I/O node is to hurry
+//! - `failures.rs`: which writes of a file have failed, and which handles are still to be told
+//! - `table.rs`: the pages, the state of each, and which of them is evicted first
+//! - `window.rs`: which pages to prefetch
+//! - `reads.rs`: the background reads in flight, and when an I/O node is to promote one
 //! - `write_list.rs`: which dirty pages are sent next, and by how many agents
 //! - `transfer.rs`: bringing pages in and sending them out, as all of these say
 //!
 //! A page is a block of the file, so it lies on one disk. The bound is on the pages in the table: a `Payload` that
 //! the application has read keeps its memory for as long as the application keeps it.
 //!
-//! The memory of a page is the cache's own. A machine lends the memory it receives into from a bounded pool; pages
-//! would use that up and nothing more could be received, so a page *adopts* what it is filled with
+//! The memory of a page is the cache's own. A machine receives into memory of a bounded pool. Pages that kept such
+//! memory would use the pool up, and nothing more could be received; so a page *adopts* the data that fill it
 //! ([`machine::Buf::adopt`]), and the pool has its bytes back before the next message needs them.
 
 mod failures;
@@ -62,7 +62,7 @@ use write_list::WriteList;
 pub struct PageCacheSettings {
     /// The most bytes of pages kept. At least one page of each file opened has to fit.
     pub bytes: u64,
-    /// Which pages are brought in ahead of their use. A window is never more than half the cache.
+    /// Which pages are prefetched. A window is never more than half the cache.
     pub prefetch: Prefetch,
     /// Whether writing returns while pages are still on their way to the I/O nodes. Without it, each write waits until
     /// its bytes are there.
@@ -135,7 +135,7 @@ impl<M: Machine> PageCache<M> {
         }
     }
 
-    /// The client behind the cache, for whatever is not cached: names, sizes, collective operations.
+    /// The client behind the cache, for what is not cached: names, sizes, collective operations.
     ///
     /// Remove files by [`unlink`](Self::unlink) of the cache.
     pub fn client(&self) -> &Client<M> {
@@ -157,7 +157,7 @@ impl<M: Machine> PageCache<M> {
         self.inner.counts.get()
     }
 
-    /// These bytes, for who is going to write them: when nobody uses them any more, the cache keeps their memory for
+    /// These bytes as a payload that is going to be written: when it is no longer used, the cache keeps its memory for
     /// [`spare_memory`](Self::spare_memory).
     pub fn take_in(&self, bytes: Vec<u8>) -> Payload {
         let length = bytes.len() as u64;
@@ -195,8 +195,8 @@ impl<M: Machine> PageCache<M> {
         self.inner.enter(file)
     }
 
-    /// Opens a file by its number, as [`Client::numbered`] does. All handles of this cache on it share what is cached
-    /// and how long it is: whoever opens it when others have changed it [says so](PagedFile::note_changed).
+    /// Opens a file by its number, as [`Client::numbered`] does. All handles of this cache on it share its pages and
+    /// its length: a caller that opens it after other clients have changed it [says so](PagedFile::note_changed).
     pub async fn open_numbered(&self, file: NumberedFile) -> Result<PagedFile<M>> {
         let (number, bytes) = (file.number, file.bytes);
         if let Some(known) = self.inner.files.known(number) {
@@ -216,16 +216,16 @@ impl<M: Machine> PageCache<M> {
         self.inner.forget_given_up(&cached);
     }
 
-    /// Notes under which lease this client has locks on a numbered file, if it has any: what is written from now on is
-    /// sent with that.
+    /// Notes the lease under which this client has locks on a numbered file, if it has any: data written from now on
+    /// are sent with this lease.
     pub(super) fn note_lease(&self, file: FileId, lease: Option<u64>) {
         if let Some(known) = self.inner.files.known(file) {
             known.file.set_lease(lease);
         }
     }
 
-    /// Gives up what was written to a numbered file and has not left this client, as its locks were lost; those who
-    /// have it open are told that by this failure, if anything was.
+    /// Gives up what was written to a numbered file and has not left this client, because its locks were lost. If there
+    /// was anything, all handles of the file are told `failure`.
     pub(super) fn give_up_unsent(&self, file: FileId, failure: Box<Error>) {
         let Some(known) = self.inner.files.known(file) else { return };
         let unwritten = self.inner.table.borrow().unwritten(known.number, true);
@@ -364,7 +364,7 @@ impl<M: Machine> Inner<M> {
     }
 
     fn enter_created(self: &Rc<Self>, file: File<M>) -> Result<PagedFile<M>> {
-        // Somebody may have found it and opened it meanwhile.
+        // Another task may have found it and opened it meanwhile.
         match self.files.known(file.id()) {
             Some(known) => Ok(PagedFile::new(self.clone(), known)),
             None => self.enter(file),
@@ -387,7 +387,7 @@ impl<M: Machine> Inner<M> {
         Ok(PagedFile::new(self.clone(), self.files.enter(file)))
     }
 
-    /// Forgets a file that nobody has open and of which nothing is left to be written, finished or told.
+    /// Forgets a file that is not open and of which nothing is left to be written, finished or told.
     fn release(self: &Rc<Self>, file: &LogicalFile<M>) {
         if file.handles.get() > 0 || !file.writes.is_empty() {
             return;
@@ -408,7 +408,7 @@ impl<M: Machine> Inner<M> {
         self.room.wake_all();
     }
 
-    /// Forgets a file, whatever is left of it.
+    /// Forgets a file and all its pages.
     fn forget(&self, file: &LogicalFile<M>) {
         self.table.borrow_mut().forget(file.number, 0);
         self.files.remove(file);

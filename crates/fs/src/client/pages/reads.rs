@@ -1,9 +1,9 @@
-//! Page reads in the background, and when an I/O node is told to hurry with one.
+//! Page reads in the background, and when an I/O node is told to promote one.
 //!
-//! A page that is brought in ahead may turn out to be waited for. If its request has not left yet, it leaves on demand.
-//! If it has, a message to its I/O node helps only if something is in front of it there: another page that this client
-//! asked for before, or, as far as one can tell, other clients, when that node's last reply took long. A message for
-//! each page would cost more than it saves when I/O nodes answer at once.
+//! A caller may come to wait for a page that is being prefetched. If its request has not left yet, it leaves on demand.
+//! If it has, a message to its I/O node helps only if the request has to wait there: behind another page that this
+//! client asked for before, or, as far as one can tell, behind other clients, when that node's last reply took long. A
+//! message for each page would cost more than it saves when I/O nodes answer at once.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ const PROMOTED_AFTER: Duration = Duration::from_millis(20);
 /// The reads of a cache, each known by its I/O node and its number.
 #[derive(Default)]
 pub(super) struct BackgroundReads {
-    /// Those in the background, and whether the request has left.
+    /// The background reads in flight, and whether the request of each has left.
     under_way: RefCell<BTreeMap<(NodeId, u64), bool>>,
     /// How many reads have been begun.
     begun: Cell<u64>,
@@ -47,13 +47,13 @@ impl BackgroundReads {
         }
     }
 
-    /// Ends a read, which took so long.
+    /// Ends a read, which took `took`.
     pub(super) fn end(&self, node: NodeId, number: u64, took: Duration) {
         self.response.borrow_mut().insert(node, took);
         self.under_way.borrow_mut().remove(&(node, number));
     }
 
-    /// Notes that somebody waits for a read in the background; says whether the I/O node is to be told.
+    /// Notes that a caller waits for a read in the background; says whether the I/O node is to be told.
     pub(super) fn promote(&self, node: NodeId, number: u64) -> bool {
         let mut under_way = self.under_way.borrow_mut();
         let others_first = under_way.range((node, 0)..(node, number)).next().is_some();

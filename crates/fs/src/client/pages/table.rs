@@ -1,4 +1,4 @@
-//! The pages of all open files, and which of them goes first: pure state, without futures.
+//! The pages of all open files, and which of them is evicted first: pure state, without futures.
 //!
 //! ```text
 //!            begin_read                finish_read
@@ -56,24 +56,24 @@ pub(super) struct Page {
     buffer: Buf,
     valid: ByteSet,
     dirty: ByteSet,
-    /// Those of the dirty bytes that are on the way now.
+    /// The dirty bytes that are in flight now.
     leaving: ByteSet,
     pins: u32,
     /// Used since it was last examined for eviction.
     referenced: bool,
-    /// Brought in ahead of its use and not used yet.
+    /// Prefetched and not used yet.
     ahead: bool,
-    /// Being read in the background, under this number.
+    /// The number of the background read of it, if one is in flight.
     background: Option<u64>,
-    /// No longer found by its key; goes as soon as nothing is pending and nobody uses it.
+    /// No longer found by its key; goes as soon as it is neither pending nor pinned.
     forgotten: bool,
     /// The data being read now may be stale when they arrive.
     stale: bool,
     /// Its place in the line, if it stands there.
     turn: Option<i64>,
-    /// Why it could not be read, until somebody tries again.
+    /// Why it could not be read, until a caller tries again.
     read_failure: Option<Box<Error>>,
-    /// Why it could not be written. It is not tried again until somebody asks for that.
+    /// Why it could not be written. It is not written again until a caller asks for that.
     write_failure: Option<Box<Error>>,
     /// Woken when a transfer of the page ends.
     settled: Rc<Condition>,
@@ -96,9 +96,9 @@ pub(super) enum Look {
     Here(Payload),
     /// The page is being read, or written so that it cannot be read now; the condition is woken when that is over.
     Pending(Rc<Condition>),
-    /// Nobody is reading what is missing.
+    /// Bytes are missing, and not being read.
     Missing,
-    /// It could not be read.
+    /// The page could not be read.
     Failed(Box<Error>),
 }
 
@@ -230,8 +230,8 @@ impl PageTable {
         }
     }
 
-    /// Puts an empty page into the table, pinned; `ahead` if it is brought in before anybody uses it.
-    /// Call [`make_room`](Self::make_room) first.
+    /// Puts an empty page into the table, pinned; `ahead` if it is prefetched. Call [`make_room`](Self::make_room)
+    /// first.
     pub(super) fn insert(&mut self, key: PageKey, buffer: Buf, ahead: bool) -> Place {
         self.bytes += buffer.len();
         assert!(self.bytes <= self.bytes_max, "the caller has made room");
@@ -274,7 +274,7 @@ impl PageTable {
         }
     }
 
-    /// Puts data into a pinned page. Returns whether it is dirty now, and nobody is writing it, up to its end.
+    /// Puts data into a pinned page. Returns whether the page is dirty now up to its end, and its writing can begin.
     pub(super) fn write(&mut self, place: Place, at: u64, data: Payload) -> bool {
         let page = &mut self.pages[place];
         let (range, bytes) = (at..at + data.len(), page.buffer.len());
@@ -332,8 +332,8 @@ impl PageTable {
         self.settle(place);
     }
 
-    /// Begins to write a page's dirty bytes: it stays in the table until [`finish_write`](Self::finish_write).
-    /// Returns whether there is anything to write that nobody writes.
+    /// Begins to write a page's dirty bytes: it stays in the table until [`finish_write`](Self::finish_write). Returns
+    /// whether there is anything to write that is not being written already.
     pub(super) fn begin_write(&mut self, place: Place) -> bool {
         if self.pages[place].state != State::Dirty {
             return false;
@@ -356,7 +356,7 @@ impl PageTable {
         page.slices(&page.leaving)
     }
 
-    /// Ends writing a page. After a failure its bytes are dirty again, and stay until somebody asks for another try.
+    /// Ends writing a page. After a failure its bytes are dirty again, and stay until a caller asks for another try.
     pub(super) fn finish_write(&mut self, place: Place, outcome: Result<()>) {
         let page = &mut self.pages[place];
         debug_assert_eq!(page.state, State::PendingWrite, "begun before");
@@ -375,8 +375,8 @@ impl PageTable {
         self.settle(place);
     }
 
-    /// The pages of a file with dirty bytes that nobody is writing, in order, also those that cannot be
-    /// written yet because they are being read; those whose last try failed only if `failed_too`.
+    /// The pages of a file with dirty bytes that are not being written, in order, also those that cannot be written yet
+    /// because they are being read; those whose last try failed only if `failed_too`.
     pub(super) fn unwritten(&self, file: u64, failed_too: bool) -> Vec<Place> {
         let keys = PageKey { file, page: 0 }..=PageKey { file, page: u64::MAX };
         let places = self.dirty.range(keys).map(|key| self.by_key[key]);
@@ -471,7 +471,7 @@ impl PageTable {
         if page.state == State::Dirty {
             self.dirty.insert(page.key);
         }
-        // Written or not, a page that has not been used since somebody looked for room is the next to go.
+        // Written or not, a page that has not been used since the last look for room is the next to be evicted.
         if page.referenced { self.stand_at_end(place) } else { self.stand_in_front(place) }
     }
 

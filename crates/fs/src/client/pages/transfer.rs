@@ -1,7 +1,7 @@
-//! Bringing pages in and sending them out.
+//! Reading pages into the cache and sending dirty ones.
 //!
-//! Each page that is read has a task of its own, so requests go out at once and together. Pages to be written wait in
-//! the write list for one of a few write agents, so no more than that many writes are under way.
+//! Each page that is read has a task of its own, so requests are sent at once and together. Pages to be written wait in
+//! the write list for one of a few write agents, which bound the writes in flight.
 //!
 //! Pages that a caller waits for are requested on demand, others in the background. A page requested in the
 //! background is promoted when a caller comes to wait for it, unless nothing is gained (`reads.rs`).
@@ -59,13 +59,13 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// A page that is in the table, whatever happens to it.
+    /// Pins the page of this key, if it is in the table, in whatever state.
     pub(super) fn pinned(self: &Rc<Self>, key: PageKey) -> Option<Pin<M>> {
         let place = self.table.borrow_mut().pin(key)?;
         Some(Pin { cache: self.clone(), place })
     }
 
-    /// Reads a page, or a part of one, that nobody keeps here. At the I/O node a whole page is a block as any.
+    /// Reads a page, or a part of one, past the page table. To the I/O node a whole page is a block like any other.
     pub(super) async fn fetch_alone(&self, file: &LogicalFile<M>, part: Extent) -> Result<Payload> {
         let _span = self.client.inner.endpoint.machine().notes().span("fetch alone", || about(file, part));
         let data = match part.bytes == file.page_bytes() {
@@ -162,8 +162,8 @@ impl<M: Machine> Inner<M> {
         });
     }
 
-    /// Notes that somebody waits for a page that is being read. If that is done in the background, and it helps, the
-    /// I/O node is told.
+    /// Notes that a caller waits for a page that is being read. If the read is in the background, and it helps, the I/O
+    /// node is told.
     pub(super) fn promote(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, place: Place) {
         let Some(number) = self.table.borrow_mut().promote(place) else { return };
         let offset = self.table.borrow().page(place).key.page * file.page_bytes();
@@ -216,7 +216,7 @@ impl<M: Machine> Inner<M> {
 
     async fn write_page(self: &Rc<Self>, place: Place, operation: OperationInFlight) {
         let file = self.file_of(place);
-        // Whatever becomes of the locks while the data are on their way.
+        // The lease as it is now: the locks may end while the data are in flight.
         let lease = file.file.lease();
         let (start, runs) = {
             let mut table = self.table.borrow_mut();
@@ -234,7 +234,7 @@ impl<M: Machine> Inner<M> {
                 break;
             }
         }
-        // Nobody misses what did not get into a file that is gone.
+        // A failed write to a file that was removed is no loss.
         let outcome = if file.unlinked.get() { Ok(()) } else { outcome };
         file.failures.note(outcome.clone());
         if outcome.as_ref().is_err_and(|error| error.is_remote(FailureKind::Fenced)) {
@@ -276,7 +276,7 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Makes what is on its way in the background of a file as urgent as what somebody waits for.
+    /// Promotes all background writes of a file to demand.
     fn hurry(&self, file: &Rc<LogicalFile<M>>) {
         let table = self.table.borrow();
         let of_file = |place: Place| table.page(place).key.file == file.number;
@@ -304,8 +304,9 @@ impl<M: Machine> Inner<M> {
         file.failures.tell(told)
     }
 
-    /// Finds out, if an I/O node was gone since it has accepted something of a file without a name, whether that is
-    /// lost: nothing else may tell before the file is closed, and whoever closes it is to know. The others flush.
+    /// If an I/O node was gone since it accepted data of a file without a name, finds out whether they are lost:
+    /// nothing else may tell before the file is closed, and closing it is to report the loss. Files with names are
+    /// flushed when they are closed.
     pub(super) async fn look_for_losses(&self, file: &Rc<LogicalFile<M>>) {
         if file.file.is_numbered() && file.file.may_have_lost() {
             file.failures.note(self.bring_to_media(file, false).await);

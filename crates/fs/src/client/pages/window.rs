@@ -1,15 +1,16 @@
-//! Which pages to bring in before they are asked for: pure state of one open file, without futures.
+//! Which pages to prefetch: pure state of one open file, without futures.
 //!
-//! A window of W pages is that of Zhang's PDIOL: while page *i* is used, pages *i*+1 to *i*+W-1 are brought in. So a
-//! window of 1 brings in nothing ahead.
+//! A window of W pages is that of Zhang's PDIOL: while page *i* is used, pages *i*+1 to *i*+W-1 are prefetched. So a
+//! window of 1 prefetches nothing.
 //!
 //! An adaptive window finds W itself. It opens when pages are used one after the other, further if the application has
-//! said that it will go on so. It doubles when the application had to wait for a page although that was under way
-//! already, and is halved when pages were dropped before they were used. It grows once for each window consumed, so
-//! that what it did shows before it does more. To save messages it fills up only when half of it has been consumed.
+//! advised that it will go on so. It doubles when the application had to wait for a page that was in flight already,
+//! and is halved when pages were evicted before they were used. It grows at most once for each window consumed, so that
+//! the effect shows before it grows again. To save messages it is refilled only when half of it has been consumed.
 //!
-//! It knows as well which pages an application that goes on page by page has passed. Of a file that the cache cannot
-//! hold they are let go of at once: were it read once more, Second Chance would have dropped each page before its turn.
+//! It also knows which pages an application that goes on page by page has passed. If the cache cannot hold the file,
+//! these pages are dropped at once: if the file were read once more, Second Chance would have evicted each page before
+//! its turn.
 
 use std::fmt;
 use std::ops::Range;
@@ -104,9 +105,9 @@ pub(super) struct Window {
     size: u64,
     /// The window does not grow before this page is used.
     grows_from: u64,
-    /// The first one has begun.
+    /// The first window has begun.
     has_begun: bool,
-    /// It has just begun, the first one, in a file that is said to be read to its end.
+    /// The first window has just begun, in a file that is advised to be read to its end.
     begins: bool,
     wasted: u64,
 }

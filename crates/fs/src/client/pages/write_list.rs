@@ -1,8 +1,8 @@
 //! The pages that are to be sent, and those that are being sent.
 //!
-//! Pages wait in the order in which their writing was begun, and a limited number of write agents takes one after the
-//! other: as many as there may be writes under way. An agent is made when a page comes and there are not enough; it
-//! ends when it finds none. Whoever comes to wait for the pages of a file makes all of them urgent.
+//! Pages wait in the order in which their writing was begun, and write agents take one after the other. There are at
+//! most as many agents as there may be writes in flight: one is started when a page is added and a permit is free, and
+//! ends when it finds no page. A caller that waits for the pages of a file makes all of them urgent.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -11,7 +11,7 @@ use machine::{Class, OperationInFlight, Permit, Permits};
 
 use super::table::Place;
 
-/// The write list of a cache.
+/// The write list of a page cache.
 pub(super) struct WriteList {
     waiting: RefCell<VecDeque<Waiting>>,
     being_sent: RefCell<BTreeMap<Place, Class>>,
@@ -22,12 +22,12 @@ pub(super) struct WriteList {
 struct Waiting {
     place: Place,
     class: Class,
-    /// Its writing, as its file counts it.
+    /// Counts its writing among those of its file.
     operation: OperationInFlight,
 }
 
 impl WriteList {
-    /// A list for so many agents.
+    /// An empty list; at most `agents` write agents send from it at once.
     pub(super) fn new(agents: u64) -> Self {
         WriteList {
             waiting: RefCell::default(),
@@ -60,7 +60,7 @@ impl WriteList {
         self.being_sent.borrow_mut().remove(&place);
     }
 
-    /// Makes pages as urgent as what somebody waits for. Gives those that were being sent in the background.
+    /// Promotes pages to demand. Gives those that were being sent in the background.
     pub(super) fn hurry(&self, is_meant: impl Fn(Place) -> bool) -> Vec<Place> {
         for waiting in self.waiting.borrow_mut().iter_mut().filter(|waiting| is_meant(waiting.place)) {
             waiting.class = Class::Demand;

@@ -5,7 +5,7 @@
 //!  data        | bytes of the first write | of the second | ...
 //! ```
 //!
-//! Nothing is looked up when something is written, and nothing is overwritten: the flush sorts it out.
+//! A write looks nothing up and overwrites nothing: the flush sorts the entries.
 
 use layout::Striping;
 
@@ -36,7 +36,7 @@ pub enum Section {
     Directory,
 }
 
-/// The most entries of a log: one I/O node may have to take in all of those of all members together.
+/// The most entries of a log: one I/O node may have to take in all entries of all members together.
 const ENTRIES_MAX: u64 = 1 << 18;
 
 /// What has been written to each of some files since the last flush.

@@ -1,7 +1,7 @@
 //! The logs of a write cache: one, or two, so that one is written to while the other is flushed.
 //!
 //! ```text
-//!  one log    fill | flush, and whoever writes waits | fill ...
+//!  one log    fill | flush, writes wait | fill ...
 //!  two logs   fill A | fill B, flush A | fill A, flush B | ...
 //! ```
 
@@ -65,8 +65,8 @@ impl Logs {
         self.logs[self.latest].room_for(striping, offset, bytes).map_err(NoRoom::Full)
     }
 
-    /// Appends an entry for a write, for which there is room; where its data belong. A write is never earlier than the
-    /// one before it, whatever the clock says.
+    /// Appends an entry for a write, for which there must be room, and gives the place of its data. A write is never
+    /// dated earlier than the one before it, even if the clock has gone back.
     pub(super) fn append(&mut self, file: usize, offset: u64, bytes: u64, now: u64) -> u64 {
         self.last_time = now.max(self.last_time);
         self.logs[self.latest].append(file, offset, bytes, self.last_time)
@@ -108,7 +108,7 @@ impl Logs {
         }
     }
 
-    /// Lets go on whoever writes, as far as there is a log for it: all members have begun the flush.
+    /// Lets writers go on, if there is a log to write to: all members have begun the flush.
     pub(super) fn all_have_begun(&mut self) {
         self.held = false;
     }

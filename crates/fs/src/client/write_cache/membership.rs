@@ -13,7 +13,7 @@ use crate::protocol::{FileId, MeetingId, Reply, Request};
 /// Why a member wants a flush.
 #[derive(Clone, Copy)]
 pub(super) enum Reason {
-    /// Somebody asks for it, of one file or of all, or it is time.
+    /// A caller asks for it, of one file or of all, or it is time.
     Asked(Option<FileId>),
     /// It has run out of room: so that all flush the same stretch of what they share, it may wait for the others.
     Room,

@@ -13,9 +13,9 @@
 //! - `membership.rs`: belonging to a job, and meeting its other members
 //! - this file: writing, and when and how the group flushes
 //!
-//! A write copies its data behind those of the write before and notes an entry: no message, no file block, no look at
-//! what is there. A flush is a collective operation on listed stretches ([`Client::write_listed`]) in which all members
-//! take part, whatever they are doing: a task of their own does it.
+//! A write copies its data behind those of the write before and appends an entry: it sends no message, and reads and
+//! allocates no block. A flush is a collective operation on listed stretches ([`Client::write_listed`]) in which all
+//! members take part, each by a task of its own, so that the application need not call anything.
 
 mod log;
 mod logs;
@@ -47,9 +47,10 @@ pub struct WriteCacheSettings {
     pub division: Division,
     /// Whether the pieces that an I/O node fetches of a member for a block travel together.
     pub queued: bool,
-    /// How full what is written to may get before it is flushed in the background while writing goes on, from 0.1 to 1;
-    /// half of the memory is written to then while the other half is flushed, and a member that is first waits for the
-    /// others for a time. Without it, the whole memory is flushed when it is full, and whoever writes waits.
+    /// How full a log may get before it is flushed in the background while writing goes on, from 0.1 to 1. The memory
+    /// is then two logs, one being written to while the other is flushed, and the first member to be that full waits
+    /// for the others for a time. Without it, the whole memory is one log that is flushed when it is full, and writes
+    /// wait.
     pub background: Option<f64>,
     /// After what time something written is flushed at the latest.
     pub flush_after: Option<Duration>,
@@ -59,7 +60,8 @@ pub struct WriteCacheSettings {
 const BYTES_MIN: u64 = 4096;
 
 impl WriteCacheSettings {
-    /// That of the ENWRICH report: one mebibyte, of which a tenth is the directory's, and a Memget for each piece.
+    /// The settings of the ENWRICH report: one mebibyte, of which a tenth is the directory's, and a Memget for each
+    /// piece.
     pub const fn report() -> Self {
         WriteCacheSettings {
             bytes: 1 << 20,
@@ -70,9 +72,9 @@ impl WriteCacheSettings {
         }
     }
 
-    /// That of programs: 16 MiB, for data and directory as they come, flushed in the background when a half of them is
-    /// full, and after 30 seconds. Half full would be too early: members that write at different speeds would flush
-    /// parts of blocks.
+    /// The settings of programs: 16 MiB, for data and directory as they come; each half is flushed in the background
+    /// when it is full, and after 30 seconds. Flushing a half that is not full would be too early: members that write
+    /// at different speeds would flush parts of blocks.
     pub const fn agent() -> Self {
         WriteCacheSettings {
             bytes: 16 << 20,
@@ -134,12 +136,12 @@ pub(super) struct Inner<M: Machine> {
     flushes: Flushes,
     /// Since when there is something to be flushed, if it has a time limit.
     oldest: Cell<Option<Instant>>,
-    /// Whether a task watches that time, and whether one has a flush done behind everybody's back.
+    /// Whether a task watches that time, and whether one is flushing in the background.
     timed: Cell<bool>,
     behind: Cell<bool>,
-    /// Why a flush failed, until somebody is told or another one succeeds; what it was to write stays in the logs.
+    /// Why a flush failed, until a caller is told or another flush succeeds; what it was to write stays in the logs.
     failure: RefCell<Option<Box<Error>>>,
-    /// Which flushes this member has asked for, and which section was full.
+    /// The numbers of the flushes that this member has asked for, and the section that was full.
     causes: RefCell<Vec<(u32, Section)>>,
     /// What each flush has moved, as far as this member knows.
     moved: RefCell<Vec<Moved>>,
@@ -150,9 +152,9 @@ pub(super) struct Inner<M: Machine> {
 struct Flushes {
     /// Number of flushes that are over, successful or not, by the keeper's count.
     over: Cell<u32>,
-    /// Those this member is to take part in, in order, each of all files or of one.
+    /// The flushes that this member is to take part in, in order, each of all files or of one.
     due: RefCell<VecDeque<(u32, Option<FileId>)>>,
-    /// Whether a task is at them.
+    /// Whether a task is taking part in them.
     running: Cell<bool>,
     changed: Condition,
 }
@@ -281,14 +283,14 @@ impl<M: Machine> WriteCache<M> {
         self.inner.commit_files().await
     }
 
-    /// Has the group flush what its members have written to one file, for somebody who is going to read it.
+    /// Has the group flush what its members have written to one file, so that it can be read.
     pub async fn flush_file(&self, file: &File<M>) -> Result<()> {
         self.inner.check()?;
         self.inner.flush(Reason::Asked(Some(file.id()))).await?;
         file.commit_all_there_is().await
     }
 
-    /// Flushes what this node has written, and leaves the job. Who writes after that joins it again.
+    /// Flushes what this node has written, and leaves the job. A later write joins it again.
     pub async fn leave(&self) -> Result<()> {
         let inner = &self.inner;
         inner.check()?;
@@ -306,7 +308,7 @@ impl<M: Machine> WriteCache<M> {
         self.inner.flushes.over.get()
     }
 
-    /// Which flushes, by their numbers from 1 on, this member has asked for, because which section was full.
+    /// The flushes that this member has asked for, by their numbers from 1 on, each with the section that was full.
     pub fn causes(&self) -> Vec<(u32, Section)> {
         self.inner.causes.borrow().clone()
     }
@@ -322,7 +324,7 @@ impl<M: Machine> Inner<M> {
         self.client.inner.endpoint.machine()
     }
 
-    /// Fails if a flush has failed of which nobody has been told.
+    /// Fails with the failure of a flush of which no caller has been told.
     fn check(&self) -> Result<()> {
         self.failure.borrow_mut().take().map_or(Ok(()), Err)
     }
@@ -347,7 +349,7 @@ impl<M: Machine> Inner<M> {
         from: u64,
     ) -> Result<(usize, u64)> {
         self.check()?;
-        // Entries and data at once, so that nobody reads the one without the other.
+        // Entries and data at once, so that no flush reads the one without the other.
         let Some((at, count, bytes)) = self.logs.borrow_mut().append_whole(file.striping(), index, writes)
         else {
             return Ok((0, 0));
@@ -376,7 +378,7 @@ impl<M: Machine> Inner<M> {
             let room = self.logs.borrow().room_for(striping, write.offset + done, write.bytes - done);
             match room {
                 Ok(bytes) => {
-                    // Entry and data at once, so that nobody reads the one without the other.
+                    // Entry and data at once, so that no flush reads the one without the other.
                     let at = self.logs.borrow_mut().append(index, write.offset + done, bytes, write.time);
                     self.data.place(at, &data.slice(done..done + bytes));
                     self.note_written();
@@ -419,7 +421,7 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Has the group flush without anybody waiting for it, unless it is at it already.
+    /// Starts a flush of the group without waiting for it, unless one has been started already.
     fn flush_behind(self: &Rc<Self>, reason: Reason) {
         if !self.flushes.running.get() && !self.behind.replace(true) {
             let cache = self.clone();
@@ -521,7 +523,7 @@ impl<M: Machine> Inner<M> {
             }
             Err(error) => {
                 self.logs.borrow_mut().end_failed_flush();
-                // An I/O node may have been started anew, and fetch from all members, whatever they have told it.
+                // An I/O node may have been started anew: the next flush needs the files open there.
                 self.refresh_files().await;
                 self.failure.borrow_mut().get_or_insert(error);
             }
@@ -549,7 +551,7 @@ impl<M: Machine> Inner<M> {
         let settings = ListedSettings { presort: true, queued: self.settings.queued };
         let operation = ListedOperation { direction: Direction::Write, memory: &self.data, settings };
         let met = || {
-            // All have begun: what anybody writes now is flushed later than all that was written before.
+            // All have begun: what any member writes from now on is flushed later than all that was written before.
             self.logs.borrow_mut().all_have_begun();
             self.flushes.changed.wake_all();
         };

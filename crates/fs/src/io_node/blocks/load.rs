@@ -1,4 +1,4 @@
-//! Bringing blocks in from their disks.
+//! Reading blocks from their disks into the cache.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ impl<M: Machine> Blocks<M> {
         }
     }
 
-    /// Sees to it that `range` of the pinned block is in the buffer.
+    /// Makes `range` of the pinned block valid in its buffer.
     pub(super) async fn make_valid(
         &self,
         stripe: &OpenStripe,

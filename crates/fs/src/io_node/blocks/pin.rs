@@ -27,7 +27,8 @@ impl<M: Machine> Blocks<M> {
         Pin { blocks: self, place }
     }
 
-    /// Finds or makes a place for the block and pins it. Who waits for one on demand is woken before the others.
+    /// Finds or makes a place for the block and pins it. Tasks that wait for a place on demand are woken before the
+    /// others.
     pub(super) async fn pin(
         self: &Rc<Self>,
         stripe: &Rc<OpenStripe>,
@@ -54,7 +55,7 @@ impl<M: Machine> Blocks<M> {
             if !self.start_writing_all().await {
                 room.wait().await;
             }
-            // Then it is looked again: what gives room meanwhile wakes nobody who waits only after that.
+            // Then look again: room that came meanwhile has woken only tasks that were waiting already.
         }
     }
 

@@ -1,7 +1,7 @@
-//! Taking what was written to blocks to their disks, behind the writers' backs.
+//! Writing dirty blocks to their disks, while their writers go on.
 //!
-//! One task of a block is at the disk at a time, or the disk might end with the older bytes of two writes. A task takes
-//! what is dirty when it is its turn there, so what was written while it waited goes with it.
+//! One task of a block is at the disk at a time, or the older of two writes might reach the disk last. A task takes the
+//! bytes that are dirty when its turn comes, so bytes written while it waited go with them.
 //!
 //! A disk takes about as long for a few bytes as for a block. So a block with many dirty runs is read first, and all
 //! from the first run to the last is written at once:
@@ -78,8 +78,8 @@ impl<M: Machine> Blocks<M> {
         });
     }
 
-    /// Sees to it that what was written waits no longer for more than it may: nobody may ever write the rest of its
-    /// block.
+    /// Bounds the time for which a dirty block waits for more to be written to it: the rest of the block may never
+    /// come.
     pub(super) fn write_back_later(self: &Rc<Self>) {
         let Some(after) = self.write_back_after else { return };
         if self.writes_back.replace(true) {
@@ -88,29 +88,29 @@ impl<M: Machine> Blocks<M> {
         let (blocks, due) = (self.clone(), self.machine.now() + after);
         self.machine.spawn("write-back", async move {
             blocks.machine.sleep_until(due).await;
-            // Whoever writes from now on needs another task.
+            // Writes from now on need another task.
             blocks.writes_back.set(false);
             blocks.start_writing_all().await;
             Ok(())
         });
     }
 
-    /// Starts writing all that is dirty and that nobody is writing yet; whether there was anything. If not, nothing is
-    /// waited for.
+    /// Starts writing all dirty blocks that no task is writing yet; says whether there were any. If not, it does not
+    /// wait.
     pub(super) async fn start_writing_all(self: &Rc<Self>) -> bool {
         let unwritten = self.cache.borrow().unwritten(None);
         let is_any = !unwritten.is_empty();
         for key in unwritten {
             match self.stripes.find(key.stripe) {
                 Some(stripe) => self.start_writing_block(&stripe, key).await,
-                // Its stripe has given way to another file of the same identity, so nobody can ask for it.
+                // Its stripe has given way to another file of the same identity, so no request can name it.
                 None => self.give_up(key.stripe),
             }
         }
         is_any
     }
 
-    /// A task that was going to write a block has ended: who waits for what it wrote looks again.
+    /// A task that was going to write a block has ended: tasks that wait for its write look again.
     fn end_writing(&self, place: CacheSlot) {
         let mut cache = self.cache.borrow_mut();
         let block = cache.block(place);
@@ -146,7 +146,7 @@ impl<M: Machine> Blocks<M> {
             dirty.span().filter(|_| dirty.runs().len() > RUNS_MAX)
         };
         if let Some(span) = span {
-            // Not behind others: who writes the rest of the block waits meanwhile.
+            // Not behind others: a write to the rest of the block may wait meanwhile.
             let user = DiskUser { job, urgency: Urgency::Demand };
             let _ = self.make_valid(stripe, place, &span, user).await;
         }
@@ -217,8 +217,8 @@ impl<M: Machine> Blocks<M> {
         written
     }
 
-    /// Waits until nobody writes this block to the disk. Only one task waits here at a time, as only one is going to
-    /// write what is dirty.
+    /// Waits until no task is writing this block to the disk. Only one task waits here at a time, as only one is going
+    /// to write the dirty bytes.
     async fn enter_disk(&self, place: CacheSlot) -> AtDisk<'_, M> {
         loop {
             let written = {
@@ -253,7 +253,7 @@ impl<M: Machine> Blocks<M> {
         }
     }
 
-    /// Starts writing a block, if it is still there and nobody has begun to meanwhile.
+    /// Starts writing a block, if it is still there and no task has begun to meanwhile.
     pub(super) async fn start_writing_block(self: &Rc<Self>, stripe: &Rc<OpenStripe>, key: BlockKey) {
         let place = self.cache.borrow().find_unwritten(key);
         if let Some(place) = place {
@@ -261,7 +261,7 @@ impl<M: Machine> Blocks<M> {
         }
     }
 
-    /// Sees to it that this part of one block, which has been written to the cache, is at its disk.
+    /// Completes when this part of one block, which has been written to the cache, is at its disk.
     pub(in crate::io_node) async fn write_through(
         self: &Rc<Self>,
         file: FileId,

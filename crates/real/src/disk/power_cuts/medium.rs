@@ -84,12 +84,12 @@ impl ModelFile {
         contents
     }
 
-    /// Lets the power fail after so many more changes and syncs; the one after them is under way then.
+    /// Lets the power fail after `changes` more changes and syncs, while the next one is under way.
     pub(super) fn fail_power_after(&self, changes: u64) {
         self.0.borrow_mut().power_fails_after = Some(changes);
     }
 
-    /// Lets there be no room, once, after so many more changes.
+    /// Lets the medium be full, once, after `changes` more changes.
     pub(super) fn be_full_after(&self, changes: u64) {
         self.0.borrow_mut().full_after = Some(changes);
     }

@@ -1,10 +1,10 @@
-//! What the power may take and what not, tried out: random programs of writes, flushes, notes and resizes on a model of
-//! the disk (`medium.rs`), cut off at any point.
+//! What a power failure may take and what not, as tests: random programs of writes, flushes, notes and resizes on a
+//! model of the disk (`medium.rs`), cut off at any point.
 //!
-//! After each cut the object is opened again and all of it is read. What was flushed and not touched since is as it
-//! was; what was touched is any of the versions it has had since, or is told as damaged, which what was not touched
-//! never is. The length lies between the least and the greatest since the flush. Then the program goes on with what was
-//! found. Now and then the agent is killed instead, and the disk is full.
+//! After each cut the object is opened again and all of it is read. Units that were flushed and not touched since are
+//! as they were, and never told as damaged; a unit that was touched is any of the versions it has had since, or is told
+//! as damaged. The length lies between the least and the greatest since the flush. Then the program goes on with the
+//! contents found. Now and then the agent is killed instead, or the disk is full.
 //!
 //! Every other object is made without waiting for the medium. Until its first flush has been told, a cut may leave none
 //! of it, in its directory as in the model; from then on it is like the others.
