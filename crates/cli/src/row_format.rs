@@ -1,14 +1,14 @@
 //! Rows as the user wants them: on standard output, and those of benchmarks on a page.
 
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
 use command_line::progress::Show;
 use serde::Serialize;
 
-use crate::local;
+use crate::local::{self, STANDARD};
 
 /// The options that say how a benchmark tells its rows.
 #[derive(Args)]
@@ -32,15 +32,14 @@ impl RowOutput {
         self.html.as_deref().map_or(Ok(()), local::check_writable)
     }
 
-    /// Prints the rows, by `lines` as a table or by `csv`; makes a page of them, which says by which command.
+    /// Prints the rows, by `lines` as a table, and makes a page of them, which says by which command.
     pub(crate) fn print<R: Serialize>(
         &self,
         rows: &[R],
         lines: fn(&[R]) -> Vec<String>,
-        csv: fn(&[R]) -> Vec<String>,
         page: fn(&[R], &str) -> String,
     ) -> Result<()> {
-        self.format.print(rows, lines, csv)?;
+        self.format.print(rows, lines)?;
         if let Some(path) = &self.html {
             let command = std::env::args().collect::<Vec<_>>().join(" ");
             local::write(path, |file| file.write_all(page(rows, &command).as_bytes()))?;
@@ -52,60 +51,38 @@ impl RowOutput {
 /// Output format of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RowFormat {
-    /// For people.
+    /// A table for people.
     Table,
-    /// A line for each row.
+    /// Comma-separated values: a line for each row, below the names of the columns.
     Csv,
-    /// An array of rows.
+    /// JSON: an array of the rows, unless said otherwise.
     Json,
 }
 
 impl RowFormat {
-    /// Prints what serde knows: `lines` are those of the table.
-    pub(crate) fn print_known<R: Serialize>(
+    /// Prints the rows: `lines` are those of the table, and the names of their fields those of the columns.
+    pub(crate) fn print<R: Serialize>(
         self,
         rows: &[R],
         lines: impl FnOnce(&[R]) -> Vec<String>,
     ) -> Result<()> {
-        let output = io::stdout().lock();
-        let written = match self {
-            RowFormat::Table => return local::print(lines(rows)),
-            RowFormat::Csv => write_csv(rows, output),
-            RowFormat::Json => write_json(rows, output),
-        };
-        match written {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            written => written.map_err(|error| Failure::writing("standard output", &error)),
-        }
-    }
-
-    /// Prints them, by `lines` as a table or by `csv`.
-    fn print<R: Serialize>(
-        self,
-        rows: &[R],
-        lines: fn(&[R]) -> Vec<String>,
-        csv: fn(&[R]) -> Vec<String>,
-    ) -> Result<()> {
         match self {
             RowFormat::Table => local::print(lines(rows)),
-            RowFormat::Csv => local::print(csv(rows)),
+            RowFormat::Csv => {
+                let text = csv(rows).map_err(|error| Failure::new("printing CSV", error))?;
+                local::write_or_print(Path::new(STANDARD), |output| output.write_all(&text))
+            }
             RowFormat::Json => {
-                let json = serde_json::to_string_pretty(rows);
-                local::print([json.map_err(|error| Failure::new("printing JSON", error))?])
+                let text = serde_json::to_string_pretty(rows);
+                local::print([text.map_err(|error| Failure::new("printing JSON", error))?])
             }
         }
     }
 }
 
 /// Rows as lines of values with commas between them, below their names.
-pub(crate) fn write_csv<R: Serialize>(rows: &[R], output: impl Write) -> io::Result<()> {
-    let mut writer = csv::Writer::from_writer(output);
-    rows.iter().try_for_each(|row| writer.serialize(row)).map_err(io::Error::other)?;
-    writer.flush()
-}
-
-/// Rows as an array of objects.
-pub(crate) fn write_json<R: Serialize>(rows: &[R], mut output: impl Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut output, rows).map_err(io::Error::from)?;
-    writeln!(output)
+fn csv<R: Serialize>(rows: &[R]) -> std::result::Result<Vec<u8>, csv::Error> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    rows.iter().try_for_each(|row| writer.serialize(row))?;
+    writer.into_inner().map_err(|error| error.into_error().into())
 }

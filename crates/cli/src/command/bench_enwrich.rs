@@ -16,7 +16,7 @@ use crate::described::{load_model, this_computer};
 use crate::enwrich_bench::measure::measure_in_rounds;
 use crate::enwrich_bench::member::{be_member, check_problem};
 use crate::enwrich_bench::prediction::WritePredictor;
-use crate::enwrich_bench::results::{WriteRow, csv, lines, page};
+use crate::enwrich_bench::results::{WriteRow, lines, page};
 use crate::enwrich_bench::{WriteCell, WriteMethod};
 use crate::local;
 use crate::processes::Agents;
@@ -151,7 +151,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         progress.add(1);
     }
     progress.finish();
-    arguments.output.print(&rows, lines, csv, page)?;
+    arguments.output.print(&rows, lines, page)?;
     if let (Some(path), Some((measured, predicted))) = (&arguments.trace_html, traces) {
         let both = [Some(measured), predictor.map(|_| predicted)].into_iter().flatten().collect();
         write_page(path, &TraceFiles::new(both), FirstLook::Beside)?;

@@ -15,7 +15,7 @@ use crate::described::{load_model, this_computer};
 use crate::explained::explained;
 use crate::local;
 use crate::names_bench::prediction::NamesPredictor;
-use crate::names_bench::results::{NamesRow, csv, lines, page};
+use crate::names_bench::results::{NamesRow, lines, page};
 use crate::names_bench::store_costs::StoreCosts;
 use crate::names_bench::{NameWork, NamesCell, NamesTimes, measure};
 use crate::processes::Agents;
@@ -163,7 +163,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         progress.add(1);
     }
     progress.finish();
-    arguments.output.print(&rows, lines, csv, page)?;
+    arguments.output.print(&rows, lines, page)?;
     if let (Some(path), Some((measured, predicted))) = (&arguments.trace_html, traces) {
         write_page(path, &TraceFiles::new(vec![measured, predicted]), FirstLook::Beside)?;
     }

@@ -14,7 +14,7 @@ use crate::described::{LOOPBACK, load_machine_of_agents, load_model, this_comput
 use crate::placement_bench::MergeTimes;
 use crate::placement_bench::measure::MergeTestbed;
 use crate::placement_bench::prediction::predict;
-use crate::placement_bench::results::{MergeRow, compare, csv, lines, page};
+use crate::placement_bench::results::{MergeRow, compare, lines, page};
 use crate::row_format::RowOutput;
 use crate::values;
 
@@ -115,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     progress.finish();
     compare(&mut rows);
-    arguments.output.print(&rows, lines, csv, page)
+    arguments.output.print(&rows, lines, page)
 }
 
 fn measured(testbed: &mut MergeTestbed, case: &PlacementCase, trials: u32) -> Result<MergeTimes> {

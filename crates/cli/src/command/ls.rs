@@ -100,8 +100,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     })?;
     match listed {
         Listed::Names(names) => local::print(names),
-        Listed::Flat(rows, sizes) => format.print_known(&rows, |rows| lines(rows, sizes)),
-        Listed::Tree(listed) => format.print_known(&listed.rows(), |_| listed.lines()),
+        Listed::Flat(rows, sizes) => format.print(&rows, |rows| lines(rows, sizes)),
+        Listed::Tree(listed) => format.print(&listed.rows(), |_| listed.lines()),
     }?;
     outcome
 }

@@ -34,7 +34,7 @@ Examples:
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let Some(name) = arguments.name else { return arguments.format.print_known(&list()?, lines) };
+    let Some(name) = arguments.name else { return arguments.format.print(&list()?, lines) };
     let mut all = MachineDescription::BUILT_IN.iter().chain(DiskDescription::BUILT_IN);
     match all.find(|(known, _)| *known == name) {
         Some((_, text)) => local::print(text.lines().map(str::to_owned)),

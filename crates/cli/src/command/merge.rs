@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         }
     }
     let told = |rows: &[Row]| [case.to_string(), String::new()].into_iter().chain(lines(rows)).collect();
-    arguments.format.print_known(&rows, told)?;
+    arguments.format.print(&rows, told)?;
     match arguments.format {
         RowFormat::Table => local::print(explained),
         RowFormat::Csv | RowFormat::Json => {

@@ -16,7 +16,7 @@ mod start;
 mod stop;
 mod summary;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use command_line::failure::Result;
 
 /// Record what agents do; say what traces say: totals, overlaps, differences; export and import them.
@@ -54,17 +54,6 @@ enum Action {
     Explain(explain::Arguments),
     Export(export::Arguments),
     Import(import::Arguments),
-}
-
-/// How a result is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A table for people.
-    Table,
-    /// Comma-separated values; times in nanoseconds.
-    Csv,
-    /// A JSON array of objects; times in nanoseconds.
-    Json,
 }
 
 /// Runs the command.

@@ -107,30 +107,6 @@ pub(crate) fn lines(rows: &[WriteRow]) -> Vec<String> {
     table.lines().collect()
 }
 
-/// The rows as CSV.
-pub(crate) fn csv(rows: &[WriteRow]) -> Vec<String> {
-    let head = "pattern,method,record_bytes,bytes,elapsed_s,throughput_mib_s,disk_share,latency_mean_s,latency_p99_s,\
-                latency_max_s,flushes,predicted_s,predicted_mib_s,difference";
-    let line = |row: &WriteRow| {
-        let seconds = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.9}"));
-        let numbers = [
-            row.elapsed_s,
-            row.throughput_mib_s,
-            row.disk_share,
-            row.latency_mean_s,
-            row.latency_p99_s,
-            row.latency_max_s,
-        ];
-        let mut fields = vec![row.pattern.clone(), row.method.clone()];
-        fields.extend([row.record_bytes, row.bytes].map(|value| value.to_string()));
-        fields.extend(numbers.map(seconds));
-        fields.push(row.flushes.map_or_else(String::new, |flushes| flushes.to_string()));
-        fields.extend([row.predicted_s, row.predicted_mib_s, row.difference].map(seconds));
-        fields.join(",")
-    };
-    std::iter::once(head.to_owned()).chain(rows.iter().map(line)).collect()
-}
-
 const LEAD: &str = "Processes write one shared file in small records: with a request for each record (traditional), \
     together in two phases, together with the agents fetching what they write (disk-directed), and record by record \
     into a cache in each process, which all of them flush together (write-cached, ENWRICH). The time ends when all is \

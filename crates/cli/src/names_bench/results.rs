@@ -87,30 +87,6 @@ pub(crate) fn lines(rows: &[NamesRow]) -> Vec<String> {
     table.lines().collect()
 }
 
-/// The rows as CSV.
-pub(crate) fn csv(rows: &[NamesRow]) -> Vec<String> {
-    let head = "work,clients,outstanding,files,bytes,elapsed_s,files_per_s,latency_mean_s,latency_p99_s,latency_max_s,\
-                predicted_s,predicted_files_per_s,difference";
-    let line = |row: &NamesRow| {
-        let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.9}"));
-        let figures = [
-            row.elapsed_s,
-            row.files_per_s,
-            row.latency_mean_s,
-            row.latency_p99_s,
-            row.latency_max_s,
-            Some(row.predicted_s),
-            Some(row.predicted_files_per_s),
-            row.difference,
-        ];
-        let counts = [row.clients.into(), row.outstanding.into(), row.files, row.bytes];
-        let counts = counts.map(|count: u64| count.to_string());
-        let fields = std::iter::once(row.work.clone()).chain(counts).chain(figures.map(number));
-        fields.collect::<Vec<_>>().join(",")
-    };
-    std::iter::once(head.to_owned()).chain(rows.iter().map(line)).collect()
-}
-
 const LEAD: &str = "Clients make, look at, list and remove small files of a namespace, each in a directory of its own. \
     The time ends when the last client is through; nothing waits for the media.";
 

@@ -121,37 +121,6 @@ pub(crate) fn lines(rows: &[MergeRow]) -> Vec<String> {
     table.lines().collect()
 }
 
-/// The rows as CSV.
-pub(crate) fn csv(rows: &[MergeRow]) -> Vec<String> {
-    let head = "jobs,disks,policy,scheduling,trials,measured_s,measured_first_s,measured_slowdown,measured_queue_writes,\
-                measured_queue_blocks,predicted_s,predicted_first_s,predicted_slowdown,predicted_queue_writes,\
-                predicted_queue_blocks,difference";
-    let line = |row: &MergeRow| {
-        let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.6}"));
-        let whole = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
-        [
-            row.jobs.to_string(),
-            row.disks.to_string(),
-            row.policy.to_string(),
-            row.scheduling.clone(),
-            row.trials.to_string(),
-            number(row.measured_s),
-            number(row.measured_first_s),
-            number(row.measured_slowdown),
-            whole(row.measured_queue_writes),
-            whole(row.measured_queue_blocks),
-            number(Some(row.predicted_s)),
-            number(Some(row.predicted_first_s)),
-            number(row.predicted_slowdown),
-            row.predicted_queue_writes.to_string(),
-            row.predicted_queue_blocks.to_string(),
-            number(row.difference),
-        ]
-        .join(",")
-    };
-    std::iter::once(head.to_owned()).chain(rows.iter().map(line)).collect()
-}
-
 const LEAD: &str = "Each job merges runs that lie on disks which all jobs share, and writes its output to a disk of its \
     own. A job that gets ahead fills the queue of the disk it writes to, where others wait to read: a race, which is \
     cured by where runs lie (policy 3) or by the order in which disks serve. Jobs run on agents whose disks are slowed \

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Stdio;
 
 use crate::common::{fail, finish, starfish, succeed};
 use serde_json::Value;
@@ -141,6 +142,23 @@ fn what_is_exported_says_the_same() {
     run(directory.path(), "trace export profile.tlv --to parquet -o spans.parquet");
     let parquet = std::fs::read(directory.path().join("spans.parquet")).expect("a file");
     assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+}
+
+/// More than fits into any buffer, of which nobody reads a line.
+#[test]
+fn rows_that_nobody_reads_are_no_failure() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let span = |n: u32| format!(r#"{{"ph":"X","name":"{n:0100}","pid":1,"tid":1,"ts":{n},"dur":1}}"#);
+    let spans = (0..2000).map(span).collect::<Vec<_>>().join(",");
+    std::fs::write(directory.path().join("long.json"), format!("[{spans}]")).expect("a file");
+    for format in ["csv", "json", "table"] {
+        let mut command = starfish(["trace", "summary", "long.json", "--format", format]);
+        command.current_dir(directory.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("an end");
+        assert!(output.status.success() && output.stderr.is_empty(), "{format}: {output:?}");
+    }
 }
 
 #[test]

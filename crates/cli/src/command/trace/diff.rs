@@ -8,7 +8,8 @@ use command_line::failure::Result;
 use serde::Serialize;
 use trace::{StateChange, StateTotals};
 
-use super::{Format, input, shown};
+use super::{input, shown};
+use crate::row_format::RowFormat;
 
 /// Print which states took more time, or less, in a second trace; what changed most comes first.
 ///
@@ -23,9 +24,9 @@ pub(super) struct Arguments {
     #[arg(value_name = "B")]
     after: PathBuf,
 
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    /// Output format. As CSV and JSON, times are in nanoseconds.
+    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
+    format: RowFormat,
 }
 
 /// A row for programs. The names are those of the columns.
@@ -45,7 +46,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let before = input::read_one(&arguments.before)?;
     let changes = before.changes_to(&input::read_one(&arguments.after)?);
     let rows: Vec<Row> = changes.iter().map(row).collect();
-    shown::print(arguments.format, &rows, || lines(&rows))
+    arguments.format.print(&rows, lines)
 }
 
 fn row(change: &StateChange) -> Row<'_> {

@@ -9,8 +9,9 @@ use serde::Serialize;
 use trace::{CHOSEN_MAX, SpanChoice, Timeline};
 
 use super::input::{self, RangeArgs};
-use super::{Format, shown};
+use super::shown;
 use crate::explain;
+use crate::row_format::RowFormat;
 
 /// Print for how long different threads were in states at once.
 ///
@@ -35,9 +36,9 @@ pub(super) struct Arguments {
     #[command(flatten)]
     range: RangeArgs,
 
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    /// Output format. As CSV and JSON, times are in nanoseconds.
+    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
+    format: RowFormat,
 }
 
 /// A row for programs. The names are those of the columns.
@@ -64,9 +65,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let mut rows = vec![row("overlap", &choices)];
     let alone = arguments.names.iter().zip(&choices);
     rows.extend(alone.map(|(name, choice)| row(name, std::slice::from_ref(choice))));
-    shown::print(arguments.format, &rows, || {
+    arguments.format.print(&rows, |rows| {
         let mut table = TextTable::new(1);
-        for row in &rows {
+        for row in rows {
             table.row([shown::text(row.what), shown::time(row.time_ns), explain::percent(row.share)]);
         }
         table.lines().collect()

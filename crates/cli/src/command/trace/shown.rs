@@ -1,15 +1,8 @@
-//! Texts and times of a trace for people, and rows of results for programs.
+//! Texts and times of a trace for people.
 
-use std::io;
-
-use command_line::failure::{Failure, Result};
 use command_line::visible;
-use serde::Serialize;
 
-use super::Format;
 use crate::explain;
-use crate::local;
-use crate::row_format::{write_csv, write_json};
 
 /// A text as it can be printed on a terminal: what would move its cursor or change its colours is written as Rust
 /// writes it. Traces come from anybody.
@@ -20,21 +13,6 @@ pub(in crate::command) fn text(text: &str) -> String {
 /// Nanoseconds with a unit that makes them readable.
 pub(super) fn time(nanoseconds: u64) -> String {
     explain::time(nanoseconds as f64 / 1e9)
-}
-
-/// Prints rows in the format asked for: `lines` are those of the table for people.
-pub(super) fn print<R: Serialize>(
-    format: Format,
-    rows: &[R],
-    lines: impl FnOnce() -> Vec<String>,
-) -> Result<()> {
-    let output = io::stdout().lock();
-    let written = match format {
-        Format::Table => return local::print(lines()),
-        Format::Csv => write_csv(rows, output),
-        Format::Json => write_json(rows, output),
-    };
-    written.map_err(|error| Failure::writing("standard output", &error))
 }
 
 #[cfg(test)]

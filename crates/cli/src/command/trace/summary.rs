@@ -7,8 +7,9 @@ use serde::Serialize;
 use trace::{Grouping, StateTotals, Timeline};
 
 use super::input::{RangeArgs, TracesArgs};
-use super::{Format, shown};
+use super::shown;
 use crate::explain;
+use crate::row_format::RowFormat;
 
 /// Print how often threads were in each state, and how long.
 ///
@@ -27,9 +28,9 @@ pub(super) struct Arguments {
     #[arg(long, value_enum, default_value_t = By::Thread)]
     by: By,
 
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    /// Output format. As CSV and JSON, times are in nanoseconds.
+    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
+    format: RowFormat,
 }
 
 /// What there is a row for.
@@ -68,7 +69,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     };
     let totals = timeline.totals(grouping, arguments.range.of(&timeline)?);
     let rows: Vec<Row> = totals.iter().map(|totals| row(&timeline, totals)).collect();
-    shown::print(arguments.format, &rows, || lines(&rows, arguments.by))
+    arguments.format.print(&rows, |rows| lines(rows, arguments.by))
 }
 
 fn row<'a>(timeline: &'a Timeline, totals: &StateTotals) -> Row<'a> {
