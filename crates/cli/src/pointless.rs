@@ -13,6 +13,7 @@ use experiment::{Method, PlacedJob, unheeded_by, unheeded_by_kind};
 use crate::command::bench_agents;
 use crate::fields;
 use crate::row_format::RowFormat;
+use crate::store::agents::ASKED_AGENTS;
 use crate::store::transfer;
 
 /// Options that name something, as clap and as users have them. A variable in their place may be empty.
@@ -29,20 +30,17 @@ pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
                 return Err(failure.remedy("Leave it out, or --format."));
             }
         }
-        Some(("bench", given)) if !is_given(given, "agents") => {
-            let is_of_agents = |id: &str| bench_agents::OF_AGENTS.contains(&id).then_some(());
-            if let Some((option, ())) = first_given(given, is_of_agents) {
-                let failure = Failure::usage(&option, "it would do nothing: it is for agents of yours");
-                return Err(failure.remedy(format!("Add --agents, or leave {option} out.")));
-            }
-        }
+        Some(("bench", given)) => refuse_of_agents(given, &bench_agents::OF_AGENTS)?,
         Some(("put" | "get", given)) => {
             let method = given.get_one::<transfer::Method>("method");
             if is_given(given, "compute_nodes") && method == Some(&transfer::Method::Traditional) {
                 return Err(pointless("--compute-nodes", "the method traditional has one", "disk-directed"));
             }
         }
-        Some(("simulate" | "replay", given)) => {
+        Some((command @ ("simulate" | "replay"), given)) => {
+            if command == "replay" {
+                refuse_of_agents(given, &[])?;
+            }
             let methods = given.get_many::<String>("method").into_iter().flatten();
             let is_disk_directed = methods.into_iter().all(|method| method == "disk-directed");
             let is_for_traditional = |id: &str| unheeded_by(id, Method::Traditional).is_none();
@@ -66,6 +64,18 @@ pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// Refuses these options, and those that say which agents, if agents of the user's are not asked for.
+fn refuse_of_agents(given: &ArgMatches, further: &[&str]) -> Result<()> {
+    let is_of_agents = |id: &str| (ASKED_AGENTS.contains(&id) || further.contains(&id)).then_some(());
+    match first_given(given, is_of_agents).filter(|_| !is_given(given, "agents")) {
+        Some((option, ())) => {
+            let failure = Failure::usage(&option, "it would do nothing: it is for agents of yours");
+            Err(failure.remedy(format!("Add --agents, or leave {option} out.")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Refuses options that are to name something and name nothing.

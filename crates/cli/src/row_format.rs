@@ -1,4 +1,4 @@
-//! Rows as the user wants them: on standard output, and those of benchmarks on a page.
+//! Rows and reports as the user wants them: on standard output, and those of benchmarks on a page.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -72,12 +72,38 @@ impl RowFormat {
                 let text = csv(rows).map_err(|error| Failure::new("printing CSV", error))?;
                 local::write_or_print(Path::new(STANDARD), |output| output.write_all(&text))
             }
-            RowFormat::Json => {
-                let text = serde_json::to_string_pretty(rows);
-                local::print([text.map_err(|error| Failure::new("printing JSON", error))?])
-            }
+            RowFormat::Json => print_json(rows),
         }
     }
+
+    /// Prints a report: what is `told` to people; or its rows as lines of CSV, with remarks on standard error; or all
+    /// of it as one object.
+    pub(crate) fn print_report<R: Serialize + ?Sized>(
+        self,
+        report: &R,
+        told: impl FnOnce(&R) -> Vec<String>,
+        csv: impl FnOnce(&R) -> Vec<String>,
+        remarks: impl FnOnce(&R) -> Vec<String>,
+    ) -> Result<()> {
+        match self {
+            RowFormat::Table => local::print(told(report)),
+            RowFormat::Csv => {
+                remarks(report).iter().for_each(|line| eprintln!("{line}"));
+                local::print(csv(report))
+            }
+            RowFormat::Json => print_json(report),
+        }
+    }
+}
+
+/// Prints a value as JSON.
+pub(crate) fn print_json<T: Serialize + ?Sized>(value: &T) -> Result<()> {
+    local::print([json(value)?])
+}
+
+/// A value as JSON that people can read, too.
+pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Result<String> {
+    serde_json::to_string_pretty(value).map_err(|error| Failure::new("printing JSON", error))
 }
 
 /// Rows as lines of values with commas between them, below their names.

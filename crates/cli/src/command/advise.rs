@@ -2,19 +2,18 @@
 
 mod io;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use command_line::failure::{Failure, Result};
 use command_line::{TextTable, counted};
 use fs::IoNodeSettings;
 use machine::Message;
 use node::Size;
 use placement::Policy;
-use serde::Serialize;
 
 use super::positive;
 use crate::described::load_machine_of_agents;
-use crate::local;
 use crate::placement_advice::{Alternative, Merges, PlacementAdvice};
+use crate::row_format::RowFormat;
 
 /// Say what to do about something before it is run.
 #[derive(Args)]
@@ -78,9 +77,9 @@ struct PlacementArguments {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = positive::<u32>)]
     trials: u32,
 
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    /// Output format: a row for each alternative. As CSV the reasons go to standard error; JSON is one object.
+    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
+    format: RowFormat,
 }
 
 const EXAMPLES: &str = "\
@@ -95,17 +94,6 @@ const MOST_DISKS: i64 = 64;
 /// The most blocks of all jobs together: some minutes of simulation for each alternative.
 const MOST_BLOCKS: u64 = 10_000_000;
 
-/// Output format of advice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people.
-    Table,
-    /// Comma-separated values, a row for each alternative.
-    Csv,
-    /// One JSON object.
-    Json,
-}
-
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     match arguments.about {
@@ -116,30 +104,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 
 fn of_placement(arguments: &PlacementArguments) -> Result<()> {
     let advice = PlacementAdvice::about(&merges(arguments)?, u64::from(arguments.trials))?;
-    arguments.format.print(&advice, told, reasons, csv)
-}
-
-impl Format {
-    /// Prints advice: for people, or as values with the reasons on standard error, or as an object.
-    fn print<T: Serialize>(
-        self,
-        advice: &T,
-        told: impl FnOnce(&T) -> Vec<String>,
-        reasons: impl FnOnce(&T) -> Vec<String>,
-        csv: impl FnOnce(&T) -> Vec<String>,
-    ) -> Result<()> {
-        match self {
-            Format::Table => local::print(told(advice)),
-            Format::Csv => {
-                reasons(advice).iter().for_each(|line| eprintln!("{line}"));
-                local::print(csv(advice))
-            }
-            Format::Json => {
-                let text = serde_json::to_string_pretty(advice);
-                local::print([text.map_err(|error| Failure::new("printing JSON", error))?])
-            }
-        }
-    }
+    arguments.format.print_report(&advice, told, csv, reasons)
 }
 
 /// The jobs that the user describes.

@@ -10,6 +10,7 @@ use node::key;
 use serde::Serialize;
 
 use crate::described::load_model;
+use crate::row_format::print_json;
 use crate::store::agents::{AgentsArgs, KeyArgs};
 use crate::{local, this_node};
 use agent_set::at_once;
@@ -509,11 +510,7 @@ fn status(arguments: &StatusArguments) -> Result<()> {
     let record = record::read(&directory)?;
     let rows = at_once(&record.agents, |agent| row(agent, &arguments.common.ssh));
     match arguments.format {
-        Format::Json => {
-            let text =
-                serde_json::to_string_pretty(&rows).map_err(|error| Failure::new("writing JSON", error))?;
-            local::print([text])?;
-        }
+        Format::Json => print_json(&rows)?,
         Format::Table if rows.is_empty() => local::print([none_yet(&directory)])?,
         Format::Table => print_table(&rows)?,
     }

@@ -207,7 +207,7 @@ fn explain(arguments: &Arguments, agents: &Agents) -> Result<()> {
     if arguments.agents.explain {
         for method in [Method::Traditional, Method::DiskDirected] {
             eprintln!("{}, {}:", method.name(), counted(agents.agents.len(), "agent"));
-            explained(true, &agents.agents, arguments.agents.trace.file(), || read(agents, method))?;
+            explained(true, &agents.agents, arguments.agents.asked.trace.file(), || read(agents, method))?;
         }
     }
     Ok(())
@@ -248,7 +248,7 @@ fn modelled(arguments: &Arguments) -> Result<()> {
         }
         explain(arguments, &agents)?;
     }
-    arguments.agents.row_format().print(&rows, modelled_lines)
+    arguments.agents.format.print(&rows, modelled_lines)
 }
 
 /// What a method gives from modelled disks.
@@ -302,7 +302,7 @@ fn against_bare_stripe(arguments: &Arguments) -> Result<()> {
         of_four_threads: median_mib_s / medians[1],
     };
     let rows: Vec<ReadingRow> = READINGS.into_iter().zip(measured.iter().zip(medians)).map(row).collect();
-    arguments.agents.row_format().print(&rows, reading_lines)
+    arguments.agents.format.print(&rows, reading_lines)
 }
 
 /// What is measured in turn, and the number of threads that receive.

@@ -1,6 +1,5 @@
 //! `starfish bench --agents`: what the user's own agents give to several clients.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -8,7 +7,7 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use jobs::{Order, Workload};
 use layout::Operation;
-use node::{Agent, Size, agents};
+use node::{Agent, Size};
 
 use super::positive;
 use crate::agent_bench::prediction::Predictor;
@@ -17,18 +16,16 @@ use crate::agent_bench::task::Task;
 use crate::explained::explained;
 use crate::interrupt::Interruption;
 use crate::row_format::RowFormat;
-use crate::store::agents::{AgentsArgs, KeyArgs, TraceArgs};
+use crate::store::agents::AskedAgentsArgs;
 use crate::store::beforehand;
 use crate::this_node;
-use crate::{date, local, memory};
+use crate::{date, memory};
 
 /// Default percentage of reads in a mixed workload, the usual one.
 const MIX: u8 = 70;
 
-/// Those of the options below that do nothing without agents.
-pub(crate) const OF_AGENTS: [&str; 14] = [
-    "config",
-    "key",
+/// Further options below that do nothing without agents.
+pub(crate) const OF_AGENTS: [&str; 12] = [
     "operation",
     "order",
     "mix",
@@ -47,20 +44,8 @@ pub(crate) const OF_AGENTS: [&str; 14] = [
 #[derive(Args)]
 #[command(next_help_heading = "Your own agents")]
 pub(crate) struct Options {
-    /// Measure running agents, HOST:PORT separated by commas; without names, those that all commands use.
-    #[arg(long, value_name = "HOST:PORT,...", num_args = 0..=1, value_delimiter = ',')]
-    agents: Option<Vec<String>>,
-
-    /// File that names the agents.
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-
-    /// File of the cluster key, or `none`. Without this STARFISH_KEY_FILE or ~/.config/starfish/key.
-    #[arg(long, value_name = "FILE")]
-    key: Option<PathBuf>,
-
     #[command(flatten)]
-    pub(crate) trace: TraceArgs,
+    pub(crate) asked: AskedAgentsArgs,
 
     /// Work of the clients: read, write, or mixed (both).
     #[arg(long, value_enum, value_name = "WHAT,...", value_delimiter = ',', default_value = "read,write")]
@@ -123,9 +108,10 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) explain: bool,
 
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    /// Output format: a row for the reads and one for the writes of each workload, and JSON is one object; without
+    /// --agents, a row for each method.
+    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
+    pub(crate) format: RowFormat,
 
     /// Whether to show progress.
     #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
@@ -150,17 +136,6 @@ enum OrderName {
     Sequential,
     /// In a random order: each of them once, then in another order.
     Random,
-}
-
-/// Output format of the result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people.
-    Table,
-    /// Comma-separated values, a row for reads and one for writes of each workload; without --agents for each method.
-    Csv,
-    /// One JSON object; without --agents an array of rows.
-    Json,
 }
 
 /// A duration greater than zero.
@@ -213,23 +188,14 @@ pub(crate) struct File {
 impl Options {
     /// Whether running agents are to be measured.
     pub(crate) fn is_asked_for(&self) -> bool {
-        self.agents.is_some()
-    }
-
-    /// How rows are to be told that are not of running agents.
-    pub(crate) fn row_format(&self) -> RowFormat {
-        match self.format {
-            Format::Table => RowFormat::Table,
-            Format::Csv => RowFormat::Csv,
-            Format::Json => RowFormat::Json,
-        }
+        self.asked.are_asked_for()
     }
 
     /// Measures, predicts and prints the results.
     pub(crate) fn run(self, file: File) -> Result<()> {
         let cells = self.cells(file)?;
         self.check(file)?;
-        let agents = self.find()?;
+        let agents = self.asked.find()?;
         let disks = disks(agents.clone(), &file)?;
         let predictor = self
             .machine
@@ -248,7 +214,8 @@ impl Options {
                 eprintln!("{} {}:", cell.order.name(), cell.work.name());
             }
             let interruption = interruption.clone();
-            let measured = explained(self.explain, &agents, self.trace.file(), || task.run(interruption))?;
+            let measured =
+                explained(self.explain, &agents, self.asked.trace.file(), || task.run(interruption))?;
             let predicted = self.predicted(predictor.as_ref(), cell)?;
             let names = (cell.order.name(), cell.work.name());
             let operations = cell.work.operations();
@@ -267,7 +234,7 @@ impl Options {
             machine: predictor.map(|predictor| predictor.machine().to_owned()),
             rows,
         };
-        self.print(&report)
+        self.format.print_report(&report, Report::lines, Report::csv, Report::notes)
     }
 
     fn record(&self, file: File) -> Size {
@@ -342,17 +309,6 @@ impl Options {
         }
     }
 
-    /// The agents that are named here, or those that any other command would take.
-    fn find(&self) -> Result<Vec<Agent>> {
-        let mut names = self.agents.clone().unwrap_or_default();
-        if names.is_empty() {
-            let listed = std::env::var(agents::VARIABLE).unwrap_or_default();
-            names.extend(listed.split(',').map(str::to_owned));
-        }
-        let key = KeyArgs { file: self.key.clone() };
-        AgentsArgs { agents: names, config: self.config.clone(), key, trace: self.trace.clone() }.find()
-    }
-
     fn task(&self, cell: &Cell, agents: &[Agent], file: File) -> Result<Task> {
         let drawn = format!("starfish-bench-{:016x}", node::random()?);
         Ok(Task {
@@ -372,20 +328,6 @@ impl Options {
         let predicted = predictor.predict(&cell.workload);
         progress.finish();
         predicted.map(Some)
-    }
-
-    fn print(&self, report: &Report) -> Result<()> {
-        match self.format {
-            Format::Table => local::print(report.lines()),
-            Format::Csv => {
-                report.notes().iter().for_each(|note| eprintln!("{note}"));
-                local::print(report.csv())
-            }
-            Format::Json => {
-                let text = serde_json::to_string_pretty(report);
-                local::print([text.map_err(|error| Failure::new("printing JSON", error))?])
-            }
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use ::fs::Prefetch;
 use blake3::Hash;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use description::DiskDescription;
@@ -23,6 +23,7 @@ use crate::pdiol_bench::testbed::{
     CACHE_FOR_BOTH, CACHE_FOR_READING, CACHE_FOR_WRITING, Disks, ProgramTestbed,
 };
 use crate::rounds::{RoundsArgs, middle_of};
+use crate::row_format::RowFormat;
 use crate::times::Times;
 use node::Size;
 
@@ -81,9 +82,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["rounds", "limit_size", "disk_model"])]
     predict: Option<String>,
 
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    /// Output format: a row for each run; JSON is one object, with what this computer gives.
+    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
+    format: RowFormat,
 
     /// Write a page with plots to this file, too.
     #[arg(long, value_name = "FILE")]
@@ -102,17 +103,6 @@ Examples:
   TMPDIR=/mnt/disk starfish bench pdiol --host-disks --sizes 512MiB --html host.html
   starfish bench pdiol --predict pdiol-2003 --sizes 128MiB,512MiB
   starfish bench pdiol --full --html pdiol.html";
-
-/// Output format of the results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people.
-    Table,
-    /// The runs, one line each.
-    Csv,
-    /// All of it.
-    Json,
-}
 
 /// The sizes of the thesis, and one more.
 const FULL: [Size; 5] = [Size(8 << 20), Size(32 << 20), Size(128 << 20), Size(512 << 20), Size(1 << 30)];
@@ -137,11 +127,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         None => measured(&arguments, &plan)?,
     };
     results.compare();
-    match arguments.format {
-        Format::Table => local::print(results.lines())?,
-        Format::Csv => local::print(results.csv())?,
-        Format::Json => local::print([results.json()?])?,
-    }
+    arguments.format.print_report(&results, Results::lines, Results::csv, |_| Vec::new())?;
     if let Some(path) = &arguments.html {
         let command = std::env::args().collect::<Vec<_>>().join(" ");
         local::write(path, |file| file.write_all(page(&results, &command).as_bytes()))?;

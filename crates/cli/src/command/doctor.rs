@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use node::{ErrorKind, Size};
@@ -15,6 +15,7 @@ use crate::diagnosis::mounts::{self, MountFinding};
 use crate::diagnosis::names::{self, NamespaceFinding};
 use crate::diagnosis::{self, AgentFinding, judge, measure, unfinished};
 use crate::local;
+use crate::row_format::{RowFormat, print_json};
 use crate::store::agents::AgentsArgs;
 use agent_set::at_once;
 
@@ -41,9 +42,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = measured)]
     file_size: Size,
 
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    /// Output format: a row for each agent. As CSV, what is wrong goes to standard error; JSON is one object.
+    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
+    format: RowFormat,
 
     /// Only ask the mount in this directory for its agents: see `diagnosis/mounts.rs`.
     #[arg(long, hide = true, value_name = "DIR")]
@@ -55,17 +56,6 @@ Examples:
   starfish doctor                                  of the agents that are configured, or were started last
   starfish doctor --agents node1:7117,node2:7117 --quick
   starfish doctor --format json | jq .problems";
-
-/// Output format of the findings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A table for people.
-    Table,
-    /// Comma-separated values, a row for each agent; what is wrong goes to standard error.
-    Csv,
-    /// One JSON object.
-    Json,
-}
 
 /// Smallest temporary file whose rate is meaningful: a few blocks.
 const FILE_BYTES_MIN: u64 = 1 << 20;
@@ -152,28 +142,27 @@ struct Known<'a> {
 }
 
 fn print(
-    format: Format,
+    format: RowFormat,
     findings: &[AgentFinding],
     known: Known<'_>,
     notes: &[String],
     problems: &[Failure],
 ) -> Result<()> {
     match format {
-        Format::Table => {
+        RowFormat::Table => {
             let notes = notes.iter().flat_map(|note| [note.clone(), String::new()]);
             local::print(table(findings).chain([String::new()]).chain(notes).chain(told(problems)))
         }
-        Format::Csv => {
+        RowFormat::Csv => {
             notes.iter().for_each(|note| eprintln!("{note}"));
             problems.iter().for_each(|problem| eprintln!("starfish: {problem}"));
             local::print(std::iter::once(CSV_HEAD.to_owned()).chain(findings.iter().map(csv_row)))
         }
-        Format::Json => {
+        RowFormat::Json => {
             let problems = problems.iter().map(Failure::to_string).collect();
             let Known { namespace, mounts } = known;
             let report = Report { agents: findings, namespace, mounts, notes, problems };
-            let text = serde_json::to_string_pretty(&report);
-            local::print([text.map_err(|error| Failure::new("writing JSON", error))?])
+            print_json(&report)
         }
     }
 }

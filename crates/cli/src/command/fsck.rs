@@ -11,7 +11,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use command_line::{TextTable, counted};
@@ -22,6 +22,7 @@ use serde::Serialize;
 
 use crate::date;
 use crate::local::{self, STANDARD};
+use crate::row_format::{RowFormat, print_json};
 use crate::store::agents::AgentsArgs;
 use crate::store::namespace::{Namespace, shown};
 use crate::this_node;
@@ -67,9 +68,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", value_parser = rate)]
     rate: Option<Size>,
 
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    /// Output format: a row for each finding. As CSV, all else goes to standard error, and damaged parts of a file are
+    /// written OFFSET+BYTES, with blanks between them; JSON is one object.
+    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
+    format: RowFormat,
 
     /// Whether to show progress.
     #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
@@ -82,18 +84,6 @@ Examples:
   starfish fsck big.dat --rate 20MiB               no faster than 20 MiB/s
   starfish fsck --repair                           and mend the namespace
   starfish fsck --format json | jq '.findings[].file'";
-
-/// Output format of the findings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A table for people.
-    Table,
-    /// Comma-separated values, a row for each finding; all else goes to standard error. Damaged parts of a file are
-    /// written OFFSET+BYTES, with blanks between them.
-    Csv,
-    /// One JSON object.
-    Json,
-}
 
 fn rate(text: &str) -> std::result::Result<Size, String> {
     let size: Size = text.parse()?;
@@ -149,15 +139,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let report = this_node::run(agents, move |connection| async move { wish.carry_out(&connection).await })?;
     progress.finish();
     match arguments.format {
-        Format::Table => local::print(report.table())?,
-        Format::Csv => {
+        RowFormat::Table => local::print(report.table())?,
+        RowFormat::Csv => {
             report.summary().iter().for_each(|line| eprintln!("{line}"));
             local::write_or_print(Path::new(STANDARD), |output| report.write_csv(output))?;
         }
-        Format::Json => {
-            let text = serde_json::to_string_pretty(&report);
-            local::print([text.map_err(|error| Failure::new("printing JSON", error))?])?;
-        }
+        RowFormat::Json => print_json(&report)?,
     }
     report.outcome()
 }

@@ -1,13 +1,12 @@
 //! `starfish replay`: a request log, replayed by any method, on a simulated machine or on agents.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
 use clap::{Args, ValueEnum};
 use experiment::{Contents, DiskLayout, Method, Options, Replay, ReplayJob, Think};
 use fs::Configuration;
-use node::{Agent, Size, agents};
+use node::Size;
 use request_log::RequestLog;
 
 use super::simulate::chosen;
@@ -15,12 +14,12 @@ use crate::described::load_machine;
 use crate::explain::Account;
 use crate::fields::ReplayOptions;
 use crate::interrupt::Interruption;
-use crate::local;
 use crate::memory;
 use crate::replay::agents::ReplayTask;
 use crate::replay::input::InputArgs;
 use crate::replay::report::{ReplayRow, Report};
-use crate::store::agents::{AgentsArgs, KeyArgs, TraceArgs};
+use crate::row_format::RowFormat;
+use crate::store::agents::AskedAgentsArgs;
 use crate::store::beforehand;
 use command_line::counted;
 use command_line::failure::{Failure, Result};
@@ -74,27 +73,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::command::seed)]
     seed: u64,
 
-    /// Use running agents, HOST:PORT separated by commas; without names, those that all commands use.
-    #[arg(long, value_name = "HOST:PORT,...", num_args = 0..=1, value_delimiter = ',')]
-    agents: Option<Vec<String>>,
-
-    /// File that names the agents.
-    #[arg(long, value_name = "FILE", requires = "agents")]
-    config: Option<PathBuf>,
-
-    /// File of the cluster key, or `none`. Without this STARFISH_KEY_FILE or ~/.config/starfish/key.
-    #[arg(long, value_name = "FILE", requires = "agents")]
-    key: Option<PathBuf>,
-
     #[command(flatten)]
-    trace: TraceArgs,
+    agents: AskedAgentsArgs,
 
     #[command(flatten)]
     fields: ReplayOptions,
 
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    /// Output format. JSON is one object.
+    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
+    format: RowFormat,
 
     /// Print a digest of all events: equal for equal runs.
     #[arg(long, conflicts_with = "agents")]
@@ -130,17 +117,6 @@ enum ThinkName {
     Times,
 }
 
-/// Output format of the results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people, with units.
-    Table,
-    /// For programs: comma-separated values with a header.
-    Csv,
-    /// For programs: one object.
-    Json,
-}
-
 /// A batch that is not empty.
 fn batch(text: &str) -> std::result::Result<Size, String> {
     let size: Size = text.parse()?;
@@ -165,28 +141,19 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
     let log = Arc::new(arguments.input.read()?);
     let (options, contents) = (arguments.fields.options(&log), choices.contents);
-    let rows = match &arguments.agents {
-        Some(_) => measured(&arguments, &log, &methods, options)?,
-        None => simulated(&arguments, &log, &methods, options, contents)?,
+    let rows = match arguments.agents.are_asked_for() {
+        true => measured(&arguments, &log, &methods, options)?,
+        false => simulated(&arguments, &log, &methods, options, contents)?,
     };
     let report = Report::new(&arguments.input.name(), arguments.machine(), &log, rows);
-    match arguments.format {
-        Format::Table => local::print(report.lines().into_iter().chain(report.accounts())),
-        Format::Csv => {
-            report.accounts().for_each(|line| eprintln!("{line}"));
-            local::print(report.csv())
-        }
-        Format::Json => {
-            let text = serde_json::to_string_pretty(&report);
-            local::print([text.map_err(|error| Failure::new("printing JSON", error))?])
-        }
-    }
+    let told = |report: &Report| [report.lines(), report.accounts()].concat();
+    arguments.format.print_report(&report, told, Report::csv, Report::accounts)
 }
 
 impl Arguments {
     /// What the simulated machine is called, if there is one.
     fn machine(&self) -> Option<&str> {
-        self.agents.is_none().then(|| self.machine.as_deref().unwrap_or("starfish-1996"))
+        (!self.agents.are_asked_for()).then(|| self.machine.as_deref().unwrap_or("starfish-1996"))
     }
 
     fn think(&self) -> Think {
@@ -301,7 +268,7 @@ fn measured(
             (0..log.files().len()).map(|file| format!("starfish-replay-{drawn:016x}-{file}")).collect();
         jobs.push((method, ReplayJob::new(log.clone(), names, access, arguments.think())));
     }
-    let agents = find(arguments)?;
+    let agents = arguments.agents.find()?;
     let bytes = log.files().iter().map(|file| file.end).fold(0, u64::saturating_add);
     beforehand::check_space(&agents, "the files of the log", bytes)?;
     if let Some(told) = laying_out(log) {
@@ -336,15 +303,4 @@ fn laying_out(log: &RequestLog) -> Option<String> {
             Size(bytes).rounded()
         )
     })
-}
-
-/// The agents that are named here, or those that any other command would take.
-fn find(arguments: &Arguments) -> Result<Vec<Agent>> {
-    let mut names = arguments.agents.clone().unwrap_or_default();
-    if names.is_empty() {
-        let listed = std::env::var(agents::VARIABLE).unwrap_or_default();
-        names.extend(listed.split(',').map(str::to_owned));
-    }
-    let key = KeyArgs { file: arguments.key.clone() };
-    AgentsArgs { agents: names, config: arguments.config.clone(), key, trace: arguments.trace.clone() }.find()
 }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use command_line::counted;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
@@ -15,6 +15,7 @@ use reproduce::PageKind;
 use crate::interrupt;
 use crate::local;
 use crate::plan_lines::{PlanLines, cell_lines, trial_lines};
+use crate::row_format::{RowFormat, print_json};
 
 /// Simulate all trials of a plan, on all processors, and write the results to files.
 ///
@@ -58,9 +59,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with = "only")]
     html: Option<PathBuf>,
 
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    /// Output format. CSV is as in results.csv.
+    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
+    format: RowFormat,
 
     /// Whether to show progress.
     #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
@@ -111,17 +112,6 @@ Examples:
   starfish run experiments/starfish-3.0/*.toml --out results/all
   starfish run methods.toml --only ddio/rb/8192/0      the first trial of one cell, with its digest
   starfish run races.toml --only 'a race,jobs=5/0'     likewise of jobs that share disks";
-
-/// Output format of the results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people, with units.
-    Table,
-    /// For programs: comma-separated values with a header, as in results.csv.
-    Csv,
-    /// For programs: an array of objects.
-    Json,
-}
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
@@ -219,7 +209,7 @@ fn run_only<K: PlanLines>(
     let failures = execute(arguments.progress, &planned, &mut journal, threads, None)?;
     let results = plan::results(plans, &journal);
     match arguments.format {
-        Format::Table => local::print(trial_lines(&results))?,
+        RowFormat::Table => local::print(trial_lines(&results))?,
         format => print(format, &plan::trial_table(&results), &results)?,
     }
     report(&failures, planned.len())
@@ -312,17 +302,14 @@ fn report(failures: &[plan::Failure], planned: usize) -> Result<()> {
     }
 }
 
-fn print<K: PlanLines>(format: Format, table: &ResultTable, results: &[CellResult<'_, K>]) -> Result<()> {
+fn print<K: PlanLines>(format: RowFormat, table: &ResultTable, results: &[CellResult<'_, K>]) -> Result<()> {
     match format {
-        Format::Table => local::print(cell_lines(results)),
-        Format::Csv => {
+        RowFormat::Table => local::print(cell_lines(results)),
+        RowFormat::Csv => {
             let mut text = Vec::new();
             table.write_csv(&mut text).map_err(|error| Failure::new("printing CSV", error))?;
             local::print(String::from_utf8_lossy(&text).lines().map(str::to_owned))
         }
-        Format::Json => {
-            let text = serde_json::to_string_pretty(&table.to_json());
-            local::print([text.map_err(|error| Failure::new("printing JSON", error))?])
-        }
+        RowFormat::Json => print_json(&table.to_json()),
     }
 }

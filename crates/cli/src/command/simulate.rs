@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
@@ -18,7 +18,7 @@ use super::positive;
 use crate::described::load_machine;
 use crate::explain::Account;
 use crate::fields::{self, FieldOptions};
-use crate::local;
+use crate::row_format::RowFormat;
 use crate::simulation::{self, Outcome};
 use crate::trace_file::TraceFile;
 use node::Size;
@@ -72,8 +72,8 @@ pub(crate) struct Arguments {
     fields: FieldOptions,
 
     /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
+    format: RowFormat,
 
     /// Print a digest of all events: equal for equal runs. With csv it goes to standard error.
     #[arg(long)]
@@ -107,17 +107,6 @@ Examples:
   starfish simulate --pattern rc --record 8 --trials 1 --explain
   starfish simulate --pattern rb --set nodes.io=4 --set disks.model=streaming-20
   starfish simulate --machine cluster-switch --pattern rcb --grid 16x4 --file-size 1GiB --phantom";
-
-/// Output format of the results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people, with units.
-    Table,
-    /// For programs: comma-separated values with a header.
-    Csv,
-    /// For programs: an array of objects.
-    Json,
-}
 
 /// The columns of CSV, in their order.
 const HEADER: &str = "machine,method,layout,pattern,record_bytes,trials,throughput_mib_s,cv,disk_movements,events,virtual_s,wall_s";
@@ -161,23 +150,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     progress.finish();
     let row = |(case, outcome)| row(&arguments, case, outcome);
     let rows: Vec<Row> = cases.iter().zip(&outcomes).map(row).collect();
-    match arguments.format {
-        Format::Table => local::print(table(&rows).into_iter().chain(accounts(&rows))),
-        Format::Csv => {
-            accounts(&rows).for_each(|line| eprintln!("{line}"));
-            for digest in rows.iter().filter_map(|row| row.digest.as_deref()) {
-                eprintln!("{digest}");
-            }
-            let with_flushes = has_flushes(&rows);
-            let header = format!("{HEADER}{}", if with_flushes { FLUSHES } else { "" });
-            local::print(std::iter::once(header).chain(rows.iter().map(|row| csv(row, with_flushes))))
-        }
-        Format::Json => {
-            let text =
-                serde_json::to_string_pretty(&rows).map_err(|error| Failure::new("printing JSON", error))?;
-            local::print([text])
-        }
-    }
+    let told = |rows: &[Row]| table(rows).into_iter().chain(accounts(rows)).collect();
+    let remarks = |rows: &[Row]| accounts(rows).chain(digests(rows)).collect();
+    arguments.format.print_report(&rows[..], told, csv, remarks)
 }
 
 /// Runs the first trial of the one case with a trace of it, which changes nothing but how long that takes.
@@ -295,7 +270,17 @@ fn has_flushes(rows: &[Row]) -> bool {
     rows.iter().any(|row| row.flushes.is_some())
 }
 
-fn csv(row: &Row, with_flushes: bool) -> String {
+fn digests(rows: &[Row]) -> impl Iterator<Item = String> {
+    rows.iter().filter_map(|row| row.digest.clone())
+}
+
+fn csv(rows: &[Row]) -> Vec<String> {
+    let with_flushes = has_flushes(rows);
+    let header = format!("{HEADER}{}", if with_flushes { FLUSHES } else { "" });
+    std::iter::once(header).chain(rows.iter().map(|row| csv_line(row, with_flushes))).collect()
+}
+
+fn csv_line(row: &Row, with_flushes: bool) -> String {
     let Row { method, layout, pattern, record_bytes, trials, throughput_mib_s, cv, .. } = row;
     let Row { disk_movements, events, virtual_s, wall_s, .. } = row;
     let machine = quoted(&row.machine);

@@ -7,13 +7,13 @@ use fs::FileParts;
 use machine::Duration;
 use namespace::{Inode, InodeKind, UnixTime};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::date;
 use crate::local;
 use crate::store::agents::{AgentsArgs, FlatArgs};
 use crate::store::namespace::{FoundPath, Namespace, kind_name, shown};
-use crate::this_node;
+use crate::{row_format, this_node};
 use node::{ConnectedNode, Size};
 
 /// Show the size of a file, its blocks, and which disk has which stripe.
@@ -153,7 +153,7 @@ async fn path_as_json(namespace: &Namespace, path: &str, inode: &Inode) -> Resul
         Some(_) => stripes(namespace, path, inode).await.map(|(bytes, stripes)| (Some(bytes), stripes))?,
         None => (None, Vec::new()),
     };
-    as_json(&json!({
+    let known = json!({
         "path": path,
         "kind": kind_name(&inode.kind),
         "target": target,
@@ -168,12 +168,8 @@ async fn path_as_json(namespace: &Namespace, path: &str, inode: &Inode) -> Resul
         "made": date::for_programs(inode.made),
         "block_bytes": block_bytes,
         "stripes": stripes,
-    }))
-}
-
-fn as_json(value: &Value) -> Result<Vec<String>> {
-    let text = serde_json::to_string_pretty(value);
-    Ok(vec![text.map_err(|error| Failure::new("printing JSON", error))?])
+    });
+    Ok(vec![row_format::json(&known)?])
 }
 
 /// The size of a block of a file of a namespace, and where its stripes are. Those that were never written to are
@@ -232,14 +228,15 @@ fn of_flat_name(
     let identity = format!("{:016x}", parts.file.0);
     if format == Format::Json {
         let since = parts.unfinished_since.map(|since| date::for_programs(since.as_nanos() as i64));
-        return as_json(&json!({
+        let known = json!({
             "name": name,
             "bytes": bytes,
             "identity": identity,
             "block_bytes": block_bytes,
             "unfinished_since": since,
             "stripes": stripes,
-        }));
+        });
+        return Ok(vec![row_format::json(&known)?]);
     }
     let bytes = bytes.map_or_else(|| "?".to_owned(), |bytes| bytes.to_string());
     let mut lines = vec![

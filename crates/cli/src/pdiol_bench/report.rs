@@ -1,9 +1,8 @@
-//! What was measured and predicted, as a table, CSV or JSON.
+//! What was measured and predicted, as a table or CSV.
 
 use std::fmt::Write;
 
 use command_line::TextTable;
-use command_line::failure::{Failure, Result};
 
 use super::limits::Limits;
 use super::results::{ProgramRow, Results, percent};
@@ -69,11 +68,6 @@ impl Results {
             lines.push(line);
         }
         lines
-    }
-
-    /// All of it as JSON.
-    pub(crate) fn json(&self) -> Result<String> {
-        serde_json::to_string_pretty(self).map_err(|error| Failure::new("printing JSON", error))
     }
 }
 

@@ -182,10 +182,12 @@ impl Report {
     }
 
     /// The accounts of all rows that have one, in plain words.
-    pub(crate) fn accounts(&self) -> impl Iterator<Item = String> {
-        self.rows.iter().filter_map(|row| Some((row, row.explain.as_ref()?))).flat_map(|(row, account)| {
+    pub(crate) fn accounts(&self) -> Vec<String> {
+        let explained = self.rows.iter().filter_map(|row| Some((row, row.explain.as_ref()?)));
+        let lines = |(row, account): (&ReplayRow, &Account)| {
             [String::new(), format!("{}:", row.method)].into_iter().chain(account.lines())
-        })
+        };
+        explained.flat_map(lines).collect()
     }
 
     /// For programs: a row for each row.

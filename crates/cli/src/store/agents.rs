@@ -36,6 +36,46 @@ pub(crate) struct AgentsArgs {
     pub(crate) trace: TraceArgs,
 }
 
+/// Those of the options below that do nothing without agents: `pointless.rs` refuses them.
+pub(crate) const ASKED_AGENTS: [&str; 2] = ["config", "key"];
+
+/// The options of a command that uses agents only if they are asked for.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct AskedAgentsArgs {
+    /// Use running agents, HOST:PORT separated by commas; without names, those that all commands use.
+    #[arg(long, value_name = "HOST:PORT,...", num_args = 0..=1, value_delimiter = ',')]
+    agents: Option<Vec<String>>,
+
+    /// File that names the agents.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// File of the cluster key, or `none`. Without this STARFISH_KEY_FILE or ~/.config/starfish/key.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
+}
+
+impl AskedAgentsArgs {
+    /// Whether they are.
+    pub(crate) fn are_asked_for(&self) -> bool {
+        self.agents.is_some()
+    }
+
+    /// The agents that are named here, or those that any other command would take.
+    pub(crate) fn find(&self) -> Result<Vec<Agent>> {
+        let mut names = self.agents.clone().unwrap_or_default();
+        if names.is_empty() {
+            let listed = std::env::var(agents::VARIABLE).unwrap_or_default();
+            names.extend(listed.split(',').map(str::to_owned));
+        }
+        let key = KeyArgs { file: self.key.clone() };
+        AgentsArgs { agents: names, config: self.config.clone(), key, trace: self.trace.clone() }.find()
+    }
+}
+
 /// The option that says which cluster key this computer has.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct KeyArgs {

@@ -7,10 +7,10 @@ use command_line::{TextTable, counted};
 use experiment::{DiskLayout, Think};
 use node::Size;
 
-use super::Format;
 use crate::described::load_machine;
 use crate::io_advice::{IoAdvice, IoAlternative, LEAST_GAIN, RecordedProgram};
 use crate::replay::input::InputArgs;
+use crate::row_format::RowFormat;
 
 /// Say what a program that was recorded would gain by other methods, stripe units, numbers of I/O nodes and orders at
 /// the disks, and by which hint or setting.
@@ -51,9 +51,9 @@ pub(super) struct IoArguments {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::command::seed)]
     seed: u64,
 
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    /// Output format: a row for each alternative. As CSV the reasons go to standard error; JSON is one object.
+    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
+    format: RowFormat,
 
     /// Whether to show progress.
     #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
@@ -77,7 +77,8 @@ pub(super) fn run(arguments: &IoArguments) -> Result<()> {
     program.layout = arguments.layout.unwrap_or(DiskLayout::Contiguous);
     (program.seed, program.trials) = (arguments.seed, arguments.trials);
     let advice = IoAdvice::about(&program, arguments.progress)?;
-    arguments.format.print(&advice, |advice| told(&arguments.input.name(), advice), reasons, csv)
+    let told = |advice: &IoAdvice| told(&arguments.input.name(), advice);
+    arguments.format.print_report(&advice, told, csv, reasons)
 }
 
 fn told(name: &str, advice: &IoAdvice) -> Vec<String> {

@@ -8,6 +8,7 @@ use super::shown;
 use crate::explain::Account;
 use crate::local;
 use crate::recorded_run::RecordedRun;
+use crate::row_format::print_json;
 
 /// Print what limited a recorded run: disks, links, processors, or waiting.
 ///
@@ -46,9 +47,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         AccountFormat::Text => {
             local::print(account.lines().iter().map(|line| shown::text(line.trim_start())))
         }
-        AccountFormat::Json => {
-            let text = serde_json::to_string_pretty(&account);
-            local::print([text.map_err(|error| Failure::new("printing JSON", error))?])
-        }
+        AccountFormat::Json => print_json(&account),
     }
 }
