@@ -24,6 +24,7 @@ use machine::Duration;
 use serde::Serialize;
 use sim::{DiskStatistics, LinkStatistics, NodeStatistics, Statistics, Waits};
 
+use crate::durations::shown;
 use crate::recorded_run::{PartNames, RecordedRun};
 
 /// From this utilisation of its busiest member on, a class of resources is said to limit a run.
@@ -210,23 +211,22 @@ impl Flushes {
     }
 
     fn lines(&self) -> [String; 2] {
-        let ms = |seconds: f64| format!("{:.3} ms", seconds * 1e3);
         [
             format!(
                 "write cache: flushed {}, {} of them since a directory was full; filling it {}, telling directories {}, \
                  waiting for the other members {}, I/O nodes at work {}",
                 counted(self.flushes, "time"),
                 self.directory_flushes,
-                ms(self.filling_s),
-                ms(self.telling_s),
-                ms(self.meeting_s),
-                ms(self.moving_s),
+                shown(self.filling_s),
+                shown(self.telling_s),
+                shown(self.meeting_s),
+                shown(self.moving_s),
             ),
             format!(
                 "latency of a write: {} on average, 99 % within {}, longest {}",
-                ms(self.write_mean_s),
-                ms(self.write_99_s),
-                ms(self.write_longest_s)
+                shown(self.write_mean_s),
+                shown(self.write_99_s),
+                shown(self.write_longest_s)
             ),
         ]
     }
@@ -445,7 +445,7 @@ impl Queue {
 impl fmt::Display for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Queue { name, waits, mean_s, longest_s, longest_at } = self;
-        let (mean, longest) = (time(*mean_s), time(*longest_s));
+        let (mean, longest) = (shown(*mean_s), shown(*longest_s));
         write!(f, "waits of {name}: {waits}, {mean} on average, {longest} at most ({longest_at})")
     }
 }
@@ -481,9 +481,9 @@ impl Disks {
         let accesses = format!(
             "disk accesses: {}, {} each; {}, {} each{movements}",
             counted(*reads, "read"),
-            time(self.mean_read_s),
+            shown(self.mean_read_s),
             counted(*writes, "write"),
-            time(self.mean_write_s)
+            shown(self.mean_write_s)
         );
         std::iter::once(accesses).chain(self.mechanics.as_ref().map(MechanicsTimes::line)).collect()
     }
@@ -494,7 +494,7 @@ impl MechanicsTimes {
         let busy = self.seek_s + self.rotation_s + self.transfer_s;
         let part = |time: f64| percent(if busy > 0.0 { time / busy } else { 0.0 });
         let overhead = match self.overhead_s {
-            Some(overhead) => format!("; beside it {} of overhead", time(overhead)),
+            Some(overhead) => format!("; beside it {} of overhead", shown(overhead)),
             None => String::new(),
         };
         format!(
@@ -512,23 +512,9 @@ pub(crate) fn percent(part: f64) -> String {
     format!("{:.0} %", 100.0 * part + 0.0)
 }
 
-/// Seconds with a unit that makes them readable.
-pub(crate) fn time(seconds: f64) -> String {
-    match seconds {
-        seconds if seconds >= 1.0 => format!("{seconds:.2} s"),
-        seconds if seconds >= 1e-3 => format!("{:.2} ms", 1e3 * seconds),
-        seconds => format!("{:.2} us", 1e6 * seconds),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_have_units_that_suit_them() {
-        assert_eq!([2.5, 0.0125, 3e-6, 0.0].map(time), ["2.50 s", "12.50 ms", "3.00 us", "0.00 us"]);
-    }
 
     fn class(name: &'static str, mean: f64, busiest: f64) -> Class {
         Class {

@@ -11,6 +11,8 @@ use experiment::{
 };
 use request_log::RequestLog;
 
+use crate::durations;
+
 /// What was chosen of them.
 pub(crate) struct FieldOptions(pub(crate) Choices);
 
@@ -42,6 +44,7 @@ fn argument<C: FieldSet>(field: &'static FieldOf<C>) -> Arg {
         TakesOf::Flag(_) => return argument.action(ArgAction::SetTrue),
         TakesOf::Size(..) => argument.value_name("SIZE").value_parser(words(field)),
         TakesOf::Whole(..) => argument.value_name("N").value_parser(words(field)),
+        TakesOf::Text(TIME, ..) => argument.value_name(TIME).value_parser(time),
         TakesOf::Text(name, ..) => argument.value_name(*name).value_parser(words(field)),
         TakesOf::WholeOrName(..) | TakesOf::WholeOrUnlimited(..) => {
             argument.value_name("N").value_parser(words(field))
@@ -61,6 +64,14 @@ fn words<C: FieldSet>(field: &'static FieldOf<C>) -> ValueParser {
     ValueParser::from(move |word: &str| {
         field.choose(&mut C::default(), Given::Word(word)).map(|()| word.to_owned())
     })
+}
+
+/// What fields call a time, which plans have with fewer units.
+const TIME: &str = "TIME";
+
+/// A time as all options take it, in the words of plans.
+fn time(word: &str) -> Result<String, String> {
+    durations::parse(word).map(|time| format!("{} ns", time.as_nanos()))
 }
 
 impl Args for FieldOptions {

@@ -27,6 +27,7 @@ mod date;
 mod described;
 mod detached;
 mod diagnosis;
+mod durations;
 mod enwrich_bench;
 mod explain;
 mod explained;

@@ -43,18 +43,6 @@ pub(crate) fn measure<T>(agents: Option<&Agents>, work: impl FnOnce() -> T) -> (
     (outcome, Times { elapsed, user, system, others: others().saturating_sub(others_before) })
 }
 
-/// A time for people: three digits and a unit.
-pub(crate) fn shown(seconds: f64) -> String {
-    let (value, unit) = match seconds {
-        ..1e-6 => (seconds * 1e9, "ns"),
-        ..1e-3 => (seconds * 1e6, "us"),
-        ..1.0 => (seconds * 1e3, "ms"),
-        _ => (seconds, "s"),
-    };
-    let digits = if value < 10.0 { 1 } else { 0 };
-    format!("{value:.digits$} {unit}")
-}
-
 /// User and system time.
 pub(crate) struct ProcessorTimes([Duration; 2]);
 

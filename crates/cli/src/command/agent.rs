@@ -17,7 +17,7 @@ use real::{Disk, DiskSettings, Metadata, MetadataCopies, MetadataPlace, RealMach
 
 use crate::described::load_model;
 use crate::store::agents::{KeyArgs, TraceArgs};
-use crate::{agent_log, agent_metrics, detached, interrupt, local, memory, this_node, values};
+use crate::{agent_log, agent_metrics, detached, durations, interrupt, local, memory, this_node, values};
 use agent_set::AGENT_CACHE;
 use agent_set::start::{READY, STAY};
 use node::{AgentService, NodeTrace, Size, key};
@@ -53,10 +53,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     copy_namespace: Option<PathBuf>,
 
-    /// Seconds from one copy to the next, if anything has changed.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "copy_namespace",
-        value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    copy_namespace_every: u64,
+    /// Time from one copy to the next, if anything has changed.
+    #[arg(long, value_name = "TIME", default_value = "60s", requires = "copy_namespace", value_parser = between_copies)]
+    copy_namespace_every: Duration,
 
     /// Address to listen on: HOST:PORT, or :PORT for all networks of this machine. Port 0 takes a free port.
     #[arg(long, value_name = "ADDR")]
@@ -110,6 +109,13 @@ pub(crate) struct Arguments {
     /// Go on in the background, with the log in this file, once standard input says so: see `agent_set/start.rs`.
     #[arg(long, hide = true, value_name = "LOG")]
     detach: Option<PathBuf>,
+}
+
+/// More often than each second nobody wants them, and at least each day.
+fn between_copies(text: &str) -> std::result::Result<Duration, String> {
+    let time = durations::parse_or_seconds(text)?;
+    let fits = (1..=86_400).contains(&time.as_secs());
+    if fits { Ok(time) } else { Err("expected from one second to a day".to_owned()) }
 }
 
 /// Says where names are kept, so that a password is not on the command line.
@@ -303,7 +309,7 @@ fn metadata_copies(arguments: &Arguments) -> Result<Option<MetadataCopies>> {
         let failure = Failure::new(format!("--copy-namespace {shown}"), "there is no such directory");
         return Err(failure.remedy(format!("Mount the disk that it is on, or make it: `mkdir -p {shown}`.")));
     }
-    Ok(Some(MetadataCopies { directory, every: Duration::from_secs(arguments.copy_namespace_every) }))
+    Ok(Some(MetadataCopies { directory, every: arguments.copy_namespace_every }))
 }
 
 /// Where names are kept, if this agent keeps them: on the disk that has them, whichever that is, or on the first.

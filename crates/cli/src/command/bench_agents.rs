@@ -19,7 +19,7 @@ use crate::row_format::RowFormat;
 use crate::store::agents::AskedAgentsArgs;
 use crate::store::beforehand;
 use crate::this_node;
-use crate::{date, memory};
+use crate::{durations, memory};
 
 /// Default percentage of reads in a mixed workload, the usual one.
 const MIX: u8 = 70;
@@ -84,7 +84,7 @@ pub(crate) struct Options {
     requests: Option<u64>,
 
     /// Time during which requests are made, for example 30s; the file is accessed repeatedly.
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
 
     /// Seed of all randomness.
@@ -139,9 +139,9 @@ enum OrderName {
 }
 
 /// A duration greater than zero.
-fn time(text: &str) -> std::result::Result<Duration, String> {
-    let wrong = || "write a time such as 500ms, 30s or 5m".to_owned();
-    date::parse_age(text).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)
+fn duration(text: &str) -> std::result::Result<Duration, String> {
+    let time = durations::parse(text)?;
+    if time.is_zero() { Err("expected more than nothing, such as 30s".to_owned()) } else { Ok(time) }
 }
 
 impl Work {

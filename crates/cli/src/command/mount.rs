@@ -16,7 +16,7 @@ use node::{ErrorKind, Session, Settings, Size, Tree, agents};
 
 use crate::store::agents::AgentsArgs;
 use crate::store::namespace::Namespace;
-use crate::{agent_log, interrupt, local, mount_metrics, this_node};
+use crate::{agent_log, durations, interrupt, local, mount_metrics, this_node};
 
 /// Mount the files of the agents in a directory.
 ///
@@ -51,9 +51,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     allow_other: bool,
 
-    /// How many seconds to wait for agents that do not answer yet. All of them have to when the mount begins; one that
-    /// goes away later is waited for, and then its files are in error until it is back.
-    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = parse_timeout)]
+    /// How long to wait for agents that do not answer yet. All of them have to when the mount begins; one that goes
+    /// away later is waited for, and then its files are in error until it is back.
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = timeout)]
     wait: Duration,
 
     /// Let no file through the kernel's page cache, but for those mapped into memory.
@@ -64,8 +64,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "WHERE", default_value = "everywhere")]
     locks: LockReach,
 
-    /// For how many seconds names and attributes are believed without asking.
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_timeout)]
+    /// How long names and attributes are believed without asking.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = timeout)]
     attr_timeout: Duration,
 
     /// Size of a block of new files: bytes on one disk before the file continues on the next.
@@ -127,14 +127,14 @@ Examples:
   starfish mount ~/files --agents node1:7117,node2:7117
   starfish mount ~/files --background && ls ~/files && starfish umount ~/files
   node1:7117,node2:7117 /mnt/files fuse.starfish _netdev,allow_other 0 0       a line of /etc/fstab
-  starfish mount ~/files --wait 300                                            when some agents begin later";
+  starfish mount ~/files --wait 5m                                             when some agents begin later";
 
 /// Default memory for pages.
 const CACHE: &str = "256MiB";
 
-fn parse_timeout(text: &str) -> std::result::Result<Duration, String> {
-    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    seconds.filter(|time| time.as_secs() <= 86400).ok_or_else(|| "expected seconds, at most a day".to_owned())
+fn timeout(text: &str) -> std::result::Result<Duration, String> {
+    let time = durations::parse_or_seconds(text)?;
+    if time.as_secs() <= 86400 { Ok(time) } else { Err("expected at most a day".to_owned()) }
 }
 
 /// Runs the command.
@@ -198,7 +198,7 @@ fn is_of_absence(failure: &Failure) -> bool {
     failure.kind().is_some_and(|kind| kinds.contains(&kind))
 }
 
-const WAITING: &str = "All agents have to answer when a mount begins; --wait SECONDS waits for them.";
+const WAITING: &str = "All agents have to answer when a mount begins; --wait TIME waits for them.";
 
 /// How the line begins that says that it is mounted.
 const MOUNTED: &str = "mounted in ";
@@ -430,8 +430,9 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_is_a_number_of_seconds() {
-        assert_eq!(parse_timeout("0.5"), Ok(Duration::from_millis(500)));
-        assert!(parse_timeout("-1").is_err() && parse_timeout("soon").is_err());
+    fn nobody_waits_for_more_than_a_day() {
+        assert_eq!(timeout("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(timeout("5m"), timeout("300"));
+        assert!(timeout("24h").is_ok() && timeout("25h").is_err() && timeout("-1").is_err());
     }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter};
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use machine::Duration;
 use node::Size;
 use request_log::{Generator, Kind};
 
 use super::positive;
-use crate::date;
+use crate::durations;
 use crate::local;
 use crate::replay::input::InputArgs;
 use command_line::TextTable;
@@ -72,7 +72,7 @@ struct Generated {
     reads: u8,
 
     /// Time between two requests of a node, on average.
-    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = durations::parse)]
     think: Duration,
 
     /// Seed of all randomness.
@@ -103,10 +103,6 @@ enum KindName {
     Cmf,
 }
 
-fn time(text: &str) -> std::result::Result<Duration, String> {
-    date::parse_age(text).map(Into::into).map_err(|_| "write a time such as 500ms or 1s".to_owned())
-}
-
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     match arguments.action {
@@ -134,7 +130,7 @@ impl Generated {
             records: self.records.unwrap_or(usual.records),
             record_bytes: self.record.0,
             reads_percent: self.reads,
-            think: self.think,
+            think: self.think.into(),
             seed: self.seed,
         };
         generator.check().map_err(|why| Failure::usage("generating a request log", why))?;

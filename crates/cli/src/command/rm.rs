@@ -11,6 +11,7 @@ use fs::FileParts;
 use node::{ConnectedNode, ErrorKind};
 
 use crate::date;
+use crate::durations;
 use crate::local;
 use crate::store::agents::{AgentsArgs, FlatArgs};
 use crate::store::globs::flat_names;
@@ -55,7 +56,7 @@ pub(crate) struct Arguments {
     unfinished: bool,
 
     /// Minimum age of the unfinished files to remove, for example 90s, 2h or 7d.
-    #[arg(long, value_name = "AGE", requires = "unfinished", value_parser = date::parse_age)]
+    #[arg(long, value_name = "AGE", requires = "unfinished", value_parser = durations::parse)]
     older_than: Option<Duration>,
 }
 

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use super::positive;
 use crate::described::load_machine;
+use crate::durations::shown;
 use crate::explain::Account;
 use crate::fields::{self, FieldOptions};
 use crate::row_format::RowFormat;
@@ -309,11 +310,6 @@ fn throughput(mib_s: f64) -> String {
     format!("{mib_s:.digits$} MiB/s")
 }
 
-/// A time in seconds, or in milliseconds if it is short.
-fn time(seconds: f64) -> String {
-    if seconds < 0.1 { format!("{:.3} ms", 1000.0 * seconds) } else { format!("{seconds:.3} s") }
-}
-
 fn table(rows: &[Row]) -> Vec<String> {
     let mut table = TextTable::new(4);
     let head = [
@@ -341,7 +337,7 @@ fn table(rows: &[Row]) -> Vec<String> {
             throughput(row.throughput_mib_s),
             format!("{:.1} %", 100.0 * row.cv),
             format!("{:.0}", row.disk_movements),
-            time(row.virtual_s),
+            shown(row.virtual_s),
             row.events.to_string(),
         ];
         let counts = [row.flushes, row.directory_flushes].into_iter().filter(|_| !flushes.is_empty());
@@ -361,7 +357,6 @@ mod tests {
             ["14.99 MiB/s", "999.99 MiB/s", "59437 MiB/s"],
             [14.99, 999.99, 59_436.85].map(throughput)
         );
-        assert_eq!(["0.667 s", "0.100 s", "0.923 ms"], [0.667, 0.1, 0.000_923].map(time));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use statistics::Sample;
 
 use super::WriteCell;
 use super::measure::Measured;
-use crate::times::shown;
+use crate::durations::shown;
 
 /// Processes that write in one way, measured and predicted.
 #[derive(Clone, Debug, Serialize)]

@@ -7,7 +7,7 @@ use serde::Serialize;
 use statistics::Sample;
 
 use super::{NamesCell, NamesTimes};
-use crate::times::shown;
+use crate::durations::shown;
 
 /// What clients do with their files in one way, measured and predicted.
 #[derive(Clone, Debug, Serialize)]

@@ -8,6 +8,7 @@ use node::Size;
 use request_log::RequestLog;
 use serde::Serialize;
 
+use crate::durations::shown;
 use crate::explain::Account;
 use command_line::{TextTable, counted};
 
@@ -120,15 +121,6 @@ impl ReplayRow {
     }
 }
 
-/// A time in the unit in which it is read best.
-fn time(seconds: f64) -> String {
-    match seconds {
-        1.0.. => format!("{seconds:.2} s"),
-        0.001.. => format!("{:.2} ms", seconds * 1e3),
-        _ => format!("{:.2} us", seconds * 1e6),
-    }
-}
-
 impl Report {
     pub(crate) fn new(name: &str, machine: Option<&str>, log: &RequestLog, rows: Vec<ReplayRow>) -> Self {
         let totals = log.totals();
@@ -160,12 +152,12 @@ impl Report {
         let mut table = TextTable::new(2);
         let head = ["method", "", "time", "MiB/s", "reqs/s", "mean", "50 %", "99 %", "max"];
         let further = [("flushes", flushes), ("by directory", flushes), ("digest", digest)];
-        let further = further.iter().filter(|(_, shown)| *shown).map(|(name, _)| *name);
+        let further = further.iter().filter(|(_, is_shown)| *is_shown).map(|(name, _)| *name);
         table.row(head.into_iter().chain(further));
         for row in &self.rows {
             let latencies = [row.latency_mean_s, row.latency_p50_s, row.latency_p99_s, row.latency_max_s];
-            let latencies = latencies.map(|latency| latency.map_or_else(|| "-".to_owned(), time));
-            let mut cells = vec![row.method.clone(), row.operation.to_owned(), time(row.elapsed_s)];
+            let latencies = latencies.map(|latency| latency.map_or_else(|| "-".to_owned(), shown));
+            let mut cells = vec![row.method.clone(), row.operation.to_owned(), shown(row.elapsed_s)];
             cells.extend([format!("{:.2}", row.throughput_mib_s), format!("{:.0}", row.requests_s)]);
             cells.extend(latencies);
             if flushes {
@@ -199,17 +191,5 @@ impl Report {
         };
         let head = format!("{HEADER}{}", if digests { ",digest" } else { "" });
         std::iter::once(head).chain(self.rows.iter().map(line)).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_in_the_unit_in_which_they_are_read_best() {
-        for (seconds, text) in [(12.345, "12.35 s"), (0.0123, "12.30 ms"), (0.000_012, "12.00 us")] {
-            assert_eq!(time(seconds), text);
-        }
     }
 }

@@ -63,15 +63,26 @@ fn a_trace_has_jobs_and_queues() {
     assert!(!has("job 2"));
 }
 
+/// Times are written as everywhere: plans have no minutes.
+#[test]
+fn jobs_can_begin_minutes_after_each_other() {
+    let staggered = |time: &str| {
+        merge(&["--run-blocks", "50", "--jobs", "2", "--disks", "3", "--format", "csv", "--stagger", time])
+    };
+    assert_eq!(staggered("2m"), staggered("120 s"));
+    assert_ne!(staggered("2m"), staggered("0s"));
+}
+
 #[test]
 fn what_makes_no_sense_is_refused_before_anything_runs() {
-    let cases: [(&[&str], &str); 13] = [
+    let cases: [(&[&str], &str); 14] = [
         (&["--jobs", "6"], "6 jobs need 6 disks to write to, and there are 5"),
         (&["--policy", "1"], "no disk to read from"),
         (&["--policy", "5"], "from 1 to 4"),
         (&["--read-blocks", "0"], "from 1 to"),
         (&["--jobs", "3", "--buffer-blocks", "100"], "may wait for ever; expected 532 at least"),
         (&["--disks", "6", "--set", "nodes.io=5"], "6 disks need as many"),
+        (&["--stagger", "soon"], "a time such as 500ms"),
         (&["--kind", "copy"], "two jobs on two disks"),
         (&["--set", "disks.model=nothing"], "no disk of the name"),
         (&["--machine", "nothing"], "nothing"),

@@ -198,7 +198,7 @@ fn a_mount_waits_for_agents_that_are_not_there_yet() {
         let output = finish(point.command(&["mount"], options));
         let refused = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{options:?}: {refused}");
-        assert!(refused.contains(&address) && refused.contains("--wait SECONDS"), "{options:?}: {refused}");
+        assert!(refused.contains(&address) && refused.contains("--wait TIME"), "{options:?}: {refused}");
         assert!(!point.is_mounted());
     }
     let options = ["--background", "--wait", "60", "--log", "waiting.log"];

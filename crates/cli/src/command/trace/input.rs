@@ -11,7 +11,7 @@ use trace::{Alignment, Limits, ReadError, Timeline, TraceReader};
 use trace_formats::{FormatError, Imported, read_any};
 
 use super::shown;
-use crate::date;
+use crate::durations;
 use crate::local::STANDARD;
 
 /// Traces that are looked at together.
@@ -60,7 +60,7 @@ pub(super) struct RangeArgs {
 }
 
 fn time(text: &str) -> std::result::Result<u64, String> {
-    let time = date::parse_age(text).map_err(|_| "write a time such as 1500us or 2s".to_owned())?;
+    let time = durations::parse(text)?;
     u64::try_from(time.as_nanos()).map_err(|_| "that is longer than any trace".to_owned())
 }
 

@@ -2,7 +2,7 @@
 
 use command_line::visible;
 
-use crate::explain;
+use crate::durations;
 
 /// A text as it can be printed on a terminal: what would move its cursor or change its colours is written as Rust
 /// writes it. Traces come from anybody.
@@ -12,7 +12,7 @@ pub(in crate::command) fn text(text: &str) -> String {
 
 /// Nanoseconds with a unit that makes them readable.
 pub(super) fn time(nanoseconds: u64) -> String {
-    explain::time(nanoseconds as f64 / 1e9)
+    durations::shown(nanoseconds as f64 / 1e9)
 }
 
 #[cfg(test)]

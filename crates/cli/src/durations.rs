@@ -1,0 +1,91 @@
+//! Lengths of time as people write and read them: one form in all options, one in all tables.
+
+use std::time::Duration;
+
+use jiff::{Span, SpanRelativeTo};
+
+/// What a length of time looks like, to complete the sentence "expected ...".
+const EXPECTED: &str = "expected a time such as 500ms, 90s, 2h 30m or 7d";
+
+/// A length of time with its units. A day has 24 hours here.
+pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+    let time = text.parse::<Span>().ok().and_then(|span| {
+        let exact = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
+        Duration::try_from(exact).ok()
+    });
+    time.ok_or_else(|| EXPECTED.to_owned())
+}
+
+/// The same for options that took numbers of seconds once, and take them still.
+pub(crate) fn parse_or_seconds(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| EXPECTED.to_owned()),
+        Err(_) => parse(text),
+    }
+}
+
+/// Seconds as three digits, or more if they are whole, and a unit.
+pub(crate) fn shown(seconds: f64) -> String {
+    // From where on three digits are a thousand of a unit, so that it is the next one's turn.
+    let (value, unit) = match seconds {
+        0.0 => return "0 s".to_owned(),
+        ..999.5e-9 => (seconds * 1e9, "ns"),
+        ..999.5e-6 => (seconds * 1e6, "us"),
+        ..999.5e-3 => (seconds * 1e3, "ms"),
+        _ => (seconds, "s"),
+    };
+    let digits = match value {
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.digits$} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        let texts = [("90s", 90), ("0s", 0), ("0 ms", 0), ("30m", 1800), ("2h 30m", 9000), ("7d", 604_800)];
+        for (text, seconds) in texts {
+            assert_eq!(parse(text), Ok(Duration::from_secs(seconds)), "{text}");
+            assert_eq!(parse_or_seconds(text), parse(text));
+        }
+        assert_eq!(parse("1500us"), Ok(Duration::from_micros(1500)));
+        assert_eq!(parse("2.2 ms"), Ok(Duration::from_micros(2200)));
+        for text in ["", "7", "-3h", "yesterday", "1 month", "99999999999999999999h"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_alone_is_one_of_seconds_where_it_has_been() {
+        assert_eq!(parse_or_seconds("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_or_seconds("300"), parse("5m"));
+        for text in ["-1", "soon", "inf", "1e30"] {
+            assert!(parse_or_seconds(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn three_digits_are_shown_and_no_unit_has_a_thousand() {
+        for (seconds, text) in [
+            (0.0, "0 s"),
+            (1e-9, "1.00 ns"),
+            (999.4e-9, "999 ns"),
+            (999.6e-9, "1.00 us"),
+            (3e-6, "3.00 us"),
+            (0.0125, "12.5 ms"),
+            (0.099_96, "100 ms"),
+            (0.667, "667 ms"),
+            (0.9996, "1.00 s"),
+            (2.5, "2.50 s"),
+            (12.345, "12.3 s"),
+            (1234.5, "1234 s"),
+        ] {
+            assert_eq!(shown(seconds), text);
+        }
+    }
+}
