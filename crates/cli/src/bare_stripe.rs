@@ -7,9 +7,10 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use command_line::failure::{Failure, Result};
+use command_line::mib;
 
 use crate::processes::{self, Agents};
 
@@ -52,7 +53,7 @@ pub(crate) fn bare(
             return Err(Failure::new("a sender of the bare stripe", status));
         }
     }
-    Ok(throughput(bytes, elapsed))
+    Ok(mib(bytes) / elapsed.as_secs_f64())
 }
 
 fn bare_failure(error: io::Error) -> Failure {
@@ -118,11 +119,6 @@ fn read_full(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(filled)
-}
-
-/// Throughput in MiB/s.
-pub(crate) fn throughput(bytes: u64, elapsed: Duration) -> f64 {
-    bytes as f64 / f64::from(1 << 20) / elapsed.as_secs_f64()
 }
 
 /// A throughput with its unit.

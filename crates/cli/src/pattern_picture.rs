@@ -2,6 +2,7 @@
 //!
 //! Everything in it is asked of the crate `layout`, which moves the files, too; nothing here knows what a pattern does.
 
+use command_line::counted;
 use layout::{Extent, LayoutError, Pattern, Problem, Shape, View};
 
 /// Who has which record of a file, and in how many stretches of it.
@@ -145,8 +146,8 @@ fn chunks(view: &View, node: u32) -> Vec<u64> {
 /// A number of things, or the least and the largest of several.
 fn amount(numbers: impl Iterator<Item = u64> + Clone, of: &str) -> String {
     let (least, most) = (numbers.clone().min().unwrap_or(0), numbers.max().unwrap_or(0));
-    let plural = if most == 1 { "" } else { "s" };
-    if least == most { format!("{most} {of}{plural}") } else { format!("{least} to {most} {of}{plural}") }
+    let most_of = counted(most, of);
+    if least == most { most_of } else { format!("{least} to {most_of}") }
 }
 
 /// What the letters of a pattern's name say.

@@ -4,7 +4,7 @@
 //! - [`failure`]: what went wrong, why, and what can be done; [`progress`]: how far a command has come
 //! - `completion.rs`, `bash.rs`, `stored.rs`: completion by Tab; in bash; of names of striped files
 //! - `manual.rs`: manual pages
-//! - `words.rs`: [`visible`] text of others, [`counted`] things
+//! - `words.rs`: [`visible`] text of others, [`counted`] things, bytes in [`mib`]
 
 mod bash;
 mod completion;
@@ -20,7 +20,7 @@ pub use completion::{SHELLS, Values, complete, fixed, or_path, registration};
 pub use stored::{STRIPED, agents, file_or_stored, stored};
 pub use table::TextTable;
 pub use width::{fitted, of_terminal};
-pub use words::{counted, visible};
+pub use words::{counted, mib, visible};
 
 use clap::Parser;
 

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use node::Size;
 
-use crate::visible;
+use crate::{mib, visible};
 
 /// Whether to show progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -103,7 +103,7 @@ fn style(template: &str) -> ProgressStyle {
     });
     style.with_key("throughput", |state: &ProgressState, text: &mut dyn Write| {
         // What cannot be written is not shown.
-        let _ = write!(text, "{:.1} MiB/s", state.per_sec() / f64::from(1 << 20));
+        let _ = write!(text, "{:.1} MiB/s", mib(state.per_sec() as u64));
     })
 }
 

@@ -1,4 +1,4 @@
-//! Words within messages: names that others have given, and numbers of things.
+//! Words and numbers within messages: names that others have given, how many things there are, and how large.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,6 +18,11 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 /// A count with its noun, of which `one` is the singular: `1 trial`, `2 trials`.
 pub fn counted<N: fmt::Display + From<u8> + PartialEq>(count: N, one: &str) -> String {
     format!("{count} {one}{}", if count == N::from(1) { "" } else { "s" })
+}
+
+/// These bytes in MiB; over seconds it is a throughput.
+pub fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }
 
 #[cfg(test)]

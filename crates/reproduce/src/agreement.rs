@@ -150,13 +150,12 @@ fn nearest_to_one(later: PublishedCell, first: PublishedCell) -> f64 {
 pub fn errors(compared: &[Compared<'_>]) -> Option<Errors> {
     let furthest =
         compared.iter().map(Compared::error).max_by(|one, other| one.abs().total_cmp(&other.abs()));
-    let mut errors: Vec<f64> = compared.iter().map(|cell| cell.error().abs()).collect();
-    errors.sort_by(f64::total_cmp);
+    let errors: Vec<f64> = compared.iter().map(|cell| cell.error().abs()).collect();
     let share =
         |bound: f64| errors.iter().filter(|&&error| error <= bound).count() as f64 / errors.len() as f64;
     Some(Errors {
         cells: errors.len(),
-        median: median(&errors)?,
+        median: statistics::median(&errors)?,
         largest: furthest?,
         within: BOUNDS.map(share),
     })
@@ -165,16 +164,6 @@ pub fn errors(compared: &[Compared<'_>]) -> Option<Errors> {
 /// The cells of tables of this quantity.
 pub fn of_quantity<'a>(compared: &[Compared<'a>], quantity: Quantity) -> Vec<Compared<'a>> {
     compared.iter().filter(|compared| compared.table.quantity == quantity).copied().collect()
-}
-
-/// The median of sorted values.
-fn median(sorted: &[f64]) -> Option<f64> {
-    let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 {
-        sorted.get(middle).copied()
-    } else {
-        Some((sorted.get(middle.checked_sub(1)?)? + sorted.get(middle)?) / 2.0)
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //!
 //! A [`Sample`] keeps the values that the trials gave. From it come the mean, the coefficient of variation, a
 //! confidence interval of the mean, and whether two samples differ significantly. All of it is for few trials:
-//! Student's t distribution, not the normal one.
+//! Student's t distribution, not the normal one. Where some values may be far off, as those of a computer that others
+//! use, there is the [`median`].
 //!
 //! What cannot be known is `None`, never NaN: nothing follows from one trial but its value.
 
@@ -86,6 +87,14 @@ impl Sample {
     fn standard_error(&self) -> f64 {
         self.deviation / (self.count() as f64).sqrt()
     }
+}
+
+/// The median: the middle value, or the mean of the two middle ones; `None` if there are no values.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let upper = *sorted.get(sorted.len() / 2)?;
+    Some(if sorted.len() % 2 == 1 { upper } else { f64::midpoint(sorted[sorted.len() / 2 - 1], upper) })
 }
 
 /// The standard deviation of values with this mean, divided by n - 1.

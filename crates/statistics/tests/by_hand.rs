@@ -1,6 +1,6 @@
 //! Values that stand in every table of Student's t distribution, or were computed by hand.
 
-use statistics::Sample;
+use statistics::{Sample, median};
 
 fn sample(values: &[f64]) -> Sample {
     Sample::of(values).expect("values")
@@ -77,4 +77,11 @@ fn no_values_or_no_numbers_are_no_sample() {
 fn values_around_zero_have_an_infinite_cv() {
     assert_eq!(sample(&[-1.0, 1.0]).cv(), f64::INFINITY);
     assert_eq!(sample(&[0.0, 0.0]).cv(), 0.0);
+}
+
+#[test]
+fn a_median_is_in_the_middle_of_the_values() {
+    assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+    assert_eq!(median(&[4.0, 1.0, 100.0, 3.0]), Some(3.5));
+    assert_eq!(median(&[]), None);
 }

@@ -7,7 +7,7 @@ use node::Size;
 use serde::Serialize;
 
 use agent_set::AGENT_CACHE;
-use command_line::TextTable;
+use command_line::{TextTable, counted, mib};
 
 /// All of it, as JSON has it. Keys stay what they are.
 #[derive(Serialize)]
@@ -77,7 +77,7 @@ impl Figures {
             bytes: tally.bytes,
             elapsed_s: elapsed,
             flush_s: outcome.flush.as_secs_f64(),
-            throughput_mib_s: per_second(tally.bytes as f64 / f64::from(1 << 20)),
+            throughput_mib_s: per_second(mib(tally.bytes)),
             requests_s: per_second(tally.requests() as f64),
             latency_mean_s: seconds(latencies.mean()),
             latency_p50_s: seconds(latencies.percentile(50.0)),
@@ -209,11 +209,10 @@ impl Report {
 
     /// What was measured, in words.
     fn what(&self) -> Vec<String> {
-        let count = |count: u64, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
-        let (agents, disks) = (count(self.agents.len() as u64, "agent"), count(self.disks.into(), "disk"));
+        let (agents, disks) = (counted(self.agents.len(), "agent"), counted(self.disks, "disk"));
         let [file, block, record] = [self.file_bytes, self.block_bytes, self.record_bytes].map(Size);
-        let clients = count(self.clients.into(), "client");
-        let outstanding = count(self.outstanding.into(), "outstanding request");
+        let clients = counted(self.clients, "client");
+        let outstanding = counted(self.outstanding, "outstanding request");
         let mut lines = vec![
             format!("{agents} with {disks}; a file of {file} in blocks of {block}"),
             format!(

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
-use command_line::{TextTable, counted};
+use command_line::{TextTable, counted, mib};
 use serde::Serialize;
 
 use crate::bare_stripe::{self, bare, mib_s, receive_in_threads, receive_in_turn, stripe_files};
@@ -215,7 +215,7 @@ fn explain(arguments: &Arguments, agents: &Agents) -> Result<()> {
 
 fn modelled(arguments: &Arguments) -> Result<()> {
     let rate = match load_model(&arguments.disk_model)? {
-        description::DiskDescription::Streaming(disk) => disk.rate.value.0 as f64 / f64::from(1 << 20),
+        description::DiskDescription::Streaming(disk) => mib(disk.rate.value.0),
         description::DiskDescription::Mechanical(_) | description::DiskDescription::Drawn(_) => {
             let what = "the rate of a disk that seeks is not one number";
             let failure = Failure::usage("--disk-model", what);
@@ -235,7 +235,7 @@ fn modelled(arguments: &Arguments) -> Result<()> {
         for method in [Method::Traditional, Method::DiskDirected] {
             let measured =
                 (0..arguments.rounds).map(|_| read(&agents, method)).collect::<Result<Vec<f64>>>()?;
-            let median_mib_s = median(measured);
+            let median_mib_s = median(&measured);
             rows.push(ModelledRow {
                 disk_model: arguments.disk_model.clone(),
                 disks: count,
@@ -291,7 +291,7 @@ fn against_bare_stripe(arguments: &Arguments) -> Result<()> {
         measured[3].push(read(&agents, Method::DiskDirected)?);
     }
     explain(arguments, &agents)?;
-    let medians = measured.clone().map(median);
+    let medians = measured.each_ref().map(|values| median(values));
     let row = |((method, receiving_threads), (values, median_mib_s)): (_, (&Vec<f64>, f64))| ReadingRow {
         method,
         receiving_threads,

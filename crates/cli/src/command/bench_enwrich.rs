@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
+use command_line::mib;
 use command_line::progress::Progress;
 use description::DiskDescription;
 use fs::Scheduling;
@@ -129,10 +130,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     };
     let predictor = predictor(arguments, agents.as_ref(), is_host)?;
     let of_disk = model.and_then(|model| match model {
-        DiskDescription::Streaming(disk) => Some(disk.written_per_second() as f64),
+        DiskDescription::Streaming(disk) => Some(mib(disk.written_per_second())),
         _ => None,
     });
-    let rate = of_disk.map(|rate| rate * f64::from(arguments.agents) / f64::from(1 << 20));
+    let rate = of_disk.map(|rate| rate * f64::from(arguments.agents));
     let progress = Progress::count(arguments.output.progress, "writing", cells.len() as u64);
     let mut rows = Vec::new();
     for cell in &cells {

@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
 use command_line::failure::{Failure, Result};
+use command_line::mib;
 use command_line::progress::{Progress, Show};
 use machine::Computer;
 use node::sparse::Dense;
@@ -74,8 +75,8 @@ impl Measuring<'_> {
         let names: Vec<&str> = findings.iter().map(|finding| &*finding.agent).collect();
         let after = at_once(&names, |name| examine(name).ok());
         for (index, finding) in findings.iter_mut().enumerate() {
-            finding.write_mib_s = median(&finding.writes_mib_s);
-            finding.read_mib_s = median(&finding.reads_mib_s);
+            finding.write_mib_s = statistics::median(&finding.writes_mib_s);
+            finding.read_mib_s = statistics::median(&finding.reads_mib_s);
             finding.other_work = other_work(index, before, &after);
         }
     }
@@ -132,22 +133,12 @@ async fn write_and_read(connection: &ConnectedNode, name: &str, bytes: u64) -> R
     whole_file::upload(connection, &file, input, |_| {})
         .await
         .map_err(|error| transfer::failed_to_put(name, error))?;
-    let write = mib_s(bytes, start.elapsed());
+    let write = mib(bytes) / start.elapsed().as_secs_f64();
     let file = connection.open(name, false).await?;
     let start = Instant::now();
     let read = whole_file::download(connection, &file, Dense(io::sink()), |_| {}).await;
     read.map_err(|error| transfer::failed_to_get(name, error))?;
-    Ok((write, mib_s(bytes, start.elapsed())))
-}
-
-fn mib_s(bytes: u64, elapsed: Duration) -> f64 {
-    bytes as f64 / f64::from(1 << 20) / elapsed.as_secs_f64()
-}
-
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied()
+    Ok((write, mib(bytes) / start.elapsed().as_secs_f64()))
 }
 
 /// What others than agents and this program did on the computer of an agent, as a share of its processors.
@@ -226,10 +217,5 @@ mod tests {
         assert_eq!(share(1), share(0));
         assert_eq!(share(3), Some(0.0));
         assert_eq!(share(4), None);
-    }
-
-    #[test]
-    fn the_median_is_a_measurement() {
-        assert_eq!((median(&[3.0, 1.0, 2.0]), median(&[])), (Some(2.0), None));
     }
 }

@@ -1,6 +1,6 @@
 //! Rows, as text, CSV, JSON and a page.
 
-use command_line::TextTable;
+use command_line::{TextTable, mib};
 use node::Size;
 use page::{Measurand, NumbersBars, NumbersPage, NumbersPart, NumbersTable};
 use serde::Serialize;
@@ -41,7 +41,7 @@ impl WriteRow {
         rate: Option<f64>,
     ) -> Self {
         let bytes = cell.bytes();
-        let mib_s = |seconds: f64| bytes as f64 / f64::from(1 << 20) / seconds;
+        let mib_s = |seconds: f64| mib(bytes) / seconds;
         let elapsed_s = measured.as_ref().map(|measured| measured.elapsed.as_secs_f64());
         let predicted_s = predicted.as_ref().map(|predicted| predicted.elapsed.as_secs_f64());
         let latency = |index: usize| measured.as_ref().and_then(|measured| Some(measured.latency_s?[index]));

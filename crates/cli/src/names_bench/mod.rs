@@ -13,6 +13,7 @@ pub(crate) mod store_costs;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use command_line::counted;
 use command_line::failure::Result;
 use experiment::{Job, Launch, NamesJob, NamesWork, Outcome};
 
@@ -81,7 +82,7 @@ impl NamesCell {
 
     /// Who does it, in words.
     pub(crate) fn who(&self) -> String {
-        format!("{} {}", self.clients, if self.clients == 1 { "client" } else { "clients" })
+        counted(self.clients, "client")
     }
 
     /// The files of all clients together.

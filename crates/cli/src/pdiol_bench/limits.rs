@@ -6,13 +6,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use command_line::failure::{Failure, Result};
+use command_line::mib;
 use fs::Prefetch;
 use serde::Serialize;
 
 use super::PAGE_BYTES;
 use super::application::Application;
 use super::testbed::ProgramTestbed;
-use crate::bare_stripe::{bare, receive_in_turn, stripe_files, throughput};
+use crate::bare_stripe::{bare, receive_in_turn, stripe_files};
 use crate::rounds::median;
 use crate::times::{Times, measure};
 
@@ -73,14 +74,14 @@ pub(crate) fn measure_limits(testbed: &mut ProgramTestbed, bytes: u64, rounds: u
         columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
     }
     let [bare_stripe, bare_stripe_processor, striped, striped_processor, one_sender, copy, local_read] =
-        columns.map(median);
+        columns.map(|values| median(&values));
     let page = page(testbed)?;
     testbed.keep(bytes)?;
     // The first time it comes from the system's page cache.
     read_striped(testbed, bytes)?;
     let rows = (0..rounds).map(|_| read_striped(testbed, bytes)).collect::<Result<Vec<_>>>()?;
     let [cached, cached_processor] =
-        [0, 1].map(|column| median(rows.iter().map(|row| row[column]).collect()));
+        [0, 1].map(|column| median(&rows.iter().map(|row| row[column]).collect::<Vec<_>>()));
     Ok(Limits {
         copy,
         local_read,
@@ -98,7 +99,7 @@ pub(crate) fn measure_limits(testbed: &mut ProgramTestbed, bytes: u64, rounds: u
 /// The throughput of reading the file of the given size from all agents, and the processor's time for it.
 fn read_striped(testbed: &ProgramTestbed, bytes: u64) -> Result<[f64; 2]> {
     let (times, _) = testbed.run(Application::Cat, bytes, Some((AGENTS, Prefetch::Adaptive)))?;
-    Ok([throughput(bytes, times.elapsed), processor_for_gib(bytes, times)])
+    Ok([mib(bytes) / times.elapsed.as_secs_f64(), processor_for_gib(bytes, times)])
 }
 
 fn processor_for_gib(bytes: u64, times: Times) -> f64 {
@@ -113,7 +114,7 @@ fn copy(bytes: u64) -> f64 {
     to.copy_from_slice(&from);
     let elapsed = start.elapsed();
     std::hint::black_box(&to);
-    throughput(bytes as u64, elapsed)
+    mib(bytes as u64) / elapsed.as_secs_f64()
 }
 
 fn read_local(path: &Path) -> Result<f64> {
@@ -128,7 +129,7 @@ fn read_local(path: &Path) -> Result<f64> {
         }
     };
     let (bytes, elapsed) = read().map_err(|error| Failure::new(path.display().to_string(), error))?;
-    Ok(throughput(bytes, elapsed))
+    Ok(mib(bytes) / elapsed.as_secs_f64())
 }
 
 /// What a page takes on the average that is asked for alone, after as long as a disk would take. Between such calls

@@ -1,5 +1,6 @@
 //! The results as a page: plots of throughput, all numbers, and at the end what we hold the program to.
 
+use command_line::{counted, mib};
 use page::{Curve, Figure, Measurand, NumbersPage, NumbersPart, NumbersTable};
 use statistics::Sample;
 
@@ -111,8 +112,7 @@ fn by_windows(rows: &[ProgramRow], windows: &[f64]) -> Vec<Curve> {
             let point = |row: &&ProgramRow| Some((row.window.parse().ok()?, throughput(row, seconds(row)?)?));
             rows.iter().filter_map(point).collect()
         };
-        let plural = if disks == 1 { "disk" } else { "disks" };
-        lines.push(line(format!("{disks} {plural}"), points(|row| row.elapsed_s)));
+        lines.push(line(counted(disks, "disk"), points(|row| row.elapsed_s)));
         lines.push(line(format!("{disks} pred."), points(|row| row.predicted_s)));
     }
     lines.push(local(rows, windows));
@@ -146,7 +146,7 @@ fn line(name: String, points: Vec<(f64, Sample)>) -> Curve {
 }
 
 fn throughput(row: &ProgramRow, seconds: f64) -> Option<Sample> {
-    Sample::of(&[row.file_bytes as f64 / f64::from(1 << 20) / seconds])
+    Sample::of(&[mib(row.file_bytes) / seconds])
 }
 
 fn disks(rows: &[ProgramRow]) -> Vec<usize> {

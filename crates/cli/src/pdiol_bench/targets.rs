@@ -1,6 +1,7 @@
 //! What is to be reached, and whether it was.
 
 use super::results::{ProgramRow, Results, percent};
+use command_line::counted;
 use node::Size;
 
 /// Something that is to be reached.
@@ -89,13 +90,13 @@ fn speed_up_targets(rows: &[&ProgramRow]) -> Vec<Goal> {
     for (disks, wanted) in [1, 2, 4].into_iter().zip(wanted) {
         let of_these: Vec<&&ProgramRow> = rows.iter().filter(|row| row.disks == disks).collect();
         let Some(adaptive) = of_these.iter().find(|row| row.is_adaptive()) else { continue };
-        let plural = if disks == 1 { "" } else { "s" };
-        let what = format!("{application}, {disks} disk{plural}: speed-up over the local disk");
+        let on = counted(disks, "disk");
+        let what = format!("{application}, {on}: speed-up over the local disk");
         targets.push(Goal::new(what, wanted, adaptive.speed_up));
         let fixed = of_these.iter().filter(|row| !row.is_adaptive()).map(|row| row.seconds());
         let best = fixed.fold(f64::INFINITY, f64::min);
         if best.is_finite() && wanted != Wanted::Nothing {
-            let what = format!("{application}, {disks} disk{plural}: time against the best fixed window");
+            let what = format!("{application}, {on}: time against the best fixed window");
             targets.push(Goal::new(what, Wanted::PartMore(0.03), adaptive.seconds() / best - 1.0));
         }
     }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::durations::shown;
 use crate::explain::Account;
-use command_line::{TextTable, counted};
+use command_line::{TextTable, counted, mib};
 
 /// All of it, as JSON has it. Keys stay what they are.
 #[derive(Serialize)]
@@ -92,7 +92,7 @@ impl ReplayRow {
             requests: tally.requests(),
             bytes: tally.bytes,
             elapsed_s: elapsed,
-            throughput_mib_s: per_second(tally.bytes as f64 / f64::from(1 << 20)),
+            throughput_mib_s: per_second(mib(tally.bytes)),
             requests_s: per_second(tally.requests() as f64),
             latency_mean_s: seconds(latencies.mean()),
             latency_p50_s: seconds(latencies.percentile(50.0)),

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
+use command_line::mib;
 use command_line::progress::Progress;
 use layout::Extent;
 use namespace::{Inode, UnixTime};
@@ -72,7 +73,7 @@ pub(crate) struct Done {
 impl Done {
     /// Throughput in MiB/s.
     pub(crate) fn throughput(&self) -> f64 {
-        self.bytes as f64 / f64::from(1 << 20) / self.elapsed.as_secs_f64()
+        mib(self.bytes) / self.elapsed.as_secs_f64()
     }
 }
 

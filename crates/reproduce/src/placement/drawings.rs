@@ -3,6 +3,8 @@
 use page::{BoxDrawing, DrawnBox, NumbersPart};
 use placement::{JobPlacement, Policy};
 
+use crate::report::number::count;
+
 /// Figure 1: two jobs of 20 runs on five disks by each policy; figure 5: three interleaves on three disks.
 pub(super) fn drawings() -> Vec<NumbersPart> {
     let merges = Policy::ALL.into_iter().filter_map(|policy| {
@@ -26,8 +28,7 @@ fn drawing(title: String, note: &str, placed: &[JobPlacement], disks: usize) -> 
     let column = |disk: usize| {
         let boxes = placed.iter().enumerate().flat_map(|(job, placed)| {
             let runs = placed.runs_on(disk).count();
-            let several = if runs == 1 { "" } else { "s" };
-            let label = format!("job {job}: {runs} run{several}");
+            let label = format!("job {job}: {}", count(runs, "run"));
             let input = DrawnBox { label, group: job, is_filled: false };
             let output = DrawnBox { label: format!("job {job}: output"), group: job, is_filled: true };
             (runs > 0).then_some(input).into_iter().chain((placed.output == disk).then_some(output))

@@ -116,8 +116,7 @@ fn to(one: &IoAlternative) -> String {
         "I/O nodes" => one.io_nodes.to_string(),
         "order at disks" => one.scheduling.clone(),
         _ => {
-            let nodes = if one.io_nodes == 1 { "I/O node" } else { "I/O nodes" };
-            format!("{}, {unit}, {} {nodes}, {}", one.method, one.io_nodes, one.scheduling)
+            format!("{}, {unit}, {}, {}", one.method, counted(one.io_nodes, "I/O node"), one.scheduling)
         }
     }
 }
