@@ -18,52 +18,24 @@
 //! - `mpi_library.rs`: what is put in front of a program's MPI
 //! - `this_node.rs`, `interrupt.rs`: starting nodes, and stopping
 
-mod agent_bench;
-mod agent_log;
-mod agent_metrics;
-mod bare_stripe;
+mod account;
+mod advice;
+mod bench;
 mod command;
-mod date;
-mod described;
-mod detached;
 mod diagnosis;
-mod durations;
-mod enwrich_bench;
-mod explain;
-mod explained;
-mod fields;
 mod interrupt;
-mod io_advice;
-mod job_nodes;
-mod job_tracks;
 mod local;
 mod memory;
-mod message_costs;
-mod metrics_server;
-mod mount_metrics;
 mod mpi_library;
-mod names_bench;
-mod node_names;
+mod options;
+mod output;
 mod overwritten;
-mod pattern_picture;
-mod pdiol_bench;
-mod placement_advice;
-mod placement_bench;
-mod plan_lines;
 mod pointless;
-mod processes;
-mod race;
-mod recorded_run;
 mod replay;
-mod rounds;
-mod row_format;
+mod serving;
 mod simulation;
 mod store;
-mod study;
 mod this_node;
-mod times;
-mod trace_file;
-mod values;
 
 use std::ffi::OsString;
 use std::iter;
@@ -73,9 +45,8 @@ use clap::builder::Resettable;
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
-    advise, agent, agents, bench, cat, completions, demo, doctor, fsck, generate, get, ls, machines, merge,
-    mkdir, mpi_preload, mpi_run, mv, patterns, put, reproduce, request_log, rm, run, simulate, stat, umount,
-    view,
+    advise, agent, agents, cat, completions, demo, doctor, fsck, generate, get, ls, machines, merge, mkdir,
+    mpi_preload, mpi_run, mv, patterns, put, reproduce, request_log, rm, run, simulate, stat, umount, view,
 };
 use command_line::failure::Result;
 
@@ -135,7 +106,7 @@ enum Command {
     Machines(machines::Arguments),
     Patterns(patterns::Arguments),
     Advise(advise::Arguments),
-    Bench(Box<bench::Arguments>),
+    Bench(Box<command::bench::Arguments>),
     Completions(completions::Arguments),
     #[command(hide = true)]
     Generate(generate::Arguments),
@@ -174,7 +145,7 @@ fn without_variables(command: clap::Command) -> clap::Command {
 }
 
 fn main() -> ExitCode {
-    command_line::complete(|| values::known(Arguments::command()));
+    command_line::complete(|| options::values::known(Arguments::command()));
     let (matches, arguments) = arguments();
     let checked = pointless::refuse(&matches).and_then(|()| overwritten::refuse(&matches));
     match checked.and_then(|()| run(arguments.command)) {
@@ -219,7 +190,7 @@ fn run(command: Command) -> Result<()> {
         Command::Machines(arguments) => machines::run(arguments),
         Command::Patterns(arguments) => patterns::run(arguments),
         Command::Advise(arguments) => advise::run(arguments),
-        Command::Bench(arguments) => bench::run(*arguments),
+        Command::Bench(arguments) => command::bench::run(*arguments),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Generate(arguments) => generate::run(Arguments::command(), arguments),
     }

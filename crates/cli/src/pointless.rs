@@ -10,9 +10,9 @@ use clap::parser::ValueSource;
 use command_line::failure::{Failure, Result};
 use experiment::{Method, PlacedJob, unheeded_by, unheeded_by_kind};
 
-use crate::command::bench_agents;
-use crate::fields;
-use crate::row_format::RowFormat;
+use crate::command::bench::agents;
+use crate::options::fields;
+use crate::output::row_format::RowFormat;
 use crate::store::agents::ASKED_AGENTS;
 use crate::store::transfer;
 
@@ -30,7 +30,7 @@ pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
                 return Err(failure.remedy("Leave it out, or --format."));
             }
         }
-        Some(("bench", given)) => refuse_of_agents(given, &bench_agents::OF_AGENTS)?,
+        Some(("bench", given)) => refuse_of_agents(given, &agents::OF_AGENTS)?,
         Some(("put" | "get", given)) => {
             let method = given.get_one::<transfer::Method>("method");
             if is_given(given, "compute_nodes") && method == Some(&transfer::Method::Traditional) {

@@ -11,9 +11,9 @@ use node::Size;
 use placement::Policy;
 
 use super::positive;
-use crate::described::load_machine_of_agents;
-use crate::placement_advice::{Alternative, Merges, PlacementAdvice};
-use crate::row_format::RowFormat;
+use crate::advice::placement::{Alternative, Merges, PlacementAdvice};
+use crate::options::described::load_machine_of_agents;
+use crate::output::row_format::RowFormat;
 
 /// Say what to do about something before it is run.
 #[derive(Args)]

@@ -15,9 +15,14 @@ use metrics::METRICS_VARIABLE;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real::{Disk, DiskSettings, Metadata, MetadataCopies, MetadataPlace, RealMachine, Settings};
 
-use crate::described::load_model;
+use crate::options::described::load_model;
+use crate::options::values;
+use crate::output::durations;
+use crate::serving::agent_log;
+use crate::serving::agent_metrics;
+use crate::serving::detached;
 use crate::store::agents::{KeyArgs, TraceArgs};
-use crate::{agent_log, agent_metrics, detached, durations, interrupt, local, memory, this_node, values};
+use crate::{interrupt, local, memory, this_node};
 use agent_set::AGENT_CACHE;
 use agent_set::start::{READY, STAY};
 use node::{AgentService, NodeTrace, Size, key};

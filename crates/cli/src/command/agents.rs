@@ -9,8 +9,8 @@ use command_line::failure::{Failure, Result};
 use node::key;
 use serde::Serialize;
 
-use crate::described::load_model;
-use crate::row_format::print_json;
+use crate::options::described::load_model;
+use crate::output::row_format::print_json;
 use crate::store::agents::{AgentsArgs, KeyArgs};
 use crate::{local, this_node};
 use agent_set::at_once;

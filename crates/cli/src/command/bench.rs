@@ -4,6 +4,12 @@
 //! Two yardsticks of the former. A *bare stripe* (`bare_stripe.rs`), and disks whose speed is known because they are
 //! modelled.
 
+pub(crate) mod agents;
+mod enwrich;
+mod names;
+mod pdiol;
+mod placement;
+
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,16 +20,15 @@ use command_line::progress::{Progress, Show};
 use command_line::{TextTable, counted, mib};
 use serde::Serialize;
 
-use crate::bare_stripe::{self, bare, mib_s, receive_in_threads, receive_in_turn, stripe_files};
-use crate::command::{bench_agents, bench_enwrich, bench_names, bench_pdiol, bench_placement};
-use crate::described::load_model;
-use crate::explained::explained;
+use crate::account::explained::explained;
+use crate::bench::bare_stripe::{self, bare, mib_s, receive_in_threads, receive_in_turn, stripe_files};
+use crate::bench::processes::{self, Agents};
+use crate::bench::rounds::median;
 use crate::interrupt::Interruption;
 use crate::local::{self, Hashing};
-use crate::processes::{self, Agents};
-use crate::rounds::median;
+use crate::options::described::load_model;
+use crate::options::values;
 use crate::store::transfer::{self, Get, Method, MethodArgs, Put};
-use crate::values;
 use fs::Scheduling;
 use node::Size;
 use node::sparse::Dense;
@@ -84,16 +89,16 @@ pub(crate) struct Arguments {
     to: Option<SocketAddr>,
 
     #[command(flatten)]
-    agents: bench_agents::Options,
+    agents: agents::Options,
 }
 
 /// Another benchmark.
 #[derive(Subcommand)]
 enum Which {
-    Pdiol(bench_pdiol::Arguments),
-    Enwrich(bench_enwrich::Arguments),
-    Names(bench_names::Arguments),
-    Placement(bench_placement::Arguments),
+    Pdiol(pdiol::Arguments),
+    Enwrich(enwrich::Arguments),
+    Names(names::Arguments),
+    Placement(placement::Arguments),
 }
 
 /// Refuses a size that four senders cannot share.
@@ -148,14 +153,14 @@ const NAME: &str = "bench";
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     match arguments.which {
-        Some(Which::Pdiol(arguments)) => return bench_pdiol::run(arguments),
-        Some(Which::Enwrich(arguments)) => return bench_enwrich::run(&arguments),
-        Some(Which::Names(arguments)) => return bench_names::run(&arguments),
-        Some(Which::Placement(arguments)) => return bench_placement::run(&arguments),
+        Some(Which::Pdiol(arguments)) => return pdiol::run(arguments),
+        Some(Which::Enwrich(arguments)) => return enwrich::run(&arguments),
+        Some(Which::Names(arguments)) => return names::run(&arguments),
+        Some(Which::Placement(arguments)) => return placement::run(&arguments),
         None => {}
     }
     if arguments.agents.is_asked_for() {
-        let file = bench_agents::File { bytes: arguments.file_size, block: arguments.block };
+        let file = agents::File { bytes: arguments.file_size, block: arguments.block };
         return arguments.agents.run(file);
     }
     check_shared(arguments.file_size)?;

@@ -20,10 +20,10 @@ use description::MachineDescription;
 use experiment::{Case, Contents, DiskLayout, Options};
 use layout::Problem;
 
-use crate::described::{load_machine, load_model};
+use crate::bench::processes::{self, Agents};
 use crate::interrupt::Interruption;
 use crate::local::{self, Hashing};
-use crate::processes::{self, Agents};
+use crate::options::described::{load_machine, load_model};
 use crate::simulation;
 use crate::store::beforehand;
 use crate::store::transfer::{self, Done, Get, Method, MethodArgs, Put};

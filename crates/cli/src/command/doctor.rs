@@ -15,7 +15,7 @@ use crate::diagnosis::mounts::{self, MountFinding};
 use crate::diagnosis::names::{self, NamespaceFinding};
 use crate::diagnosis::{self, AgentFinding, judge, measure, unfinished};
 use crate::local;
-use crate::row_format::{RowFormat, print_json};
+use crate::output::row_format::{RowFormat, print_json};
 use crate::store::agents::AgentsArgs;
 use agent_set::at_once;
 

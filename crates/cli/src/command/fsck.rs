@@ -20,9 +20,9 @@ use layout::Extent;
 use namespace::FileNumber;
 use serde::Serialize;
 
-use crate::date;
 use crate::local::{self, STANDARD};
-use crate::row_format::{RowFormat, print_json};
+use crate::output::date;
+use crate::output::row_format::{RowFormat, print_json};
 use crate::store::agents::AgentsArgs;
 use crate::store::namespace::{Namespace, shown};
 use crate::this_node;

@@ -8,7 +8,7 @@ use command_line::progress::{Progress, Show};
 use command_line::{counted, visible};
 use layout::Extent;
 
-use crate::explained::explained;
+use crate::account::explained::explained;
 use crate::interrupt;
 use crate::local::{self, Hashing, STANDARD};
 use crate::store::agents::{AgentsArgs, FlatArgs};

@@ -12,9 +12,9 @@ use fs::FileParts;
 use machine::Duration;
 use serde::Serialize;
 
-use crate::date;
 use crate::local;
-use crate::row_format::RowFormat;
+use crate::output::date;
+use crate::output::row_format::RowFormat;
 use crate::store::agents::{AgentsArgs, FlatArgs};
 use crate::store::globs;
 use crate::this_node;

@@ -7,7 +7,7 @@ use description::{Description, DiskDescription, MachineDescription};
 use serde::Serialize;
 
 use crate::local;
-use crate::row_format::RowFormat;
+use crate::output::row_format::RowFormat;
 
 /// List the machines that can be simulated and the disk models, or print one of them.
 ///

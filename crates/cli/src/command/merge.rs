@@ -12,13 +12,13 @@ use recording::RecordedPart;
 use serde::Serialize;
 
 use super::positive;
-use crate::described::{not_loaded, overrides};
-use crate::fields::MergeOptions;
-use crate::job_tracks::JobTracks;
+use crate::account::job_tracks::JobTracks;
+use crate::account::race::Race;
+use crate::account::trace_file::TraceFile;
 use crate::local;
-use crate::race::Race;
-use crate::row_format::RowFormat;
-use crate::trace_file::TraceFile;
+use crate::options::described::{not_loaded, overrides};
+use crate::options::fields::MergeOptions;
+use crate::output::row_format::RowFormat;
 
 /// Merge runs on disks that several jobs share, simulated, and see whether one of them races ahead.
 ///

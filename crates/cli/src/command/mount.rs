@@ -14,9 +14,12 @@ use command_line::failure::{Failure, Result};
 use mount::{LockScope, MountSettings, MountedDirectory, unmount};
 use node::{ErrorKind, Session, Settings, Size, Tree, agents};
 
+use crate::output::durations;
+use crate::serving::agent_log;
+use crate::serving::mount_metrics;
 use crate::store::agents::AgentsArgs;
 use crate::store::namespace::Namespace;
-use crate::{agent_log, durations, interrupt, local, mount_metrics, this_node};
+use crate::{interrupt, local, this_node};
 
 /// Mount the files of the agents in a directory.
 ///

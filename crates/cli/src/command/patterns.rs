@@ -7,7 +7,7 @@ use layout::{Grid, Pattern, Problem, Shape};
 
 use super::positive;
 use crate::local;
-use crate::pattern_picture::{Picture, sentence};
+use crate::output::pattern_picture::{Picture, sentence};
 
 /// List the access patterns, or draw some of them.
 ///

@@ -12,7 +12,7 @@ use namespace::UnixTime;
 use node::sparse::Dense;
 use node::{Agent, ErrorKind};
 
-use crate::explained::explained;
+use crate::account::explained::explained;
 use crate::interrupt;
 use crate::interrupt::Interruption;
 use crate::local::{self, Hashing, STANDARD};

@@ -18,7 +18,7 @@ use reproduce::{Form, Report, Study, cells_csv, compared, errors, statements_tab
 
 use super::run;
 use crate::local;
-use crate::study::{self, AnyStudy};
+use crate::options::study::{self, AnyStudy};
 
 /// Simulate all tables and figures of a report, and compare them with what it printed.
 ///

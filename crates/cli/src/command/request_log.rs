@@ -9,8 +9,8 @@ use node::Size;
 use request_log::{Generator, Kind};
 
 use super::positive;
-use crate::durations;
 use crate::local;
+use crate::output::durations;
 use crate::replay::input::InputArgs;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};

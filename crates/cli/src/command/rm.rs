@@ -10,9 +10,9 @@ use command_line::failure::{Failure, Result};
 use fs::FileParts;
 use node::{ConnectedNode, ErrorKind};
 
-use crate::date;
-use crate::durations;
 use crate::local;
+use crate::output::date;
+use crate::output::durations;
 use crate::store::agents::{AgentsArgs, FlatArgs};
 use crate::store::globs::flat_names;
 use crate::store::namespace::no_namespace;

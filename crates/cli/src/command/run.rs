@@ -14,8 +14,8 @@ use reproduce::PageKind;
 
 use crate::interrupt;
 use crate::local;
-use crate::plan_lines::{PlanLines, cell_lines, trial_lines};
-use crate::row_format::{RowFormat, print_json};
+use crate::output::plan_lines::{PlanLines, cell_lines, trial_lines};
+use crate::output::row_format::{RowFormat, print_json};
 
 /// Simulate all trials of a plan, on all processors, and write the results to files.
 ///

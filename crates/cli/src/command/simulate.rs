@@ -15,13 +15,13 @@ use recording::RecordedPart;
 use serde::Serialize;
 
 use super::positive;
-use crate::described::load_machine;
-use crate::durations::shown;
-use crate::explain::Account;
-use crate::fields::{self, FieldOptions};
-use crate::row_format::RowFormat;
+use crate::account::explain::Account;
+use crate::account::trace_file::TraceFile;
+use crate::options::described::load_machine;
+use crate::options::fields::{self, FieldOptions};
+use crate::output::durations::shown;
+use crate::output::row_format::RowFormat;
 use crate::simulation::{self, Outcome};
-use crate::trace_file::TraceFile;
 use node::Size;
 
 /// Read or write a file on a simulated machine, and see how fast it would be.

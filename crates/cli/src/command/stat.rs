@@ -9,11 +9,12 @@ use namespace::{Inode, InodeKind, UnixTime};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::date;
 use crate::local;
+use crate::output::date;
+use crate::output::row_format;
 use crate::store::agents::{AgentsArgs, FlatArgs};
 use crate::store::namespace::{FoundPath, Namespace, kind_name, shown};
-use crate::{row_format, this_node};
+use crate::this_node;
 use node::{ConnectedNode, Size};
 
 /// Show the size of a file, its blocks, and which disk has which stripe.

@@ -14,7 +14,7 @@ use command_line::failure::Failure;
 use node::Size;
 
 use super::{AgentFinding, HeldUpFinding};
-use crate::agent_log::KEEPS_APART;
+use crate::serving::agent_log::KEEPS_APART;
 
 /// A disk with less than this share free is nearly full, unless that is plenty.
 const FREE_SHARE_MIN: f64 = 0.02;

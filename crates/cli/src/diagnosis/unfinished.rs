@@ -4,7 +4,7 @@ use command_line::failure::Result;
 use machine::Duration;
 use node::Agent;
 
-use crate::date;
+use crate::output::date;
 use crate::this_node;
 
 /// So many names are looked at. A store with more has other ways to find them: `starfish ls -l`, `starfish rm`.

@@ -8,8 +8,8 @@ use node::Size;
 use request_log::RequestLog;
 use serde::Serialize;
 
-use crate::durations::shown;
-use crate::explain::Account;
+use crate::account::explain::Account;
+use crate::output::durations::shown;
 use command_line::{TextTable, counted, mib};
 
 /// All of it, as JSON has it. Keys stay what they are.

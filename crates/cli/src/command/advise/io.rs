@@ -7,10 +7,10 @@ use command_line::{TextTable, counted};
 use experiment::{DiskLayout, Think};
 use node::Size;
 
-use crate::described::load_machine;
-use crate::io_advice::{IoAdvice, IoAlternative, LEAST_GAIN, RecordedProgram};
+use crate::advice::io::{IoAdvice, IoAlternative, LEAST_GAIN, RecordedProgram};
+use crate::options::described::load_machine;
+use crate::output::row_format::RowFormat;
 use crate::replay::input::InputArgs;
-use crate::row_format::RowFormat;
 
 /// Say what a program that was recorded would gain by other methods, stripe units, numbers of I/O nodes and orders at
 /// the disks, and by which hint or setting.

@@ -11,7 +11,7 @@ use nix::unistd::{Gid, Group, Uid, User};
 use serde::Serialize;
 
 use super::SizeStyle;
-use crate::date;
+use crate::output::date;
 use crate::store::globs;
 use crate::store::namespace::{FoundPath, Namespace, for_programs, kind_name, letter, shown, split};
 

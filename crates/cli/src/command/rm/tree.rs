@@ -11,8 +11,8 @@ use namespace::{Location, TreeOperation, TreeRefusal, WhatToRemove};
 use node::ErrorKind;
 
 use super::is_forgiven;
-use crate::date;
 use crate::local;
+use crate::output::date;
 use crate::store::many::FailedFiles;
 use crate::store::namespace::{FoundPath, Namespace, shown, split, trimmed};
 use crate::store::stored::is_unfinished;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use trace::{StateChange, StateTotals};
 
 use super::{input, shown};
-use crate::row_format::RowFormat;
+use crate::output::row_format::RowFormat;
 
 /// Print which states took more time, or less, in a second trace; what changed most comes first.
 ///

@@ -5,10 +5,10 @@ use command_line::failure::{Failure, Result};
 
 use super::input::TracesArgs;
 use super::shown;
-use crate::explain::Account;
+use crate::account::explain::Account;
+use crate::account::recorded_run::RecordedRun;
 use crate::local;
-use crate::recorded_run::RecordedRun;
-use crate::row_format::print_json;
+use crate::output::row_format::print_json;
 
 /// Print what limited a recorded run: disks, links, processors, or waiting.
 ///

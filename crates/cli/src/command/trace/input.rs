@@ -11,8 +11,8 @@ use trace::{Alignment, Limits, ReadError, Timeline, TraceReader};
 use trace_formats::{FormatError, Imported, read_any};
 
 use super::shown;
-use crate::durations;
 use crate::local::STANDARD;
+use crate::output::durations;
 
 /// Traces that are looked at together.
 #[derive(Args)]

@@ -10,8 +10,8 @@ use trace::{CHOSEN_MAX, SpanChoice, Timeline};
 
 use super::input::{self, RangeArgs};
 use super::shown;
-use crate::explain;
-use crate::row_format::RowFormat;
+use crate::account::explain;
+use crate::output::row_format::RowFormat;
 
 /// Print for how long different threads were in states at once.
 ///

@@ -9,7 +9,7 @@ use clap::Args;
 use command_line::failure::{Failure, Result};
 use node::TRACE_VARIABLE;
 
-use crate::explained::{Kept, recorded_with};
+use crate::account::explained::{Kept, recorded_with};
 use crate::store::agents::AgentsArgs;
 use crate::{interrupt, local};
 

@@ -8,8 +8,8 @@ use trace::{Grouping, StateTotals, Timeline};
 
 use super::input::{RangeArgs, TracesArgs};
 use super::shown;
-use crate::explain;
-use crate::row_format::RowFormat;
+use crate::account::explain;
+use crate::output::row_format::RowFormat;
 
 /// Print how often threads were in each state, and how long.
 ///

@@ -1,0 +1,122 @@
+//! A command on agents, recorded for as long as it runs, and what limited it.
+
+use std::fs::File;
+use std::io::{self, BufReader, Write};
+use std::path::Path;
+
+use command_line::failure::{Failure, Result};
+use interruption::HalfDone;
+use node::Agent;
+use tempfile::NamedTempFile;
+use trace::{Alignment, Limits, TraceReader};
+
+use crate::account::explain::Account;
+use crate::account::recorded_run::RecordedRun;
+use crate::local;
+use crate::store::recordings;
+use crate::this_node;
+
+/// Does the work on these agents. If it is to be explained, all nodes record what they do meanwhile, and what limited
+/// it is said on standard error. What they record is added to `trace`, too, if a file is named.
+pub(crate) fn explained<T>(
+    is_wanted: bool,
+    agents: &[Agent],
+    trace: Option<&Path>,
+    work: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    if !is_wanted {
+        return work();
+    }
+    recorded_with(agents, trace.map(Kept::AddedTo), |file| this_node::traced_to(Some(file), work))
+}
+
+/// Where what was recorded of a run is kept.
+#[derive(Clone, Copy)]
+pub(crate) enum Kept<'a> {
+    /// Behind what is in this trace, as `--trace` has it of all commands on agents.
+    AddedTo(&'a Path),
+    /// As this file, in place of what is there, as `--output` has it of all commands.
+    As(&'a Path),
+}
+
+impl Kept<'_> {
+    fn keep(self, recorded: &[u8]) -> Result<()> {
+        match self {
+            Kept::AddedTo(trace) => recording::append(trace, recorded)
+                .map_err(|error| Failure::new(trace.display().to_string(), error)),
+            Kept::As(file) => local::write(file, |output| output.write_all(recorded)),
+        }
+    }
+}
+
+/// Has the agents record what they do while `work` goes on, whose nodes add what they do to the trace that it is given;
+/// says on standard error what limited it, and keeps all that was recorded, too, if it is said where.
+pub(crate) fn recorded_with<T>(
+    agents: &[Agent],
+    kept: Option<Kept<'_>>,
+    work: impl FnOnce(&Path) -> Result<T>,
+) -> Result<T> {
+    let file = tempfile::Builder::new().prefix("starfish-").suffix(".tlv").tempfile().map_err(failed)?;
+    let recording = begin(agents)?;
+    let done = work(file.path());
+    recording.keep();
+    let stopped = this_node::traced_to(None, || recordings::stop(agents.to_vec()));
+    let (done, (recorded, _)) = (done?, stopped?);
+    recordings::write(&recorded, &mut File::options().append(true).open(file.path()).map_err(failed)?)
+        .map_err(failed)?;
+    for line in account(&file)? {
+        eprintln!("{line}");
+    }
+    if let Some(kept) = kept {
+        kept.keep(&std::fs::read(file.path()).map_err(failed)?)?;
+    }
+    Ok(done)
+}
+
+/// Agents record from now on. That ends with this program, if an interruption has it undo what is half done.
+fn begin(agents: &[Agent]) -> Result<HalfDone> {
+    this_node::traced_to(None, || recordings::check_that_none_goes_on(agents.to_vec()))?;
+    let again = agents.to_vec();
+    // Nobody wants what they have recorded, nor to know why it cannot be had.
+    let end = move || drop(this_node::traced_to(None, || recordings::stop(again)));
+    let left = Failure::new("recording this run", "there was no time to end it on the agents");
+    let recording = HalfDone::begin(left.to_string(), end);
+    match this_node::traced_to(None, || recordings::start(agents.to_vec(), false)) {
+        Ok(_) => Ok(recording),
+        Err(failure) => {
+            recording.keep();
+            Err(failure)
+        }
+    }
+}
+
+fn failed(error: io::Error) -> Failure {
+    Failure::new("recording this run", error)
+}
+
+fn account(file: &NamedTempFile) -> Result<Vec<String>> {
+    let mut reader = TraceReader::new(Limits::default());
+    let opened = File::open(file.path()).map_err(failed)?;
+    reader
+        .read("this run", BufReader::new(opened))
+        .map_err(|error| Failure::new("this run's trace", error))?;
+    let run = RecordedRun::of(&reader.finish(Alignment::WallClock));
+    let run = run.ok_or_else(|| Failure::new("explaining this run", "nothing of it was recorded"))?;
+    if run.compute_nodes > 0 {
+        return Ok(Account::recorded(&run).lines());
+    }
+    let mut lines = NO_CLIENT.map(str::to_owned).to_vec();
+    // Agents that had nothing to do waited, but nobody waited for them.
+    if run.used_disks() {
+        lines.push("  What the agents did meanwhile:".to_owned());
+        lines.extend(Account::recorded(&run).lines());
+    }
+    Ok(lines)
+}
+
+/// What is said of a run in which no client was recorded.
+const NO_CLIENT: [&str; 2] = [
+    "  Nothing of the program was recorded: it has used no agents.",
+    "  Programs over striped files (pfs:NAME), with libpdiol, in Python and of MPI do, and know them by STARFISH_AGENTS \
+     or ~/.config/starfish/config.toml. Of a program on a mount only what the agents do is recorded.",
+];

@@ -1,0 +1,480 @@
+//! What is advised to a program whose requests were logged: what other methods, stripe units, numbers of I/O nodes and
+//! orders at the disks would gain, each by itself and those together that gain in company, on a simulated machine.
+//!
+//! Every alternative has the same trials as what was recorded, trial by trial with the same seed, and the gain is that
+//! of the trials one by one: what chance does to both is not a difference between them. Its interval is the 95 %
+//! confidence interval of the mean.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::options::described::load_machine;
+use command_line::counted;
+use command_line::failure::{Failure, Result};
+use command_line::progress::{Progress, Show};
+use description::MachineDescription;
+use experiment::{Contents, DiskLayout, Method, Options, Replay, Think};
+use fs::{Configuration, IoNodeSettings, Scheduling};
+use machine::Duration;
+use request_log::{CallMethod, RequestLog};
+use serde::Serialize;
+use statistics::Sample;
+
+/// A program that was recorded, and where it is simulated.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordedProgram {
+    machine: MachineDescription,
+    /// The same with other numbers of I/O nodes, as far as there can be such a machine.
+    others: BTreeMap<u32, MachineDescription>,
+    pub(crate) log: Arc<RequestLog>,
+    pub(crate) think: Think,
+    pub(crate) layout: DiskLayout,
+    pub(crate) seed: u64,
+    pub(crate) trials: u64,
+}
+
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct IoSetting {
+    method: Method,
+    block_bytes: u64,
+    io_nodes: u32,
+    scheduling: Scheduling,
+}
+
+impl IoSetting {
+    /// The same with one thing as in another.
+    fn with(self, change: &str, other: IoSetting) -> IoSetting {
+        match change {
+            METHOD => IoSetting { method: other.method, ..self },
+            STRIPE_UNIT => IoSetting { block_bytes: other.block_bytes, ..self },
+            NODES => IoSetting { io_nodes: other.io_nodes, ..self },
+            _ => IoSetting { scheduling: other.scheduling, ..self },
+        }
+    }
+}
+
+/// What is advised.
+#[derive(Debug, Serialize)]
+pub(crate) struct IoAdvice {
+    pub(crate) machine: String,
+    pub(crate) nodes: usize,
+    pub(crate) requests: u64,
+    pub(crate) bytes: u64,
+    pub(crate) trials: u64,
+    /// How long its calls took when they were recorded, of the node for which they took longest; none if the log does
+    /// not say it.
+    pub(crate) recorded_s: Option<f64>,
+    /// How long they take simulated, without the flush at the end.
+    pub(crate) simulated_s: f64,
+    /// Of all alternatives that can be had and gain enough for certain, the one that gains most.
+    pub(crate) advised: Option<usize>,
+    /// The first is what was recorded.
+    pub(crate) alternatives: Vec<IoAlternative>,
+}
+
+/// What an alternative came to.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct IoAlternative {
+    pub(crate) is_recorded: bool,
+    /// Whether it can be had on the machine as it is: without more I/O nodes.
+    pub(crate) is_there: bool,
+    /// What differs from what was recorded.
+    pub(crate) change: &'static str,
+    pub(crate) method: String,
+    pub(crate) stripe_unit_bytes: u64,
+    pub(crate) io_nodes: u32,
+    pub(crate) scheduling: String,
+    /// The hints and settings by which it is had.
+    pub(crate) by: String,
+    /// Until all is done and on the disks: the mean, and half its 95 % confidence interval.
+    pub(crate) seconds: f64,
+    pub(crate) seconds_half_width: f64,
+    /// The part of the time that is gained; negative if it takes longer.
+    pub(crate) gain: f64,
+    pub(crate) gain_half_width: f64,
+}
+
+/// The part of the time that a change gains at least, or it is not advised: less is not worth a change, and predictions
+/// are no better than that.
+pub(crate) const LEAST_GAIN: f64 = 0.01;
+
+/// Stripe units that are tried, as far as agents take such blocks.
+const STRIPE_UNITS: [u64; 4] = [64 << 10, 256 << 10, 1 << 20, 4 << 20];
+
+/// Orders at the disks that are tried.
+const SCHEDULES: [Scheduling; 4] =
+    [Scheduling::FairScan, Scheduling::Fcfs, Scheduling::RoundRobin, Scheduling::BoundedReadPriority];
+
+/// What the trials of a setting took: until all was on the disks, and until the last call returned.
+struct TrialTimes {
+    elapsed: Vec<f64>,
+    calls: Vec<f64>,
+}
+
+impl TrialTimes {
+    /// The part of the time that is gained over others, trial by trial.
+    fn gain_over(&self, others: &TrialTimes) -> Sample {
+        let both = self.elapsed.iter().zip(&others.elapsed);
+        sample(&both.map(|(one, before)| 1.0 - one / before.max(1e-9)).collect::<Vec<f64>>())
+    }
+}
+
+/// A setting that was tried, one change beside what was recorded.
+struct Tried {
+    change: &'static str,
+    setting: IoSetting,
+    times: TrialTimes,
+}
+
+impl IoAlternative {
+    /// Whether it gains enough on the machine that there is, and something for certain.
+    fn is_better(&self) -> bool {
+        self.is_there && is_worth_it(self.gain, self.gain_half_width)
+    }
+}
+
+impl IoAdvice {
+    /// Simulates what was recorded, everything else that is tried, and the best of each together.
+    pub(crate) fn about(program: &RecordedProgram, show: Show) -> Result<IoAdvice> {
+        let base = program.recorded();
+        let singles = program.alternatives(base);
+        let progress = Progress::count(show, "simulating", (1 + singles.len() as u64) * program.trials);
+        let settings: Vec<IoSetting> =
+            std::iter::once(base).chain(singles.iter().map(|(_, setting)| *setting)).collect();
+        let mut done = program.simulated(&settings, &progress).into_iter();
+        let of_base = done.next().expect("the first is what was recorded")?;
+        let simulated_s = sample(&of_base.calls).mean();
+        let mut alternatives = vec![program.told("as recorded", base, base, &of_base, &of_base)];
+        let mut tried = Vec::new();
+        for ((change, setting), times) in singles.into_iter().zip(done) {
+            let one = Tried { change, setting, times: times? };
+            alternatives.push(program.told(change, base, setting, &of_base, &one.times));
+            tried.push(one);
+        }
+        let best = best_of_each(tried, &alternatives[1..]);
+        let simulate = |setting: IoSetting| {
+            progress.expect_more(program.trials);
+            program.simulated(&[setting], &progress).remove(0)
+        };
+        if let Some((setting, times)) = in_company(best, simulate)? {
+            alternatives.push(program.told("together", base, setting, &of_base, &times));
+        }
+        progress.finish();
+        let better = alternatives.iter().enumerate().filter(|(_, one)| one.is_better());
+        let advised = better.max_by(|(_, one), (_, other)| one.gain.total_cmp(&other.gain));
+        let totals = program.log.totals();
+        Ok(IoAdvice {
+            machine: program.machine.name.clone(),
+            nodes: program.log.nodes().len(),
+            requests: totals.requests(),
+            bytes: totals.bytes_read + totals.bytes_written,
+            trials: program.trials,
+            recorded_s: program.recorded_seconds(),
+            simulated_s,
+            advised: advised.map(|(index, _)| index),
+            alternatives,
+        })
+    }
+}
+
+impl IoAdvice {
+    /// Whether a write cache is advised that was not recorded.
+    pub(crate) fn is_written_behind(&self) -> bool {
+        let has_cache = |index: usize| self.alternatives[index].method == Method::WriteCached.to_string();
+        self.advised.is_some_and(has_cache) && !has_cache(0)
+    }
+}
+
+// What can be changed, as it is told.
+const METHOD: &str = "method";
+const STRIPE_UNIT: &str = "stripe unit";
+const NODES: &str = "I/O nodes";
+const ORDER: &str = "order at disks";
+
+impl RecordedProgram {
+    /// The program of a log on a machine of this name with numbers of its description replaced, which gets a compute
+    /// node for each node of the log.
+    pub(crate) fn new(log: RequestLog, machine: &str, set: &[String]) -> Result<RecordedProgram> {
+        let described = load_machine(machine, set)?;
+        let nodes = log.nodes().len() as u32;
+        let mut set = set.to_vec();
+        if nodes > described.nodes.compute.value {
+            set.retain(|change| !change.trim_start().starts_with("nodes.compute"));
+            set.push(format!("nodes.compute={nodes}"));
+        }
+        let mut program = RecordedProgram {
+            machine: load_machine(machine, &set)?,
+            others: BTreeMap::new(),
+            log: Arc::new(log),
+            think: Think::None,
+            layout: DiskLayout::Contiguous,
+            seed: 1,
+            trials: 1,
+        };
+        set.retain(|change| !change.trim_start().starts_with("nodes.io"));
+        let base = program.recorded().io_nodes;
+        for io_nodes in [base, base / 2, base.saturating_mul(2)] {
+            let set = [&set[..], &[format!("nodes.io={io_nodes}")]].concat();
+            program.others.extend(load_machine(machine, &set).ok().map(|machine| (io_nodes, machine)));
+        }
+        program.others.insert(program.machine.nodes.io.value, program.machine.clone());
+        Ok(program)
+    }
+
+    /// What was recorded, as far as the machine has it: of the methods that which moved most bytes together.
+    fn recorded(&self) -> IoSetting {
+        let usual = Options::of_agents();
+        let (mut moved, mut block_bytes, mut stripes) = (BTreeMap::new(), None, None);
+        if let Some(calls) = self.log.calls() {
+            for call in calls.calls.iter().filter(|call| call.together.is_some()) {
+                let bytes = call.moves.as_ref().map_or(0, |(_, selection)| selection.bytes());
+                *moved.entry(call.method).or_insert(0) += bytes;
+            }
+            block_bytes = calls.openings.iter().map(|opening| opening.block_bytes).max();
+            stripes = calls.openings.iter().map(|opening| opening.stripes).max();
+        }
+        let method = moved.into_iter().max_by_key(|(_, bytes)| *bytes).and_then(|(method, _)| method);
+        let per_node = self.machine.disks.per_io_node.value.max(1);
+        let io_nodes = self.machine.nodes.io.value;
+        IoSetting {
+            method: match method {
+                Some(CallMethod::DiskDirected) => Method::DiskDirected,
+                Some(CallMethod::TwoPhase) => Method::TwoPhase,
+                Some(CallMethod::WriteCached) => Method::WriteCached,
+                Some(CallMethod::Independent) | None => Method::Traditional,
+            },
+            block_bytes: block_bytes.unwrap_or(usual.block_bytes),
+            io_nodes: stripes.map_or(io_nodes, |stripes: u32| stripes.div_ceil(per_node).min(io_nodes)),
+            scheduling: Scheduling::FairScan,
+        }
+    }
+
+    /// How long its calls took, of the node for which they took longest.
+    fn recorded_seconds(&self) -> Option<f64> {
+        let of_node = |node: &request_log::LoggedNode| {
+            node.requests.iter().map(|request| request.took.as_secs_f64()).sum::<f64>()
+        };
+        let longest = self.log.nodes().iter().map(of_node).fold(0.0, f64::max);
+        (longest > 0.0).then_some(longest)
+    }
+
+    /// What is tried beside it, one thing at a time.
+    fn alternatives(&self, base: IoSetting) -> Vec<(&'static str, IoSetting)> {
+        let writes = self.log.totals().writes > 0;
+        let methods = Replay::METHODS.into_iter().filter(|method| writes || *method != Method::WriteCached);
+        let methods = methods.map(|method| (METHOD, IoSetting { method, ..base }));
+        let taken = IoNodeSettings::agent().block_bytes_max;
+        let units = STRIPE_UNITS.into_iter().filter(|unit| *unit <= taken);
+        let units = units.map(|block_bytes| (STRIPE_UNIT, IoSetting { block_bytes, ..base }));
+        let nodes = self.others.keys().map(|&io_nodes| (NODES, IoSetting { io_nodes, ..base }));
+        let schedules = SCHEDULES.map(|scheduling| (ORDER, IoSetting { scheduling, ..base }));
+        let all = methods.chain(units).chain(nodes).chain(schedules);
+        all.filter(|(_, setting)| *setting != base).collect()
+    }
+
+    fn replay(&self, setting: IoSetting) -> Replay {
+        let machine = self.others.get(&setting.io_nodes).unwrap_or(&self.machine).clone();
+        let options = Options {
+            block_bytes: setting.block_bytes,
+            scheduling: setting.scheduling,
+            ..Options::of_agents()
+        };
+        Replay {
+            machine,
+            method: setting.method,
+            log: self.log.clone(),
+            think: self.think,
+            layout: self.layout,
+            options: options.of(setting.method),
+            configuration: Configuration::Agent,
+            batch_bytes: Replay::BATCH_BYTES,
+            contents: Contents::Phantom,
+            seed: self.seed,
+        }
+    }
+
+    /// What the trials of each of these settings took, on as many threads as there are processors.
+    fn simulated(&self, settings: &[IoSetting], progress: &Progress) -> Vec<Result<TrialTimes>> {
+        let replays: Vec<Replay> = settings.iter().map(|&setting| self.replay(setting)).collect();
+        let all = plan::on_all_threads(replays.len() * self.trials as usize, |index| {
+            let (replay, number) = (&replays[index / self.trials as usize], index as u64 % self.trials);
+            let times = trial(replay, number);
+            progress.add(1);
+            times
+        });
+        let mut times = all.into_iter();
+        let of_setting = |_| {
+            let of_trials: Vec<Result<(f64, f64)>> = times.by_ref().take(self.trials as usize).collect();
+            let (elapsed, calls) = of_trials.into_iter().collect::<Result<Vec<_>>>()?.into_iter().unzip();
+            Ok(TrialTimes { elapsed, calls })
+        };
+        replays.iter().map(of_setting).collect()
+    }
+
+    /// An alternative, beside what was recorded.
+    fn told(
+        &self,
+        change: &'static str,
+        base: IoSetting,
+        setting: IoSetting,
+        of_base: &TrialTimes,
+        times: &TrialTimes,
+    ) -> IoAlternative {
+        let (gain, seconds) = (times.gain_over(of_base), sample(&times.elapsed));
+        IoAlternative {
+            is_recorded: setting == base,
+            is_there: setting.io_nodes <= self.machine.nodes.io.value,
+            change,
+            method: setting.method.to_string(),
+            stripe_unit_bytes: setting.block_bytes,
+            io_nodes: setting.io_nodes,
+            scheduling: setting.scheduling.to_string(),
+            by: self.by(base, setting),
+            seconds: seconds.mean(),
+            seconds_half_width: seconds.half_width().unwrap_or(0.0),
+            gain: gain.mean(),
+            gain_half_width: gain.half_width().unwrap_or(0.0),
+        }
+    }
+
+    /// The hints and settings by which a program has this.
+    fn by(&self, base: IoSetting, setting: IoSetting) -> String {
+        let mut by = Vec::new();
+        if setting.method != base.method {
+            let hint = hint_of(setting.method);
+            by.push(match self.log.calls() {
+                Some(_) => format!("starfish_method={hint}"),
+                None => format!("MPI-IO with starfish_method={hint}"),
+            });
+        }
+        if setting.block_bytes != base.block_bytes {
+            by.push(format!("striping_unit={}", setting.block_bytes));
+        }
+        if setting.io_nodes != base.io_nodes {
+            let disks = setting.io_nodes * self.machine.disks.per_io_node.value;
+            match setting.io_nodes > self.machine.nodes.io.value {
+                true => by.push(counted(setting.io_nodes, "agent")),
+                false => by.push(format!("striping_factor={disks}")),
+            }
+        }
+        if setting.scheduling != base.scheduling {
+            by.push(format!("agent --scheduling {}", setting.scheduling));
+        }
+        by.join(", ")
+    }
+}
+
+/// What the hint `starfish_method` of MPI programs calls a method.
+fn hint_of(method: Method) -> &'static str {
+    match method {
+        Method::Traditional => CallMethod::Independent.name(),
+        Method::DiskDirected => CallMethod::DiskDirected.name(),
+        Method::TwoPhase => CallMethod::TwoPhase.name(),
+        Method::WriteCached => CallMethod::WriteCached.name(),
+    }
+}
+
+/// Of each thing that was changed the best, if it gains enough; that which gains most comes first.
+fn best_of_each(tried: Vec<Tried>, told: &[IoAlternative]) -> Vec<Tried> {
+    let mut better: Vec<(f64, Tried)> = tried
+        .into_iter()
+        .zip(told)
+        .filter(|(_, one)| one.is_better())
+        .map(|(tried, one)| (one.gain, tried))
+        .collect();
+    better.sort_by(|(gain, _), (other, _)| other.total_cmp(gain));
+    let mut best: Vec<Tried> = Vec::new();
+    for (_, one) in better {
+        if best.iter().all(|other| other.change != one.change) {
+            best.push(one);
+        }
+    }
+    best
+}
+
+/// The first of these changes with those after it, in their order, that gain enough beside those before; none if it
+/// stays alone.
+fn in_company(
+    best: Vec<Tried>,
+    simulate: impl Fn(IoSetting) -> Result<TrialTimes>,
+) -> Result<Option<(IoSetting, TrialTimes)>> {
+    let mut rest = best.into_iter();
+    let Some(Tried { mut setting, mut times, .. }) = rest.next() else { return Ok(None) };
+    let mut has_company = false;
+    for one in rest {
+        let with_it = setting.with(one.change, one.setting);
+        let times_with_it = simulate(with_it)?;
+        let gain = times_with_it.gain_over(&times);
+        if is_worth_it(gain.mean(), gain.half_width().unwrap_or(0.0)) {
+            (setting, times, has_company) = (with_it, times_with_it, true);
+        }
+    }
+    Ok(has_company.then_some((setting, times)))
+}
+
+/// What a trial took, in seconds: all of it, and without the flush at the end.
+fn trial(replay: &Replay, number: u64) -> Result<(f64, f64)> {
+    let failed = |error| Failure::new(format!("simulating {}", replay.method), error);
+    let trial = replay.numbered_trial(number).map_err(failed)?;
+    let outcome = &trial.jobs[0];
+    let calls = Duration::from_nanos(outcome.elapsed.as_nanos().saturating_sub(outcome.flush.as_nanos()));
+    Ok((outcome.elapsed.as_secs_f64(), calls.as_secs_f64()))
+}
+
+/// Whether a gain, with half its confidence interval, is large enough, and something for certain.
+fn is_worth_it(gain: f64, half_width: f64) -> bool {
+    gain >= LEAST_GAIN && gain > half_width
+}
+
+fn sample(values: &[f64]) -> Sample {
+    Sample::of(values).expect("there are trials, and times are numbers")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: IoSetting = IoSetting {
+        method: Method::Traditional,
+        block_bytes: 1,
+        io_nodes: 1,
+        scheduling: Scheduling::FairScan,
+    };
+    const CACHED: IoSetting = IoSetting { method: Method::WriteCached, ..BASE };
+    const LARGE: IoSetting = IoSetting { block_bytes: 2, ..BASE };
+    const FIRST: IoSetting = IoSetting { scheduling: Scheduling::Fcfs, ..BASE };
+
+    fn took(seconds: f64) -> TrialTimes {
+        TrialTimes { elapsed: vec![seconds; 2], calls: vec![seconds; 2] }
+    }
+
+    #[test]
+    fn what_gains_nothing_in_company_is_left_out() {
+        let best = || {
+            let one = |change, setting, seconds| Tried { change, setting, times: took(seconds) };
+            vec![one(METHOD, CACHED, 5.0), one(ORDER, FIRST, 8.0), one(STRIPE_UNIT, LARGE, 9.0)]
+        };
+        let large_and_cached = IoSetting { block_bytes: 2, ..CACHED };
+        let gains = |setting| Ok(took(if setting == large_and_cached { 4.0 } else { 5.0 }));
+        let (setting, times) = in_company(best(), gains).expect("simulated").expect("two of them");
+        assert_eq!((setting, times.elapsed), (large_and_cached, vec![4.0; 2]));
+        assert!(
+            in_company(best(), |_| Ok(took(4.99))).expect("simulated").is_none(),
+            "none gains beside the first"
+        );
+        assert!(in_company(Vec::new(), |_| panic!("nothing to simulate")).expect("nothing").is_none());
+    }
+
+    #[test]
+    fn gains_that_are_small_or_may_be_nothing_are_not_worth_it() {
+        for (gain, half_width) in
+            [(0.0, 0.0), (0.000_1, 0.0), (0.009, 0.001), (0.02, 0.02), (0.3, 0.31), (-0.1, 0.01)]
+        {
+            assert!(!is_worth_it(gain, half_width), "{gain} +- {half_width}");
+        }
+        for (gain, half_width) in [(0.01, 0.0), (0.02, 0.019), (0.3, 0.01)] {
+            assert!(is_worth_it(gain, half_width), "{gain} +- {half_width}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What the simulated machine says of the same workload.
+
+use command_line::failure::{Failure, Result};
+use description::MachineDescription;
+use experiment::{Beginning, Experiment, Job, Launch, Outcome, StoredFile, Workload};
+
+use crate::options::described::load_machine_of_agents;
+
+/// Requests of all clients together that are simulated at most for a workload: in some seconds, and enough for a
+/// percentile of 99.9.
+pub(crate) const REQUESTS_MAX: u64 = 20_000;
+
+/// What the simulated file is called.
+const FILE: &str = "workload";
+
+/// Predicts for one machine that has the shape of the agents.
+pub(crate) struct Predictor {
+    machine: MachineDescription,
+    block_bytes: u64,
+}
+
+impl Predictor {
+    /// Predicts for a machine as it is described, but with a compute node for each client and an I/O node for each
+    /// agent, of which `disks` are the numbers of disks. `set` changes any of its numbers, also these.
+    pub(crate) fn of(
+        machine: &str,
+        set: &[String],
+        clients: u32,
+        disks: &[u32],
+        block_bytes: u64,
+    ) -> Result<Predictor> {
+        let (Some(&first), count) = (disks.first(), disks.len()) else {
+            return Err(Failure::new("predicting", "there are no agents"));
+        };
+        // First of all whether there is such a machine: what agents there are has nothing to do with that.
+        let machine = load_machine_of_agents(machine, clients, count, first, set)?;
+        if disks.iter().any(|&disks| disks != first) {
+            let failure = Failure::usage("--machine", "the agents have different numbers of disks");
+            return Err(failure.remedy("All I/O nodes of a machine are alike. Name agents that are, too."));
+        }
+        Ok(Predictor { machine, block_bytes })
+    }
+
+    /// What the machine is called that it is for.
+    pub(crate) fn machine(&self) -> &str {
+        &self.machine.name
+    }
+
+    /// Refuses a workload that the machine cannot have.
+    pub(crate) fn check(&self, workload: &Workload) -> Result<()> {
+        self.experiment(workload)
+            .check()
+            .map_err(|error| Failure::usage(format!("--machine: {}", self.machine.name), error))
+    }
+
+    /// What the clients would see.
+    pub(crate) fn predict(&self, workload: &Workload) -> Result<Outcome> {
+        let done = self.experiment(workload).trial(0);
+        let mut trial = done.map_err(|error| Failure::new("predicting", error))?;
+        Ok(trial.jobs.remove(0))
+    }
+
+    /// The same job on the same file: laid out as on agents, so that the same of it is in their caches.
+    fn experiment(&self, workload: &Workload) -> Experiment {
+        let most = (REQUESTS_MAX / u64::from(workload.clients.max(1))).max(1);
+        let file = StoredFile {
+            beginning: if workload.is_read() { Beginning::Written } else { Beginning::Empty },
+            is_finished: workload.is_read(),
+            ..StoredFile::on_disks(FILE, workload.file_bytes, self.block_bytes)
+        };
+        let job = Job::Requests(FILE.to_owned(), workload.with_at_most(most));
+        let clients = 0..self.machine.nodes.compute.value;
+        Experiment {
+            files: vec![file],
+            jobs: vec![Launch::at_once(job, clients)],
+            seed: workload.seed,
+            ..Experiment::with_agents(self.machine.clone())
+        }
+    }
+}

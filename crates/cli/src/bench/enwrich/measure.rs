@@ -1,0 +1,183 @@
+//! Processes that write, on agents of one's own.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use command_line::failure::{Failure, Result};
+use layout::Striping;
+use node::{Agent, ConnectedNode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::member::{MemberAddress, MemberOutcome, MemberTask};
+use super::{BLOCK_BYTES, WriteCell};
+use crate::bench::processes::Agents;
+use crate::bench::rounds::middle_of;
+use crate::store::recordings;
+use crate::this_node;
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Measured {
+    /// Until all was on the disks.
+    pub(crate) elapsed: Duration,
+    /// Latency of a write in seconds: mean of all, and the largest 99th percentile and longest of any process.
+    pub(crate) latency_s: Option<[f64; 3]>,
+    pub(crate) flushes: Option<u64>,
+}
+
+/// [`measure`]s in rounds, of which the one in the middle counts.
+pub(crate) fn measure_in_rounds(
+    agents: &Agents,
+    cell: &WriteCell,
+    rounds: u32,
+    trace: Option<&Path>,
+) -> Result<Measured> {
+    middle_of(rounds, |measured: &Measured| measured.elapsed, || measure(agents, cell, trace))
+}
+
+/// Has processes write new files on the agents, checks these, and removes them.
+///
+/// What all do from the first write until the last byte is on the disks is added to the trace, if one is named.
+fn measure(agents: &Agents, cell: &WriteCell, trace: Option<&Path>) -> Result<Measured> {
+    let (addresses, cell, trace) = (agents.agents.clone(), *cell, trace.map(Path::to_owned));
+    let outcome = this_node::run(addresses.clone(), move |connection| async move {
+        let group: u64 = node::random()?;
+        let names: Vec<String> =
+            (0..cell.pattern.arrays()).map(|array| format!("enwrich-{group:016x}-{array}")).collect();
+        let mut files = Vec::new();
+        for name in &names {
+            files.push(create(&connection, name).await?);
+        }
+        let (tell, told) = flume::bounded(1);
+        let of_processes = names.clone();
+        let writing = move || have_written(&cell, &addresses, of_processes, group, trace);
+        std::thread::spawn(move || tell.send(writing()));
+        let measured = told.recv_async().await.expect("the thread tells before it ends");
+        drop(files);
+        for name in &names {
+            connection.discard(name).await?;
+        }
+        measured
+    });
+    agents.explain(outcome)
+}
+
+/// Makes a file that is unfinished for as long as this node has it open.
+pub(super) async fn create(connection: &ConnectedNode, name: &str) -> Result<fs::File<real::RealMachine>> {
+    let striping = Striping::new(BLOCK_BYTES, connection.client.disks()).map_err(Box::<fs::Error>::from);
+    let striping = connection.told(name, striping)?;
+    let file = connection.client.create_striped(name, node::new_file_id()?, striping).await;
+    Ok(connection.told(name, file)?)
+}
+
+fn have_written(
+    cell: &WriteCell,
+    agents: &[Agent],
+    files: Vec<String>,
+    group: u64,
+    trace: Option<PathBuf>,
+) -> Result<Measured> {
+    let task = |rank| MemberTask {
+        agents: agents.iter().map(|agent| agent.address).collect(),
+        files: files.clone(),
+        group,
+        rank,
+        method: cell.method,
+        pattern: cell.pattern.to_string(),
+        record_bytes: cell.record_bytes,
+        file_bytes: cell.file_bytes,
+        processes: cell.processes,
+        cache_bytes: cell.cache_bytes,
+        trace: trace.clone(),
+    };
+    let mut members =
+        (0..cell.processes as usize).map(|rank| Writer::start(&task(rank))).collect::<Result<Vec<_>>>()?;
+    let addresses = of_each(&mut members, Writer::hear::<MemberAddress>)?;
+    of_each(&mut members, |member| member.tell(&addresses))?;
+    of_each(&mut members, Writer::hear::<String>)?;
+    if trace.is_some() {
+        recordings::start(agents.to_vec(), true)?;
+        of_each(&mut members, |member| member.ask("record"))?;
+    }
+    let start = Instant::now();
+    of_each(&mut members, |member| member.tell(&"go"))?;
+    let outcomes = of_each(&mut members, Writer::hear::<MemberOutcome>)?;
+    members[0].ask("finish")?;
+    let elapsed = start.elapsed();
+    if let Some(path) = trace {
+        of_each(&mut members, |member| member.ask("recorded"))?;
+        let (recorded, failure) = recordings::stop(agents.to_vec())?;
+        let mut sections = Vec::new();
+        let failed = |error| Failure::new(path.display().to_string(), error);
+        recordings::write(&recorded, &mut sections).map_err(failed)?;
+        recording::append(&path, &sections).map_err(failed)?;
+        failure.map_or(Ok(()), Err)?;
+    }
+    members[0].ask("check")?;
+    Ok(together(elapsed, &outcomes))
+}
+
+fn together(elapsed: Duration, outcomes: &[MemberOutcome]) -> Measured {
+    let latencies: Vec<[f64; 3]> = outcomes.iter().filter_map(|outcome| outcome.latency_s).collect();
+    let largest = |index: usize| latencies.iter().map(|of_one| of_one[index]).fold(0.0, f64::max);
+    // All processes write as much.
+    let mean = latencies.iter().map(|of_one| of_one[0]).sum::<f64>() / latencies.len() as f64;
+    let latency_s = (!latencies.is_empty()).then(|| [mean, largest(1), largest(2)]);
+    let flushes = outcomes.iter().filter_map(|outcome| outcome.flushes).max();
+    Measured { elapsed, latency_s, flushes }
+}
+
+fn of_each<T>(members: &mut [Writer], mut what: impl FnMut(&mut Writer) -> Result<T>) -> Result<Vec<T>> {
+    members.iter_mut().map(&mut what).collect()
+}
+
+/// A process that writes. It ends with its input, and so with this.
+struct Writer {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Writer {
+    fn start(task: &MemberTask) -> Result<Writer> {
+        let failed = |error| Failure::new("starting a process that writes", error);
+        let program = std::env::current_exe().map_err(failed)?;
+        let mut command = Command::new(program);
+        command.args(["bench", "enwrich", "--member"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(failed)?;
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().expect("it was piped"));
+        let mut writer = Writer { child, input, output };
+        writer.tell(task)?;
+        Ok(writer)
+    }
+
+    fn tell(&mut self, what: &impl Serialize) -> Result<()> {
+        let line = serde_json::to_string(what).expect("it is plain data");
+        let input = self.input.as_mut().expect("open until the end");
+        writeln!(input, "{line}").map_err(|error| Failure::new("telling a process that writes", error))
+    }
+
+    /// What it says; an error if it ends instead, which tells why on its standard error.
+    fn hear<T: DeserializeOwned>(&mut self) -> Result<T> {
+        let mut line = String::new();
+        let _ = self.output.read_line(&mut line);
+        serde_json::from_str(&line)
+            .map_err(|_| Failure::new("a process that writes", "it ended; what it says stands above"))
+    }
+
+    fn ask(&mut self, what: &str) -> Result<()> {
+        self.tell(&what)?;
+        self.hear::<String>().map(drop)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.input = None;
+        let _ = self.child.wait();
+    }
+}

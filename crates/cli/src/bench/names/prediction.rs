@@ -1,0 +1,99 @@
+//! What the simulated machine says of clients that make, look at, list and remove small files.
+
+use std::path::Path;
+use std::time::Duration;
+
+use command_line::failure::{Failure, Result};
+use description::MachineDescription;
+use experiment::{Experiment, Job, Launch, Outcome, RoundTripsJob};
+
+use super::store_costs::StoreCosts;
+use super::{NamesCell, NamesTimes};
+use crate::account::trace_file::predicted_trial;
+use crate::bench::job_nodes::have_done;
+use crate::bench::message_costs::{self, Probes};
+use crate::bench::processes::Agents;
+use crate::bench::rounds::middle_of;
+use crate::options::described::{LOOPBACK, load_machine_of_agents};
+
+/// Round trips of each client that are measured.
+const ROUND_TRIPS: u32 = 3000;
+
+/// How many of them there are at least, so that processors are busy.
+const CLIENTS_AT_LEAST: u32 = 4;
+
+/// Predicts for a machine with a compute node for each client and an I/O node for each agent, with a disk.
+#[derive(Clone)]
+pub(crate) struct NamesPredictor {
+    machine: String,
+    set: Vec<String>,
+    agents: usize,
+}
+
+impl NamesPredictor {
+    /// Predicts for a machine as it is described.
+    pub(crate) fn of(machine: &str, agents: usize) -> NamesPredictor {
+        NamesPredictor { machine: machine.to_owned(), set: Vec::new(), agents }
+    }
+
+    /// Predicts for this computer: the machine `loopback` with these numbers in place.
+    pub(crate) fn of_this_computer(agents: &Agents, set: &[String]) -> NamesPredictor {
+        NamesPredictor { machine: LOOPBACK.to_owned(), set: set.to_vec(), agents: agents.agents.len() }
+    }
+
+    /// The same with what messages between so many clients and these agents take, and with these costs of the store.
+    pub(crate) fn with_costs(
+        &self,
+        agents: &Agents,
+        clients: u32,
+        rounds: u32,
+        store: &StoreCosts,
+    ) -> Result<NamesPredictor> {
+        let busy = clients.max(CLIENTS_AT_LEAST);
+        let machine = |set: &[String]| load_machine_of_agents(&self.machine, busy, self.agents, 1, set);
+        let measured = probed(busy, |launches| {
+            let measure = || agents.explain(have_done(&agents.agents, launches.clone(), node::random()?));
+            middle_of(rounds, |outcomes| NamesTimes::of(outcomes).elapsed, measure)
+        })?;
+        let set = message_costs::fitted(&machine(&self.set)?, &self.set, measured, |set| {
+            probed(busy, |jobs| {
+                let experiment = Experiment { jobs, ..Experiment::with_agents(machine(set)?) };
+                Ok(experiment.trial(0).map_err(|error| Failure::new("predicting", error))?.jobs)
+            })
+        })?;
+        let store = store.set(&machine(&set)?);
+        Ok(NamesPredictor { set: [set, store].concat(), ..self.clone() })
+    }
+
+    /// What is to be expected, and a trace of it if a file is named.
+    pub(crate) fn predict(&self, cell: &NamesCell, trace: Option<&Path>) -> Result<NamesTimes> {
+        let experiment = experiment(self.machine_for(cell)?, cell);
+        Ok(NamesTimes::of(&predicted_trial(&experiment, trace)?.jobs))
+    }
+
+    fn machine_for(&self, cell: &NamesCell) -> Result<MachineDescription> {
+        load_machine_of_agents(&self.machine, cell.clients, self.agents, 1, &self.set)
+    }
+
+    /// Refuses what the machine cannot have.
+    pub(crate) fn check(&self, cell: &NamesCell) -> Result<()> {
+        let checked = experiment(self.machine_for(cell)?, cell).check();
+        checked.map_err(|error| Failure::usage(format!("--predict {}", self.machine), error))
+    }
+}
+
+fn experiment(machine: MachineDescription, cell: &NamesCell) -> Experiment {
+    Experiment { jobs: cell.launches(), ..Experiment::with_agents(machine) }
+}
+
+/// Round trips of each of so many clients, all of them at once.
+fn round_trips(clients: u32) -> Vec<Launch> {
+    let job = Job::RoundTrips(RoundTripsJob { round_trips: ROUND_TRIPS });
+    (0..clients).map(|client| Launch::at_once(job.clone(), [client])).collect()
+}
+
+/// What they take, of so many clients that keep the processors busy, and of one alone.
+fn probed(clients: u32, outcomes: impl Fn(Vec<Launch>) -> Result<Vec<Outcome>>) -> Result<Probes> {
+    let of = |clients| -> Result<Duration> { Ok(NamesTimes::of(&outcomes(round_trips(clients))?).elapsed) };
+    Ok(Probes { busy: of(clients)?, waiting: of(1)? })
+}

@@ -1,0 +1,143 @@
+//! What this computer gives at most, measured in the same run.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use command_line::failure::{Failure, Result};
+use command_line::mib;
+use fs::Prefetch;
+use serde::Serialize;
+
+use super::PAGE_BYTES;
+use super::application::Application;
+use super::testbed::ProgramTestbed;
+use crate::bench::bare_stripe::{bare, receive_in_turn, stripe_files};
+use crate::bench::rounds::median;
+use crate::bench::times::{Times, measure};
+
+/// Physical limits, and how near the file system comes to them when no disk is slow. Throughputs are in MiB/s,
+/// processor time in seconds for each GiB.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Limits {
+    /// Copying in memory.
+    pub(crate) copy: f64,
+    /// Reading a file that is in the system's page cache.
+    pub(crate) local_read: f64,
+    /// One plain sender, one receiver.
+    pub(crate) one_sender: f64,
+    /// Four of them.
+    pub(crate) bare_stripe: f64,
+    /// The processor's time for that, receiver and senders.
+    pub(crate) bare_stripe_processor: f64,
+    /// Reading a striped file from four agents that find it in the system's page cache.
+    pub(crate) striped: f64,
+    /// The processor's time for that, client and agents.
+    pub(crate) striped_processor: f64,
+    /// Reading it from agents that have all of it in their own caches.
+    pub(crate) cached: f64,
+    /// The processor's time for that, client and agents.
+    pub(crate) cached_processor: f64,
+    /// Seconds that a page takes from an agent that has it in its memory, asked for one by one.
+    pub(crate) page: f64,
+}
+
+/// The agents of the bare stripe.
+pub(crate) const AGENTS: usize = 4;
+
+/// Size of a file that is in an agent's cache after it was read once.
+const SMALL_BYTES: u64 = PAGE_BYTES * 8;
+
+/// How often it is read, and how long before each page nothing is done.
+const SMALL_ROUNDS: u32 = 40;
+const PAUSE: Duration = Duration::from_millis(3);
+
+/// Measures all of them, with `bytes` bytes, before the disks are slowed down. What is compared is measured in turn.
+pub(crate) fn measure_limits(testbed: &mut ProgramTestbed, bytes: u64, rounds: u32) -> Result<Limits> {
+    testbed.write(AGENTS, bytes)?;
+    testbed.write(1, SMALL_BYTES)?;
+    let files = stripe_files(testbed.agents(), bytes)?;
+    let mut columns: [Vec<f64>; 7] = Default::default();
+    for _ in 0..rounds {
+        let (all, all_times) = measure(None, || bare(&files, PAGE_BYTES as usize, receive_in_turn));
+        let [striped, striped_processor] = read_striped(testbed, bytes)?;
+        let row = [
+            all?,
+            processor_for_gib(bytes, all_times),
+            striped,
+            striped_processor,
+            bare(&files[..1], PAGE_BYTES as usize, receive_in_turn)?,
+            copy(bytes),
+            read_local(&files[0])?,
+        ];
+        columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
+    }
+    let [bare_stripe, bare_stripe_processor, striped, striped_processor, one_sender, copy, local_read] =
+        columns.map(|values| median(&values));
+    let page = page(testbed)?;
+    testbed.keep(bytes)?;
+    // The first time it comes from the system's page cache.
+    read_striped(testbed, bytes)?;
+    let rows = (0..rounds).map(|_| read_striped(testbed, bytes)).collect::<Result<Vec<_>>>()?;
+    let [cached, cached_processor] =
+        [0, 1].map(|column| median(&rows.iter().map(|row| row[column]).collect::<Vec<_>>()));
+    Ok(Limits {
+        copy,
+        local_read,
+        one_sender,
+        bare_stripe,
+        bare_stripe_processor,
+        striped,
+        striped_processor,
+        cached,
+        cached_processor,
+        page,
+    })
+}
+
+/// The throughput of reading the file of the given size from all agents, and the processor's time for it.
+fn read_striped(testbed: &ProgramTestbed, bytes: u64) -> Result<[f64; 2]> {
+    let (times, _) = testbed.run(Application::Cat, bytes, Some((AGENTS, Prefetch::Adaptive)))?;
+    Ok([mib(bytes) / times.elapsed.as_secs_f64(), processor_for_gib(bytes, times)])
+}
+
+fn processor_for_gib(bytes: u64, times: Times) -> f64 {
+    times.processor().as_secs_f64() * f64::from(1 << 30) / bytes as f64
+}
+
+/// Copies a number of bytes from one page to another, both far from the previous ones.
+fn copy(bytes: u64) -> f64 {
+    let bytes = bytes as usize;
+    let (from, mut to) = (vec![1_u8; bytes], vec![0_u8; bytes]);
+    let start = Instant::now();
+    to.copy_from_slice(&from);
+    let elapsed = start.elapsed();
+    std::hint::black_box(&to);
+    mib(bytes as u64) / elapsed.as_secs_f64()
+}
+
+fn read_local(path: &Path) -> Result<f64> {
+    let read = || -> io::Result<(u64, Duration)> {
+        let (mut file, mut buffer, mut total) = (File::open(path)?, vec![0; PAGE_BYTES as usize], 0);
+        let start = Instant::now();
+        loop {
+            match file.read(&mut buffer)? {
+                0 => return Ok((total, start.elapsed())),
+                read => total += read as u64,
+            }
+        }
+    };
+    let (bytes, elapsed) = read().map_err(|error| Failure::new(path.display().to_string(), error))?;
+    Ok(mib(bytes) / elapsed.as_secs_f64())
+}
+
+/// What a page takes on the average that is asked for alone, after as long as a disk would take. Between such calls
+/// processes sleep, and on a busy computer waking them up is most of it.
+fn page(testbed: &ProgramTestbed) -> Result<f64> {
+    let mut times = Vec::new();
+    for _ in 0..SMALL_ROUNDS {
+        times.extend(testbed.page_times(SMALL_BYTES, PAUSE)?);
+    }
+    Ok(times.iter().sum::<f64>() / times.len() as f64)
+}

@@ -1,0 +1,103 @@
+//! What the simulated machine says of the same program, file, disks and window.
+
+use std::time::Duration;
+
+use command_line::failure::{Failure, Result};
+use description::{Description, MachineDescription};
+use experiment::{Experiment, FilePlace, Job, Launch, LocalProgram, Sequential, StoredFile};
+use fs::{FileId, PageCacheSettings, Prefetch};
+use layout::Operation;
+
+use crate::options::described::{LOOPBACK, overrides, this_computer};
+
+use super::PAGE_BYTES;
+use super::limits::Limits;
+use super::testbed::{self, CACHE_FOR_READING};
+
+/// The page cache of the thesis, and of a session.
+const CACHE_BYTES: u64 = 256 << 20;
+
+/// The page of a file that `Limits::page` was measured with, and how many there were.
+const PAGES: u64 = 8;
+
+/// What the simulated file is called.
+const FILE: &str = "sequential";
+
+/// Predicts runs on one machine.
+pub(crate) struct ProgramPredictor {
+    machine: MachineDescription,
+}
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::new("predicting", error)
+}
+
+impl ProgramPredictor {
+    /// Predicts for a machine as it is described.
+    pub(crate) fn of(machine: &str) -> Result<ProgramPredictor> {
+        Ok(ProgramPredictor { machine: MachineDescription::load(machine).map_err(failed)? })
+    }
+
+    /// Predicts for this computer: the machine `loopback` with what was measured of it, and these disks.
+    pub(crate) fn of_this_computer(limits: &Limits, disk_model: &str) -> Result<ProgramPredictor> {
+        let machine = |model: &str, latency: Duration| -> Result<ProgramPredictor> {
+            let bandwidth = (limits.one_sender * f64::from(1 << 20)).max(1.0) as u64;
+            // 8 bytes at 3 GHz.
+            let copy = (8.0 * 3e9 / (limits.copy * f64::from(1 << 20))).ceil();
+            let measured = [
+                format!("network.link_bandwidth={bandwidth} B/s"),
+                format!("network.latency={} ns", latency.as_nanos()),
+                format!("processor.cost.copy.cycles_per_word={copy}"),
+            ];
+            let set = [&this_computer(model)[..], &measured].concat();
+            let machine = MachineDescription::load_with(LOOPBACK, &overrides(&set)?).map_err(failed)?;
+            Ok(ProgramPredictor { machine })
+        };
+        // What a page takes beyond the simulated steps is the latency, there and back.
+        let steps = machine("memory", Duration::ZERO)?;
+        let simulated = steps.read(1, PAGES * PAGE_BYTES, Prefetch::Window(1))? / PAGES as f64;
+        let latency = Duration::from_secs_f64(((limits.page - simulated) / 2.0).max(0.0));
+        machine(disk_model, latency)
+    }
+
+    /// Seconds for reading a striped file.
+    pub(crate) fn read(&self, disks: usize, bytes: u64, prefetch: Prefetch) -> Result<f64> {
+        self.run(disks, Some(prefetch), bytes)
+    }
+
+    /// Seconds for reading a file of a disk used locally.
+    pub(crate) fn read_local(&self, bytes: u64) -> Result<f64> {
+        self.run(1, None, bytes)
+    }
+
+    /// Seconds for reading a file of so many disks with a window, or of one disk used locally.
+    fn run(&self, disks: usize, striped: Option<Prefetch>, bytes: u64) -> Result<f64> {
+        let mut machine = self.machine.clone();
+        machine.nodes.io.value = disks as u32;
+        let file = StoredFile::on_disks(FILE, bytes, PAGE_BYTES);
+        let work = machine::Duration::ZERO;
+        let io_node = machine.nodes.compute.value;
+        let (file, launch) = match striped {
+            Some(prefetch) => {
+                let cache = PageCacheSettings { bytes: CACHE_BYTES, prefetch, write_behind: true };
+                let (name, id, operation) = (FILE.to_owned(), FileId(1), Operation::Read);
+                let (file_bytes, page_bytes) = (bytes, PAGE_BYTES);
+                let program = Sequential { file: name, id, operation, file_bytes, page_bytes, cache, work };
+                let file = StoredFile { is_finished: true, ..file };
+                (file, Launch::at_once(Job::Sequential(program), [0]))
+            }
+            None => {
+                let program = LocalProgram { object: FILE.to_owned(), bytes, page_bytes: PAGE_BYTES, work };
+                let file = StoredFile { place: FilePlace::Local(0), ..file };
+                (file, Launch::at_once(Job::Local(program), [io_node]))
+            }
+        };
+        let experiment = Experiment {
+            io_nodes: testbed::serving(CACHE_FOR_READING),
+            files: vec![file],
+            jobs: vec![launch],
+            ..Experiment::with_agents(machine)
+        };
+        Ok(experiment.trial(0).map_err(failed)?.elapsed.as_secs_f64())
+    }
+}

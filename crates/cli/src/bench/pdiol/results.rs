@@ -1,0 +1,117 @@
+//! What was measured and predicted.
+
+use fs::Prefetch;
+use serde::Serialize;
+
+use super::limits::Limits;
+use crate::bench::times::Times;
+
+/// All that a run of the benchmark found out.
+#[derive(Debug, Serialize)]
+pub(crate) struct Results {
+    /// What this computer gives; nothing if nothing was measured.
+    pub(crate) limits: Option<Limits>,
+    /// Whether the disks were this computer's own; otherwise they were modelled.
+    pub(crate) host_disks: bool,
+    /// Of the rate of four modelled disks, what writing a file and flushing it got.
+    pub(crate) write_share: Option<f64>,
+    /// Bytes of that file.
+    pub(crate) write_bytes: u64,
+    /// The runs, program by program and size by size, the local disk first.
+    pub(crate) rows: Vec<ProgramRow>,
+}
+
+/// One program on one file.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct ProgramRow {
+    /// The program.
+    pub(crate) application: &'static str,
+    /// Bytes of the file.
+    pub(crate) file_bytes: u64,
+    /// How many disks it was striped over; 0 if it lay on one that was used locally.
+    pub(crate) disks: usize,
+    /// The window in pages, or `adaptive`; empty for the local disk.
+    pub(crate) window: String,
+    /// Seconds, if it was measured; so are the next ones.
+    pub(crate) elapsed_s: Option<f64>,
+    /// The processor's in the program and its library.
+    pub(crate) user_s: Option<f64>,
+    /// The processor's in the kernel for it.
+    pub(crate) system_s: Option<f64>,
+    /// The elapsed time without these.
+    pub(crate) waiting_s: Option<f64>,
+    /// The processor's for the agents.
+    pub(crate) agents_s: Option<f64>,
+    /// Seconds that the simulated machine takes, if it can tell.
+    pub(crate) predicted_s: Option<f64>,
+    /// How many times faster than the disk used locally, both measured; both predicted if nothing was.
+    pub(crate) speed_up: f64,
+}
+
+impl ProgramRow {
+    /// The row of a run on `disks` disks, or on the local one if there is no window.
+    pub(crate) fn new(
+        application: &'static str,
+        file_bytes: u64,
+        place: Option<(usize, Prefetch)>,
+        times: Option<Times>,
+        predicted_s: Option<f64>,
+    ) -> ProgramRow {
+        let seconds = |part: fn(&Times) -> std::time::Duration| times.map(|times| part(&times).as_secs_f64());
+        ProgramRow {
+            application,
+            file_bytes,
+            disks: place.map_or(0, |(disks, _)| disks),
+            window: place.map_or_else(String::new, |(_, window)| window.to_string()),
+            elapsed_s: seconds(|times| times.elapsed),
+            user_s: seconds(|times| times.user),
+            system_s: seconds(|times| times.system),
+            waiting_s: seconds(Times::waiting),
+            agents_s: seconds(|times| times.others),
+            predicted_s,
+            speed_up: 1.0,
+        }
+    }
+
+    /// The seconds that count: measured ones if there are any, or else predicted ones, of which there are some then.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.elapsed_s.or(self.predicted_s).unwrap_or(f64::NAN)
+    }
+
+    /// By how much the prediction is more than what was measured, as a part of that.
+    pub(crate) fn difference(&self) -> Option<f64> {
+        Some(self.predicted_s? / self.elapsed_s? - 1.0)
+    }
+
+    /// Whether it ran on the disk used locally.
+    pub(crate) fn is_local(&self) -> bool {
+        self.disks == 0
+    }
+
+    /// Whether its window was adaptive.
+    pub(crate) fn is_adaptive(&self) -> bool {
+        self.window == "adaptive"
+    }
+}
+
+impl Results {
+    /// Fills in the speed-ups of rows of the same program and file over their local disk.
+    pub(crate) fn compare(&mut self) {
+        let locals: Vec<ProgramRow> = self.rows.iter().filter(|row| row.is_local()).cloned().collect();
+        for row in &mut self.rows {
+            let same = |local: &&ProgramRow| {
+                (local.application, local.file_bytes) == (row.application, row.file_bytes)
+            };
+            if let Some(local) = locals.iter().find(same) {
+                row.speed_up = local.seconds() / row.seconds();
+            }
+        }
+    }
+}
+
+/// A part as per cent, with its sign.
+pub(crate) fn percent(part: f64) -> String {
+    // Zero has no sign, whatever it was before it was rounded.
+    let tenths = (1000.0 * part).round();
+    if tenths == 0.0 { "0.0 %".to_owned() } else { format!("{:+.1} %", tenths / 10.0) }
+}

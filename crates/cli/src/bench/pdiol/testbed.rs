@@ -1,0 +1,292 @@
+//! What the programs run on: agents on loopback, a disk used locally, files on both.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ::fs::{IoNodeSettings, Prefetch, Scheduling};
+use applications::{FileName, Files, FilesArgs, Storage};
+use blake3::Hash;
+use command_line::failure::{Failure, Result};
+use description::DiskDescription;
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+use node::Size;
+use pdiol::{OpenOptions, Session};
+use real::DiskSettings;
+
+use super::PAGE_BYTES;
+use super::application::{Application, text};
+use super::local_disk::LocalDisk;
+use super::striped::{Striped, TemporaryFiles};
+use crate::bench::processes::Agents;
+use crate::bench::times::{Times, measure};
+use crate::this_node;
+
+/// The cache of an agent whose disk is fast: for all that is under way.
+const CACHE: &str = "16MiB";
+
+/// An agent keeps so little that a program which reads a file again finds nothing of it there.
+pub(crate) const CACHE_FOR_READING: &str = "1MiB";
+
+/// For a program that reads and writes several files at once an agent has room to serve them in the order of its disk.
+/// It is still less than a quarter of what such a program writes on one disk before it reads it again.
+pub(crate) const CACHE_FOR_BOTH: &str = "4MiB";
+
+/// An agent that is written to keeps more, to write in the order of its disk.
+pub(crate) const CACHE_FOR_WRITING: &str = "64MiB";
+
+/// The file on the disk used locally.
+const LOCAL: &str = "file";
+
+/// The file that programs make.
+const OUTPUT: &str = "output";
+
+/// Agents, a disk used locally, and what all of their disks are.
+pub(crate) struct ProgramTestbed {
+    agents: Agents,
+    disks: Disks,
+}
+
+/// What the disks are.
+pub(crate) enum Disks {
+    /// Ones that take the times of a model, called by a name.
+    Modelled(String, Box<DiskDescription>),
+    /// Directories of this computer, as fast as that is.
+    Host,
+}
+
+/// Where a program runs: on the disk used locally, or on a number of agents with a window.
+pub(crate) type RunPlace = Option<(usize, Prefetch)>;
+
+impl ProgramTestbed {
+    /// Starts agents with disks that are as fast as they can.
+    pub(crate) fn start(agents: usize, disks: Disks) -> Result<ProgramTestbed> {
+        Ok(ProgramTestbed { agents: Agents::start(agents, &options(CACHE, &[]))?, disks })
+    }
+
+    /// The agents.
+    pub(crate) fn agents(&self) -> &Agents {
+        &self.agents
+    }
+
+    /// Restarts the agents, with disks at full speed and caches that hold a file of the given size.
+    pub(crate) fn keep(&mut self, bytes: u64) -> Result<()> {
+        self.agents.restart(&options(&(bytes + (16 << 20)).to_string(), &[]))
+    }
+
+    /// Starts the agents anew, with disks that take the times of their model if they have one, and a cache of this
+    /// size.
+    pub(crate) fn slow_down(&mut self, cache: &str) -> Result<()> {
+        match &self.disks {
+            Disks::Modelled(name, _) => self.agents.restart(&options(cache, &["--disk-model", name])),
+            Disks::Host => self.agents.restart(&options(cache, &[])),
+        }
+    }
+
+    /// Makes the file of `bytes` bytes on the first `disks` agents, and tells what that took until all is on the media.
+    pub(crate) fn write(&self, disks: usize, bytes: u64) -> Result<Times> {
+        let session = self.session(disks, Prefetch::Adaptive)?;
+        let name = name(disks, bytes);
+        let (outcome, times) = measure(Some(&self.agents), || -> io::Result<()> {
+            let options = OpenOptions::new().write(true).create(true).truncate(true);
+            let mut file = session.open(&name, options)?;
+            for block in text(bytes) {
+                file.write_all(&block)?;
+            }
+            Ok(file.close()?)
+        });
+        self.agents.explain(outcome.map_err(|error| Failure::new(&name, error)))?;
+        Ok(times)
+    }
+
+    /// Runs a program on the existing file of the given size. Returns what that took, and the hash of what the
+    /// program has made, which is none if it only reads.
+    pub(crate) fn run(
+        &self,
+        application: Application,
+        bytes: u64,
+        place: RunPlace,
+    ) -> Result<(Times, Option<Hash>)> {
+        if matches!(self.disks, Disks::Host) {
+            drop_pages(&self.agents.path("."))?;
+        }
+        let run = Run { agents: &self.agents, application, bytes };
+        match (place, &self.disks) {
+            (Some((disks, prefetch)), _) => {
+                let store = Striped::new(self.session(disks, prefetch)?, self.temporary_files());
+                let names = [name(disks, bytes), OUTPUT.to_owned()].map(|name| FileName::Local(name.into()));
+                let ran = run.on(&store, &names, None);
+                if !application.only_reads() {
+                    self.agents.explain(store.remove(&names[1]).map_err(failed))?;
+                }
+                ran
+            }
+            (None, Disks::Modelled(_, model)) => {
+                let disk = LocalDisk::start(self.local_settings(bytes, Some(model.as_ref().clone()))?)?;
+                let ran = run.on(&disk, &[LOCAL, OUTPUT].map(|name| FileName::Local(name.into())), None);
+                disk.finish().and(ran)
+            }
+            (None, Disks::Host) => {
+                let directory = self.local_directory(bytes);
+                let files = Files::new(&FilesArgs::default());
+                let files = files.with_temporary_files_in(&FileName::Local(directory.clone()));
+                let [input, output] = [LOCAL, OUTPUT].map(|name| directory.join(name));
+                let to_sync = (!application.only_reads()).then(|| output.clone());
+                run.on(&files, &[input, output].map(FileName::Local), to_sync.as_deref())
+            }
+        }
+    }
+
+    fn temporary_files(&self) -> TemporaryFiles {
+        match self.disks {
+            Disks::Modelled(..) => TemporaryFiles::OnDisks,
+            Disks::Host => TemporaryFiles::Cached,
+        }
+    }
+
+    /// Seconds for a page of the file of the given size when it is requested alone, after a pause.
+    pub(crate) fn page_times(&self, bytes: u64, pause: Duration) -> Result<Vec<f64>> {
+        let session = self.session(1, Prefetch::Window(1))?;
+        let name = name(1, bytes);
+        let read = || -> io::Result<Vec<f64>> {
+            let mut file = session.open(&name, OpenOptions::new().read(true))?;
+            let (mut page, mut times) = (vec![0; PAGE_BYTES as usize], Vec::new());
+            loop {
+                thread::sleep(pause);
+                let start = Instant::now();
+                if file.read(&mut page)? == 0 {
+                    return Ok(times);
+                }
+                times.push(start.elapsed().as_secs_f64());
+            }
+        };
+        self.agents.explain(read().map_err(|error| Failure::new(&name, error)))
+    }
+
+    fn session(&self, disks: usize, prefetch: Prefetch) -> Result<Session> {
+        let mut settings = node::Settings::of_environment(self.agents.agents[..disks].to_vec())?;
+        settings.prefetch = prefetch;
+        settings.block_bytes = PAGE_BYTES;
+        let session =
+            Session::start(settings).map_err(|error| Failure::new("connecting to the agents", error));
+        self.agents.explain(session)
+    }
+
+    /// Makes the file on the disk used locally, in no modelled time.
+    pub(crate) fn write_local(&self, bytes: u64) -> Result<()> {
+        match self.disks {
+            Disks::Modelled(..) => {
+                let disk = LocalDisk::start(self.local_settings(bytes, None)?)?;
+                let name = FileName::Local(LOCAL.into());
+                let written = disk.create(&name, true).and_then(|mut file| {
+                    text(bytes)
+                        .try_for_each(|block| file.write_all(&block))
+                        .map_err(|error| applications::Failure::io(&name, &error))?;
+                    file.finish()
+                });
+                disk.finish().and(written.map_err(failed))
+            }
+            Disks::Host => {
+                let directory = self.local_directory(bytes);
+                let write = || -> io::Result<()> {
+                    fs::create_dir_all(&directory)?;
+                    let mut file = File::create(directory.join(LOCAL))?;
+                    text(bytes).try_for_each(|block| file.write_all(&block))?;
+                    file.sync_all()
+                };
+                write().map_err(|error| Failure::new(directory.display().to_string(), error))
+            }
+        }
+    }
+
+    fn local_settings(&self, bytes: u64, model: Option<DiskDescription>) -> Result<real::Settings> {
+        let directory = self.local_directory(bytes);
+        Ok(real::Settings { disks: vec![DiskSettings { directory, model }], ..this_node::settings()? })
+    }
+
+    fn local_directory(&self, bytes: u64) -> PathBuf {
+        self.agents.path(&format!("local-{bytes}"))
+    }
+}
+
+fn failed(failure: applications::Failure) -> Failure {
+    Failure::new("running a program", failure)
+}
+
+/// One program to run on a file of the given size in bytes.
+struct Run<'a> {
+    agents: &'a Agents,
+    application: Application,
+    bytes: u64,
+}
+
+impl Run<'_> {
+    /// Runs it on the files of these names, input and output, and looks at what it has made. Ordinary files are on the
+    /// disk only when they are synced; others when they are finished.
+    fn on(
+        &self,
+        store: &dyn Storage,
+        [input, output]: &[FileName; 2],
+        to_sync: Option<&Path>,
+    ) -> Result<(Times, Option<Hash>)> {
+        let (outcome, times) = measure(Some(self.agents), || {
+            self.application.run(store, input, output, self.bytes)?;
+            let synced = to_sync.map_or(Ok(()), |path| File::open(path)?.sync_all());
+            synced.map_err(|error| applications::Failure::io(output, &error))
+        });
+        self.agents.explain(outcome.map_err(failed))?;
+        if self.application.only_reads() {
+            return Ok((times, None));
+        }
+        let made = store.open(output).map_err(failed);
+        let checked = made.and_then(|made| {
+            let checked = self.application.check(made, self.bytes);
+            checked.map_err(|error| Failure::new(output.to_string(), error))
+        });
+        Ok((times, Some(self.agents.explain(checked)?)))
+    }
+}
+
+/// Has the system forget the pages of all files below a directory, as far as it does that.
+fn drop_pages(directory: &Path) -> Result<()> {
+    let drop = || -> io::Result<()> {
+        for entry in fs::read_dir(directory)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                drop_pages(&path).map_err(|failure| io::Error::other(failure.to_string()))?;
+            } else if path.is_file() {
+                let file = File::open(&path)?;
+                // What is not on the disk yet cannot be forgotten.
+                file.sync_all()?;
+                posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)?;
+            }
+        }
+        Ok(())
+    };
+    drop().map_err(|error| Failure::new(directory.display().to_string(), error))
+}
+
+fn options(cache: &str, more: &[&str]) -> Vec<String> {
+    // Blocks of several files lie apart: those of one are served together.
+    let scheduling = "physical-cyclic-scan";
+    let usual = ["--cache", cache, "--block-max", "64KiB", "--prefetch", "0", "--scheduling", scheduling];
+    usual.iter().chain(more).map(|&option| option.to_owned()).collect()
+}
+
+/// How an agent that was started with these [options] serves.
+pub(crate) fn serving(cache: &str) -> IoNodeSettings {
+    let cache_bytes = cache.parse::<Size>().expect("it is a size").0;
+    IoNodeSettings {
+        scheduling: Scheduling::PhysicalCyclicScan,
+        cache_blocks: (cache_bytes / PAGE_BYTES) as usize,
+        block_bytes_max: PAGE_BYTES,
+        prefetch_blocks: 0,
+        ..IoNodeSettings::agent()
+    }
+}
+
+fn name(disks: usize, bytes: u64) -> String {
+    format!("{bytes}-bytes-on-{disks}")
+}

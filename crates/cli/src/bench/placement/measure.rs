@@ -1,0 +1,127 @@
+//! Merges on agents of one's own.
+//!
+//! ```text
+//!  agents   fast, no model  | restarted: slowed, cold                       | ...
+//!  keeper   input runs      | outputs       wait                    discard | remove
+//!  job 0                    | prepare  |  [ merge ]  wait  | check          |
+//!  job 1                    | prepare  |  [ merge ]  wait  | check          |
+//! ```
+//!
+//! Each job is a node of its own (`job_nodes.rs`), and so a job to the disks' queues.
+
+use std::thread;
+
+use command_line::failure::{Failure, Result};
+use experiment::{Beginning, Contents, Experiment, FilePlace, PlacementCase, StoredFile};
+use fs::File;
+use jobs::fill;
+use node::ConnectedNode;
+use real::RealMachine;
+
+use super::MergeTimes;
+use crate::bench::job_nodes::have_done;
+use crate::bench::processes::Agents;
+use crate::this_node;
+
+/// Agents with a disk each, and the input runs of some merges on them.
+pub(crate) struct MergeTestbed {
+    agents: Agents,
+    disk_model: String,
+}
+
+impl MergeTestbed {
+    /// Starts so many agents.
+    pub(crate) fn start(disks: u32, disk_model: &str) -> Result<Self> {
+        let agents = Agents::start(disks as usize, &[])?;
+        Ok(MergeTestbed { agents, disk_model: disk_model.to_owned() })
+    }
+
+    /// Makes the input runs of a case, while disks are fast.
+    pub(crate) fn make_runs(&mut self, case: &PlacementCase) -> Result<()> {
+        let experiment = experiment(case)?;
+        self.agents.restart(&options(&experiment, None))?;
+        let made = this_node::run(self.agents.agents.clone(), move |connection| async move {
+            for file in of_beginning(&experiment, Beginning::OnDisks) {
+                let made = create(&connection, file).await?;
+                let filled = fill(&connection.machine, &made, file.bytes, Contents::Real, |_| {}).await;
+                this_node::told_of_job(&connection, &file.name, filled)?;
+                connection.told(&file.name, made.commit().await)?;
+            }
+            Ok(())
+        });
+        self.agents.explain(made)
+    }
+
+    /// Removes them.
+    pub(crate) fn remove_runs(&self, case: &PlacementCase) -> Result<()> {
+        let experiment = experiment(case)?;
+        let removed = this_node::run(self.agents.agents.clone(), move |connection| async move {
+            for file in of_beginning(&experiment, Beginning::OnDisks) {
+                connection.unlink(&file.name).await?;
+            }
+            Ok(())
+        });
+        self.agents.explain(removed)
+    }
+
+    /// Merges the runs once, on agents that are started anew with slowed disks. The outputs are checked and removed.
+    pub(crate) fn measure(&mut self, case: &PlacementCase, number: u64) -> Result<MergeTimes> {
+        let experiment = experiment(case)?;
+        self.agents.restart(&options(&experiment, Some(&self.disk_model)))?;
+        let addresses = self.agents.agents.clone();
+        let outcome = this_node::run(addresses.clone(), move |connection| async move {
+            let mut outputs = Vec::new();
+            for file in of_beginning(&experiment, Beginning::Allocated) {
+                let made = create(&connection, file).await?;
+                connection.told(&file.name, made.truncate(file.bytes).await)?;
+                outputs.push(made);
+            }
+            let (tell, told) = flume::bounded(1);
+            let launches = experiment.jobs.clone();
+            thread::spawn(move || tell.send(have_done(&addresses, launches, number)));
+            let done = told.recv_async().await.expect("the thread tells before it ends");
+            drop(outputs);
+            for file in of_beginning(&experiment, Beginning::Allocated) {
+                connection.discard(&file.name).await?;
+            }
+            done
+        });
+        Ok(MergeTimes::of(case, &self.agents.explain(outcome)?))
+    }
+}
+
+fn experiment(case: &PlacementCase) -> Result<Experiment> {
+    case.experiment_on_agents().map_err(|error| Failure::new("merging", error))
+}
+
+/// What agents are told so that they are the I/O nodes of the experiment.
+fn options(experiment: &Experiment, disk_model: Option<&str>) -> Vec<String> {
+    let io_node = &experiment.io_nodes;
+    let cache = io_node.cache_blocks as u64 * io_node.block_bytes_max;
+    let mut options = vec![
+        "--scheduling".to_owned(),
+        io_node.scheduling.to_string(),
+        "--block-max".to_owned(),
+        io_node.block_bytes_max.to_string(),
+        "--cache".to_owned(),
+        cache.to_string(),
+        "--prefetch".to_owned(),
+        io_node.prefetch_blocks.to_string(),
+    ];
+    options.extend(disk_model.into_iter().flat_map(|model| ["--disk-model".to_owned(), model.to_owned()]));
+    options
+}
+
+fn of_beginning(experiment: &Experiment, beginning: Beginning) -> impl Iterator<Item = &StoredFile> {
+    experiment.files.iter().filter(move |file| file.beginning == beginning)
+}
+
+/// Makes a file on the disks where the experiment has it.
+async fn create(connection: &ConnectedNode, file: &StoredFile) -> Result<File<RealMachine>> {
+    let FilePlace::Disks(disks) = &file.place else {
+        return Err(Failure::new(&file.name, "a run lies on a disk of its own"));
+    };
+    let created =
+        connection.client.create_on(&file.name, node::new_file_id()?, file.block_bytes, disks).await;
+    Ok(connection.told(&file.name, created)?)
+}

@@ -1,0 +1,354 @@
+//! `starfish bench --agents`: what the user's own agents give to several clients.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use command_line::failure::{Failure, Result};
+use command_line::progress::{Progress, Show};
+use jobs::{Order, Workload};
+use layout::Operation;
+use node::{Agent, Size};
+
+use crate::account::explained::explained;
+use crate::bench::agents::prediction::Predictor;
+use crate::bench::agents::report::{Report, Row};
+use crate::bench::agents::task::Task;
+use crate::command::positive;
+use crate::interrupt::Interruption;
+use crate::memory;
+use crate::output::durations;
+use crate::output::row_format::RowFormat;
+use crate::store::agents::AskedAgentsArgs;
+use crate::store::beforehand;
+use crate::this_node;
+
+/// Default percentage of reads in a mixed workload, the usual one.
+const MIX: u8 = 70;
+
+/// Further options below that do nothing without agents.
+pub(crate) const OF_AGENTS: [&str; 12] = [
+    "operation",
+    "order",
+    "mix",
+    "record",
+    "clients",
+    "outstanding",
+    "requests",
+    "duration",
+    "seed",
+    "name",
+    "machine",
+    "progress",
+];
+
+/// Options for measuring the user's own agents.
+#[derive(Args)]
+#[command(next_help_heading = "Your own agents")]
+pub(crate) struct Options {
+    #[command(flatten)]
+    pub(crate) asked: AskedAgentsArgs,
+
+    /// Work of the clients: read, write, or mixed (both).
+    #[arg(long, value_enum, value_name = "WHAT,...", value_delimiter = ',', default_value = "read,write")]
+    operation: Vec<Work>,
+
+    /// Order in which each client accesses the records of its part of the file.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "ORDER,...",
+        value_delimiter = ',',
+        default_value = "sequential,random"
+    )]
+    order: Vec<OrderName>,
+
+    /// Percentage of reads in a mixed workload; without this 70.
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=99))]
+    mix: Option<u8>,
+
+    /// Bytes of a request, at a multiple of this size. Without this: a block.
+    #[arg(long, value_name = "SIZE")]
+    record: Option<Size>,
+
+    /// Number of clients: nodes with connections of their own, each a thread of this process.
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=256))]
+    clients: u32,
+
+    /// Number of requests that each client keeps in flight.
+    #[arg(long, value_name = "K", default_value_t = 4,
+          value_parser = clap::value_parser!(u32).range(1..=4096))]
+    outstanding: u32,
+
+    /// Number of requests of each client. Without this and --duration: one for each record of its part.
+    #[arg(long, value_name = "N", value_parser = positive::<u64>)]
+    requests: Option<u64>,
+
+    /// Time during which requests are made, for example 30s; the file is accessed repeatedly.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
+
+    /// Seed of all randomness.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::command::seed)]
+    seed: u64,
+
+    /// Temporary name of the file. Without this: an unused name.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// Predict the same for this machine: a name that `starfish machines` lists, or a TOML file.
+    #[arg(long, value_name = "NAME")]
+    machine: Option<String>,
+
+    /// Change a number of the machine's description.
+    #[arg(long, value_name = "KEY=VALUE", requires = "machine")]
+    set: Vec<String>,
+
+    /// Say on standard error what limited each workload: disks, links, processors or waiting. All nodes record what
+    /// they do meanwhile. Without --agents, each method is recorded in one more round, which is not measured.
+    #[arg(long)]
+    pub(crate) explain: bool,
+
+    /// Output format: a row for the reads and one for the writes of each workload, and JSON is one object; without
+    /// --agents, a row for each method.
+    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
+    pub(crate) format: RowFormat,
+
+    /// Whether to show progress.
+    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
+    progress: Show,
+}
+
+/// Work of a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Work {
+    /// Read a file that was laid out before.
+    Read,
+    /// Write a new file.
+    Write,
+    /// Read a file that was laid out before, and write the same again.
+    Mixed,
+}
+
+/// An order of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OrderName {
+    /// One after the other.
+    Sequential,
+    /// In a random order: each of them once, then in another order.
+    Random,
+}
+
+/// A duration greater than zero.
+fn duration(text: &str) -> std::result::Result<Duration, String> {
+    let time = durations::parse(text)?;
+    if time.is_zero() { Err("expected more than nothing, such as 30s".to_owned()) } else { Ok(time) }
+}
+
+impl Work {
+    fn name(self) -> &'static str {
+        match self {
+            Work::Read => "read",
+            Work::Write => "write",
+            Work::Mixed => "mixed",
+        }
+    }
+
+    fn operations(self) -> &'static [Operation] {
+        match self {
+            Work::Read => &[Operation::Read],
+            Work::Write => &[Operation::Write],
+            Work::Mixed => &[Operation::Read, Operation::Write],
+        }
+    }
+}
+
+impl OrderName {
+    fn name(self) -> &'static str {
+        match self {
+            OrderName::Sequential => "sequential",
+            OrderName::Random => "random",
+        }
+    }
+}
+
+/// A workload with its names.
+struct Cell {
+    order: OrderName,
+    work: Work,
+    workload: Workload,
+}
+
+/// The file of the benchmark.
+#[derive(Clone, Copy)]
+pub(crate) struct File {
+    pub(crate) bytes: Size,
+    pub(crate) block: Size,
+}
+
+impl Options {
+    /// Whether running agents are to be measured.
+    pub(crate) fn is_asked_for(&self) -> bool {
+        self.asked.are_asked_for()
+    }
+
+    /// Measures, predicts and prints the results.
+    pub(crate) fn run(self, file: File) -> Result<()> {
+        let cells = self.cells(file)?;
+        self.check(file)?;
+        let agents = self.asked.find()?;
+        let disks = disks(agents.clone(), &file)?;
+        let predictor = self
+            .machine
+            .as_ref()
+            .map(|machine| Predictor::of(machine, &self.set, self.clients, &disks, file.block.0));
+        let predictor = predictor.transpose()?;
+        for Cell { workload, .. } in &cells {
+            predictor.iter().try_for_each(|predictor| predictor.check(workload))?;
+        }
+        beforehand::check_space(&agents, "the file of the benchmark", file.bytes.0)?;
+        let interruption = Interruption::prepare()?;
+        let mut rows = Vec::new();
+        for cell in &cells {
+            let task = self.task(cell, &agents, file)?;
+            if self.explain {
+                eprintln!("{} {}:", cell.order.name(), cell.work.name());
+            }
+            let interruption = interruption.clone();
+            let measured =
+                explained(self.explain, &agents, self.asked.trace.file(), || task.run(interruption))?;
+            let predicted = self.predicted(predictor.as_ref(), cell)?;
+            let names = (cell.order.name(), cell.work.name());
+            let operations = cell.work.operations();
+            rows.extend(Row::of(names, operations, self.clients, &measured, predicted.as_ref()));
+        }
+        let report = Report {
+            agents: agents.into_iter().map(|agent| agent.name).collect(),
+            disks: disks.iter().sum(),
+            clients: self.clients,
+            outstanding: self.outstanding,
+            file_bytes: file.bytes.0,
+            block_bytes: file.block.0,
+            record_bytes: self.record(file).0,
+            mix: self.mix(),
+            seed: self.seed,
+            machine: predictor.map(|predictor| predictor.machine().to_owned()),
+            rows,
+        };
+        self.format.print_report(&report, Report::lines, Report::csv, Report::notes)
+    }
+
+    fn record(&self, file: File) -> Size {
+        self.record.unwrap_or(file.block)
+    }
+
+    fn mix(&self) -> u8 {
+        self.mix.unwrap_or(MIX)
+    }
+
+    /// Each combination of work and order, checked before anything is asked or done.
+    fn cells(&self, file: File) -> Result<Vec<Cell>> {
+        let record = self.record(file);
+        if record > file.bytes {
+            let why = format!("it is larger than --file-size {}", file.bytes);
+            return Err(Failure::usage(format!("--record {record}"), why));
+        }
+        if self.mix.is_some() && !self.operation.contains(&Work::Mixed) {
+            let failure = Failure::usage("--mix", "it would do nothing: no workload is mixed");
+            return Err(failure.remedy("Add --operation mixed, or leave --mix out."));
+        }
+        let mut cells = Vec::new();
+        for &order in &self.order {
+            for &work in &self.operation {
+                let workload = Workload {
+                    order: match order {
+                        OrderName::Sequential => Order::Sequential,
+                        OrderName::Random => Order::Random,
+                    },
+                    reads_percent: match work {
+                        Work::Read => 100,
+                        Work::Write => 0,
+                        Work::Mixed => self.mix(),
+                    },
+                    file_bytes: file.bytes.0,
+                    record_bytes: record.0,
+                    clients: self.clients,
+                    outstanding: self.outstanding,
+                    requests: self.requests,
+                    time: self.duration.map(Into::into),
+                    seed: self.seed,
+                };
+                workload.check().map_err(|error| Failure::usage("the workload", error))?;
+                cells.push(Cell { order, work, workload });
+            }
+        }
+        if !file.bytes.0.is_multiple_of(record.0) {
+            let failure = Failure::usage(
+                format!("--file-size {}", file.bytes),
+                format!("it is no multiple of --record {record}"),
+            );
+            let remedy = format!("--file-size {} is one.", Size(file.bytes.0.next_multiple_of(record.0)));
+            return Err(failure.remedy(remedy));
+        }
+        Ok(cells)
+    }
+
+    /// Checks the rest of what can be checked before anything is asked.
+    fn check(&self, file: File) -> Result<()> {
+        beforehand::check_block(file.block)?;
+        if let Some(name) = &self.name {
+            fs::check_name(name).map_err(|why| Failure::usage(format!("--name {name:?}"), why))?;
+        }
+        let needed = u64::from(self.clients) * u64::from(self.outstanding) * self.record(file).0;
+        match memory::too_little_for(needed) {
+            Some(free) => {
+                let (needed, free) = (Size(needed).rounded(), Size(free).rounded());
+                let why = format!("requests under way need {needed}, and {free} of memory are free here");
+                Err(Failure::usage("--clients, --outstanding and --record", why))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn task(&self, cell: &Cell, agents: &[Agent], file: File) -> Result<Task> {
+        let drawn = format!("starfish-bench-{:016x}", node::random()?);
+        Ok(Task {
+            agents: agents.to_vec(),
+            name: self.name.clone().unwrap_or(drawn),
+            block_bytes: file.block.0,
+            workload: cell.workload.clone(),
+            label: format!("{} {}", cell.order.name(), cell.work.name()),
+            show: self.progress,
+        })
+    }
+
+    fn predicted(&self, predictor: Option<&Predictor>, cell: &Cell) -> Result<Option<jobs::Outcome>> {
+        let Some(predictor) = predictor else { return Ok(None) };
+        let label = format!("predicting {} {}", cell.order.name(), cell.work.name());
+        let progress = Progress::count(self.progress, &label, 1);
+        let predicted = predictor.predict(&cell.workload);
+        progress.finish();
+        predicted.map(Some)
+    }
+}
+
+/// How many disks each agent has. All have to answer, and to take such blocks.
+fn disks(agents: Vec<Agent>, file: &File) -> Result<Vec<u32>> {
+    let block = file.block;
+    this_node::run(agents, move |connection| async move {
+        let client = &connection.client;
+        if block.0 > client.block_bytes_max() {
+            let most = Size(client.block_bytes_max());
+            return Err(Failure::usage(
+                format!("--block {block}"),
+                format!("the agents take at most {most}"),
+            ));
+        }
+        let mut disks = Vec::new();
+        for &node in client.io_nodes() {
+            let examined = connection.told("asking for disks", client.examine(node).await)?;
+            disks.push(examined.disks.len() as u32);
+        }
+        Ok(disks)
+    })
+}

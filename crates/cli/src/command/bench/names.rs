@@ -1,0 +1,189 @@
+//! `starfish bench names`: clients that make, look at, list and remove small files, measured and predicted.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use command_line::failure::{Failure, Result};
+use command_line::progress::Progress;
+use node::Size;
+use viewer::{FirstLook, TraceFiles};
+
+use crate::account::explained::explained;
+use crate::account::trace_file::measured_and_predicted;
+use crate::bench::names::prediction::NamesPredictor;
+use crate::bench::names::results::{NamesRow, lines, page};
+use crate::bench::names::store_costs::StoreCosts;
+use crate::bench::names::{NameWork, NamesCell, NamesTimes, measure};
+use crate::bench::processes::Agents;
+use crate::bench::rounds::{RoundsArgs, middle_of};
+use crate::command::view::write_page;
+use crate::local;
+use crate::options::described::{load_model, this_computer};
+use crate::output::row_format::RowOutput;
+
+/// Measure small files: how many of them clients make, look at, list and remove in a second.
+///
+/// Starts agents of its own, on loopback, one of which keeps the namespace. Each client is a node of this process with
+/// a directory of its own. The time ends when the last client is through, with names and contents where all other
+/// clients see them; nothing waits for the media. What was made is checked, and removed. Beside each measurement stands
+/// the prediction of the simulated machine `loopback`, for which messages, the store of metadata and the making of
+/// files are measured on this computer before. The files are in TMPDIR.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// What clients do with their files. Without this: all.
+    #[arg(long, value_enum, value_name = "WORK,...", value_delimiter = ',')]
+    work: Vec<NameWork>,
+
+    /// Numbers of clients.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,4",
+          value_parser = clap::value_parser!(u32).range(1..=256))]
+    clients: Vec<u32>,
+
+    /// Files of each client.
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    files: u32,
+
+    /// Bytes of a file.
+    #[arg(long, value_name = "SIZE", default_value = "4KiB")]
+    file_size: Size,
+
+    /// Operations that each client has under way at once.
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    outstanding: u32,
+
+    /// Number of agents, each with a disk.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=16))]
+    agents: u8,
+
+    /// The disk model that the disks take the times of, or `memory` for none: files are in the page cache, as small
+    /// ones are for a while.
+    #[arg(long, value_name = "NAME", default_value = MEMORY, conflicts_with = "predict")]
+    disk_model: String,
+
+    #[command(flatten)]
+    rounds: RoundsArgs,
+
+    /// Measure nothing; predict for this machine, whose description has to have a section `metadata`.
+    #[arg(long, value_name = "NAME", conflicts_with = "rounds")]
+    predict: Option<String>,
+
+    /// Say on standard error what limited each measurement: processors, links or waiting. All nodes record what they do
+    /// meanwhile, making the files beforehand included.
+    #[arg(long, conflicts_with_all = ["predict", "rounds"])]
+    explain: bool,
+
+    /// Trace the one measurement, and explain it: what clients and agents do, NAME.tlv, and what is predicted that they
+    /// do, NAME-predicted.tlv.
+    #[arg(long, value_name = "NAME.tlv", conflicts_with_all = ["predict", "rounds"])]
+    trace: Option<PathBuf>,
+
+    /// Write a page to this file, too, in which both traces can be looked at side by side.
+    #[arg(long, value_name = "FILE", requires = "trace")]
+    trace_html: Option<PathBuf>,
+
+    #[command(flatten)]
+    output: RowOutput,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish bench names
+  starfish bench names --work create,remove --clients 1,2,4,8 --html names.html
+  starfish bench names --outstanding 16 --files 5000
+  starfish bench names --work create --clients 4 --trace create.tlv --trace-html create.html
+  starfish bench names --predict loopback --clients 64
+  TMPDIR=/mnt/disk starfish bench names --disk-model st318416w";
+
+/// How there is only one measurement.
+const ONE: &str = "Name one of --work and one of --clients.";
+
+/// The disk model that stands for none, as in a machine's description.
+const MEMORY: &str = "memory";
+
+/// The largest file: larger ones tell of disks, and not of names.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.file_size.0 > FILE_BYTES_MAX {
+        let why = format!("small files have at most {}", Size(FILE_BYTES_MAX));
+        let failure = Failure::usage(format!("--file-size {}", arguments.file_size), why);
+        return Err(failure.remedy("`starfish bench --agents` measures large ones."));
+    }
+    arguments.output.check()?;
+    arguments.trace_html.as_deref().map_or(Ok(()), local::check_writable)?;
+    let cells = cells(arguments);
+    let traces = arguments.trace.as_deref();
+    let traces = traces.map(|path| measured_and_predicted(path, cells.len(), ONE)).transpose()?;
+    let (of_measured, of_predicted) = traces.clone().unzip();
+    let options = match arguments.disk_model == MEMORY {
+        true => Vec::new(),
+        false => {
+            load_model(&arguments.disk_model)?;
+            vec!["--disk-model".to_owned(), arguments.disk_model.clone()]
+        }
+    };
+    let count = usize::from(arguments.agents);
+    let (agents, predictor) = match &arguments.predict {
+        Some(machine) => {
+            let predictor = NamesPredictor::of(machine, count);
+            cells.iter().try_for_each(|cell| predictor.check(cell))?;
+            (None, predictor)
+        }
+        None => {
+            let agents = Agents::start(count, &options)?;
+            let set = this_computer(&arguments.disk_model);
+            let predictor = NamesPredictor::of_this_computer(&agents, &set);
+            (Some(agents), predictor)
+        }
+    };
+    let progress = Progress::count(arguments.output.progress, "names", cells.len() as u64);
+    let mut rows = Vec::new();
+    // For each number of clients: what they meet with on this computer is measured once.
+    let mut with_costs = BTreeMap::new();
+    for cell in &cells {
+        let measured = agents
+            .as_ref()
+            .map(|agents| {
+                let measure = || measured(arguments.explain, of_measured.as_deref(), agents, cell);
+                middle_of(arguments.rounds.rounds, |times: &NamesTimes| times.elapsed, measure)
+            })
+            .transpose()?;
+        if let (Some(agents), Entry::Vacant(entry)) = (&agents, with_costs.entry(cell.clients)) {
+            let under_way = cell.clients * cell.outstanding;
+            let store = StoreCosts::measure(&agents.path(&format!("store{under_way}")), under_way)?;
+            entry.insert(predictor.with_costs(agents, cell.clients, arguments.rounds.rounds, &store)?);
+        }
+        let of_cell = with_costs.get(&cell.clients).unwrap_or(&predictor);
+        let predicted = of_cell.predict(cell, of_predicted.as_deref())?;
+        rows.push(NamesRow::new(cell, measured, predicted));
+        progress.add(1);
+    }
+    progress.finish();
+    arguments.output.print(&rows, lines, page)?;
+    if let (Some(path), Some((measured, predicted))) = (&arguments.trace_html, traces) {
+        write_page(path, &TraceFiles::new(vec![measured, predicted]), FirstLook::Beside)?;
+    }
+    Ok(())
+}
+
+/// Measures, with an explanation or a trace if they are asked for.
+fn measured(explain: bool, trace: Option<&Path>, agents: &Agents, cell: &NamesCell) -> Result<NamesTimes> {
+    let is_recorded = explain || trace.is_some();
+    if is_recorded {
+        eprintln!("{} by {}:", cell.name(), cell.who());
+    }
+    explained(is_recorded, &agents.agents, trace, || measure(agents, cell))
+}
+
+fn cells(arguments: &Arguments) -> Vec<NamesCell> {
+    let works = if arguments.work.is_empty() { NameWork::value_variants() } else { &arguments.work };
+    let &Arguments { files, file_size, outstanding, .. } = arguments;
+    let of = |&clients: &u32| {
+        works.iter().map(move |&work| NamesCell { work, clients, files, bytes: file_size.0, outstanding })
+    };
+    arguments.clients.iter().flat_map(of).collect()
+}

@@ -1,0 +1,66 @@
+//! The numbers of an agent, for whoever watches it: an HTTP server beside the agent's thread, which never waits for it.
+//!
+//! ```text
+//!   thread of the server  --- wants numbers, with a place for them --->  task of the node
+//!                         <--------------- IoNodeCounts ---------------
+//! ```
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use command_line::failure::Result;
+use machine::Machine;
+use metrics::process::ProcessStart;
+use metrics::{METRICS_VARIABLE, MetricsServer, Samples, agent};
+use node::AgentService;
+use real::RealMachine;
+
+use crate::serving::metrics_server;
+
+/// How long an agent may take for its numbers. It takes a second if a disk is stuck.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Requests for numbers that may wait: as many as the server has threads.
+const WAITING_MAX: usize = 16;
+
+/// What to do if the address is none.
+const WRITE: &str =
+    "Write PORT, HOST:PORT or :PORT, as in 127.0.0.1:9117, or +N for N above the port of --listen.";
+
+/// A server at the address that was named, if one was, for an agent that listens here.
+pub(crate) fn open(address: Option<&str>, listen: Option<SocketAddr>) -> Result<Option<MetricsServer>> {
+    let own_port = listen.map(|at| at.port());
+    let give_another = format!(
+        "Give another port, with --metrics or {METRICS_VARIABLE}. Each agent of a computer needs one of its own: \
+         +2000 is 2000 above the port that it listens at."
+    );
+    metrics_server::open(address, own_port, WRITE, &give_another)
+}
+
+/// Serves the numbers of an agent with disks in these directories, until the process ends.
+pub(crate) fn serve(
+    server: MetricsServer,
+    machine: &RealMachine,
+    service: AgentService,
+    directories: Vec<String>,
+) -> Result<()> {
+    let (ask, asked) = flume::bounded::<flume::Sender<_>>(WAITING_MAX);
+    machine.spawn("numbers for Prometheus", async move {
+        while let Ok(answer) = asked.recv_async().await {
+            // Who asked may have given up.
+            let _ = answer.try_send(service.counts().await);
+        }
+        Ok(())
+    });
+    let start = ProcessStart::now();
+    let look = move || {
+        let (answer, answered) = flume::bounded(1);
+        ask.try_send(answer).ok()?;
+        let counts = answered.recv_timeout(PATIENCE).ok()?;
+        let mut samples = Samples::default();
+        start.add_to(&mut samples);
+        agent::add_to(&mut samples, &counts, &directories);
+        Some(samples)
+    };
+    metrics_server::serve(server, look)
+}

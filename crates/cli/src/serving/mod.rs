@@ -1,0 +1,11 @@
+//! Agents and mounts as processes that run for days.
+//!
+//! - `detached.rs`: agents in the background, which the crate `agent-set` starts; `agent_log.rs`: what they say
+//! - `metrics_server.rs`: the server for numbers about them, which are those of `agent_metrics.rs` and
+//!   `mount_metrics.rs`
+
+pub(crate) mod agent_log;
+pub(crate) mod agent_metrics;
+pub(crate) mod detached;
+pub(crate) mod metrics_server;
+pub(crate) mod mount_metrics;
