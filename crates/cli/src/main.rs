@@ -1,20 +1,19 @@
 //! The program `starfish`: a parallel file system on real machines, and the same one simulated.
 //!
-//! This page shows every command; each lives in a file of its own under `command/`. What they share:
+//! This page shows every command. Each lives in a file of its own; the rest is what they share:
 //!
-//! - `store/`: finding agents, connecting, moving files
-//! - `detached.rs`: agents in the background, which the crate `agent-set` starts; `agent_log.rs`: what they say
-//! - `agent_bench/`: the benchmark of the user's own agents
+//! - `command/`: the commands, and what they are told
+//! - `store/`: finding agents, connecting, moving files; `local.rs`: files of this computer
 //! - `diagnosis/`: what the doctor finds out about agents, and what is wrong
-//! - `pdiol_bench/`: the benchmark of the thesis on PDIOL; `bare_stripe.rs`: what benchmarks compare with
-//! - `replay/`: request logs, replayed
-//! - `local.rs`: files of this computer
-//! - `described.rs`: machines and disks that options name; `values.rs`: what a shell offers as values of options
-//! - `race.rs`, `job_tracks.rs`: what jobs that share disks did, as an account and in a trace
+//! - `bench/`: benchmarks, of the user's own agents and of this computer
+//! - `simulation.rs`: experiments of a command, simulated on all processors; `replay/`: request logs, replayed
+//! - `account/`: why a run took as long as it did, and traces of it
+//! - `advice/`: what is advised before something is run
+//! - `serving/`: agents and mounts that run for days: in the background, their logs and metrics
+//! - `options/`: what options name, and what a shell offers for them
+//! - `output/`: how results are told, as tables, CSV or JSON; dates and lengths of time
 //! - `memory.rs`, `pointless.rs`, `overwritten.rs`: what is refused because it cannot be, would do nothing, or would
 //!   replace what it reads
-//! - `placement_advice.rs`: where jobs that share disks should have their files
-//! - `pattern_picture.rs`: who has which record of a file
 //! - `mpi_library.rs`: what is put in front of a program's MPI
 //! - `this_node.rs`, `interrupt.rs`: starting nodes, and stopping
 
