@@ -10,7 +10,8 @@
 //! - `endpoint.rs`: calls and their answers; `protocol/`: what travels, and its bytes
 //! - `settings.rs`: how nodes work, in the configuration of the report and in that of the agents
 //! - [`serve`] in `io_node/`: an I/O node's half, for block requests and collective ones
-//! - `directory.rs`: what the members of a group have to move; `dealt.rs`: the same, dealt to blocks
+//! - `directory.rs`: what the members of a group have to move; `dealt.rs`: the same, dealt to blocks;
+//!   `selected_parts.rs`: what they have selected of a block
 //! - `exchange.rs`: scattering an extent over the compute nodes' memories, and gathering it from them
 //! - `cache.rs`, `byte_set.rs`, `coverage.rs`, `piece_run.rs`, `request_queue.rs`, `schedule/`: decisions without
 //!   futures
@@ -20,7 +21,8 @@
 //! - `name.rs`, `error.rs`: what a file may be called; what can go wrong; `number.rs`: what stripes of files without
 //!   names are called; `noted.rs`: what is noted of requests;
 //!   `traffic.rs` and `time_histogram.rs`: what is counted of them
-//! - `range_locks.rs`: which owner has which parts of a file locked
+//! - `range_locks.rs`: which owner has which parts of a file locked; `scrub_unit.rs`: how finely damage is told
+//! - [`conformance`]: what all of it promises, as tests for any machine
 
 mod backlog;
 mod byte_set;

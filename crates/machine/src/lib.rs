@@ -12,8 +12,8 @@
 //! - `payload.rs`: data that fs moves but never looks at, real or phantom
 //! - `buffer.rs`: pools of buffers; `slot.rs`: what they and payloads are made of; `memory.rs`: where a compute node
 //!   wants its data
-//! - `condition.rs`: how tasks of one node wait for each other; `in_flight.rs`, `permits.rs`, `task_group.rs`,
-//!   `first_failure.rs`: what they wait for
+//! - `condition.rs`: how tasks of one node wait for each other; `in_flight.rs`, `line.rs`, `permits.rs`,
+//!   `task_group.rs`, `first_failure.rs`: what they wait for
 //! - `metadata.rs`: values by keys that change by transactions
 //! - `work.rs`: names of processor work; `error.rs`: what can go wrong; `size.rs`: sizes as people write them
 //! - `notes.rs`: what happens on a node, told to a listener; `lanes.rs`: the rows it is on; `recorder.rs`: the

@@ -33,8 +33,10 @@
 //! - [`MountedDirectory`] in `mounted_directory.rs`: beginning and ending; [`MountSettings`] in `settings.rs`;
 //!   `unmounting.rs`
 //! - `door.rs`: what the kernel asks for, as tasks
+//! - `request_memory.rs`: memory for what programs write, which goes around
 //! - `mounted_tree.rs`: what the node thread keeps; `names.rs`, `attributes.rs`, `contents.rs`, `directories.rs`
-//!   over `open_directory.rs`, `extended.rs`, `space.rs`, `locks.rs` over `caller_signals.rs`: what it does
+//!   over `open_directory.rs`, `extended.rs`, `space.rs`, `locks.rs` over `caller_signals.rs`: what it does;
+//!   `passing.rs`: pages that a handle has passed, which the page cache lets go of
 //! - `file_attributes.rs`, `errno.rs`: inodes and errors as the kernel has them
 //! - [`MountCounts`] in `counts.rs` over `tally.rs`: what it has done, in numbers
 

@@ -33,16 +33,17 @@
 //! Map of the code, in reading order:
 //!
 //! - [`Session`] in `session.rs`, [`Handle`] in `handle.rs`, [`Pending`] in `pending.rs`: start here
-//! - `settings.rs`: what a session and an open file can be told; [`Size`]: bytes as people write them
+//! - `settings.rs`: what a session and an open file can be told; [`Size`] in `size.rs`: bytes as people write them
 //! - [`agents`]: which agents make up the file system; [`key`]: the secret shared with them; `random.rs`: identities
-//! - `thread.rs`: the node thread; `client_node.rs`: its client; `contents.rs`: what a name means; `open_file.rs`: the
-//!   node thread's half of an open file; `lease.rs`: pages lent to other threads; `write_queue.rs`: writes on their way
-//!   to the write cache, which `cached_write.rs` puts there and `taker.rs` takes out
+//! - `thread.rs`: the node thread; `client_node.rs`: its client; `contents.rs`: what a name means, and `stat.rs` what
+//!   there is to know of it; `open_file.rs`: the node thread's half of an open file, of which `lone_reads.rs` says what
+//!   is read past the page cache; `lease.rs`: pages lent to other threads; `write_queue.rs`: writes on their way to the
+//!   write cache, which `cached_write.rs` puts there and `taker.rs` takes out
 //! - [`ConnectedNode`] in `connected.rs`: a connected node, for programs that need no thread; [`whole_file`]: files
 //!   copied in and out; [`sparse`]: their holes
 //! - [`AgentService`] in `serving.rs`: the other side, an agent
 //! - [`Team`] in `team.rs`: processes that meet at an agent, and read and write files together; `teams.rs`: those of a
-//!   node thread
+//!   node thread; `reach.rs`: how they come to reach each other
 //! - [`Tree`] in `tree.rs`: the namespace; `tree_node.rs`: its half on the node thread
 //! - `node_trace.rs`: what a node of this process does, added to a trace file; [`TracedCall`] in `traced_call.rs`: the
 //!   calls of the program that cause it; `thread_clock.rs`: the times of these calls

@@ -16,7 +16,8 @@
 //!
 //! - `value.rs`: TOML values that know where they stand
 //! - `reference.rs`: the keys of a plan beside the fields of its cases
-//! - `plan.rs`: the file, its check, its cells; `settings.rs`: what is chosen for cells
+//! - `plan.rs`: the file, its check, its cells; `settings.rs`: what is chosen for cells; `misfits.rs`, `unheeded.rs`:
+//!   all that is wrong with it, and settings that would do nothing
 //! - `kind.rs`: what plans of one kind have and others have not; `pattern_plan.rs`, `placement_plan.rs`: the two kinds;
 //!   `plan_set.rs`: plans that are run together, of whichever kind
 //! - `planned_trial.rs`, `run.rs`: trials, and the threads that run them; `selection.rs`: some of them by name

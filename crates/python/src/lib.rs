@@ -9,8 +9,8 @@
 //! - `columns.rs`: results, as columns of a table
 //! - `recording.rs`: what Python's threads do, recorded
 //! - `attend.rs`: waiting for threads while attending to Python: progress, interrupts
-//! - `files.rs`: the file system; `reading.rs`: reading with several pieces under way; `of_process.rs`: what does not
-//!   survive a fork
+//! - `files.rs`: the file system; `reading.rs`: reading with several pieces under way, into `fresh_bytes.rs`, which
+//!   nobody has filled before; `of_process.rs`: what does not survive a fork
 //! - `error.rs`: what went wrong, as Python's exceptions
 
 mod ask;

@@ -23,10 +23,11 @@
 //! Map of the code, in reading order:
 //!
 //! - `settings.rs`: what a node can be told; `report.rs`: what it reports of which no caller is told
-//! - `machine.rs`: [`RealMachine`]; `computer.rs`: what it tells of its computer; `runtime.rs`: [`run`] and the choice
-//!   of the driver
+//! - `machine.rs`: [`RealMachine`]; `computer.rs`: what it tells of its computer; `clock.rs`: its time; `runtime.rs`:
+//!   [`run`] and the choice of the driver
 //! - `task.rs`: tasks that no caller waits for, and transfers that complete though their caller no longer waits
 //! - `release.rs`: what another process is about to release
+//! - `bytes.rs`: data as sockets and files take them
 //! - `net/`: frames, handshakes and connections
 //! - `disk/`: one file for each object, and disks slowed down to a model
 //! - `metadata/`: a database on a thread of its own

@@ -1,9 +1,9 @@
 //! Makes of simulated results what one wants to look at: a table to compare by program, a page to read.
 //!
 //! ```text
-//!                 .-> results of its plans  ->  Table, Figure --.
-//!   files: Study -|                                             |-->  tables_csv: DIR/tables.csv
-//!                 '-> published values      ->  Published ------'     Report:     DIR/report.html
+//!                 .-> results of its plans  ->  ReportTable -------.
+//!   files: Study -|                                                |-->  tables_csv: DIR/tables.csv
+//!                 '-> published values      ->  PublishedTables ---'     Report:     DIR/report.html
 //! ```
 //!
 //! Nothing here simulates or reads files, and nothing depends on anything but its arguments: the same results give the

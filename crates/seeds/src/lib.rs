@@ -7,7 +7,7 @@
 //! A run depends on its [`Kind`] and its seed alone, so that a failure is told by two words and repeats. A few hundred
 //! run with all other tests (`tests/seeds.rs`); the program `seeds` runs as many as there is time for.
 //!
-//! - `kind.rs`: the kinds of runs
+//! - `kind.rs`: the kinds of runs; `draw.rs`: the numbers that follow from a seed
 //! - `testbed.rs`: the machines that they run on; `crashing_nodes.rs`: I/O nodes that crash and are started anew
 //! - `crashes.rs`, `trees.rs`: what is left then of files, and of a namespace
 //! - `sweep.rs`: many runs on all processors, until one fails, all are done or the sweep is stopped

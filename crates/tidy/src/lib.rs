@@ -8,11 +8,13 @@
 //! - `names.rs`: types, each with a name of its own
 //! - `promises.rs`: what is promised, checked everywhere
 //! - `sources.rs`: what may stand in a source file, and what it may be called
+//! - `contents.rs`: comments that list what there is
 //! - `documents.rs`: decision records, and links that lead somewhere
 //!
 //! Nothing of the product depends on this crate, and it depends on nothing of the product.
 
 pub mod circles;
+pub mod contents;
 pub mod crates;
 pub mod documents;
 pub mod names;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tidy::{Tree, circles, crates, documents, names, promises, sources};
+use tidy::{Tree, circles, contents, crates, documents, names, promises, sources};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -53,6 +53,11 @@ fn comments_keep_within_the_width() {
 #[test]
 fn no_files_go_in_circles() {
     none(circles::no_files_go_in_circles);
+}
+
+#[test]
+fn every_table_of_contents_is_whole() {
+    none(contents::every_table_of_contents_is_whole);
 }
 
 #[test]

@@ -35,7 +35,7 @@
 //! - `row.rs`: each thread's ring; `ticks.rs`: time; `switch.rs`: whether anything is recorded
 //! - `writer.rs`: the thread that writes; `declared.rs`: what is declared
 //! - `recording.rs`: beginning, end and forks; `process.rs`: what is said of the process; `settings.rs`: what the user
-//!   says
+//!   says; `error.rs`: what can go wrong
 
 mod declaration;
 mod declared;

@@ -2,7 +2,9 @@
 //!
 //! - `trace/input.rs`: reading traces, and saying what is to be known of them
 //! - `trace/shown.rs`: texts and times of a trace for people
-//! - one file for each action
+//! - of traces that agents make, one file for each action: `trace/start.rs`, `trace/stop.rs`, `trace/record.rs`
+//! - of what traces say: `trace/summary.rs`, `trace/overlap.rs`, `trace/diff.rs`, `trace/explain.rs`
+//! - of other tools: `trace/export.rs`, `trace/import.rs`
 
 mod diff;
 mod explain;

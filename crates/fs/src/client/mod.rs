@@ -3,11 +3,13 @@
 //! - this file: connecting, and operations on names
 //! - `assembly.rs`: what was found under a name; `commit.rs`: finishing files
 //! - `numbered.rs`: files that have a number and no name; `attachments.rs`: what is known of their stripes
-//! - `file.rs`: an open file; reading and writing it by the traditional method; `holes.rs`: where it has data;
-//!   `unflushed.rs`: what of it is not on the media yet
+//! - `file.rs`: an open file; reading and writing it by the traditional method; `length.rs`: how long it is, as far as
+//!   is known here; `holes.rs`: where it has data; `unflushed.rs`: what of it is not on the media yet, but for what
+//!   `own_flushes.rs` knows
 //! - `collective.rs`: reading and writing a file together with a group of compute nodes
 //! - `listed.rs`: the same for whatever stretches of files the members list; `selected.rs`: for what they select of a
-//!   file, in closed form; `together.rs`: what these have in common
+//!   file, in closed form; `telling.rs`: the words for it that I/O nodes are sent; `together.rs`: what these have in
+//!   common
 //! - `team.rs`: processes that meet at an I/O node
 //! - `write_cache/`: what a group writes, kept in its members' memory and flushed together
 //! - `pages/`: the page cache, for programs that read and write a file from front to back
