@@ -71,7 +71,7 @@ Examples:
   starfish simulate --pattern rb                   read a file on a simulated machine of 1996
   starfish run plan.toml                           simulate all that a plan says
 
-Exit codes: 0 it is done; 1 it could not be done; 2 the command was not understood; 130 it was interrupted.
+Exit codes: 0 done; 1 failed; 2 wrong usage; 130 interrupted.
 The environment variable STARFISH_DRIVER (io_uring, polling) chooses how nodes talk to the kernel, and
 STARFISH_SILENCE for how many seconds an agent that does not answer, or is being started again, is waited for (10).";
 

@@ -63,7 +63,7 @@ impl TraceFile {
     }
 }
 
-/// So many events of a prediction are in its trace at most.
+/// Largest number of events in the trace of a prediction.
 const PREDICTED_EVENTS_MAX: u64 = 10_000_000;
 
 /// Runs the first trial of an experiment that predicts something, with a trace of it if a file is named.

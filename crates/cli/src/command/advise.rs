@@ -15,7 +15,7 @@ use crate::advice::placement::{Alternative, Merges, PlacementAdvice};
 use crate::options::described::load_machine_of_agents;
 use crate::output::row_format::RowFormat;
 
-/// Say what to do about something before it is run.
+/// Advise on placement and I/O settings before jobs are run.
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
 #[command(after_help = EXAMPLES)]
@@ -48,15 +48,15 @@ struct PlacementArguments {
     #[arg(long, value_name = "N", value_parser = positive::<u32>)]
     jobs: u32,
 
-    /// What a job reads from a run at once.
+    /// Bytes that a job reads from a run at once.
     #[arg(long, value_name = "SIZE", default_value = "48KiB")]
     read_block: Size,
 
-    /// What a job writes at once.
+    /// Bytes that a job writes at once.
     #[arg(long, value_name = "SIZE", default_value = "160KiB")]
     write_block: Size,
 
-    /// What a job uses of a run before it chooses the next.
+    /// Bytes that a job uses of a run before it chooses the next.
     #[arg(long, value_name = "SIZE", default_value = "4KiB")]
     block: Size,
 

@@ -36,25 +36,25 @@ use node::{AgentService, NodeTrace, Size, key};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Directory of a disk, which has been used before or is given with --create; repeat the option for each disk.
+    /// Directory of a disk, either used before or new and given with --create; repeat the option for each disk.
     #[arg(long, value_name = "DIR", required = true, num_args = 1..)]
     root: Vec<PathBuf>,
 
-    /// Take new disks: directories that are missing, which are made, or empty. Without this, an agent whose disk is not
-    /// mounted does not start, instead of filling the disk that the directory would be on.
+    /// Accept new disks: directories that are empty, or missing and then created. Without this, an agent whose disk is
+    /// not mounted refuses to start, rather than fill the disk underneath.
     #[arg(long)]
     create: bool,
 
     /// Keep names in a PostgreSQL database, postgresql://USER:PASSWORD@HOST/DATABASE, instead of the first disk.
     ///
-    /// For who has such a server, which replicates it. One agent at a time can use it: if that one's computer is lost,
-    /// start one elsewhere with this. What passes between them is not encrypted.
+    /// For sites with a replicated PostgreSQL server. One agent at a time can use it: if that agent's computer is lost,
+    /// start another one elsewhere with this option. The connection to the server is not encrypted.
     #[arg(long, value_name = "URL", env = NAMESPACE_VARIABLE, hide_env_values = true, conflicts_with = "copy_namespace",
         value_parser = postgres_address)]
     namespace: Option<String>,
 
-    /// Directory on another disk, or of another computer, that gets copies of the names that this agent keeps, as
-    /// namespace.db. A lost one is replaced by its copy; what was named since then is lost.
+    /// Directory on another disk or computer for copies of the names that this agent keeps, as namespace.db. A copy can
+    /// replace a namespace that is lost; names given since then are lost.
     #[arg(long, value_name = "DIR")]
     copy_namespace: Option<PathBuf>,
 
@@ -96,10 +96,10 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     trace: TraceArgs,
 
-    /// Serve numbers for Prometheus, by HTTP, at this port of loopback, or at HOST:PORT, or at :PORT of all networks.
+    /// Serve metrics for Prometheus over HTTP: at PORT of loopback, at HOST:PORT, or at :PORT of all networks.
     ///
-    /// PORT can be +N: N above the port of --listen, so that each agent of a computer has its own. The numbers tell how
-    /// much is done and name the disks' directories; who can connect can read them.
+    /// PORT can be +N: N above the port of --listen, so that each agent of a computer has its own. The metrics show how
+    /// much is done and name the disks' directories; whoever can connect can read them.
     #[arg(long, value_name = "[HOST:]PORT", env = METRICS_VARIABLE)]
     metrics: Option<String>,
 

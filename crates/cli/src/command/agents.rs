@@ -91,7 +91,7 @@ struct UpArguments {
 
     /// Forget the last set: run the agents given here, even if they are fewer or have other options.
     ///
-    /// Files with a stripe on an agent that is left out cannot be read until it runs again. Its disk stays.
+    /// Files with a stripe on an agent that is left out cannot be read until it runs again. Its disk is left as it is.
     #[arg(long)]
     anew: bool,
 

@@ -1,8 +1,8 @@
 //! `starfish bench`: how near the file system comes to what this computer can do at most; or what agents give that the
 //! user has started.
 //!
-//! Two yardsticks of the former. A *bare stripe* (`bench/bare_stripe.rs`), and disks whose speed is known because they are
-//! modelled.
+//! Two yardsticks of the former. A *bare stripe* (`bench/bare_stripe.rs`), and disks whose speed is known because they
+//! are modelled.
 
 pub(crate) mod agents;
 mod enwrich;

@@ -34,8 +34,8 @@ use tree::{LostStripes, TreeCheck, is_named};
 /// Without names, all files are read. The data stay on the agents: each reads its own disks, in the background of
 /// all other requests. All agents must answer. Exit code 1 means that a problem was found, and not mended.
 ///
-/// With a namespace its records are checked as well, and found are stripes of files that it does not know, and files
-/// of which a disk is with none of the agents. Names are paths then; directories stand for all files in them.
+/// With a namespace, its records are checked as well, and so is whether there are stripes of files that it does not
+/// know, or files on a disk that none of the agents has. Names are paths then; directories stand for all files in them.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -59,8 +59,8 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "repair")]
     new_namespace: bool,
 
-    /// With --repair: take in disks that are marked as those of another namespace, which is lost or was put away. Their
-    /// files are some that this one does not know.
+    /// With --repair: accept disks that are marked as belonging to another namespace, which is lost or was put away.
+    /// This namespace does not know their files.
     #[arg(long, requires = "repair", conflicts_with = "new_namespace")]
     take_disks: bool,
 

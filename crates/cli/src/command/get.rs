@@ -26,8 +26,8 @@ use node::Agent;
 ///
 /// An unfinished file, whose writer was killed or is still writing, is refused.
 ///
-/// With a namespace the name is a path; a pattern with *, ? or [...] gets all that it means, and -r directories, many
-/// files at once. Local files get the permissions and times of those in the namespace.
+/// With a namespace the name is a path; a pattern with *, ? or [...] gets all files that match it, and -r gets
+/// directories, many files at once. Local files get the permissions and times of those in the namespace.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -45,12 +45,12 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     flat: FlatArgs,
 
-    /// Get directories with all that is in them. LOCAL is what the directory is called here, or where it comes to be if
-    /// that ends with /.
+    /// Get directories with everything in them. LOCAL is what the directory is called here or, if it ends with /, where
+    /// it is put.
     #[arg(short, long)]
     recursive: bool,
 
-    /// Go on with what was not got to its end: leave alone files of the same size and time, and replace others.
+    /// Resume an interrupted get: skip files with the same size and time; replace the rest.
     #[arg(long, requires = "recursive")]
     resume: bool,
 
@@ -65,8 +65,8 @@ pub(crate) struct Arguments {
     #[arg(long, short)]
     force: bool,
 
-    /// Get the readable parts of damaged files, with zeros for the rest, and report which bytes those are; of many
-    /// files how many in each. Exit code 1 means that there are some.
+    /// Get the readable parts of damaged files, with zeros for the rest, and report which bytes are missing or, for
+    /// many files, how many in each. Exit code 1 means that some are.
     ///
     /// The local copy of a damaged file does not get the file's time, so `get -r --resume` gets it anew.
     #[arg(long)]

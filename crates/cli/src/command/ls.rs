@@ -34,7 +34,7 @@ use node::{ConnectedNode, ErrorKind, Size};
 // -h is for sizes, as it is of ls.
 #[command(disable_help_flag = true)]
 pub(crate) struct Arguments {
-    /// Paths of files or directories, or patterns of paths; of flat names, patterns of those to list.
+    /// Paths of files or directories, or patterns of paths; for flat names, patterns of the names to list.
     #[arg(value_name = "NAME")]
     names: Vec<OsString>,
 
@@ -42,19 +42,19 @@ pub(crate) struct Arguments {
     #[arg(short, long)]
     long: bool,
 
-    /// With -l, sizes for people: 4.2 MiB.
+    /// With -l, show sizes for people: 4.2 MiB.
     #[arg(short, long, requires = "long")]
     human_readable: bool,
 
-    /// List names that begin with a dot.
+    /// Also list names that begin with a dot.
     #[arg(short, long)]
     all: bool,
 
-    /// List what is in directories within, each by its path.
+    /// Also list what is in directories within, each file by its path.
     #[arg(short = 'R', long)]
     recursive: bool,
 
-    /// Output format. Other than as a table all that -l shows is listed, and names are paths.
+    /// Output format. CSV and JSON have everything that -l shows, and paths as names.
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 

@@ -20,7 +20,7 @@ use crate::options::described::{not_loaded, overrides};
 use crate::options::fields::MergeOptions;
 use crate::output::row_format::RowFormat;
 
-/// Merge runs on disks that several jobs share, simulated, and see whether one of them races ahead.
+/// Simulate jobs that merge runs on shared disks, and see whether one of them races ahead.
 ///
 /// Each job reads its runs from some disks and writes its output to another, as a placement policy says. A job that
 /// gets ahead fills the queue of the disk it writes to, where others wait to read: then the jobs take turns, and disks
@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 
-    /// Output format. Other than as a table it has the rows alone, and what is explained goes to standard error.
+    /// Output format. CSV and JSON have the rows alone, and explanations go to standard error.
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 

@@ -10,9 +10,9 @@ use crate::this_node;
 
 /// Make directories. The first begins the namespace, if the agents have none.
 ///
-/// A namespace is kept by one of the agents, so it is to be begun when all agents of the set are named. With it names
-/// are paths, for all commands and programs. Files that have been put before keep their flat names, which the option
-/// --flat of `get`, `cat`, `ls`, `stat` and `rm` means.
+/// One of the agents keeps the namespace, so begin it when all agents of the set are named. From then on names are
+/// paths, for all commands and programs. Files that were put before keep their flat names; `get`, `cat`, `ls`, `stat`
+/// and `rm` find them with --flat.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// Make the directories above as well, and accept those that are there.
+    /// Make missing parent directories as well, and accept directories that exist.
     #[arg(short, long)]
     parents: bool,
 }

@@ -23,9 +23,9 @@ use crate::{interrupt, local, this_node};
 
 /// Mount the files of the agents in a directory.
 ///
-/// What is in the directory is what every other mount and program of the same agents sees: directories, files
-/// in stripes over all disks, links. A file that somebody has written and closed is what whoever opens it afterwards
-/// reads, on whichever computer. It needs no root: the package fuse3 lets users mount in directories of their own.
+/// What is in the directory is what every other mount and program of the same agents sees: directories, files in
+/// stripes over all disks, links. Whoever opens a file reads what was written by all who had closed it before, on any
+/// computer. No root is needed: the package fuse3 lets users mount in directories of their own.
 ///
 /// It runs until it is unmounted, by `starfish umount DIR`, Ctrl-C or SIGTERM.
 #[derive(Args)]
@@ -38,28 +38,29 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// Return when it is mounted, and go on in the background.
+    /// Return once it is mounted, and continue in the background.
     #[arg(long)]
     background: bool,
 
-    /// In the background, file for what goes wrong. Without this: below ~/.local/state/starfish.
+    /// File for messages about failures while it is in the background. Without this: below ~/.local/state/starfish.
     #[arg(long, value_name = "FILE", requires = "background")]
     log: Option<PathBuf>,
 
-    /// Nothing can be changed through this mount.
+    /// Allow no changes through this mount.
     #[arg(long)]
     read_only: bool,
 
-    /// Let other users in, as far as the permissions of files do. For users, /etc/fuse.conf has to allow it.
+    /// Let other users in, as far as the permissions of files allow. Unless you are root, /etc/fuse.conf has to permit
+    /// it.
     #[arg(long)]
     allow_other: bool,
 
-    /// How long to wait for agents that do not answer yet. All of them have to when the mount begins; one that goes
-    /// away later is waited for, and then its files are in error until it is back.
+    /// How long to wait for agents that do not answer yet. All of them have to answer when the mount begins; one that
+    /// goes away later is waited for, and then its files give errors until it is back.
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = timeout)]
     wait: Duration,
 
-    /// Let no file through the kernel's page cache, but for those mapped into memory.
+    /// Bypass the kernel's page cache, except for files that are mapped into memory.
     #[arg(long)]
     direct: bool,
 
@@ -67,7 +68,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "WHERE", default_value = "everywhere")]
     locks: LockReach,
 
-    /// How long names and attributes are believed without asking.
+    /// How long the kernel may use names and attributes without asking again.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = timeout)]
     attr_timeout: Duration,
 
@@ -95,7 +96,7 @@ pub(crate) struct Arguments {
     #[arg(long, hide = true)]
     noexec: bool,
 
-    /// Serve numbers for Prometheus, by HTTP, at this port of loopback, or at HOST:PORT, or at :PORT of all networks.
+    /// Serve metrics for Prometheus over HTTP: at PORT of loopback, at HOST:PORT, or at :PORT of all networks.
     #[arg(long, value_name = "[HOST:]PORT")]
     metrics: Option<String>,
 
@@ -111,7 +112,7 @@ enum LockReach {
     Everywhere,
     /// Within this mount only, which is faster: for files that nobody locks elsewhere.
     Here,
-    /// They are refused.
+    /// Locks are refused.
     Nowhere,
 }
 

@@ -14,8 +14,8 @@ use crate::mpi_library::{self, MpiKind};
 /// Start a program of MPI by its launcher, mpirun, with files on Starfish.
 ///
 /// MPI_File_open then opens files on the agents if their names begin with `starfish:`, or if they lie in a directory
-/// where `starfish mount` shows them. The program need not be compiled anew, and all other files are as they were. All
-/// that stands after the options is handed to the launcher. The processes know the agents as this command does: by
+/// where `starfish mount` shows them. The program need not be recompiled, and all other files are opened as usual.
+/// Everything after the options is passed to the launcher. The processes find the agents as this command does: by
 /// STARFISH_AGENTS, or the configuration of their computer.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]

@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// Refuse to replace what is there.
+    /// Fail rather than replace an existing file.
     #[arg(short, long)]
     no_clobber: bool,
 }

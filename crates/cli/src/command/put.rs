@@ -42,20 +42,20 @@ pub(crate) struct Arguments {
     #[arg(value_name = "LOCAL")]
     local: PathBuf,
 
-    /// Name of the file on the agents. Without this: its own name, without directories. A directory is put into it if
-    /// it ends with /.
+    /// Name of the file on the agents. Without this: its own name, without directories. If it ends with /, a directory
+    /// is put into it.
     #[arg(value_name = "NAME")]
     name: Option<String>,
 
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// Put a directory with all that is in it: directories, files and symbolic links.
+    /// Put a directory with everything in it: directories, files and symbolic links.
     #[arg(short, long)]
     recursive: bool,
 
-    /// Go on with what was not put to its end: leave alone files of the same size and time of which nothing is lost,
-    /// and replace others. Needs a namespace.
+    /// Resume an interrupted put: skip files with the same size and time that are intact; replace the rest. Needs a
+    /// namespace.
     #[arg(long)]
     resume: bool,
 
@@ -63,7 +63,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = node::BLOCK)]
     block: Size,
 
-    /// How many disks each file lies on. Without this, on all.
+    /// Number of disks to stripe each file over. Without this: all.
     #[arg(long, value_name = "N", value_parser = super::disk_count)]
     disks: Option<NonZeroU32>,
 

@@ -34,8 +34,9 @@ use command_line::progress::{Progress, Show};
 ///
 /// By the methods disk-directed and two-phase, each node gathers requests that follow each other, and all nodes move
 /// them together. A log of format 2, which STARFISH_MPI_RECORD=FILE has programs of MPI write (FILE.0, FILE.1 and so
-/// on, to be given together), tells which calls were made together: these are, all others are made alone, and I/O nodes
-/// and clients work as agents and their clients do. Every byte that is written is read back and compared.
+/// on, to be given together), tells which calls were made together: they are made together here, too, and all others
+/// alone. I/O nodes and clients then work as agents and their clients do. Every byte that is written is read back and
+/// compared.
 ///
 /// On agents the files have new names, blocks of 256 KiB unless --block is given, and are removed at the end. Nodes of
 /// the log are threads of this process, with connections of their own.

@@ -15,7 +15,7 @@ use crate::replay::input::InputArgs;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 
-/// Draw a request log, look at one, or put one into the format of request logs.
+/// Draw a request log at random, show one, or convert one to the format of request logs.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -36,14 +36,14 @@ enum Action {
     Convert(Converted),
 }
 
-/// Print a request log that is drawn like the traces of the ENWRICH report: small strided writes of many nodes.
+/// Print a random request log like the traces of the ENWRICH report: small strided writes of many nodes.
 ///
 /// Each job has some of the nodes and writes one file after the other, whose records the nodes have in turn. Requests
 /// of a file have one size; the sizes are exponentially distributed, and so are the pauses. The same options give the
 /// same log.
 #[derive(Args)]
 struct Generated {
-    /// The programs that it is like: files of cmmd are ten times as large.
+    /// The programs to imitate: files of cmmd are ten times as large.
     #[arg(long, value_enum, default_value_t = KindName::Cmf)]
     like: KindName,
 
@@ -51,7 +51,7 @@ struct Generated {
     #[arg(long, value_name = "N", default_value_t = Kind::Cmf.generator().nodes, value_parser = positive::<u32>)]
     nodes: u32,
 
-    /// Number of jobs, which run beside each other.
+    /// Number of jobs, which run side by side.
     #[arg(long, value_name = "N", default_value_t = Kind::Cmf.generator().jobs, value_parser = positive::<u32>)]
     jobs: u32,
 

@@ -20,16 +20,16 @@ use crate::this_node;
 
 /// Remove files from the agents, even damaged ones.
 ///
-/// If one of the names cannot be removed, the others still are. A file of a flat name with a stripe on an agent that
-/// does not answer cannot. With a namespace the name goes, and what an agent has of the file that does not answer goes
-/// when that is back, with the next `rm`, `fsck --repair` or mount.
+/// If one of the names cannot be removed, the others still are. A file with a flat name cannot be removed while an
+/// agent that has a stripe of it does not answer. With a namespace the name is removed, and the stripes on an agent
+/// that does not answer are removed when it is back, by the next `rm`, `fsck --repair` or mount.
 ///
-/// With `--unfinished`, only files that were begun and not written to their end are removed; finished files of the
-/// same names stay. Files that are being written now are left alone.
+/// With `--unfinished`, only files that were begun and never finished are removed; finished files of the same names
+/// stay. Files that are being written now are left alone.
 ///
-/// With a namespace names are paths, or patterns of paths, and -r removes directories with all that is in them.
-/// --unfinished removes what interrupted commands have left under hidden names, if it was begun an hour ago or earlier;
-/// say --older-than for another age.
+/// With a namespace names are paths, or patterns of paths, and -r removes directories with everything in them.
+/// --unfinished removes what interrupted commands have left under hidden names, if it was begun at least an hour ago;
+/// --older-than sets another age.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -43,11 +43,11 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     flat: FlatArgs,
 
-    /// Remove directories with all that is in them.
+    /// Remove directories with everything in them.
     #[arg(short, long, conflicts_with = "unfinished")]
     recursive: bool,
 
-    /// What is not there is no failure.
+    /// Ignore files that do not exist.
     #[arg(short, long, conflicts_with = "unfinished")]
     force: bool,
 

@@ -21,10 +21,10 @@ mod summary;
 use clap::{Args, Subcommand};
 use command_line::failure::Result;
 
-/// Record what agents do; say what traces say: totals, overlaps, differences; export and import them.
+/// Record what agents do; analyse traces: totals, overlaps, differences; export and import them.
 ///
-/// A trace, NAME.tlv, is what threads of programs, agents or simulated nodes did when. Wherever one is read, a trace of
-/// Perfetto or Chrome's JSON will do as well.
+/// A trace, NAME.tlv, tells what threads of programs, agents or simulated nodes did, and when. Wherever one is read, a
+/// trace of Perfetto or in Chrome's JSON will do as well.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

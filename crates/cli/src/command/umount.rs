@@ -7,8 +7,8 @@ use command_line::failure::Result;
 
 /// Unmount what `starfish mount` has mounted in a directory.
 ///
-/// When it returns, all that was written is on the disks of the agents. If it cannot be brought there, the directory
-/// is unmounted all the same, and the error tells.
+/// When it returns, all that was written is on the disks of the agents. If that is impossible, the directory is
+/// unmounted all the same, and the error says so.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -16,8 +16,8 @@ pub(crate) struct Arguments {
     #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     directory: PathBuf,
 
-    /// If it is in use, take it away now, and unmount it when nobody uses it any more; what was written is brought onto
-    /// the disks then.
+    /// Detach it now even if it is in use, and unmount it when nobody uses it any more; what was written reaches the
+    /// disks then.
     #[arg(long)]
     lazy: bool,
 }

@@ -24,8 +24,8 @@ use agent_set::at_once;
 /// hardly disturbed.
 const ROUNDS: usize = 5;
 
-/// So long one of them is to write. Shorter, and the first movement of a disk and the last flush would count; the
-/// page cache of an agent's computer does not help, since what is written is flushed.
+/// Time that each of them writes. In less, the first movement of a disk and the last flush would count; the page cache
+/// of an agent's computer does not help, since what is written is flushed.
 const WRITING: Duration = Duration::from_millis(400);
 
 /// What is written first, to learn how much is to be written in a round. It does not count.

@@ -7,10 +7,10 @@ use node::Agent;
 use crate::output::date;
 use crate::this_node;
 
-/// So many names are looked at. A store with more has other ways to find them: `starfish ls -l`, `starfish rm`.
+/// Number of names that are looked at. A store with more has other ways to find them: `starfish ls -l`, `starfish rm`.
 const NAMES_MAX: usize = 2000;
 
-/// So many are named.
+/// Number of unfinished files that are named.
 const NAMED_MAX: usize = 5;
 
 /// What is to be known of unfinished files, if there are any.

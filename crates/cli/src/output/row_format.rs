@@ -17,7 +17,7 @@ pub(crate) struct RowOutput {
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 
-    /// Write a page with charts to this file, too.
+    /// Also write a page with charts to this file.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 

@@ -120,7 +120,7 @@ impl KeyArgs {
 /// The option that asks for files of flat names.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct FlatArgs {
-    /// Mean files of flat names, from before there was a namespace.
+    /// Use files with flat names, from before there was a namespace.
     #[arg(long)]
     pub(crate) flat: bool,
 }

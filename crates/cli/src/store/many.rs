@@ -19,7 +19,7 @@ pub(crate) struct FailedFiles {
     pub(crate) existing: usize,
 }
 
-/// Of so many files that exist already it is told; of others they are counted.
+/// Existing files reported by name; further ones are only counted.
 const EXISTING_TOLD: usize = 3;
 
 impl FailedFiles {

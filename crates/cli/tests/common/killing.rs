@@ -7,7 +7,7 @@ use std::process::Child;
 use std::thread;
 use std::time::Duration;
 
-/// So many rounds; `STARFISH_ROUNDS` says how many more thorough tests make.
+/// Number of rounds; `STARFISH_ROUNDS` is that of more thorough tests.
 pub(crate) fn rounds() -> u64 {
     std::env::var("STARFISH_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(30)
 }

@@ -15,7 +15,7 @@ use statistics::Sample;
 use crate::report::number;
 use crate::results::distinct;
 
-/// So many lines can be told apart in one chart.
+/// Number of lines that can be told apart in one chart.
 const LINES_MAX: usize = 8;
 
 /// What a page says of plans of one kind.

@@ -5,7 +5,7 @@ use experiment::PlacementCase;
 
 use super::MergeTimes;
 
-/// So many trials tell the mean, of which chance makes a part: who gets ahead, and when.
+/// Number of trials whose mean is predicted: chance has a part in who gets ahead, and when.
 const TRIALS: u64 = 5;
 
 /// The means over some trials on the case's machine.

@@ -12,22 +12,23 @@ use crate::options::described::load_machine;
 use crate::output::row_format::RowFormat;
 use crate::replay::input::InputArgs;
 
-/// Say what a program that was recorded would gain by other methods, stripe units, numbers of I/O nodes and orders at
-/// the disks, and by which hint or setting.
+/// Say what a recorded program would gain from other methods, stripe units, numbers of I/O nodes and orders at the
+/// disks, and by which hint or setting.
 ///
 /// The log is one of STARFISH_MPI_RECORD, FILE.0, FILE.1 and so on, which says what was collective and how files were
 /// striped; or any other request log, whose requests are taken as made by each node alone. Everything is simulated on
-/// the machine that is given, in the configuration of the agents: first what was recorded, then one thing changed at a
-/// time, then those together that gain in company and can be had. Gains are parts of the time until all is done and on
-/// the disks, with 95 % confidence intervals. What gains less than 1 %, or maybe nothing, is not advised.
+/// the given machine, in the configuration of the agents: first what was recorded, then one change at a time, then
+/// those changes together that gain in combination and are possible. Gains are parts of the time until everything is
+/// done and on the disks, with 95 % confidence intervals. A change that gains less than 1 %, or possibly nothing, is
+/// not advised.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct IoArguments {
     #[command(flatten)]
     input: InputArgs,
 
-    /// Machine that is simulated: a name that `starfish machines` lists, or a TOML file. It has a compute node for each
-    /// node of the log at least.
+    /// Machine that is simulated: a name that `starfish machines` lists, or a TOML file. It needs at least one compute
+    /// node for each node of the log.
     #[arg(long, value_name = "NAME")]
     machine: String,
 

@@ -64,7 +64,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "16MiB")]
     write_cache: Size,
 
-    /// The disk model, or `host` for the disk under TMPDIR, of which nothing is predicted.
+    /// The disk model, or `host` for the disk under TMPDIR, for which there is no prediction.
     #[arg(long, value_name = "NAME", default_value = "streaming-20")]
     disk_model: String,
 
@@ -79,12 +79,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", conflicts_with = "rounds")]
     predict: Option<String>,
 
-    /// Trace the one measurement: what processes and agents do, NAME.tlv, and what is predicted that they do,
+    /// Trace the only measurement: what processes and agents do in NAME.tlv, and the prediction of it in
     /// NAME-predicted.tlv. Both begin with the first write and end with the last byte on the disks.
     #[arg(long, value_name = "NAME.tlv", conflicts_with_all = ["predict", "rounds"])]
     trace: Option<PathBuf>,
 
-    /// Write a page to this file, too, in which both traces can be looked at side by side.
+    /// Also write a page to this file that shows both traces side by side.
     #[arg(long, value_name = "FILE", requires = "trace")]
     trace_html: Option<PathBuf>,
 

@@ -26,10 +26,10 @@ use crate::output::row_format::RowOutput;
 /// Measure small files: how many of them clients make, look at, list and remove in a second.
 ///
 /// Starts agents of its own, on loopback, one of which keeps the namespace. Each client is a node of this process with
-/// a directory of its own. The time ends when the last client is through, with names and contents where all other
-/// clients see them; nothing waits for the media. What was made is checked, and removed. Beside each measurement stands
-/// the prediction of the simulated machine `loopback`, for which messages, the store of metadata and the making of
-/// files are measured on this computer before. The files are in TMPDIR.
+/// a directory of its own. The time ends when the last client is through and all others can see its names and contents;
+/// nothing waits for the media. What was made is checked, and removed. Beside each measurement stands the prediction of
+/// the simulated machine `loopback`, for which messages, the store of metadata and the making of files are measured on
+/// this computer beforehand. The files are in TMPDIR.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -58,8 +58,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=16))]
     agents: u8,
 
-    /// The disk model that the disks take the times of, or `memory` for none: files are in the page cache, as small
-    /// ones are for a while.
+    /// Model whose times the disks take, or `memory` for none: files stay in the page cache, as small ones do for a
+    /// while.
     #[arg(long, value_name = "NAME", default_value = MEMORY, conflicts_with = "predict")]
     disk_model: String,
 
@@ -71,16 +71,16 @@ pub(crate) struct Arguments {
     predict: Option<String>,
 
     /// Say on standard error what limited each measurement: processors, links or waiting. All nodes record what they do
-    /// meanwhile, making the files beforehand included.
+    /// meanwhile, including the making of files beforehand.
     #[arg(long, conflicts_with_all = ["predict", "rounds"])]
     explain: bool,
 
-    /// Trace the one measurement, and explain it: what clients and agents do, NAME.tlv, and what is predicted that they
-    /// do, NAME-predicted.tlv.
+    /// Trace the only measurement, and explain it: what clients and agents do in NAME.tlv, and the prediction of it in
+    /// NAME-predicted.tlv.
     #[arg(long, value_name = "NAME.tlv", conflicts_with_all = ["predict", "rounds"])]
     trace: Option<PathBuf>,
 
-    /// Write a page to this file, too, in which both traces can be looked at side by side.
+    /// Also write a page to this file that shows both traces side by side.
     #[arg(long, value_name = "FILE", requires = "trace")]
     trace_html: Option<PathBuf>,
 

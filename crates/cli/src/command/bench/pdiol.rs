@@ -86,7 +86,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 
-    /// Write a page with plots to this file, too.
+    /// Also write a page with plots to this file.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 

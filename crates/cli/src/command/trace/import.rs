@@ -9,7 +9,7 @@ use trace_formats::Imported;
 use super::input;
 use crate::local::{self, STANDARD};
 
-/// Make a trace of one of Perfetto, or of Chrome's JSON, which many tools write.
+/// Convert a trace of Perfetto, or in Chrome's JSON, which many tools write.
 ///
 /// Spans, counters, flows, arguments and the names of processes and threads are taken in; what the system's own probes
 /// recorded is left out, and counted.

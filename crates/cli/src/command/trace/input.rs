@@ -21,12 +21,12 @@ pub(super) struct TracesArgs {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// How the times of several traces become one.
+    /// How the clocks of several traces are aligned.
     #[arg(long, value_enum, default_value_t = AlignmentName::Clock)]
     align: AlignmentName,
 }
 
-/// How the times of several traces become one.
+/// How the clocks of several traces are aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum AlignmentName {
     /// By the wall clock.
@@ -50,11 +50,11 @@ impl TracesArgs {
 /// A part of a trace.
 #[derive(Args)]
 pub(super) struct RangeArgs {
-    /// Leave out what was before this time since the trace's first, for example 1500us or 2s.
+    /// Leave out what was before this time, for example 1500us or 2s. The trace begins at 0.
     #[arg(long, value_name = "TIME", value_parser = time)]
     from: Option<u64>,
 
-    /// Leave out what was from this time since the trace's first on.
+    /// Leave out what was at this time or later.
     #[arg(long, value_name = "TIME", value_parser = time)]
     to: Option<u64>,
 }

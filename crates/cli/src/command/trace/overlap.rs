@@ -13,7 +13,7 @@ use super::shown;
 use crate::account::explain;
 use crate::output::row_format::RowFormat;
 
-/// Print for how long different threads were in states at once.
+/// Print how long different threads were in given states at the same time.
 ///
 /// With two states, that is the time in which one thread was in the one while another was in the other; a state
 /// within another in the same thread does not overlap it. The same state twice overlaps while two threads are in
@@ -29,7 +29,7 @@ pub(super) struct Arguments {
     #[arg(value_name = "STATE", required = true, num_args = 2..=CHOSEN_MAX)]
     names: Vec<String>,
 
-    /// The names are those of threads, and any state of theirs counts.
+    /// Take the names as those of threads, in whatever state they are.
     #[arg(long)]
     threads: bool,
 

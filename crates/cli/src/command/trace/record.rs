@@ -17,15 +17,15 @@ use crate::{interrupt, local};
 ///
 /// Any program that uses agents will do: those over striped files, those with libpdiol, in Python or of MPI. All of its
 /// nodes on this computer are recorded: STARFISH_TRACE tells them so. It knows the agents by STARFISH_AGENTS, or the
-/// configuration of this computer. Ctrl-C is for that program; this one goes on until it ends, and ends with its exit
-/// code.
+/// configuration of this computer. Ctrl-C is for that program; this one continues until it ends, and exits with its
+/// exit code.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// Keep what was recorded as this trace, too. A file that is there is replaced; --trace adds to one.
+    /// Also write what was recorded to this trace. An existing file is replaced; --trace adds to it.
     #[arg(short, long, value_name = "FILE.tlv")]
     output: Option<PathBuf>,
 

@@ -9,8 +9,8 @@ use crate::store::recordings;
 
 /// Have all agents record what they do from now on, until `starfish trace stop`.
 ///
-/// Each keeps its last 262144 events in memory, about 40 MB. Those that record already begin anew. An agent that was
-/// started with --trace writes a trace of its own; then nothing is begun.
+/// Each keeps its last 262144 events in memory, about 40 MB. Those that are recording already begin anew. An agent that
+/// was started with --trace writes a trace of its own; if there is one, no agent begins.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {

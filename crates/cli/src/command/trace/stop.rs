@@ -11,18 +11,19 @@ use crate::local;
 use crate::store::agents::AgentsArgs;
 use crate::store::recordings::{self, Recorded};
 
-/// End what `starfish trace start` has begun, and write what agents have recorded as one trace.
+/// End the recording that `starfish trace start` began, and write what agents have recorded as one trace.
 ///
 /// Each agent is a process of the trace, called by its address. Their clocks are compared with the one of this computer
-/// when the recording ends, by messages; offset and uncertainty are shown, and those who read the trace heed them. What
-/// can be had is written even if some agents do not answer or have recorded nothing, which is a failure.
+/// when the recording ends, by messages; offset and uncertainty are shown, and readers of the trace take them into
+/// account. What is available is written even if some agents do not answer or have recorded nothing, which is a
+/// failure.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// The trace to write. A file that is there is replaced.
+    /// The trace to write. An existing file is replaced.
     #[arg(short, long, value_name = "FILE.tlv")]
     output: PathBuf,
 }
