@@ -84,6 +84,9 @@ void starfish_mpi_tell_error(void);
 int starfish_mpi_note_error(int class, const char *why);
 
 /* Files by name. */
+/* The same of an error that this process tells, whatever its class. */
+int starfish_mpi_note_own_error(int class, const char *why);
+
 
 /* Whether a name means a file on Starfish: 1 or 0. */
 int starfish_mpi_is_ours(const char *name);

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <limits.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,17 +142,55 @@ static int open_ours(MPI_Comm comm, const char *name, int amode, MPI_Info info, 
     return class;
 }
 
+/* Whether a name means a file of ours. What it means to some processes only, as a mount that one host has not, no
+   process opens. */
+static int find_owner(MPI_Comm comm, const char *name, int *is_ours)
+{
+    int rank, size;
+    *is_ours = starfish_mpi_is_ours(name);
+    PMPI_Comm_rank(comm, &rank);
+    PMPI_Comm_size(comm, &size);
+    if (size == 1) {
+        return 0;
+    }
+    /* Whether it is for any process, whether it is not for any, and the first of these. */
+    int own[] = {*is_ours, !*is_ours, *is_ours ? INT_MIN : -rank}, all[3];
+    MPI_Request agreeing;
+    PMPI_Iallreduce(own, all, 3, MPI_INT, MPI_MAX, comm, &agreeing);
+    await(agreeing);
+    if (!all[0] || !all[1]) {
+        return 0;
+    }
+    char host[MPI_MAX_PROCESSOR_NAME] = "", why[2 * MPI_MAX_PROCESSOR_NAME + 4096];
+    int without = -all[2], length;
+    if (rank == without) {
+        PMPI_Get_processor_name(host, &length);
+    }
+    PMPI_Ibcast(host, sizeof host, MPI_CHAR, without, comm, &agreeing);
+    await(agreeing);
+    snprintf(why, sizeof why, "%s: it is on Starfish for other processes, and not for process %d on %s: is it mounted there?",
+             name, without, host);
+    return rank == 0 ? starfish_mpi_note_own_error(STARFISH_MPI_BAD_FILE, why)
+                     : starfish_mpi_note_error(STARFISH_MPI_BAD_FILE, why);
+}
+
 DEFINE(File_open, (MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_File *fh),
        (comm, name, amode, info, fh))
 {
-    int is_between = 0;
-    if (!name || !starfish_mpi_is_ours(name)) {
+    int is_between = 0, is_ours = 0;
+    if (!name || comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &is_between) != MPI_SUCCESS || is_between) {
+        /* Whatever it is, the MPI refuses it. */
+        return NEXT(File_open)(comm, name, amode, info, fh);
+    }
+    int unlike = find_owner(comm, name, &is_ours);
+    if (unlike) {
+        *fh = MPI_FILE_NULL;
+        return starfish_shim_fail(NULL, unlike);
+    }
+    if (!is_ours) {
         return NEXT(File_open)(comm, name, amode, info, fh);
     }
     *fh = MPI_FILE_NULL;
-    if (comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &is_between) != MPI_SUCCESS || is_between) {
-        return starfish_shim_raise(NULL, MPI_ERR_COMM);
-    }
     struct our_file *file = calloc(1, sizeof *file);
     if (!file || starfish_shim_enter(file)) {
         free(file);

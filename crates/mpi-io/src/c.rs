@@ -151,6 +151,13 @@ unsafe extern "C" fn starfish_mpi_is_ours(name: *const c_char) -> c_int {
     // SAFETY: a string, as the header asks for.
     let name = unsafe { string(name) };
     name.is_ok_and(|name| crate::names::find(name).is_some()).into()
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_note_own_error(class: c_int, why: *const c_char) -> c_int {
+    // SAFETY: a string, as the header asks for.
+    let why = unsafe { string(why) }.unwrap_or_default();
+    told(|| Err(MpiError::new(ErrorClass::numbered(class as u64), why).told()))
+}
+
 }
 
 #[unsafe(no_mangle)]
