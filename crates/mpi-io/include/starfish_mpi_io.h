@@ -124,6 +124,8 @@ int starfish_mpi_set_atomic(starfish_mpi_file *file, int atomic);
 int starfish_mpi_seek_shared(starfish_mpi_file *file, int64_t units, int whence);
 
 /* Open files. Each process calls these for itself. */
+/* Takes in hints, keys and values in turn; nothing, if the processes would not have their data go the same way. */
+int starfish_mpi_set_hints(starfish_mpi_file *file, const char *const *hints);
 
 int starfish_mpi_size(starfish_mpi_file *file, int64_t *bytes);
 int starfish_mpi_set_view(starfish_mpi_file *file, int64_t displacement, int64_t unit_bytes,
@@ -134,7 +136,8 @@ int starfish_mpi_seek(starfish_mpi_file *file, int64_t units, int whence);
 int starfish_mpi_position(starfish_mpi_file *file, int64_t *units);
 int starfish_mpi_shared_position(starfish_mpi_file *file, int64_t *units);
 int starfish_mpi_byte_offset(starfish_mpi_file *file, int64_t units, int64_t *offset);
-int starfish_mpi_take_hints(starfish_mpi_file *file, const char *const *hints);
+/* Takes in hints that are given with a view: which way data go they do not change. */
+void starfish_mpi_set_view_hints(starfish_mpi_file *file, const char *const *hints);
 /* The hint of this index, cut to the room there is for it; 0 if there is none, otherwise 1. */
 int starfish_mpi_hint(starfish_mpi_file *file, size_t index, char *key, size_t key_bytes, char *value,
                       size_t value_bytes);

@@ -319,9 +319,9 @@ DEFINE(File_set_info, (MPI_File fh, MPI_Info info), (fh, info))
         return NEXT(File_set_info)(fh, info);
     }
     char **hints = hints_of(info);
-    starfish_mpi_take_hints(file->core, (const char *const *)hints);
+    int class = starfish_mpi_set_hints(file->core, (const char *const *)hints);
     free_hints(hints);
-    return MPI_SUCCESS;
+    return starfish_shim_fail(file, class);
 }
 
 DEFINE(File_get_info, (MPI_File fh, MPI_Info *info), (fh, info))
@@ -389,7 +389,7 @@ DEFINE(File_set_view,
     if (!class) {
         file->representation = is_external ? EXTERNAL32 : NATIVE;
         char **hints = hints_of(info);
-        starfish_mpi_take_hints(file->core, (const char *const *)hints);
+        starfish_mpi_set_view_hints(file->core, (const char *const *)hints);
         free_hints(hints);
     }
     return starfish_shim_fail(file, class);

@@ -362,13 +362,19 @@ unsafe extern "C" fn starfish_mpi_byte_offset(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn starfish_mpi_take_hints(
-    told: *const CollectiveFile,
+unsafe extern "C" fn starfish_mpi_set_hints(
+    set: *const CollectiveFile,
     given: *const *const c_char,
 ) -> c_int {
     // SAFETY: a file and an array of strings, as the header asks for.
-    unsafe { file(told).take_hints(hints(given).into_iter()) };
-    0
+    let (set, given) = unsafe { (file(set), hints(given)) };
+    named(set, "MPI_File_set_info", |set| set.take_hints(given.into_iter()))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_set_view_hints(set: *const CollectiveFile, given: *const *const c_char) {
+    // SAFETY: a file and an array of strings, as the header asks for.
+    unsafe { file(set).take_hints_with_view(hints(given).into_iter()) };
 }
 
 #[unsafe(no_mangle)]

@@ -102,7 +102,8 @@ impl CollectiveFile {
         // The first makes it, if it is to be made, and then comes: when all have come, it is there.
         let first = (rank == 0).then(open);
         let members = Members::meet(&started.session, path, (name, rank, size))?;
-        let (handle, number, stat) = members.agree_after_first(first.unwrap_or_else(open))?;
+        let opened = first.unwrap_or_else(open);
+        let (handle, number, stat) = members.agree_after_first(opened, hints.in_common())?;
         call.say(|| [("file", number.0)]);
         hints.note_striping(stat);
         let state = State {
@@ -519,10 +520,19 @@ impl CollectiveFile {
         Ok(())
     }
 
-    /// Takes in hints.
-    pub(crate) fn take_hints<'a>(&self, hints: impl Iterator<Item = (&'a str, &'a str)>) {
+    /// Takes in hints, as all members do.
+    pub(crate) fn take_hints<'a>(&self, hints: impl Iterator<Item = (&'a str, &'a str)>) -> Outcome<()> {
+        let mut taken = self.state().hints.clone();
+        hints.for_each(|(key, value)| taken.take_later(key, value));
+        self.members.agree_on(taken.in_common())?;
+        self.state().hints = taken;
+        Ok(())
+    }
+
+    /// Takes in hints that are given with a view.
+    pub(crate) fn take_hints_with_view<'a>(&self, hints: impl Iterator<Item = (&'a str, &'a str)>) {
         let mut state = self.state();
-        hints.for_each(|(key, value)| state.hints.take_later(key, value));
+        hints.for_each(|(key, value)| state.hints.take_with_view(key, value));
     }
 
     /// Hands the hint of this index to `read`, if there is one.
