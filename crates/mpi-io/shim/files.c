@@ -371,6 +371,17 @@ static int set_view(struct our_file *file, MPI_Offset displacement, MPI_Datatype
     return class;
 }
 
+static const char *const representations[] = {"native", "internal", "external32"};
+
+static enum representation representation_of(const char *name)
+{
+    int found = NATIVE;
+    while (found < UNKNOWN && (!name || strcmp(name, representations[found]))) {
+        found++;
+    }
+    return found;
+}
+
 DEFINE(File_set_view,
        (MPI_File fh, MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype, const char *representation,
         MPI_Info info),
@@ -380,14 +391,13 @@ DEFINE(File_set_view,
     if (!file) {
         return NEXT(File_set_view)(fh, displacement, etype, filetype, representation, info);
     }
-    int is_external = representation && strcmp(representation, "external32") == 0;
-    if (!is_external &&
-        (!representation || (strcmp(representation, "native") && strcmp(representation, "internal")))) {
+    enum representation wanted = representation_of(representation);
+    if (wanted == UNKNOWN) {
         return starfish_shim_raise(file, MPI_ERR_UNSUPPORTED_DATAREP);
     }
     int class = set_view(file, displacement, etype, filetype);
     if (!class) {
-        file->representation = is_external ? EXTERNAL32 : NATIVE;
+        file->representation = wanted;
         char **hints = hints_of(info);
         starfish_mpi_set_view_hints(file->core, (const char *const *)hints);
         free_hints(hints);
@@ -406,16 +416,24 @@ DEFINE(File_get_view,
     *displacement = file->displacement;
     *etype = starfish_shim_keep(file->etype);
     *filetype = starfish_shim_keep(file->filetype);
-    strcpy(representation, file->representation == EXTERNAL32 ? "external32" : "native");
+    strcpy(representation, representations[file->representation]);
     return MPI_SUCCESS;
 }
 
-/* What an element takes in the file. */
+/* What an element takes in the file. Gaps are as in memory, whatever the representation: so views have them. */
 static int extent_in_file(struct our_file *file, MPI_Datatype type, MPI_Aint *extent)
 {
-    MPI_Aint lower;
-    int code = file->representation == EXTERNAL32 ? PMPI_Pack_external_size("external32", 1, type, extent)
-                                                  : PMPI_Type_get_extent(type, &lower, extent);
+    MPI_Aint lower, packed;
+    MPI_Count size;
+    int code = PMPI_Type_get_extent(type, &lower, extent);
+    if (code == MPI_SUCCESS && file->representation == EXTERNAL32) {
+        PMPI_Type_size_x(type, &size);
+        code = PMPI_Pack_external_size("external32", 1, type, &packed);
+        /* Where the gaps are of a type whose parts have other sizes there, nobody says. */
+        int is_alike = packed == size, is_run = *extent == size;
+        *extent = is_alike ? *extent : packed;
+        code = code == MPI_SUCCESS && !is_alike && !is_run ? MPI_ERR_UNSUPPORTED_OPERATION : code;
+    }
     return starfish_shim_raise(file, code);
 }
 

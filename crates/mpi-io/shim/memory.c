@@ -65,7 +65,7 @@ static int describe(struct elements *of, const struct our_file *file, const void
     of->type = type;
     of->representation = file->representation;
     of->is_own = 0;
-    of->is_run = file->representation == NATIVE && starfish_shim_is_run(type);
+    of->is_run = file->representation != EXTERNAL32 && starfish_shim_is_run(type);
     if (!of->is_run && of->size > PACKED_MAX) {
         return starfish_mpi_note_error(STARFISH_MPI_UNSUPPORTED,
                                        "a type in memory of more than 1 GiB, with gaps: make it of smaller ones");

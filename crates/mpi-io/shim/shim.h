@@ -17,7 +17,28 @@
 #define HIDDEN __attribute__((visibility("hidden")))
 
 /* How data lie in a file. */
-enum representation { NATIVE, EXTERNAL32 };
+enum representation { NATIVE, INTERNAL, EXTERNAL32, UNKNOWN };
+
+/* Elements of a type in memory. */
+struct elements {
+    char *first;
+    MPI_Count count;
+    MPI_Datatype type;
+    MPI_Count size;
+    MPI_Aint extent;
+    enum representation representation;
+    int is_run;
+    /* Whether the type is made here, and to be let go. */
+    int is_own;
+};
+
+/* A call that has begun, and the memory that it is of. */
+struct transfer {
+    starfish_mpi_call *call;
+    struct elements of;
+    size_t bytes;
+    int writes;
+};
 
 /* An open file of ours; a pointer to it is the program's MPI_File. */
 struct our_file {
