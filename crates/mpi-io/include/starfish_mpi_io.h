@@ -118,6 +118,7 @@ int starfish_mpi_delete(const char *name);
 /* Open files. All processes of the group call these, with the same arguments. */
 
 int starfish_mpi_close(starfish_mpi_file *file);
+/* Closes it; it is to be freed then, and no call but that does anything with it. */
 int starfish_mpi_sync(starfish_mpi_file *file);
 int starfish_mpi_set_size(starfish_mpi_file *file, int64_t bytes, int only_longer);
 int starfish_mpi_set_atomic(starfish_mpi_file *file, int atomic);
@@ -126,6 +127,9 @@ int starfish_mpi_seek_shared(starfish_mpi_file *file, int64_t units, int whence)
 /* Open files. Each process calls these for itself. */
 /* Takes in hints, keys and values in turn; nothing, if the processes would not have their data go the same way. */
 int starfish_mpi_set_hints(starfish_mpi_file *file, const char *const *hints);
+/* Open files. Each process calls these for itself. */
+
+void starfish_mpi_file_free(starfish_mpi_file *file);
 
 int starfish_mpi_size(starfish_mpi_file *file, int64_t *bytes);
 int starfish_mpi_set_view(starfish_mpi_file *file, int64_t displacement, int64_t unit_bytes,

@@ -222,6 +222,7 @@ DEFINE(File_close, (MPI_File * fh), (fh))
     starfish_shim_leave(file);
     starfish_shim_close_surrogate(file);
     PMPI_Group_free(&file->group);
+    starfish_mpi_file_free(file->core);
     starfish_shim_let_go(&file->etype);
     starfish_shim_let_go(&file->filetype);
     free(file);

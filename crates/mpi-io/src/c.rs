@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::slice;
+use std::sync::Arc;
 
 use crate::account::CallAccount;
 use crate::call_place::CallPlace;
@@ -24,6 +25,7 @@ use crate::hints::Hints;
 use crate::mode::AccessMode;
 use crate::names::NamedPlace;
 use crate::process;
+use crate::open_files;
 use crate::recording;
 
 /// The number of the outcome of `call`. A panic stays here: it has been told on standard error.
@@ -216,7 +218,7 @@ unsafe extern "C" fn starfish_mpi_open(
     rank: u32,
     size: u32,
     given: *const *const c_char,
-    into: *mut *mut CollectiveFile,
+    into: *mut *const CollectiveFile,
 ) -> c_int {
     // SAFETY: two strings and an array of strings, as the header asks for.
     let (name, group, given) = unsafe { (string(name), string(group), hints(given)) };
@@ -229,7 +231,7 @@ unsafe extern "C" fn starfish_mpi_open(
         let started = process::session(place, false)?;
         let file = CollectiveFile::open(started, &place.path, mode, (group?, rank, size), hints)?;
         // SAFETY: there is room for a pointer, as the header asks for.
-        unsafe { into.write(Box::into_raw(Box::new(file))) };
+        unsafe { into.write(Arc::into_raw(file)) };
         Ok(())
     })
 }
@@ -241,6 +243,8 @@ unsafe extern "C" fn starfish_mpi_delete(name: *const c_char) -> c_int {
     of_name(name, |place| {
         let session = process::session(place, false)?.session;
         let _call = session.traced_call("MPI_File_delete");
+        let file = Arc::new(file);
+        open_files::enter(&file);
         Ok(session.unlink(&place.path)?)
     })
 }
@@ -248,7 +252,15 @@ unsafe extern "C" fn starfish_mpi_delete(name: *const c_char) -> c_int {
 // Open files, by all processes of the group.
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn starfish_mpi_close(closed: *mut CollectiveFile) -> c_int {
+unsafe extern "C" fn starfish_mpi_close(closed: *const CollectiveFile) -> c_int {
+    // SAFETY: a file, as the header asks for.
+    let closed = unsafe { file(closed) };
+    open_files::remove(closed);
+    of_file(closed, || closed.close())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_file_free(freed: *const CollectiveFile) {
     // SAFETY: `starfish_mpi_open` gave it away, and the caller gives it back, once.
     let closed = unsafe { Box::from_raw(closed) };
     let path = closed.path().to_owned();

@@ -133,12 +133,15 @@ impl CollectiveFile {
     }
 
     /// Closes it, as all members do.
-    pub(crate) fn close(self) -> Outcome<()> {
+    pub(crate) fn close(&self) -> Outcome<()> {
         let _call = self.traced("MPI_File_close");
         let mut outcome = self.members.agree(self.handle.close().map_err(MpiError::from));
         self.state().shared.remove();
-        if self.mode.deletes && self.members.is_first() {
-            outcome = outcome.and(self.started.session.unlink(&self.path).map_err(MpiError::from));
+        if self.mode.deletes {
+            let unlink = || self.started.session.unlink(&self.path).map_err(MpiError::from);
+            // Who comes back may make another file of this name.
+            let unlinked = self.members.agree(if self.members.is_first() { unlink() } else { Ok(()) });
+            outcome = outcome.and(unlinked);
         }
         if self.members.is_first() && CallAccount::is_asked_for() {
             let place = (self.members.rank(), self.members.size());

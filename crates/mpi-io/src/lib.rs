@@ -24,7 +24,8 @@
 //! - `call_place.rs`: where a call begins; `way.rs`: which way its data go, and why; `data_call.rs`: a call that is
 //!   under way; `account.rs`: what all of them took
 //! - `recording.rs`: what this process reads and writes, as a log to be replayed
-//! - `process.rs`: the session of this process; `names.rs`: which names mean files on Starfish
+//! - `process.rs`: the session of this process; `open_files.rs`: what is open when it ends
+//! - `names.rs`: which names mean files on Starfish
 //! - `failure.rs`: classes of errors
 
 mod account;
@@ -45,4 +46,5 @@ mod names;
 mod process;
 mod recording;
 mod shared_pointer;
+mod open_files;
 mod way;
