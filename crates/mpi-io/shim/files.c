@@ -218,11 +218,12 @@ DEFINE(File_close, (MPI_File * fh), (fh))
     if (file->split) {
         return starfish_shim_raise(file, MPI_ERR_OTHER);
     }
+    starfish_shim_settle(file);
     int code = starfish_shim_fail(file, starfish_mpi_close(file->core));
     starfish_shim_leave(file);
     starfish_shim_close_surrogate(file);
-    PMPI_Group_free(&file->group);
     starfish_mpi_file_free(file->core);
+    PMPI_Group_free(&file->group);
     starfish_shim_let_go(&file->etype);
     starfish_shim_let_go(&file->filetype);
     free(file);
@@ -257,10 +258,19 @@ static int whence_of(int whence)
                                     : -1;
 }
 
-ASKED(File_set_size, (MPI_File fh, MPI_Offset size), (fh, size), starfish_mpi_set_size(file->core, size, 0))
-ASKED(File_preallocate, (MPI_File fh, MPI_Offset size), (fh, size), starfish_mpi_set_size(file->core, size, 1))
+/* What comes after all requests of the file. */
+static struct our_file *settled(struct our_file *file)
+{
+    starfish_shim_settle(file);
+    return file;
+}
+
+ASKED(File_set_size, (MPI_File fh, MPI_Offset size), (fh, size),
+      starfish_mpi_set_size(settled(file)->core, size, 0))
+ASKED(File_preallocate, (MPI_File fh, MPI_Offset size), (fh, size),
+      starfish_mpi_set_size(settled(file)->core, size, 1))
 ASKED(File_get_size, (MPI_File fh, MPI_Offset *size), (fh, size), starfish_mpi_size(file->core, (int64_t *)size))
-ASKED(File_sync, (MPI_File fh), (fh), starfish_mpi_sync(file->core))
+ASKED(File_sync, (MPI_File fh), (fh), starfish_mpi_sync(settled(file)->core))
 ASKED(File_seek, (MPI_File fh, MPI_Offset offset, int whence), (fh, offset, whence),
       starfish_mpi_seek(file->core, offset, whence_of(whence)))
 ASKED(File_seek_shared, (MPI_File fh, MPI_Offset offset, int whence), (fh, offset, whence),
@@ -278,7 +288,7 @@ DEFINE(File_set_atomicity, (MPI_File fh, int flag), (fh, flag))
     if (!file) {
         return NEXT(File_set_atomicity)(fh, flag);
     }
-    int class = starfish_mpi_set_atomic(file->core, flag != 0);
+    int class = starfish_mpi_set_atomic(settled(file)->core, flag != 0);
     file->atomic = class ? file->atomic : flag != 0;
     return starfish_shim_fail(file, class);
 }
@@ -396,7 +406,7 @@ DEFINE(File_set_view,
     if (wanted == UNKNOWN) {
         return starfish_shim_raise(file, MPI_ERR_UNSUPPORTED_DATAREP);
     }
-    int class = set_view(file, displacement, etype, filetype);
+    int class = set_view(settled(file), displacement, etype, filetype);
     if (!class) {
         file->representation = wanted;
         char **hints = hints_of(info);

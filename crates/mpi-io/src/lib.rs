@@ -18,6 +18,7 @@
 //!
 //! - `c.rs`: the functions of the header; start here
 //! - `collective_file.rs`: an open file; `mode.rs`: how it was opened; `members.rs`: those who have it open
+//! - `moving.rs`: reading and writing it; `alone.rs`: by this process for itself
 //! - `file_type.rs`, `file_array.rs`: types as selections; `file_view.rs`: what a process sees of a file
 //! - `shared_pointer.rs`, `atomic.rs`: what processes on any hosts share
 //! - `hints.rs`: what is in force of an `MPI_Info`; `hint_file.rs`: ROMIO's file of them
@@ -29,6 +30,7 @@
 //! - `failure.rs`: classes of errors
 
 mod account;
+mod alone;
 mod atomic;
 mod c;
 mod call_place;
@@ -42,9 +44,10 @@ mod hint_file;
 mod hints;
 mod members;
 mod mode;
+mod moving;
 mod names;
+mod open_files;
 mod process;
 mod recording;
 mod shared_pointer;
-mod open_files;
 mod way;

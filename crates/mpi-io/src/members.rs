@@ -4,7 +4,7 @@
 //! all of them one of them tells.
 
 use layout::Selection;
-use node::{Handle, SelectedSettings, Session, Team};
+use node::{Handle, Pending, SelectedSettings, Session, Team};
 
 use crate::failure::{ErrorClass, MpiError, Outcome};
 use crate::hints::CommonHints;
@@ -103,7 +103,8 @@ impl Members {
         }
     }
 
-    fn common(&self, error: node::Error) -> MpiError {
+    /// What has failed for all of them alike.
+    pub(crate) fn common(&self, error: node::Error) -> MpiError {
         common(error, &self.path, &self.name, self.rank())
     }
 
@@ -112,33 +113,33 @@ impl Members {
         self.team.sync(file).wait().map_err(|error| self.common(error))
     }
 
-    /// Reads what this member has selected, together with the others.
-    pub(crate) fn read(
+    /// Begins to read what this member has selected, together with the others.
+    pub(crate) fn begin_read(
         &self,
         file: &Handle,
         selection: Selection,
         how: SelectedSettings,
-    ) -> Outcome<Vec<u8>> {
-        self.team.read(file, selection, how).wait().map_err(|error| self.common(error))
+    ) -> Pending<Vec<u8>> {
+        self.team.read(file, selection, how)
     }
 
-    /// Writes what this member has selected, together with the others.
-    pub(crate) fn write(
+    /// Begins to write what this member has selected, together with the others.
+    pub(crate) fn begin_write(
         &self,
         file: &Handle,
         selection: Selection,
         bytes: Vec<u8>,
         how: SelectedSettings,
-    ) -> Outcome<()> {
-        self.team.write(file, selection, bytes, how).wait().map_err(|error| self.common(error))
+    ) -> Pending<()> {
+        self.team.write(file, selection, bytes, how)
     }
 }
 
-/// The number of an outcome, as members tell it each other: 0 if it is good.
 /// Bits in which members tell each other the class of an error; what is above them belongs to a good outcome.
 const CLASS_BITS: u32 = 8;
 const CLASS_MASK: u64 = (1 << CLASS_BITS) - 1;
 
+/// The number of an outcome, as members tell it each other: 0 if it is good.
 fn number_of<T>(outcome: &Outcome<T>) -> u64 {
     outcome.as_ref().err().map_or(0, |error| error.class as u64)
 }
