@@ -149,6 +149,13 @@ proptest! {
         check(&known.selection, &known.offsets, extent)?;
     }
 
+    /// A slice is what is left of its beginning, made of the same parts.
+    #[test]
+    fn a_slice_is_cut_off_at_either_end(known in known(), position in 0..60_u64, bytes in 0..90_u64) {
+        let until = known.selection.slice(0, position + bytes).unwrap();
+        prop_assert_eq!(until.slice(position, bytes), known.selection.slice(position, bytes));
+    }
+
     #[test]
     fn a_vector_is_its_bytes(
         offset in 0..50_u64, bytes in 0..9_u64, count in 0..9_u64, gap in 0..9_u64, extent in extent(),
@@ -371,6 +378,18 @@ fn a_place_far_into_a_file_is_found_at_once() {
         ]
     );
     assert!(tiled.end() <= FILE_BYTES_MAX && tiled.end() > FILE_BYTES_MAX - 64);
+}
+
+/// As small calls through an irregular view do it: if each copied what comes before, this would take minutes.
+#[test]
+fn small_slices_of_a_long_list_cost_little() {
+    const PARTS: u64 = 100_000;
+    let extents: Vec<Extent> = (0..PARTS).map(|part| Extent::new(part * 10 + part % 3, 4)).collect();
+    let view = Selection::list(&extents).unwrap().tiled(PARTS * 10).unwrap();
+    for part in 0..PARTS {
+        let found = view.slice((PARTS + part) * 4 + 2, 4).unwrap();
+        assert_eq!((found.bytes(), found.runs()), (4, 2));
+    }
 }
 
 #[test]

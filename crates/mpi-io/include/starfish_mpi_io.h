@@ -74,6 +74,7 @@ enum starfish_mpi_dealing {
 
 typedef struct starfish_mpi_file starfish_mpi_file;
 typedef struct starfish_mpi_type starfish_mpi_type;
+typedef struct starfish_mpi_call starfish_mpi_call;
 
 /* Tells the last error in this thread on standard error, if its class does not and no other process does, or if
    STARFISH_MPI_REPORT asks for all. */
@@ -82,6 +83,9 @@ void starfish_mpi_tell_error(void);
 /* Notes an error that the caller has found, or another process: its class tells it, but for what is not supported.
    Returns the class. */
 int starfish_mpi_note_error(int class, const char *why);
+
+/* The same of an error that this process tells, whatever its class. */
+int starfish_mpi_note_own_error(int class, const char *why);
 
 /* Files by name. */
 
@@ -114,14 +118,18 @@ int starfish_mpi_delete(const char *name);
 
 /* Open files. All processes of the group call these, with the same arguments. */
 
+/* Closes it; it is to be freed then, and no call but that does anything with it. */
 int starfish_mpi_close(starfish_mpi_file *file);
 int starfish_mpi_sync(starfish_mpi_file *file);
 int starfish_mpi_set_size(starfish_mpi_file *file, int64_t bytes, int only_longer);
 int starfish_mpi_set_atomic(starfish_mpi_file *file, int atomic);
 int starfish_mpi_seek_shared(starfish_mpi_file *file, int64_t units, int whence);
+/* Takes in hints, keys and values in turn; nothing, if the processes would not have their data go the same way. */
+int starfish_mpi_set_hints(starfish_mpi_file *file, const char *const *hints);
 
 /* Open files. Each process calls these for itself. */
 
+void starfish_mpi_file_free(starfish_mpi_file *file);
 int starfish_mpi_size(starfish_mpi_file *file, int64_t *bytes);
 int starfish_mpi_set_view(starfish_mpi_file *file, int64_t displacement, int64_t unit_bytes,
                           const starfish_mpi_type *type);
@@ -131,7 +139,8 @@ int starfish_mpi_seek(starfish_mpi_file *file, int64_t units, int whence);
 int starfish_mpi_position(starfish_mpi_file *file, int64_t *units);
 int starfish_mpi_shared_position(starfish_mpi_file *file, int64_t *units);
 int starfish_mpi_byte_offset(starfish_mpi_file *file, int64_t units, int64_t *offset);
-int starfish_mpi_take_hints(starfish_mpi_file *file, const char *const *hints);
+/* Takes in hints that are given with a view: which way data go they do not change. */
+void starfish_mpi_set_view_hints(starfish_mpi_file *file, const char *const *hints);
 /* The hint of this index, cut to the room there is for it; 0 if there is none, otherwise 1. */
 int starfish_mpi_hint(starfish_mpi_file *file, size_t index, char *key, size_t key_bytes, char *value,
                       size_t value_bytes);
@@ -142,6 +151,24 @@ int starfish_mpi_read(starfish_mpi_file *file, int place, int together, int64_t 
                       size_t *moved);
 int starfish_mpi_write(starfish_mpi_file *file, int place, int together, int64_t units, const void *from,
                        size_t bytes);
+
+/* The same, begun for whoever does something else meanwhile. Whoever cannot take part is told at once, and there is no
+   call then. What is written is copied. */
+
+int starfish_mpi_begin_read(starfish_mpi_file *file, int place, int together, int64_t units, size_t bytes,
+                            starfish_mpi_call **call);
+int starfish_mpi_begin_write(starfish_mpi_file *file, int place, int together, int64_t units, const void *from,
+                             size_t bytes, starfish_mpi_call **call);
+
+/* Whether a call has ended, well or not, and nobody has to wait for it: 1 or 0. */
+int starfish_mpi_is_done(const starfish_mpi_call *call);
+
+/* Waits for a call, and frees it. What was read goes into memory of so many bytes, as many as were asked for. `moved` is
+   how many were moved. */
+int starfish_mpi_end(starfish_mpi_call *call, void *into, size_t bytes, size_t *moved);
+
+/* Frees a call without waiting for it: it goes on, and nobody is told what comes of it. */
+void starfish_mpi_let_go(starfish_mpi_call *call);
 
 /* Types of a file. Each function makes a new one; NULL if there is no such type, or one it is made of is NULL. */
 

@@ -1,76 +1,29 @@
 /* Reading and writing: every function there is of it. */
 
-#include <stdlib.h>
-
 #include "shim.h"
 
-static void set_status(MPI_Status *status, size_t bytes)
-{
-    if (status != MPI_STATUS_IGNORE) {
-        PMPI_Status_set_elements_x(status, MPI_BYTE, (MPI_Count)bytes);
-        PMPI_Status_set_cancelled(status, 0);
-    }
-}
-
 /* Reads or writes. `buffer` is changed by reading only. */
-static int move(struct our_file *file, int writes, int place, int together, MPI_Offset offset, const void *buffer,
-                MPI_Count count, MPI_Datatype type, size_t *moved)
-{
-    int class = writes ? starfish_shim_write(file, place, together, offset, buffer, count, type, moved)
-                       : starfish_shim_read(file, place, together, offset, (void *)buffer, count, type, moved);
-    return starfish_shim_fail(file, class);
-}
-
 static int move_now(struct our_file *file, int writes, int place, int together, MPI_Offset offset, const void *buffer,
                     MPI_Count count, MPI_Datatype type, MPI_Status *status)
 {
     size_t moved;
-    int code = move(file, writes, place, together, offset, buffer, count, type, &moved);
-    set_status(status, moved);
-    return code;
-}
-
-/* Requests: what is asked for is done when it is asked for, and the request is complete at once. */
-
-static int query(void *moved, MPI_Status *status)
-{
-    set_status(status, *(size_t *)moved);
-    status->MPI_SOURCE = MPI_UNDEFINED;
-    status->MPI_TAG = MPI_UNDEFINED;
-    return MPI_SUCCESS;
-}
-
-static int free_request(void *moved)
-{
-    free(moved);
-    return MPI_SUCCESS;
-}
-
-static int cancel(void *moved, int is_complete)
-{
-    (void)moved;
-    (void)is_complete;
-    return MPI_SUCCESS;
+    int class = writes ? starfish_shim_write(file, place, together, offset, buffer, count, type, &moved)
+                       : starfish_shim_read(file, place, together, offset, (void *)buffer, count, type, &moved);
+    starfish_shim_set_status(status, moved);
+    return starfish_shim_fail(file, class);
 }
 
 static int move_requested(struct our_file *file, int writes, int place, int together, MPI_Offset offset,
                           const void *buffer, MPI_Count count, MPI_Datatype type, MPI_Request *request)
 {
-    size_t *moved = malloc(sizeof *moved);
+    struct transfer transfer;
     *request = MPI_REQUEST_NULL;
-    if (!moved) {
-        return starfish_shim_raise(file, MPI_ERR_NO_MEM);
-    }
-    int code = move(file, writes, place, together, offset, buffer, count, type, moved);
-    if (code != MPI_SUCCESS) {
-        free(moved);
-        return code;
-    }
-    code = PMPI_Grequest_start(query, free_request, cancel, moved, request);
-    return code == MPI_SUCCESS ? PMPI_Grequest_complete(*request) : code;
+    int class = starfish_shim_begin(file, writes, place, together, offset, buffer, count, type, &transfer);
+    return class ? starfish_shim_fail(file, class)
+                 : starfish_shim_raise(file, starfish_shim_request(file, &transfer, request));
 }
 
-/* Split calls: what they begin is done then, and told at their end. */
+/* Split calls. */
 
 static int move_begun(struct our_file *file, const char *end, int writes, int place, MPI_Offset offset,
                       const void *buffer, MPI_Count count, MPI_Datatype type)
@@ -78,19 +31,21 @@ static int move_begun(struct our_file *file, const char *end, int writes, int pl
     if (file->split) {
         return starfish_shim_raise(file, MPI_ERR_OTHER);
     }
-    int code = move(file, writes, place, 1, offset, buffer, count, type, &file->split_bytes);
-    file->split = code == MPI_SUCCESS ? end : NULL;
-    return code;
+    int class = starfish_shim_begin(file, writes, place, 1, offset, buffer, count, type, &file->split_transfer);
+    file->split = class ? NULL : end;
+    return starfish_shim_fail(file, class);
 }
 
 static int move_ended(struct our_file *file, const char *end, MPI_Status *status)
 {
+    size_t moved;
     if (file->split != end) {
         return starfish_shim_raise(file, MPI_ERR_OTHER);
     }
     file->split = NULL;
-    set_status(status, file->split_bytes);
-    return MPI_SUCCESS;
+    int class = starfish_shim_end(&file->split_transfer, &moved);
+    starfish_shim_set_status(status, moved);
+    return starfish_shim_fail(file, class);
 }
 
 /* The functions. Each comes with a count of int, and, where there are such, of MPI_Count. */

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <limits.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,17 +142,55 @@ static int open_ours(MPI_Comm comm, const char *name, int amode, MPI_Info info, 
     return class;
 }
 
+/* Whether a name means a file of ours. What it means to some processes only, as a mount that one host has not, no
+   process opens. */
+static int find_owner(MPI_Comm comm, const char *name, int *is_ours)
+{
+    int rank, size;
+    *is_ours = starfish_mpi_is_ours(name);
+    PMPI_Comm_rank(comm, &rank);
+    PMPI_Comm_size(comm, &size);
+    if (size == 1) {
+        return 0;
+    }
+    /* Whether it is for any process, whether it is not for any, and the first of these. */
+    int own[] = {*is_ours, !*is_ours, *is_ours ? INT_MIN : -rank}, all[3];
+    MPI_Request agreeing;
+    PMPI_Iallreduce(own, all, 3, MPI_INT, MPI_MAX, comm, &agreeing);
+    await(agreeing);
+    if (!all[0] || !all[1]) {
+        return 0;
+    }
+    char host[MPI_MAX_PROCESSOR_NAME] = "", why[2 * MPI_MAX_PROCESSOR_NAME + 4096];
+    int without = -all[2], length;
+    if (rank == without) {
+        PMPI_Get_processor_name(host, &length);
+    }
+    PMPI_Ibcast(host, sizeof host, MPI_CHAR, without, comm, &agreeing);
+    await(agreeing);
+    snprintf(why, sizeof why, "%s: it is on Starfish for other processes, and not for process %d on %s: is it mounted there?",
+             name, without, host);
+    return rank == 0 ? starfish_mpi_note_own_error(STARFISH_MPI_BAD_FILE, why)
+                     : starfish_mpi_note_error(STARFISH_MPI_BAD_FILE, why);
+}
+
 DEFINE(File_open, (MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_File *fh),
        (comm, name, amode, info, fh))
 {
-    int is_between = 0;
-    if (!name || !starfish_mpi_is_ours(name)) {
+    int is_between = 0, is_ours = 0;
+    if (!name || comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &is_between) != MPI_SUCCESS || is_between) {
+        /* Whatever it is, the MPI refuses it. */
+        return NEXT(File_open)(comm, name, amode, info, fh);
+    }
+    int unlike = find_owner(comm, name, &is_ours);
+    if (unlike) {
+        *fh = MPI_FILE_NULL;
+        return starfish_shim_fail(NULL, unlike);
+    }
+    if (!is_ours) {
         return NEXT(File_open)(comm, name, amode, info, fh);
     }
     *fh = MPI_FILE_NULL;
-    if (comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &is_between) != MPI_SUCCESS || is_between) {
-        return starfish_shim_raise(NULL, MPI_ERR_COMM);
-    }
     struct our_file *file = calloc(1, sizeof *file);
     if (!file || starfish_shim_enter(file)) {
         free(file);
@@ -179,9 +218,11 @@ DEFINE(File_close, (MPI_File * fh), (fh))
     if (file->split) {
         return starfish_shim_raise(file, MPI_ERR_OTHER);
     }
+    starfish_shim_settle(file);
     int code = starfish_shim_fail(file, starfish_mpi_close(file->core));
     starfish_shim_leave(file);
     starfish_shim_close_surrogate(file);
+    starfish_mpi_file_free(file->core);
     PMPI_Group_free(&file->group);
     starfish_shim_let_go(&file->etype);
     starfish_shim_let_go(&file->filetype);
@@ -217,10 +258,19 @@ static int whence_of(int whence)
                                     : -1;
 }
 
-ASKED(File_set_size, (MPI_File fh, MPI_Offset size), (fh, size), starfish_mpi_set_size(file->core, size, 0))
-ASKED(File_preallocate, (MPI_File fh, MPI_Offset size), (fh, size), starfish_mpi_set_size(file->core, size, 1))
+/* What comes after all requests of the file. */
+static struct our_file *settled(struct our_file *file)
+{
+    starfish_shim_settle(file);
+    return file;
+}
+
+ASKED(File_set_size, (MPI_File fh, MPI_Offset size), (fh, size),
+      starfish_mpi_set_size(settled(file)->core, size, 0))
+ASKED(File_preallocate, (MPI_File fh, MPI_Offset size), (fh, size),
+      starfish_mpi_set_size(settled(file)->core, size, 1))
 ASKED(File_get_size, (MPI_File fh, MPI_Offset *size), (fh, size), starfish_mpi_size(file->core, (int64_t *)size))
-ASKED(File_sync, (MPI_File fh), (fh), starfish_mpi_sync(file->core))
+ASKED(File_sync, (MPI_File fh), (fh), starfish_mpi_sync(settled(file)->core))
 ASKED(File_seek, (MPI_File fh, MPI_Offset offset, int whence), (fh, offset, whence),
       starfish_mpi_seek(file->core, offset, whence_of(whence)))
 ASKED(File_seek_shared, (MPI_File fh, MPI_Offset offset, int whence), (fh, offset, whence),
@@ -238,7 +288,7 @@ DEFINE(File_set_atomicity, (MPI_File fh, int flag), (fh, flag))
     if (!file) {
         return NEXT(File_set_atomicity)(fh, flag);
     }
-    int class = starfish_mpi_set_atomic(file->core, flag != 0);
+    int class = starfish_mpi_set_atomic(settled(file)->core, flag != 0);
     file->atomic = class ? file->atomic : flag != 0;
     return starfish_shim_fail(file, class);
 }
@@ -280,9 +330,9 @@ DEFINE(File_set_info, (MPI_File fh, MPI_Info info), (fh, info))
         return NEXT(File_set_info)(fh, info);
     }
     char **hints = hints_of(info);
-    starfish_mpi_take_hints(file->core, (const char *const *)hints);
+    int class = starfish_mpi_set_hints(file->core, (const char *const *)hints);
     free_hints(hints);
-    return MPI_SUCCESS;
+    return starfish_shim_fail(file, class);
 }
 
 DEFINE(File_get_info, (MPI_File fh, MPI_Info *info), (fh, info))
@@ -332,6 +382,17 @@ static int set_view(struct our_file *file, MPI_Offset displacement, MPI_Datatype
     return class;
 }
 
+static const char *const representations[] = {"native", "internal", "external32"};
+
+static enum representation representation_of(const char *name)
+{
+    int found = NATIVE;
+    while (found < UNKNOWN && (!name || strcmp(name, representations[found]))) {
+        found++;
+    }
+    return found;
+}
+
 DEFINE(File_set_view,
        (MPI_File fh, MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype, const char *representation,
         MPI_Info info),
@@ -341,16 +402,15 @@ DEFINE(File_set_view,
     if (!file) {
         return NEXT(File_set_view)(fh, displacement, etype, filetype, representation, info);
     }
-    int is_external = representation && strcmp(representation, "external32") == 0;
-    if (!is_external &&
-        (!representation || (strcmp(representation, "native") && strcmp(representation, "internal")))) {
+    enum representation wanted = representation_of(representation);
+    if (wanted == UNKNOWN) {
         return starfish_shim_raise(file, MPI_ERR_UNSUPPORTED_DATAREP);
     }
-    int class = set_view(file, displacement, etype, filetype);
+    int class = set_view(settled(file), displacement, etype, filetype);
     if (!class) {
-        file->representation = is_external ? EXTERNAL32 : NATIVE;
+        file->representation = wanted;
         char **hints = hints_of(info);
-        starfish_mpi_take_hints(file->core, (const char *const *)hints);
+        starfish_mpi_set_view_hints(file->core, (const char *const *)hints);
         free_hints(hints);
     }
     return starfish_shim_fail(file, class);
@@ -367,16 +427,24 @@ DEFINE(File_get_view,
     *displacement = file->displacement;
     *etype = starfish_shim_keep(file->etype);
     *filetype = starfish_shim_keep(file->filetype);
-    strcpy(representation, file->representation == EXTERNAL32 ? "external32" : "native");
+    strcpy(representation, representations[file->representation]);
     return MPI_SUCCESS;
 }
 
-/* What an element takes in the file. */
+/* What an element takes in the file. Gaps are as in memory, whatever the representation: so views have them. */
 static int extent_in_file(struct our_file *file, MPI_Datatype type, MPI_Aint *extent)
 {
-    MPI_Aint lower;
-    int code = file->representation == EXTERNAL32 ? PMPI_Pack_external_size("external32", 1, type, extent)
-                                                  : PMPI_Type_get_extent(type, &lower, extent);
+    MPI_Aint lower, packed;
+    MPI_Count size;
+    int code = PMPI_Type_get_extent(type, &lower, extent);
+    if (code == MPI_SUCCESS && file->representation == EXTERNAL32) {
+        PMPI_Type_size_x(type, &size);
+        code = PMPI_Pack_external_size("external32", 1, type, &packed);
+        /* Where the gaps are of a type whose parts have other sizes there, nobody says. */
+        int is_alike = packed == size, is_run = *extent == size;
+        *extent = is_alike ? *extent : packed;
+        code = code == MPI_SUCCESS && !is_alike && !is_run ? MPI_ERR_UNSUPPORTED_OPERATION : code;
+    }
     return starfish_shim_raise(file, code);
 }
 

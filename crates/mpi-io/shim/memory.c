@@ -9,19 +9,6 @@
 /* Bytes packed in one call at most: the older functions count in int. */
 enum { PACKED_MAX = 1 << 30 };
 
-/* Elements of a type in memory. */
-struct elements {
-    char *first;
-    MPI_Count count;
-    MPI_Datatype type;
-    MPI_Count size;
-    MPI_Aint extent;
-    enum representation representation;
-    int is_run;
-    /* Whether the type is made here, and to be let go. */
-    int is_own;
-};
-
 /* Has a type that counts from MPI_BOTTOM count from its first byte of data instead: the address 0 is no memory to
    MPICH. */
 static int anchor(struct elements *of)
@@ -42,7 +29,7 @@ static int anchor(struct elements *of)
 static void forget(struct elements *of)
 {
     if (of->is_own) {
-        PMPI_Type_free(&of->type);
+        starfish_shim_let_go(&of->type);
     }
 }
 
@@ -65,7 +52,7 @@ static int describe(struct elements *of, const struct our_file *file, const void
     of->type = type;
     of->representation = file->representation;
     of->is_own = 0;
-    of->is_run = file->representation == NATIVE && starfish_shim_is_run(type);
+    of->is_run = file->representation != EXTERNAL32 && starfish_shim_is_run(type);
     if (!of->is_run && of->size > PACKED_MAX) {
         return starfish_mpi_note_error(STARFISH_MPI_UNSUPPORTED,
                                        "a type in memory of more than 1 GiB, with gaps: make it of smaller ones");
@@ -136,6 +123,15 @@ static int unpack(const struct elements *of, char *packed, MPI_Count bytes)
     return class;
 }
 
+/* Has the type of some memory stay, whatever the program does with it meanwhile. */
+static void keep(struct elements *of)
+{
+    if (!of->is_run && !of->is_own) {
+        of->type = starfish_shim_keep(of->type);
+        of->is_own = 1;
+    }
+}
+
 /* Who cannot take part in a collective call does so with nothing, so that the others need not wait. */
 static int give_up(struct our_file *file, int writes, int place, int together, MPI_Offset offset, int class)
 {
@@ -191,5 +187,79 @@ int starfish_shim_write(struct our_file *file, int place, int together, MPI_Offs
         forget(&of);
     }
     *moved = class ? 0 : bytes;
+    return class;
+}
+
+/* Calls that are begun for a program that does something else meanwhile. */
+
+/* The same as giving up, without waiting for the others. */
+static int give_up_begun(struct our_file *file, const struct transfer *transfer, int place, int together,
+                         MPI_Offset offset, int class)
+{
+    starfish_mpi_call *call = NULL;
+    if (together && transfer->writes) {
+        starfish_mpi_begin_write(file->core, place, together, offset, NULL, 0, &call);
+    } else if (together) {
+        starfish_mpi_begin_read(file->core, place, together, offset, 0, &call);
+    }
+    if (call) {
+        starfish_mpi_let_go(call);
+    }
+    return class;
+}
+
+static int begin_write(struct our_file *file, struct transfer *transfer, int place, int together, MPI_Offset offset)
+{
+    struct elements *of = &transfer->of;
+    char *packed = of->is_run ? NULL : malloc(transfer->bytes + 1);
+    int class = of->is_run ? 0 : packed ? convert_all(of, 1, packed, (MPI_Count)transfer->bytes) : no_memory();
+    class = class ? give_up_begun(file, transfer, place, together, offset, class)
+                  : starfish_mpi_begin_write(file->core, place, together, offset, of->is_run ? of->first : packed,
+                                             transfer->bytes, &transfer->call);
+    free(packed);
+    forget(of);
+    return class;
+}
+
+static int begin_read(struct our_file *file, struct transfer *transfer, int place, int together, MPI_Offset offset)
+{
+    int class = starfish_mpi_begin_read(file->core, place, together, offset, transfer->bytes, &transfer->call);
+    if (class) {
+        forget(&transfer->of);
+    } else {
+        keep(&transfer->of);
+    }
+    return class;
+}
+
+int starfish_shim_begin(struct our_file *file, int writes, int place, int together, MPI_Offset offset,
+                        const void *buffer, MPI_Count count, MPI_Datatype type, struct transfer *transfer)
+{
+    transfer->writes = writes;
+    int class = describe(&transfer->of, file, buffer, count, type);
+    if (class) {
+        return give_up_begun(file, transfer, place, together, offset, class);
+    }
+    transfer->bytes = (size_t)(transfer->of.count * transfer->of.size);
+    return (writes ? begin_write : begin_read)(file, transfer, place, together, offset);
+}
+
+int starfish_shim_end(struct transfer *transfer, size_t *moved)
+{
+    struct elements *of = &transfer->of;
+    *moved = 0;
+    if (transfer->writes || of->is_run) {
+        return starfish_mpi_end(transfer->call, transfer->writes ? NULL : of->first,
+                                transfer->writes ? 0 : transfer->bytes, moved);
+    }
+    char *packed = malloc(transfer->bytes + 1);
+    int class = packed ? starfish_mpi_end(transfer->call, packed, transfer->bytes, moved) : no_memory();
+    if (packed) {
+        class = class ? class : unpack(of, packed, (MPI_Count)*moved);
+        free(packed);
+    } else {
+        starfish_mpi_let_go(transfer->call);
+    }
+    forget(of);
     return class;
 }

@@ -5,6 +5,8 @@
 #ifndef STARFISH_SHIM_H
 #define STARFISH_SHIM_H
 
+#include <stdatomic.h>
+
 #include <mpi.h>
 #include <starfish_mpi_io.h>
 
@@ -17,7 +19,28 @@
 #define HIDDEN __attribute__((visibility("hidden")))
 
 /* How data lie in a file. */
-enum representation { NATIVE, EXTERNAL32 };
+enum representation { NATIVE, INTERNAL, EXTERNAL32, UNKNOWN };
+
+/* Elements of a type in memory. */
+struct elements {
+    char *first;
+    MPI_Count count;
+    MPI_Datatype type;
+    MPI_Count size;
+    MPI_Aint extent;
+    enum representation representation;
+    int is_run;
+    /* Whether the type is made here, and to be let go. */
+    int is_own;
+};
+
+/* A call that has begun, and the memory that it is of. */
+struct transfer {
+    starfish_mpi_call *call;
+    struct elements of;
+    size_t bytes;
+    int writes;
+};
 
 /* An open file of ours; a pointer to it is the program's MPI_File. */
 struct our_file {
@@ -29,9 +52,11 @@ struct our_file {
     MPI_Offset displacement;
     MPI_Datatype etype, filetype;
     enum representation representation;
-    /* The split call under way, if there is one: the name of its end, and what it moved. */
+    /* The split call under way, if there is one: the name of its end. */
     const char *split;
-    size_t split_bytes;
+    struct transfer split_transfer;
+    /* How many requests are under way. */
+    atomic_int requests;
     /* A file of the MPI's own, which keeps the error handler of this one. */
     MPI_File surrogate;
     int has_surrogate;
@@ -79,5 +104,16 @@ HIDDEN int starfish_shim_read(struct our_file *file, int place, int together, MP
                               MPI_Count count, MPI_Datatype type, size_t *moved);
 HIDDEN int starfish_shim_write(struct our_file *file, int place, int together, MPI_Offset offset, const void *buffer,
                                MPI_Count count, MPI_Datatype type, size_t *moved);
+HIDDEN int starfish_shim_begin(struct our_file *file, int writes, int place, int together, MPI_Offset offset,
+                               const void *buffer, MPI_Count count, MPI_Datatype type, struct transfer *transfer);
+/* Waits for a call that has begun, and has the memory filled if it reads. */
+HIDDEN int starfish_shim_end(struct transfer *transfer, size_t *moved);
+
+/* requests.c */
+HIDDEN void starfish_shim_set_status(MPI_Status *status, size_t bytes);
+/* Makes a request of a call that has begun. */
+HIDDEN int starfish_shim_request(struct our_file *file, const struct transfer *transfer, MPI_Request *request);
+/* Waits for all requests of a file. */
+HIDDEN void starfish_shim_settle(struct our_file *file);
 
 #endif

@@ -313,6 +313,13 @@ starfish_mpi_type *starfish_shim_flatten(MPI_Datatype type)
 
 int starfish_shim_is_run(MPI_Datatype type)
 {
+    if (is_named(type)) {
+        MPI_Count size;
+        MPI_Aint lower, extent;
+        PMPI_Type_size_x(type, &size);
+        PMPI_Type_get_extent(type, &lower, &extent);
+        return size == extent;
+    }
     starfish_mpi_type *flat = flatten(type, 0);
     int is_run = flat && starfish_mpi_type_is_run(flat);
     starfish_mpi_type_free(flat);

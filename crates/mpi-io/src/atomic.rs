@@ -1,90 +1,62 @@
-//! The lock of atomic mode: one for a whole file, kept as an extended attribute, which the keeper of the namespace
-//! gives to one process at a time.
+//! The lock of atomic mode: one for a whole file, which the keeper of the namespace gives to one call at a time. It is
+//! that of programs which lock the file on a mount, so these are kept out, too.
 //!
-//! A process that is killed leaves it locked. Who waits takes it away when the same one has had it for too long.
+//! It is of the lease of this process: that of a process that is killed ends with it, and what is on its way still from
+//! one that has lost its lease is refused.
 
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use namespace::{FileNumber, SetValue, TreeAnswer, TreeOperation};
-use node::Tree;
+use machine::{Duration, Machine};
+use namespace::FileNumber;
+use node::{LockMode, LockRange, TreeNode};
 
-use crate::failure::{ErrorClass, MpiError, Outcome};
-
-/// The attribute whose presence is the lock.
-const NAME: &[u8] = b"user.starfish.mpi-lock";
-
-/// How long one may have it before it counts as gone.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The longest pause before it is tried again.
+/// The first and the longest pause before a lock that somebody else has is asked for again.
+const PAUSE: Duration = Duration::from_micros(250);
 const PAUSE_MAX: Duration = Duration::from_millis(16);
 
 /// The lock of a file.
+#[derive(Clone, Debug)]
 pub(crate) struct FileLock {
-    tree: Tree,
-    path: String,
-    number: FileNumber,
-    /// Who has it when this process does.
-    owner: Vec<u8>,
+    pub(crate) path: String,
+    pub(crate) number: FileNumber,
 }
-
-/// The lock, held until this is dropped.
-pub(crate) struct HeldFileLock<'a>(&'a FileLock);
 
 impl FileLock {
-    /// That of the file of this number, which had this path. Nobody is asked.
-    pub(crate) fn new(tree: &Tree, path: &str, number: FileNumber, owner: String) -> FileLock {
-        FileLock { tree: tree.clone(), path: path.to_owned(), number, owner: owner.into_bytes() }
+    /// Does `work` on the node thread with the lock held, once nobody else has it.
+    pub(crate) async fn hold<T>(
+        &self,
+        node: &TreeNode,
+        work: impl Future<Output = node::Result<T>>,
+    ) -> node::Result<T> {
+        let owner = next_owner();
+        let outcome = match self.take(node, owner).await {
+            Ok(()) => work.await,
+            Err(error) => Err(error),
+        };
+        let (tree, told) = (node.tree(), |outcome| node.told(&self.path, outcome));
+        let kept = told(tree.check_locks(self.number).await);
+        // What the keeper is not told ends with the lease.
+        let given_back = told(tree.unlock(self.number, owner, LockRange::WHOLE).await);
+        let value = outcome?;
+        kept.and(given_back).map(|()| value)
     }
 
-    /// Waits until nobody else has it.
-    pub(crate) fn hold(&self) -> Outcome<HeldFileLock<'_>> {
-        let (mut pause, mut other, mut since) = (Duration::from_micros(250), None, Instant::now());
+    async fn take(&self, node: &TreeNode, owner: u64) -> node::Result<()> {
+        let mut pause = PAUSE;
         loop {
-            match self.take() {
-                Err(error) if error.class == ErrorClass::Exists => {}
-                taken => return taken.map(|()| HeldFileLock(self)),
+            let asked = node.tree().lock(self.number, owner, LockRange::WHOLE, LockMode::Exclusive).await;
+            if node.told(&self.path, asked)?.is_none() {
+                return Ok(());
             }
-            thread::sleep(pause);
-            pause = (pause * 2).min(PAUSE_MAX);
-            let holder = self.holder();
-            if holder != other {
-                (other, since) = (holder, Instant::now());
-            } else if since.elapsed() > PATIENCE {
-                let _ = self.give_back();
-                since = Instant::now();
-            }
+            let machine = node.machine();
+            machine.sleep_until(machine.now() + pause).await;
+            pause = PAUSE_MAX.min(pause + pause);
         }
-    }
-
-    fn take(&self) -> Outcome<()> {
-        let mut value = self.owner.clone();
-        // One who has it again is not one who still has it.
-        value.extend(node::random()?.to_le_bytes());
-        let (number, name, mode) = (self.number, NAME.to_vec(), SetValue::New);
-        self.perform(TreeOperation::SetExtended { number, name, value, mode }).map(drop)
-    }
-
-    fn holder(&self) -> Option<Vec<u8>> {
-        match self.perform(TreeOperation::GetExtended { number: self.number, name: NAME.to_vec() }) {
-            Ok(TreeAnswer::Value(owner)) => Some(owner),
-            _ => None,
-        }
-    }
-
-    fn give_back(&self) -> Outcome<()> {
-        self.perform(TreeOperation::RemoveExtended { number: self.number, name: NAME.to_vec() }).map(drop)
-    }
-
-    fn perform(&self, operation: TreeOperation) -> Outcome<TreeAnswer> {
-        self.tree.perform(&self.path, operation).wait().map_err(MpiError::from)
     }
 }
 
-impl Drop for HeldFileLock<'_> {
-    fn drop(&mut self) {
-        // If the keeper does not answer, whoever waits gives it up.
-        let _ = self.0.give_back();
-    }
+/// Who holds a lock, among all calls of this process: two of them keep each other out.
+fn next_owner() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
 }

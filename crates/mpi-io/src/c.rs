@@ -1,7 +1,7 @@
 //! The functions of `include/starfish_mpi_io.h`.
 //!
 //! `unsafe` here is what a face for C consists of: pointers are what the header asks for. Its callers are the shims of
-//! `shim/`, which keep this: a file is of `starfish_mpi_open` and not closed, a type of one of the functions for
+//! `shim/`, which keep this: a file is of `starfish_mpi_open` and not freed, a type of one of the functions for
 //! types and not freed, a string ends, an array has as many elements as it is said to have.
 
 #![expect(unsafe_code, reason = "a face for C: see above")]
@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::slice;
+use std::sync::Arc;
 
 use crate::account::CallAccount;
 use crate::call_place::CallPlace;
@@ -22,7 +23,9 @@ use crate::file_view::FileView;
 use crate::hint_file;
 use crate::hints::Hints;
 use crate::mode::AccessMode;
+use crate::moving::Moving;
 use crate::names::NamedPlace;
+use crate::open_files;
 use crate::process;
 use crate::recording;
 
@@ -85,10 +88,22 @@ unsafe fn array<'a, T>(first: *const T, count: usize) -> &'a [T] {
     }
 }
 
+/// The same, to be filled.
+///
+/// # Safety
+/// It has `count` elements, which nobody else uses as long as the reference is.
+unsafe fn array_mut<'a, T>(first: *mut T, count: usize) -> &'a mut [T] {
+    match count {
+        0 => &mut [],
+        // SAFETY: as the caller says.
+        _ => unsafe { slice::from_raw_parts_mut(first, count) },
+    }
+}
+
 /// A file of a caller.
 ///
 /// # Safety
-/// It is of `starfish_mpi_open`, and not closed as long as the reference is used.
+/// It is of `starfish_mpi_open`, and not freed as long as the reference is used.
 unsafe fn file<'a>(file: *const CollectiveFile) -> &'a CollectiveFile {
     // SAFETY: as the caller says.
     unsafe { &*file }
@@ -134,6 +149,13 @@ unsafe extern "C" fn starfish_mpi_note_error(class: c_int, why: *const c_char) -
             _ => error.told_elsewhere(),
         })
     })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_note_own_error(class: c_int, why: *const c_char) -> c_int {
+    // SAFETY: a string, as the header asks for.
+    let why = unsafe { string(why) }.unwrap_or_default();
+    told(|| Err(MpiError::new(ErrorClass::numbered(class as u64), why).told()))
 }
 
 #[unsafe(no_mangle)]
@@ -209,7 +231,7 @@ unsafe extern "C" fn starfish_mpi_open(
     rank: u32,
     size: u32,
     given: *const *const c_char,
-    into: *mut *mut CollectiveFile,
+    into: *mut *const CollectiveFile,
 ) -> c_int {
     // SAFETY: two strings and an array of strings, as the header asks for.
     let (name, group, given) = unsafe { (string(name), string(group), hints(given)) };
@@ -221,8 +243,10 @@ unsafe extern "C" fn starfish_mpi_open(
         given.into_iter().for_each(|(key, value)| hints.take(key, value));
         let started = process::session(place, false)?;
         let file = CollectiveFile::open(started, &place.path, mode, (group?, rank, size), hints)?;
+        let file = Arc::new(file);
+        open_files::enter(&file);
         // SAFETY: there is room for a pointer, as the header asks for.
-        unsafe { into.write(Box::into_raw(Box::new(file))) };
+        unsafe { into.write(Arc::into_raw(file)) };
         Ok(())
     })
 }
@@ -241,11 +265,17 @@ unsafe extern "C" fn starfish_mpi_delete(name: *const c_char) -> c_int {
 // Open files, by all processes of the group.
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn starfish_mpi_close(closed: *mut CollectiveFile) -> c_int {
+unsafe extern "C" fn starfish_mpi_close(closed: *const CollectiveFile) -> c_int {
+    // SAFETY: a file, as the header asks for.
+    let closed = unsafe { file(closed) };
+    open_files::remove(closed);
+    of_file(closed, || closed.close())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_file_free(freed: *const CollectiveFile) {
     // SAFETY: `starfish_mpi_open` gave it away, and the caller gives it back, once.
-    let closed = unsafe { Box::from_raw(closed) };
-    let path = closed.path().to_owned();
-    told(|| closed.close().map_err(|error| error.about(&path)))
+    drop(unsafe { Arc::from_raw(freed) });
 }
 
 #[unsafe(no_mangle)]
@@ -355,13 +385,19 @@ unsafe extern "C" fn starfish_mpi_byte_offset(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn starfish_mpi_take_hints(
-    told: *const CollectiveFile,
+unsafe extern "C" fn starfish_mpi_set_hints(
+    set: *const CollectiveFile,
     given: *const *const c_char,
 ) -> c_int {
     // SAFETY: a file and an array of strings, as the header asks for.
-    unsafe { file(told).take_hints(hints(given).into_iter()) };
-    0
+    let (set, given) = unsafe { (file(set), hints(given)) };
+    named(set, "MPI_File_set_info", |set| set.take_hints(given.into_iter()))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_set_view_hints(set: *const CollectiveFile, given: *const *const c_char) {
+    // SAFETY: a file and an array of strings, as the header asks for.
+    unsafe { file(set).take_hints_with_view(hints(given).into_iter()) };
 }
 
 #[unsafe(no_mangle)]
@@ -421,13 +457,8 @@ unsafe extern "C" fn starfish_mpi_read(
     bytes: usize,
     moved: *mut usize,
 ) -> c_int {
-    let into = match bytes {
-        0 => &mut [],
-        // SAFETY: there is room for as many, as the header asks for.
-        _ => unsafe { slice::from_raw_parts_mut(into.cast::<u8>(), bytes) },
-    };
-    // SAFETY: a file, as the header asks for.
-    let from = unsafe { file(from) };
+    // SAFETY: a file and room for as many, as the header asks for.
+    let (from, into) = unsafe { (file(from), array_mut(into.cast::<u8>(), bytes)) };
     of_file(from, || {
         let read = from.read(place_of(place, units)?, together != 0, into)?;
         // SAFETY: there is room for a number, as the header asks for.
@@ -448,6 +479,98 @@ unsafe extern "C" fn starfish_mpi_write(
     // SAFETY: there are as many, and a file, as the header asks for.
     let (from, to) = unsafe { (array(from.cast::<u8>(), bytes), file(to)) };
     of_file(to, || to.write(place_of(place, units)?, together != 0, from))
+}
+
+// Calls under way.
+
+/// A call that has begun, and the file that it is of.
+struct BegunCall {
+    of: Arc<CollectiveFile>,
+    moving: Moving,
+}
+
+/// Begins a call on a file, for C.
+///
+/// # Safety
+/// There is room for a pointer.
+unsafe fn begin(
+    of: &CollectiveFile,
+    into: *mut *mut BegunCall,
+    begin: impl FnOnce(&CollectiveFile) -> Outcome<Moving>,
+) -> c_int {
+    of_file(of, || {
+        let moving = begin(of)?;
+        // SAFETY: it is of `starfish_mpi_open`, which made it so, and one more has it from here on.
+        let of = unsafe {
+            Arc::increment_strong_count(of);
+            Arc::from_raw(of)
+        };
+        // SAFETY: as the caller says.
+        unsafe { into.write(Box::into_raw(Box::new(BegunCall { of, moving }))) };
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_begin_read(
+    from: *const CollectiveFile,
+    place: c_int,
+    together: c_int,
+    units: i64,
+    bytes: usize,
+    into: *mut *mut BegunCall,
+) -> c_int {
+    let read = |from: &CollectiveFile| from.begin_read(place_of(place, units)?, together != 0, bytes as u64);
+    // SAFETY: a file and room for a pointer, as the header asks for.
+    unsafe { begin(file(from), into, read) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_begin_write(
+    to: *const CollectiveFile,
+    place: c_int,
+    together: c_int,
+    units: i64,
+    from: *const c_void,
+    bytes: usize,
+    into: *mut *mut BegunCall,
+) -> c_int {
+    // SAFETY: there are as many, as the header asks for.
+    let from = unsafe { array(from.cast::<u8>(), bytes) };
+    let write = |to: &CollectiveFile| to.begin_write(place_of(place, units)?, together != 0, from);
+    // SAFETY: a file and room for a pointer, as the header asks for.
+    unsafe { begin(file(to), into, write) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_is_done(call: *const BegunCall) -> c_int {
+    // SAFETY: a call that has begun, as the header asks for.
+    unsafe { &*call }.moving.is_done().into()
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_end(
+    ended: *mut BegunCall,
+    into: *mut c_void,
+    bytes: usize,
+    moved: *mut usize,
+) -> c_int {
+    // SAFETY: a function that begins gave it away, and the caller gives it back, once.
+    let BegunCall { of, moving } = *unsafe { Box::from_raw(ended) };
+    // SAFETY: there is room for as many, as the header asks for.
+    let into = unsafe { array_mut(into.cast::<u8>(), bytes) };
+    of_file(&of, || {
+        let bytes = of.end(moving, into)?;
+        // SAFETY: there is room for a number, as the header asks for.
+        unsafe { moved.write(bytes as usize) };
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_let_go(call: *mut BegunCall) {
+    // SAFETY: a function that begins gave it away, and the caller gives it back, once.
+    drop(unsafe { Box::from_raw(call) });
 }
 
 // Types.

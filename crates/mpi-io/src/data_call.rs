@@ -11,37 +11,58 @@ use crate::recording::{BegunCall, CallRecorder};
 use crate::way::{Choice, Way};
 
 /// A call that is under way.
-pub(crate) struct DataCall<'a> {
+pub(crate) struct DataCall {
     pub(crate) operation: Operation,
     /// Whether all members make it.
     pub(crate) together: bool,
     begun: Instant,
-    traced: TracedCall,
-    recorded: Option<(&'a CallRecorder, BegunCall)>,
+    /// Until it returns.
+    traced: Option<TracedCall>,
+    recorded: Option<BegunCall>,
     choice: Option<Choice>,
 }
 
-impl<'a> DataCall<'a> {
+impl DataCall {
     pub(crate) fn begin(
         operation: Operation,
         together: bool,
         traced: TracedCall,
-        recorder: Option<&'a CallRecorder>,
+        recorder: Option<&CallRecorder>,
     ) -> Self {
-        let recorded = recorder.map(|recorder| (recorder, recorder.call(together)));
-        DataCall { operation, together, begun: Instant::now(), traced, recorded, choice: None }
+        let recorded = recorder.map(|recorder| recorder.call(together));
+        DataCall { operation, together, begun: Instant::now(), traced: Some(traced), recorded, choice: None }
     }
 
     /// From here on it moves its data, of so many pieces, as it has been chosen.
     pub(crate) fn goes(&mut self, choice: Choice, pieces: u64) -> Way {
-        self.traced.within(choice.way.name(), || [("pieces", pieces)]);
+        if let Some(traced) = &mut self.traced {
+            traced.within(choice.way.name(), || [("pieces", pieces)]);
+        }
         self.choice = Some(choice);
         choice.way
     }
 
+    /// Whether all members move their data at once.
+    pub(crate) fn is_common(&self) -> bool {
+        matches!(self.choice, Some(Choice { way: Way::Together(_), .. }))
+    }
+
+    /// It returns, if it has not: so many bytes have been moved, or will be.
+    pub(crate) fn returns(&mut self, bytes: u64) {
+        if let Some(mut traced) = self.traced.take() {
+            traced.say(|| [("bytes", bytes)]);
+        }
+    }
+
     /// It has moved so many bytes of what it has selected.
-    pub(crate) fn done(mut self, account: &CallAccount, selection: &Selection, bytes: u64) {
-        self.traced.say(|| [("bytes", bytes)]);
+    pub(crate) fn done(
+        mut self,
+        account: &CallAccount,
+        recorder: Option<&CallRecorder>,
+        selection: &Selection,
+        bytes: u64,
+    ) {
+        self.returns(bytes);
         let Some(choice) = self.choice else { return };
         let kind = match (self.operation, self.together) {
             (Operation::Read, false) => "reads",
@@ -50,7 +71,7 @@ impl<'a> DataCall<'a> {
             (Operation::Write, true) => "collective writes",
         };
         account.note((kind, choice), bytes, selection.runs(), self.begun.elapsed());
-        if let Some((recorder, call)) = self.recorded {
+        if let Some((recorder, call)) = recorder.zip(self.recorded) {
             recorder.moved(call, self.operation, (selection, bytes), choice.way.name());
         }
     }

@@ -74,6 +74,40 @@ pub(crate) struct Hints {
     idle: BTreeMap<String, (String, String)>,
 }
 
+/// Hints that decide which way data go, on which all processes that have a file open have to agree.
+const OF_METHOD: [&str; 3] = [METHOD, "romio_cb_read", "romio_cb_write"];
+
+/// What those who have a file open have to have in common of their hints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CommonHints {
+    /// The methods of what is written and read, by their places among all.
+    methods: [u8; 2],
+}
+
+impl CommonHints {
+    /// As a number.
+    pub(crate) fn packed(self) -> u16 {
+        u16::from_le_bytes(self.methods)
+    }
+
+    /// What such a number means.
+    pub(crate) fn of_packed(packed: u16) -> Self {
+        CommonHints { methods: packed.to_le_bytes() }
+    }
+
+    /// In what others differ, in words.
+    pub(crate) fn differences(self, others: CommonHints) -> String {
+        let name = |method: u8| METHODS[usize::from(method) % METHODS.len()];
+        let of = [("what is written", "romio_cb_write"), ("what is read", "romio_cb_read")];
+        let each = of.into_iter().zip(self.methods.into_iter().zip(others.methods));
+        let each = each.filter(|(_, (own, other))| own != other).map(|((what, switch), (own, other))| {
+            let (own, other) = (name(own), name(other));
+            format!("{what} goes {own} of the one and {other} of the other ({METHOD}, {switch})")
+        });
+        each.collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// The hint of this name, if it is known.
 fn known_as(name: &str) -> Option<&'static KnownHint> {
     KNOWN.iter().find(|known| known.name == name)
@@ -174,6 +208,22 @@ impl Hints {
         }
     }
 
+    /// Takes in a hint that is given with a view, for which processes do not meet: what they have to agree on stays.
+    pub(crate) fn take_with_view(&mut self, key: &str, value: &str) {
+        let (before, is_of_method) = (self.in_common(), OF_METHOD.contains(&key));
+        let mut taken = self.clone();
+        taken.take_later(key, value);
+        if is_of_method && taken.in_common() != before {
+            self.note_idle(
+                key,
+                value.trim(),
+                "which way data go is said at opening, or by MPI_File_set_info",
+            );
+        } else {
+            *self = taken;
+        }
+    }
+
     /// Whether a hint has this value already, with effect or without.
     fn is_known(&self, key: &str, value: &str) -> bool {
         let is_idle = self.idle.get(key).is_some_and(|(idle, _)| idle == value);
@@ -242,6 +292,15 @@ impl Hints {
             None if is_disabled => (CallMethod::Independent, Some(switch)),
             None => (CallMethod::DiskDirected, None),
         }
+    }
+
+    /// What all who have the file open have to have in common.
+    pub(crate) fn in_common(&self) -> CommonHints {
+        let place =
+            |method: &str| METHODS.iter().position(|known| *known == method).unwrap_or_default() as u8;
+        let written =
+            if self.caches_writes() { WRITE_CACHED } else { self.method(Operation::Write).0.name() };
+        CommonHints { methods: [place(written), place(self.method(Operation::Read).0.name())] }
     }
 
     /// Whether what is written goes into a write cache.
@@ -363,6 +422,33 @@ mod tests {
         assert_eq!(hints.method(Operation::Read), (CallMethod::DiskDirected, None));
         hints.take_later("starfish_method", "auto");
         assert!(hints.caches_writes());
+    }
+
+    #[test]
+    fn a_view_does_not_change_the_way() {
+        let mut hints = Hints::usual(2);
+        hints.take_with_view("romio_cb_write", "disable");
+        hints.take_with_view("starfish_visible", "sync");
+        assert_eq!((hints.in_common(), hints.is_seen_at_once()), (Hints::usual(2).in_common(), false));
+        assert_eq!(without_effect(&hints).len(), 1);
+        // As it is already.
+        hints.take_later("romio_cb_write", "disable");
+        hints.take_with_view("romio_cb_write", "disable");
+        assert_eq!(without_effect(&hints), []);
+    }
+
+    #[test]
+    fn what_processes_have_in_common_travels_as_a_number() {
+        let (usual, mut other) = (Hints::usual(2), Hints::usual(2));
+        other.take("cb_nodes", "1");
+        assert_eq!(usual.in_common(), other.in_common());
+        other.take("romio_cb_write", "disable");
+        let common = CommonHints::of_packed(other.in_common().packed());
+        assert_ne!(common, usual.in_common());
+        assert_eq!(
+            usual.in_common().differences(common),
+            "what is written goes disk-directed of the one and independent of the other (starfish_method, romio_cb_write)"
+        );
     }
 
     #[test]

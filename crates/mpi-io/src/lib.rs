@@ -18,16 +18,19 @@
 //!
 //! - `c.rs`: the functions of the header; start here
 //! - `collective_file.rs`: an open file; `mode.rs`: how it was opened; `members.rs`: those who have it open
+//! - `moving.rs`: reading and writing it; `alone.rs`: by this process for itself
 //! - `file_type.rs`, `file_array.rs`: types as selections; `file_view.rs`: what a process sees of a file
 //! - `shared_pointer.rs`, `atomic.rs`: what processes on any hosts share
 //! - `hints.rs`: what is in force of an `MPI_Info`; `hint_file.rs`: ROMIO's file of them
 //! - `call_place.rs`: where a call begins; `way.rs`: which way its data go, and why; `data_call.rs`: a call that is
 //!   under way; `account.rs`: what all of them took
 //! - `recording.rs`: what this process reads and writes, as a log to be replayed
-//! - `process.rs`: the session of this process; `names.rs`: which names mean files on Starfish
+//! - `process.rs`: the session of this process; `open_files.rs`: what is open when it ends
+//! - `names.rs`: which names mean files on Starfish
 //! - `failure.rs`: classes of errors
 
 mod account;
+mod alone;
 mod atomic;
 mod c;
 mod call_place;
@@ -41,7 +44,9 @@ mod hint_file;
 mod hints;
 mod members;
 mod mode;
+mod moving;
 mod names;
+mod open_files;
 mod process;
 mod recording;
 mod shared_pointer;

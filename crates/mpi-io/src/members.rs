@@ -4,9 +4,10 @@
 //! all of them one of them tells.
 
 use layout::Selection;
-use node::{Handle, SelectedSettings, Session, Team};
+use node::{Handle, Pending, SelectedSettings, Session, Team};
 
 use crate::failure::{ErrorClass, MpiError, Outcome};
+use crate::hints::CommonHints;
 
 /// The processes that have opened a file together, as one of them knows them.
 pub(crate) struct Members {
@@ -50,13 +51,43 @@ impl Members {
         self.agreed(outcome, numbers)
     }
 
-    /// The same of what the first has tried before the others have: if it has failed there, that is what all have.
-    pub(crate) fn agree_after_first<T>(&self, outcome: Outcome<T>) -> Outcome<T> {
-        let numbers = self.gather(number_of(&outcome));
-        match numbers.as_deref() {
-            Ok(&[of_first, ..]) if of_first > 0 && !self.is_first() => Err(failed_for(0, of_first)),
-            _ => self.agreed(outcome, numbers),
-        }
+    /// The same of what the first has tried before the others have: if it has failed there, that is what all have. If
+    /// it has failed nowhere, what each brings has to be the same.
+    pub(crate) fn agree_after_first<T>(&self, outcome: Outcome<T>, common: CommonHints) -> Outcome<T> {
+        let told = self.gather(match number_of(&outcome) {
+            0 => u64::from(common.packed()) << CLASS_BITS,
+            number => number,
+        });
+        let numbers: Outcome<Vec<u64>> =
+            told.clone().map(|told| told.into_iter().map(|value| value & CLASS_MASK).collect());
+        let value = match numbers.as_deref() {
+            Ok(&[of_first, ..]) if of_first > 0 && !self.is_first() => return Err(failed_for(0, of_first)),
+            _ => self.agreed(outcome, numbers)?,
+        };
+        self.check_common(told?.into_iter().map(|value| value >> CLASS_BITS))?;
+        Ok(value)
+    }
+
+    /// Waits for the others; fails if they have not all brought the same.
+    pub(crate) fn agree_on(&self, common: CommonHints) -> Outcome<()> {
+        self.check_common(self.gather(common.packed().into())?.into_iter())
+    }
+
+    /// Fails if what the members have brought, by rank, is not the same; the first tells it.
+    fn check_common(&self, brought: impl Iterator<Item = u64>) -> Outcome<()> {
+        let mut brought =
+            brought.zip(0..).map(|(packed, rank)| (CommonHints::of_packed(packed as u16), rank));
+        let Some((of_first, _)) = brought.next() else { return Ok(()) };
+        let Some((other, rank)) = brought.find(|(other, _)| *other != of_first) else { return Ok(()) };
+        let why = format!("processes 0 and {rank} give different hints: {}", of_first.differences(other));
+        let error = MpiError::new(ErrorClass::NotSame, why);
+        Err(if self.is_first() { error.told() } else { error })
+    }
+
+    /// Leaves them, at the end of the process: nobody waits for it any more.
+    pub(crate) fn leave(&self) {
+        // That it has not been told, the others find out.
+        let _ = self.team.leave().wait();
     }
 
     fn agreed<T>(&self, outcome: Outcome<T>, numbers: Outcome<Vec<u64>>) -> Outcome<T> {
@@ -72,7 +103,8 @@ impl Members {
         }
     }
 
-    fn common(&self, error: node::Error) -> MpiError {
+    /// What has failed for all of them alike.
+    pub(crate) fn common(&self, error: node::Error) -> MpiError {
         common(error, &self.path, &self.name, self.rank())
     }
 
@@ -81,27 +113,31 @@ impl Members {
         self.team.sync(file).wait().map_err(|error| self.common(error))
     }
 
-    /// Reads what this member has selected, together with the others.
-    pub(crate) fn read(
+    /// Begins to read what this member has selected, together with the others.
+    pub(crate) fn begin_read(
         &self,
         file: &Handle,
         selection: Selection,
         how: SelectedSettings,
-    ) -> Outcome<Vec<u8>> {
-        self.team.read(file, selection, how).wait().map_err(|error| self.common(error))
+    ) -> Pending<Vec<u8>> {
+        self.team.read(file, selection, how)
     }
 
-    /// Writes what this member has selected, together with the others.
-    pub(crate) fn write(
+    /// Begins to write what this member has selected, together with the others.
+    pub(crate) fn begin_write(
         &self,
         file: &Handle,
         selection: Selection,
         bytes: Vec<u8>,
         how: SelectedSettings,
-    ) -> Outcome<()> {
-        self.team.write(file, selection, bytes, how).wait().map_err(|error| self.common(error))
+    ) -> Pending<()> {
+        self.team.write(file, selection, bytes, how)
     }
 }
+
+/// Bits in which members tell each other the class of an error; what is above them belongs to a good outcome.
+const CLASS_BITS: u32 = 8;
+const CLASS_MASK: u64 = (1 << CLASS_BITS) - 1;
 
 /// The number of an outcome, as members tell it each other: 0 if it is good.
 fn number_of<T>(outcome: &Outcome<T>) -> u64 {

@@ -1,6 +1,7 @@
 //! The session of this process. It is started with the first file, and ends with the process.
 
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::process;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use node::{CacheWrites, Session, Settings, Tree, agents};
 
@@ -43,9 +44,11 @@ fn started() -> MutexGuard<'static, Option<Started>> {
     STARTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-extern "C" fn at_exit() {
-    let ended = started().take();
-    drop(ended);
+extern "C" fn end_session() {
+    if is_its_own() {
+        let ended = started().take();
+        drop(ended);
+    }
 }
 
 /// Starts a session with the agents there are for this place.
@@ -91,7 +94,10 @@ pub(crate) fn session(place: &NamedPlace, begins: bool) -> Outcome<Connected> {
 fn reached<'a>(started: &'a mut Option<Started>, place: &NamedPlace) -> Outcome<&'a mut Started> {
     if started.is_none() {
         let (settings, session) = connect(place).map_err(|error| MpiError::from(error).of_setup())?;
-        ends_with_process();
+        PROCESS.get_or_init(|| {
+            at_exit(end_session);
+            process::id()
+        });
         let mut new = Started { session, settings, tree: None };
         // Why there is none is told by whoever needs it.
         let tree = new.session.tree().unwrap_or_default();
@@ -123,17 +129,20 @@ impl Started {
     }
 }
 
-/// Has the session end with the process.
-fn ends_with_process() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        #[expect(
-            unsafe_code,
-            reason = "a function without arguments, of code that stays until the process ends"
-        )]
-        // SAFETY: as the reason says.
-        unsafe {
-            libc::atexit(at_exit);
-        }
-    });
+/// The process whose session it is, and whose threads.
+static PROCESS: OnceLock<u32> = OnceLock::new();
+
+/// Whether this process is the one that has started the session: a child that it has forked has nothing of that but
+/// memory.
+pub(crate) fn is_its_own() -> bool {
+    PROCESS.get() == Some(&process::id())
+}
+
+/// Has a function called when the process ends, before those of which this was said earlier.
+pub(crate) fn at_exit(end: extern "C" fn()) {
+    #[expect(unsafe_code, reason = "a function without arguments, of code that stays until the process ends")]
+    // SAFETY: as the reason says.
+    unsafe {
+        libc::atexit(end);
+    }
 }

@@ -2,11 +2,13 @@
 //!
 //! With `STARFISH_MPI_RECORD=FILE` each process writes a request log of format 2 of its own, `FILE.0`, `FILE.1` and so
 //! on by its rank among all processes: a line for each call that has moved data, with its pieces in closed form, and
-//! for each sync. Every line is with the operating system before the call returns, so a process that is killed leaves
-//! what it has done. Nothing is kept in memory. Without the variable there is a test for nothing at each call.
+//! for each sync. Lines are in the order in which calls have begun. Each is with the operating system before the call
+//! returns, or when those are over that have begun before it: so a process that is killed leaves what it has done.
+//! Without the variable there is a test for nothing at each call.
 //!
 //! A log that cannot be written ends, with a word on standard error; the program goes on.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -46,7 +48,14 @@ struct ProcessLog {
     /// Times are since 1970, and do not run backwards.
     started: Instant,
     started_at: Duration,
+    /// The calls that have begun, by their numbers, from the first that is not over: with its line, if one is.
+    begun: BTreeMap<u64, Option<Line>>,
+    /// How many have begun.
+    count: u64,
 }
+
+/// What writes the line of a call.
+type Line = Box<dyn FnOnce(&mut ProcessLog) -> io::Result<()> + Send>;
 
 /// What is recorded of an open file.
 pub(crate) struct CallRecorder {
@@ -57,9 +66,11 @@ pub(crate) struct CallRecorder {
     next: AtomicU64,
 }
 
-/// A call that has begun.
+/// A call that has begun. Dropped without a line, it has moved nothing.
 pub(crate) struct BegunCall {
     begun: Instant,
+    /// Its number among all calls of this process.
+    place: u64,
     number: Option<u64>,
 }
 
@@ -95,7 +106,23 @@ impl ProcessLog {
         let started_at = since_1970();
         writer.write_process((started_at, node), size)?;
         writer.flush()?;
-        Ok(ProcessLog { file_name: file_name.to_owned(), node, writer, started: Instant::now(), started_at })
+        let (file_name, started) = (file_name.to_owned(), Instant::now());
+        Ok(ProcessLog { file_name, node, writer, started, started_at, begun: BTreeMap::new(), count: 0 })
+    }
+
+    /// A call begins; its place, and when that is.
+    fn begin_call(&mut self) -> (u64, Instant) {
+        self.count += 1;
+        self.begun.insert(self.count, None);
+        (self.count, Instant::now())
+    }
+
+    /// Writes the lines of those calls that are over with all before them.
+    fn write_lines(&mut self) -> io::Result<()> {
+        while let Some(first) = self.begun.first_entry().filter(|first| first.get().is_some()) {
+            first.remove().expect("it has one")(self)?;
+        }
+        Ok(())
     }
 
     fn time(&self, at: Instant) -> Duration {
@@ -128,27 +155,27 @@ impl CallRecorder {
         note_process(rank, size);
         log().as_ref()?;
         let opening = name.get(..NAME_LETTERS).unwrap_or(name).to_owned();
-        let (block_bytes, stripes) = (stat.block_bytes, stat.stripes);
-        record(|log| {
-            let (told, time) =
-                (ToldOpening { name: &opening, rank, size, block_bytes, stripes }, log.time(Instant::now()));
-            log.writer.write_opening((time, log.node), path, told)
+        let recorder = CallRecorder { path: path.to_owned(), opening, size, next: AtomicU64::new(0) };
+        let (opened, block_bytes, stripes) = (BegunCall::begin(None), stat.block_bytes, stat.stripes);
+        let (path, opening, begun) = (recorder.path.clone(), recorder.opening.clone(), opened.begun);
+        opened.end(move |log| {
+            let told = ToldOpening { name: &opening, rank, size, block_bytes, stripes };
+            log.writer.write_opening((log.time(begun), log.node), &path, told)
         });
-        Some(CallRecorder { path: path.to_owned(), opening, size, next: AtomicU64::new(0) })
+        Some(recorder)
     }
 
     /// A call begins, made together with the others or not.
     pub(crate) fn call(&self, together: bool) -> BegunCall {
         match together && self.size > 1 {
             true => self.common_call(),
-            false => BegunCall { begun: Instant::now(), number: None },
+            false => BegunCall::begin(None),
         }
     }
 
     /// A call begins that is common to all members, also if there is one only.
     pub(crate) fn common_call(&self) -> BegunCall {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        BegunCall { begun: Instant::now(), number: Some(number) }
+        BegunCall::begin(Some(self.next.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// A call has moved so many of the bytes that were selected, by a method of this name.
@@ -173,18 +200,50 @@ impl CallRecorder {
     }
 
     fn record(&self, call: BegunCall, moves: Option<(Operation, &Selection)>, method: Option<CallMethod>) {
-        let took = nanoseconds(call.begun.elapsed());
-        record(|log| {
-            let request = |action| Request { time: log.time(call.begun), took, action };
-            let alone = moves.filter(|_| call.number.is_none());
+        let (took, begun, number) = (nanoseconds(call.begun.elapsed()), call.begun, call.number);
+        let (path, opening) = (self.path.clone(), self.opening.clone());
+        let moves = moves.map(|(operation, selection)| (operation, selection.clone()));
+        let write = move |log: &mut ProcessLog| {
+            let (time, node) = (log.time(begun), log.node);
+            let request = |action| Request { time, took, action };
+            let moves = moves.as_ref().map(|(operation, selection)| (*operation, selection));
+            let alone = moves.filter(|_| number.is_none());
             if let Some((operation, selection)) = alone.filter(|(_, selection)| is_stretch(selection)) {
                 let stretch =
                     Stretch { file: 0, bytes: selection.bytes() as u32, offset: selection.span().offset };
-                return log.writer.write(log.node, &request(Action::Move(operation, stretch)), &[&self.path]);
+                return log.writer.write(node, &request(Action::Move(operation, stretch)), &[&path]);
             }
-            let together = call.number.map(|number| (&*self.opening, number));
-            let told = ToldCall { file: &self.path, moves, together, method };
-            log.writer.write_call(log.node, &request(Action::Sync), &told)
+            let together = number.map(|number| (&*opening, number));
+            let told = ToldCall { file: &path, moves, together, method };
+            log.writer.write_call(node, &request(Action::Sync), &told)
+        };
+        call.end(write);
+    }
+}
+
+impl BegunCall {
+    fn begin(number: Option<u64>) -> Self {
+        let (place, begun) = log().as_mut().map_or((0, Instant::now()), ProcessLog::begin_call);
+        BegunCall { begun, place, number }
+    }
+
+    /// It is over, and has this line.
+    fn end(self, line: impl FnOnce(&mut ProcessLog) -> io::Result<()> + Send + 'static) {
+        record(|log| {
+            log.begun.insert(self.place, Some(Box::new(line)));
+            log.write_lines()
+        });
+    }
+}
+
+impl Drop for BegunCall {
+    fn drop(&mut self) {
+        record(|log| match log.begun.get(&self.place) {
+            Some(None) => {
+                log.begun.remove(&self.place);
+                log.write_lines()
+            }
+            _ => Ok(()),
         });
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::mem;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -84,10 +85,29 @@ impl Handle {
     /// # Errors
     /// If the file is not open for reading, or not all of it can be read.
     pub fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        self.read_pages(offset, into, false)
+    }
+
+    /// Does what [`read_at`](Self::read_at) does, having looked what others have written, as [`stat`](Self::stat) does.
+    ///
+    /// # Errors
+    /// As those of [`read_at`](Self::read_at), or if an agent does not say.
+    pub fn read_latest_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        self.read_pages(offset, into, true)
+    }
+
+    fn read_pages(&self, offset: u64, into: &mut [u8], mut looks: bool) -> Result<usize> {
         let mut filled = 0;
         while filled < into.len() {
             let (at, wanted) = (offset.saturating_add(filled as u64), (into.len() - filled) as u64);
-            let pages = self.begin_read(at, wanted.min(LENT_BYTES_MAX)).wait()?;
+            let (wanted, looks) = (wanted.min(LENT_BYTES_MAX), mem::take(&mut looks));
+            let reading = self.begin_reading(move |file| async move {
+                if looks {
+                    file.stat().await?;
+                }
+                file.read(at, wanted).await
+            });
+            let pages = reading.wait()?;
             if pages.is_empty() {
                 break;
             }
@@ -218,7 +238,12 @@ impl Handle {
     /// # Errors
     /// The first failure of a write that was not told.
     pub fn send(&self) -> Result<()> {
-        self.begin(move |file| async move { file.send().await }).wait()
+        self.begin_send().wait()
+    }
+
+    /// Begins what [`send`](Self::send) does.
+    pub fn begin_send(&self) -> Pending<()> {
+        self.begin(move |file| async move { file.send().await })
     }
 
     /// The file's metadata, with all that was written through this session. If others have changed the file, what they
@@ -227,7 +252,12 @@ impl Handle {
     /// # Errors
     /// If an agent does not say.
     pub fn stat(&self) -> Result<Stat> {
-        self.begin(move |file| async move { file.stat().await }).wait()
+        self.begin_stat().wait()
+    }
+
+    /// Begins what [`stat`](Self::stat) does.
+    pub fn begin_stat(&self) -> Pending<Stat> {
+        self.begin(move |file| async move { file.stat().await })
     }
 
     /// The number that the namespace has given the file; none if there is no namespace. Nobody is asked.

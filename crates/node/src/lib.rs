@@ -89,7 +89,7 @@ mod write_queue;
 pub use agents::Agent;
 pub use connected::ConnectedNode;
 pub use error::{Error, ErrorKind, Result};
-pub use fs::{Advice, CollectiveMethod, OpenTreeFile, Prefetch, SelectedSettings};
+pub use fs::{Advice, CollectiveMethod, LockMode, LockRange, OpenTreeFile, Prefetch, SelectedSettings};
 pub use handle::Handle;
 pub use lease::LentPage;
 pub use lone_reads::LoneReads;

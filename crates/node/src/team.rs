@@ -142,6 +142,16 @@ impl Team {
         })
     }
 
+    /// Leaves the team, before this is dropped: what the members do together from now on fails, and what is under way
+    /// and has not brought all of them together.
+    pub fn leave(&self) -> Pending<()> {
+        let number = self.0.number;
+        self.0.node.begin(&self.0.name, move |node| async move {
+            let team = node.teams.get(number);
+            node.client.told("leaving a team", team.leave().await)
+        })
+    }
+
     /// The number of a file that this team may use so.
     fn usable(&self, file: &Handle, is_open_for_it: bool, why_not: &str) -> Result<u64> {
         if !is_open_for_it {

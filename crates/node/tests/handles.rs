@@ -91,6 +91,21 @@ fn reads_end_where_the_file_does_and_lend_whole_pages() {
 }
 
 #[test]
+fn who_looks_first_reads_what_others_have_sent() {
+    let agents = Agents::start(2);
+    let (writer, reader) = (session(&agents), session(&agents));
+    writer.begin_tree().expect("a namespace");
+    reader.begin_tree().expect("it is there");
+    let written = writer.open("seen", BOTH).expect("a new file");
+    let send = |bytes: &[u8]| written.write_at(0, bytes).and_then(|()| written.send()).expect("room");
+    send(b"once");
+    let (read, mut found) = (reader.open("seen", READ).expect("it is there"), [0; 9]);
+    assert_eq!((read.read_at(0, &mut found), &found[..4]), (Ok(4), &b"once"[..]));
+    send(b"once more");
+    assert_eq!((read.read_latest_at(0, &mut found), &found), (Ok(9), b"once more"));
+}
+
+#[test]
 fn what_threads_append_at_once_is_all_there() {
     let agents = Agents::start(2);
     let session = session(&agents);

@@ -1,5 +1,6 @@
 //! Teams of sessions on real agents on loopback.
 
+use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
@@ -99,6 +100,20 @@ fn what_fails_for_one_fails_for_all_and_nobody_waits_for_who_has_left() {
             assert!(error.why().contains("rank 0 of the team failing has left it"), "{error}");
             assert_eq!(error.lost_rank(), Some(0));
         }
+    });
+}
+
+#[test]
+fn who_leaves_waits_no_longer_for_those_who_have_not_come() {
+    let agents = Agents::start(2);
+    let end = Barrier::new(MEMBERS as usize);
+    in_team(&agents, "left", |_session, team| {
+        if team.rank() == 0 {
+            let meeting = team.meet();
+            team.leave().wait().expect("the agent is there");
+            assert_eq!(meeting.wait().expect_err("nobody comes").kind(), ErrorKind::Gone);
+        }
+        end.wait();
     });
 }
 

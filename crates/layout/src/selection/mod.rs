@@ -141,7 +141,7 @@ impl Selection {
         if position >= self.bytes() || bytes == 0 {
             return Ok(Selection::empty());
         }
-        let (offset, tree) = self.tree.first(position.saturating_add(bytes))?.after(position)?;
+        let (offset, tree) = self.tree.part(position, position.saturating_add(bytes))?;
         Selection::placed(self.offset + offset, tree)
     }
 

@@ -104,6 +104,24 @@ impl Repeat {
         (position / self.of.bytes(), position % self.of.bytes())
     }
 
+    /// What [`Tree::part`] is of it.
+    fn part(&self, start: u64, end: u64) -> Result<(u64, Tree), SelectionError> {
+        if end <= self.of.bytes() {
+            return self.of.part(start, end);
+        }
+        let (times, within) = self.place_of(start);
+        let offset = times * self.stride;
+        if within == 0 {
+            return Ok((offset, Tree::repeat(self.of.clone(), end - start, self.stride)?));
+        }
+        let (shift, rest) = self.of.part(within, end - times * self.of.bytes())?;
+        let following = end - start - rest.bytes();
+        let mut list = List::default();
+        list.push(offset + shift, rest)?;
+        list.push(offset + self.stride, Tree::repeat(self.of.clone(), following, self.stride)?)?;
+        list.finish()
+    }
+
     /// Whether each repetition goes on where the one before it ends.
     fn touches(&self) -> bool {
         self.stride == self.of.end()
@@ -236,52 +254,26 @@ impl Tree {
     }
 
     /// The first `bytes` selected bytes, or all if there are no more.
-    pub(super) fn first(&self, bytes: u64) -> Result<Tree, SelectionError> {
-        if bytes >= self.bytes() {
-            return Ok(self.clone());
-        }
-        match self {
-            _ if bytes == 0 => Ok(Tree::EMPTY),
-            Tree::Run(_) => Ok(Tree::Run(bytes)),
-            Tree::Repeat(repeat) => Tree::repeat(repeat.of.clone(), bytes, repeat.stride),
-            Tree::Parts(parts) => {
-                let kept = parts.list.iter().take_while(|part| part.before < bytes);
-                let mut list = List::default();
-                for part in kept {
-                    list.push(part.offset, part.tree.first(bytes - part.before)?)?;
-                }
-                list.finish().map(|(_, tree)| tree)
-            }
-        }
+    fn first(&self, bytes: u64) -> Result<Tree, SelectionError> {
+        if bytes == 0 { Ok(Tree::EMPTY) } else { self.part(0, bytes).map(|(_, tree)| tree) }
     }
 
-    /// What is left without the first `position` selected bytes, of which there are more, and where it begins.
-    pub(super) fn after(&self, position: u64) -> Result<(u64, Tree), SelectionError> {
+    /// The selected bytes from position `start` to before `end`, or to the last of them, and where they begin. There is
+    /// one at least. It takes as long as what is there has parts, wherever they are in a list.
+    pub(super) fn part(&self, start: u64, end: u64) -> Result<(u64, Tree), SelectionError> {
+        let end = end.min(self.bytes());
+        if (start, end) == (0, self.bytes()) {
+            return Ok((0, self.clone()));
+        }
         match self {
-            Tree::Run(bytes) => Ok((position, Tree::Run(bytes - position))),
-            Tree::Repeat(repeat) => {
-                let (times, within) = repeat.place_of(position);
-                if within == 0 {
-                    let rest = Tree::repeat(repeat.of.clone(), repeat.bytes - position, repeat.stride)?;
-                    return Ok((times * repeat.stride, rest));
-                }
-                let of = repeat.of.first(repeat.bytes - times * repeat.of.bytes())?;
-                let (shift, rest) = of.after(within)?;
-                let following = repeat.bytes - position - rest.bytes();
-                let mut list = List::default();
-                list.push(times * repeat.stride + shift, rest)?;
-                let again = Tree::repeat(repeat.of.clone(), following, repeat.stride)?;
-                list.push((times + 1) * repeat.stride, again)?;
-                list.finish()
-            }
+            Tree::Run(_) => Ok((start, Tree::Run(end - start))),
+            Tree::Repeat(repeat) => repeat.part(start, end),
             Tree::Parts(parts) => {
-                let index = parts.index_of(position);
-                let part = &parts.list[index];
-                let (shift, rest) = part.tree.after(position - part.before)?;
                 let mut list = List::default();
-                list.push(part.offset + shift, rest)?;
-                for part in &parts.list[index + 1..] {
-                    list.push(part.offset, part.tree.clone())?;
+                for part in &parts.list[parts.index_of(start)..=parts.index_of(end - 1)] {
+                    let (shift, tree) =
+                        part.tree.part(start.saturating_sub(part.before), end - part.before)?;
+                    list.push(part.offset + shift, tree)?;
                 }
                 list.finish()
             }

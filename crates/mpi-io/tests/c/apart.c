@@ -12,20 +12,6 @@ static void closed_early(const char *name)
     FAILS(MPI_File_close(&file), MPI_ERR_IO);
 }
 
-static void other_methods(const char *name)
-{
-    MPI_File file;
-    MPI_Info info;
-    char bytes[100] = {0};
-    OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "starfish_method", rank ? "two-phase" : "disk-directed");
-    OK(MPI_File_set_info(file, info));
-    MPI_Info_free(&info);
-    FAILS(MPI_File_write_at_all(file, 0, bytes, sizeof bytes, MPI_CHAR, MPI_STATUS_IGNORE), MPI_ERR_IO);
-    FAILS(MPI_File_close(&file), MPI_ERR_IO);
-}
-
 static void other_direction(const char *name)
 {
     MPI_File file;
@@ -45,7 +31,6 @@ int main(int argc, char **argv)
 {
     begin(&argc, &argv);
     closed_early("starfish:mpi/closed-early");
-    other_methods("starfish:mpi/other-methods");
     other_direction("starfish:mpi/other-direction");
     return end();
 }

@@ -8,6 +8,7 @@
 //! - `traces.rs`: what is traced of programs
 //! - `hints.rs`: where hints come from, and what is told of them
 //! - `syncs.rs`: what others see of a file that is open
+//! - `locks.rs`: who has a file locked
 //! - `failures.rs`: what is told of what fails
 //! - `losses.rs`: a process or an agent is lost in the middle of a call
 //! - `symbols.rs`: what the core and the shims define
@@ -15,6 +16,7 @@
 mod failures;
 mod hints;
 mod libraries;
+mod locks;
 mod losses;
 mod programs;
 mod recordings;

@@ -77,6 +77,53 @@ fn cached(mpi: &'static Mpi) {
     testbed.run("cached", &[]);
 }
 
+fn begun(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    testbed.run("begun", &[]);
+}
+
+/// What processes agree on; one tells what they do not.
+fn agreed(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let program = testbed.compile("agreed", &[]);
+    let mut command = testbed.launch(3, &program);
+    // What is freed is not as it was.
+    let perturbed = "glibc.malloc.perturb=165:glibc.malloc.tcache_count=0";
+    command.env("GLIBC_TUNABLES", perturbed).arg(testbed.agents.path(""));
+    let told = String::from_utf8(succeed(&mut command).stderr).expect("text");
+    for (words, times) in [
+        ("mpi/owned: it is on Starfish for other processes, and not for process 2 on ", 1),
+        ("what is written goes independent of the one and disk-directed of the other", 4),
+        ("what is read goes independent of the one and disk-directed of the other", 4),
+        ("what is written goes write-cached of the one and disk-directed of the other", 1),
+    ] {
+        assert_eq!(told.matches(words).count(), times, "{words}: {told}");
+    }
+}
+
+/// What was written is there when a program ends without closing its file, whatever it was to wait for.
+fn left(mpi: &'static Mpi) {
+    const BYTES: usize = 100_000;
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let program = testbed.compile("left", &[]);
+    let hints = ["", "starfish_visible=sync", "starfish_method=write-cached"];
+    for (processes, hints) in [1, 3].into_iter().flat_map(|processes| hints.map(|hints| (processes, hints))) {
+        let mut command = testbed.launch(processes, &program);
+        succeed(command.env("STARFISH_MPI_HINTS", hints));
+        let session = testbed.agents.session();
+        let found = testbed.contents(&session, "mpi/left");
+        let expected: Vec<u8> = (0..processes as u8).flat_map(|rank| vec![b'a' + rank; BYTES]).collect();
+        assert!(found == expected, "{processes} processes, {hints}: {} bytes", found.len());
+        session.unlink("mpi/left").expect("it is there");
+    }
+}
+
+fn threads(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let program = testbed.compile("threads", &["-pthread"]);
+    succeed(&mut testbed.launch(2, &program));
+}
+
 fn large(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     testbed.run("large", &[]);
@@ -179,6 +226,46 @@ fn strange_types_and_offsets_with_open_mpi() {
     strange(&OPEN_MPI);
 }
 
+#[test]
+fn calls_that_are_begun_go_on_with_mpich() {
+    begun(&MPICH);
+}
+
+#[test]
+fn calls_that_are_begun_go_on_with_open_mpi() {
+    begun(&OPEN_MPI);
+}
+
+#[test]
+fn what_processes_agree_on_with_mpich() {
+    agreed(&MPICH);
+}
+
+#[test]
+fn what_processes_agree_on_with_open_mpi() {
+    agreed(&OPEN_MPI);
+}
+
+#[test]
+fn files_that_are_left_open_with_mpich() {
+    left(&MPICH);
+}
+
+#[test]
+fn files_that_are_left_open_with_open_mpi() {
+    left(&OPEN_MPI);
+}
+
+#[test]
+fn threads_share_a_file_with_mpich() {
+    threads(&MPICH);
+}
+
+#[test]
+fn threads_share_a_file_with_open_mpi() {
+    threads(&OPEN_MPI);
+}
+
 /// Debian's Open MPI has no functions with large counts.
 #[test]
 fn large_counts_with_mpich() {
@@ -205,6 +292,8 @@ fn with_wheel(environment: &str, compiler: &str) {
     cached(mpi);
     types(mpi);
     strange(mpi);
+    begun(mpi);
+    agreed(mpi);
     large(mpi);
     check_functions(mpi);
 }

@@ -111,6 +111,29 @@ fn calls_of_all_kinds_are_recorded() {
     all_kinds(&MPICH);
 }
 
+/// Calls that are under way at once are recorded as they have begun.
+fn begun(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let program = testbed.compile("begun", &[]);
+    succeed(testbed.launch(4, &program).env(VARIABLE, testbed.agents.path("run")));
+    let log = read(&testbed, "run", 4);
+    let calls = log.calls().expect("format 2");
+    assert_eq!((calls.left_out, calls.openings.len()), (0, 2));
+    // Whatever each of the four has begun, but for what has failed.
+    let totals = log.totals();
+    assert_eq!((totals.reads, totals.writes), (4 * 61, 4 * 383));
+}
+
+#[test]
+fn calls_under_way_are_recorded_with_mpich() {
+    begun(&MPICH);
+}
+
+#[test]
+fn calls_under_way_are_recorded_with_open_mpi() {
+    begun(&OPEN_MPI);
+}
+
 /// Where nothing can be written the program does what it does without.
 #[test]
 fn a_program_whose_recording_fails_goes_on() {

@@ -1,0 +1,280 @@
+//! Reading and writing: a call is begun, moves its data on the node thread, and is ended by whoever has made it. A
+//! blocking call is one that is ended at once.
+//!
+//! Collective calls have their place among those of the file when they are begun, whatever is under way still. The
+//! pointer of the process is moved on by what a call asks for when it is begun, the shared one too.
+
+use layout::{Operation, Selection};
+use node::Pending;
+
+use crate::alone::Alone;
+use crate::call_place::CallPlace;
+use crate::collective_file::{CollectiveFile, argument, position_at};
+use crate::data_call::DataCall;
+use crate::failure::{ErrorClass, MpiError, Outcome};
+use crate::file_view::FileView;
+use crate::way::{Choice, Situation, Way};
+
+/// A call that has begun. Its data are moved whether it is ended or not.
+pub(crate) struct Moving {
+    call: DataCall,
+    located: Located,
+    data: Data,
+    /// Whether the pointer of this process stops where the file ends, once it is known where that is.
+    stops_at_end: bool,
+}
+
+/// Where a call moves data: of the stream, and of the file.
+struct Located {
+    position: u64,
+    selection: Selection,
+}
+
+/// The data of a call, on their way.
+enum Data {
+    /// Nothing is left to be done.
+    Moved,
+    Read(Pending<Vec<u8>>),
+    Written(Pending<()>),
+    /// One piece, which whoever waits reads from pages, without a copy of them.
+    InPages {
+        is_seen: bool,
+    },
+}
+
+impl Moving {
+    /// Whether nobody has to wait for it.
+    pub(crate) fn is_done(&self) -> bool {
+        match &self.data {
+            Data::Moved => true,
+            Data::Read(data) => data.is_ready(),
+            Data::Written(data) => data.is_ready(),
+            Data::InPages { .. } => false,
+        }
+    }
+}
+
+impl CollectiveFile {
+    /// Reads into memory, together with the other members or not; how many bytes there were before the file ended.
+    pub(crate) fn read(&self, place: CallPlace, together: bool, into: &mut [u8]) -> Outcome<u64> {
+        let moving = self.begin_reading(place, together, into.len() as u64, true)?;
+        self.end(moving, into)
+    }
+
+    /// Writes from memory, together with the other members or not.
+    pub(crate) fn write(&self, place: CallPlace, together: bool, bytes: &[u8]) -> Outcome<()> {
+        let moving = self.begin_writing(place, together, bytes)?;
+        self.end(moving, &mut []).map(drop)
+    }
+
+    /// Begins to read so many bytes for whoever does something else meanwhile.
+    pub(crate) fn begin_read(&self, place: CallPlace, together: bool, bytes: u64) -> Outcome<Moving> {
+        let mut moving = self.begin_reading(place, together, bytes, false)?;
+        moving.call.returns(bytes);
+        Ok(moving)
+    }
+
+    /// Begins to write for whoever does something else meanwhile. The memory is the caller's again.
+    pub(crate) fn begin_write(&self, place: CallPlace, together: bool, bytes: &[u8]) -> Outcome<Moving> {
+        let mut moving = self.begin_writing(place, together, bytes)?;
+        moving.call.returns(bytes.len() as u64);
+        Ok(moving)
+    }
+
+    /// Waits for a call, and puts what it has read into memory that is as long as was asked for; how many bytes it has
+    /// moved.
+    pub(crate) fn end(&self, moving: Moving, into: &mut [u8]) -> Outcome<u64> {
+        let Moving { call, located: Located { position, selection }, data, stops_at_end } = moving;
+        let failed = |error: node::Error| match call.is_common() {
+            true => self.members.common(error),
+            false => error.into(),
+        };
+        let moved = match data {
+            Data::Moved => selection.bytes(),
+            Data::Written(data) => data.wait().map(|()| selection.bytes()).map_err(failed)?,
+            Data::Read(data) => put(&data.wait().map_err(failed)?, into),
+            Data::InPages { is_seen } => {
+                let at = selection.span().offset;
+                let read = if is_seen {
+                    self.handle.read_latest_at(at, into)
+                } else {
+                    self.handle.read_at(at, into)
+                };
+                read.map_err(failed)? as u64
+            }
+        };
+        if stops_at_end {
+            let mut state = self.state();
+            // Unless somebody has moved it since.
+            if state.position == position + selection.bytes() {
+                // Behind the last elementary type of which there was something.
+                state.position = position + moved.next_multiple_of(state.view.unit());
+            }
+        }
+        call.done(&self.account, self.recorder.as_ref(), &selection, moved);
+        Ok(moved)
+    }
+
+    fn begin_reading(&self, place: CallPlace, together: bool, bytes: u64, waits: bool) -> Outcome<Moving> {
+        self.check_reads()?;
+        let mut call = self.begin(Operation::Read, place, together);
+        let located = self.locate(place, bytes);
+        let way = call.goes(self.choose(&call, &located), pieces_of(&located));
+        let data = match (way, &located) {
+            (Way::Together(method), _) => {
+                let how = self.state().hints.moves(method);
+                Data::Read(self.members.begin_read(&self.handle, selection_of(&located), how))
+            }
+            (_, Ok(located)) if located.selection.is_empty() => Data::Moved,
+            (Way::PageCache, Ok(_)) if waits => Data::InPages { is_seen: self.is_seen(place) },
+            (_, Ok(located)) => {
+                Data::Read(self.alone(way, place).begin_read(&self.started.tree, located.selection.clone()))
+            }
+            (_, Err(_)) => Data::Moved,
+        };
+        Ok(Moving { call, located: located?, data, stops_at_end: waits && place == CallPlace::Own })
+    }
+
+    fn begin_writing(&self, place: CallPlace, together: bool, bytes: &[u8]) -> Outcome<Moving> {
+        self.check_writes()?;
+        let mut call = self.begin(Operation::Write, place, together);
+        let located = self.locate(place, bytes.len() as u64);
+        let way = call.goes(self.choose(&call, &located), pieces_of(&located));
+        let data = match (way, &located) {
+            (Way::Together(method), _) => {
+                let how = self.state().hints.moves(method);
+                let own = if located.is_ok() { bytes.to_vec() } else { Vec::new() };
+                Data::Written(self.members.begin_write(&self.handle, selection_of(&located), own, how))
+            }
+            (_, Ok(located)) if located.selection.is_empty() => Data::Moved,
+            (Way::WriteCached, Ok(located)) => {
+                self.write_cached(&located.selection, self.is_seen(place), bytes)?
+            }
+            (_, Ok(located)) => {
+                let (alone, selection) = (self.alone(way, place), located.selection.clone());
+                Data::Written(alone.begin_write(&self.started.tree, selection, bytes.to_vec()))
+            }
+            (_, Err(_)) => Data::Moved,
+        };
+        Ok(Moving { call, located: located?, data, stops_at_end: false })
+    }
+
+    fn begin(&self, operation: Operation, place: CallPlace, together: bool) -> DataCall {
+        let traced = self.traced(place.call_name(operation, together));
+        DataCall::begin(operation, together, traced, self.recorder.as_ref())
+    }
+
+    fn alone(&self, way: Way, place: CallPlace) -> Alone {
+        let lock = (way == Way::Atomic).then(|| self.lock.clone());
+        Alone { handle: self.handle.clone(), is_seen: self.is_seen(place), lock }
+    }
+
+    /// How a call moves its data. All members come to the same answer of how they do it together.
+    fn choose(&self, call: &DataCall, located: &Outcome<Located>) -> Choice {
+        let state = self.state();
+        let situation = Situation {
+            operation: call.operation,
+            together: call.together,
+            is_atomic: state.is_atomic,
+            caches_writes: self.caches_writes,
+            members: self.members.size(),
+            pieces: pieces_of(located),
+        };
+        situation.choose(&state.hints)
+    }
+
+    /// Whether others see at once what a call writes, and a call what others have written: always by the shared
+    /// pointer, whose users take turns, and in atomic mode; otherwise if any of several processes writes, and no hint
+    /// says that they do without.
+    fn is_seen(&self, place: CallPlace) -> bool {
+        let state = self.state();
+        let is_written = self.mode.writes && self.members.size() > 1;
+        matches!(place, CallPlace::Shared | CallPlace::Ordered)
+            || state.is_atomic
+            || (is_written && state.hints.is_seen_at_once())
+    }
+
+    /// Writes piece by piece into the write cache.
+    fn write_cached(&self, selection: &Selection, is_seen: bool, bytes: &[u8]) -> Outcome<Data> {
+        for chunk in selection.chunks() {
+            let from = chunk.memory_offset as usize;
+            self.handle.write_from(chunk.file_offset, &bytes[from..from + chunk.bytes as usize])?;
+        }
+        Ok(if is_seen { Data::Written(self.handle.begin_send()) } else { Data::Moved })
+    }
+
+    /// Where a call of so many bytes moves data; moves the pointer on that it uses.
+    fn locate(&self, place: CallPlace, bytes: u64) -> Outcome<Located> {
+        if self.mode.is_sequential && !matches!(place, CallPlace::Shared | CallPlace::Ordered) {
+            let why = "it is sequential, and has a shared pointer only";
+            return Err(MpiError::new(ErrorClass::Unsupported, why));
+        }
+        let position = match place {
+            CallPlace::Ordered => self.take_turn(bytes)?,
+            _ => self.take_place(place, bytes)?,
+        };
+        let selection = self.state().view.select(position, bytes)?;
+        Ok(Located { position, selection })
+    }
+
+    fn take_place(&self, place: CallPlace, bytes: u64) -> Outcome<u64> {
+        let mut state = self.state();
+        let units = units_of(&state.view, bytes)?;
+        match place {
+            CallPlace::At(offset) => position_at(&state.view, offset),
+            CallPlace::Own => {
+                let position = state.position;
+                state.position = position.saturating_add(bytes);
+                Ok(position)
+            }
+            CallPlace::Shared | CallPlace::Ordered => {
+                let before = state.shared.advance(units)?;
+                Ok(before.saturating_mul(state.view.unit()))
+            }
+        }
+    }
+
+    /// The place of this member's bytes, after those of all members of lower rank.
+    fn take_turn(&self, bytes: u64) -> Outcome<u64> {
+        let units = units_of(&self.state().view, bytes);
+        // Whoever is wrong has nothing in it; the others go on.
+        let all = self.members.gather(*units.as_ref().unwrap_or(&0))?;
+        let total = all.iter().fold(0, |sum: u64, units| sum.saturating_add(*units));
+        let begin = || self.state().shared.advance(total);
+        let begun = if self.members.is_first() { begin() } else { Ok(0) };
+        // 0 says that the first has failed.
+        let first = self.members.gather(begun.as_ref().map_or(0, |begun| begun + 1))?[0];
+        begun?;
+        let first = first.checked_sub(1).ok_or_else(|| {
+            let why = "the first process cannot move the shared pointer";
+            MpiError::new(ErrorClass::Io, why).told_elsewhere()
+        })?;
+        units?;
+        let before: u64 = all[..self.members.rank() as usize].iter().sum();
+        Ok((first + before).saturating_mul(self.state().view.unit()))
+    }
+}
+
+/// What a member selects of a call that all make: nothing, if it has failed to find out.
+fn selection_of(located: &Outcome<Located>) -> Selection {
+    located.as_ref().map_or(Selection::empty(), |located| located.selection.clone())
+}
+
+/// Of how many pieces a call is that may have failed to find out.
+fn pieces_of(located: &Outcome<Located>) -> u64 {
+    located.as_ref().map_or(0, |located| located.selection.runs())
+}
+
+/// Copies what was read; how much that is.
+fn put(bytes: &[u8], into: &mut [u8]) -> u64 {
+    into[..bytes.len()].copy_from_slice(bytes);
+    bytes.len() as u64
+}
+
+/// How many elementary types these bytes are.
+fn units_of(view: &FileView, bytes: u64) -> Outcome<u64> {
+    match bytes % view.unit() {
+        0 => Ok(bytes / view.unit()),
+        _ => Err(argument("the bytes are no whole number of elementary types of the view")),
+    }
+}

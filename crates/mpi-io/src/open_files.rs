@@ -1,0 +1,38 @@
+//! The files that are open: those that are so when the process ends are closed then, and what was written to them is
+//! brought onto the disks.
+
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
+use std::{mem, ptr};
+
+use crate::collective_file::CollectiveFile;
+use crate::process;
+
+static OPEN: Mutex<Vec<Weak<CollectiveFile>>> = Mutex::new(Vec::new());
+
+fn open_files() -> MutexGuard<'static, Vec<Weak<CollectiveFile>>> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Notes that a file is open.
+pub(crate) fn enter(file: &Arc<CollectiveFile>) {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| process::at_exit(end_all));
+    open_files().push(Arc::downgrade(file));
+}
+
+/// Notes that a file is open no more.
+pub(crate) fn remove(file: &CollectiveFile) {
+    open_files().retain(|other| !ptr::eq(other.as_ptr(), file));
+}
+
+extern "C" fn end_all() {
+    if !process::is_its_own() {
+        return;
+    }
+    let files = mem::take(&mut *open_files());
+    for file in files.iter().filter_map(Weak::upgrade) {
+        if let Err(error) = file.end_with_process() {
+            eprintln!("starfish: {}: the process ends without closing it: {error}", file.path());
+        }
+    }
+}

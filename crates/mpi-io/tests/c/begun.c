@@ -1,0 +1,329 @@
+/* Calls that are begun: they go on while the program does something else, and end as requests of MPI do. */
+#include <unistd.h>
+
+#include "check.h"
+
+enum { COUNT = 3000 };
+
+static MPI_File opened(const char *name)
+{
+    MPI_File file;
+    OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+    return file;
+}
+
+static void fill(int *numbers, int count, int from)
+{
+    for (int i = 0; i < count; i++) {
+        numbers[i] = from + i;
+    }
+}
+
+static void check_numbers(const int *numbers, int count, int from)
+{
+    for (int i = 0; i < count; i++) {
+        CHECK(numbers[i] == from + i);
+    }
+}
+
+/* MPICH's compilers believe that no status is there to be written. */
+static MPI_Status ignored[2];
+
+static int count_of(MPI_Status *status)
+{
+    int count;
+    MPI_Get_count(status, MPI_INT, &count);
+    return count;
+}
+
+/* Each begins when the one before it has told it that it has begun. */
+static void chain(MPI_File file)
+{
+    int numbers[COUNT], back[COUNT], token = 7;
+    MPI_Request request;
+    MPI_Status status;
+    fill(numbers, COUNT, rank * COUNT);
+    for (int round = 0; round < 20; round++) {
+        if (rank > 0) {
+            MPI_Recv(&token, 1, MPI_INT, rank - 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+        OK(MPI_File_iwrite_at_all(file, rank * COUNT, numbers, COUNT, MPI_INT, &request));
+        if (rank < size - 1) {
+            MPI_Send(&token, 1, MPI_INT, rank + 1, 1, MPI_COMM_WORLD);
+        }
+        /* The last comes to the end without the others waiting for theirs. */
+        if (rank == size - 1) {
+            OK(MPI_Wait(&request, &status));
+        }
+        MPI_Bcast(&token, 1, MPI_INT, size - 1, MPI_COMM_WORLD);
+        if (rank < size - 1) {
+            OK(MPI_Wait(&request, &status));
+        }
+        CHECK(request == MPI_REQUEST_NULL && count_of(&status) == COUNT);
+        int cancelled;
+        MPI_Test_cancelled(&status, &cancelled);
+        CHECK(!cancelled);
+    }
+    OK(MPI_File_iread_at_all(file, rank * COUNT, back, COUNT, MPI_INT, &request));
+    for (int is_done = 0; !is_done;) {
+        OK(MPI_Test(&request, &is_done, &status));
+    }
+    CHECK(count_of(&status) == COUNT);
+    check_numbers(back, COUNT, rank * COUNT);
+}
+
+/* While somebody waits for a request of a file, a message of his goes on for which somebody else waits. */
+static void messages(MPI_File file)
+{
+    enum { LARGE = 1 << 20 };
+    char *message = calloc(LARGE, 1);
+    int number = rank, next = (rank + 1) % size, before = (rank + size - 1) % size;
+    MPI_Request sent, written;
+    for (int round = 0; round < 5; round++) {
+        if (rank == 0) {
+            MPI_Isend(message, LARGE, MPI_CHAR, next, 2, MPI_COMM_WORLD, &sent);
+        } else {
+            MPI_Recv(message, LARGE, MPI_CHAR, before, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Isend(message, LARGE, MPI_CHAR, next, 2, MPI_COMM_WORLD, &sent);
+        }
+        if (rank == 0 && round % 2) {
+            MPI_Request both[] = {MPI_REQUEST_NULL, sent};
+            OK(MPI_File_iwrite_at_all(file, rank, &number, 1, MPI_INT, &both[0]));
+            MPI_Recv(message, LARGE, MPI_CHAR, before, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            OK(MPI_Waitall(2, both, ignored));
+        } else {
+            OK(MPI_File_iwrite_at_all(file, rank, &number, 1, MPI_INT, &written));
+            OK(MPI_Wait(&written, MPI_STATUS_IGNORE));
+            if (rank == 0) {
+                MPI_Recv(message, LARGE, MPI_CHAR, before, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            }
+            OK(MPI_Wait(&sent, MPI_STATUS_IGNORE));
+        }
+    }
+    free(message);
+}
+
+/* What was begun is made in that order, and the pointer goes on with each. */
+static void many(MPI_File file)
+{
+    enum { CALLS = 50, EACH = 20 };
+    int numbers[CALLS][EACH], back[CALLS][EACH], token = 0;
+    MPI_Request requests[CALLS];
+    MPI_Status statuses[CALLS];
+    MPI_Offset position;
+    memset(back, 0, sizeof back);
+    OK(MPI_File_seek(file, rank * CALLS * EACH, MPI_SEEK_SET));
+    for (int i = 0; i < CALLS; i++) {
+        fill(numbers[i], EACH, (rank * CALLS + i) * EACH);
+        OK((i % 2 ? MPI_File_iwrite : MPI_File_iwrite_all)(file, numbers[i], EACH, MPI_INT, &requests[i]));
+    }
+    OK(MPI_File_get_position(file, &position));
+    CHECK(position == (rank + 1) * CALLS * EACH);
+    OK(MPI_Waitall(CALLS, requests, statuses));
+    for (int i = 0; i < CALLS; i++) {
+        CHECK(requests[i] == MPI_REQUEST_NULL && count_of(&statuses[i]) == EACH);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    int other = (rank + 1) % size;
+    OK(MPI_File_seek(file, other * CALLS * EACH, MPI_SEEK_SET));
+    for (int i = 0; i < CALLS; i++) {
+        OK((i % 2 ? MPI_File_iread : MPI_File_iread_all)(file, back[i], EACH, MPI_INT, &requests[i]));
+    }
+    /* One after the other, however they come. */
+    for (int done = 0; done < CALLS;) {
+        int which, some[CALLS], is_done = 0, found = 0;
+        switch (done % 4) {
+        case 0:
+            OK(MPI_Waitany(CALLS, requests, &which, statuses));
+            CHECK(which != MPI_UNDEFINED && count_of(statuses) == EACH);
+            done++;
+            break;
+        case 1:
+            OK(MPI_Testany(CALLS, requests, &which, &is_done, statuses));
+            done += is_done;
+            token += !is_done;
+            break;
+        case 2:
+            OK(MPI_Waitsome(CALLS, requests, &found, some, statuses));
+            CHECK(found > 0);
+            done += found;
+            break;
+        default:
+            OK(MPI_Testsome(CALLS, requests, &found, some, statuses));
+            done += found == MPI_UNDEFINED ? 0 : found;
+        }
+    }
+    check_numbers(back[0], CALLS * EACH, other * CALLS * EACH);
+    OK(MPI_File_seek(file, 0, MPI_SEEK_SET));
+}
+
+/* Requests that are freed, cancelled and asked about. */
+static void strange_ends(MPI_File file)
+{
+    int number = 1000 + rank, back = 0, is_done = 0, numbers[COUNT];
+    MPI_Request request, requests[2];
+    MPI_Status status;
+    OK(MPI_File_iwrite_at(file, rank, &number, 1, MPI_INT, &request));
+    OK(MPI_Request_free(&request));
+    CHECK(request == MPI_REQUEST_NULL);
+    /* Which waits for it. */
+    OK(MPI_File_sync(file));
+    OK(MPI_File_iread_at(file, rank, &back, 1, MPI_INT, &request));
+    OK(MPI_Cancel(&request));
+    OK(MPI_Wait(&request, &status));
+    MPI_Test_cancelled(&status, &is_done);
+    CHECK(!is_done && back == number);
+    back = 0;
+    OK(MPI_File_iread_at(file, rank, &back, 1, MPI_INT, &request));
+    for (is_done = 0; !is_done;) {
+        OK(MPI_Request_get_status(request, &is_done, &status));
+        if (!is_done) {
+            /* Which need not look whether it goes on. */
+            int is_there;
+            MPI_Test(&request, &is_there, &status);
+            is_done = is_there;
+        }
+    }
+    CHECK(back == number && count_of(&status) == 1);
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    for (int i = 0; i < 300; i++) {
+        OK(MPI_File_iwrite_at(file, 100 + rank * 300 + i, &number, 1, MPI_INT, &request));
+        OK(MPI_Request_free(&request));
+    }
+    OK(MPI_File_sync(file));
+    OK(MPI_File_iread_at(file, 100 + rank * 300, numbers, 300, MPI_INT, &requests[0]));
+    OK(MPI_File_iread_at(file, rank, &back, 1, MPI_INT, &requests[1]));
+    for (is_done = 0; !is_done;) {
+        OK(MPI_Testall(2, requests, &is_done, ignored));
+    }
+    for (int i = 0; i < 300; i++) {
+        CHECK(numbers[i] == number);
+    }
+}
+
+/* Memory with gaps, of a type that is gone before the call has ended; more than there is to read. */
+static void memory(MPI_File file)
+{
+    MPI_Datatype every;
+    MPI_Request request;
+    MPI_Status status;
+    int numbers[2 * COUNT], back[2 * COUNT];
+    fill(numbers, 2 * COUNT, 0);
+    memset(back, 0, sizeof back);
+    MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &every);
+    MPI_Type_commit(&every);
+    OK(MPI_File_iwrite_at_all(file, rank * COUNT, numbers, COUNT, every, &request));
+    MPI_Type_free(&every);
+    OK(MPI_Wait(&request, &status));
+    CHECK(count_of(&status) == COUNT);
+    MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &every);
+    MPI_Type_commit(&every);
+    OK(MPI_File_iread_at(file, rank * COUNT, back, COUNT, every, &request));
+    MPI_Type_free(&every);
+    OK(MPI_Wait(&request, &status));
+    for (int i = 0; i < COUNT; i++) {
+        CHECK(back[2 * i] == 2 * i && back[2 * i + 1] == 0);
+    }
+    OK(MPI_File_set_size(file, size * COUNT * (MPI_Offset)sizeof(int)));
+    OK(MPI_File_iread_at(file, size * COUNT - 5, back, 10, MPI_INT, &request));
+    OK(MPI_Wait(&request, &status));
+    CHECK(count_of(&status) == 5);
+}
+
+/* By the shared pointer, split, in atomic mode. */
+static void other_ways(MPI_File file)
+{
+    int numbers[10], back[10], seen = 0;
+    MPI_Request requests[2];
+    MPI_Status status;
+    fill(numbers, 10, 10 * rank);
+    OK(MPI_File_set_size(file, 0));
+    OK(MPI_File_seek_shared(file, 0, MPI_SEEK_SET));
+    OK(MPI_File_iwrite_shared(file, numbers, 5, MPI_INT, &requests[0]));
+    OK(MPI_File_iwrite_shared(file, numbers + 5, 5, MPI_INT, &requests[1]));
+    OK(MPI_Waitall(2, requests, ignored));
+    OK(MPI_File_seek_shared(file, 0, MPI_SEEK_SET));
+    OK(MPI_File_iread_shared(file, back, 5, MPI_INT, &requests[0]));
+    OK(MPI_File_iread_shared(file, back + 5, 5, MPI_INT, &requests[1]));
+    OK(MPI_Waitall(2, requests, ignored));
+    for (int i = 0; i < 10; i++) {
+        seen += back[i];
+    }
+    MPI_Allreduce(MPI_IN_PLACE, &seen, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    CHECK(seen == 10 * size * (10 * size - 1) / 2);
+    OK(MPI_File_set_atomicity(file, 1));
+    OK(MPI_File_iwrite_at_all(file, 10 * rank, numbers, 10, MPI_INT, &requests[0]));
+    OK(MPI_File_iwrite_at(file, 10 * (size + rank), numbers, 10, MPI_INT, &requests[1]));
+    OK(MPI_Waitall(2, requests, ignored));
+    OK(MPI_File_set_atomicity(file, 0));
+    OK(MPI_File_read_at_all_begin(file, 10 * ((rank + 1) % size), back, 10, MPI_INT));
+    OK(MPI_File_read_at_all_end(file, back, &status));
+    CHECK(count_of(&status) == 10);
+    check_numbers(back, 10, 10 * ((rank + 1) % size));
+}
+
+static int handled;
+
+static void handle(MPI_File *file, int *code, ...)
+{
+    (void)file;
+    handled += class_of(*code) == MPI_ERR_IO;
+}
+
+/* An error comes with the request, and through the handler of the file. */
+static void errors(void)
+{
+    MPI_File file = opened("starfish:mpi/begun-wrong");
+    MPI_Errhandler handler;
+    MPI_Request request, both[2];
+    MPI_Status statuses[2];
+    int number = rank;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_File_create_errhandler(handle, &handler);
+    OK(MPI_File_set_errhandler(file, handler));
+    /* What is wrong at once is told at once. */
+    FAILS(MPI_File_iwrite_at(file, -1, &number, 1, MPI_INT, &request), MPI_ERR_ARG);
+    CHECK(request == MPI_REQUEST_NULL);
+    FAILS(MPI_File_iwrite_at_all(file, -1, &number, 1, MPI_INT, &request), MPI_ERR_ARG);
+    OK(MPI_File_iwrite_at_all(file, rank, &number, 1, MPI_INT, &request));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK(handled == 0);
+    if (rank) {
+        OK(MPI_File_iread_at_all(file, rank, &number, 1, MPI_INT, &request));
+    } else {
+        OK(MPI_File_iwrite_at_all(file, rank, &number, 1, MPI_INT, &request));
+    }
+    FAILS(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_ERR_IO);
+    CHECK(handled == 1 && request == MPI_REQUEST_NULL);
+    OK(MPI_File_iwrite_at_all(file, rank, &number, 1, MPI_INT, &both[0]));
+    OK(MPI_File_iread_at(file, rank, &number, 1, MPI_INT, &both[1]));
+    FAILS(MPI_Waitall(2, both, statuses), MPI_ERR_IN_STATUS);
+    /* MPICH says that there is an error of somebody else's request, and no more. */
+    CHECK(statuses[0].MPI_ERROR != MPI_SUCCESS);
+    CHECK(handled == 2);
+    MPI_Errhandler_free(&handler);
+    FAILS(MPI_File_close(&file), MPI_ERR_IO);
+}
+
+int main(int argc, char **argv)
+{
+    begin(&argc, &argv);
+    alarm(40);
+    MPI_File file = opened("starfish:mpi/begun");
+    chain(file);
+    messages(file);
+    many(file);
+    strange_ends(file);
+    memory(file);
+    other_ways(file);
+    /* Closing waits for what was begun. */
+    MPI_Request last;
+    int number = rank;
+    OK(MPI_File_iwrite_at_all(file, rank, &number, 1, MPI_INT, &last));
+    OK(MPI_File_close(&file));
+    OK(MPI_Wait(&last, MPI_STATUS_IGNORE));
+    errors();
+    return end();
+}
