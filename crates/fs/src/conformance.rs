@@ -36,7 +36,8 @@ pub use attacks::{
     a_directory_that_lies_is_refused, a_group_is_of_nodes_that_are_there, a_selection_that_lies_is_refused,
     an_identity_is_of_one_file, collective_operations_go_on_beside_stopped_ones,
     names_are_read_once_for_all_who_wait, only_members_meet, pieces_without_end_keep_nobody_waiting,
-    what_was_lost_is_not_read_as_zeros, who_answers_nothing_keeps_nobody_waiting,
+    what_was_asked_over_an_ended_connection_changes_nothing, what_was_lost_is_not_read_as_zeros,
+    who_answers_nothing_keeps_nobody_waiting,
     who_speaks_another_version_is_told_once,
 };
 pub use commits::{
@@ -152,6 +153,7 @@ macro_rules! for_all_promises {
             damage_is_found_and_what_is_beside_it_is_served,
             only_members_meet,
             what_was_lost_is_not_read_as_zeros,
+            what_was_asked_over_an_ended_connection_changes_nothing,
             a_stream_does_not_keep_the_disk_to_itself,
             a_client_that_goes_away_leaves_the_others_served,
             an_io_node_that_goes_away_fails_the_calls_to_it,

@@ -79,7 +79,7 @@ use crate::protocol::{
 use crate::request_queue::{Placed, RequestPlace};
 use crate::settings::{Answers, IoNodeSettings, Threads};
 use account::{Account, Accounts};
-use blocks::{Blocks, Data};
+use blocks::{Blocks, Data, Writer};
 use collectives::Collectives;
 pub use counts::{CacheCounts, IoNodeCounts, IoNodeDiskCounts, IoNodeService, PoolCounts};
 use disk_health::DiskHealth;
@@ -125,6 +125,8 @@ struct IoNode<M: Machine> {
 /// A request for part of one block, and where the answer goes.
 struct BlockRequest {
     asker: Asker,
+    /// That of the connection over which it has come.
+    account: Rc<Account>,
     access: Access,
     file: FileId,
     stripe: u32,
@@ -156,7 +158,7 @@ impl Access {
 impl BlockRequest {
     /// The request as a block request, unless it is something else.
     #[inline]
-    fn of(asker: Asker, request: Request, payload: Payload) -> Result<Self, Request> {
+    fn of(asker: Asker, accounts: &Accounts, request: Request, payload: Payload) -> Result<Self, Request> {
         let serve = request.spans().serve;
         let (access, file, stripe, offset, bytes) = match request {
             Request::Read { file, stripe, offset, bytes } => {
@@ -182,7 +184,8 @@ impl BlockRequest {
             }
             command => return Err(command),
         };
-        Ok(BlockRequest { asker, access, file, stripe, offset, bytes, serve })
+        let account = accounts.of(asker.node);
+        Ok(BlockRequest { asker, account, access, file, stripe, offset, bytes, serve })
     }
 }
 
@@ -297,7 +300,7 @@ impl<M: Machine> IoNode<M> {
         request: BlockRequest,
         serving: &Cell<Option<Asker>>,
     ) -> machine::Result<()> {
-        let BlockRequest { asker, access, file, stripe, offset, bytes, serve } = request;
+        let BlockRequest { asker, account, access, file, stripe, offset, bytes, serve } = request;
         let about = || [("job", asker.node.0), ("file", file.0), ("offset", offset), ("bytes", bytes)];
         let span = self.machine.notes().span(serve, about);
         self.machine.notes().received(span.place(), || asker.question());
@@ -310,11 +313,13 @@ impl<M: Machine> IoNode<M> {
                 data.map(|data| (Reply::Done, data))
             }
             Access::Write(data, lease) => {
-                let written = self.blocks.write(file, stripe, offset, data, asker, lease).await;
+                let writer = Writer { asker, account: &account, lease };
+                let written = self.blocks.write(file, stripe, offset, data, writer).await;
                 written.map(|()| (self.accepted(), Payload::empty()))
             }
             Access::WriteThrough(data) => {
-                let written = self.blocks.write(file, stripe, offset, data, asker, None).await;
+                let writer = Writer { asker, account: &account, lease: None };
+                let written = self.blocks.write(file, stripe, offset, data, writer).await;
                 if written.is_ok() {
                     serving.set(None);
                     self.answer_when_written(asker, file, stripe, offset..offset + bytes);
@@ -419,8 +424,7 @@ impl<M: Machine> IoNode<M> {
     /// Starts a task that opens a stripe of a numbered file, or makes it, and then has a thread write to it.
     fn start_numbered_write(self: &Rc<Self>, stripes: NumberedStripes, write: BlockRequest) {
         let asker = write.asker;
-        let account = self.accounts.of(asker.node);
-        let Some(permit) = account.commands.try_take() else {
+        let Some(permit) = write.account.commands.try_take() else {
             // Its data go first: what is refused is to hold no memory.
             drop(write);
             return self.refuse(asker, "commands are under way");
@@ -506,7 +510,9 @@ impl<M: Machine> IoNode<M> {
                 self.commit(asker, file, bytes, incarnation).await
             }
             Request::Publish { name, file, replaces } => self.publish(&name, file, replaces).await,
-            Request::Resize { file, bytes, stripes } => self.resize(asker, file, bytes, &stripes).await,
+            Request::Resize { file, bytes, stripes } => {
+                self.resize(asker, account, file, bytes, &stripes).await
+            }
             Request::Flush { file } => self.flush(asker, file).await,
             Request::Promote { file, stripe, offset } => {
                 self.promote(file, stripe, offset);
@@ -581,12 +587,13 @@ impl<M: Machine> RequestHandler for Rc<IoNode<M>> {
         if let Request::WriteNumbered { file, striping, stripe, disk, offset } = request {
             let serve = request.spans().serve;
             let (bytes, access) = (payload.len(), Access::Write(Data::Here(payload), None));
-            let write = BlockRequest { asker, access, file, stripe, offset, bytes, serve };
+            let account = self.accounts.of(asker.node);
+            let write = BlockRequest { asker, account, access, file, stripe, offset, bytes, serve };
             let stripes = NumberedStripes { file, striping, places: vec![(stripe, disk)] };
             self.start_numbered_write(stripes, write);
             return Ok(());
         }
-        match BlockRequest::of(asker, request, payload) {
+        match BlockRequest::of(asker, &self.accounts, request, payload) {
             Ok(request) => self.dispatch(request).await,
             Err(command) => self.start_command(asker, command),
         }
