@@ -101,8 +101,10 @@ pub use trees::{
     blocks_that_are_too_large_leave_no_name, closed_files_are_read_by_whoever_opens_them_then,
     names_of_all_clients_are_one_tree, no_namespace_is_begun_beside_another,
     what_a_team_writes_is_known_to_all_its_members,
+    what_cannot_be_cut_everywhere_is_cut_nowhere, what_could_not_be_told_is_told_by_the_next_flush,
     what_is_removed_while_an_io_node_is_away_goes_when_it_is_back, what_nobody_has_written_counts_nowhere,
     what_replaces_a_file_is_on_the_media, who_changes_names_knows_their_directories,
+    who_flushes_a_file_flushes_what_others_have_closed,
 };
 pub use write_caches::{
     a_flush_comes_by_itself_in_time, a_flush_has_what_all_members_have_written,
@@ -239,6 +241,9 @@ macro_rules! for_all_promises {
             what_a_team_writes_is_known_to_all_its_members,
             members_sync_what_all_have_written,
             what_replaces_a_file_is_on_the_media,
+            who_flushes_a_file_flushes_what_others_have_closed,
+            what_cannot_be_cut_everywhere_is_cut_nowhere,
+            what_could_not_be_told_is_told_by_the_next_flush,
             who_changes_names_knows_their_directories,
             a_lost_stripe_is_no_hole,
             what_nobody_has_written_counts_nowhere,

@@ -164,9 +164,17 @@ impl<M: Machine> PagedFile<M> {
         Ok(self.bytes())
     }
 
-    /// Notes that others have changed a file without a name, which has so many bytes now: forgets what this cache has
-    /// of it, but for what was written here and has not been sent.
+    /// Notes that others have changed a file without a name, which has so many bytes now: what this cache has of it is
+    /// forgotten, but for what was written here and has not been sent, and a flush is to bring theirs onto the media,
+    /// too.
     pub async fn note_changed(&self, bytes: u64) -> Result<()> {
+        self.file.file.note_changed_by_others();
+        self.note_written_past(bytes).await
+    }
+
+    /// Notes that a file without a name was written to past the cache, and has so many bytes now: what this cache has
+    /// of it is forgotten, but for what was written here and has not been sent.
+    pub async fn note_written_past(&self, bytes: u64) -> Result<()> {
         self.file.hear_bytes(bytes);
         self.refresh().await.map(drop)
     }
