@@ -29,6 +29,8 @@ pub(super) struct Faults {
     pub(super) failing_flushes: Cell<u32>,
     /// How many of the next transactions on metadata fail.
     pub(super) failing_transactions: Cell<u32>,
+    /// How often the store of metadata seems to have crashed.
+    pub(super) crashes: Cell<u64>,
     /// How often anything has been flushed.
     pub(super) flushes: Cell<u32>,
     /// How many of the next copies into the cache meet a defect.
@@ -202,6 +204,10 @@ impl<M: Machine> MetadataStore for FaultyMetadata<M> {
 
     fn flush(&self) -> impl Future<Output = Result<()>> {
         self.store.flush()
+    }
+
+    fn run(&self) -> u64 {
+        self.store.run() + self.faults.crashes.get()
     }
 }
 

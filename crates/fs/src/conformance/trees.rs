@@ -133,6 +133,45 @@ pub fn who_flushes_a_file_flushes_what_others_have_closed(testbed: &impl Testbed
     });
 }
 
+/// Who flushes is told, once, of what he has done with names that the keeper may have lost in a crash; not of what had
+/// been flushed, and not of what others have done.
+pub fn lost_changes_of_names_are_told(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let trees = trees(base, &nodes).await;
+        let keeper = nodes.iter().find(|node| node.node() == trees[0].keeper()).expect("one of them");
+        let crash = || keeper.faults().crashes.set(keeper.faults().crashes.get() + 1);
+        let lost = Err(Error::NamesLost { keeper: keeper.node() }.into());
+        for tree in &trees {
+            tree.flush().await.expect("flushed");
+        }
+        let file = make(&trees[0], "file", true).await.expect("made");
+        let other = make(&trees[0], "other", true).await.expect("made");
+        crash();
+        assert_eq!((file.sync().await, file.sync().await), (lost.clone(), Ok(())));
+        assert_eq!((other.sync().await, other.sync().await), (lost.clone(), Ok(())));
+        assert_eq!((trees[0].flush().await, trees[0].flush().await), (lost.clone(), Ok(())));
+        crash();
+        assert_eq!((file.sync().await, trees[0].flush().await), (Ok(()), Ok(())), "all was flushed");
+        // What one handle has told as it was closed, through another one.
+        let second = open(&trees[0], "file").await.expect("opened");
+        write(&second, 0, &contents(BLOCK)).await;
+        second.close().await.expect("closed");
+        crash();
+        assert_eq!((file.sync().await, file.sync().await), (lost.clone(), Ok(())));
+        make_directory(&trees[0], "directory").await.expect("made");
+        crash();
+        let directory = TreeOperation::Look { at: Location::of_path("directory"), follow: false };
+        let number = trees[0].inode(directory).await.expect("there").number;
+        for number in [number, FileNumber::ROOT] {
+            let told = (trees[0].flush_of(number).await, trees[0].flush_of(number).await);
+            assert_eq!(told, (lost.clone(), Ok(())));
+        }
+        assert_eq!((file.sync().await, trees[1].flush().await), (Ok(()), Ok(())), "not theirs");
+        assert_eq!((trees[0].flush().await, trees[0].flush().await), (lost, Ok(())));
+    });
+}
+
 /// A file of which an I/O node is away, or whose keeper is, cannot be cut, and then none of it is.
 pub fn what_cannot_be_cut_everywhere_is_cut_nowhere(testbed: &impl Testbed, base: Base) {
     for is_keeper in [false, true] {

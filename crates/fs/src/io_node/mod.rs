@@ -23,7 +23,8 @@
 //!   `listed.rs`: one on whatever its members list; `selected.rs`: one on what they select, in closed form; both by
 //!   `told.rs`, what has been told, and `partial_blocks.rs`, moving parts of blocks
 //! - `rosters.rs`: who flushes write caches together; `teams.rs`: who meets here
-//! - `keeper.rs`: the namespace of the set, if this node keeps it; `locks.rs`: who has locked which parts of its files
+//! - `keeper.rs`: the namespace of the set, if this node keeps it; `holds.rs`: who has which of its files open;
+//!   `locks.rs`: who has locked which parts of them
 //! - `fences.rs`: whose locks have ended, so that nothing more is accepted that was written under them
 //! - `scrub.rs`: reading back what lies on the disks; `recordings.rs`: what the node does, recorded on demand
 //! - `counts.rs`: what it has done, in numbers; `disk_health.rs`: whether its disks answer
@@ -39,6 +40,7 @@ mod disk_health;
 mod disks;
 mod fences;
 mod flush;
+mod holds;
 mod holes;
 mod home;
 mod keeper;
@@ -560,6 +562,7 @@ impl<M: Machine> IoNode<M> {
             Request::Tree { operation, hold } => self.perform(asker, *operation, hold).await,
             Request::LetGo { number } => Ok(self.let_go(asker, number)),
             Request::LetGoWritten { number, written } => self.let_go_written(asker, number, written).await,
+            Request::HoldAgain { files, more } => self.hold_again(asker, &files, more),
             Request::FlushTree => self.flush_tree().await,
             Request::Select(selecting) => self.take_selecting(asker, *selecting).await,
             Request::MoveSelected(selected) => self.serve_selected(asker, account, *selected).await,

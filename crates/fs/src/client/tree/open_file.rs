@@ -12,7 +12,8 @@ use std::rc::Rc;
 use layout::Selection;
 use machine::{Machine, Memory, Payload, Permits};
 use namespace::{
-    AttributeChanges, FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, WrittenContents,
+    AttributeChanges, FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, VERSION_STEP,
+    WrittenContents,
 };
 
 use super::Tree;
@@ -236,7 +237,7 @@ impl<M: Machine> OpenTreeFile<M> {
 
     /// Takes in the answer to a change of contents by this client: the version after the one known is its own.
     async fn take_own(&self, inode: Inode) -> Result<()> {
-        if inode.version != self.state.inode.borrow().version + 1 {
+        if inode.version != self.state.inode.borrow().version + VERSION_STEP {
             return self.tree.note_inode(&self.state, &self.paged, inode).await;
         }
         self.paged.set_bytes(inode.size);
@@ -410,7 +411,7 @@ impl<M: Machine> OpenTreeFile<M> {
     /// As those of [`flush`](Self::flush), or if it cannot be brought there.
     pub async fn sync(&self) -> Result<()> {
         self.bring_to_media().await?;
-        self.tree.flush().await
+        self.tree.flush_of(self.number()).await
     }
 
     /// Waits until everything written is on the media, and the keeper knows of it.

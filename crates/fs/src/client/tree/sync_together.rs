@@ -52,7 +52,7 @@ impl<M: Machine> OpenTreeFile<M> {
             true => self.paged().flush_all().await?,
             false => self.paged().flush().await?,
         }
-        self.tree().flush().await?;
+        self.tree().flush_of(self.number()).await?;
         Ok(version)
     }
 
