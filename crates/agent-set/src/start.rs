@@ -17,7 +17,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use command_line::failure::{self, Failure, Result};
 use node::key;
@@ -112,7 +112,8 @@ impl Start<'_> {
         thread::spawn(move || {
             output.lines().map_while(std::result::Result::ok).try_for_each(|line| tell.send(line))
         });
-        let line = || lines.recv_timeout(READY_MAX);
+        let ready_by = Instant::now() + READY_MAX;
+        let line = || lines.recv_deadline(ready_by);
         let said = (line(), line(), line());
         if let (Ok(ready), Ok(process), Ok(log)) = &said
             && let Some(started) = started(wanted, ready, process, log)

@@ -9,6 +9,7 @@ mod counts;
 mod damage;
 mod failures;
 mod faulty;
+mod holds;
 mod listed;
 mod locks;
 mod numbered;
@@ -36,8 +37,8 @@ pub use attacks::{
     a_directory_that_lies_is_refused, a_group_is_of_nodes_that_are_there, a_selection_that_lies_is_refused,
     an_identity_is_of_one_file, collective_operations_go_on_beside_stopped_ones,
     names_are_read_once_for_all_who_wait, only_members_meet, pieces_without_end_keep_nobody_waiting,
-    what_was_lost_is_not_read_as_zeros, who_answers_nothing_keeps_nobody_waiting,
-    who_speaks_another_version_is_told_once,
+    what_was_asked_over_an_ended_connection_changes_nothing, what_was_lost_is_not_read_as_zeros,
+    who_answers_nothing_keeps_nobody_waiting, who_speaks_another_version_is_told_once,
 };
 pub use commits::{
     a_committed_file_is_published_by_whoever_looks_for_it,
@@ -59,6 +60,7 @@ pub use failures::{
     what_is_written_through_is_at_its_disk, what_no_disk_can_hold_is_refused,
     what_waits_for_more_is_written_back,
 };
+pub use holds::an_open_file_outlives_a_broken_connection;
 pub use listed::listed_stretches_agree_with_files_in_memory;
 pub use numbered::{
     a_numbered_file_is_read_by_whoever_knows_it, a_numbered_file_that_is_removed_stays_removed,
@@ -98,10 +100,12 @@ pub use trees::{
     a_lost_stripe_is_no_hole, all_that_a_client_has_closed_is_flushed_at_once,
     appends_of_many_clients_lose_nothing, attributes_are_what_was_set_last,
     blocks_that_are_too_large_leave_no_name, closed_files_are_read_by_whoever_opens_them_then,
-    names_of_all_clients_are_one_tree, no_namespace_is_begun_beside_another,
+    lost_changes_of_names_are_told, names_of_all_clients_are_one_tree, no_namespace_is_begun_beside_another,
     stripes_stay_found_when_others_write, what_a_team_writes_is_known_to_all_its_members,
+    what_cannot_be_cut_everywhere_is_cut_nowhere, what_could_not_be_told_is_told_by_the_next_flush,
     what_is_removed_while_an_io_node_is_away_goes_when_it_is_back, what_nobody_has_written_counts_nowhere,
     what_replaces_a_file_is_on_the_media, who_changes_names_knows_their_directories,
+    who_flushes_a_file_flushes_what_others_have_closed,
 };
 pub use write_caches::{
     a_flush_comes_by_itself_in_time, a_flush_has_what_all_members_have_written,
@@ -152,6 +156,7 @@ macro_rules! for_all_promises {
             damage_is_found_and_what_is_beside_it_is_served,
             only_members_meet,
             what_was_lost_is_not_read_as_zeros,
+            what_was_asked_over_an_ended_connection_changes_nothing,
             a_stream_does_not_keep_the_disk_to_itself,
             a_client_that_goes_away_leaves_the_others_served,
             an_io_node_that_goes_away_fails_the_calls_to_it,
@@ -239,6 +244,11 @@ macro_rules! for_all_promises {
             stripes_stay_found_when_others_write,
             members_sync_what_all_have_written,
             what_replaces_a_file_is_on_the_media,
+            who_flushes_a_file_flushes_what_others_have_closed,
+            lost_changes_of_names_are_told,
+            what_cannot_be_cut_everywhere_is_cut_nowhere,
+            what_could_not_be_told_is_told_by_the_next_flush,
+            an_open_file_outlives_a_broken_connection,
             who_changes_names_knows_their_directories,
             a_lost_stripe_is_no_hole,
             what_nobody_has_written_counts_nowhere,

@@ -136,6 +136,13 @@ pub enum Error {
         /// The I/O node.
         keeper: NodeId,
     },
+    /// The node that keeps the names was started anew since it did something for this client that had not been flushed:
+    /// that may be lost.
+    #[error("{keeper} was started anew and may have lost what was done with names since the last flush")]
+    NamesLost {
+        /// The I/O node.
+        keeper: NodeId,
+    },
     /// The request makes no sense as it is.
     #[error("{0}")]
     Invalid(String),
@@ -294,6 +301,7 @@ impl Error {
             | Error::Remote { node, .. }
             | Error::Protocol { node, .. }
             | Error::LocksLost { keeper: node, .. }
+            | Error::NamesLost { keeper: node }
             | Error::Machine(machine::Error::PeerGone { node, .. }) => Some(*node),
             _ => None,
         }

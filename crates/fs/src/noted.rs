@@ -123,6 +123,7 @@ spans_of_requests! {
     Request::Tree { .. } => "names",
     Request::LetGo { .. } => "let go",
     Request::LetGoWritten { .. } => "let go written",
+    Request::HoldAgain { .. } => "hold again",
     Request::FlushTree => "flush names",
     Request::Select(_) => "select",
     Request::MoveSelected(_) => "move selected",

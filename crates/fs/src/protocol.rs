@@ -26,5 +26,7 @@ pub use label::{Committed, LABEL_VERSION, Label};
 pub use lock::{HeldLock, LockAnswer, LockRequest, LockStep};
 pub use reply::Reply;
 pub use report::{Damage, ExaminedComputer, ExaminedDisk, ExaminedHeldUp, FoundStripe, ListedStripe};
-pub(crate) use request::{ENTRIES_MAX, LISTED_BYTES_MAX, LISTED_STRIPES, PIECES_MAX, RECORDED_BYTES_MAX};
+pub(crate) use request::{
+    ENTRIES_MAX, HELD_MAX, LISTED_BYTES_MAX, LISTED_STRIPES, PIECES_MAX, RECORDED_BYTES_MAX,
+};
 pub use request::{FENCED_MAX, Fetch, NumberedStripes, REMOVED_MAX, Request, SCRUB_BYTES_MAX, StripeHome};

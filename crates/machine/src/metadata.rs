@@ -73,6 +73,10 @@ pub trait MetadataStore: Clone + 'static {
 
     /// Waits until all transactions that were committed before are on the medium.
     fn flush(&self) -> impl Future<Output = Result<()>>;
+
+    /// Which run of the store it is: another number, but for an accident, after a crash that may have taken
+    /// transactions.
+    fn run(&self) -> u64;
 }
 
 /// Entries in memory, for machines and tests that keep metadata there.

@@ -140,6 +140,9 @@ impl MountedTree {
         if !open.used.appends {
             open.let_go_of_passed(offset, bytes.into());
         }
+        if open.used.is_direct {
+            self.note_written_past_pages(open.file.number());
+        }
         add(&self.tally.written_bytes, bytes.into());
         if how.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID)
             && let Some(mode) = without_rights(&open.file.known())
@@ -206,17 +209,13 @@ impl MountedTree {
         let open = self.file(handle)?;
         self.check_locks(&open).await?;
         let end = offset.checked_add(bytes).ok_or(Errno::EFBIG)?;
-        let size = open.file.known().size;
         let done = match what {
-            Allocation::Extend if end <= size => Ok(()),
-            Allocation::Extend => open.file.set_len(end).await.map(drop),
-            Allocation::Zero { keeps_length } => {
-                let zeroed = zero(&open, offset, end.min(size)).await;
-                match zeroed {
-                    Ok(()) if !keeps_length && end > size => open.file.set_len(end).await.map(drop),
-                    zeroed => zeroed,
-                }
-            }
+            Allocation::Extend => open.file.extend(end).await,
+            Allocation::Zero { keeps_length: true } => zero(&open, offset, end).await,
+            Allocation::Zero { keeps_length: false } => match zero(&open, offset, end).await {
+                Ok(()) => open.file.extend(end).await,
+                failed => failed,
+            },
         };
         self.settle(about(open.file.number()), done)
     }
@@ -234,8 +233,9 @@ impl MountedFile {
     }
 }
 
-/// Has a range read as zeros. What is in a hole does so, and stays in one.
+/// Has a range read as zeros, as far as the file has it. What is in a hole does so, and stays in one.
 async fn zero(open: &MountedFile, mut from: u64, end: u64) -> fs::Result<()> {
+    let end = end.min(open.file.attributes().await?.size);
     let paged = open.file.paged();
     while let Some(data) = paged.next_data(from).await?.filter(|&data| data < end) {
         from = paged.next_hole(data).await?.min(end);

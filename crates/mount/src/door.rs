@@ -577,7 +577,7 @@ impl Filesystem for KernelDoor {
     ) {
         let work = async move |tree: Rc<MountedTree>| match number {
             INodeNo::ROOT => tree.sync_all().await,
-            _ => tree.flush_names().await,
+            _ => tree.flush_names(file_number(number)).await,
         };
         self.begin("fsyncdir", reply, work, tell_done);
     }

@@ -305,6 +305,11 @@ impl MountedTree {
         self.cached.borrow_mut().insert(file.number(), known);
     }
 
+    /// Notes that a file was written to past the kernel's pages: before Linux 6.6 it may keep those that it has.
+    pub(crate) fn note_written_past_pages(&self, number: FileNumber) {
+        self.cached.borrow_mut().remove(&number);
+    }
+
     /// Notes that what was written through the kernel's pages has got a version.
     pub(crate) fn note_pages(&self, file: &OpenTreeFile<RealMachine>) {
         if let Some(cached) = self.cached.borrow_mut().get_mut(&file.number())

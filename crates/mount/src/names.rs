@@ -76,8 +76,8 @@ impl MountedTree {
         self.settle(about, self.tree().unname(TreeOperation::Remove { at, what }).await)
     }
 
-    pub(crate) async fn flush_names(&self) -> Outcome<()> {
-        self.settle("flushing the namespace", self.tree().flush().await)
+    pub(crate) async fn flush_names(&self, directory: FileNumber) -> Outcome<()> {
+        self.settle("flushing the namespace", self.tree().flush_of(directory).await)
     }
 
     /// Brings all that was written and closed onto the media, and all names.

@@ -87,6 +87,35 @@ fn who_gets_a_lock_sees_what_was_written_under_it() {
     mounts.end();
 }
 
+/// A process that has a file open knows only from others how long it is.
+#[test]
+fn allocating_cuts_off_nothing_that_another_mount_wrote() {
+    use nix::fcntl::{FallocateFlags, fallocate};
+    const PART: usize = 4096;
+    let Some(mounts) = Mounts::new() else { return };
+    let (zero, punch, keep) = (
+        FallocateFlags::FALLOC_FL_ZERO_RANGE,
+        FallocateFlags::FALLOC_FL_PUNCH_HOLE,
+        FallocateFlags::FALLOC_FL_KEEP_SIZE,
+    );
+    for (number, flags) in [FallocateFlags::empty(), zero, punch | keep].into_iter().enumerate() {
+        let name = format!("file {number}");
+        let here = open(&mounts.one, &name);
+        let mut expected = vec![7; 100_000];
+        fs::write(mounts.other.at(&name), &expected).expect("room");
+        fallocate(&here, flags, 0, PART as i64).expect("allocated");
+        if !flags.is_empty() {
+            expected[..PART].fill(0);
+        }
+        here.sync_all().expect("flushed");
+        assert!(fs::read(mounts.other.at(&name)).expect("a file") == expected, "{flags:?}");
+        fallocate(&here, FallocateFlags::empty(), 100_000, PART as i64).expect("allocated");
+        expected.resize(100_000 + PART, 0);
+        assert!(fs::read(mounts.other.at(&name)).expect("a file") == expected, "{flags:?} and longer");
+    }
+    mounts.end();
+}
+
 #[test]
 fn fcntl_holds_between_mounts_range_by_range() {
     let Some(mounts) = Mounts::new().filter(|_| has("python3")) else { return };

@@ -20,7 +20,7 @@ impl Records<'_> {
         if let Some(size) = size {
             self.check_contents(&inode, size)?;
             inode.resize(size);
-            inode.version += 1;
+            inode.raise_version(self.run);
             inode.modified = now;
             if size == 0 {
                 // Nothing of it can be lost any more: whoever has lost some can write the file anew.
@@ -63,7 +63,7 @@ impl Records<'_> {
 
     fn note_contents(&mut self, inode: &mut Inode, end: u64, bytes: u64) -> Step<()> {
         inode.note_written(end, bytes);
-        inode.version += 1;
+        inode.raise_version(self.run);
         inode.modified = self.now;
         inode.changed = self.now;
         self.put_inode(inode)

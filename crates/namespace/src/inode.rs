@@ -40,7 +40,9 @@ pub struct Inode {
     pub changed: UnixTime,
     /// When it was made.
     pub made: UnixTime,
-    /// Grows with each change of contents: who has seen a version has seen all changes up to it.
+    /// Grows with each change of contents, by [`VERSION_STEP`] within a run of the store: who has seen a version has
+    /// seen all changes up to it. What is below that step tells runs apart: if the last changes are lost with one, the
+    /// next gives their versions to no others.
     pub version: u64,
     /// How many of a file's first stripes are known to have been made: one of these that is nowhere is lost. Of a later
     /// one that is nowhere it is not known whether there was any; it reads as zeros.
@@ -56,6 +58,11 @@ impl Inode {
         self.size.saturating_sub(self.unwritten)
     }
 
+    /// Gives it its next version, in this run of the store.
+    pub(crate) fn raise_version(&mut self, run: u64) {
+        self.version = version_after(self.version, run);
+    }
+
     /// Takes in that at most so many bytes of a file were written, up to `end`.
     pub fn note_written(&mut self, end: u64, bytes: u64) {
         let stored = self.stored_bytes().saturating_add(bytes);
@@ -69,6 +76,15 @@ impl Inode {
         self.size = bytes;
         self.unwritten = bytes - stored;
     }
+}
+
+/// How much a version is greater than the one before. What is below it, 24 bits, is another one for two runs of the
+/// store but for an accident; above it there is room for a million changes a second for twelve days, of one file.
+pub const VERSION_STEP: u64 = 1 << 24;
+
+/// The version after this one, given in this run of the store.
+pub(crate) fn version_after(version: u64, run: u64) -> u64 {
+    version - version % VERSION_STEP + VERSION_STEP + run % VERSION_STEP
 }
 
 /// What an inode is.

@@ -21,6 +21,7 @@ use crate::*;
 struct Tree {
     table: MetadataTable,
     now: UnixTime,
+    run: u64,
     disks: u32,
 }
 
@@ -50,7 +51,7 @@ fn changed_directories(
 
 impl Tree {
     fn new() -> Tree {
-        let mut tree = Tree { table: MetadataTable::default(), now: 0, disks: 0 };
+        let mut tree = Tree { table: MetadataTable::default(), now: 0, run: 7, disks: 0 };
         tree.ask(TreeOperation::Begin { origin: 77, mode: 0o755, uid: 1, gid: 2 }).expect("a namespace");
         let entered = tree.ask(TreeOperation::EnterDisks { disks: vec![5, 3, 9] });
         assert_eq!(entered, Ok(TreeAnswer::Number(0)));
@@ -60,7 +61,7 @@ impl Tree {
     fn ask(&mut self, operation: TreeOperation) -> Result<TreeAnswer, TreeRefusal> {
         self.now += 1;
         let (performed, changes) =
-            self.table.attempt(|t| perform(t, &operation, self.now)).expect("a store in memory");
+            self.table.attempt(|t| perform(t, &operation, self.now, self.run)).expect("a store in memory");
         let before = self.table.clone();
         if let Ok(performed) = &performed {
             let after = changes.clone();
@@ -197,9 +198,24 @@ fn each_append_gets_bytes_of_its_own_and_each_change_a_version() {
         };
         ends.push((offset, inode.size, inode.version));
     }
-    assert_eq!(ends, [(0, 3, 2), (3, 3, 3), (3, 8, 4)]);
+    let version = |changes| changes * VERSION_STEP + 7;
+    assert_eq!(ends, [(0, 3, version(2)), (3, 3, version(3)), (3, 8, version(4))]);
     let most = TreeOperation::Append { number, bytes: u64::MAX };
     assert_eq!(tree.ask(most), Err(TreeRefusal::FileTooLarge));
+}
+
+/// A power cut may take the last transactions: who has seen what they did is to see that what comes after is not that.
+#[test]
+fn what_was_lost_and_what_came_after_have_different_versions() {
+    let mut tree = Tree::new();
+    let number = tree.file("log").expect("a file").number;
+    let before = tree.table.clone();
+    let changes = AttributeChanges { size: Some(9), ..AttributeChanges::default() };
+    let [lost, found] = [7, 8].map(|run| {
+        (tree.table, tree.run) = (before.clone(), run);
+        tree.inode(TreeOperation::Change { number, changes }).expect("changed").version
+    });
+    assert_ne!(lost, found);
 }
 
 #[test]
@@ -394,7 +410,7 @@ fn a_namespace_is_begun_once_and_a_newer_one_is_let_alone() {
     let refused = Err(TreeRefusal::Newer { found: store::FORMAT + 1, known: store::FORMAT });
     assert_eq!(tree.look("/").map(drop), refused);
     assert_eq!(tree.ask(begin).map(drop), refused);
-    let mut none = Tree { table: MetadataTable::default(), now: 0, disks: 0 };
+    let mut none = Tree { table: MetadataTable::default(), now: 0, run: 7, disks: 0 };
     assert_eq!(none.look("/"), Err(TreeRefusal::NoNamespace));
     assert_eq!(none.disks, 0);
 }

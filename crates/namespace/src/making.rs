@@ -1,7 +1,7 @@
 //! Names that come: making what they lead to, and further names of what there is.
 
 use crate::file_name::{PATH_BYTES_MAX, check_name};
-use crate::inode::{FileLayout, FileNumber, Inode, InodeKind};
+use crate::inode::{FileLayout, FileNumber, Inode, InodeKind, version_after};
 use crate::keys;
 use crate::operation::{Location, NewInode, UNFINISHED};
 use crate::refusal::TreeRefusal;
@@ -63,7 +63,7 @@ impl Records<'_> {
             modified: self.now,
             changed: self.now,
             made: self.now,
-            version: 1,
+            version: version_after(0, self.run),
             stored_stripes: 0,
             unwritten: 0,
         };

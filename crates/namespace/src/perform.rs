@@ -2,7 +2,7 @@
 
 use machine::Transaction;
 
-use crate::inode::{FileNumber, Inode, InodeKind, UnixTime};
+use crate::inode::{FileNumber, Inode, InodeKind, UnixTime, version_after};
 use crate::keys;
 use crate::making::NewEntry;
 use crate::operation::{TreeAnswer, TreeOperation, TreeUse};
@@ -19,7 +19,8 @@ pub struct Performed {
     pub directories: Vec<Inode>,
 }
 
-/// Performs an operation within a transaction, at this time: what it comes to, or why it is refused.
+/// Performs an operation within a transaction, at this time and in this run of the store: what it comes to, or why it
+/// is refused. What another run has done may be lost.
 ///
 /// # Errors
 /// If the store fails.
@@ -27,8 +28,9 @@ pub fn perform(
     transaction: &mut dyn Transaction,
     operation: &TreeOperation,
     now: UnixTime,
+    run: u64,
 ) -> machine::Result<Result<Performed, TreeRefusal>> {
-    let mut records = Records { transaction, now, directories: Vec::new() };
+    let mut records = Records { transaction, now, run, directories: Vec::new() };
     match records.perform(operation) {
         Ok(answer) => Ok(Ok(Performed { answer, directories: records.directories })),
         Err(Stop::Refused(refusal)) => Ok(Err(refusal)),
@@ -72,6 +74,19 @@ impl TreeOperation {
                 | TreeOperation::Forget { .. }
         );
         changes_once || self.only_reads()
+    }
+
+    /// The number of what it changes, if that has one before.
+    pub fn number(&self) -> Option<FileNumber> {
+        match self {
+            TreeOperation::Link { number, .. }
+            | TreeOperation::Change { number, .. }
+            | TreeOperation::Wrote { number, .. }
+            | TreeOperation::Append { number, .. }
+            | TreeOperation::SetExtended { number, .. }
+            | TreeOperation::RemoveExtended { number, .. } => Some(*number),
+            _ => None,
+        }
     }
 
     /// What it is called in traces and metrics.
@@ -187,7 +202,7 @@ impl Records<'_> {
             modified: self.now,
             changed: self.now,
             made: self.now,
-            version: 1,
+            version: version_after(0, self.run),
             stored_stripes: 0,
             unwritten: 0,
         };

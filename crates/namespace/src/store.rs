@@ -56,6 +56,8 @@ pub(crate) struct Records<'a> {
     pub(crate) transaction: &'a mut dyn Transaction,
     /// The time of the operation.
     pub(crate) now: UnixTime,
+    /// The run of the store.
+    pub(crate) run: u64,
     /// The directories that it has changed, as in [`Performed`](crate::Performed).
     pub(crate) directories: Vec<Inode>,
 }
@@ -150,7 +152,7 @@ impl Records<'_> {
         directory.size = directory.size.saturating_add_signed(entries);
         directory.modified = self.now;
         directory.changed = self.now;
-        directory.version += 1;
+        directory.raise_version(self.run);
         self.put_inode(directory)
     }
 }

@@ -173,7 +173,9 @@ pub(crate) fn kind_of(error: &fs::Error) -> ErrorKind {
         fs::Error::MissingStripe { .. } | fs::Error::ForeignStripe { .. } | fs::Error::UnknownDisk { .. } => {
             ErrorKind::Damaged
         }
-        fs::Error::WriteLost { .. } | fs::Error::LocksLost { .. } => ErrorKind::Lost,
+        fs::Error::WriteLost { .. } | fs::Error::LocksLost { .. } | fs::Error::NamesLost { .. } => {
+            ErrorKind::Lost
+        }
         fs::Error::ManyNamespaces(_) | fs::Error::NoKeeper { .. } => ErrorKind::Invalid,
         fs::Error::Refused(refusal) => kind_of_refusal(*refusal),
         fs::Error::Remote { failure, .. } => kind_of_remote(failure.kind),

@@ -263,6 +263,7 @@ mod tests {
                 "Put back",
             ),
             (fs::Error::WriteLost { name: name(), node }, ErrorKind::Lost, "Write it again"),
+            (fs::Error::NamesLost { keeper: node }, ErrorKind::Lost, "Write it again"),
             (fs::Error::Protocol { node, why: text("noise") }, ErrorKind::Protocol, "same version"),
             (
                 fs::Error::Machine(machine::Error::OtherVersion { what: name(), theirs: 9, ours: 10 }),

@@ -11,18 +11,23 @@ const TICK: u64 = 10_000_000;
 
 /// This computer, and what its processors have done until now.
 pub(crate) fn this() -> Option<Computer> {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let boot = boot()?;
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
     let nanoseconds = |time: TimeVal| u64::try_from(time.num_microseconds()).unwrap_or(0) * 1000;
     Some(Computer {
-        id: id(&boot)?,
+        id: boot,
         processors: stat.lines().filter(|line| is_of_one_processor(line)).count() as u32,
         worked: Duration::from_nanos(ticks_of_work(&stat)? * TICK),
         worked_for_node: Duration::from_nanos(
             nanoseconds(usage.user_time()) + nanoseconds(usage.system_time()),
         ),
     })
+}
+
+/// A number that this run of the computer has, and no other.
+pub(crate) fn boot() -> Option<u64> {
+    id(&fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?)
 }
 
 /// A number for a random UUID.

@@ -169,7 +169,7 @@ impl Worker {
     }
 }
 
-async fn tree_of(
+pub(crate) async fn tree_of(
     base: Configuration,
     machine: &SimMachine,
     io_nodes: &[NodeId],

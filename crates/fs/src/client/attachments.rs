@@ -21,8 +21,10 @@ pub(super) struct Attachments {
     pub(super) asking: Permits,
     /// Stripes with writes that I/O nodes have accepted and not flushed yet.
     pub(super) written: RefCell<BTreeSet<u32>>,
-    /// Whether what was there when the file was opened is known to be on the media.
-    pub(super) is_old_flushed: Cell<bool>,
+    /// How often others have changed the file, as far as is known; what was there when it was opened is the first time.
+    changes: Cell<u64>,
+    /// How many of these are known to be on the media.
+    changes_flushed: Cell<u64>,
 }
 
 /// What is known of a stripe at its I/O node.
@@ -43,7 +45,8 @@ impl Attachments {
             disks,
             asking: Permits::new(1),
             written: RefCell::default(),
-            is_old_flushed: Cell::new(false),
+            changes: Cell::new(1),
+            changes_flushed: Cell::new(0),
         }
     }
 
@@ -124,14 +127,34 @@ impl Attachments {
         self.written.borrow_mut().insert(stripe);
     }
 
+    /// Notes that others have changed the file.
+    pub(super) fn note_changed(&self) {
+        self.changes.set(self.changes.get() + 1);
+    }
+
+    /// How often others have changed the file, for [`note_flushed`](Self::note_flushed).
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.get()
+    }
+
+    /// Notes that what others had changed by then is on the media.
+    pub(super) fn note_flushed(&self, changes: u64) {
+        self.changes_flushed.set(self.changes_flushed.get().max(changes));
+    }
+
+    /// Whether all that others have changed, as far as is known, is on the media.
+    pub(super) fn is_old_flushed(&self) -> bool {
+        self.changes_flushed.get() == self.changes.get()
+    }
+
     /// Notes that somebody else has flushed all stripes.
     pub(super) fn flushed_by_other(&self) {
-        self.is_old_flushed.set(true);
+        self.note_flushed(self.changes());
         self.written.borrow_mut().clear();
     }
 
     /// Whether a flush has anything to do.
     pub(super) fn has_unflushed(&self) -> bool {
-        !self.is_old_flushed.get() || !self.written.borrow().is_empty()
+        !self.is_old_flushed() || !self.written.borrow().is_empty()
     }
 }

@@ -165,6 +165,8 @@ struct ClientInner<M: Machine> {
     gone: RefCell<BTreeSet<NodeId>>,
     /// How often each peer was gone.
     losses: RefCell<BTreeMap<NodeId, u64>>,
+    /// Some peer is gone.
+    lost: Condition,
     /// Write caches that are joining a job: what its keeper asks of them waits until they have.
     joining: InFlight,
     /// Unfinished files that this client has begun.
@@ -211,6 +213,7 @@ impl<M: Machine> Client<M> {
             meeting_changed: Condition::new(),
             gone: RefCell::default(),
             losses: RefCell::default(),
+            lost: Condition::new(),
             joining: InFlight::new(),
             begun: RefCell::default(),
             opened: Cell::new(0),
@@ -618,6 +621,7 @@ impl<M: Machine> RequestHandler for Rc<ClientInner<M>> {
         *self.losses.borrow_mut().entry(peer).or_default() += 1;
         self.leave(peer);
         self.meeting_changed.wake_all();
+        self.lost.wake_all();
     }
 }
 

@@ -333,16 +333,16 @@ impl<M: Machine> File<M> {
         (!places.is_empty()).then_some(NumberedStripes { file, striping, places })
     }
 
-    /// Brings what was written to a file without a name onto the media; the first time, also what was there before. All
-    /// stripes, whoever has written to them, if `all` says so.
+    /// Brings what was written to a file without a name onto the media; the first time, and after others have changed
+    /// it, also what was there before. All stripes, whoever has written to them, if `all` says so.
     pub(super) async fn flush_numbered(&self, attachments: &Attachments, all: bool) -> Result<()> {
-        let written = attachments.written.take();
+        let (written, changes) = (attachments.written.take(), attachments.changes());
         let mut stripes = written.clone();
         if all {
             // What others have written to one that is nowhere is on a disk that they reach.
             let count = self.striping().stripe_count();
             stripes.extend((0..count).filter(|&stripe| !attachments.is_nowhere(stripe)));
-        } else if !attachments.is_old_flushed.get() {
+        } else if !attachments.is_old_flushed() {
             stripes.extend(self.stripes_of(Extent::new(0, self.bytes())));
         }
         let request = |node| self.of_node(node, &stripes).map(Request::FlushNumbered);
@@ -351,7 +351,7 @@ impl<M: Machine> File<M> {
             unknown => unknown,
         };
         match &flushed {
-            Ok(()) => attachments.is_old_flushed.set(true),
+            Ok(()) => attachments.note_flushed(changes),
             Err(_) => attachments.written.borrow_mut().extend(written),
         }
         flushed
@@ -376,6 +376,19 @@ impl<M: Machine> File<M> {
             attachments.hear_stored(0, true);
         }
         Ok(())
+    }
+
+    /// Fails if an I/O node that may have stripes of the file does not answer, or this `other` one.
+    pub(super) async fn check_answers(&self, other: NodeId) -> Result<()> {
+        let stripes = (0..self.striping().stripe_count()).filter(|&stripe| !self.is_nowhere(stripe));
+        let mut asked: BTreeSet<NodeId> = stripes.map(|stripe| self.home_of(stripe)).collect();
+        asked.insert(other);
+        self.once_more(async || {
+            let request = |index| asked.contains(&self.client.io_nodes()[index]).then_some(Request::Describe);
+            let answers = self.client.ask_all(request).await;
+            answers.into_iter().try_for_each(|(_, answer)| answer.map(drop))
+        })
+        .await
     }
 
     /// How many of the first stripes of a file without a name are known to have been made.
@@ -411,6 +424,13 @@ impl<M: Machine> File<M> {
     /// counted there yet, stays.
     pub fn set_bytes(&self, bytes: u64) {
         self.hear_bytes(bytes);
+    }
+
+    /// Notes that others have changed a file without a name, and may not have brought that onto the media.
+    pub(super) fn note_changed_by_others(&self) {
+        if let Some(attachments) = self.attachments() {
+            attachments.note_changed();
+        }
     }
 
     /// Notes that others count what was written here to a file without a name, if that ends at `end` at most.

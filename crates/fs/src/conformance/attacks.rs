@@ -497,3 +497,41 @@ pub fn what_was_lost_is_not_read_as_zeros(testbed: &impl Testbed, base: Base) {
         }
     });
 }
+
+/// Ends the connection of a node to an I/O node which has begun with what was asked, and lets that go on.
+async fn end_connection<M: Machine>(node: &Faulty<M>, io_node: &Faulty<M>) {
+    rest(node).await;
+    node.net().give_up(io_node.node(), "the network is broken");
+    stay_silent(node).await;
+    rest(node).await;
+    io_node.faults().release();
+    rest(node).await;
+}
+
+/// What a client had asked for whose connection has ended changes nothing any more, though an I/O node had begun with
+/// it: the client may ask for it once more over another connection, and for something else after that.
+pub fn what_was_asked_over_an_ended_connection_changes_nothing(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let settings = IoNodeSettings { cache_blocks: 4, ..settings(base) };
+        let clients = start(base, &nodes[..2], 1, settings).await;
+        let file = clients[0].create("file", FileId(1), BLOCK).await.expect("created");
+        let faults = nodes[0].faults();
+        // All blocks of the cache are on their way to the disk, so that the next one waits for a place.
+        faults.hold();
+        write(&file, 0, &contents(4 * BLOCK)).await;
+        let late = Request::Write { file: FileId(1), stripe: 0, offset: 9 * BLOCK, fetch: None };
+        let data = Payload::from(vec![7; BLOCK as usize]);
+        send(&nodes[2], nodes[0].node(), Class::Background, 1, late, data).await;
+        end_connection(&nodes[2], &nodes[0]).await;
+        file.refresh().await.expect("the same file");
+        assert_eq!(file.bytes(), 4 * BLOCK, "nothing was written behind it");
+        // What is on its way to the disk is waited for before anything is cut.
+        faults.hold();
+        write(&file, 0, &contents(BLOCK)).await;
+        let cut = Request::Resize { file: FileId(1), bytes: 0, stripes: vec![(0, 0)] };
+        send(&nodes[2], nodes[0].node(), Class::Control, 2, cut, Payload::empty()).await;
+        end_connection(&nodes[2], &nodes[0]).await;
+        assert!(read(&file, 0, 4 * BLOCK).await == contents(4 * BLOCK));
+    });
+}

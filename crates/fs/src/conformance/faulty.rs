@@ -1,4 +1,5 @@
-//! Nodes whose disks fail, or keep a write waiting, when a promise wants them to. All else is the machine's below.
+//! Nodes whose disks fail, or keep a write waiting, and whose stores of metadata fail, when a promise wants them to.
+//! All else is the machine's below.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -6,8 +7,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use machine::{
-    Buf, BufferPool, Computer, Condition, Disk, Duration, Error, Instant, Machine, NodeId, NodeNotes, Object,
-    ObjectId, Payload, Result, Space, Stage, Work,
+    Buf, BufferPool, Computer, Condition, Disk, Duration, Error, Instant, Machine, MetadataStore, NodeId,
+    NodeNotes, Object, ObjectId, Payload, Result, Space, Stage, Transaction, Work,
 };
 
 /// A node with faults.
@@ -15,6 +16,7 @@ use machine::{
 pub(super) struct Faulty<M: Machine> {
     machine: M,
     disks: Rc<[FaultyDisk<M>]>,
+    metadata: Option<FaultyMetadata<M>>,
     faults: Rc<Faults>,
 }
 
@@ -25,6 +27,10 @@ pub(super) struct Faults {
     pub(super) failing_writes: Cell<u32>,
     /// How many of the next flushes fail.
     pub(super) failing_flushes: Cell<u32>,
+    /// How many of the next transactions on metadata fail.
+    pub(super) failing_transactions: Cell<u32>,
+    /// How often the store of metadata seems to have crashed.
+    pub(super) crashes: Cell<u64>,
     /// How often anything has been flushed.
     pub(super) flushes: Cell<u32>,
     /// How many of the next copies into the cache meet a defect.
@@ -98,7 +104,9 @@ impl<M: Machine> Faulty<M> {
         let disks_of =
             |machine: &M| (0..machine.disks().len()).map(|index| disk(machine, index)).collect::<Vec<_>>();
         let disks = machines.iter().flat_map(disks_of).collect();
-        Faulty { machine, disks, faults }
+        let metadata = machine.metadata().cloned();
+        let metadata = metadata.map(|store| FaultyMetadata { store, faults: faults.clone() });
+        Faulty { machine, disks, metadata, faults }
     }
 
     pub(super) fn faults(&self) -> &Faults {
@@ -109,7 +117,7 @@ impl<M: Machine> Faulty<M> {
 impl<M: Machine> Machine for Faulty<M> {
     type Net = M::Net;
     type Disk = FaultyDisk<M>;
-    type Metadata = M::Metadata;
+    type Metadata = FaultyMetadata<M>;
 
     fn node(&self) -> NodeId {
         self.machine.node()
@@ -160,8 +168,8 @@ impl<M: Machine> Machine for Faulty<M> {
         &self.disks
     }
 
-    fn metadata(&self) -> Option<&M::Metadata> {
-        self.machine.metadata()
+    fn metadata(&self) -> Option<&FaultyMetadata<M>> {
+        self.metadata.as_ref()
     }
 
     fn buffers(&self) -> &BufferPool {
@@ -170,6 +178,38 @@ impl<M: Machine> Machine for Faulty<M> {
 
     fn notes(&self) -> &NodeNotes {
         self.machine.notes()
+    }
+}
+
+/// The store of metadata of such a node.
+#[derive(Clone)]
+pub(super) struct FaultyMetadata<M: Machine> {
+    store: M::Metadata,
+    faults: Rc<Faults>,
+}
+
+impl<M: Machine> MetadataStore for FaultyMetadata<M> {
+    async fn transact<T: Send + 'static, E: Send + 'static>(
+        &self,
+        body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
+    ) -> Result<std::result::Result<T, E>> {
+        fail(&self.faults.failing_transactions, "a transaction")?;
+        self.store.transact(body).await
+    }
+
+    fn look<T: Send + 'static, E: Send + 'static>(
+        &self,
+        body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
+    ) -> impl Future<Output = Result<std::result::Result<T, E>>> {
+        self.store.look(body)
+    }
+
+    fn flush(&self) -> impl Future<Output = Result<()>> {
+        self.store.flush()
+    }
+
+    fn run(&self) -> u64 {
+        self.store.run() + self.faults.crashes.get()
     }
 }
 
@@ -295,7 +335,10 @@ impl<M: Machine> Disk for FaultyDisk<M> {
     }
 
     fn waited_since(&self, since: Instant) {
-        self.disk().waited_since(since);
+        // By the clock below.
+        let time = since.since(Instant::START).as_nanos();
+        let jumped = self.faults.jumped.get().as_nanos();
+        self.disk().waited_since(Instant::from_nanos(time.saturating_sub(jumped)));
     }
 
     fn writes_pending(&self, bytes: u64) {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use layout::{Extent, Selection, Striping};
 use machine::conformance::Testbed;
-use machine::{Duration, Machine, Memory, NodeId, Payload};
+use machine::{Duration, Machine, Memory, Net, NodeId, Payload};
 use namespace::{
     AttributeChanges, FileLayout, FileNumber, Location, NewInode, RenameMode, TreeOperation, TreeRefusal,
     WhatToRemove, WrittenContents,
@@ -53,7 +53,7 @@ pub(super) async fn open<M: Machine>(tree: &Tree<M>, path: &str) -> Result<OpenT
     tree.open(TreeOperation::Look { at: Location::of_path(path), follow: true }).await
 }
 
-async fn remove<M: Machine>(tree: &Tree<M>, path: &str) -> Result<()> {
+pub(super) async fn remove<M: Machine>(tree: &Tree<M>, path: &str) -> Result<()> {
     let at = Location::of_path(path);
     tree.unname(TreeOperation::Remove { at, what: WhatToRemove::File }).await
 }
@@ -97,6 +97,122 @@ pub fn what_replaces_a_file_is_on_the_media(testbed: &impl Testbed, base: Base) 
         }
         rename(&trees[1], "other", "old").await.expect("replaced");
         assert_eq!(read(&open(&trees[0], "old").await.expect("opened")).await, [2; 10]);
+    });
+}
+
+/// Who flushes a file, or has it take another's place, brings to the media what others have written and closed, too,
+/// though all was there before.
+pub fn who_flushes_a_file_flushes_what_others_have_closed(testbed: &impl Testbed, base: Base) {
+    run(testbed, 6, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let trees = trees(base, &nodes).await;
+        make(&trees[0], "old", true).await.expect("made").close().await.expect("closed");
+        let kept = make(&trees[0], "new", true).await.expect("made");
+        write(&kept, 0, &[1; 10]).await;
+        assert_eq!(kept.sync().await, Ok(()));
+        let overwrite = async |by: usize, name| {
+            let file = open(&trees[by], name).await.expect("opened");
+            write(&file, 0, &[by as u8 + 1; 10]).await;
+            file.close().await.expect("closed");
+        };
+        let fail_flushes =
+            |count| nodes[..3].iter().for_each(|node| node.faults().failing_flushes.set(count));
+        overwrite(1, "new").await;
+        fail_flushes(1);
+        rename(&trees[0], "new", "old").await.expect_err("it cannot be brought to the media");
+        fail_flushes(0);
+        rename(&trees[0], "new", "old").await.expect("replaced");
+        overwrite(2, "old").await;
+        let again = open(&trees[0], "old").await.expect("opened");
+        assert_eq!(read(&again).await, [3; 10]);
+        fail_flushes(1);
+        again.sync().await.expect_err("it cannot be brought to the media");
+        fail_flushes(0);
+        assert_eq!(again.sync().await, Ok(()));
+        fail_flushes(1);
+        assert_eq!(again.sync().await, Ok(()), "all of it is there");
+    });
+}
+
+/// Who flushes is told, once, of what he has done with names that the keeper may have lost in a crash; not of what had
+/// been flushed, and not of what others have done.
+pub fn lost_changes_of_names_are_told(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let trees = trees(base, &nodes).await;
+        let keeper = nodes.iter().find(|node| node.node() == trees[0].keeper()).expect("one of them");
+        let crash = || keeper.faults().crashes.set(keeper.faults().crashes.get() + 1);
+        let lost = Err(Error::NamesLost { keeper: keeper.node() }.into());
+        for tree in &trees {
+            tree.flush().await.expect("flushed");
+        }
+        let file = make(&trees[0], "file", true).await.expect("made");
+        let other = make(&trees[0], "other", true).await.expect("made");
+        crash();
+        assert_eq!((file.sync().await, file.sync().await), (lost.clone(), Ok(())));
+        assert_eq!((other.sync().await, other.sync().await), (lost.clone(), Ok(())));
+        assert_eq!((trees[0].flush().await, trees[0].flush().await), (lost.clone(), Ok(())));
+        crash();
+        assert_eq!((file.sync().await, trees[0].flush().await), (Ok(()), Ok(())), "all was flushed");
+        // What one handle has told as it was closed, through another one.
+        let second = open(&trees[0], "file").await.expect("opened");
+        write(&second, 0, &contents(BLOCK)).await;
+        second.close().await.expect("closed");
+        crash();
+        assert_eq!((file.sync().await, file.sync().await), (lost.clone(), Ok(())));
+        make_directory(&trees[0], "directory").await.expect("made");
+        crash();
+        let directory = TreeOperation::Look { at: Location::of_path("directory"), follow: false };
+        let number = trees[0].inode(directory).await.expect("there").number;
+        for number in [number, FileNumber::ROOT] {
+            let told = (trees[0].flush_of(number).await, trees[0].flush_of(number).await);
+            assert_eq!(told, (lost.clone(), Ok(())));
+        }
+        assert_eq!((file.sync().await, trees[1].flush().await), (Ok(()), Ok(())), "not theirs");
+        assert_eq!((trees[0].flush().await, trees[0].flush().await), (lost, Ok(())));
+    });
+}
+
+/// A file of which an I/O node is away, or whose keeper is, cannot be cut, and then none of it is.
+pub fn what_cannot_be_cut_everywhere_is_cut_nowhere(testbed: &impl Testbed, base: Base) {
+    for is_keeper in [false, true] {
+        run(testbed, 5, move |nodes| async move {
+            let (trees, data) = (trees(base, &nodes).await, contents(9 * BLOCK));
+            let file = make(&trees[0], "file", true).await.expect("made");
+            write(&file, 0, &data).await;
+            file.flush().await.expect("flushed");
+            let other = open(&trees[1], "file").await.expect("opened");
+            let away = nodes[..3].iter().find(|node| (node.node() == trees[0].keeper()) == is_keeper);
+            away.expect("one of them").net().close();
+            file.set_len(BLOCK / 2).await.expect_err("one of them is away");
+            assert_eq!(file.known().size, 9 * BLOCK);
+            let mut left = 0;
+            for (block, expected) in (0..).zip(data.chunks(BLOCK as usize)) {
+                if let Ok(read) = other.paged().read(block * BLOCK, BLOCK).await {
+                    assert_eq!(read.to_vec().as_deref(), Some(expected));
+                    left += 1;
+                }
+            }
+            assert_eq!(left, 6, "what the others have is there");
+        });
+    }
+}
+
+/// What one of several who have a file open could not tell the keeper as it closed the file, another one tells that
+/// flushes it.
+pub fn what_could_not_be_told_is_told_by_the_next_flush(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let trees = trees(base, &nodes).await;
+        let writer = make(&trees[0], "file", true).await.expect("made");
+        let reader = open(&trees[0], "file").await.expect("opened");
+        write(&writer, 0, &contents(BLOCK)).await;
+        let keeper = nodes.iter().find(|node| node.node() == trees[0].keeper()).expect("one of them");
+        keeper.faults().failing_transactions.set(1);
+        reader.close().await.expect_err("the keeper cannot note it");
+        assert_eq!(writer.sync().await, Ok(()));
+        let other = open(&trees[1], "file").await.expect("opened");
+        assert_eq!((other.known().stored_bytes(), read(&other).await), (BLOCK, contents(BLOCK)));
     });
 }
 
@@ -530,7 +646,7 @@ pub fn a_file_that_is_open_is_not_abandoned(testbed: &impl Testbed, base: Base) 
 }
 
 /// How many numbered files have contents.
-async fn files<M: Machine>(client: &Client<M>) -> usize {
+pub(super) async fn files<M: Machine>(client: &Client<M>) -> usize {
     let stripes = client.list_numbered().await.expect("listed");
     let mut files: Vec<_> = stripes.iter().map(|(_, stripe)| stripe.file).collect();
     files.sort_unstable();

@@ -26,6 +26,7 @@ use std::rc::Rc;
 
 use machine::{BufferPool, Condition, Duration, Machine, NodeId, Payload, Work};
 
+use super::account::Account;
 use super::counts::CacheCounts;
 use super::disks::{Disks, STRIPE_BYTES_MAX};
 use super::fences::Fences;
@@ -91,6 +92,15 @@ impl Lookups {
 struct Part {
     key: BlockKey,
     range: Range<u64>,
+}
+
+/// Who writes.
+pub(super) struct Writer<'a> {
+    pub(super) asker: Asker,
+    /// The account of the connection over which it has asked.
+    pub(super) account: &'a Account,
+    /// Under the locks of which lease, if it says so.
+    pub(super) lease: Option<u64>,
 }
 
 /// The data of a write.
@@ -248,15 +258,15 @@ impl<M: Machine> Blocks<M> {
         Ok(buffer.slice(0..end - start))
     }
 
-    /// Writes to part of a block, under the locks of a lease if it says of which.
+    /// Writes to part of a block, unless the writer's connection has ended before: then it may have asked for this once
+    /// more over another one, and have written something else there since.
     pub(super) async fn write(
         self: &Rc<Self>,
         file: FileId,
         stripe: u32,
         offset: u64,
         data: Data,
-        asker: Asker,
-        lease: Option<u64>,
+        Writer { asker, account, lease }: Writer<'_>,
     ) -> Result<(), Box<Failure>> {
         let stripe = self.stripes.get(file, stripe)?;
         self.fences.check(lease)?;
@@ -282,8 +292,9 @@ impl<M: Machine> Blocks<M> {
         let outcome = data.and_then(|data| {
             stripe.check_not_removed()?;
             // Nothing is waited for from here until the data are in the block: who has raised a fence reads what it
-            // lets nobody change.
+            // lets nobody change, and who asks once more is the last.
             self.fences.check(lease)?;
+            account.check()?;
             stripe.writers.note(asker.node);
             Ok(self.put(&stripe, place, part.range, data, asker.node))
         });

@@ -5,14 +5,18 @@ use std::rc::Rc;
 use machine::{Disk, Machine, NodeId};
 
 use super::IoNode;
+use super::account::Account;
 use super::open_stripe::OpenStripe;
 use crate::error::Failure;
 use crate::protocol::{FileId, Reply};
 
 impl<M: Machine> IoNode<M> {
+    /// Cuts or extends stripes, as long as the asker's connection lasts: after that, it may have asked for this once
+    /// more over another one, and for something else since.
     pub(super) async fn resize(
         self: &Rc<Self>,
         asker: NodeId,
+        account: &Account,
         file: FileId,
         file_bytes: u64,
         stripes: &[(u32, u64)],
@@ -27,11 +31,13 @@ impl<M: Machine> IoNode<M> {
             self.blocks.write_out(&stripe).await;
             self.blocks.forget(&stripe, bytes / stripe.block_bytes()).await;
             stripe.writers.tell(asker)?;
+            account.check()?;
             // First, so that the file is never shorter than is said.
             if stripe.committed.get().is_some_and(|committed| committed > file_bytes) {
                 self.note_committed(&stripe, |before| before.map_or(0, |before| before.min(file_bytes)))
                     .await?;
             }
+            account.check()?;
             self.disks.set_end(&stripe, bytes).await?;
             // Who read ahead meanwhile has found what is cut off now.
             self.blocks.forget(&stripe, bytes / stripe.block_bytes()).await;

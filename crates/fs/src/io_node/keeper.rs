@@ -1,12 +1,11 @@
 //! The namespace of the set, if this node keeps it.
 //!
 //! - Each operation is one transaction of the node's metadata store.
-//! - Who has a file open holds it: a file without names is told to nobody as doomed while it is held. Holders are
-//!   known in memory only; after a start of the node they hold again, so for [`GRACE`] nothing that an earlier run has
-//!   left is doomed.
+//! - Who has a file open holds it (`holds.rs`): a file without names is told to nobody as doomed while it is held.
+//!   After a start of the node clients hold again, so for [`GRACE`] nothing that an earlier run has left is doomed.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use machine::{Duration, Instant, Machine, MetadataStore, NodeId, Transaction};
 use namespace::{
@@ -15,21 +14,15 @@ use namespace::{
 };
 
 use super::IoNode;
+use super::holds::{GRACE, Holds};
 use super::locks::LockTable;
 use crate::error::{Failure, FailureKind};
-use crate::protocol::Reply;
-
-/// How long after its start the node waits for those who held files in an earlier run.
-const GRACE: Duration = Duration::from_secs(60);
-
-/// The most files that a client holds, each time of opening counted once.
-const HOLDS_MAX: usize = 1 << 20;
+use crate::protocol::{HELD_MAX, Reply};
 
 /// Who holds files, and which have lost their names.
 pub(super) struct Keeper {
     began: Instant,
-    /// How often each client holds each file.
-    holds: RefCell<BTreeMap<(FileNumber, NodeId), u64>>,
+    holds: Holds,
     /// Files that have lost their names since the node began.
     doomed_here: RefCell<BTreeSet<FileNumber>>,
     pub(super) locks: LockTable,
@@ -37,50 +30,26 @@ pub(super) struct Keeper {
 
 impl Keeper {
     pub(super) fn new(began: Instant) -> Self {
-        let (holds, doomed_here) = (RefCell::default(), RefCell::default());
+        let (holds, doomed_here) = (Holds::default(), RefCell::default());
         Keeper { began, holds, doomed_here, locks: LockTable::new(began) }
     }
 
-    fn hold(&self, number: FileNumber, client: NodeId) -> bool {
-        let mut holds = self.holds.borrow_mut();
-        if holds.len() >= HOLDS_MAX {
-            return false;
-        }
-        *holds.entry((number, client)).or_default() += 1;
-        true
-    }
-
-    fn let_go(&self, number: FileNumber, client: NodeId) {
-        let mut holds = self.holds.borrow_mut();
-        if let Some(times) = holds.get_mut(&(number, client)) {
-            *times -= 1;
-            if *times == 0 {
-                holds.remove(&(number, client));
-            }
-        }
-    }
-
-    /// Forgets a client that is gone, but for its locks, which end with its lease.
+    /// Notes that a client is gone. Its locks end with its lease.
     pub(super) fn gone(&self, client: NodeId, now: Instant) {
         self.locks.end_leases(now);
-        self.holds.borrow_mut().retain(|(_, holder), _| *holder != client);
-    }
-
-    fn is_held(&self, number: FileNumber) -> bool {
-        let range = (number, NodeId(0))..=(number, NodeId(u64::MAX));
-        self.holds.borrow().range(range).next().is_some()
+        self.holds.gone(client, now);
     }
 
     /// Whether nobody can need a file any more that has no names.
     fn is_free(&self, number: FileNumber, now: Instant) -> bool {
         let is_known = self.doomed_here.borrow().contains(&number) || now.since(self.began) >= GRACE;
-        is_known && !self.is_held(number)
+        is_known && !self.holds.may_be_held(number, now)
     }
 
     /// Whether a file that was made so long ago may be open somewhere.
     fn may_be_open(&self, number: FileNumber, age: Duration, now: Instant) -> bool {
         let up = now.since(self.began);
-        self.is_held(number) || (up < GRACE && age > up)
+        self.holds.is_held(number) || (up < GRACE && age > up)
     }
 
     /// Takes note of what an answer says, and leaves out of it what is held.
@@ -127,7 +96,7 @@ impl<M: Machine> IoNode<M> {
         if hold && let Some(refusal) = self.hold(asker, &answer) {
             return Ok(Reply::Refused(refusal));
         }
-        Ok(Reply::Tree { answer: answer.into(), directories })
+        Ok(self.told(answer, directories))
     }
 
     /// Whether what has this name may be open somewhere. What is not there is not.
@@ -148,10 +117,10 @@ impl<M: Machine> IoNode<M> {
         let Some(store) = self.machine.metadata() else {
             return Ok(Err(TreeRefusal::NoNamespace));
         };
-        let now = self.machine.date().as_nanos() as i64;
+        let (now, run) = (self.machine.date().as_nanos() as i64, store.run());
         let _span = self.machine.notes().span(operation.name(), || []);
         let reads_little = operation.reads_little();
-        let body = move |transaction: &mut dyn Transaction| perform(transaction, &operation, now);
+        let body = move |transaction: &mut dyn Transaction| perform(transaction, &operation, now, run);
         let done = if reads_little { store.look(body).await } else { store.transact(body).await };
         done.map_err(failed)
     }
@@ -163,13 +132,13 @@ impl<M: Machine> IoNode<M> {
             // Its contents may be going just now.
             return Some(TreeRefusal::Removed);
         }
-        (!self.keeper.hold(*number, asker)).then_some(TreeRefusal::Busy)
+        (!self.keeper.holds.hold(asker, *number)).then_some(TreeRefusal::Busy)
     }
 
     /// A client has closed a file: if that was the last and the file has no names, its contents can go.
     pub(super) fn let_go(&self, asker: NodeId, number: FileNumber) -> Reply {
         let doomed = self.doomed_by_letting_go(asker, number);
-        of_file(TreeAnswer::Removed { doomed })
+        self.told(TreeAnswer::Removed { doomed }, Vec::new())
     }
 
     /// As [`let_go`](Self::let_go), after the client has written to the file.
@@ -183,24 +152,43 @@ impl<M: Machine> IoNode<M> {
         let doomed = self.doomed_by_letting_go(asker, number);
         Ok(match told? {
             Err(refusal) => Reply::Refused(refusal),
-            Ok(_) if doomed.is_some() => of_file(TreeAnswer::Removed { doomed }),
-            Ok(performed) => of_file(performed.answer),
+            Ok(_) if doomed.is_some() => self.told(TreeAnswer::Removed { doomed }, Vec::new()),
+            Ok(performed) => self.told(performed.answer, performed.directories),
         })
     }
 
     fn doomed_by_letting_go(&self, asker: NodeId, number: FileNumber) -> Option<FileNumber> {
-        self.keeper.let_go(number, asker);
+        self.keeper.holds.let_go(asker, number);
         let is_doomed = self.keeper.doomed_here.borrow().contains(&number);
-        Some(number).filter(|_| is_doomed && !self.keeper.is_held(number))
+        let now = self.machine.now();
+        Some(number).filter(|_| is_doomed && !self.keeper.holds.may_be_held(number, now))
+    }
+
+    /// A client whose connection had ended says what it holds.
+    pub(super) fn hold_again(
+        &self,
+        asker: NodeId,
+        files: &[(FileNumber, u64)],
+        more: bool,
+    ) -> Result<Reply, Box<Failure>> {
+        if files.len() > HELD_MAX || !self.keeper.holds.hold_again(asker, files, more) {
+            return Err(Failure::invalid("more files are held than a client can hold, or say at once").into());
+        }
+        Ok(Reply::Done)
     }
 
     /// Brings the namespace onto its medium.
     pub(super) async fn flush_tree(&self) -> Result<Reply, Box<Failure>> {
-        if let Some(store) = self.machine.metadata() {
-            let _span = self.machine.notes().span("metadata flush", || []);
-            store.flush().await.map_err(failed)?;
-        }
-        Ok(Reply::Done)
+        let Some(store) = self.machine.metadata() else { return Ok(Reply::TreeFlushed { run: 0 }) };
+        let _span = self.machine.notes().span("metadata flush", || []);
+        store.flush().await.map_err(failed)?;
+        Ok(Reply::TreeFlushed { run: store.run() })
+    }
+
+    /// An answer about names.
+    fn told(&self, answer: TreeAnswer, directories: Vec<Inode>) -> Reply {
+        let run = self.machine.metadata().map_or(0, MetadataStore::run);
+        Reply::Tree { answer: answer.into(), directories, run }
     }
 }
 
@@ -211,11 +199,6 @@ fn failed(error: Box<machine::Error>) -> Box<Failure> {
         failure.kind = FailureKind::NamesDamaged;
     }
     failure
-}
-
-/// What is answered where no directory was changed.
-fn of_file(answer: TreeAnswer) -> Reply {
-    Reply::Tree { answer: answer.into(), directories: Vec::new() }
 }
 
 #[cfg(test)]
@@ -229,9 +212,9 @@ mod tests {
         let keeper = Keeper::new(began);
         let may_be_open = |age, up| keeper.may_be_open(FileNumber(1), seconds(age), began + seconds(up));
         assert!(may_be_open(100, 10) && !may_be_open(9, 10) && !may_be_open(100, 60));
-        assert!(keeper.hold(FileNumber(1), NodeId(1)));
+        assert!(keeper.holds.hold(NodeId(1), FileNumber(1)));
         assert!(may_be_open(9, 10) && may_be_open(100, 60));
-        keeper.let_go(FileNumber(1), NodeId(1));
+        keeper.holds.let_go(NodeId(1), FileNumber(1));
         assert!(!may_be_open(9, 10));
     }
 }

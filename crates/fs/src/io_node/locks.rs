@@ -36,8 +36,11 @@ pub(crate) const LEASE: Duration = Duration::from_secs(5);
 /// The most locks that one client has, on all files.
 const LOCKS_MAX: usize = 1 << 16;
 
-/// The most ended leases that are remembered, each counted once for each lock.
-const ENDED_MAX: usize = 4096;
+/// The most ended leases that are remembered: as many as can be told at once.
+const ENDED_MAX: usize = FENCED_MAX;
+
+/// The most files of an ended lease that are remembered; one with more of them counts for every file.
+const ENDED_FILES_MAX: usize = 64;
 
 /// The most leases of one client.
 const LEASES_MAX: usize = 16;
@@ -52,8 +55,8 @@ pub(super) struct LockTable {
     is_first_run: Cell<bool>,
     leases: RefCell<BTreeMap<u64, Lease>>,
     files: RefCell<BTreeMap<FileNumber, RangeLocks<Owner>>>,
-    /// Leases that have ended with exclusive locks on a file, the last ones.
-    ended: RefCell<VecDeque<(FileNumber, u64)>>,
+    /// Leases that have ended with exclusive locks, the last ones.
+    ended: RefCell<VecDeque<EndedLease>>,
     /// How many leases there have been.
     given: Cell<u64>,
 }
@@ -61,6 +64,23 @@ pub(super) struct LockTable {
 struct Lease {
     client: NodeId,
     until: Instant,
+}
+
+/// A lease that has ended with exclusive locks.
+struct EndedLease {
+    lease: u64,
+    /// The files on which it had some; none are named if it counts for every file.
+    files: Option<BTreeSet<FileNumber>>,
+}
+
+impl EndedLease {
+    fn of((lease, files): (u64, BTreeSet<FileNumber>)) -> Self {
+        EndedLease { lease, files: Some(files).filter(|files| files.len() <= ENDED_FILES_MAX) }
+    }
+
+    fn counts_for(&self, number: FileNumber) -> bool {
+        self.files.as_ref().is_none_or(|files| files.contains(&number))
+    }
 }
 
 impl LockTable {
@@ -92,24 +112,26 @@ impl LockTable {
             return;
         }
         leases.retain(|_, lease| lease.until > now);
-        let mut ended = self.ended.borrow_mut();
+        let mut ended = BTreeMap::<u64, BTreeSet<FileNumber>>::new();
         self.files.borrow_mut().retain(|&number, locks| {
             let is_over = |(lease, _): Owner| !leases.contains_key(&lease);
             let writers = locks.all().iter().filter(|lock| lock.mode == LockMode::Exclusive);
-            ended.extend(writers.filter(|lock| is_over(lock.owner)).map(|lock| (number, lock.owner.0)));
+            for lock in writers.filter(|lock| is_over(lock.owner)) {
+                ended.entry(lock.owner.0).or_default().insert(number);
+            }
             locks.release(is_over);
             !locks.all().is_empty()
         });
-        let too_many = ended.len().saturating_sub(ENDED_MAX);
-        ended.drain(..too_many);
+        let mut all = self.ended.borrow_mut();
+        all.extend(ended.into_iter().map(EndedLease::of));
+        let too_many = all.len().saturating_sub(ENDED_MAX);
+        all.drain(..too_many);
     }
 
-    /// The leases that have ended with exclusive locks on a file, as far as they are remembered.
+    /// The leases that have ended with exclusive locks on a file, or may have had some, as far as they are remembered.
     fn ended_on(&self, number: FileNumber) -> Vec<u64> {
         let ended = self.ended.borrow();
-        let of_file = ended.iter().filter(|(other, _)| *other == number).map(|(_, lease)| *lease);
-        let leases: BTreeSet<u64> = of_file.collect();
-        leases.into_iter().take(FENCED_MAX).collect()
+        ended.iter().filter(|ended| ended.counts_for(number)).map(|ended| ended.lease).collect()
     }
 
     /// Renews a lease; whether it is good.
@@ -216,5 +238,47 @@ impl<M: Machine> IoNode<M> {
             true => LockAnswer::Done { lease },
             false => LockAnswer::Lost,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::range_locks::LockRange;
+
+    /// Has a client with a lease of its own lock so many ranges of each file, from the first file on.
+    fn lock(table: &LockTable, client: u64, files: std::ops::Range<u64>, ranges: u64) -> u64 {
+        let lease = table.lease(NodeId(client), 1, Instant::START).expect("its first");
+        for number in files {
+            for first in (0..ranges).map(|range| 2 * range) {
+                let range = LockRange { first, last: first };
+                let (number, step) = (FileNumber(number), LockStep::Set(LockMode::Exclusive));
+                let request = LockRequest { lease, number, owner: 1, range, step, claims: false };
+                assert!(!matches!(table.step(lease, &request), LockAnswer::Held { .. }));
+            }
+        }
+        lease
+    }
+
+    #[test]
+    fn a_lease_that_has_ended_is_remembered_however_many_locks_others_had() {
+        let table = LockTable::new(Instant::START);
+        let first = lock(&table, 1, 1..2, 1);
+        table.end_leases(Instant::START + LEASE);
+        let of_many_ranges = lock(&table, 2, 2..3, 5000);
+        let of_many_files = lock(&table, 3, 3..9000, 1);
+        table.end_leases(Instant::START + LEASE);
+        assert_eq!(table.ended_on(FileNumber(1)), [first, of_many_files]);
+        let mut on_second = table.ended_on(FileNumber(2));
+        on_second.sort_unstable();
+        let mut expected = [of_many_ranges, of_many_files];
+        expected.sort_unstable();
+        assert_eq!(on_second, expected);
+        assert_eq!(table.ended_on(FileNumber(8999)), [of_many_files]);
+        for client in 4..4 + ENDED_MAX as u64 {
+            lock(&table, client, 1..2, 1);
+            table.end_leases(Instant::START + LEASE);
+        }
+        assert_eq!(table.ended_on(FileNumber(1)).len(), ENDED_MAX, "the oldest go");
     }
 }

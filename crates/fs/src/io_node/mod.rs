@@ -24,7 +24,8 @@
 //!   `listed.rs`: one on whatever its members list; `selected.rs`: one on what they select, in closed form; both by
 //!   `told.rs`, what has been told, and `partial_blocks.rs`, moving parts of blocks
 //! - `rosters.rs`: who flushes write caches together; `teams.rs`: who meets here
-//! - `keeper.rs`: the namespace of the set, if this node keeps it; `locks.rs`: who has locked which parts of its files
+//! - `keeper.rs`: the namespace of the set, if this node keeps it; `holds.rs`: who has which of its files open;
+//!   `locks.rs`: who has locked which parts of them
 //! - `fences.rs`: whose locks have ended, so that nothing more is accepted that was written under them
 //! - `scrub.rs`: reading back what lies on the disks; `recordings.rs`: what the node does, recorded on demand
 //! - `counts.rs`: what it has done, in numbers; `disk_health.rs`: whether its disks answer
@@ -40,6 +41,7 @@ mod disk_health;
 mod disks;
 mod fences;
 mod flush;
+mod holds;
 mod holes;
 mod home;
 mod keeper;
@@ -80,7 +82,7 @@ use crate::protocol::{
 use crate::request_queue::{Placed, RequestPlace};
 use crate::settings::{Answers, IoNodeSettings, Threads};
 use account::{Account, Accounts};
-use blocks::{Blocks, Data};
+use blocks::{Blocks, Data, Writer};
 use collectives::Collectives;
 pub use counts::{CacheCounts, IoNodeCounts, IoNodeDiskCounts, IoNodeService, PoolCounts};
 use disk_health::DiskHealth;
@@ -126,6 +128,8 @@ struct IoNode<M: Machine> {
 /// A request for part of one block, and where the answer goes.
 struct BlockRequest {
     asker: Asker,
+    /// That of the connection over which it has come.
+    account: Rc<Account>,
     access: Access,
     file: FileId,
     stripe: u32,
@@ -157,7 +161,7 @@ impl Access {
 impl BlockRequest {
     /// The request as a block request, unless it is something else.
     #[inline]
-    fn of(asker: Asker, request: Request, payload: Payload) -> Result<Self, Request> {
+    fn of(asker: Asker, accounts: &Accounts, request: Request, payload: Payload) -> Result<Self, Request> {
         let serve = request.spans().serve;
         let (access, file, stripe, offset, bytes) = match request {
             Request::Read { file, stripe, offset, bytes } => {
@@ -183,7 +187,8 @@ impl BlockRequest {
             }
             command => return Err(command),
         };
-        Ok(BlockRequest { asker, access, file, stripe, offset, bytes, serve })
+        let account = accounts.of(asker.node);
+        Ok(BlockRequest { asker, account, access, file, stripe, offset, bytes, serve })
     }
 }
 
@@ -298,7 +303,7 @@ impl<M: Machine> IoNode<M> {
         request: BlockRequest,
         serving: &Cell<Option<Asker>>,
     ) -> machine::Result<()> {
-        let BlockRequest { asker, access, file, stripe, offset, bytes, serve } = request;
+        let BlockRequest { asker, account, access, file, stripe, offset, bytes, serve } = request;
         let about = || [("job", asker.node.0), ("file", file.0), ("offset", offset), ("bytes", bytes)];
         let span = self.machine.notes().span(serve, about);
         self.machine.notes().received(span.place(), || asker.question());
@@ -311,11 +316,13 @@ impl<M: Machine> IoNode<M> {
                 data.map(|data| (Reply::Done, data))
             }
             Access::Write(data, lease) => {
-                let written = self.blocks.write(file, stripe, offset, data, asker, lease).await;
+                let writer = Writer { asker, account: &account, lease };
+                let written = self.blocks.write(file, stripe, offset, data, writer).await;
                 written.map(|()| (self.accepted(), Payload::empty()))
             }
             Access::WriteThrough(data) => {
-                let written = self.blocks.write(file, stripe, offset, data, asker, None).await;
+                let writer = Writer { asker, account: &account, lease: None };
+                let written = self.blocks.write(file, stripe, offset, data, writer).await;
                 if written.is_ok() {
                     serving.set(None);
                     self.answer_when_written(asker, file, stripe, offset..offset + bytes);
@@ -420,8 +427,7 @@ impl<M: Machine> IoNode<M> {
     /// Starts a task that opens a stripe of a numbered file, or makes it, and then has a thread write to it.
     fn start_numbered_write(self: &Rc<Self>, stripes: NumberedStripes, write: BlockRequest) {
         let asker = write.asker;
-        let account = self.accounts.of(asker.node);
-        let Some(permit) = account.commands.try_take() else {
+        let Some(permit) = write.account.commands.try_take() else {
             // Its data go first: what is refused is to hold no memory.
             drop(write);
             return self.refuse(asker, "commands are under way");
@@ -507,7 +513,9 @@ impl<M: Machine> IoNode<M> {
                 self.commit(asker, file, bytes, incarnation).await
             }
             Request::Publish { name, file, replaces } => self.publish(&name, file, replaces).await,
-            Request::Resize { file, bytes, stripes } => self.resize(asker, file, bytes, &stripes).await,
+            Request::Resize { file, bytes, stripes } => {
+                self.resize(asker, account, file, bytes, &stripes).await
+            }
             Request::Flush { file } => self.flush(asker, file).await,
             Request::Promote { file, stripe, offset } => {
                 self.promote(file, stripe, offset);
@@ -555,6 +563,7 @@ impl<M: Machine> IoNode<M> {
             Request::Tree { operation, hold } => self.perform(asker, *operation, hold).await,
             Request::LetGo { number } => Ok(self.let_go(asker, number)),
             Request::LetGoWritten { number, written } => self.let_go_written(asker, number, written).await,
+            Request::HoldAgain { files, more } => self.hold_again(asker, &files, more),
             Request::FlushTree => self.flush_tree().await,
             Request::Select(selecting) => self.take_selecting(asker, *selecting).await,
             Request::MoveSelected(selected) => self.serve_selected(asker, account, *selected).await,
@@ -582,12 +591,13 @@ impl<M: Machine> RequestHandler for Rc<IoNode<M>> {
         if let Request::WriteNumbered { file, striping, stripe, disk, offset } = request {
             let serve = request.spans().serve;
             let (bytes, access) = (payload.len(), Access::Write(Data::Here(payload), None));
-            let write = BlockRequest { asker, access, file, stripe, offset, bytes, serve };
+            let account = self.accounts.of(asker.node);
+            let write = BlockRequest { asker, account, access, file, stripe, offset, bytes, serve };
             let stripes = NumberedStripes { file, striping, places: vec![(stripe, disk)] };
             self.start_numbered_write(stripes, write);
             return Ok(());
         }
-        match BlockRequest::of(asker, request, payload) {
+        match BlockRequest::of(asker, &self.accounts, request, payload) {
             Ok(request) => self.dispatch(request).await,
             Err(command) => self.start_command(asker, command),
         }

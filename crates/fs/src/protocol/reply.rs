@@ -134,6 +134,8 @@ pub enum Reply {
         answer: Box<TreeAnswer>,
         /// The directories that were changed, as in [`Performed`](namespace::Performed).
         directories: Vec<Inode>,
+        /// Which run of the store of names it is: what another one has done and not flushed may be lost.
+        run: u64,
     },
     /// To [`Request::Tree`]: why it is not done.
     Refused(TreeRefusal),
@@ -155,5 +157,10 @@ pub enum Reply {
     DataFound {
         /// The index of each stripe that has any there, and where they begin and end within it.
         data: Vec<(u32, u64, u64)>,
+    },
+    /// To [`Request::FlushTree`].
+    TreeFlushed {
+        /// Which run of the store of names it is, as in [`Reply::Tree`].
+        run: u64,
     },
 }

@@ -387,6 +387,13 @@ pub enum Request {
         /// The leases.
         leases: Vec<u64>,
     },
+    /// I was not connected for a while, and have files open that I have held before, of [`HELD_MAX`] at most.
+    HoldAgain {
+        /// Pairs of the number of a file and how often I hold it.
+        files: Vec<(FileNumber, u64)>,
+        /// Whether I am going to name more. If not, I hold no others from before.
+        more: bool,
+    },
 }
 
 impl Request {
@@ -423,6 +430,7 @@ impl Request {
             | Request::Tree { .. }
             | Request::LetGo { .. }
             | Request::LetGoWritten { .. }
+            | Request::HoldAgain { .. }
             | Request::FlushTree
             | Request::FormTeam { .. }
             | Request::Lock(_)
@@ -461,6 +469,9 @@ pub const REMOVED_MAX: usize = 4096;
 
 /// The most leases in one [`Request::Fence`], and in one answer about a lock.
 pub const FENCED_MAX: usize = 1024;
+
+/// The most files in one [`Request::HoldAgain`]; the header of more might be too long.
+pub(crate) const HELD_MAX: usize = 2048;
 
 /// Stripes in an answer to [`Request::ListNumbered`] after which no further file is begun.
 pub(crate) const LISTED_STRIPES: usize = 1000;

@@ -22,11 +22,12 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use flume::RecvTimeoutError;
 use machine::{Error, InFlight, MetadataStore, NodeId, Result, Transaction};
 
+use crate::computer;
 use crate::disk::io_error;
 use crate::report::{Report, Reporter};
 use crate::settings::{MetadataCopies, MetadataPlace, Settings};
@@ -50,6 +51,7 @@ pub struct Metadata {
     /// What was asked of the thread and has no answer.
     handed_over: InFlight,
     keeper: Arc<Mutex<Keeper>>,
+    run: u64,
 }
 
 /// What the thread is asked for.
@@ -80,7 +82,7 @@ impl Metadata {
             what: "starting the thread of the store of metadata".to_owned(),
             why: error.to_string(),
         })?;
-        Ok(Metadata { requests, handed_over: InFlight::new(), keeper })
+        Ok(Metadata { requests, handed_over: InFlight::new(), keeper, run: run_of(place) })
     }
 
     /// Waits until all that was asked for is done and the file is closed; then nothing else is done.
@@ -139,6 +141,26 @@ impl MetadataStore for Metadata {
     async fn flush(&self) -> Result<()> {
         let (tell, answer) = flume::bounded(1);
         self.ask(Request::Flush(tell), answer).await
+    }
+
+    fn run(&self) -> u64 {
+        self.run
+    }
+}
+
+/// The run of a store that begins now. What is in a file is lost at the end of a run of the computer only: until then
+/// the system has it. A server has each commit on its own medium.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "where the system does not say which run of it this is, each start is one"
+)]
+fn run_of(place: &MetadataPlace) -> u64 {
+    match place {
+        MetadataPlace::Directory(_) => computer::boot().unwrap_or_else(|| {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            now.as_nanos() as u64
+        }),
+        MetadataPlace::Postgres(_) => 0,
     }
 }
 

@@ -21,8 +21,8 @@ impl Testbed for Loopback {
         F: Future<Output = T> + 'static,
         T: 'static,
     {
-        // A node that has closed does not come back here.
-        let limits = Limits { recall: Duration::ZERO, ..Limits::default() };
+        // A node that has closed does not come back here. One whose connection was broken answers at once.
+        let limits = Limits { recall: Duration::from_millis(200), ..Limits::default() };
         let adapt = |settings| Settings { buffer_bytes: POOL_BYTES, limits: limits.clone(), ..settings };
         run_nodes(self.driver, nodes as u64, &Reports::default(), adapt, test)
     }

@@ -44,6 +44,8 @@ struct State {
     flushed: u64,
     /// What takes back each transaction that is not on the device, the last one last; none if no crash is expected.
     undo: Option<VecDeque<MetadataChanges>>,
+    /// How often the node has crashed.
+    crashes: u64,
 }
 
 impl Metadata {
@@ -64,7 +66,8 @@ impl Metadata {
     /// Takes back the last transactions, as many as is drawn, of those that are not on the device.
     pub(super) fn crash(&self, stream: &mut RandomStream) {
         let mut state = self.store.state.borrow_mut();
-        let State { table, committed, flushed, undo } = &mut *state;
+        state.crashes += 1;
+        let State { table, committed, flushed, undo, .. } = &mut *state;
         let Some(undo) = undo else { return };
         let left = stream.below(undo.len() as u64 + 1);
         while undo.len() as u64 > left {
@@ -136,6 +139,10 @@ impl MetadataStore for Metadata {
         Sleep::until(&world.executor, end.as_nanos()).await;
         state.borrow_mut().flushed(through);
         Ok(())
+    }
+
+    fn run(&self) -> u64 {
+        self.store.state.borrow().crashes
     }
 }
 

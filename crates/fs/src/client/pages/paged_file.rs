@@ -164,12 +164,20 @@ impl<M: Machine> PagedFile<M> {
         Ok(self.bytes())
     }
 
-    /// Notes that others have changed a file without a name, which has `bytes` bytes now: forgets what this cache has
-    /// of it, but for what was written here and has not been sent.
+    /// Notes that others have changed a file without a name, which has `bytes` bytes now: what this cache has of it is
+    /// forgotten, but for what was written here and has not been sent, and a flush is to bring theirs onto the media,
+    /// too.
     pub fn note_changed(&self, bytes: u64) {
+        self.file.file.note_changed_by_others();
+        self.note_written_past(bytes);
+    }
+
+    /// Notes that a file without a name was written to past the cache, and has `bytes` bytes now: what this cache has
+    /// of it is forgotten, but for what was written here and has not been sent.
+    pub fn note_written_past(&self, bytes: u64) {
         self.file.hear_bytes(bytes);
         if !self.file.stays_here() {
-            self.file.file.note_changed();
+            self.file.file.forget_absent_stripes();
             self.cache.table.borrow_mut().forget_clean(self.file.number);
         }
     }

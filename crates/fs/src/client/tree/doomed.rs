@@ -11,6 +11,7 @@ use machine::{Duration, Machine};
 use namespace::{FileNumber, Location, RenameMode, TreeAnswer, TreeOperation};
 
 use super::Tree;
+use super::unflushed_names::Flushed;
 use crate::client::unexpected;
 use crate::either::until_either;
 use crate::error::Result;
@@ -110,11 +111,12 @@ impl<M: Machine> Tree<M> {
 
     /// Removes the contents of files that have no names, and then what is known of them; of how many nothing is left.
     /// Of which contents may be on disks that are away, they stay doomed. Nothing is done with those that may have
-    /// their names again.
+    /// their names again, or are open here.
     async fn remove_contents(&self, doomed: &[DoomedFile]) -> Result<u64> {
-        self.flush().await?;
+        self.flush_names(Flushed::Nobody).await?;
         let losses = self.losses();
-        let sure = doomed.iter().filter(|doomed| doomed.losses == losses);
+        let sure =
+            doomed.iter().filter(|doomed| doomed.losses == losses && !self.inner.holds.has(doomed.number));
         let numbers: Vec<FileNumber> = sure.map(|doomed| doomed.number).collect();
         if numbers.is_empty() {
             return Ok(0);

@@ -1,35 +1,39 @@
 //! The namespace at the client: asking the node that keeps it, and files known by their numbers.
 //!
-//! - this file: which node keeps it, asking, holding
+//! - this file: which node keeps it, asking
+//! - `holds.rs`: files that are held while they are open
 //! - `open_file.rs`: a file that is open, close-to-open with other clients; `sync_together.rs`: what the members of a
 //!   team have written, brought onto the media
 //! - `doomed.rs`: the contents of files without names, which go
-//! - `changed_directories.rs`: how directories were when this client changed them
+//! - `changed_directories.rs`: how directories were when this client changed them; `unflushed_names.rs`: what it has
+//!   changed and not flushed
 //! - `listing.rs`: the entries of directories, and all records
 //! - `locks.rs`: locks on files
 
 mod changed_directories;
 mod doomed;
+mod holds;
 mod listing;
 mod locks;
 mod open_file;
 mod sync_together;
+mod unflushed_names;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use machine::{Condition, InFlight, Machine, NodeId, Payload};
-use namespace::{
-    FileNumber, Inode, Performed, TreeAnswer, TreeOperation, TreeRefusal, TreeUse, WrittenContents,
-};
+use namespace::{FileNumber, Inode, Performed, TreeAnswer, TreeOperation, TreeRefusal, TreeUse};
 
 use changed_directories::ChangedDirectories;
 use doomed::DoomedFile;
+use holds::TreeHolds;
 pub use listing::SomeEntries;
 use locks::TreeLocks;
 pub use open_file::OpenTreeFile;
 use open_file::TreeFileState;
+use unflushed_names::{Change, UnflushedNames};
 
 use super::{Client, PageCache, unexpected};
 use crate::endpoint::Answer;
@@ -55,10 +59,7 @@ struct TreeInner<M: Machine> {
     cache: PageCache<M>,
     /// The node that keeps the namespace.
     keeper: NodeId,
-    /// How often each file is held.
-    held: RefCell<BTreeMap<FileNumber, u64>>,
-    /// How often the keeper was gone when it was last told what is held.
-    told: Cell<u64>,
+    holds: TreeHolds,
     disk_lists: RefCell<BTreeMap<u32, Rc<[u64]>>>,
     states: RefCell<BTreeMap<FileNumber, Rc<TreeFileState>>>,
     /// Files without names whose contents are to be removed, and whether that is going on.
@@ -68,6 +69,7 @@ struct TreeInner<M: Machine> {
     awaited: InFlight,
     hurry: Condition,
     changed_directories: ChangedDirectories,
+    unflushed_names: UnflushedNames,
     locks: TreeLocks,
 }
 
@@ -92,7 +94,7 @@ impl<M: Machine> Tree<M> {
     pub async fn find(cache: &PageCache<M>) -> Result<Option<Tree<M>>> {
         let mut found = Vec::new();
         for (node, answer) in cache.client().ask_all(|_| Some(ask(TreeOperation::Describe))).await {
-            match answered(node, answer?.0).map(|performed| performed.answer) {
+            match answered(node, answer?.0).map(|(performed, _)| performed.answer) {
                 Ok(TreeAnswer::Used(used)) => found.push((node, used)),
                 Err(error) if matches!(*error, Error::Refused(TreeRefusal::NoNamespace)) => {}
                 Err(error) => return Err(error),
@@ -199,8 +201,7 @@ impl<M: Machine> Tree<M> {
             inner: Rc::new(TreeInner {
                 cache: cache.clone(),
                 keeper,
-                held: RefCell::default(),
-                told: Cell::new(cache.client().losses_of(keeper)),
+                holds: TreeHolds::new(cache.client().losses_of(keeper)),
                 disk_lists: RefCell::default(),
                 states: RefCell::default(),
                 doomed: RefCell::default(),
@@ -208,6 +209,7 @@ impl<M: Machine> Tree<M> {
                 awaited: InFlight::new(),
                 hurry: Condition::new(),
                 changed_directories: ChangedDirectories::default(),
+                unflushed_names: UnflushedNames::default(),
                 locks: TreeLocks::default(),
             }),
         }
@@ -275,16 +277,17 @@ impl<M: Machine> Tree<M> {
     }
 
     async fn ask_once(&self, operation: TreeOperation, hold: bool) -> Result<TreeAnswer> {
-        let request = Request::Tree { operation: operation.into(), hold };
-        self.call(request).await
+        let _asked = hold.then(|| self.inner.holds.asked.begin());
+        self.call(Request::Tree { operation: operation.into(), hold }).await
     }
 
     async fn call(&self, request: Request) -> Result<TreeAnswer> {
         let keeper = self.inner.keeper;
         let endpoint = &self.inner.cache.client().inner.endpoint;
-        let asked = self.machine().now();
+        let (asked, change) = (self.machine().now(), Change::by(&request));
         let (reply, _) = endpoint.call(keeper, request, Payload::empty()).await?;
-        let Performed { answer, directories } = answered(keeper, reply)?;
+        let (Performed { answer, directories }, run) = answered(keeper, reply)?;
+        self.note_change(change, &answer, &directories, run);
         self.inner.changed_directories.note(directories, asked);
         Ok(answer)
     }
@@ -301,99 +304,6 @@ impl<M: Machine> Tree<M> {
         match answer {
             TreeAnswer::Inode(inode) => Ok(inode),
             _ => Err(unexpected(self.inner.keeper)),
-        }
-    }
-
-    /// Has an operation performed, and holds the inode that it answers with until [`let_go`](Self::let_go).
-    async fn hold(&self, operation: TreeOperation) -> Result<Inode> {
-        let inode = self.ask(operation, true).await.and_then(|answer| self.inode_of(answer))?;
-        *self.inner.held.borrow_mut().entry(inode.number).or_default() += 1;
-        Ok(inode)
-    }
-
-    /// Lets go of a file that was held; its contents go if nobody can need them any more.
-    async fn let_go(&self, number: FileNumber) -> Result<()> {
-        if !self.note_let_go(number) {
-            return Ok(());
-        }
-        let losses = self.losses();
-        match self.call(Request::LetGo { number }).await {
-            Ok(TreeAnswer::Removed { doomed }) => {
-                self.doom(doomed, losses);
-                Ok(())
-            }
-            // A keeper that is gone has forgotten who held what.
-            Err(error) if error.is_of_new_start() => Ok(()),
-            outcome => outcome.map(drop),
-        }
-    }
-
-    /// As [`let_go`](Self::let_go), and tells the keeper that the file was written to. The file as it is then, unless
-    /// it goes.
-    async fn let_go_written(&self, number: FileNumber, written: WrittenContents) -> Result<Option<Inode>> {
-        // It is closed here, whatever comes.
-        self.note_let_go(number);
-        self.hold_again().await?;
-        let losses = self.losses();
-        match self.call(Request::LetGoWritten { number, written }).await {
-            Ok(TreeAnswer::Removed { doomed }) => {
-                self.doom(doomed, losses);
-                Ok(None)
-            }
-            // A keeper that is gone has forgotten who held what; whether it was told nobody knows.
-            Err(error) if error.is_of_new_start() => {
-                self.inode(TreeOperation::Wrote { number, written }).await.map(Some)
-            }
-            answer => self.inode_of(answer?).map(Some),
-        }
-    }
-
-    /// Notes that a file is held once less; whether it was held.
-    fn note_let_go(&self, number: FileNumber) -> bool {
-        let mut held = self.inner.held.borrow_mut();
-        let Some(times) = held.get_mut(&number) else { return false };
-        *times -= 1;
-        if *times == 0 {
-            held.remove(&number);
-        }
-        true
-    }
-
-    /// Tells a keeper that was gone what is held here, if it was: within a minute of its new start, or it takes files
-    /// without names for such as nobody has open. Whoever asks for anything does so by the way.
-    ///
-    /// # Errors
-    /// If the keeper cannot be told.
-    pub async fn hold_again(&self) -> Result<()> {
-        let losses = self.losses();
-        if losses == self.inner.told.get() {
-            return Ok(());
-        }
-        let held: Vec<(FileNumber, u64)> =
-            self.inner.held.borrow().iter().map(|(number, times)| (*number, *times)).collect();
-        for (number, times) in held {
-            for _ in 0..times {
-                match self.ask_once(TreeOperation::Get { number }, true).await {
-                    // Whoever has it open hears of it with its next call.
-                    Err(error) if !matches!(*error, Error::Refused(_)) => return Err(error),
-                    _ => {}
-                }
-            }
-        }
-        self.inner.told.set(losses);
-        Ok(())
-    }
-
-    /// Brings all that has been done with names onto the medium.
-    ///
-    /// # Errors
-    /// If the keeper cannot.
-    pub async fn flush(&self) -> Result<()> {
-        let keeper = self.inner.keeper;
-        let endpoint = &self.inner.cache.client().inner.endpoint;
-        match endpoint.call(keeper, Request::FlushTree, Payload::empty()).await? {
-            (Reply::Done, _) => Ok(()),
-            _ => Err(unexpected(keeper)),
         }
     }
 
@@ -486,10 +396,10 @@ fn ask(operation: TreeOperation) -> Request {
     Request::Tree { operation: operation.into(), hold: false }
 }
 
-/// What a node has answered to an operation.
-fn answered(node: NodeId, reply: Reply) -> Result<Performed> {
+/// What a node has answered to an operation, and in which run of its store.
+fn answered(node: NodeId, reply: Reply) -> Result<(Performed, u64)> {
     match reply {
-        Reply::Tree { answer, directories } => Ok(Performed { answer: *answer, directories }),
+        Reply::Tree { answer, directories, run } => Ok((Performed { answer: *answer, directories }, run)),
         Reply::Refused(refusal) => Err(refusal.into()),
         _ => Err(unexpected(node)),
     }

@@ -12,7 +12,8 @@ use std::rc::Rc;
 use layout::Selection;
 use machine::{Machine, Memory, Payload, Permits};
 use namespace::{
-    AttributeChanges, FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, WrittenContents,
+    AttributeChanges, FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, VERSION_STEP,
+    WrittenContents,
 };
 
 use super::Tree;
@@ -37,6 +38,12 @@ pub(super) struct TreeFileState {
     telling: Permits,
     /// How often it turned out that others have changed the contents.
     changed_by_others: Cell<u64>,
+}
+
+/// What the keeper is told of, and when it was written last.
+struct Untold {
+    time: i64,
+    written: WrittenContents,
 }
 
 impl TreeFileState {
@@ -229,7 +236,7 @@ impl<M: Machine> OpenTreeFile<M> {
 
     /// Takes in the answer to a change of contents by this client: the version after the one known is its own.
     fn take_own(&self, inode: Inode) {
-        if inode.version != self.state.inode.borrow().version + 1 {
+        if inode.version != self.state.inode.borrow().version + VERSION_STEP {
             return self.tree.note_inode(&self.state, &self.paged, inode);
         }
         self.paged.set_bytes(inode.size);
@@ -308,7 +315,7 @@ impl<M: Machine> OpenTreeFile<M> {
         let bytes = inode.size;
         self.paged.file().note_counted(end);
         self.state.inode.replace(inode);
-        self.paged.note_changed(bytes);
+        self.paged.note_written_past(bytes);
         Ok(())
     }
 
@@ -328,47 +335,48 @@ impl<M: Machine> OpenTreeFile<M> {
     /// Tells the keeper of what was written and sent.
     async fn tell(&self) -> Result<()> {
         let _turn = self.state.telling.take().await;
-        let Some(time) = self.state.written_at.take() else { return Ok(()) };
+        let Some(untold) = self.take_untold() else { return Ok(()) };
+        let (number, written) = (self.number(), untold.written);
+        let told = self.tree.inode(TreeOperation::Wrote { number, written }).await;
+        self.note_told(untold, told.map(Some))
+    }
+
+    /// Lets go of the file, and tells the keeper of what was written and sent, if it does not know: in one message.
+    async fn tell_and_let_go(&self) -> Result<()> {
+        let _turn = self.state.telling.take().await;
+        let Some(untold) = self.take_untold() else { return self.tree.let_go(self.number()).await };
+        let told = self.tree.let_go_written(self.number(), untold.written).await;
+        self.note_told(untold, told)
+    }
+
+    /// What the keeper is to be told, if there is anything.
+    fn take_untold(&self) -> Option<Untold> {
+        let time = self.state.written_at.take()?;
         self.note_given_up();
-        let end = self.state.written_end.get();
-        let bytes = self.state.written_bytes.take();
-        let written = self.written(end, bytes);
-        match self.tree.inode(TreeOperation::Wrote { number: self.number(), written }).await {
-            Ok(inode) => {
-                self.note_told(end, inode);
+        let written = self.written(self.state.written_end.get(), self.state.written_bytes.take());
+        Some(Untold { time, written })
+    }
+
+    /// Notes that the keeper knows of what it was told; its answer is the file as it is then, unless that goes. If it
+    /// could not be told, somebody else who has the file open tells it.
+    fn note_told(&self, untold: Untold, answer: Result<Option<Inode>>) -> Result<()> {
+        let Untold { time, written: WrittenContents { end, bytes, .. } } = untold;
+        match answer {
+            Ok(Some(inode)) => {
+                self.paged.file().note_counted(end);
+                if self.state.written_end.get() == end {
+                    self.state.written_end.set(0);
+                }
+                self.take_own(inode);
                 Ok(())
             }
+            Ok(None) => Ok(()),
             Err(error) => {
                 self.state.written_bytes.set(self.state.written_bytes.get() + bytes);
                 self.state.written_at.set(self.state.written_at.get().or(Some(time)));
                 Err(error)
             }
         }
-    }
-
-    /// Notes that the keeper knows of what was written up to `end`; its answer is the file as it is then.
-    fn note_told(&self, end: u64, inode: Inode) {
-        self.paged.file().note_counted(end);
-        if self.state.written_end.get() == end {
-            self.state.written_end.set(0);
-        }
-        self.take_own(inode);
-    }
-
-    /// Lets go of the file, and tells the keeper of what was written and sent, if it does not know: in one message.
-    async fn tell_and_let_go(&self) -> Result<()> {
-        let _turn = self.state.telling.take().await;
-        let number = self.number();
-        if self.state.written_at.take().is_none() {
-            return self.tree.let_go(number).await;
-        }
-        self.note_given_up();
-        let end = self.state.written_end.get();
-        let bytes = self.state.written_bytes.take();
-        if let Some(inode) = self.tree.let_go_written(number, self.written(end, bytes)).await? {
-            self.note_told(end, inode);
-        }
-        Ok(())
     }
 
     /// Waits until everything written is with the I/O nodes and the keeper knows of it: whoever opens the file then
@@ -403,7 +411,7 @@ impl<M: Machine> OpenTreeFile<M> {
     /// As those of [`flush`](Self::flush), or if it cannot be brought there.
     pub async fn sync(&self) -> Result<()> {
         self.bring_to_media().await?;
-        self.tree.flush().await
+        self.tree.flush_of(self.number()).await
     }
 
     /// Waits until everything written is on the media, and the keeper knows of it.
@@ -415,9 +423,26 @@ impl<M: Machine> OpenTreeFile<M> {
     /// Cuts the file to `bytes`, or extends it to them with zeros.
     ///
     /// # Errors
-    /// If that cannot be done at an I/O node, or the keeper refuses it.
+    /// If an I/O node or the keeper does not answer; then nothing is done. If one of them ceases to answer after that,
+    /// or cannot do it, the file may be cut at others.
     pub async fn set_len(&self, bytes: u64) -> Result<Inode> {
         self.change(AttributeChanges { size: Some(bytes), ..AttributeChanges::default() }).await
+    }
+
+    /// Has the file reach to `end` at least: what it has not are zeros. It is never cut, whoever makes it longer
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// If the keeper does not say how long it is, or refuses it.
+    pub async fn extend(&self, end: u64) -> Result<()> {
+        if self.attributes().await?.size >= end {
+            return Ok(());
+        }
+        self.tell().await?;
+        let written = self.written(end, 0);
+        let inode = self.tree.inode(TreeOperation::Wrote { number: self.number(), written }).await?;
+        self.take_own(inode);
+        Ok(())
     }
 
     /// Changes attributes, after what was written: a time that is set stays.
@@ -429,6 +454,8 @@ impl<M: Machine> OpenTreeFile<M> {
             if bytes > layout::FILE_BYTES_MAX {
                 return Err(TreeRefusal::FileTooLarge.into());
             }
+            // What is cut at some of them is gone.
+            self.paged.file().check_answers(self.tree.keeper()).await?;
             self.paged.truncate(bytes).await?;
             self.state.written_end.set(self.state.written_end.get().min(bytes));
         }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  all      send what is in the page cache | meet: which runs of the I/O nodes have what is unflushed
-//!  first    flush all stripes, and the namespace
+//!  first    ask the keeper; flush all stripes, and the namespace
 //!  others   flush their own, if other runs have it than what the first flushes
 //!  all      meet: the version of the file  | ask the keeper, if it is not the one known
 //! ```
@@ -44,21 +44,26 @@ impl<M: Machine> OpenTreeFile<M> {
         }
     }
 
-    /// Flushes as the first member, if any of them has something unflushed; the version of the file after that.
+    /// Flushes as the first member, if any of them has something unflushed; the version of the file that is flushed.
     async fn sync_for_all(&self, runs: &[u64]) -> Result<u64> {
+        // All of them have told the keeper.
+        let version = self.attributes().await?.version;
         match runs.iter().any(|&runs| runs > 0) {
             true => self.paged().flush_all().await?,
             false => self.paged().flush().await?,
         }
-        self.tree().flush().await?;
-        Ok(self.attributes().await?.version)
+        self.tree().flush_of(self.number()).await?;
+        Ok(version)
     }
 
     async fn synced_by_first(&self, turn: &TeamTurn<'_, M>, mark: PagesMark, version: u64) -> Result<()> {
         if turn.is_first() {
             return Ok(());
         }
-        self.paged().flushed_by_other(mark);
-        self.hear_version(version).await
+        self.hear_version(version).await?;
+        if self.known().version == version {
+            self.paged().flushed_by_other(mark);
+        }
+        Ok(())
     }
 }

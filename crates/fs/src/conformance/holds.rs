@@ -1,0 +1,55 @@
+//! What holds of files without names that somebody has open when connections to the keeper break.
+
+use machine::conformance::Testbed;
+use machine::{Duration, Machine, Net};
+
+use super::faulty::Faulty;
+use super::tasks::rest;
+use super::trees::{files, make, open, read, remove, trees, write};
+use super::{BLOCK, Base, contents, run};
+
+/// Longer than a keeper waits for who held files and is gone.
+const LONG: Duration = Duration::from_secs(61);
+
+/// A file without a name that a client has open stays when the client's connection to the keeper breaks: while it does
+/// nothing, when another client removes what nobody has open, and when it closes one of several handles. It goes with
+/// the last.
+pub fn an_open_file_outlives_a_broken_connection(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let trees = trees(base, &nodes).await;
+        let keeper = nodes.iter().find(|node| node.node() == trees[0].keeper()).expect("one of them");
+        let break_connection = || nodes[3].net().give_up(keeper.node(), "the network is broken");
+        let data = contents(9 * BLOCK);
+        let kept = make(&trees[0], "file", true).await.expect("made");
+        write(&kept, 0, &data).await;
+        kept.flush().await.expect("flushed");
+        let other = open(&trees[0], "file").await.expect("opened");
+        let third = open(&trees[0], "file").await.expect("opened");
+        remove(&trees[1], "file").await.expect("removed");
+        let client = trees[1].cache().client().clone();
+        let is_whole = async || {
+            kept.paged().refresh().await.expect("it is there");
+            files(&client).await == 1 && read(&kept).await == data
+        };
+        break_connection();
+        assert_eq!(trees[1].remove_doomed().await, Ok(0), "it is open");
+        rest(&nodes[3]).await;
+        keeper.faults().jumped.set(LONG);
+        assert_eq!(trees[1].remove_doomed().await, Ok(0), "it is open still");
+        assert!(is_whole().await);
+        // The keeper hears that the client is gone, and then that it closes the file.
+        break_connection();
+        other.close().await.expect("closed");
+        trees[0].contents_gone().await;
+        assert!(is_whole().await);
+        break_connection();
+        write(&third, 0, &data[..10]).await;
+        third.close().await.expect("closed");
+        trees[0].contents_gone().await;
+        assert!(is_whole().await);
+        kept.close().await.expect("closed");
+        trees[0].contents_gone().await;
+        assert_eq!(files(&client).await, 0);
+    });
+}

@@ -1,0 +1,117 @@
+//! The keeper of a namespace crashes while clients have files open. A seed draws what is left of what it had not
+//! flushed.
+
+use description::{Description, MachineDescription};
+use fs::{Configuration, Error, IoNodeSettings, OpenTreeFile, Tree};
+use layout::Striping;
+use machine::{Duration, Machine, Payload};
+use namespace::{Location, NewInode, TreeOperation, WhatToRemove};
+use sim::conformance::metadata_costs;
+use sim::{SimMachine, Simulation};
+
+use crate::crashing_nodes::CrashingNodes;
+use crate::draw::Draw;
+use crate::testbed::{BLOCK, drawn_settings};
+use crate::trees::tree_of;
+
+/// How long the file is, of ones, when it is flushed.
+const BYTES: u64 = 2 * BLOCK;
+
+/// A client that has a file open, and a node for another client; two I/O nodes, of which one keeps the namespace.
+struct Crashing {
+    tree: Tree<SimMachine>,
+    file: OpenTreeFile<SimMachine>,
+    looker: SimMachine,
+    nodes: CrashingNodes,
+    seed: u64,
+}
+
+impl Crashing {
+    fn crash_keeper(&self) {
+        let keeper = self.nodes.names().iter().position(|node| *node == self.tree.keeper());
+        self.nodes.crash(keeper.expect("one of them"), self.seed);
+    }
+
+    async fn other_tree(&self) -> Result<Tree<SimMachine>, String> {
+        tree_of(Configuration::Agent, &self.looker, &self.nodes.names(), self.seed).await
+    }
+}
+
+fn at() -> Location {
+    Location::of_path("file")
+}
+
+fn told(error: Box<Error>) -> String {
+    error.to_string()
+}
+
+async fn fill(file: &OpenTreeFile<SimMachine>, byte: u8, bytes: u64) -> Result<(), String> {
+    file.write(0, Payload::from(vec![byte; bytes as usize])).await.map_err(told)?;
+    file.flush().await.map_err(told)
+}
+
+async fn has(file: &OpenTreeFile<SimMachine>, byte: u8, bytes: u64) -> Result<bool, String> {
+    let data = file.paged().read(0, bytes).await.map_err(told)?;
+    Ok(data.to_vec() == Some(vec![byte; bytes as usize]))
+}
+
+fn run<T: 'static>(seed: u64, test: impl AsyncFnOnce(Crashing) -> Result<T, String> + 'static) -> T {
+    let base = Configuration::Agent;
+    let mut description = MachineDescription::load("cluster-switch").expect("built in");
+    description.nodes.io.value = 2;
+    description.nodes.compute.value = 2;
+    description.metadata = Some(metadata_costs());
+    let settings = drawn_settings(&mut Draw::of(seed), seed);
+    let simulation = Simulation::new(&description, settings).expect("a sound description");
+    simulation.expect_crashes();
+    let settings = IoNodeSettings { cache_blocks: 16, block_bytes_max: BLOCK, ..base.io_node() };
+    let [client, looker] = [0, 1].map(|index| simulation.compute_nodes()[index].clone());
+    let io_nodes = simulation.io_nodes().to_vec();
+    let test = async move {
+        let nodes = CrashingNodes::start(io_nodes, settings);
+        let tree = tree_of(base, &client, &nodes.names(), seed).await?;
+        let disks = tree.all_disks().await.map_err(told)?;
+        let new = NewInode::File { striping: Striping::new(BLOCK, 2).expect("a striping"), disks };
+        let make = TreeOperation::Make { at: at(), new, mode: 0o644, uid: 0, gid: 0, exclusive: true };
+        let file = tree.open(make).await.map_err(told)?;
+        fill(&file, 1, BYTES).await?;
+        file.sync().await.map_err(told)?;
+        test(Crashing { tree, file, looker, nodes, seed }).await
+    };
+    simulation.run(test).expect("no task fails").expect("nothing fails")
+}
+
+/// A client writes to a file without flushing it, the keeper crashes, and another client writes to the file; whether
+/// the crash has taken what the first one had written.
+///
+/// # Panics
+/// If the first client takes what the other one has written for its own.
+pub fn a_crash_takes_what_was_written(seed: u64) -> bool {
+    run(seed, async |test| {
+        fill(&test.file, 2, 2 * BYTES).await?;
+        test.crash_keeper();
+        let look = TreeOperation::Look { at: at(), follow: true };
+        let other = test.other_tree().await?.open(look).await.map_err(told)?;
+        let is_taken = other.known().size == BYTES;
+        fill(&other, 3, 2 * BYTES).await?;
+        test.file.attributes().await.map_err(told)?;
+        assert!(has(&test.file, 3, 2 * BYTES).await?, "seed {}", test.seed);
+        Ok(is_taken)
+    })
+}
+
+/// Whether a file without a name that a client has open, and does nothing with, is there a while after a crash of the
+/// keeper, when another client has removed what nobody has open.
+pub fn an_idle_clients_file_is_left_alone(seed: u64) -> bool {
+    run(seed, async |test| {
+        let remove = TreeOperation::Remove { at: at(), what: WhatToRemove::File };
+        test.tree.unname(remove).await.map_err(told)?;
+        test.tree.flush().await.map_err(told)?;
+        test.crash_keeper();
+        // Longer than a keeper waits for who held files in an earlier run.
+        test.looker.sleep_until(test.looker.now() + Duration::from_secs(70)).await;
+        let removed = test.other_tree().await?.remove_doomed().await.map_err(told)?;
+        test.file.paged().refresh().await.map_err(told)?;
+        Ok(removed == 0 && has(&test.file, 1, BYTES).await?)
+    })
+}

@@ -1,0 +1,16 @@
+//! The keeper of a namespace crashes while clients have files open.
+
+use seeds::keeper_crashes::{a_crash_takes_what_was_written, an_idle_clients_file_is_left_alone};
+
+#[test]
+fn what_comes_in_the_place_of_what_a_crash_has_taken_is_seen() {
+    let taken = (0..20).filter(|&seed| a_crash_takes_what_was_written(seed)).count();
+    assert!((1..20).contains(&taken), "{taken} of 20 crashes have taken something");
+}
+
+#[test]
+fn what_an_idle_client_has_open_outlives_the_keeper() {
+    for seed in 0..5 {
+        assert!(an_idle_clients_file_is_left_alone(seed), "seed {seed}");
+    }
+}
