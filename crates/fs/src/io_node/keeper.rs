@@ -37,13 +37,13 @@ impl Keeper {
     /// Notes that a client is gone. Its locks end with its lease.
     pub(super) fn gone(&self, client: NodeId, now: Instant) {
         self.locks.end_leases(now);
-        self.holds.gone(client, now);
+        self.holds.gone(client);
     }
 
     /// Whether nobody can need a file any more that has no names.
     fn is_free(&self, number: FileNumber, now: Instant) -> bool {
         let is_known = self.doomed_here.borrow().contains(&number) || now.since(self.began) >= GRACE;
-        is_known && !self.holds.may_be_held(number, now)
+        is_known && !self.holds.is_held(number)
     }
 
     /// Whether a file that was made so long ago may be open somewhere.
@@ -160,8 +160,7 @@ impl<M: Machine> IoNode<M> {
     fn doomed_by_letting_go(&self, asker: NodeId, number: FileNumber) -> Option<FileNumber> {
         self.keeper.holds.let_go(asker, number);
         let is_doomed = self.keeper.doomed_here.borrow().contains(&number);
-        let now = self.machine.now();
-        Some(number).filter(|_| is_doomed && !self.keeper.holds.may_be_held(number, now))
+        Some(number).filter(|_| is_doomed && !self.keeper.holds.is_held(number))
     }
 
     /// A client whose connection had ended says what it holds.
@@ -169,9 +168,8 @@ impl<M: Machine> IoNode<M> {
         &self,
         asker: NodeId,
         files: &[(FileNumber, u64)],
-        more: bool,
     ) -> Result<Reply, Box<Failure>> {
-        if files.len() > HELD_MAX || !self.keeper.holds.hold_again(asker, files, more) {
+        if files.len() > HELD_MAX || !self.keeper.holds.hold_again(asker, files) {
             return Err(Failure::invalid("more files are held than a client can hold, or say at once").into());
         }
         Ok(Reply::Done)

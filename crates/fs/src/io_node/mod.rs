@@ -563,7 +563,7 @@ impl<M: Machine> IoNode<M> {
             Request::Tree { operation, hold } => self.perform(asker, *operation, hold).await,
             Request::LetGo { number } => Ok(self.let_go(asker, number)),
             Request::LetGoWritten { number, written } => self.let_go_written(asker, number, written).await,
-            Request::HoldAgain { files, more } => self.hold_again(asker, &files, more),
+            Request::HoldAgain { files } => self.hold_again(asker, &files),
             Request::FlushTree => self.flush_tree().await,
             Request::Select(selecting) => self.take_selecting(asker, *selecting).await,
             Request::MoveSelected(selected) => self.serve_selected(asker, account, *selected).await,

@@ -391,8 +391,6 @@ pub enum Request {
     HoldAgain {
         /// Pairs of the number of a file and how often I hold it.
         files: Vec<(FileNumber, u64)>,
-        /// Whether I am going to name more. If not, I hold no others from before.
-        more: bool,
     },
 }
 

@@ -57,7 +57,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         Request::WriteUnderLease { lease: 1 << 60, file, stripe: 3, offset: 70_000 },
         Request::Fence { leases: vec![1 << 60, 3] },
         Request::ReadAlone { file, stripe: 2, offset: 8000, bytes: 300 },
-        Request::HoldAgain { files: vec![(FileNumber(1 << 60), 2), (FileNumber(3), 1)], more: false },
+        Request::HoldAgain { files: vec![(FileNumber(1 << 60), 2), (FileNumber(3), 1)] },
     ];
     let label = label();
     let stripe =

@@ -1,7 +1,7 @@
 //! Files that are open here: the keeper knows of them, so that their contents stay when their names go.
 //!
-//! It knows that in memory, and for a while after the connection to it has ended. So whoever has lost it says anew what
-//! is held: before anything else is asked, and as soon as it has turned out, whether anything is asked or not.
+//! It knows that in memory, as long as there is a connection to it. So whoever has lost that says anew what is held:
+//! before anything else is asked, and as soon as it has turned out, whether anything is asked or not.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -15,7 +15,8 @@ use crate::client::unexpected;
 use crate::error::{Error, Result};
 use crate::protocol::{HELD_MAX, Reply, Request};
 
-/// How long after a keeper could not be told it is tried again: several times before it ceases to wait.
+/// How long after a keeper could not be told it is tried again: several times before one that was started anew ceases
+/// to wait.
 const TELL_AGAIN: Duration = Duration::from_secs(10);
 
 /// What is held of a namespace.
@@ -127,8 +128,8 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// Tells a keeper that was gone what is held here, if it does not know: it waits a minute for that, and takes files
-    /// without names then for such as nobody has open. It is done by itself, and by whoever asks the keeper for
+    /// Tells a keeper that was gone what is held here, if it does not know: within a minute of its new start, or it
+    /// takes files without names for such as nobody has open. It is done by itself, and by whoever asks the keeper for
     /// anything.
     ///
     /// # Errors
@@ -149,17 +150,15 @@ impl<M: Machine> Tree<M> {
         Ok(())
     }
 
-    async fn tell_holds(&self, mut files: &[(FileNumber, u64)]) -> Result<()> {
+    async fn tell_holds(&self, files: &[(FileNumber, u64)]) -> Result<()> {
         let (keeper, endpoint) = (self.keeper(), &self.cache().client().inner.endpoint);
-        loop {
-            let (some, others) = files.split_at(files.len().min(HELD_MAX));
-            let request = Request::HoldAgain { files: some.to_vec(), more: !others.is_empty() };
-            match endpoint.call(keeper, request, Payload::empty()).await? {
-                (Reply::Done, _) if others.is_empty() => return Ok(()),
-                (Reply::Done, _) => files = others,
-                _ => return Err(unexpected(keeper)),
-            }
+        for some in files.chunks(HELD_MAX) {
+            let request = Request::HoldAgain { files: some.to_vec() };
+            let (Reply::Done, _) = endpoint.call(keeper, request, Payload::empty()).await? else {
+                return Err(unexpected(keeper));
+            };
         }
+        Ok(())
     }
 
     /// Has the keeper told what is held whenever it was gone.
