@@ -1,11 +1,11 @@
-//! The keeper of a namespace crashes while clients have files open. A seed draws what is left of what it had not
-//! flushed.
+//! The keeper of a namespace crashes while clients have files open, or have just removed one. A seed draws what is left
+//! of what it had not flushed.
 
 use description::{Description, MachineDescription};
 use fs::{Configuration, Error, IoNodeSettings, OpenTreeFile, Tree};
 use layout::Striping;
 use machine::{Duration, Machine, Payload};
-use namespace::{Location, NewInode, TreeOperation, WhatToRemove};
+use namespace::{Location, NewInode, TreeOperation, TreeRefusal, WhatToRemove};
 use sim::conformance::metadata_costs;
 use sim::{SimMachine, Simulation};
 
@@ -17,10 +17,9 @@ use crate::trees::tree_of;
 /// How long the file is, of ones, when it is flushed.
 const BYTES: u64 = 2 * BLOCK;
 
-/// A client that has a file open, and a node for another client; two I/O nodes, of which one keeps the namespace.
+/// A client, and a node for another one; two I/O nodes, of which one keeps the namespace.
 struct Crashing {
     tree: Tree<SimMachine>,
-    file: OpenTreeFile<SimMachine>,
     looker: SimMachine,
     nodes: CrashingNodes,
     seed: u64,
@@ -41,6 +40,14 @@ fn at() -> Location {
     Location::of_path("file")
 }
 
+fn look() -> TreeOperation {
+    TreeOperation::Look { at: at(), follow: true }
+}
+
+fn remove() -> TreeOperation {
+    TreeOperation::Remove { at: at(), what: WhatToRemove::File }
+}
+
 fn told(error: Box<Error>) -> String {
     error.to_string()
 }
@@ -55,7 +62,11 @@ async fn has(file: &OpenTreeFile<SimMachine>, byte: u8, bytes: u64) -> Result<bo
     Ok(data.to_vec() == Some(vec![byte; bytes as usize]))
 }
 
-fn run<T: 'static>(seed: u64, test: impl AsyncFnOnce(Crashing) -> Result<T, String> + 'static) -> T {
+/// Runs `test` with a file that the client has made, flushed and has open.
+fn run<T: 'static>(
+    seed: u64,
+    test: impl AsyncFnOnce(Crashing, OpenTreeFile<SimMachine>) -> Result<T, String> + 'static,
+) -> T {
     let base = Configuration::Agent;
     let mut description = MachineDescription::load("cluster-switch").expect("built in");
     description.nodes.io.value = 2;
@@ -76,7 +87,7 @@ fn run<T: 'static>(seed: u64, test: impl AsyncFnOnce(Crashing) -> Result<T, Stri
         let file = tree.open(make).await.map_err(told)?;
         fill(&file, 1, BYTES).await?;
         file.sync().await.map_err(told)?;
-        test(Crashing { tree, file, looker, nodes, seed }).await
+        test(Crashing { tree, looker, nodes, seed }, file).await
     };
     simulation.run(test).expect("no task fails").expect("nothing fails")
 }
@@ -87,15 +98,14 @@ fn run<T: 'static>(seed: u64, test: impl AsyncFnOnce(Crashing) -> Result<T, Stri
 /// # Panics
 /// If the first client takes what the other one has written for its own.
 pub fn a_crash_takes_what_was_written(seed: u64) -> bool {
-    run(seed, async |test| {
-        fill(&test.file, 2, 2 * BYTES).await?;
+    run(seed, async |test, file| {
+        fill(&file, 2, 2 * BYTES).await?;
         test.crash_keeper();
-        let look = TreeOperation::Look { at: at(), follow: true };
-        let other = test.other_tree().await?.open(look).await.map_err(told)?;
+        let other = test.other_tree().await?.open(look()).await.map_err(told)?;
         let is_taken = other.known().size == BYTES;
         fill(&other, 3, 2 * BYTES).await?;
-        test.file.attributes().await.map_err(told)?;
-        assert!(has(&test.file, 3, 2 * BYTES).await?, "seed {}", test.seed);
+        file.attributes().await.map_err(told)?;
+        assert!(has(&file, 3, 2 * BYTES).await?, "seed {}", test.seed);
         Ok(is_taken)
     })
 }
@@ -103,15 +113,37 @@ pub fn a_crash_takes_what_was_written(seed: u64) -> bool {
 /// Whether a file without a name that a client has open, and does nothing with, is there a while after a crash of the
 /// keeper, when another client has removed what nobody has open.
 pub fn an_idle_clients_file_is_left_alone(seed: u64) -> bool {
-    run(seed, async |test| {
-        let remove = TreeOperation::Remove { at: at(), what: WhatToRemove::File };
-        test.tree.unname(remove).await.map_err(told)?;
+    run(seed, async |test, file| {
+        test.tree.unname(remove()).await.map_err(told)?;
         test.tree.flush().await.map_err(told)?;
         test.crash_keeper();
         // Longer than a keeper waits for who held files in an earlier run.
         test.looker.sleep_until(test.looker.now() + Duration::from_secs(70)).await;
         let removed = test.other_tree().await?.remove_doomed().await.map_err(told)?;
-        test.file.paged().refresh().await.map_err(told)?;
-        Ok(removed == 0 && has(&test.file, 1, BYTES).await?)
+        file.paged().refresh().await.map_err(told)?;
+        Ok(removed == 0 && has(&file, 1, BYTES).await?)
+    })
+}
+
+/// Removes a file and crashes the keeper while other removals are gathered that go together with it; whether the name
+/// is there again.
+///
+/// # Panics
+/// If it is, and its contents are not.
+pub fn a_removed_file_comes_back(seed: u64) -> bool {
+    run(seed, async |test, file| {
+        file.close().await.map_err(told)?;
+        test.tree.unname(remove()).await.map_err(told)?;
+        test.crash_keeper();
+        // The client has heard of it when it comes to the contents.
+        test.looker.sleep_until(test.looker.now() + Duration::from_millis(5)).await;
+        test.tree.contents_gone().await;
+        let other = match test.other_tree().await?.open(look()).await {
+            Err(error) if matches!(*error, Error::Refused(TreeRefusal::NotFound)) => return Ok(false),
+            opened => opened.map_err(told)?,
+        };
+        assert_eq!(other.known().size, BYTES, "seed {seed}");
+        assert!(has(&other, 1, BYTES).await?, "seed {seed}");
+        Ok(true)
     })
 }

@@ -26,4 +26,3 @@ mod trees;
 
 pub use kind::{Kind, told_by_panics};
 pub use sweep::{Counts, Failed, Sweep};
-pub use trees::removed_file_comes_back;

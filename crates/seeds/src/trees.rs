@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use description::{Description, MachineDescription, Topology};
+use description::{MachineDescription, Topology};
 use fs::{
     Client, Configuration, Error, FileId, IoNodeSettings, NewTree, OpenTreeFile, PageCache,
     PageCacheSettings, Prefetch, Threads, Tree,
@@ -326,48 +326,4 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
         }
     };
     simulation.run(test).map_err(|error| error.to_string())?
-}
-
-/// Removes a file and crashes the keeper while other removals are gathered that go together with it; whether the name
-/// is there again.
-///
-/// # Panics
-/// If it is, and its contents are not.
-pub fn removed_file_comes_back(seed: u64) -> bool {
-    const BYTES: u64 = 2 * BLOCK;
-    let base = Configuration::Agent;
-    let mut description = MachineDescription::load("cluster-switch").expect("built in");
-    description.nodes.io.value = 2;
-    description.nodes.compute.value = 2;
-    description.metadata = Some(metadata_costs());
-    let settings = drawn_settings(&mut Draw::of(seed), seed);
-    let simulation = Simulation::new(&description, settings).expect("a sound description");
-    simulation.expect_crashes();
-    let settings = IoNodeSettings { cache_blocks: 16, block_bytes_max: BLOCK, ..base.io_node() };
-    let [client, looker] = [0, 1].map(|index| simulation.compute_nodes()[index].clone());
-    let io_nodes = simulation.io_nodes().to_vec();
-    let test = async move {
-        let crashing = CrashingNodes::start(io_nodes, settings);
-        let names = crashing.names();
-        let tree = tree_of(base, &client, &names, seed).await?;
-        let keeper = names.iter().position(|node| *node == tree.keeper()).expect("one of them");
-        let worker = Worker { tree, directory: String::new(), expected: Rc::default(), draw: Draw::of(seed) };
-        let file = worker.make("file", true).await.map_err(|error| error.to_string())?;
-        let write = file.write(0, Payload::from(vec![1; BYTES as usize])).await;
-        write.and(file.sync().await).and(file.close().await).map_err(|error| error.to_string())?;
-        worker.remove("file").await.map_err(|error| error.to_string())?;
-        crashing.crash(keeper, seed);
-        // The client has heard of it when it comes to the contents.
-        client.sleep_until(client.now() + Duration::from_millis(5)).await;
-        worker.tree.contents_gone().await;
-        let tree = tree_of(base, &looker, &names, seed).await?;
-        found(&tree, "file").await
-    };
-    match simulation.run(test).expect("no task fails").expect("it is found or not") {
-        (None, _) => false,
-        (Some(contents), alike) => {
-            assert_eq!((contents, alike), ((1, BYTES), BYTES), "seed {seed}");
-            true
-        }
-    }
 }

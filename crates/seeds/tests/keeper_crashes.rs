@@ -1,6 +1,8 @@
-//! The keeper of a namespace crashes while clients have files open.
+//! The keeper of a namespace crashes while clients have files open, or have just removed one.
 
-use seeds::keeper_crashes::{a_crash_takes_what_was_written, an_idle_clients_file_is_left_alone};
+use seeds::keeper_crashes::{
+    a_crash_takes_what_was_written, a_removed_file_comes_back, an_idle_clients_file_is_left_alone,
+};
 
 #[test]
 fn what_comes_in_the_place_of_what_a_crash_has_taken_is_seen() {
@@ -13,4 +15,10 @@ fn what_an_idle_client_has_open_outlives_the_keeper() {
     for seed in 0..5 {
         assert!(an_idle_clients_file_is_left_alone(seed), "seed {seed}");
     }
+}
+
+#[test]
+fn what_a_crash_brings_back_has_its_contents() {
+    let back = (0..20).filter(|&seed| a_removed_file_comes_back(seed)).count();
+    assert!((1..20).contains(&back), "{back} of 20 names are there again");
 }

@@ -387,7 +387,7 @@ pub enum Request {
         /// The leases.
         leases: Vec<u64>,
     },
-    /// I was not connected for a while, and have files open that I have held before, of [`HELD_MAX`] at most.
+    /// I was not connected for a while, and have files open that I have held before, of `HELD_MAX` at most.
     HoldAgain {
         /// Pairs of the number of a file and how often I hold it.
         files: Vec<(FileNumber, u64)>,
