@@ -142,8 +142,8 @@ pub fn a_removed_file_comes_back(seed: u64) -> bool {
             Err(error) if matches!(*error, Error::Refused(TreeRefusal::NotFound)) => return Ok(false),
             opened => opened.map_err(told)?,
         };
-        assert_eq!(other.known().size, BYTES, "seed {seed}");
-        assert!(has(&other, 1, BYTES).await?, "seed {seed}");
+        assert_eq!(other.known().size, BYTES, "seed {}", test.seed);
+        assert!(has(&other, 1, BYTES).await?, "seed {}", test.seed);
         Ok(true)
     })
 }
