@@ -147,8 +147,7 @@ mod tests {
 
     /// Where another method is more than a tenth faster than the one that `auto` takes: machine, pattern, bytes of a
     /// record, and the method. Of the last machine the network limits and not the disks.
-    const EXCEPTIONS: [(usize, &str, u64, Method); 5] = [
-        (0, "wcc", 64, Method::WriteCached),
+    const EXCEPTIONS: [(usize, &str, u64, Method); 4] = [
         (3, "ra", 64, Method::TwoPhase),
         (3, "ra", 8192, Method::TwoPhase),
         (3, "rb", 64, Method::Traditional),

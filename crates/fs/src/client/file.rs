@@ -201,8 +201,8 @@ impl<M: Machine> File<M> {
         Ok(self.bytes())
     }
 
-    /// Notes that others may have made stripes of a file without a name that were not there. Those that are open stay so:
-    /// an I/O node that was started anew since says that they are not.
+    /// Notes that others may have made stripes of a file without a name that were not there. Those that are open stay
+    /// so: an I/O node that was started anew since says that they are not.
     pub(super) fn forget_absent_stripes(&self) {
         if let Some(attachments) = self.attachments() {
             attachments.forget_absent();
