@@ -26,7 +26,7 @@
 //! - `machine.rs`: [`RealMachine`]; `computer.rs`: what it tells of its computer; `clock.rs`: its time; `runtime.rs`:
 //!   [`run`] and the choice of the driver
 //! - `task.rs`: tasks that no caller waits for, and transfers that complete though their caller no longer waits
-//! - `release.rs`: what another process is about to release
+//! - `release.rs`: what another process is about to release; `random.rs`: numbers drawn at random
 //! - `bytes.rs`: data as sockets and files take them
 //! - `net/`: frames, handshakes and connections
 //! - `disk/`: one file for each object, and disks slowed down to a model
@@ -42,6 +42,7 @@ mod disk;
 mod machine;
 mod metadata;
 mod net;
+mod random;
 mod release;
 mod report;
 mod runtime;

@@ -24,9 +24,10 @@ use std::future::Future;
 
 use description::DiskDescription;
 use disk::Model;
-use machine::{Duration, Error, Instant, ObjectId, Permits, Result};
+use machine::{Duration, Instant, ObjectId, Permits, Result};
 
 use crate::clock::Clock;
+use crate::random::draw;
 
 /// Regions into which a modelled disk is divided; each object lies in one, from its beginning on.
 ///
@@ -75,10 +76,7 @@ pub(crate) struct ObjectExtent {
 impl Pace {
     /// The disk of the description. What it draws is drawn anew at every start, that no two disks do the same.
     pub(crate) fn new(description: &DiskDescription, clock: Clock) -> Result<Self> {
-        let seed = getrandom::u64().map_err(|error| {
-            let what = "drawing the seed of a modelled disk".to_owned();
-            Error::Io { what, why: error.to_string() }
-        })?;
+        let seed = draw("the seed of a modelled disk")?;
         let model = Model::new(description, 0.0).drawing_from(seed);
         let place = Place::new(model.sector_bytes(), model.capacity_sectors());
         let answered = Cell::new(Instant::START);

@@ -22,13 +22,14 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use flume::RecvTimeoutError;
 use machine::{Error, InFlight, MetadataStore, NodeId, Result, Transaction};
 
 use crate::computer;
 use crate::disk::io_error;
+use crate::random::draw;
 use crate::report::{Report, Reporter};
 use crate::settings::{MetadataCopies, MetadataPlace, Settings};
 use asked::{Asked, Body};
@@ -82,7 +83,7 @@ impl Metadata {
             what: "starting the thread of the store of metadata".to_owned(),
             why: error.to_string(),
         })?;
-        Ok(Metadata { requests, handed_over: InFlight::new(), keeper, run: run_of(place) })
+        Ok(Metadata { requests, handed_over: InFlight::new(), keeper, run: run_of(place)? })
     }
 
     /// Waits until all that was asked for is done and the file is closed; then nothing else is done.
@@ -149,18 +150,14 @@ impl MetadataStore for Metadata {
 }
 
 /// The run of a store that begins now. What is in a file is lost at the end of a run of the computer only: until then
-/// the system has it. A server has each commit on its own medium.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "where the system does not say which run of it this is, each start is one"
-)]
-fn run_of(place: &MetadataPlace) -> u64 {
+/// the system has it. Where the system does not say which run of it this is, each start is one. A server has each
+/// commit on its own medium.
+fn run_of(place: &MetadataPlace) -> Result<u64> {
     match place {
-        MetadataPlace::Directory(_) => computer::boot().unwrap_or_else(|| {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            now.as_nanos() as u64
-        }),
-        MetadataPlace::Postgres(_) => 0,
+        MetadataPlace::Directory(_) => {
+            computer::boot().map_or_else(|| draw("the number of a run of the store of metadata"), Ok)
+        }
+        MetadataPlace::Postgres(_) => Ok(0),
     }
 }
 

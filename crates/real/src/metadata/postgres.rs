@@ -18,6 +18,7 @@ use postgres::config::Host;
 use postgres::{Client, Config, NoTls};
 
 use super::asked::Asked;
+use crate::random::draw;
 
 /// The version of what is in the database.
 const VERSION: i32 = 1;
@@ -178,7 +179,7 @@ impl Postgres {
     /// Makes changes.
     fn change(&self, changes: MetadataChanges) -> std::result::Result<(), Fault> {
         let before = self.number.get().expect("it was read");
-        let number = draw().map_err(Fault::Refused)?;
+        let number = draw("a number at random").map_err(Fault::Refused)?.cast_signed();
         match self.send(&changes, before, number) {
             Err(Fault::Lost(error)) => {
                 self.lose();
@@ -376,12 +377,4 @@ fn with_causes(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
-}
-
-fn draw() -> Result<i64> {
-    let drawn = getrandom::u64().map_err(|error| Error::Io {
-        what: "drawing a number at random".to_owned(),
-        why: error.to_string(),
-    })?;
-    Ok(drawn.cast_signed())
 }
