@@ -7,7 +7,7 @@ use std::fmt;
 
 use crate::checked::{Repair, SurveyedRecord};
 use crate::file_name::check_name;
-use crate::inode::{FileLayout, FileNumber, Inode, InodeKind};
+use crate::inode::{FileLayout, FileNumber, Inode, InodeKind, RUN_STEP};
 use crate::keys;
 use crate::making::NewEntry;
 use crate::operation::{Location, NewInode};
@@ -26,8 +26,8 @@ pub struct Complaint {
 /// The directory for what has lost its name.
 const LOST_AND_FOUND: &[u8] = b"lost+found";
 
-/// A number further ahead than this is one of another namespace.
-const NUMBERS_AHEAD_MAX: u64 = 1 << 40;
+/// A number further ahead than this, by four thousand million files, is one of another namespace.
+const NUMBERS_AHEAD_MAX: u64 = RUN_STEP << 32;
 
 /// A name or key as people can read it.
 struct Shown<'a>(&'a [u8]);

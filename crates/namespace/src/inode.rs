@@ -40,9 +40,9 @@ pub struct Inode {
     pub changed: UnixTime,
     /// When it was made.
     pub made: UnixTime,
-    /// Grows with each change of contents, by [`VERSION_STEP`] within a run of the store: who has seen a version has
-    /// seen all changes up to it. What is below that step tells runs apart: if the last changes are lost with one, the
-    /// next gives their versions to no others.
+    /// Grows with each change of contents, by [`RUN_STEP`] within a run of the store: who has seen a version has
+    /// seen all changes up to it. Its remainder tells runs apart: if the last changes are lost with one, the next gives
+    /// their versions to no others.
     pub version: u64,
     /// How many of a file's first stripes are known to have been made: one of these that is nowhere is lost. Of a later
     /// one that is nowhere it is not known whether there was any; it reads as zeros.
@@ -60,7 +60,7 @@ impl Inode {
 
     /// Gives it its next version, in this run of the store.
     pub(crate) fn raise_version(&mut self, run: u64) {
-        self.version = version_after(self.version, run);
+        self.version = next_in_run(self.version, run);
     }
 
     /// Takes in that at most so many bytes of a file were written, up to `end`.
@@ -78,13 +78,15 @@ impl Inode {
     }
 }
 
-/// How much a version is greater than the one before. What is below it, 24 bits, is another one for two runs of the
-/// store but for an accident; above it there is room for a million changes a second for twelve days, of one file.
-pub const VERSION_STEP: u64 = 1 << 24;
+/// How much a version, or the number of a file, is greater than the one that was given before. What is left of one by
+/// division is another for two runs of the store but for an accident; there is room for a million changes a second of
+/// one file for twelve days, and for as many files. It is a prime, so files begin on each disk in turn, however many
+/// disks there are.
+pub const RUN_STEP: u64 = (1 << 24) + 43;
 
-/// The version after this one, given in this run of the store.
-pub(crate) fn version_after(version: u64, run: u64) -> u64 {
-    version - version % VERSION_STEP + VERSION_STEP + run % VERSION_STEP
+/// The version or number to be given after this one, in this run of the store.
+pub(crate) fn next_in_run(before: u64, run: u64) -> u64 {
+    (before - before % RUN_STEP).saturating_add(RUN_STEP + run % RUN_STEP)
 }
 
 /// What an inode is.

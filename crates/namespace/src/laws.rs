@@ -198,7 +198,7 @@ fn each_append_gets_bytes_of_its_own_and_each_change_a_version() {
         };
         ends.push((offset, inode.size, inode.version));
     }
-    let version = |changes| changes * VERSION_STEP + 7;
+    let version = |changes| changes * RUN_STEP + 7;
     assert_eq!(ends, [(0, 3, version(2)), (3, 3, version(3)), (3, 8, version(4))]);
     let most = TreeOperation::Append { number, bytes: u64::MAX };
     assert_eq!(tree.ask(most), Err(TreeRefusal::FileTooLarge));
@@ -206,16 +206,28 @@ fn each_append_gets_bytes_of_its_own_and_each_change_a_version() {
 
 /// A power cut may take the last transactions: who has seen what they did is to see that what comes after is not that.
 #[test]
-fn what_was_lost_and_what_came_after_have_different_versions() {
+fn what_was_lost_and_what_came_after_have_different_versions_and_numbers() {
     let mut tree = Tree::new();
     let number = tree.file("log").expect("a file").number;
     let before = tree.table.clone();
     let changes = AttributeChanges { size: Some(9), ..AttributeChanges::default() };
     let [lost, found] = [7, 8].map(|run| {
         (tree.table, tree.run) = (before.clone(), run);
-        tree.inode(TreeOperation::Change { number, changes }).expect("changed").version
+        let version = tree.inode(TreeOperation::Change { number, changes }).expect("changed").version;
+        (version, tree.file("next").expect("made").number)
     });
-    assert_ne!(lost, found);
+    assert!(lost.0 != found.0 && lost.1 != found.1, "{lost:?} and {found:?}");
+}
+
+#[test]
+fn files_begin_on_each_disk_in_turn() {
+    let mut tree = Tree::new();
+    let mut begin = |name| tree.file(name).expect("made").layout().expect("a file").first;
+    let begun: Vec<u32> = ["a", "b", "c", "d", "e", "f"].map(&mut begin).to_vec();
+    for three in begun.windows(3) {
+        assert_eq!(three.iter().sum::<u32>(), 3, "{begun:?}");
+        assert!(three[0] != three[1], "{begun:?}");
+    }
 }
 
 #[test]
@@ -328,15 +340,15 @@ fn numbers_that_contents_have_already_are_given_to_no_file() {
     let before = tree.file("before").expect("a file");
     let mend =
         |tree: &mut Tree, repair| assert_eq!(tree.ask(TreeOperation::Mend { repair }), Ok(TreeAnswer::Done));
-    let ahead = |by| FileNumber(before.number.0 + by);
+    let ahead = |files: u64| FileNumber(before.number.0 + files * RUN_STEP);
     // The records are those of a copy, and files have been made since: the next three numbers have contents.
     let layout = before.layout().expect("a file");
     mend(&mut tree, Repair::Adopt { number: ahead(1), layout, bytes: 9, stored_stripes: 1 });
     mend(&mut tree, Repair::Adopt { number: ahead(3), layout, bytes: 9, stored_stripes: 1 });
     mend(&mut tree, Repair::Reserve { number: ahead(2) });
-    mend(&mut tree, Repair::Reserve { number: ahead(1 << 50) });
+    mend(&mut tree, Repair::Reserve { number: ahead(1 << 33) });
     let after = tree.file("after").expect("a file");
-    assert!((4..10).contains(&(after.number.0 - before.number.0)), "{after:?}");
+    assert!((4..10).contains(&((after.number.0 - before.number.0) / RUN_STEP)), "{after:?}");
     assert_eq!(tree.look("lost+found").map(|found| found.size), Ok(2));
 }
 

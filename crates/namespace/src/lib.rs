@@ -43,7 +43,7 @@ mod laws;
 pub use check::{Complaint, complaints};
 pub use checked::{Repair, SurveyedRecord};
 pub use file_name::{FILE_NAME_BYTES_MAX, LINK_DEPTH_MAX, PATH_BYTES_MAX};
-pub use inode::{DeviceKind, FileLayout, FileNumber, Inode, InodeKind, UnixTime, VERSION_STEP};
+pub use inode::{DeviceKind, FileLayout, FileNumber, Inode, InodeKind, RUN_STEP, UnixTime};
 pub use operation::{
     AttributeChanges, DirectoryEntry, Location, NewInode, RenameMode, SetTime, SetValue, TreeAnswer,
     TreeOperation, TreeUse, UNFINISHED, WhatToRemove, WrittenContents,

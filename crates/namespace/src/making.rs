@@ -1,7 +1,7 @@
 //! Names that come: making what they lead to, and further names of what there is.
 
 use crate::file_name::{PATH_BYTES_MAX, check_name};
-use crate::inode::{FileLayout, FileNumber, Inode, InodeKind, version_after};
+use crate::inode::{FileLayout, FileNumber, Inode, InodeKind, next_in_run};
 use crate::keys;
 use crate::operation::{Location, NewInode, UNFINISHED};
 use crate::refusal::TreeRefusal;
@@ -44,7 +44,8 @@ impl Records<'_> {
     pub(crate) fn make_in(&mut self, mut directory: Inode, name: &[u8], file: NewEntry) -> Step<Inode> {
         self.check_can_grow(&directory, name)?;
         let header = self.header()?;
-        let last = header.last + 1;
+        // A number that was given and lost with a run of the store is that of stripes which are still there.
+        let last = next_in_run(header.last, self.run);
         self.put_header(TreeHeader { last, inodes: header.inodes + 1, ..header })?;
         let number = FileNumber(header.origin.wrapping_add(last));
         let kind = self.kind_of(&file.new, number, directory.number)?;
@@ -63,7 +64,7 @@ impl Records<'_> {
             modified: self.now,
             changed: self.now,
             made: self.now,
-            version: version_after(0, self.run),
+            version: next_in_run(0, self.run),
             stored_stripes: 0,
             unwritten: 0,
         };

@@ -2,7 +2,7 @@
 
 use machine::Transaction;
 
-use crate::inode::{FileNumber, Inode, InodeKind, UnixTime, version_after};
+use crate::inode::{FileNumber, Inode, InodeKind, UnixTime, next_in_run};
 use crate::keys;
 use crate::making::NewEntry;
 use crate::operation::{TreeAnswer, TreeOperation, TreeUse};
@@ -202,7 +202,7 @@ impl Records<'_> {
             modified: self.now,
             changed: self.now,
             made: self.now,
-            version: version_after(0, self.run),
+            version: next_in_run(0, self.run),
             stored_stripes: 0,
             unwritten: 0,
         };

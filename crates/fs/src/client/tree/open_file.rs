@@ -12,8 +12,7 @@ use std::rc::Rc;
 use layout::Selection;
 use machine::{Machine, Memory, Payload, Permits};
 use namespace::{
-    AttributeChanges, FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, VERSION_STEP,
-    WrittenContents,
+    AttributeChanges, FileNumber, Inode, RUN_STEP, TreeAnswer, TreeOperation, TreeRefusal, WrittenContents,
 };
 
 use super::Tree;
@@ -236,7 +235,7 @@ impl<M: Machine> OpenTreeFile<M> {
 
     /// Takes in the answer to a change of contents by this client: the version after the one known is its own.
     fn take_own(&self, inode: Inode) {
-        if inode.version != self.state.inode.borrow().version + VERSION_STEP {
+        if inode.version != self.state.inode.borrow().version + RUN_STEP {
             return self.tree.note_inode(&self.state, &self.paged, inode);
         }
         self.paged.set_bytes(inode.size);
