@@ -14,23 +14,17 @@
 
 #define PROGRAM "contiguous"
 #include "checked.h"
+#include "timed.h"
 
 enum { WRITTEN, READ, READ_BY_ALL, KINDS };
 
 static double best[KINDS];
 
-/* The time since all have begun; the next begins when all have ended. */
+/* The time since all have begun, of the process that took longest. */
 static void note(int kind, double begun)
 {
-    MPI_Barrier(MPI_COMM_WORLD);
-    double took = MPI_Wtime() - begun;
+    double took = longest(MPI_Wtime() - begun);
     best[kind] = best[kind] == 0 || took < best[kind] ? took : best[kind];
-}
-
-static double begin(void)
-{
-    MPI_Barrier(MPI_COMM_WORLD);
-    return MPI_Wtime();
 }
 
 static void check(const char *bytes, size_t count, int owner, int round)
@@ -52,20 +46,20 @@ static void run(const char *name, int each, int round, MPI_Info info, char *whol
     MPI_File file;
     memset(whole, rank + 7 * round + 1, (size_t)each);
     OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_WRONLY, info, &file));
-    double begun = begin();
+    double begun = begin_together();
     OK(MPI_File_write_at_all(file, mine, whole, each, MPI_BYTE, MPI_STATUS_IGNORE));
     OK(MPI_File_sync(file));
     note(WRITTEN, begun);
     OK(MPI_File_close(&file));
     OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY, info, &file));
     memset(whole, 0, (size_t)each);
-    begun = begin();
+    begun = begin_together();
     OK(MPI_File_read_at_all(file, mine, whole, each, MPI_BYTE, MPI_STATUS_IGNORE));
     note(READ, begun);
     check(whole, (size_t)each, rank, round);
     OK(MPI_File_close(&file));
     OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY, info, &file));
-    begun = begin();
+    begun = begin_together();
     OK(MPI_File_read_at_all(file, 0, whole, size * each, MPI_BYTE, MPI_STATUS_IGNORE));
     note(READ_BY_ALL, begun);
     for (int owner = 0; owner < size; owner++) {

@@ -20,8 +20,7 @@ static double move(const char *name, struct array *part, int writes)
 {
     MPI_Offset from[2] = {0, part->first}, count[2] = {part->rows, part->own};
     int file, field, dimensions[2];
-    MPI_Barrier(MPI_COMM_WORLD);
-    double start = MPI_Wtime();
+    double start = begin_together();
     if (writes) {
         check(ncmpi_create(MPI_COMM_WORLD, name, NC_CLOBBER | NC_64BIT_DATA, MPI_INFO_NULL, &file));
         check(ncmpi_def_dim(file, "row", part->rows, &dimensions[0]));
@@ -36,7 +35,7 @@ static double move(const char *name, struct array *part, int writes)
         check(ncmpi_get_vara_double_all(file, field, from, count, part->values));
     }
     check(ncmpi_close(file));
-    return since(start);
+    return longest(MPI_Wtime() - start);
 }
 
 int main(int argc, char **argv)
