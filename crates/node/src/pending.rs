@@ -3,8 +3,9 @@
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use flume::Receiver;
+use flume::{Receiver, RecvTimeoutError};
 
 use crate::error::{Error, Result};
 
@@ -37,6 +38,18 @@ impl<T> Pending<T> {
     /// What the call has failed with.
     pub fn wait(self) -> Result<T> {
         self.answer.recv().unwrap_or_else(|_| Err(Error::closed(&self.what)))
+    }
+
+    /// Waits for the answer for so long. If it is not there by then, the call is still under way: it is given back.
+    ///
+    /// # Errors
+    /// The call that is under way.
+    pub fn wait_for(self, patience: Duration) -> std::result::Result<Result<T>, Self> {
+        match self.answer.recv_timeout(patience) {
+            Ok(outcome) => Ok(outcome),
+            Err(RecvTimeoutError::Disconnected) => Ok(Err(Error::closed(&self.what))),
+            Err(RecvTimeoutError::Timeout) => Err(self),
+        }
     }
 
     /// Whether the answer is there, so that waiting for it takes no time.
