@@ -9,11 +9,21 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 from fsspec.asyn import AsyncFileSystem, _run_coros_in_chunks, get_loop, sync, sync_wrapper
 from fsspec.callbacks import DEFAULT_CALLBACK, Callback
+from fsspec.compression import compr
+from fsspec.core import get_compression
 from fsspec.implementations.local import trailing_sep
 from fsspec.utils import isfilelike, stringify_path
 
 from starfish import _native
-from starfish.files import PIECE_BYTES, BinaryFile, TextFile, binary_mode, is_hidden, open_binary
+from starfish.files import (
+    PIECE_BYTES,
+    BinaryFile,
+    CompressedFile,
+    TextFile,
+    binary_mode,
+    is_hidden,
+    open_binary,
+)
 from starfish.sessions import SCHEME, SessionOptions, agents_of, in_thread, split_url
 
 # What every file system of fsspec takes.
@@ -345,17 +355,33 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
     # Files.
 
-    def open(self, path: str, mode: str = "rb", **kwargs: Any) -> Any:
+    def open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: int | None = None,
+        cache_options: dict[str, Any] | None = None,
+        compression: str | None = None,
+        **kwargs: Any,
+    ) -> Any:
         """Open a file as `AbstractFileSystem.open` says.
 
         Besides `rb`, `wb` and `ab` there are `xb` (it must not be there yet) and `r+b` (to be read and changed), each
         with `+` or for text. What is written anew replaces the old file when it is closed, or when the transaction
         ends; not at all if the block of a `with` ends with an exception.
         """
-        if "b" in mode:
-            return super().open(path, binary_mode(mode), **kwargs)
         text = {name: kwargs.pop(name) for name in ("encoding", "errors", "newline") if name in kwargs}
-        return TextFile(super().open(path, binary_mode(mode), **kwargs), **text)
+        autocommit = kwargs.pop("autocommit", not self._intrans)
+        path, kind = self._strip_protocol(path), binary_mode(mode)
+        compression = get_compression(path, compression)
+        file: Any = self._open(path, kind, block_size, autocommit)
+        if compression is not None:
+            file = CompressedFile(file, lambda below: compr[compression](below, mode=kind[0]))
+        if "b" not in mode:
+            file = TextFile(file, **text)
+        if not autocommit and "r" not in mode:
+            self.transaction.files.append(file)
+        return file
 
     def _open(
         self,
