@@ -431,9 +431,7 @@ fn read_bytes<'py>(
     reading: &mut PieceReader<'_>,
     extent: Extent,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    filled_by(py, usize::try_from(extent.bytes)?, |into| {
-        Ok(py.detach(|| reading.fill(into, extent))?)
-    })
+    filled_by(py, usize::try_from(extent.bytes)?, |into| Ok(py.detach(|| reading.fill(into, extent))?))
 }
 
 /// Whether this says that a file has no mark as unfinished: it is gone, or has got its name.
