@@ -15,11 +15,11 @@ use namespace::{
 };
 use node::{Error, ErrorKind, Handle, OpenOptions, Session, Settings, Size, Tree, agents};
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PySlice};
 
 use crate::attend;
+use crate::error::{FileFailure, FileResult};
 use crate::fresh_bytes::filled_by;
 use crate::of_process::OfProcess;
 use crate::reading::{PieceReader, extent};
@@ -27,42 +27,6 @@ use crate::signals::wait;
 
 /// The mode of a directory that is made.
 const DIRECTORY_MODE: u16 = 0o755;
-
-/// What went wrong with a file, on its way to Python.
-pub(crate) enum FileFailure {
-    /// A node's error: an OSError, or the kind of it that the error number says.
-    Node(Error),
-    /// Python's own: an interrupt.
-    Python(PyErr),
-}
-
-impl From<Error> for FileFailure {
-    fn from(error: Error) -> Self {
-        FileFailure::Node(error)
-    }
-}
-
-impl From<PyErr> for FileFailure {
-    fn from(error: PyErr) -> Self {
-        FileFailure::Python(error)
-    }
-}
-
-impl From<FileFailure> for PyErr {
-    fn from(failure: FileFailure) -> Self {
-        match failure {
-            FileFailure::Python(error) => error,
-            FileFailure::Node(error) => {
-                let remedy = error.remedy().map(|remedy| format!(". {remedy}")).unwrap_or_default();
-                let text = format!("{}{remedy}", error.why());
-                PyOSError::new_err((error.kind().errno(), text, error.what().to_owned()))
-            }
-        }
-    }
-}
-
-/// The result of a call on files.
-pub(crate) type FileResult<T> = Result<T, FileFailure>;
 
 /// What is known of a file or directory, as a dictionary; times in nanoseconds since 1970.
 #[derive(IntoPyObject)]

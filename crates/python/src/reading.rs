@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use layout::Extent;
 use node::{Handle, LentPage, LoneReads, Pending};
 
-use crate::files::FileResult;
+use crate::error::FileResult;
 use crate::fresh_bytes::Filling;
 use crate::signals::Signals;
 

@@ -9,7 +9,7 @@ use node::Pending;
 use pyo3::prelude::*;
 
 use crate::attend::INTERVAL;
-use crate::files::FileResult;
+use crate::error::FileResult;
 
 /// Handles signals from time to time.
 pub(crate) struct Signals {
