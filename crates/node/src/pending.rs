@@ -68,3 +68,21 @@ impl<T: Send + 'static> IntoFuture for Pending<T> {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_is_still_under_way_is_given_back() {
+        let (tell, answer) = flume::bounded(1);
+        let pending = Pending::new("a call".into(), answer);
+        let pending = pending.wait_for(Duration::from_millis(1)).expect_err("nobody has answered");
+        tell.send(Ok(7)).expect("it is waited for");
+        assert_eq!(pending.wait_for(Duration::ZERO).expect("it is over").expect("it has not failed"), 7);
+        let (tell, answer) = flume::bounded::<Result<()>>(1);
+        drop(tell);
+        let closed = Pending::new("a call".into(), answer).wait_for(Duration::ZERO);
+        assert!(closed.expect("it is over").is_err(), "the node thread has ended");
+    }
+}
