@@ -566,7 +566,9 @@ def replacing(path: str) -> Iterator[BinaryIO]:
         with contextlib.suppress(FileNotFoundError):
             os.chmod(hidden, os.stat(place).st_mode & 0o7777)
         os.replace(hidden, place)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
+    except BaseException as error:
+        with contextlib.suppress(OSError):
             os.remove(hidden)
+        if isinstance(error, OSError) and error.filename == hidden:
+            error.filename = path
         raise

@@ -267,6 +267,9 @@ def test_what_is_not_got_whole_leaves_what_was_there(
     striped.get_file(f"{folder}/file", str(link))
     assert there.read_bytes() == b"new"
     assert there.stat().st_mode & 0o777 == 0o640
+    with pytest.raises(FileNotFoundError) as caught:
+        striped.get_file(f"{folder}/file", str(tmp_path / "none" / "file"))
+    assert caught.value.filename == str(tmp_path / "none" / "file")
     striped.get_file(f"{folder}/file", os.devnull)
     striped.get_file(f"{folder}/file", str(tmp_path / "fresh"))
     (tmp_path / "usual").touch()
