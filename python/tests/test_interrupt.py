@@ -62,7 +62,7 @@ with starfish.open(url, "wb") as file:
 def look():
     return starfish.open(url, "r+b")
 
-file = look()
+file = starfish.open(url, "wb") if what == "replace" else look()
 print("ready", flush=True)
 sys.stdin.readline()
 try:
@@ -82,9 +82,10 @@ with look() as file:
 """
 
 
-@pytest.mark.parametrize("what", ["read", "write", "close"])
+# A file that is written anew is discarded then, which is a wait of its own.
+@pytest.mark.parametrize(("what", "interrupts"), [("read", 1), ("write", 1), ("close", 1), ("replace", 2)])
 def test_an_interrupt_ends_a_call_that_waits_for_an_agent(
-    what: str, own_agent: tuple[subprocess.Popen[str], str]
+    what: str, interrupts: int, own_agent: tuple[subprocess.Popen[str], str]
 ) -> None:
     agent, address = own_agent
     command = [sys.executable, "-P", "-c", FILES, address, what]
@@ -99,8 +100,9 @@ def test_an_interrupt_ends_a_call_that_waits_for_an_agent(
             begun = time.monotonic()
             process.stdin.write("\n")
             process.stdin.flush()
-            time.sleep(0.3)
-            process.send_signal(signal.SIGINT)
+            for _ in range(interrupts):
+                time.sleep(0.3)
+                process.send_signal(signal.SIGINT)
             assert process.stdout.readline() == "interrupted\n"
             seconds = time.monotonic() - begun
         finally:
