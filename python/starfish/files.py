@@ -28,6 +28,9 @@ BUFFER_BYTES = 256 << 10
 # More is written in pieces, so that the memory for their copies is small.
 PIECE_BYTES = 4 << 20
 
+# What is said of a file of which a change was interrupted, as by Ctrl-C.
+INTERRUPTED = (errno.EIO, "a change was interrupted")
+
 HIDDEN = re.compile(r"\.starfish-[0-9a-f]{16}\Z")
 HIDDEN_IN_TEXT = re.compile(r"/\.starfish-[0-9a-f]{16}\b")
 
@@ -64,7 +67,8 @@ class _RawFile(io.RawIOBase):
         self._position = 0
         # The name under which it is written, until it has its own.
         self._hidden: str | None = None
-        self._has_failed = False
+        # Number and text of the first error of a change: what is there is not what was to be there.
+        self._failure: tuple[int, str] | None = None
         self._is_abandoned = False
         self._process = os.getpid()
         self._file = self._open()
@@ -104,6 +108,18 @@ class _RawFile(io.RawIOBase):
         except OSError as error:
             raise self._own(error) from None
 
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Change the file; if that fails or is interrupted, it is not whole, whatever is done after that."""
+        before, self._failure = self._failure, self._failure or INTERRUPTED
+        try:
+            with self._about_own():
+                yield
+        except OSError as error:
+            self._failure = before or (error.errno or errno.EIO, error.strerror or str(error))
+            raise
+        self._failure = before
+
     def _before(self, session: _native.FileSession) -> dict[str, Any] | None:
         """Return what is known of the file that will be replaced, if there is one that may be."""
         try:
@@ -120,7 +136,7 @@ class _RawFile(io.RawIOBase):
         """Return the file as this process has it: after a fork, one that is only read is opened again."""
         if self.closed:
             raise ValueError("I/O operation on closed file.")
-        if self._process != os.getpid() and self.mode == "rb":
+        if self._is_of_parent() and self.mode == "rb":
             self._file = self._open()
             self._process = os.getpid()
         return self._file
@@ -162,56 +178,57 @@ class _RawFile(io.RawIOBase):
         return read
 
     def write(self, data: "ReadableBuffer") -> int:
-        view = memoryview(data).cast("B")
+        """Write the first piece of the data; the number of bytes, so that an interrupt repeats none of them."""
+        piece = memoryview(data).cast("B")[:PIECE_BYTES]
         file = self.file()
-        # Whatever interrupts it: what is not whole gets no name.
-        self._has_failed = True
-        with self._about_own():
-            for begin in range(0, len(view), PIECE_BYTES):
-                piece = view[begin : begin + PIECE_BYTES]
-                if self.mode.startswith("a"):
-                    self._position = file.append(piece)
-                else:
-                    file.write_at(self._position, piece)
-                self._position += len(piece)
-        self._has_failed = False
-        return len(view)
+        with self._changing():
+            if self.mode.startswith("a"):
+                self._position = file.append(piece)
+            else:
+                file.write_at(self._position, piece)
+            self._position += len(piece)
+        return len(piece)
 
     def truncate(self, size: int | None = None) -> int:
         size = self._position if size is None else size
-        with self._about_own():
-            self.file().set_size(size)
+        file = self.file()
+        with self._changing():
+            file.set_size(size)
         return size
 
     def sync(self) -> None:
         """Bring everything written to the disks."""
-        with self._about_own():
-            self.file().flush()
+        file = self.file()
+        with self._changing():
+            file.flush()
 
     def close(self) -> None:
         if self.closed:
             return
         super().close()
-        if self._process != os.getpid():
-            # It belongs to the process before the fork.
+        if self._is_of_parent():
             return
-        try:
+        if self._hidden is None:
             self._file.close()
-        except OSError as error:
-            self._has_failed = True
-            self.discard()
-            raise self._own(error) from None
-        if self._has_failed or self._is_abandoned:
+        elif self._is_abandoned:
             self.discard()
         elif self.autocommit:
             self.commit()
+        else:
+            # It stays open until it gets its name: `starfish rm --unfinished` takes what nobody has open.
+            with self._changing():
+                self._file.send()
+
+    def _is_of_parent(self) -> bool:
+        """Say whether the file belongs to the process before a fork."""
+        return self._process != os.getpid()
 
     def _dealloc_warn(self, source: object) -> None:
         """Hear that nobody has closed the file: a buffer and a file of text say so to what they are above of.
 
         They do so of Python's own files, too, before they write what they have and close it when they are collected.
         """
-        if self._process != os.getpid():
+        if self._is_of_parent():
             return
         # What is there of it may be half of what it was to be.
         self._is_abandoned = True
@@ -224,25 +241,38 @@ class _RawFile(io.RawIOBase):
         super().__del__()
 
     def commit(self) -> None:
-        """Give the closed file its name, if it has it not yet: what had it before is replaced in the same step."""
-        if self._hidden is None:
+        """Give the closed file its name, if it has it not yet: what had it before is replaced in the same step.
+
+        Raises:
+            OSError: as the first change of it that has failed, if one has, or because it cannot have the name. It is
+                discarded then.
+        """
+        if self._hidden is None or self._is_of_parent():
             return
         try:
-            self.options.session().rename(self._hidden, self.name, self.mode.startswith("w"))
-        except OSError as error:
+            if self._failure is not None:
+                number, text = self._failure
+                raise OSError(number, f"it is discarded, since not all of it was written: {text}", self.name)
+            with self._about_own():
+                self._file.close()
+                self.options.session().rename(self._hidden, self.name, self.mode.startswith("w"))
+        except BaseException:
             self.discard()
-            raise self._own(error) from None
+            raise
         self._hidden = None
 
     def discard(self) -> None:
         """Remove the closed file, if it has not got its name yet; what has the name stays."""
+        if self._hidden is None or self._is_of_parent():
+            return
         hidden, self._hidden = self._hidden, None
-        if hidden is not None:
-            with contextlib.suppress(OSError):
-                self.options.session().remove(hidden, False)
+        with contextlib.suppress(OSError):
+            self._file.close()
+        with contextlib.suppress(OSError):
+            self.options.session().remove(hidden, False)
 
 
-class _Striped(io.BufferedIOBase):
+class _Striped(io.IOBase):
     """What files have that Python's own have not."""
 
     # The file without its buffer.
@@ -300,21 +330,98 @@ class FileUpdater(_Striped, io.BufferedRandom):
     """A file that is read and written."""
 
 
-class TextFile(io.TextIOWrapper):
+class CompressedFile(_Striped, io.BufferedIOBase):
+    """A file that is compressed when it is written and decompressed when it is read: closed, so is the file below."""
+
+    def __init__(self, below: "BinaryFile", compress: "Callable[[BinaryFile], Any]") -> None:
+        self.file = below.file
+        self._below = below
+        try:
+            self._coder = compress(below)
+        except BaseException:
+            below.discard()
+            raise
+
+    @property
+    def name(self) -> str:
+        """The path, as other files have it."""
+        return self.path
+
+    def readable(self) -> bool:
+        """Say whether it can be read."""
+        return bool(self._coder.readable())
+
+    def writable(self) -> bool:
+        """Say whether it can be written."""
+        return bool(self._coder.writable())
+
+    def seekable(self) -> bool:
+        """Say whether it has a position that can be set."""
+        return bool(self._coder.seekable())
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return so many of the next bytes, or all: fewer at the end."""
+        read: bytes = self._coder.read(-1 if size is None else size)
+        return read
+
+    read1 = read
+
+    def readline(self, size: int | None = -1) -> bytes:
+        """Return the next line, or so many bytes of it."""
+        line: bytes = self._coder.readline(-1 if size is None else size)
+        return line
+
+    def write(self, data: "ReadableBuffer") -> int:
+        """Write these bytes; their number."""
+        return int(self._coder.write(data))
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Set the position in what was compressed."""
+        return int(self._coder.seek(offset, whence))
+
+    def tell(self) -> int:
+        """Return the position in what was compressed."""
+        return int(self._coder.tell())
+
+    def flush(self) -> None:
+        """Bring what can be compressed by now to the page cache of this process."""
+        if not self._coder.closed:
+            self._coder.flush()
+            self._below.flush()
+
+    def close(self) -> None:
+        """Write the end, and close the file below: it gets its name if it was written anew."""
+        if self.closed:
+            return
+        try:
+            # If the coder cannot write its end, the file is not whole.
+            with self._below:
+                self._coder.close()
+        finally:
+            super().close()
+
+    def _dealloc_warn(self, source: object) -> None:
+        self.file._dealloc_warn(source)
+
+    def __del__(self) -> None:
+        # Without a coder, it was not opened.
+        if hasattr(self, "_coder") and not self.closed:
+            self._dealloc_warn(self)
+            super().__del__()
+
+
+class TextFile(_Striped, io.TextIOWrapper):
     """A file of text."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    def __init__(
+        self,
+        binary: "BinaryFile | CompressedFile",
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
     ) -> None:
-        if kind is not None and isinstance(self.buffer, _Striped):
-            # What it writes when it is closed goes where nobody sees it.
-            self.buffer.file.autocommit = False
-            try:
-                self.close()
-            finally:
-                self.buffer.file.discard()
-        else:
-            self.close()
+        super().__init__(binary, encoding, errors, newline)
+        self.file = binary.file
 
 
 BinaryFile = FileReader | FileWriter | FileUpdater

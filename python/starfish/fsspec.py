@@ -1,19 +1,33 @@
 """The file system as fsspec has it: `starfish://HOST:PORT,.../dir/file`, for pandas, pyarrow, Dask and others."""
 
 import asyncio
+import contextlib
+import errno
 import os
-from collections.abc import Awaitable, Callable, Iterable
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from glob import has_magic
+from pathlib import PurePosixPath
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 from fsspec.asyn import AsyncFileSystem, _run_coros_in_chunks, get_loop, sync, sync_wrapper
 from fsspec.callbacks import DEFAULT_CALLBACK, Callback
+from fsspec.compression import compr
+from fsspec.core import get_compression
 from fsspec.implementations.local import trailing_sep
 from fsspec.utils import isfilelike, stringify_path
 
 from starfish import _native
-from starfish.files import PIECE_BYTES, BinaryFile, TextFile, binary_mode, is_hidden, open_binary
+from starfish.files import (
+    PIECE_BYTES,
+    BinaryFile,
+    CompressedFile,
+    TextFile,
+    binary_mode,
+    is_hidden,
+    open_binary,
+)
 from starfish.sessions import SCHEME, SessionOptions, agents_of, in_thread, split_url
 
 # What every file system of fsspec takes.
@@ -26,6 +40,9 @@ OPTIONS_OF_ALL = {
     "skip_instance_cache",
     "use_listings_cache",
 }
+
+# A link that cannot be followed for these reasons leads nowhere.
+DANGLING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 
 Facts = dict[str, Any]
 Made = TypeVar("Made")
@@ -142,7 +159,9 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         if facts["kind"] == "link":
             try:
                 facts = self._session.look(path, True)
-            except FileNotFoundError:
+            except OSError as error:
+                if error.errno not in DANGLING:
+                    raise
                 facts = {**facts, "size": 0}
         found = {
             "name": path,
@@ -184,6 +203,47 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         below = path.rstrip("/")
         found = [(f"{below}/{name}", facts) for name, facts in entries]
         return [self._facts_of(at, facts) for at, facts in found if not self._is_unfinished(at, facts)]
+
+    async def _walk(
+        self,
+        path: str,
+        maxdepth: int | None = None,
+        topdown: bool = True,
+        on_error: str | Callable[[OSError], object] = "omit",
+        detail: bool = False,
+        **_: Any,
+    ) -> AsyncIterator[tuple[str, Any, Any]]:
+        """Go through directories as `os.walk` does: links to directories are among them, and not entered.
+
+        A directory that is gone when its turn comes is empty, unless `on_error` is `raise`; any other failure is
+        raised, so that nothing is missing of what is found.
+        """
+        if maxdepth is not None and maxdepth < 1:
+            raise ValueError("maxdepth must be at least 1")
+        path = self._strip_protocol(path)
+        try:
+            listed = await self._ls(path)
+        except OSError as error:
+            if callable(on_error):
+                on_error(error)
+            elif on_error == "raise" or not isinstance(error, FileNotFoundError | NotADirectoryError):
+                raise
+            listed = []
+        # A path that is no directory lists itself.
+        named = {facts["name"].removeprefix(path).lstrip("/"): facts for facts in listed}
+        directories = {name: facts for name, facts in named.items() if facts["type"] == "directory"}
+        others = {name: facts for name, facts in named.items() if name not in directories}
+        found = (path, directories, others) if detail else (path, list(directories), list(others))
+        if topdown:
+            yield found
+        deeper = None if maxdepth is None else maxdepth - 1
+        # Who is told of a directory before what is in it may take it out.
+        for facts in [directories[name] for name in found[1] if deeper != 0]:
+            if not facts["islink"]:
+                async for below in self._walk(facts["name"], deeper, topdown, on_error, detail):
+                    yield below
+        if not topdown:
+            yield found
 
     def _is_unfinished(self, path: str, facts: Facts) -> bool:
         """Say whether a file is being written, or was not written to its end."""
@@ -301,7 +361,7 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
             await in_thread(self._copy_to, rpath, lpath, callback)
 
     def _copy_to(self, rpath: str, lpath: str, callback: Callback) -> None:
-        with open_binary(self._options, rpath, "rb") as source, open(lpath, "wb") as target:
+        with open_binary(self._options, rpath, "rb") as source, replacing(lpath) as target:
             copy(source, target, source.size, callback)
 
     def _copy_out(self, rpath: str, target: BinaryIO, callback: Callback) -> None:
@@ -345,17 +405,33 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
     # Files.
 
-    def open(self, path: str, mode: str = "rb", **kwargs: Any) -> Any:
+    def open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: int | None = None,
+        cache_options: dict[str, Any] | None = None,
+        compression: str | None = None,
+        **kwargs: Any,
+    ) -> Any:
         """Open a file as `AbstractFileSystem.open` says.
 
         Besides `rb`, `wb` and `ab` there are `xb` (it must not be there yet) and `r+b` (to be read and changed), each
         with `+` or for text. What is written anew replaces the old file when it is closed, or when the transaction
         ends; not at all if the block of a `with` ends with an exception.
         """
-        if "b" in mode:
-            return super().open(path, binary_mode(mode), **kwargs)
         text = {name: kwargs.pop(name) for name in ("encoding", "errors", "newline") if name in kwargs}
-        return TextFile(super().open(path, binary_mode(mode), **kwargs), **text)
+        autocommit = kwargs.pop("autocommit", not self._intrans)
+        path, kind = self._strip_protocol(path), binary_mode(mode)
+        compression = get_compression(path, compression)
+        file: Any = self._open(path, kind, block_size, autocommit)
+        if compression is not None:
+            file = CompressedFile(file, lambda below: compr[compression](below, mode=kind[0]))
+        if "b" not in mode:
+            file = TextFile(file, **text)
+        if not autocommit and "r" not in mode:
+            self.transaction.files.append(file)
+        return file
 
     def _open(
         self,
@@ -417,8 +493,10 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         if maxdepth is not None:
             raise NotImplementedError("rm with maxdepth: what is deeper keeps directories from being removed")
         paths = await self._expand_path(path)
-        remove = self._rm_tree if recursive else self._rm_file
-        await self._each([remove(one) for one in paths], batch_size)
+        if recursive:
+            await self._each([self._rm_tree(one) for one in outermost(paths)], batch_size)
+        else:
+            await self._each([self._rm_file(one) for one in paths], batch_size)
 
     async def _rm_tree(self, path: str) -> None:
         """Remove a path with all that is below it, hidden files too."""
@@ -465,3 +543,32 @@ def copy(source: Any, target: Any, size: int, callback: Callback) -> None:
     while piece := source.read(PIECE_BYTES):
         target.write(piece)
         callback.relative_update(len(piece))
+
+
+def outermost(paths: list[str]) -> list[str]:
+    """Return the paths without those that are below others of them."""
+    given = set(paths)
+    return [path for path in paths if given.isdisjoint(map(str, PurePosixPath(path).parents))]
+
+
+@contextlib.contextmanager
+def replacing(path: str) -> Iterator[BinaryIO]:
+    """Write a local file, which gets its name when it is whole; what is no ordinary file is written as it is."""
+    place = os.path.realpath(path)
+    if os.path.exists(place) and not os.path.isfile(place):
+        with open(place, "wb") as file:
+            yield file
+        return
+    hidden = os.path.join(os.path.dirname(place), f".starfish-{secrets.token_hex(8)}")
+    try:
+        with open(hidden, "xb") as file:
+            yield file
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(hidden, os.stat(place).st_mode & 0o7777)
+        os.replace(hidden, place)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.remove(hidden)
+        if isinstance(error, OSError) and error.filename == hidden:
+            error.filename = path
+        raise

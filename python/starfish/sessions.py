@@ -6,10 +6,12 @@ by pickling or by a fork, are the options.
 
 import asyncio
 import atexit
+import contextlib
 import os
 import threading
+import traceback
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
@@ -41,14 +43,14 @@ class SessionOptions:
 
     def session(self) -> _native.FileSession:
         """Return the connection of this process."""
-        with _here.lock:
-            session = _here.sessions.get(self)
-            if session is None:
-                session = _native.FileSession(
-                    list(self.agents), self.key_file, self.cache_bytes, self.block_bytes
-                )
-                _here.sessions[self] = session
-            return session
+        while True:
+            # Who was connecting for all may have been interrupted.
+            with contextlib.suppress(CancelledError):
+                return _here.session(self)
+
+    def connect(self) -> _native.FileSession:
+        """Return a new connection."""
+        return _native.FileSession(list(self.agents), self.key_file, self.cache_bytes, self.block_bytes)
 
 
 def agents_of(agents: str | Iterable[str] | None) -> tuple[str, ...]:
@@ -68,20 +70,51 @@ def split_url(url: str) -> tuple[tuple[str, ...], str]:
 
 async def in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Return what a call gives that waits, without keeping the event loop from its work."""
-    with _here.lock:
-        if _here.threads is None:
-            _here.threads = ThreadPoolExecutor(WAITING, "starfish")
-        threads = _here.threads
-    return await asyncio.get_running_loop().run_in_executor(threads, lambda: call(*args, **kwargs))
+    return await asyncio.get_running_loop().run_in_executor(_here.threads, lambda: call(*args, **kwargs))
 
 
 class _Here:
     """What this process has."""
 
     def __init__(self) -> None:
+        # Nobody connects, or waits for who does, while holding it.
         self.lock = threading.Lock()
-        self.sessions: dict[SessionOptions, _native.FileSession] = {}
-        self.threads: ThreadPoolExecutor | None = None
+        self.sessions: dict[SessionOptions, Future[_native.FileSession]] = {}
+        self.threads = ThreadPoolExecutor(WAITING, "starfish")
+
+    def session(self, options: SessionOptions) -> _native.FileSession:
+        """Return the connection of these options: who asks first makes it, and others wait for what comes of that."""
+        shared = self.sessions.get(options) or self._connect(options)
+        return shared.result()
+
+    def _connect(self, options: SessionOptions) -> "Future[_native.FileSession]":
+        mine: Future[_native.FileSession] = Future()
+        try:
+            with self.lock:
+                shared = self.sessions.setdefault(options, mine)
+            if shared is mine:
+                mine.set_result(options.connect())
+        except BaseException as error:
+            with self.lock:
+                if self.sessions.get(options) is mine:
+                    del self.sessions[options]
+            if isinstance(error, Exception):
+                mine.set_exception(error)
+            else:
+                mine.cancel()
+            raise
+        return shared
+
+    def finish(self) -> None:
+        """Write out what was written behind, and end each connection, whatever becomes of the others."""
+        sessions, self.sessions = self.sessions, {}
+        for session in sessions.values():
+            try:
+                if session.done():
+                    session.result().finish()
+            except OSError:
+                # Nobody is there to catch it.
+                traceback.print_exc()
 
 
 _here = _Here()
@@ -94,9 +127,8 @@ def _begin_anew() -> None:
 
 
 def _finish() -> None:
-    sessions, _here.sessions = _here.sessions, {}
-    for session in sessions.values():
-        session.finish()
+    # It may have been born in a fork.
+    _here.finish()
 
 
 os.register_at_fork(after_in_child=_begin_anew)

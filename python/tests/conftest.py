@@ -36,6 +36,20 @@ def start(disk: Path) -> tuple[subprocess.Popen[str], str]:
 
 
 @pytest.fixture(scope="session")
+def program() -> str:
+    """Return the program whose agents these are."""
+    return PROGRAM
+
+
+@pytest.fixture
+def own_agent(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Start an agent of the test's own."""
+    agent, address = start(tmp_path)
+    yield agent, address
+    agent.communicate(timeout=30)
+
+
+@pytest.fixture(scope="session")
 def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Start three agents: their names as in a URL. What the environment says of agents does not count meanwhile."""
     with pytest.MonkeyPatch.context() as patch:

@@ -1,7 +1,11 @@
 """Files on agents: every mode, atomic replacement, other processes and forks."""
 
+import bz2
+import errno
 import gc
+import gzip
 import io
+import lzma
 import multiprocessing
 import os
 import pickle
@@ -20,7 +24,7 @@ import fsspec
 import pytest
 
 import starfish
-from starfish.files import BUFFER_BYTES
+from starfish.files import BUFFER_BYTES, PIECE_BYTES
 from starfish.fsspec import StarfishFileSystem
 
 SEED = 1
@@ -111,6 +115,11 @@ def test_who_reads_sees_the_old_file_or_the_new_one(
     assert len(striped._session.entries(folder)) == 1, "nothing hidden is left"
 
 
+def forget(files: list[Any]) -> None:
+    files.clear()
+    gc.collect()
+
+
 @pytest.mark.parametrize("mode", ["w", "wb", "w+b"])
 @pytest.mark.parametrize("how", ["starfish", "files", "fsspec"])
 def test_a_file_that_nobody_closes_is_discarded(
@@ -123,10 +132,6 @@ def test_a_file_that_nobody_closes_is_discarded(
         if how == "files":
             return striped.open(path, mode)
         return starfish.open(path, mode) if how == "starfish" else fsspec.open(path, mode).open()
-
-    def forget(files: list[Any]) -> None:
-        files.clear()
-        gc.collect()
 
     for in_cycle in (False, True):
         files = [opened()]
@@ -142,6 +147,141 @@ def test_a_file_that_nobody_closes_is_discarded(
     with pytest.warns(ResourceWarning, match="unclosed file"):
         forget(files)
     assert striped.cat_file(path) == b"older", "what is changed in place stays, as in Python's own files"
+
+
+def unzipped(data: bytes) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return archive.read("file")
+
+
+@pytest.mark.parametrize("mode", ["wb", "w"])
+@pytest.mark.parametrize(
+    ("compression", "decompress"),
+    [("gzip", gzip.decompress), ("bz2", bz2.decompress), ("xz", lzma.decompress), ("zip", unzipped)],
+)
+@pytest.mark.filterwarnings("error::ResourceWarning")
+def test_compressed_files_are_files_as_any(
+    striped: StarfishFileSystem,
+    folder: str,
+    mode: str,
+    compression: str,
+    decompress: Callable[[bytes], bytes],
+) -> None:
+    path = f"{folder}/file.{compression}"
+    old, new = (text if mode == "w" else text.encode() for text in ("old\nlines", "new\n" * 100_000))
+
+    def opened(mode: str) -> Any:
+        return striped.open(path, mode, compression=compression)
+
+    with opened(mode) as file:
+        file.write(old)
+    assert decompress(striped.cat_file(path)) == b"old\nlines"
+    with pytest.raises(ZeroDivisionError), opened(mode) as file:
+        file.write(new)
+        _ = 1 / 0
+    files = [opened(mode)]
+    files[0].write(new)
+    with pytest.warns(ResourceWarning, match="unclosed file"):
+        forget(files)
+    with opened(mode.replace("w", "r")) as file:
+        assert list(file) == old.splitlines(keepends=True)
+    with striped.transaction:
+        file = opened(mode)
+        file.write(new)
+        assert decompress(striped.cat_file(path)) == b"old\nlines"
+    assert decompress(striped.cat_file(path)) == b"new\n" * 100_000
+    file = opened(mode)
+    file.write(old)
+    file.close()
+    assert decompress(striped.cat_file(path)) == b"old\nlines"
+    assert len(striped._session.entries(folder)) == 1, "nothing hidden is left"
+
+
+def test_what_is_no_archive_leaves_nothing_open(striped: StarfishFileSystem, folder: str) -> None:
+    striped.pipe_file(f"{folder}/file.zip", b"none")
+    with pytest.raises(zipfile.BadZipFile):
+        striped.open(f"{folder}/file.zip", "rb", compression="infer")
+    with pytest.raises(ValueError, match="not supported"):
+        striped.open(f"{folder}/file.zip", "wb", compression="none")
+    assert striped.cat_file(f"{folder}/file.zip") == b"none"
+
+
+class Stumbling:
+    """An open file of which one call goes wrong."""
+
+    def __init__(self, file: Any, name: str, at: int, error: BaseException) -> None:
+        self.file, self.name, self.at, self.error = file, name, at, error
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self.name:
+            self.at -= 1
+            if self.at == 0:
+                raise self.error
+        return getattr(self.file, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("flush", methodcaller("sync")),
+        ("set_size", methodcaller("truncate", 1)),
+        ("write_at", methodcaller("flush")),
+    ],
+)
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_a_file_that_has_lost_something_takes_no_place(
+    striped: StarfishFileSystem,
+    folder: str,
+    name: str,
+    change: Callable[[Any], object],
+    in_transaction: bool,
+) -> None:
+    path = f"{folder}/file"
+    striped.pipe_file(path, b"old")
+
+    def write() -> None:
+        file = striped.open(path, "wb")
+        file.write(b"lost")
+        lost = OSError(errno.ENOSPC, "no room")
+        file.file._file = Stumbling(file.file._file, name, 1, lost)
+        with pytest.raises(OSError, match="no room"):
+            change(file)
+        file.write(b"written later")
+        file.flush()
+        file.close()
+
+    with pytest.raises(OSError, match="not all of it was written: no room") as caught:
+        if in_transaction:
+            with striped.transaction:
+                striped.pipe_file(f"{folder}/other", b"other")
+                write()
+        else:
+            write()
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, path)
+    assert striped.cat_file(path) == b"old"
+    # In a transaction the file before it has got its name.
+    assert len(striped._session.entries(folder)) == 1 + in_transaction, "nothing hidden is left"
+
+
+def test_an_interrupt_between_pieces_repeats_none(striped: StarfishFileSystem, folder: str) -> None:
+    pieces = [bytes([number]) * PIECE_BYTES for number in range(3)]
+    file = striped.open(f"{folder}/log", "ab", block_size=4 * PIECE_BYTES)
+    file.write(b"".join(pieces))
+    file.file._file = Stumbling(file.file._file, "append", 2, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        file.flush()
+    file.close()
+    assert striped.cat_file(f"{folder}/log") == b"".join(pieces)
+
+
+def test_files_of_a_transaction_are_nobody_elses_to_remove(
+    striped: StarfishFileSystem, folder: str, agents: str, program: str
+) -> None:
+    with striped.transaction:
+        striped.pipe_file(f"{folder}/file", b"whole")
+        command = [program, "rm", "--agents", agents, "--unfinished", "--older-than", "0s", folder]
+        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == ""
+    assert striped.cat_file(f"{folder}/file") == b"whole"
 
 
 def test_a_program_that_ends_early_leaves_the_old_file(
@@ -255,6 +395,19 @@ def test_other_processes_make_their_own_connections(
         with processes.submit(starfish.open, f"{url}/file", "rb").result(60) as theirs:
             assert theirs.read() == b"contents"
         assert striped.cat_file(f"{folder}/file") == b"contents", "it is here, too, after all that"
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork")
+def test_what_is_written_before_a_fork_is_the_parents(striped: StarfishFileSystem, folder: str) -> None:
+    with striped.open(f"{folder}/new", "wb") as writer:
+        writer.write(b"of the parent")
+        if (child := os.fork()) == 0:
+            try:
+                writer.discard()
+            finally:
+                os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    assert striped.cat_file(f"{folder}/new") == b"of the parent"
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork")

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,130 @@ def test_what_missing_agents_say() -> None:
     with pytest.raises(OSError, match=r"nobody.invalid.*cannot be resolved") as caught:
         StarfishFileSystem("nobody.invalid").ls("/")
     assert caught.value.errno == errno.EHOSTUNREACH
+
+
+def test_what_cannot_be_listed_is_missing_nowhere(
+    striped: StarfishFileSystem, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    striped.pipe({f"{folder}/{path}": b"1" for path in ("a/one", "b/two", "c/d/three")})
+    listed = StarfishFileSystem._list
+    failure: OSError = ConnectionResetError(errno.ECONNRESET, "gone")
+
+    def listing(self: StarfishFileSystem, path: str) -> Any:
+        if path.endswith("/d"):
+            raise failure
+        return listed(self, path)
+
+    monkeypatch.setattr(StarfishFileSystem, "_list", listing)
+    calls: list[Callable[[], Any]] = [
+        lambda: striped.find(folder),
+        lambda: striped.glob(f"{folder}/**"),
+        lambda: list(striped.walk(folder)),
+        lambda: striped.du(folder),
+        lambda: striped.get(folder, str(tmp_path / "got"), recursive=True),
+        lambda: striped.cp(folder, f"{folder}-copy", recursive=True),
+    ]
+    for call in calls:
+        with pytest.raises(ConnectionResetError):
+            call()
+    told: list[OSError] = []
+    assert len(list(striped.walk(folder, on_error=told.append))) == 5
+    assert told == [failure]
+    failure = FileNotFoundError(errno.ENOENT, "removed meanwhile")
+    assert striped.find(folder) == [f"{folder}/a/one", f"{folder}/b/two"]
+    with pytest.raises(FileNotFoundError):
+        list(striped.walk(folder, on_error="raise"))
+    nobody = StarfishFileSystem("127.0.0.1:1")
+    for unreachable in (nobody.find, nobody.du, nobody.glob, lambda path: list(nobody.walk(path))):
+        with pytest.raises(ConnectionRefusedError):
+            unreachable("/*" if unreachable == nobody.glob else "/")
+
+
+def test_walks_are_those_of_python(
+    agents: str, program: str, striped: StarfishFileSystem, folder: str, tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree"
+    (tree / "sub" / "deep").mkdir(parents=True)
+    (tree / "file").write_bytes(b"12345")
+    (tree / "sub" / "deep" / "file").write_bytes(b"1")
+    links = {
+        "loop": ".",
+        "itself": "itself",
+        "through": "file/below",
+        "nowhere": "none",
+        "to-file": "file",
+        "to-sub": "sub",
+    }
+    for name, target in links.items():
+        (tree / name).symlink_to(target)
+    put = [program, "put", "--agents", agents, "-r", str(tree), f"{folder}/tree"]
+    subprocess.run(put, capture_output=True, check=True)
+    there = f"{folder}/tree"
+    kinds = {facts["name"].removeprefix(f"{there}/"): facts["type"] for facts in striped.ls(there)}
+    assert kinds == {
+        **{name: "link" for name in ("itself", "through", "nowhere")},
+        **{name: "directory" for name in ("loop", "sub", "to-sub")},
+        **{name: "file" for name in ("file", "to-file")},
+    }
+
+    def walked(found: Any, root: str) -> list[Any]:
+        return sorted((path.removeprefix(root), sorted(dirs), sorted(files)) for path, dirs, files in found)
+
+    for topdown in (True, False):
+        here = walked(os.walk(tree, topdown=topdown), str(tree))
+        assert walked(striped.walk(there, topdown=topdown), there) == here
+    assert walked(striped.walk(there, maxdepth=1), there) == here[:1]
+    pruned = []
+    for path, dirs, _ in striped.walk(there):
+        pruned.append(path)
+        dirs.remove("sub")
+    assert pruned == [there]
+    files = ["file", "itself", "nowhere", "sub/deep/file", "through", "to-file"]
+    assert striped.find(there) == [f"{there}/{name}" for name in files]
+    assert striped.find(f"{there}/to-sub") == [f"{there}/to-sub/deep/file"]
+    assert striped.find(f"{there}/file") == [f"{there}/file"]
+    assert striped.du(there) == 11
+    striped.rm(f"{there}/**", recursive=True)
+    assert striped.ls(folder) == []
+
+
+def test_what_is_below_another_goes_with_it(striped: StarfishFileSystem, folder: str) -> None:
+    for _ in range(5):
+        striped.pipe({f"{folder}/d/{name}/{name}/file": b"1" for name in "abcdefgh"})
+        striped.rm([f"{folder}/d", f"{folder}/d/a", f"{folder}/d/b/b"], recursive=True)
+        striped.pipe({f"{folder}/d/{name}/{name}/file": b"1" for name in "abcdefgh"})
+        striped.rm(f"{folder}/d/**", recursive=True)
+    assert striped.ls(folder) == []
+
+
+def test_what_is_not_got_whole_leaves_what_was_there(
+    striped: StarfishFileSystem, folder: str, tmp_path: Path
+) -> None:
+    class Full(Callback):  # type: ignore[misc]
+        """Fails when some of it is there."""
+
+        def relative_update(self, inc: int = 1) -> None:
+            raise OSError(errno.ENOSPC, f"no room for more than {inc}")
+
+    striped.pipe_file(f"{folder}/file", b"new")
+    there, link = tmp_path / "file", tmp_path / "link"
+    there.write_bytes(b"old")
+    there.chmod(0o640)
+    link.symlink_to("file")
+    with pytest.raises(OSError, match="no room"):
+        striped.get_file(f"{folder}/file", str(there), callback=Full())
+    assert there.read_bytes() == b"old"
+    striped.get_file(f"{folder}/file", str(link))
+    assert there.read_bytes() == b"new"
+    assert there.stat().st_mode & 0o777 == 0o640
+    with pytest.raises(FileNotFoundError) as caught:
+        striped.get_file(f"{folder}/file", str(tmp_path / "none" / "file"))
+    assert caught.value.filename == str(tmp_path / "none" / "file")
+    striped.get_file(f"{folder}/file", os.devnull)
+    striped.get_file(f"{folder}/file", str(tmp_path / "fresh"))
+    (tmp_path / "usual").touch()
+    assert (tmp_path / "fresh").stat().st_mode == (tmp_path / "usual").stat().st_mode
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "fresh", "link", "usual"]
 
 
 def test_ranges_are_those_of_slices(striped: StarfishFileSystem, folder: str) -> None:

@@ -1,5 +1,6 @@
 """Ctrl-C during a run: it ends at once, and nothing is broken."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -47,3 +48,65 @@ def test_an_interrupt_ends_the_run_within_a_moment(call: str, ready_at: int) -> 
     assert rest[1].startswith("works ")
     assert process.returncode == 0
     assert seconds < 30, "half a second until it is noticed, and a little work; to its end it takes minutes"
+
+
+FILES = """
+import signal, sys, starfish
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+agent, what = sys.argv[1:]
+url = f"starfish://{agent}/file"
+with starfish.open(url, "wb") as file:
+    file.write(bytes(8 << 20))
+
+def look():
+    return starfish.open(url, "r+b")
+
+file = starfish.open(url, "wb") if what == "replace" else look()
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    if what == "read":
+        file.read()
+    elif what == "write":
+        file.write(b"1" * 1000)
+        file.sync()
+    else:
+        file.write(b"1" * 1000)
+        file.close()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+sys.stdin.readline()
+with look() as file:
+    print("works", len(file.read()), flush=True)
+"""
+
+
+# A file that is written anew is discarded then, which is a wait of its own.
+@pytest.mark.parametrize(("what", "interrupts"), [("read", 1), ("write", 1), ("close", 1), ("replace", 2)])
+def test_an_interrupt_ends_a_call_that_waits_for_an_agent(
+    what: str, interrupts: int, own_agent: tuple[subprocess.Popen[str], str]
+) -> None:
+    agent, address = own_agent
+    command = [sys.executable, "-P", "-c", FILES, address, what]
+    environment = {**os.environ, "STARFISH_KEY_FILE": "none"}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment) as process:
+        assert process.stdin
+        assert process.stdout
+        try:
+            assert process.stdout.readline() == "ready\n"
+            agent.send_signal(signal.SIGSTOP)
+            begun = time.monotonic()
+            process.stdin.write("\n")
+            process.stdin.flush()
+            for _ in range(interrupts):
+                time.sleep(0.3)
+                process.send_signal(signal.SIGINT)
+            assert process.stdout.readline() == "interrupted\n"
+            seconds = time.monotonic() - begun
+        finally:
+            agent.send_signal(signal.SIGCONT)
+        said, _ = process.communicate("\n", timeout=60)
+    assert said == f"works {8 << 20}\n"
+    assert seconds < 3, "when the agent counts as gone it takes much longer"

@@ -187,8 +187,13 @@ impl Handle {
     /// # Errors
     /// As those of [`write_at`](Self::write_at).
     pub fn append(&self, bytes: impl Into<Vec<u8>>) -> Result<u64> {
+        self.begin_append(bytes).wait()
+    }
+
+    /// Begins what [`append`](Self::append) does.
+    pub fn begin_append(&self, bytes: impl Into<Vec<u8>>) -> Pending<u64> {
         let bytes = bytes.into();
-        self.begin_writing(move |file| async move { file.append(bytes).await }).wait()
+        self.begin_writing(move |file| async move { file.append(bytes).await })
     }
 
     /// Begins to read what is selected of a file of the namespace, past the page cache, by one request to each agent
@@ -215,7 +220,12 @@ impl Handle {
     /// # Errors
     /// If the file is not open for writing, or an agent cannot do it.
     pub fn set_len(&self, bytes: u64) -> Result<()> {
-        self.begin_writing(move |file| async move { file.set_len(bytes).await }).wait()
+        self.begin_set_len(bytes).wait()
+    }
+
+    /// Begins what [`set_len`](Self::set_len) does.
+    pub fn begin_set_len(&self, bytes: u64) -> Pending<()> {
+        self.begin_writing(move |file| async move { file.set_len(bytes).await })
     }
 
     /// Brings everything written to the disks.
@@ -302,11 +312,12 @@ impl Handle {
     /// # Errors
     /// The first failure of a write that was not told; or if the file has been closed.
     pub fn close(&self) -> Result<()> {
-        let (number, name) = (self.0.number, self.0.name.clone());
-        self.0
-            .node
-            .begin(&self.0.name, move |node| async move { node.close_file(number, &name).await })
-            .wait()
+        self.begin_close().wait()
+    }
+
+    /// Begins what [`close`](Self::close) does.
+    pub fn begin_close(&self) -> Pending<()> {
+        self.0.begin_close()
     }
 
     fn begin_reading<T, F>(&self, call: impl FnOnce(Rc<OpenFile>) -> F + Send + 'static) -> Pending<T>
@@ -359,15 +370,17 @@ impl Handle {
     }
 }
 
+impl Shared {
+    fn begin_close(&self) -> Pending<()> {
+        let (number, name) = (self.number, self.name.clone());
+        self.node.begin(&self.name, move |node| async move { node.close_file(number, &name).await })
+    }
+}
+
 impl Drop for Shared {
     fn drop(&mut self) {
-        let (number, name) = (self.number, self.name.clone());
         // Who wants to know whether that worked calls `close`, and then there is no such file any more.
-        undisturbed(|| {
-            let closing =
-                self.node.begin(&self.name, move |node| async move { node.close_file(number, &name).await });
-            drop(closing.wait());
-        });
+        undisturbed(|| drop(self.begin_close().wait()));
     }
 }
 

@@ -3,8 +3,9 @@
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use flume::Receiver;
+use flume::{Receiver, RecvTimeoutError};
 
 use crate::error::{Error, Result};
 
@@ -39,6 +40,18 @@ impl<T> Pending<T> {
         self.answer.recv().unwrap_or_else(|_| Err(Error::closed(&self.what)))
     }
 
+    /// Waits for the answer for so long. If it is not there by then, the call is still under way: it is given back.
+    ///
+    /// # Errors
+    /// The call that is under way.
+    pub fn wait_for(self, patience: Duration) -> std::result::Result<Result<T>, Self> {
+        match self.answer.recv_timeout(patience) {
+            Ok(outcome) => Ok(outcome),
+            Err(RecvTimeoutError::Disconnected) => Ok(Err(Error::closed(&self.what))),
+            Err(RecvTimeoutError::Timeout) => Err(self),
+        }
+    }
+
     /// Whether the answer is there, so that waiting for it takes no time.
     pub fn is_ready(&self) -> bool {
         !self.answer.is_empty() || self.answer.is_disconnected()
@@ -53,5 +66,23 @@ impl<T: Send + 'static> IntoFuture for Pending<T> {
         Box::pin(
             async move { self.answer.recv_async().await.unwrap_or_else(|_| Err(Error::closed(&self.what))) },
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_is_still_under_way_is_given_back() {
+        let (tell, answer) = flume::bounded(1);
+        let pending = Pending::new("a call".into(), answer);
+        let pending = pending.wait_for(Duration::from_millis(1)).expect_err("nobody has answered");
+        tell.send(Ok(7)).expect("it is waited for");
+        assert_eq!(pending.wait_for(Duration::ZERO).expect("it is over").expect("it has not failed"), 7);
+        let (tell, answer) = flume::bounded::<Result<()>>(1);
+        drop(tell);
+        let closed = Pending::new("a call".into(), answer).wait_for(Duration::ZERO);
+        assert!(closed.expect("it is over").is_err(), "the node thread has ended");
     }
 }

@@ -20,7 +20,7 @@ use pyo3::prelude::*;
 use crate::error::{Failure, Result};
 
 /// How long an interrupt may go unnoticed: less than a user notices.
-const INTERVAL: Duration = Duration::from_millis(50);
+pub(crate) const INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long cancelled work may go on before it is left alone: most trials are over by then.
 const PATIENCE: Duration = Duration::from_millis(500);

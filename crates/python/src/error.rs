@@ -3,6 +3,7 @@
 use std::any::Any;
 
 use experiment::JobError;
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
@@ -106,6 +107,42 @@ impl From<Failure> for PyErr {
         Python::attach(|py| exception(py, class, message).unwrap_or_else(|error| error))
     }
 }
+
+/// What went wrong with a file, on its way to Python.
+pub(crate) enum FileFailure {
+    /// A node's error: an OSError, or the kind of it that the error number says.
+    Node(node::Error),
+    /// Python's own: an interrupt.
+    Python(PyErr),
+}
+
+impl From<node::Error> for FileFailure {
+    fn from(error: node::Error) -> Self {
+        FileFailure::Node(error)
+    }
+}
+
+impl From<PyErr> for FileFailure {
+    fn from(error: PyErr) -> Self {
+        FileFailure::Python(error)
+    }
+}
+
+impl From<FileFailure> for PyErr {
+    fn from(failure: FileFailure) -> Self {
+        match failure {
+            FileFailure::Python(error) => error,
+            FileFailure::Node(error) => {
+                let remedy = error.remedy().map(|remedy| format!(". {remedy}")).unwrap_or_default();
+                let text = format!("{}{remedy}", error.why());
+                PyOSError::new_err((error.kind().errno(), text, error.what().to_owned()))
+            }
+        }
+    }
+}
+
+/// The result of a call on files.
+pub(crate) type FileResult<T> = std::result::Result<T, FileFailure>;
 
 /// An exception of the class of this name.
 fn exception(py: Python<'_>, class: &str, message: String) -> PyResult<PyErr> {

@@ -1,7 +1,7 @@
 //! The file system as Python has it: a session with its namespace, and open files. What users see is in
 //! `python/starfish/files.py` and `python/starfish/fsspec.py`.
 //!
-//! Every call waits without the interpreter lock.
+//! Every call waits without the interpreter lock, and most of them attend to signals meanwhile (`signals.rs`).
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -15,35 +15,18 @@ use namespace::{
 };
 use node::{Error, ErrorKind, Handle, OpenOptions, Session, Settings, Size, Tree, agents};
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PySlice};
 
+use crate::attend;
+use crate::error::{FileFailure, FileResult};
 use crate::fresh_bytes::filled_by;
 use crate::of_process::OfProcess;
 use crate::reading::{PieceReader, extent};
+use crate::signals::wait;
 
 /// The mode of a directory that is made.
 const DIRECTORY_MODE: u16 = 0o755;
-
-/// A node's error on its way to Python, where it is an OSError, or the kind of it that the error number says.
-struct FileFailure(Error);
-
-impl From<Error> for FileFailure {
-    fn from(error: Error) -> Self {
-        FileFailure(error)
-    }
-}
-
-impl From<FileFailure> for PyErr {
-    fn from(FileFailure(error): FileFailure) -> Self {
-        let remedy = error.remedy().map(|remedy| format!(". {remedy}")).unwrap_or_default();
-        let text = format!("{}{remedy}", error.why());
-        PyOSError::new_err((error.kind().errno(), text, error.what().to_owned()))
-    }
-}
-
-type FileResult<T> = Result<T, FileFailure>;
 
 /// What is known of a file or directory, as a dictionary; times in nanoseconds since 1970.
 #[derive(IntoPyObject)]
@@ -115,16 +98,17 @@ impl FileSession {
         key_file: Option<PathBuf>,
         cache_bytes: Option<u64>,
         block_bytes: Option<u64>,
-    ) -> FileResult<Self> {
-        py.detach(|| {
+    ) -> PyResult<Self> {
+        let connected = attend::run(py, 0, None, move |_| {
             let mut settings = Settings::of_environment(agents::find_among(&agents, None)?)?;
             settings.key = key_file;
             settings.cache_bytes = cache_bytes.unwrap_or(Settings::CACHE_BYTES);
             let usual: Size = node::BLOCK.parse().expect("a size");
             settings.block_bytes = block_bytes.unwrap_or(usual.0);
-            let session = OfProcess::new(Session::start(settings)?);
-            Ok(FileSession { session, tree: OnceLock::new() })
-        })
+            Session::start(settings)
+        })?;
+        let session = OfProcess::new(connected.map_err(FileFailure::Node)?);
+        Ok(FileSession { session, tree: OnceLock::new() })
     }
 
     /// What the path leads to.
@@ -140,7 +124,7 @@ impl FileSession {
                 node.told(&what, node.tree().entries(directory.number).await)
             });
             let facts = |entry: DirectoryEntry| (OsString::from_vec(entry.name), FileFacts::of(entry.inode));
-            Ok(listed.wait()?.into_iter().map(facts).collect())
+            Ok(wait(listed)?.into_iter().map(facts).collect())
         })
     }
 
@@ -149,15 +133,13 @@ impl FileSession {
     fn is_unfinished(&self, py: Python<'_>, path: OsString, number: u64) -> FileResult<bool> {
         py.detach(|| {
             let get = TreeOperation::GetExtended { number: FileNumber(number), name: UNFINISHED.to_vec() };
-            match self.tree()?.perform(&shown(&path), get).wait() {
+            match wait(self.tree()?.perform(&shown(&path), get)) {
                 Ok(TreeAnswer::Value(name)) => {
                     Ok(Path::new(&path).file_name() == Some(OsStr::from_bytes(&name)))
                 }
                 Ok(_) => Ok(false),
-                // It is gone, or has got its name.
-                Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-                Err(error) if error.kind() == ErrorKind::Refused(TreeRefusal::NoAttribute) => Ok(false),
-                Err(error) => Err(error.into()),
+                Err(FileFailure::Node(error)) if is_unmarked(error.kind()) => Ok(false),
+                Err(failure) => Err(failure),
             }
         })
     }
@@ -168,8 +150,7 @@ impl FileSession {
             let (uid, gid) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
             let (at, new) = (location(&path), NewInode::Directory);
             let make = TreeOperation::Make { at, new, mode: DIRECTORY_MODE, uid, gid, exclusive: true };
-            self.tree_to_change()?.perform(&shown(&path), make).wait()?;
-            Ok(())
+            wait(self.tree_to_change()?.perform(&shown(&path), make)).map(drop)
         })
     }
 
@@ -178,7 +159,7 @@ impl FileSession {
         py.detach(|| {
             let what = if directory { WhatToRemove::Directory } else { WhatToRemove::File };
             let remove = TreeOperation::Remove { at: location(&path), what };
-            Ok(self.tree()?.unname(&shown(&path), remove).wait()?)
+            wait(self.tree()?.unname(&shown(&path), remove))
         })
     }
 
@@ -188,7 +169,7 @@ impl FileSession {
             let mode = if replace { RenameMode::Replace } else { RenameMode::Keep };
             let what = format!("{} to {}", shown(&from), shown(&to));
             let rename = TreeOperation::Rename { from: location(&from), to: location(&to), mode };
-            Ok(self.tree()?.unname(&what, rename).wait()?)
+            wait(self.tree()?.unname(&what, rename))
         })
     }
 
@@ -201,8 +182,7 @@ impl FileSession {
             let changes =
                 AttributeChanges { mode, accessed: time, modified: time, ..AttributeChanges::default() };
             let change = TreeOperation::Change { number, changes };
-            self.tree()?.perform(&shown(&path), change).wait()?;
-            Ok(())
+            wait(self.tree()?.perform(&shown(&path), change)).map(drop)
         })
     }
 
@@ -252,7 +232,7 @@ impl FileSession {
                 let bytes = handle.known_bytes()?;
                 Ok((handle, bytes))
             })
-            .map_err(FileFailure)?;
+            .map_err(FileFailure::Node)?;
         let extents: Vec<Extent> = ranges.into_iter().map(|(start, end)| extent(start, end, bytes)).collect();
         let mut reading = PieceReader::of_ranges(&handle, &extents);
         let read = extents.iter().map(|extent| read_bytes(py, &mut reading, *extent)).collect();
@@ -270,12 +250,12 @@ impl FileSession {
         offset: u64,
         bytes: u64,
     ) -> FileResult<Vec<(u64, u64, String)>> {
-        py.detach(|| Ok(blocks(self.tree()?, &path, Extent::new(offset, bytes))?))
+        py.detach(|| blocks(self.tree()?, &path, Extent::new(offset, bytes)))
     }
 
     /// Brings all that was done with names onto the media.
     fn flush(&self, py: Python<'_>) -> FileResult<()> {
-        py.detach(|| Ok(self.tree()?.flush().wait()?))
+        py.detach(|| wait(self.tree()?.flush()))
     }
 
     /// Writes out what was written behind, and says whether that has failed.
@@ -308,18 +288,18 @@ impl FileSession {
     }
 
     /// What the path leads to, with what this session has written.
-    fn look_inode(&self, path: &OsString, follow: bool) -> node::Result<Inode> {
+    fn look_inode(&self, path: &OsString, follow: bool) -> FileResult<Inode> {
         let look = TreeOperation::Look { at: location(path), follow };
         let looked = self.tree()?.run(&shown(path), move |node, what| async move {
             let inode = node.told(&what, node.tree().inode(look).await)?;
             Ok(node.tree().seen(inode))
         });
-        looked.wait()
+        wait(looked)
     }
 }
 
 /// Where the bytes of an extent of a file are.
-fn blocks(tree: &Tree, path: &OsString, extent: Extent) -> node::Result<Vec<(u64, u64, String)>> {
+fn blocks(tree: &Tree, path: &OsString, extent: Extent) -> FileResult<Vec<(u64, u64, String)>> {
     let look = TreeOperation::Look { at: location(path), follow: true };
     let found = tree.run(&shown(path), move |node, what| async move {
         let inode = node.told(&what, node.tree().inode(look).await)?;
@@ -336,7 +316,7 @@ fn blocks(tree: &Tree, path: &OsString, extent: Extent) -> node::Result<Vec<(u64
         }
         Ok(blocks)
     });
-    found.wait()
+    wait(found)
 }
 
 /// An open file, without a position.
@@ -354,18 +334,18 @@ impl FileHandle {
 
     /// At most so many bytes from `offset` on: fewer at the end of the file.
     fn read_at<'py>(&self, py: Python<'py>, offset: u64, bytes: u64) -> PyResult<Bound<'py, PyBytes>> {
-        let handle = self.handle.get().map_err(FileFailure)?;
+        let handle = self.handle.get().map_err(FileFailure::Node)?;
         let extent = Extent::new(offset, bytes).clip(self.size(py)?);
         read_bytes(py, &mut PieceReader::of(handle, extent), extent)
     }
 
     /// Reads from `offset` on until the memory is full or the file ends; the number of bytes.
     fn read_into(&self, py: Python<'_>, offset: u64, into: &Bound<'_, PyMemoryView>) -> PyResult<usize> {
-        let handle = self.handle.get().map_err(FileFailure)?;
+        let handle = self.handle.get().map_err(FileFailure::Node)?;
         let extent = Extent::new(offset, into.len()? as u64).clip(self.size(py)?);
         let mut reading = PieceReader::of(handle, extent);
         let mut filled = 0;
-        while let Some(pages) = py.detach(|| reading.next()).map_err(FileFailure)? {
+        while let Some(pages) = py.detach(|| reading.next())? {
             for page in pages {
                 let bytes = page.as_slice();
                 let place = PySlice::new(py, filled.try_into()?, (filled + bytes.len()).try_into()?, 1);
@@ -377,32 +357,35 @@ impl FileHandle {
     }
 
     /// Writes the bytes at `offset`.
-    fn write_at(&self, py: Python<'_>, offset: u64, bytes: PyBuffer<u8>) -> PyResult<()> {
+    fn write_at(&self, py: Python<'_>, offset: u64, bytes: PyBuffer<u8>) -> FileResult<()> {
         let bytes = bytes.to_vec(py)?;
-        let written = py.detach(|| self.handle.get()?.write_at(offset, bytes));
-        Ok(written.map_err(FileFailure)?)
+        py.detach(|| wait(self.handle.get()?.begin_write(offset, bytes)))
     }
 
     /// Writes the bytes at the end of the file, wherever that is then; the offset.
-    fn append(&self, py: Python<'_>, bytes: PyBuffer<u8>) -> PyResult<u64> {
+    fn append(&self, py: Python<'_>, bytes: PyBuffer<u8>) -> FileResult<u64> {
         let bytes = bytes.to_vec(py)?;
-        let appended = py.detach(|| self.handle.get()?.append(bytes));
-        Ok(appended.map_err(FileFailure)?)
+        py.detach(|| wait(self.handle.get()?.begin_append(bytes)))
     }
 
     /// Cuts the file to `bytes`, or extends it to them with zeros.
     fn set_size(&self, py: Python<'_>, bytes: u64) -> FileResult<()> {
-        py.detach(|| Ok(self.handle.get()?.set_len(bytes)?))
+        py.detach(|| wait(self.handle.get()?.begin_set_len(bytes)))
     }
 
     /// Brings everything written to the disks.
     fn flush(&self, py: Python<'_>) -> FileResult<()> {
-        py.detach(|| Ok(self.handle.get()?.flush()?))
+        py.detach(|| wait(self.handle.get()?.begin_flush()))
+    }
+
+    /// Brings everything written to the agents, where it need not be on the disks.
+    fn send(&self, py: Python<'_>) -> FileResult<()> {
+        py.detach(|| wait(self.handle.get()?.begin_send()))
     }
 
     /// Closes the file: who opens it then reads what was written.
     fn close(&self, py: Python<'_>) -> FileResult<()> {
-        py.detach(|| Ok(self.handle.get()?.close()?))
+        py.detach(|| wait(self.handle.get()?.begin_close()))
     }
 }
 
@@ -412,9 +395,12 @@ fn read_bytes<'py>(
     reading: &mut PieceReader<'_>,
     extent: Extent,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    filled_by(py, usize::try_from(extent.bytes)?, |into| {
-        Ok(py.detach(|| reading.fill(into, extent)).map_err(FileFailure)?)
-    })
+    filled_by(py, usize::try_from(extent.bytes)?, |into| Ok(py.detach(|| reading.fill(into, extent))?))
+}
+
+/// Whether this says that a file has no mark as unfinished: it is gone, or has got its name.
+fn is_unmarked(why: ErrorKind) -> bool {
+    matches!(why, ErrorKind::NotFound | ErrorKind::Refused(TreeRefusal::NoAttribute))
 }
 
 fn location(path: &OsString) -> Location {

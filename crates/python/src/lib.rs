@@ -8,7 +8,8 @@
 //! - `plans.rs`: plans, run as a whole or in parts
 //! - `columns.rs`: results, as columns of a table
 //! - `recording.rs`: what Python's threads do, recorded
-//! - `attend.rs`: waiting for threads while attending to Python: progress, interrupts
+//! - `attend.rs`: waiting for threads while attending to Python: progress, interrupts; `signals.rs`: likewise for calls
+//!   on files
 //! - `files.rs`: the file system; `reading.rs`: reading with several pieces under way, into `fresh_bytes.rs`, which
 //!   nobody has filled before; `of_process.rs`: what does not survive a fork
 //! - `error.rs`: what went wrong, as Python's exceptions
@@ -24,6 +25,7 @@ mod of_process;
 mod plans;
 mod reading;
 mod recording;
+mod signals;
 
 /// What `python/starfish` imports; its types are in `python/starfish/_native.pyi`.
 #[pyo3::pymodule]

@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 
 use layout::Extent;
-use node::{Handle, LentPage, LoneReads, Pending, Result};
+use node::{Handle, LentPage, LoneReads, Pending};
 
+use crate::error::FileResult;
 use crate::fresh_bytes::Filling;
+use crate::signals::Signals;
 
 /// A piece is not longer than this.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -33,6 +35,7 @@ pub(crate) struct PieceReader<'a> {
     rest: Box<dyn Iterator<Item = Extent> + Send + 'a>,
     under_way: VecDeque<(Extent, Pending<Vec<LentPage>>)>,
     under_way_bytes: u64,
+    signals: Signals,
 }
 
 impl<'a> PieceReader<'a> {
@@ -52,11 +55,12 @@ impl<'a> PieceReader<'a> {
         extents: impl Iterator<Item = Extent> + Send + 'a,
     ) -> Self {
         let rest = Box::new(extents.flat_map(pieces));
-        PieceReader { handle, lone, rest, under_way: VecDeque::new(), under_way_bytes: 0 }
+        let (under_way, signals) = (VecDeque::new(), Signals::new());
+        PieceReader { handle, lone, rest, under_way, under_way_bytes: 0, signals }
     }
 
     /// The next piece, in pages and parts of pages: less of it at the end of the file. None after the last.
-    pub(crate) fn next(&mut self) -> Result<Option<Vec<LentPage>>> {
+    pub(crate) fn next(&mut self) -> FileResult<Option<Vec<LentPage>>> {
         while self.under_way.len() < PIECES
             && self.under_way_bytes < UNDER_WAY_BYTES
             && let Some(piece) = self.rest.next()
@@ -66,7 +70,7 @@ impl<'a> PieceReader<'a> {
         }
         let Some((piece, pending)) = self.under_way.pop_front() else { return Ok(None) };
         self.under_way_bytes -= piece.bytes;
-        pending.wait().map(Some)
+        self.signals.wait(pending).map(Some)
     }
 
     fn begin(&self, piece: Extent) -> Pending<Vec<LentPage>> {
@@ -77,7 +81,7 @@ impl<'a> PieceReader<'a> {
     }
 
     /// Fills `into` with the next extent, as far as there is something of it.
-    pub(crate) fn fill(&mut self, into: &mut Filling<'_>, extent: Extent) -> Result<()> {
+    pub(crate) fn fill(&mut self, into: &mut Filling<'_>, extent: Extent) -> FileResult<()> {
         let mut is_over = false;
         for piece in pieces(extent) {
             let pages = self.next()?.unwrap_or_default();

@@ -22,7 +22,7 @@ pub enum Refused {
     /// The thread is about to end and can no more be added.
     #[error("this thread is about to end, and cannot be added any more")]
     Ending,
-    /// There are as many threads as there is memory for.
+    /// There are as many threads as there is memory for. Records of others are counted, and the count is written.
     #[error("there is no memory for another thread: smaller buffers (TLV_BUFFER) leave room for more")]
     TooManyThreads,
     /// The thread's buffer is full. This is counted, and the count is written.

@@ -46,7 +46,7 @@ fn with_row(
 /// The row of this thread, which gets one if it has none.
 #[inline]
 fn own() -> Result<&'static ThreadRow, Refused> {
-    row::current().map_or_else(|| row::add(None), Ok)
+    row::current().map_or_else(row::add_for_record, Ok)
 }
 
 /// The row that this thread was given.

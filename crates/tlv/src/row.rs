@@ -1,7 +1,7 @@
 //! The rows of a trace: each thread that is recorded has one, with a ring of its own.
 //!
 //! A row is never freed, so that a thread that is about to end and the writer need not agree on when: it goes from hand
-//! to hand. There are as many as there were threads at once.
+//! to hand. There are as many as there were threads at once, as far as there is memory for their rings.
 //!
 //! ```text
 //!   FREE --- a thread takes it ---> LIVE --- the thread ends ---> ENDED --- the writer has taken all ---> FREE
@@ -54,6 +54,8 @@ pub(crate) struct Rows {
     all: Vec<NamedRow>,
     bytes: usize,
     threads: u32,
+    /// How many records had no room since that was told last because their threads have no row.
+    refused: u64,
 }
 
 struct NamedRow {
@@ -72,7 +74,7 @@ pub(crate) struct Seen {
     pub(crate) new_name: Option<String>,
 }
 
-static ROWS: Mutex<Rows> = Mutex::new(Rows { all: Vec::new(), bytes: 0, threads: 0 });
+static ROWS: Mutex<Rows> = Mutex::new(Rows { all: Vec::new(), bytes: 0, threads: 0, refused: 0 });
 
 thread_local! {
     static CURRENT: Cell<Option<&'static ThreadRow>> = const { Cell::new(None) };
@@ -119,12 +121,27 @@ pub(crate) fn add(name: Option<&str>) -> Result<&'static ThreadRow, Refused> {
     Ok(row)
 }
 
+/// Gives this thread a row, for a record that has no room otherwise.
+pub(crate) fn add_for_record() -> Result<&'static ThreadRow, Refused> {
+    add(None).inspect_err(|refused| {
+        if *refused == Refused::TooManyThreads {
+            rows().refused += 1;
+        }
+    })
+}
+
 impl Rows {
     fn take(&mut self, name: Option<&str>) -> Result<&'static ThreadRow, Refused> {
         let free = self.all.iter().map(|named| named.row).find(|row| row.phase() == RowPhase::Free);
         let row = match free {
             Some(row) => row,
-            None => self.make()?,
+            None => {
+                // The writer frees the rows of threads that have ended.
+                if self.all.iter().any(|named| named.row.phase() == RowPhase::Ended) {
+                    switch::wake_writer();
+                }
+                self.make()?
+            }
         };
         self.threads += 1;
         row.thread.store(self.threads, Ordering::Relaxed);
@@ -168,8 +185,14 @@ impl Rows {
         self.all.iter_mut().map(look).collect()
     }
 
+    /// How many records of threads without a row had no room since this was asked last. For the writer.
+    pub(crate) fn newly_refused(&mut self) -> u64 {
+        mem::take(&mut self.refused)
+    }
+
     /// Forgets what was recorded and has not been written. Only for the writer, or while no other thread runs.
     pub(crate) fn discard(&mut self) {
+        self.refused = 0;
         for named in &mut self.all {
             named.is_told = false;
             let ThreadRow { ring, told, .. } = named.row;

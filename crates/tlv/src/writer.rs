@@ -25,6 +25,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The most undeclared events that are told apart.
 const UNDECLARED_MAX: usize = 1000;
 
+/// The row of all threads that have none, which only says how many records had no room.
+const WITHOUT_ROW: ThreadId = ThreadId(0);
+
 /// The category of events that were never declared.
 const UNDECLARED: &str = "undeclared";
 
@@ -57,6 +60,8 @@ struct Writer {
     events: BTreeMap<i32, EventMeaning>,
     undeclared: BTreeMap<i32, StateId>,
     threads: BTreeMap<ThreadId, Last>,
+    /// Whether the file says that there are threads without a row.
+    has_told_refused: bool,
     /// Rooms that are used again.
     slots: Vec<Words>,
     records: Vec<Record>,
@@ -86,6 +91,7 @@ impl Writer {
             events: BTreeMap::new(),
             undeclared: BTreeMap::new(),
             threads: BTreeMap::new(),
+            has_told_refused: false,
             slots: Vec::new(),
             records: Vec::new(),
         }
@@ -94,7 +100,10 @@ impl Writer {
     fn round(&mut self) -> io::Result<()> {
         // First how far each has come; then the time, which is later than theirs; then what is declared, which is all
         // that they name.
-        let seen = rows().look();
+        let (seen, refused) = {
+            let mut rows = rows();
+            (rows.look(), rows.newly_refused())
+        };
         self.scale.advance(TickReading::take());
         self.declare()?;
         for Seen { row, phase, head, new_name } in
@@ -109,7 +118,21 @@ impl Writer {
                 row.free();
             }
         }
+        self.tell_refused(refused)?;
         self.file.flush()
+    }
+
+    /// Adds how many records of threads without a row had no room.
+    fn tell_refused(&mut self, records: u64) -> io::Result<()> {
+        if records == 0 {
+            return Ok(());
+        }
+        if !self.has_told_refused {
+            self.has_told_refused = true;
+            let name = "threads without a buffer".into();
+            self.file.thread(WITHOUT_ROW, &ThreadInfo { process: ProcessId(0), name })?;
+        }
+        self.file.dropped(WITHOUT_ROW, records)
     }
 
     /// Adds what has been declared since the last round.

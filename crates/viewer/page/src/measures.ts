@@ -63,6 +63,12 @@ export function within(trace: Trace, span: number, [from, to]: Range): number {
   return Math.max(0, Math.min(trace.finish[span]!, to) - Math.max(trace.begin[span]!, from));
 }
 
+/** How much of a range the file of a thread tells of: from its first record to its last. */
+export function told(trace: Trace, [from, to]: Range, thread: number): number {
+  const { begin, end } = trace.files[trace.processes[trace.threads[thread]!.process]!.file]!;
+  return Math.max(0, Math.min(end, to) - Math.max(begin, from));
+}
+
 /** The command *total duration*: how long chosen threads were in chosen states, summed over calls. */
 export function total(trace: Trace, range: Range, states: Uint8Array, threads: Uint8Array) {
   let [sum, count] = [0, 0];

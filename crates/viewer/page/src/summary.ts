@@ -2,7 +2,7 @@
 
 import type { Derived } from "./derived";
 import { button, byId, element, name } from "./elements";
-import { figures, grouped, threadsOf, type Figures } from "./measures";
+import { figures, grouped, threadsOf, told, type Figures } from "./measures";
 import { duration } from "./time";
 import { threadLabel } from "./trace";
 import type { View } from "./view";
@@ -18,12 +18,14 @@ interface Line {
   state: string;
   thread: string;
   its: Figures;
+  /** How long its threads are together, as far as the range and their files go. */
+  time: number;
 }
 
-const NUMBERS: [string, (line: Line, range: number) => string][] = [
+const NUMBERS: [string, (line: Line) => string][] = [
   ["Calls", ({ its }) => its.count.toLocaleString("en")],
   ["Total", ({ its }) => duration(its.total)],
-  ["Share of the range", ({ its }, range) => `${((its.total / range) * 100).toFixed(1)} %`],
+  ["Share", ({ its, time }) => `${(time > 0 ? (its.total / time) * 100 : 0).toFixed(1)} %`],
   ["Mean", ({ its }) => duration(its.mean)],
   ["Least", ({ its }) => duration(its.least)],
   ["Median", ({ its }) => duration(its.median)],
@@ -50,7 +52,6 @@ export class SummaryView {
         }),
       );
     }
-    const { measured } = this.view;
     const lines = this.view.counted.flatMap((file) => this.lines(file)).sort((one, other) => other.its.total - one.its.total);
     // The names of threads begin with those of their files.
     const apart = this.view.counted.length > 1 && this.by === "state";
@@ -61,7 +62,7 @@ export class SummaryView {
       const named: Record<string, string> = { File: line.file, State: line.state, Thread: line.thread };
       const names = titles.filter((title) => title in named);
       const cells = names.map((title) => element("th", { scope: "row" }, name(named[title]!)));
-      body.append(element("tr", {}, ...cells, ...NUMBERS.map(([, text]) => element("td", {}, text(line, measured[1] - measured[0])))));
+      body.append(element("tr", {}, ...cells, ...NUMBERS.map(([, text]) => element("td", {}, text(line)))));
     }
     const more = lines.length > ROWS_MAX ? [element("p", {}, `${lines.length - ROWS_MAX} more have less time.`)] : [];
     this.root.replaceChildren(choice, element("table", {}, head, body), ...more, ...this.files());
@@ -84,11 +85,14 @@ export class SummaryView {
     };
     const most = by === "state" ? trace.states.length : by === "thread" ? count : Math.min(trace.states.length * count, trace.begin.length);
     const { lengths, totals } = grouped(trace, measured, this.derived.shown, threads, most, group);
+    const time = Array.from(threads, (isMeant, thread) => (isMeant === 1 ? told(trace, measured, thread) : 0));
+    const ofAll = time.reduce((sum, one) => sum + one, 0);
     return [...groups].map(([key, at]) => ({
       file: file === null ? "" : trace.files[file]!.name,
       state: by === "thread" ? "" : trace.states[by === "state" ? key : Math.floor(key / count)]!.name,
       thread: by === "state" ? "" : threadLabel(trace, by === "thread" ? key : key % count),
       its: figures(lengths[at]!, totals[at]!),
+      time: by === "state" ? ofAll : time[by === "thread" ? key : key % count]!,
     }));
   }
 

@@ -169,7 +169,7 @@ export class View {
 
   /** Shows another trace, of which the one before was the beginning. */
   replace(trace: Trace): void {
-    const address = this.address();
+    const address = this.address(placesIn(trace, this.given));
     const atEnd = this.look.to >= this.whole;
     const all = atEnd && this.look.from <= 0;
     this.given = trace;
@@ -180,19 +180,27 @@ export class View {
     else if (atEnd) this.show(this.whole - (to - from), this.whole, "goes on");
   }
 
-  /** What the address says after its `#`. */
-  address(): string {
+  /** What the address says after its `#`; of another trace, if it is told where things are there. */
+  address(places?: Places): string {
     const { look, trace } = this;
+    const moved = (kind: keyof Places, set: Iterable<number>) =>
+      [...set].map((index) => (places ? places[kind][index] : index)).filter((index) => index !== undefined);
     const words = new URLSearchParams();
     words.set("view", look.kind);
     words.set("range", `${Math.round(look.from)},${Math.round(look.to)}`);
     if (look.marked) words.set("marked", look.marked.map(Math.round).join());
-    const sets = { hidden: look.hidden, states: look.states, threads: look.threads, folded: look.folded };
-    for (const [name, set] of Object.entries(sets)) if (set.size > 0) words.set(name, [...set].join());
+    const sets = {
+      hidden: moved("states", look.hidden),
+      states: moved("states", look.states),
+      threads: moved("threads", look.threads),
+      folded: moved("processes", look.folded),
+    };
+    for (const [name, set] of Object.entries(sets)) if (set.length > 0) words.set(name, set.join());
     if (look.rows !== "") words.set("rows", look.rows);
     if (look.selected !== null) {
       const tier = tierOf(trace, look.selected);
-      words.set("call", [trace.tierThread[tier], trace.tierDepth[tier], trace.begin[look.selected]].join());
+      const [thread] = moved("threads", [trace.tierThread[tier]!]);
+      words.set("call", [thread, trace.tierDepth[tier], trace.begin[look.selected]].join());
     }
     if (look.beside) words.set("beside", "yes");
     if (look.processors) words.set("processors", "yes");
@@ -229,6 +237,43 @@ export class View {
       logarithmic: words.get("scale") !== "linear",
     });
   }
+}
+
+/** Where the processes, threads and states of a trace are in another one, if they are there. */
+interface Places {
+  processes: (number | undefined)[];
+  threads: (number | undefined)[];
+  states: (number | undefined)[];
+}
+
+/** Where things are in a trace of which `before` was the beginning: what is new may stand anywhere between them. */
+function placesIn(trace: Trace, before: Trace): Places {
+  const [now, then] = [namesOf(trace), namesOf(before)];
+  const places = (kind: keyof Places) => {
+    const at = new Map(now[kind].map((name, index) => [name, index]));
+    return then[kind].map((name) => at.get(name));
+  };
+  return { processes: places("processes"), threads: places("threads"), states: places("states") };
+}
+
+/** What does not change of processes, threads and states while their files grow. */
+function namesOf({ processes, threads, states }: Trace): Record<keyof Places, string[]> {
+  const ofProcesses = numbered(processes.map(({ file }) => `file ${file}`));
+  return {
+    processes: ofProcesses,
+    threads: numbered(threads.map(({ process }) => ofProcesses[process]!)),
+    states: numbered(states.map(({ name, category }) => JSON.stringify([name, category]))),
+  };
+}
+
+/** Each with its number among those that are equal. */
+function numbered(all: string[]): string[] {
+  const counts = new Map<string, number>();
+  return all.map((one) => {
+    const count = counts.get(one) ?? 0;
+    counts.set(one, count + 1);
+    return `${count} of ${one}`;
+  });
 }
 
 /** How long it lasts from time 0 on, as far as ranges go. */

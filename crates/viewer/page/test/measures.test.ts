@@ -285,4 +285,32 @@ describe("a view", () => {
     view.replace(grown);
     assert.deepEqual([view.look.from, view.look.to], [1e6, 2e6]);
   });
+
+  test("of files that grow stays with the threads and states that were chosen", () => {
+    const made = drawn(1);
+    const view = new View(decode(columns(made)));
+    // Of the second file: its process, a thread of it, and a call of that; states by their names.
+    const selected = view.trace.tierFirst[view.trace.threadTier[7]!]!;
+    view.set({ folded: new Set([2]), threads: new Set([7]), selected, states: new Set([1, 2]), hidden: new Set([3]) });
+    const { begin } = view.trace;
+    const [from, its] = [begin[selected], view.trace.threads[7]!.name];
+    const [first, second] = made.files;
+    // Threads and a process begin in the first file, and a state that is not in the second one.
+    first!.processes[0]!.threads.push({ name: "late", spans: [{ state: 0, begin: 1e6, end: 2e6 }] });
+    first!.processes.push({ name: "compute node 9", threads: [{ name: "requests", spans: [] }] });
+    made.states.splice(2, 0, { name: "repair" });
+    for (const { threads } of [...first!.processes, ...second!.processes]) {
+      for (const { spans } of threads) for (const span of spans) if (span.state >= 2) span.state++;
+    }
+    view.replace(decode(columns(made)));
+    const { trace, look } = view;
+    const thread = [...look.threads][0]!;
+    assert.deepEqual([look.threads.size, trace.threads[thread]!.name], [1, its]);
+    assert.equal(trace.processes[trace.threads[thread]!.process]!.file, 1);
+    assert.deepEqual([...look.folded], [3]);
+    assert.deepEqual([...look.states].map((state) => trace.states[state]!.name), ["write", "wait for a page"]);
+    assert.deepEqual([...look.hidden].map((state) => trace.states[state]!.name), ["prefetch"]);
+    assert.equal(threadOf(trace, look.selected!), thread);
+    assert.equal(trace.begin[look.selected!], from);
+  });
 });

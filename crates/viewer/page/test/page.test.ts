@@ -11,7 +11,7 @@ import type { Page } from "playwright-core";
 import { decode } from "../src/columns";
 import { firstFrom } from "../src/trace";
 import { end, executable, open, settled } from "./browser";
-import { columns, drawn, selfContained, type Made } from "./made";
+import { columns, drawn, selfContained, type Made, type MadeSpan } from "./made";
 
 const BUILT = readFileSync("../src/page.html", "utf8");
 const HOSTILE = [
@@ -228,6 +228,14 @@ describe("the page", { skip, timeout: 60_000 }, () => {
     await settled(page);
     const row = await page.locator("#summary tbody tr", { hasText: "read" }).first().innerText();
     for (const figure of said.slice(1)) assert.ok(row.includes(figure!), `${figure} in ${row}`);
+    const spansOf = (file: Made["files"][number]) => file.processes.flatMap(({ threads }) => threads.flatMap(({ spans }) => spans));
+    const lengths = (spans: MadeSpan[]) => spans.reduce((sum, { begin, end }) => sum + end - begin, 0);
+    const times = made.files.map((file) => {
+      const spans = spansOf(file);
+      return 6 * (Math.max(...spans.map(({ end }) => end)) - Math.min(...spans.map(({ begin }) => begin)));
+    });
+    const share = lengths(made.files.flatMap(spansOf).filter(({ state }) => state === 0)) / (times[0]! + times[1]!);
+    assert.ok(row.includes(`${(share * 100).toFixed(1)} %`), `${share} in ${row}`);
     assert.match(await text(page, "#summary"), /Time 0 is 2023-11-14 22:13:20.123 UTC/);
     await page.getByRole("button", { name: "each state of each thread" }).click();
     assert.equal(await page.locator("#summary tbody tr").count(), 12 * made.states.length);

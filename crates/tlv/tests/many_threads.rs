@@ -1,0 +1,69 @@
+//! More threads than there is memory for: what they record is counted, and room is there when others have ended.
+//!
+//! In a process of its own, since rows stay as large as they were made.
+
+use std::fs::File;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tlv::{Recording, Refused, Settings, State};
+use trace::{NoteKind, Timeline};
+
+static WORK: State = State::new("work");
+
+/// Buffers of which there are sixteen, one of them for the thread that begins the recording.
+const BUFFER_BYTES: usize = 1 << 26;
+const ROWS: usize = 15;
+
+/// Records what `work` does.
+fn recorded(work: impl FnOnce()) -> Timeline {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("x.tlv");
+    let settings = Settings { file: Some(path.clone()), buffer_bytes: BUFFER_BYTES, ..Settings::default() };
+    let recording = Recording::start_with("test", &settings).expect("a recording");
+    work();
+    recording.finish().expect("room");
+    trace::read("x.tlv", File::open(path).expect("a file")).expect("a trace")
+}
+
+#[test]
+fn threads_without_a_buffer_are_counted_until_others_end() {
+    const THREADS: usize = 40;
+    let all = Barrier::new(THREADS);
+    let timeline = recorded(|| {
+        thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    all.wait();
+                    drop(WORK.enter());
+                    all.wait();
+                });
+            }
+        });
+    });
+    let refused = (THREADS - ROWS) as u64;
+    assert_eq!(timeline.spans.state.len(), ROWS);
+    let notes: Vec<(NoteKind, u64)> = timeline.notes.iter().map(|note| (note.kind, note.count)).collect();
+    assert_eq!(notes, [(NoteKind::Dropped, refused)]);
+    let row = timeline.threads.iter().find(|thread| thread.dropped > 0).expect("a row for them");
+    assert_eq!((&*row.name, row.dropped, row.spans.len()), ("threads without a buffer", refused, 0));
+
+    // Each batch needs the rows of the one before, for which nobody has to wait until the writer comes by itself.
+    const BATCHES: usize = 20;
+    let begun = Instant::now();
+    let timeline = recorded(|| {
+        for _ in 0..BATCHES {
+            thread::scope(|scope| (0..ROWS).for_each(|_| _ = scope.spawn(work_once_there_is_room)));
+        }
+    });
+    assert_eq!(timeline.spans.state.len(), BATCHES * ROWS);
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+}
+
+fn work_once_there_is_room() {
+    while tlv::name_thread("worker") == Err(Refused::TooManyThreads) {
+        thread::sleep(Duration::from_millis(1));
+    }
+    drop(WORK.enter());
+}
