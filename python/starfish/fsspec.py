@@ -41,7 +41,7 @@ OPTIONS_OF_ALL = {
     "use_listings_cache",
 }
 
-# A link that cannot be followed for these reasons leads nowhere.
+# A name or link that cannot be followed for these reasons leads nowhere.
 DANGLING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 
 Facts = dict[str, Any]
@@ -186,7 +186,9 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
     async def _exists(self, path: str, **_: Any) -> bool:
         try:
             await self._info(path)
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError as error:
+            if error.errno not in DANGLING:
+                raise
             return False
         return True
 
@@ -511,6 +513,13 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
     async def _each(self, calls: list[Any], batch_size: int | None) -> None:
         await _run_coros_in_chunks(calls, batch_size=batch_size or self.batch_size)
 
+    async def _glob(self, path: str, maxdepth: int | None = None, **kwargs: Any) -> Any:
+        """Find what a pattern matches; what is called exactly as it is written is meant by it alone."""
+        exact = self._strip_protocol(path)
+        if has_magic(path) and await self._exists(exact):
+            return {exact: await self._info(exact)} if kwargs.get("detail") else [exact]
+        return await super()._glob(path, maxdepth=maxdepth, **kwargs)
+
     async def _mv_file(self, path1: str, path2: str, **_: Any) -> None:
         path1, path2 = self._strip_protocol(path1), self._strip_protocol(path2)
         if path1 != path2:
@@ -520,13 +529,11 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         self, path1: str | list[str], path2: str | list[str], recursive: bool = False, **_: Any
     ) -> None:
         """Move files and directories, each in one step; into a directory if that is what `path2` is."""
-        if isinstance(path1, str) and not has_magic(path1):
-            sources = [self._strip_protocol(path1)]
-        else:
-            sources = await self._expand_path(path1)
+        one = self._strip_protocol(path1) if isinstance(path1, str) else None
+        sources = [one] if one and not has_magic(one) else await self._expand_path(path1)
         if isinstance(path2, list):
             targets = path2
-        elif isinstance(path1, list) or has_magic(path1) or trailing_sep(path2) or await self._isdir(path2):
+        elif sources != [one] or trailing_sep(path2) or await self._isdir(path2):
             base = self._strip_protocol(path2).rstrip("/")
             targets = [f"{base}/{source.rpartition('/')[2]}" for source in sources]
         else:

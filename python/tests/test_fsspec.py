@@ -247,6 +247,16 @@ def test_what_is_below_another_goes_with_it(striped: StarfishFileSystem, folder:
     assert striped.ls(folder) == []
 
 
+def test_what_is_called_as_a_pattern_is_meant_by_it_alone(striped: StarfishFileSystem, folder: str) -> None:
+    for name in ("[x]1", "x1", "*"):
+        striped.pipe_file(f"{folder}/{name}", name.encode())
+    assert striped.cat(f"{folder}/[x]1") == b"[x]1"
+    striped.mv(f"{folder}/[x]1", f"{folder}/[y]")
+    striped.rm(f"{folder}/*")
+    assert striped.ls(folder, detail=False) == [f"{folder}/[y]", f"{folder}/x1"]
+    assert striped.glob(f"{folder}/[xy]1") == [f"{folder}/x1"]
+
+
 def test_what_is_not_got_whole_leaves_what_was_there(
     striped: StarfishFileSystem, folder: str, tmp_path: Path
 ) -> None:
