@@ -103,7 +103,8 @@ pub use trees::{
     lost_changes_of_names_are_told, names_of_all_clients_are_one_tree, no_namespace_is_begun_beside_another,
     stripes_stay_found_when_others_write, what_a_team_writes_is_known_to_all_its_members,
     what_cannot_be_cut_everywhere_is_cut_nowhere, what_could_not_be_told_is_told_by_the_next_flush,
-    what_is_removed_while_an_io_node_is_away_goes_when_it_is_back, what_nobody_has_written_counts_nowhere,
+    what_is_removed_while_an_io_node_is_away_goes_when_it_is_back,
+    what_is_told_before_it_is_sent_is_told_again, what_nobody_has_written_counts_nowhere,
     what_replaces_a_file_is_on_the_media, who_changes_names_knows_their_directories,
     who_flushes_a_file_flushes_what_others_have_closed,
 };
@@ -248,6 +249,7 @@ macro_rules! for_all_promises {
             lost_changes_of_names_are_told,
             what_cannot_be_cut_everywhere_is_cut_nowhere,
             what_could_not_be_told_is_told_by_the_next_flush,
+            what_is_told_before_it_is_sent_is_told_again,
             an_open_file_outlives_a_broken_connection,
             who_changes_names_knows_their_directories,
             a_lost_stripe_is_no_hole,

@@ -438,7 +438,12 @@ impl<M: Machine> PagedFile<M> {
     /// Sends what was written; whether the I/O nodes have all of it then.
     async fn has_sent_all(&self) -> bool {
         self.write_out().await;
-        !self.file.stays_here() && self.cache.table.borrow().unwritten(self.file.number, true).is_empty()
+        !self.file.stays_here() && self.is_sent()
+    }
+
+    /// Whether the I/O nodes have accepted all that was written.
+    pub(in crate::client) fn is_sent(&self) -> bool {
+        self.file.writes.is_empty() && self.cache.table.borrow().unwritten(self.file.number, true).is_empty()
     }
 
     /// Waits until everything written to the file is on the media, and reports any write that failed, if this handle

@@ -30,7 +30,7 @@ pub(super) struct TreeFileState {
     written_end: Cell<u64>,
     /// How many bytes were written that the keeper has not been told of.
     written_bytes: Cell<u64>,
-    /// When something was written last that the keeper has not been told of.
+    /// When something was written last of which the keeper has not been told since the I/O nodes have it.
     written_at: Cell<Option<i64>>,
     /// How often what was written here had been given up when the furthest write was last looked at.
     given_up: Cell<u64>,
@@ -240,7 +240,7 @@ impl<M: Machine> OpenTreeFile<M> {
             return self.tree.note_inode(&self.state, &self.paged, inode);
         }
         self.paged.set_bytes(inode.size);
-        self.paged.file().hear_stored_stripes(inode.stored_stripes, false);
+        self.paged.file().hear_stored_stripes(inode.stored_stripes, inode.size == 0);
         self.state.inode.replace(inode);
     }
 
@@ -349,9 +349,13 @@ impl<M: Machine> OpenTreeFile<M> {
         self.note_told(untold, told)
     }
 
-    /// What the keeper is to be told, if there is anything.
+    /// What the keeper is to be told, if there is anything. Whoever opens the file after that may read it before what
+    /// has not been sent yet is there: of this the keeper is told once more.
     fn take_untold(&self) -> Option<Untold> {
-        let time = self.state.written_at.take()?;
+        let time = self.state.written_at.get()?;
+        if self.paged.is_sent() {
+            self.state.written_at.set(None);
+        }
         self.note_given_up();
         let written = self.written(self.state.written_end.get(), self.state.written_bytes.take());
         Some(Untold { time, written })
@@ -364,7 +368,7 @@ impl<M: Machine> OpenTreeFile<M> {
         match answer {
             Ok(Some(inode)) => {
                 self.paged.file().note_counted(end);
-                if self.state.written_end.get() == end {
+                if self.state.written_at.get().is_none() {
                     self.state.written_end.set(0);
                 }
                 self.take_own(inode);
