@@ -4,8 +4,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use machine::conformance::Testbed;
-use machine::{Condition, Disk, Machine, Net, Payload, Stage};
+use machine::{Condition, Disk, Duration, Machine, Net, Payload, Stage};
 
+use super::faulty::Faulty;
 use super::tasks::{Tasks, rest};
 use super::{BLOCK, Base, Draw, Restarting, contents, put, run, small, start};
 use crate::{
@@ -449,6 +450,44 @@ pub fn many_share_a_small_cache(testbed: &impl Testbed, base: Base) {
         }
         rest(&nodes[2]).await;
         assert_eq!(cache.bytes(), 0);
+    });
+}
+
+/// What is cut off does not come back when the file is made longer, though it is read by others of the same client
+/// while an I/O node has not cut it yet; what they write meanwhile comes after.
+pub fn what_is_cut_off_does_not_come_back(testbed: &impl Testbed, base: Base) {
+    run(testbed, 2, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let client = &start(base, &nodes, 1, settings(base)).await[0];
+        let cache = cache_of(client, 40, Prefetch::None);
+        let file = Rc::new(cache.create("cut", FileId(1), BLOCK).await.expect("created"));
+        write(&file, 0, &contents(8 * BLOCK)).await;
+        file.commit().await.expect("committed");
+        let (tasks, cutting) = (Tasks::default(), file.clone());
+        nodes[0].faults().hold_resize();
+        tasks.begin(&nodes[1], async move { cutting.truncate(BLOCK / 2).await.expect("cut") });
+        while !nodes[0].faults().has_held_resize() {
+            nodes[0].sleep_until(nodes[0].now() + Duration::from_nanos(1_000_000)).await;
+        }
+        file.advise(Advice::WillNeed { offset: 0, bytes: 8 * BLOCK });
+        let (reading, alone, writing) = (file.clone(), file.clone(), file.clone());
+        tasks.begin(&nodes[1], async move { drop(read(&reading, 0, 8 * BLOCK).await) });
+        tasks.begin(&nodes[1], async move { drop(read_alone(&alone, 10, 8 * BLOCK).await) });
+        tasks.begin(&nodes[1], async move { write(&writing, 3 * BLOCK, &[7; BLOCK as usize]).await });
+        rest(&nodes[1]).await;
+        nodes[0].faults().release();
+        tasks.wait().await;
+        let bytes = file.bytes();
+        file.truncate(8 * BLOCK).await.expect("extended");
+        let mut expected = contents(BLOCK / 2);
+        expected.resize(8 * BLOCK as usize, 0);
+        assert!(read(&file, 0, 3 * BLOCK).await == expected[..3 * BLOCK as usize], "it is back");
+        assert_eq!(bytes, 4 * BLOCK, "the end of what was written");
+        expected[3 * BLOCK as usize..4 * BLOCK as usize].fill(7);
+        assert!(read(&file, 0, 9 * BLOCK).await == expected);
+        file.flush().await.expect("flushed");
+        file.refresh().await.expect("refreshed");
+        assert!(read(&file, 0, 9 * BLOCK).await == expected);
     });
 }
 

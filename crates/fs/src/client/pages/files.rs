@@ -40,6 +40,9 @@ pub(super) struct LogicalFile<M: Machine> {
     pub(super) handles: Cell<usize>,
     /// Pages whose writing has begun.
     pub(super) writes: InFlight,
+    /// Cuts of the file under way, one at a time. Nobody reads or writes its pages meanwhile: what is cut off would
+    /// come back from an I/O node that has not cut it yet, and what is written might be cut off.
+    pub(super) cuts: InFlight,
     /// How many writes were sent, and how many of them the I/O nodes have brought onto their media since.
     pub(super) sent: Cell<u64>,
     pub(super) flushed: Cell<u64>,
@@ -61,6 +64,7 @@ impl<M: Machine> LogicalFile<M> {
             size_unsent: Cell::new(false),
             handles: Cell::new(0),
             writes: InFlight::new(),
+            cuts: InFlight::new(),
             sent: Cell::new(0),
             flushed: Cell::new(0),
             failures: Failures::default(),

@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use layout::Selection;
-use machine::{Machine, Memory, Payload, Permits};
+use machine::{Machine, Memory, OperationInFlight, Payload, Permits};
 use namespace::{
     AttributeChanges, FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, VERSION_STEP,
     WrittenContents,
@@ -209,6 +209,8 @@ impl<M: Machine> OpenTreeFile<M> {
         }
         let end = offset + data.len();
         self.paged.write(offset, data).await?;
+        // A cut may have come in between.
+        let end = end.min(self.paged.bytes());
         self.state.written_end.set(self.state.written_end.get().max(end));
         let now = self.tree.machine().date().as_nanos() as i64;
         self.state.written_at.set(Some(now));
@@ -449,20 +451,29 @@ impl<M: Machine> OpenTreeFile<M> {
         Ok(())
     }
 
+    /// Cuts the file at the I/O nodes. Who reads or writes it through this client waits until what this gives is
+    /// dropped.
+    async fn cut(&self, bytes: u64) -> Result<OperationInFlight> {
+        if bytes > layout::FILE_BYTES_MAX {
+            return Err(TreeRefusal::FileTooLarge.into());
+        }
+        // What is cut at some of them is gone.
+        self.paged.file().check_answers(self.tree.keeper()).await?;
+        let cut = self.paged.cut(bytes).await?;
+        self.state.written_end.set(self.state.written_end.get().min(bytes));
+        Ok(cut)
+    }
+
     /// Changes attributes, after what was written: a time that is set stays.
     ///
     /// # Errors
     /// As those of [`flush`](Self::flush); or if the keeper refuses it.
     pub async fn change(&self, changes: AttributeChanges) -> Result<Inode> {
-        if let Some(bytes) = changes.size {
-            if bytes > layout::FILE_BYTES_MAX {
-                return Err(TreeRefusal::FileTooLarge.into());
-            }
-            // What is cut at some of them is gone.
-            self.paged.file().check_answers(self.tree.keeper()).await?;
-            self.paged.truncate(bytes).await?;
-            self.state.written_end.set(self.state.written_end.get().min(bytes));
-        }
+        // Until the keeper has the size: it would take what was written and told before for cut off.
+        let _cut = match changes.size {
+            Some(bytes) => Some(self.cut(bytes).await?),
+            None => None,
+        };
         if changes.size.is_some() || changes.modified.is_some() {
             self.flush_shared().await?;
         }
