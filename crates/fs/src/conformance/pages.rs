@@ -491,6 +491,31 @@ pub fn what_is_cut_off_does_not_come_back(testbed: &impl Testbed, base: Base) {
     });
 }
 
+/// A file that cannot be removed stays as it is, with what was written to it and not sent, and is one file still for
+/// all who open it. When it is removed, nobody misses what was not sent.
+pub fn a_file_that_cannot_be_removed_stays_as_it_is(testbed: &impl Testbed, base: Base) {
+    run(testbed, 4, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let clients = start(base, &nodes, 2, settings(base)).await;
+        let caches: Vec<_> = clients.iter().map(|client| cache_of(client, 8, Prefetch::None)).collect();
+        let file = caches[0].create("kept", FileId(1), BLOCK).await.expect("created");
+        file.commit().await.expect("committed");
+        write(&file, 0, b"before").await;
+        nodes[..2].iter().for_each(|node| node.faults().failing_removals.set(1));
+        caches[0].unlink("kept").await.expect_err("it cannot be removed");
+        write(&file, 6, b" and after").await;
+        let again = caches[0].open("kept").await.expect("it is there");
+        assert_eq!(read(&again, 0, 20).await, b"before and after");
+        file.flush().await.expect("flushed");
+        let other = caches[1].open("kept").await.expect("it is there");
+        assert_eq!(read(&other, 0, 20).await, b"before and after");
+        write(&file, 0, &contents(4 * BLOCK)).await;
+        caches[0].unlink("kept").await.expect("removed");
+        assert_eq!((file.close().await, again.close().await), (Ok(()), Ok(())));
+        assert_eq!(caches[0].bytes(), 0);
+    });
+}
+
 /// A client sees what another has written once the writer has flushed or closed the file and the reader has opened it
 /// anew or refreshed it; of a page that both write, each sends only the bytes that it wrote.
 pub fn clients_see_what_others_have_flushed(testbed: &impl Testbed, base: Base) {
