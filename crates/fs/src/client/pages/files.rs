@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use machine::{InFlight, Machine};
+use machine::{InFlight, Machine, Permits};
 
 use super::failures::Failures;
 use crate::client::File;
@@ -47,6 +47,8 @@ pub(super) struct LogicalFile<M: Machine> {
     pub(super) sent: Cell<u64>,
     pub(super) flushed: Cell<u64>,
     pub(super) failures: Failures,
+    /// The turn at appending.
+    pub(super) appending: Permits,
     pub(super) temporary: Cell<bool>,
     pub(super) unlinked: Cell<bool>,
     /// How many pages have been dropped before they were used.
@@ -68,6 +70,7 @@ impl<M: Machine> LogicalFile<M> {
             sent: Cell::new(0),
             flushed: Cell::new(0),
             failures: Failures::default(),
+            appending: Permits::new(1),
             temporary: Cell::new(false),
             unlinked: Cell::new(false),
             wasted: Cell::new(0),

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use layout::{Extent, Striping};
-use machine::{Class, Machine, OperationInFlight, Payload, Work};
+use machine::{Class, Machine, OperationInFlight, Payload, Permit, Work};
 
 use super::Inner;
 use super::failures::Told;
@@ -374,6 +374,12 @@ impl<M: Machine> PagedFile<M> {
             self.cache.wait_for_room().await;
         }
         Ok(())
+    }
+
+    /// The turn at finding out where the file ends and writing there: of all through this cache who append to the file,
+    /// one has it at a time.
+    pub async fn turn_to_append(&self) -> Permit {
+        self.file.appending.take().await
     }
 
     async fn write_page(&self, page: u64, at: u64, part: Payload) -> Result<()> {
