@@ -71,13 +71,14 @@ pub use numbered::{
     who_closes_a_numbered_file_is_told_what_was_lost,
 };
 pub use pages::{
-    a_client_reads_what_it_has_written, a_file_too_large_for_the_cache_passes_through,
-    a_flush_that_fails_is_success_for_nobody, a_loss_is_told_to_all_who_flush_at_once,
-    a_window_brings_in_the_pages_after_the_one_in_use, a_write_that_fails_behind_is_reported,
-    cached_files_of_any_size_are_read_back, cached_files_with_large_pages_are_read_back,
-    clients_see_what_others_have_flushed, hints_move_pages, many_share_a_small_cache,
-    random_cached_operations_agree_with_files_in_memory, temporary_files_reach_no_disk,
-    the_pages_of_a_request_are_read_together, what_is_read_alone_is_not_kept,
+    a_client_reads_what_it_has_written, a_file_that_cannot_be_removed_stays_as_it_is,
+    a_file_too_large_for_the_cache_passes_through, a_flush_that_fails_is_success_for_nobody,
+    a_loss_is_told_to_all_who_flush_at_once, a_window_brings_in_the_pages_after_the_one_in_use,
+    a_write_that_fails_behind_is_reported, cached_files_of_any_size_are_read_back,
+    cached_files_with_large_pages_are_read_back, clients_see_what_others_have_flushed, hints_move_pages,
+    many_share_a_small_cache, random_cached_operations_agree_with_files_in_memory,
+    temporary_files_reach_no_disk, the_pages_of_a_request_are_read_together,
+    what_is_cut_off_does_not_come_back, what_is_read_alone_is_not_kept,
 };
 
 pub use counts::{an_io_node_reads_from_its_disks_what_is_read_alone, what_an_io_node_does_is_counted};
@@ -96,14 +97,16 @@ pub use selected::{
 
 pub use syncs::members_sync_what_all_have_written;
 pub use trees::{
-    a_file_that_is_open_is_not_abandoned, a_file_without_names_lives_until_its_last_close,
-    a_lost_stripe_is_no_hole, all_that_a_client_has_closed_is_flushed_at_once,
-    appends_of_many_clients_lose_nothing, attributes_are_what_was_set_last,
-    blocks_that_are_too_large_leave_no_name, closed_files_are_read_by_whoever_opens_them_then,
-    lost_changes_of_names_are_told, names_of_all_clients_are_one_tree, no_namespace_is_begun_beside_another,
+    a_cut_and_a_write_come_one_after_the_other, a_file_that_is_open_is_not_abandoned,
+    a_file_without_names_lives_until_its_last_close, a_lost_stripe_is_no_hole,
+    all_that_a_client_has_closed_is_flushed_at_once, appends_of_many_clients_lose_nothing,
+    attributes_are_what_was_set_last, blocks_that_are_too_large_leave_no_name,
+    closed_files_are_read_by_whoever_opens_them_then, lost_changes_of_names_are_told,
+    names_of_all_clients_are_one_tree, no_namespace_is_begun_beside_another,
     stripes_stay_found_when_others_write, what_a_team_writes_is_known_to_all_its_members,
     what_cannot_be_cut_everywhere_is_cut_nowhere, what_could_not_be_told_is_told_by_the_next_flush,
-    what_is_removed_while_an_io_node_is_away_goes_when_it_is_back, what_nobody_has_written_counts_nowhere,
+    what_is_removed_while_an_io_node_is_away_goes_when_it_is_back,
+    what_is_told_before_it_is_sent_is_told_again, what_nobody_has_written_counts_nowhere,
     what_replaces_a_file_is_on_the_media, who_changes_names_knows_their_directories,
     who_flushes_a_file_flushes_what_others_have_closed,
 };
@@ -202,6 +205,8 @@ macro_rules! for_all_promises {
             random_cached_operations_agree_with_files_in_memory,
             hints_move_pages,
             many_share_a_small_cache,
+            what_is_cut_off_does_not_come_back,
+            a_file_that_cannot_be_removed_stays_as_it_is,
             what_a_group_writes_is_its_latest_writers,
             members_with_clocks_that_disagree_keep_their_own_order,
             writes_that_are_not_flushed_are_read_by_their_writer,
@@ -248,6 +253,8 @@ macro_rules! for_all_promises {
             lost_changes_of_names_are_told,
             what_cannot_be_cut_everywhere_is_cut_nowhere,
             what_could_not_be_told_is_told_by_the_next_flush,
+            what_is_told_before_it_is_sent_is_told_again,
+            a_cut_and_a_write_come_one_after_the_other,
             an_open_file_outlives_a_broken_connection,
             who_changes_names_knows_their_directories,
             a_lost_stripe_is_no_hole,

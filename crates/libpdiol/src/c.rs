@@ -232,7 +232,11 @@ unsafe extern "C" fn pdiol_fflush(file: *const Handle) -> c_int {
         return done(outcome);
     }
     for handle in process::open_files() {
-        outcome = outcome.and(Held::take(&handle).stream().flush());
+        let mut held = Held::take(&handle);
+        // One that another thread has closed meanwhile was written then.
+        if held.stream().is_open() {
+            outcome = outcome.and(held.stream().flush());
+        }
     }
     done(outcome)
 }

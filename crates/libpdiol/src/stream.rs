@@ -70,6 +70,11 @@ impl Stream {
         }
     }
 
+    /// Whether it has not been closed.
+    pub(crate) fn is_open(&self) -> bool {
+        self.file.is_some()
+    }
+
     fn file(&mut self) -> Result<&mut File> {
         self.file.as_mut().ok_or_else(closed)
     }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use fs::{Advice, File, OpenTreeFile, Prefetch, SelectedSettings, TeamTurn, WriteCache};
 use futures_util::future::join_all;
 use layout::{Extent, Selection};
-use machine::{InFlight, Memory, OperationInFlight, Payload, Permits};
+use machine::{InFlight, Memory, OperationInFlight, Payload};
 use namespace::FileNumber;
 use real::RealMachine;
 
@@ -26,8 +26,6 @@ pub(crate) struct OpenFile {
     calls: InFlight,
     /// Whether the end of the file is where this client thinks, unless another client is appending just now.
     knows_end: Cell<bool>,
-    /// One call at a time may find out where the end is and write there.
-    appending: Permits,
 }
 
 /// The files that handles mean, by their numbers.
@@ -48,7 +46,6 @@ impl OpenFiles {
             file,
             calls: InFlight::new(),
             knows_end: Cell::new(false),
-            appending: Permits::new(1),
         };
         self.files.borrow_mut().insert(number, Rc::new(file));
         number
@@ -179,7 +176,7 @@ impl OpenFile {
     /// Writes at the end, and tells where that was. Others may have appended since all of this client's was with the
     /// agents last: then the size is asked for anew, as late as that can be.
     pub(crate) async fn append(&self, bytes: Vec<u8>) -> Result<u64> {
-        let _turn = self.appending.take().await;
+        let _turn = self.file.turn_to_append().await;
         if let (NamedContents::OfTree(file), None) = (&self.file, &self.client.write_cache) {
             return self.told(file.append(Payload::from(bytes)).await);
         }

@@ -133,6 +133,38 @@ fn what_threads_append_at_once_is_all_there() {
     assert!(lines.into_iter().eq(0..80));
 }
 
+/// Also if each has the file open by itself, and waits for room in the page cache.
+#[test]
+fn what_is_appended_at_once_through_several_openings_is_all_there() {
+    const LINES: usize = 12;
+    const BYTES: usize = 2 * PAGE / 3;
+    let agents = Agents::start(2);
+    let mut settings = agents.settings();
+    settings.cache_bytes = 2 * PAGE as u64;
+    let session = Session::start(settings).expect("they are there");
+    let append = OpenOptions::new().append(true).create(true);
+    session.open("log", append).expect("a new file").close().expect("it is written");
+    let together = &Barrier::new(4);
+    thread::scope(|scope| {
+        for writer in 0..4 {
+            let file = session.open("log", append).expect("it is there");
+            scope.spawn(move || {
+                together.wait();
+                for turn in 0..LINES {
+                    file.append(vec![(writer * LINES + turn) as u8; BYTES]).expect("room");
+                }
+                file.close().expect("it is written");
+            });
+        }
+    });
+    let file = session.open("log", READ).expect("it is there");
+    let mut all = vec![0; 4 * LINES * BYTES + 1];
+    assert_eq!(file.read_at(0, &mut all), Ok(4 * LINES * BYTES));
+    let mut lines: Vec<usize> = all.chunks_exact(BYTES).map(|line| line[0].into()).collect();
+    lines.sort_unstable();
+    assert!(lines.into_iter().eq(0..4 * LINES));
+}
+
 #[test]
 fn failures_are_told_to_the_right_caller() {
     let mut agents = Agents::start(2);

@@ -27,6 +27,8 @@ pub(super) struct Faults {
     pub(super) failing_writes: Cell<u32>,
     /// How many of the next flushes fail.
     pub(super) failing_flushes: Cell<u32>,
+    /// How many of the next removals of objects fail.
+    pub(super) failing_removals: Cell<u32>,
     /// How many of the next transactions on metadata fail.
     pub(super) failing_transactions: Cell<u32>,
     /// How often the store of metadata seems to have crashed.
@@ -257,8 +259,9 @@ impl<M: Machine> Disk for FaultyDisk<M> {
         names
     }
 
-    fn remove(&self, name: &str, stage: Stage) -> impl Future<Output = Result<()>> {
-        self.disk().remove(name, stage)
+    async fn remove(&self, name: &str, stage: Stage) -> Result<()> {
+        fail(&self.faults.failing_removals, "removing")?;
+        self.disk().remove(name, stage).await
     }
 
     fn publish(&self, name: &str) -> impl Future<Output = Result<()>> {

@@ -4,8 +4,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use machine::conformance::Testbed;
-use machine::{Condition, Disk, Machine, Net, Payload, Stage};
+use machine::{Condition, Disk, Duration, Machine, Net, Payload, Stage};
 
+use super::faulty::Faulty;
 use super::tasks::{Tasks, rest};
 use super::{BLOCK, Base, Draw, Restarting, contents, put, run, small, start};
 use crate::{
@@ -449,6 +450,69 @@ pub fn many_share_a_small_cache(testbed: &impl Testbed, base: Base) {
         }
         rest(&nodes[2]).await;
         assert_eq!(cache.bytes(), 0);
+    });
+}
+
+/// What is cut off does not come back when the file is made longer, though it is read by others of the same client
+/// while an I/O node has not cut it yet; what they write meanwhile comes after.
+pub fn what_is_cut_off_does_not_come_back(testbed: &impl Testbed, base: Base) {
+    run(testbed, 2, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let client = &start(base, &nodes, 1, settings(base)).await[0];
+        let cache = cache_of(client, 40, Prefetch::None);
+        let file = Rc::new(cache.create("cut", FileId(1), BLOCK).await.expect("created"));
+        write(&file, 0, &contents(8 * BLOCK)).await;
+        file.commit().await.expect("committed");
+        let (tasks, cutting) = (Tasks::default(), file.clone());
+        nodes[0].faults().hold_resize();
+        tasks.begin(&nodes[1], async move { cutting.truncate(BLOCK / 2).await.expect("cut") });
+        while !nodes[0].faults().has_held_resize() {
+            nodes[0].sleep_until(nodes[0].now() + Duration::from_nanos(1_000_000)).await;
+        }
+        file.advise(Advice::WillNeed { offset: 0, bytes: 8 * BLOCK });
+        let (reading, alone, writing) = (file.clone(), file.clone(), file.clone());
+        tasks.begin(&nodes[1], async move { drop(read(&reading, 0, 8 * BLOCK).await) });
+        tasks.begin(&nodes[1], async move { drop(read_alone(&alone, 10, 8 * BLOCK).await) });
+        tasks.begin(&nodes[1], async move { write(&writing, 3 * BLOCK, &[7; BLOCK as usize]).await });
+        rest(&nodes[1]).await;
+        nodes[0].faults().release();
+        tasks.wait().await;
+        let bytes = file.bytes();
+        file.truncate(8 * BLOCK).await.expect("extended");
+        let mut expected = contents(BLOCK / 2);
+        expected.resize(8 * BLOCK as usize, 0);
+        assert!(read(&file, 0, 3 * BLOCK).await == expected[..3 * BLOCK as usize], "it is back");
+        assert_eq!(bytes, 4 * BLOCK, "the end of what was written");
+        expected[3 * BLOCK as usize..4 * BLOCK as usize].fill(7);
+        assert!(read(&file, 0, 9 * BLOCK).await == expected);
+        file.flush().await.expect("flushed");
+        file.refresh().await.expect("refreshed");
+        assert!(read(&file, 0, 9 * BLOCK).await == expected);
+    });
+}
+
+/// A file that cannot be removed stays as it is, with what was written to it and not sent, and is one file still for
+/// all who open it. When it is removed, nobody misses what was not sent.
+pub fn a_file_that_cannot_be_removed_stays_as_it_is(testbed: &impl Testbed, base: Base) {
+    run(testbed, 4, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let clients = start(base, &nodes, 2, settings(base)).await;
+        let caches: Vec<_> = clients.iter().map(|client| cache_of(client, 8, Prefetch::None)).collect();
+        let file = caches[0].create("kept", FileId(1), BLOCK).await.expect("created");
+        file.commit().await.expect("committed");
+        write(&file, 0, b"before").await;
+        nodes[..2].iter().for_each(|node| node.faults().failing_removals.set(1));
+        caches[0].unlink("kept").await.expect_err("it cannot be removed");
+        write(&file, 6, b" and after").await;
+        let again = caches[0].open("kept").await.expect("it is there");
+        assert_eq!(read(&again, 0, 20).await, b"before and after");
+        file.flush().await.expect("flushed");
+        let other = caches[1].open("kept").await.expect("it is there");
+        assert_eq!(read(&other, 0, 20).await, b"before and after");
+        write(&file, 0, &contents(4 * BLOCK)).await;
+        caches[0].unlink("kept").await.expect("removed");
+        assert_eq!((file.close().await, again.close().await), (Ok(()), Ok(())));
+        assert_eq!(caches[0].bytes(), 0);
     });
 }
 

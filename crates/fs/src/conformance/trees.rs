@@ -216,6 +216,72 @@ pub fn what_could_not_be_told_is_told_by_the_next_flush(testbed: &impl Testbed, 
     });
 }
 
+/// What the keeper is told of before it is sent, since the file is made longer or appended to, is read by whoever opens
+/// the file when it has been sent, though he has opened it in between.
+pub fn what_is_told_before_it_is_sent_is_told_again(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        let writer = make(&trees[0], "file", true).await.expect("made");
+        write(&writer, 0, &[0; 30]).await;
+        writer.flush().await.expect("sent");
+        for round in 1..3 {
+            // A part of a page stays at its client until it is flushed.
+            write(&writer, 0, &[round; 10]).await;
+            match round {
+                1 => writer.extend(30 + u64::from(round)).await.expect("longer"),
+                _ => drop(writer.append(Payload::zeros(layout::FILE_BYTES_MAX)).await.expect_err("too long")),
+            }
+            let between = open(&trees[1], "file").await.expect("opened");
+            read(&between).await;
+            writer.flush().await.expect("sent");
+            let after = open(&trees[1], "file").await.expect("opened");
+            assert_eq!(read(&after).await[..10], [round; 10]);
+            assert_eq!(between.known(), writer.attributes().await.expect("there"));
+            between.close().await.expect("closed");
+            after.close().await.expect("closed");
+        }
+        let version = writer.known().version;
+        writer.flush().await.expect("sent");
+        assert_eq!(writer.attributes().await.expect("there").version, version, "all of it is told");
+    });
+}
+
+/// A write and a cut that a client makes at the same time come one after the other: what is written is in the file, or
+/// cut off for good.
+pub fn a_cut_and_a_write_come_one_after_the_other(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        let file = Rc::new(make(&trees[0], "file", true).await.expect("made"));
+        for step in 0..40 {
+            write(&file, 0, &contents(2 * BLOCK)).await;
+            file.flush().await.expect("sent");
+            let (tasks, cut, written) = (Tasks::default(), file.clone(), file.clone());
+            tasks.begin(&nodes[3], async move { drop(cut.set_len(10).await.expect("cut")) });
+            let (node, later) = (nodes[3].clone(), Duration::from_nanos(step * 25_000));
+            tasks.begin(&nodes[3], async move {
+                node.sleep_until(node.now() + later).await;
+                write(&written, 3 * BLOCK, &[7; BLOCK as usize]).await;
+                written.flush().await.expect("sent");
+            });
+            tasks.wait().await;
+            let bytes = file.attributes().await.expect("there").size;
+            file.set_len(4 * BLOCK).await.expect("longer, or as it was");
+            let mut expected = contents(10);
+            expected.resize(4 * BLOCK as usize, 0);
+            match bytes {
+                10 => {}
+                bytes => {
+                    assert_eq!(bytes, 4 * BLOCK, "step {step}");
+                    expected[3 * BLOCK as usize..].fill(7);
+                }
+            }
+            let other = open(&trees[1], "file").await.expect("opened");
+            assert!(read(&file).await == expected && read(&other).await == expected, "step {step}: {bytes}");
+            other.close().await.expect("closed");
+        }
+    });
+}
+
 /// Who brings all that he has written onto the media is told what cannot be brought there, whatever file it is of and
 /// though he has closed it; nobody else is, and whoever has the file open is told as well.
 pub fn all_that_a_client_has_closed_is_flushed_at_once(testbed: &impl Testbed, base: Base) {

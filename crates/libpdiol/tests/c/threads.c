@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #define THREADS 4
 #define RECORDS 5000
@@ -44,6 +45,32 @@ static void *try_lock(void *argument)
     return (void *)(intptr_t)pdiol_ftrylockfile(file);
 }
 
+static void *flush_all(void *argument)
+{
+    (void)argument;
+    return (void *)(intptr_t)pdiol_fflush(NULL);
+}
+
+/* Flushing all files while one of them is closed is no failure. */
+static void close_while_all_are_flushed(void)
+{
+    PFS_FILE *closed;
+    pthread_t other;
+    void *failed;
+
+    file = pdiol_fopen("stays", "w");
+    closed = pdiol_fopen("closed", "w");
+    CHECK(file != NULL && closed != NULL && pdiol_fputs("text", closed) >= 0);
+    pdiol_flockfile(file);
+    CHECK(pthread_create(&other, NULL, flush_all, NULL) == 0);
+    /* It comes to the first file, and waits. */
+    usleep(200000);
+    CHECK(pdiol_fclose(closed) == 0);
+    pdiol_funlockfile(file);
+    CHECK(pthread_join(other, &failed) == 0 && failed == NULL);
+    CHECK(pdiol_fclose(file) == 0);
+}
+
 static void run(void *(*work)(void *))
 {
     pthread_t threads[THREADS];
@@ -82,6 +109,8 @@ int main(int argc, char **argv)
     run(read_bytes);
     CHECK(bytes_read + 1 == (long)THREADS * RECORDS * 19);
     pdiol_fclose(file);
+
+    close_while_all_are_flushed();
 
     file = pdiol_fopen("records", "r");
     pdiol_flockfile(file);

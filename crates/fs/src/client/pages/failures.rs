@@ -37,6 +37,12 @@ impl Failures {
         self.noted > self.told
     }
 
+    /// Forgets all of them: nobody is told any more.
+    pub(super) fn forget(&self) {
+        self.first.take();
+        self.told.set(self.noted.get());
+    }
+
     /// The state of a handle that is opened now.
     pub(super) fn told(&self) -> Told {
         Told(self.told.clone())
@@ -91,5 +97,17 @@ mod tests {
         assert_eq!(failures.tell(&later), failure("first"));
         assert_eq!(failures.tell(&failures.told()), Ok(()), "somebody has been told");
         assert_eq!(failures.tell(&last), failure("first"), "it was there before");
+    }
+
+    #[test]
+    fn nobody_is_told_what_was_forgotten() {
+        let failures = Failures::default();
+        let handle = failures.told();
+        failures.note(failure("first"));
+        failures.forget();
+        assert!(!failures.is_untold());
+        assert_eq!([failures.check(&handle), failures.tell(&failures.told())], [Ok(()), Ok(())]);
+        failures.note(failure("second"));
+        assert_eq!(failures.tell(&handle), failure("second"));
     }
 }

@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use machine::{InFlight, Machine};
+use machine::{InFlight, Machine, Permits};
 
 use super::failures::Failures;
 use crate::client::File;
@@ -40,10 +40,15 @@ pub(super) struct LogicalFile<M: Machine> {
     pub(super) handles: Cell<usize>,
     /// Pages whose writing has begun.
     pub(super) writes: InFlight,
+    /// Cuts of the file under way, one at a time. Nobody reads or writes its pages meanwhile: what is cut off would
+    /// come back from an I/O node that has not cut it yet, and what is written might be cut off.
+    pub(super) cuts: InFlight,
     /// How many writes were sent, and how many of them the I/O nodes have brought onto their media since.
     pub(super) sent: Cell<u64>,
     pub(super) flushed: Cell<u64>,
     pub(super) failures: Failures,
+    /// The turn at appending.
+    pub(super) appending: Permits,
     pub(super) temporary: Cell<bool>,
     pub(super) unlinked: Cell<bool>,
     /// How many pages have been dropped before they were used.
@@ -61,9 +66,11 @@ impl<M: Machine> LogicalFile<M> {
             size_unsent: Cell::new(false),
             handles: Cell::new(0),
             writes: InFlight::new(),
+            cuts: InFlight::new(),
             sent: Cell::new(0),
             flushed: Cell::new(0),
             failures: Failures::default(),
+            appending: Permits::new(1),
             temporary: Cell::new(false),
             unlinked: Cell::new(false),
             wasted: Cell::new(0),

@@ -213,7 +213,6 @@ impl<M: Machine> PageCache<M> {
         let mut cached = self.inner.files.all();
         cached.retain(|cached| cached.file.is_numbered() && cached.file.id() == file);
         self.inner.give_up(&cached).await;
-        self.inner.forget_given_up(&cached);
     }
 
     /// Notes the lease under which this client has locks on a numbered file, if it has any: data written from now on
@@ -302,14 +301,15 @@ impl<M: Machine> PageCache<M> {
         Ok(FileStat { bytes: known.map_or(stat.bytes, |known| stat.bytes.max(known.own_end())), ..stat })
     }
 
-    /// Removes a file. What of it has not left this client never does.
+    /// Removes a file. What of it has not left this client by then never does. If it cannot be removed, all that was
+    /// written to it stays.
     pub async fn unlink(&self, name: &str) -> Result<()> {
+        let _turn = self.inner.files.names.take(name.to_owned()).await;
+        self.inner.client.unlink(name).await?;
         let mut cached = self.inner.files.all();
         cached.retain(|file| file.file.name() == name);
         self.inner.give_up(&cached).await;
-        let outcome = self.inner.client.unlink(name).await;
-        self.inner.forget_given_up(&cached);
-        outcome
+        Ok(())
     }
 
     /// Brings everything written through the cache to the media, finishes the files that were begun, and removes the
@@ -346,17 +346,14 @@ impl<M: Machine> Inner<M> {
         self.size_questions.begin()
     }
 
-    /// Gives up what is cached of files that are to be removed.
-    async fn give_up(&self, files: &[Rc<LogicalFile<M>>]) {
+    /// Gives up what is cached of files that are removed, or about to be, and forgets those that are not open.
+    async fn give_up(self: &Rc<Self>, files: &[Rc<LogicalFile<M>>]) {
         for file in files {
             file.unlinked.set(true);
+            file.failures.forget();
             self.table.borrow_mut().forget(file.number, 0);
             file.writes.none().await;
         }
-    }
-
-    /// Forgets files that have been given up, but for those that are open.
-    fn forget_given_up(self: &Rc<Self>, files: &[Rc<LogicalFile<M>>]) {
         for file in files {
             self.release(file);
         }

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use layout::{Extent, Striping};
-use machine::{Class, Machine, Payload, Work};
+use machine::{Class, Machine, OperationInFlight, Payload, Permit, Work};
 
 use super::Inner;
 use super::failures::Told;
@@ -225,6 +225,7 @@ impl<M: Machine> PagedFile<M> {
     /// they
     /// need not wait for each other.
     pub async fn read_some(&self, offset: u64, bytes: u64) -> Result<Payload> {
+        self.file.cuts.none().await;
         let page_bytes = self.page_bytes();
         let extent = Extent::new(offset, bytes).clip(self.bytes().max(offset));
         if extent.bytes == 0 {
@@ -245,6 +246,7 @@ impl<M: Machine> PagedFile<M> {
     /// not come back: nothing at the end of the file, and otherwise some. A page that is not there is not brought in:
     /// these bytes alone are asked for, and nobody keeps them. The window stays where it is.
     pub async fn read_alone(&self, offset: u64, bytes: u64) -> Result<Payload> {
+        self.file.cuts.none().await;
         let page_bytes = self.page_bytes();
         let extent = Extent::new(offset, bytes).clip(self.bytes().max(offset));
         if extent.bytes == 0 {
@@ -304,6 +306,7 @@ impl<M: Machine> PagedFile<M> {
                 Look::Missing => {}
                 Look::Failed(error) => return Err(error),
             }
+            self.file.cuts.none().await;
             look = self.cache.table.borrow_mut().look(pin.place, range);
             if matches!(look, Look::Missing) {
                 look = self.start_reading(pin, range);
@@ -373,6 +376,12 @@ impl<M: Machine> PagedFile<M> {
         Ok(())
     }
 
+    /// The turn at finding out where the file ends and writing there: of all through this cache who append to the file,
+    /// one has it at a time.
+    pub async fn turn_to_append(&self) -> Permit {
+        self.file.appending.take().await
+    }
+
     async fn write_page(&self, page: u64, at: u64, part: Payload) -> Result<()> {
         if part.len() < self.page_bytes() {
             self.cache.client.inner.endpoint.machine().compute(Work::Copy { bytes: part.len() }).await;
@@ -388,11 +397,18 @@ impl<M: Machine> PagedFile<M> {
         Ok(())
     }
 
-    /// Cuts the file to `bytes`, or extends it to them with zeros.
+    /// Cuts the file to `bytes`, or extends it to them with zeros. Who reads or writes it meanwhile waits for that.
     pub async fn truncate(&self, bytes: u64) -> Result<()> {
+        self.cut(bytes).await.map(drop)
+    }
+
+    /// As [`truncate`](Self::truncate). Who reads or writes the file waits until what this gives is dropped.
+    pub(in crate::client) async fn cut(&self, bytes: u64) -> Result<OperationInFlight> {
         if bytes > layout::FILE_BYTES_MAX {
             return Err(Error::Invalid(format!("{}: no file can have {bytes} bytes", self.name())).into());
         }
+        self.file.cuts.none().await;
+        let cut = self.file.cuts.begin();
         let (number, page_bytes) = (self.file.number, self.page_bytes());
         self.cache.table.borrow_mut().forget(number, bytes.div_ceil(page_bytes));
         let last = PageKey { file: number, page: bytes / page_bytes };
@@ -413,7 +429,7 @@ impl<M: Machine> PagedFile<M> {
             self.file.file.truncate(bytes).await?;
         }
         self.file.length.cut(bytes);
-        Ok(())
+        Ok(cut)
     }
 
     /// The first offset from `offset` on that may be data, and not zeros that nobody has written; none if there are
@@ -438,7 +454,12 @@ impl<M: Machine> PagedFile<M> {
     /// Sends what was written; whether the I/O nodes have all of it then.
     async fn has_sent_all(&self) -> bool {
         self.write_out().await;
-        !self.file.stays_here() && self.cache.table.borrow().unwritten(self.file.number, true).is_empty()
+        !self.file.stays_here() && self.is_sent()
+    }
+
+    /// Whether the I/O nodes have accepted all that was written.
+    pub(in crate::client) fn is_sent(&self) -> bool {
+        self.file.writes.is_empty() && self.cache.table.borrow().unwritten(self.file.number, true).is_empty()
     }
 
     /// Waits until everything written to the file is on the media, and reports any write that failed, if this handle

@@ -41,10 +41,11 @@ impl<M: Machine> Drop for Pin<M> {
 }
 
 impl<M: Machine> Inner<M> {
-    /// Finds a page or makes an empty one, waiting for room if need be.
+    /// Finds a page or makes an empty one, waiting for room if need be, and for the end of a cut of the file.
     pub(super) async fn pin(self: &Rc<Self>, file: &LogicalFile<M>, page: u64) -> Result<Pin<M>> {
         let key = PageKey { file: file.number, page };
         loop {
+            file.cuts.none().await;
             if let Some(pin) = self.pinned(key) {
                 return Ok(pin);
             }
@@ -110,8 +111,8 @@ impl<M: Machine> Inner<M> {
         self.table.borrow_mut().insert(key, buffer, ahead)
     }
 
-    /// Starts to bring in a page that is not there, if there is room for it now; on demand, one that is under way is
-    /// promoted. Returns whether it is there now, or under way.
+    /// Starts to bring in a page that is not there, if there is room for it now and the file is not being cut; on
+    /// demand, one that is under way is promoted. Returns whether it is there now, or under way.
     pub(super) fn bring_in(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, page: u64, class: Class) -> bool {
         let key = PageKey { file: file.number, page };
         let found = self.table.borrow().find(key);
@@ -121,7 +122,7 @@ impl<M: Machine> Inner<M> {
             }
             return true;
         }
-        if self.make_room(file.page_bytes()) != Room::Made {
+        if !file.cuts.is_empty() || self.make_room(file.page_bytes()) != Room::Made {
             return false;
         }
         let place = self.insert(file, key, true);

@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use layout::Selection;
-use machine::{Machine, Memory, Payload, Permits};
+use machine::{Machine, Memory, OperationInFlight, Payload, Permits};
 use namespace::{
     AttributeChanges, FileNumber, Inode, RUN_STEP, TreeAnswer, TreeOperation, TreeRefusal, WrittenContents,
 };
@@ -29,7 +29,7 @@ pub(super) struct TreeFileState {
     written_end: Cell<u64>,
     /// How many bytes were written that the keeper has not been told of.
     written_bytes: Cell<u64>,
-    /// When something was written last that the keeper has not been told of.
+    /// When something was written last of which the keeper has not been told since the I/O nodes have it.
     written_at: Cell<Option<i64>>,
     /// How often what was written here had been given up when the furthest write was last looked at.
     given_up: Cell<u64>,
@@ -208,6 +208,8 @@ impl<M: Machine> OpenTreeFile<M> {
         }
         let end = offset + data.len();
         self.paged.write(offset, data).await?;
+        // A cut may have come in between.
+        let end = end.min(self.paged.bytes());
         self.state.written_end.set(self.state.written_end.get().max(end));
         let now = self.tree.machine().date().as_nanos() as i64;
         self.state.written_at.set(Some(now));
@@ -239,7 +241,7 @@ impl<M: Machine> OpenTreeFile<M> {
             return self.tree.note_inode(&self.state, &self.paged, inode);
         }
         self.paged.set_bytes(inode.size);
-        self.paged.file().hear_stored_stripes(inode.stored_stripes, false);
+        self.paged.file().hear_stored_stripes(inode.stored_stripes, inode.size == 0);
         self.state.inode.replace(inode);
     }
 
@@ -348,9 +350,13 @@ impl<M: Machine> OpenTreeFile<M> {
         self.note_told(untold, told)
     }
 
-    /// What the keeper is to be told, if there is anything.
+    /// What the keeper is to be told, if there is anything. Whoever opens the file after that may read it before what
+    /// has not been sent yet is there: of this the keeper is told once more.
     fn take_untold(&self) -> Option<Untold> {
-        let time = self.state.written_at.take()?;
+        let time = self.state.written_at.get()?;
+        if self.paged.is_sent() {
+            self.state.written_at.set(None);
+        }
         self.note_given_up();
         let written = self.written(self.state.written_end.get(), self.state.written_bytes.take());
         Some(Untold { time, written })
@@ -363,7 +369,7 @@ impl<M: Machine> OpenTreeFile<M> {
         match answer {
             Ok(Some(inode)) => {
                 self.paged.file().note_counted(end);
-                if self.state.written_end.get() == end {
+                if self.state.written_at.get().is_none() {
                     self.state.written_end.set(0);
                 }
                 self.take_own(inode);
@@ -444,20 +450,29 @@ impl<M: Machine> OpenTreeFile<M> {
         Ok(())
     }
 
+    /// Cuts the file at the I/O nodes. Who reads or writes it through this client waits until what this gives is
+    /// dropped.
+    async fn cut(&self, bytes: u64) -> Result<OperationInFlight> {
+        if bytes > layout::FILE_BYTES_MAX {
+            return Err(TreeRefusal::FileTooLarge.into());
+        }
+        // What is cut at some of them is gone.
+        self.paged.file().check_answers(self.tree.keeper()).await?;
+        let cut = self.paged.cut(bytes).await?;
+        self.state.written_end.set(self.state.written_end.get().min(bytes));
+        Ok(cut)
+    }
+
     /// Changes attributes, after what was written: a time that is set stays.
     ///
     /// # Errors
     /// As those of [`flush`](Self::flush); or if the keeper refuses it.
     pub async fn change(&self, changes: AttributeChanges) -> Result<Inode> {
-        if let Some(bytes) = changes.size {
-            if bytes > layout::FILE_BYTES_MAX {
-                return Err(TreeRefusal::FileTooLarge.into());
-            }
-            // What is cut at some of them is gone.
-            self.paged.file().check_answers(self.tree.keeper()).await?;
-            self.paged.truncate(bytes).await?;
-            self.state.written_end.set(self.state.written_end.get().min(bytes));
-        }
+        // Until the keeper has the size: it would take what was written and told before for cut off.
+        let _cut = match changes.size {
+            Some(bytes) => Some(self.cut(bytes).await?),
+            None => None,
+        };
         if changes.size.is_some() || changes.modified.is_some() {
             self.flush_shared().await?;
         }
