@@ -1,5 +1,6 @@
 //! `starfish get`: a file in stripes becomes a local file.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -223,6 +224,7 @@ fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
             let local = place.of_path(&found.path);
             tops.push((found, local));
         }
+        many::check_distinct(tops.iter().map(|(found, local)| (&*found.path, local.as_os_str().as_bytes())))?;
         TreeDownload::new(&namespace, &shown, manner).run(tops).await
     })?;
     progress.finish();

@@ -740,3 +740,31 @@ fn an_interrupted_file_leaves_the_one_it_was_to_replace() {
     assert_eq!(hash(&store.path("back")), hash(&store.path("local")));
     assert_eq!(store.stripe_files().len(), 1);
 }
+
+#[test]
+fn no_two_things_get_one_name() {
+    let store = store(&[1]);
+    for directory in ["one", "two"] {
+        fs::create_dir_all(store.path(directory).join("sub")).expect("room");
+        fs::write(store.path(directory).join("result.dat"), directory).expect("room");
+        fs::write(store.path(directory).join("sub/file"), directory).expect("room");
+        store.run(&["put", "-r", directory, "d/"]);
+    }
+    store.run(&["mkdir", "archive"]);
+    fs::create_dir(store.path("got")).expect("room");
+    let before = store.run(&["ls", "-R"]);
+    for (arguments, both) in [
+        (&["mv", "d/*/result.dat", "archive"][..], "both d/one/result.dat and d/two/result.dat"),
+        (&["mv", "d/two/result.dat", "d/one/result.dat", "archive"], "both d/two/result.dat and d/one/"),
+        (&["mv", "-n", "d/*/sub", "archive"], "both d/one/sub and d/two/sub"),
+        (&["get", "d/*/result.dat", "got/", "--force"], "both d/one/result.dat and d/two/result.dat"),
+        (&["get", "-r", "d/*/sub", "got", "--resume"], "both d/one/sub and d/two/sub"),
+    ] {
+        let told = store.run_failing(arguments);
+        assert!(told.contains(both) && told.contains("would be called so"), "{arguments:?}: {told}");
+    }
+    assert_eq!(store.run(&["ls", "-R"]), before, "nothing has moved");
+    assert_eq!(fs::read_dir(store.path("got")).expect("a directory").count(), 0);
+    store.run(&["mv", "d/one/result.dat", "d/two/sub", "archive"]);
+    assert_eq!(store.run(&["cat", "archive/result.dat", "archive/sub/file"]), "onetwo");
+}
