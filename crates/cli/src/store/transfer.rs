@@ -2,8 +2,6 @@
 
 use std::io::{Read, Write};
 use std::num::NonZeroU32;
-use std::panic::resume_unwind;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
@@ -14,7 +12,7 @@ use layout::Extent;
 use namespace::{Inode, UnixTime};
 use node::sparse::{SparseRead, SparseWrite};
 use node::whole_file::{self, CopyError, Uploaded};
-use node::{Agent, ConnectedNode, ErrorKind};
+use node::{Agent, BlockingWork, ConnectedNode, ErrorKind};
 
 use super::group;
 use super::namespace::{Namespace, joined, no_namespace, trimmed};
@@ -199,8 +197,8 @@ fn get_disk_directed<W: SparseWrite + 'static>(
         let (bytes, members) = (stored.file().bytes(), get.method.compute_nodes);
         progress.expect(bytes);
         let what = stored.for_group(&name, get.unfinished).await?;
-        let reading = in_group(move || group::read(&all, what, bytes, members));
-        let moved = reading.await?;
+        let reading = BlockingWork::begin(move || group::read(&all, what, bytes, members));
+        let moved = reading.outcome().await?;
         for part in &moved.parts {
             let written = output.write_all(part);
             written.map_err(|error| Failure::writing(format!("what {name} holds"), &error))?;
@@ -465,7 +463,7 @@ fn put_disk_directed<R: Read>(
         let file = create(&connection, &name, &put).await?;
         let written = interruption.unless(async {
             let what = group::What::Named { name: name.clone(), unfinished: true };
-            let moved = in_group(move || group::write(&all, what, parts)).await?;
+            let moved = BlockingWork::begin(move || group::write(&all, what, parts)).outcome().await?;
             progress.add(bytes);
             let committing = Instant::now();
             connection.told(&name, file.commit().await)?;
@@ -498,7 +496,8 @@ async fn put_into_in_group(
     let inode = hidden.inode().expect("it has just been made");
     let (what, agents) = (hidden.for_group(inode, bytes).await?, agents.to_vec());
     let written = interruption.unless(async {
-        let moved = hidden.while_open(in_group(move || group::write(&agents, what, parts))).await?;
+        let writing = BlockingWork::begin(move || group::write(&agents, what, parts));
+        let moved = hidden.while_open(writing.outcome()).await?;
         let committing = Instant::now();
         hidden.file().set_bytes(bytes);
         connection.told(&name, hidden.file().flush().await)?;
@@ -512,21 +511,6 @@ async fn put_into_in_group(
         }
         Some(Err(failure)) => Err(discard_hidden(&hidden, &name, failure).await),
         None => Err(half_done.undone(&name, hidden.discard().await)),
-    }
-}
-
-/// What a group comes to, which works on threads of its own.
-async fn in_group(
-    work: impl FnOnce() -> Result<group::MovedByGroup> + Send + 'static,
-) -> Result<group::MovedByGroup> {
-    let (done, outcome) = flume::bounded(1);
-    let working = thread::spawn(move || {
-        // After an interruption nobody wants to know.
-        let _ = done.send(work());
-    });
-    match outcome.recv_async().await {
-        Ok(outcome) => outcome,
-        Err(_) => resume_unwind(working.join().expect_err("it ended without an outcome")),
     }
 }
 
