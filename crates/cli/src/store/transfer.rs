@@ -1,6 +1,6 @@
 //! Moving a whole file by either method, with its hash and the time it took.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
@@ -440,14 +440,8 @@ fn put_disk_directed<R: Read>(
     progress: &Progress,
     interruption: &Interruption,
 ) -> Result<Done> {
-    let mut parts = Vec::new();
-    for length in group::lengths(name, bytes, put.method.compute_nodes)? {
-        let mut part = vec![0; length as usize];
-        input.read_exact(&mut part).map_err(|error| Failure::new("reading the input", error))?;
-        parts.push(part);
-    }
-    // Its end is where it was.
-    input.read(&mut [0]).map_err(|error| Failure::new("reading the input", error))?;
+    let lengths = group::lengths(name, bytes, put.method.compute_nodes)?;
+    let parts = read_parts(&mut input, &lengths).map_err(|error| Failure::new("reading the input", error))?;
     let hash = input.hash();
     let (all, name, interruption) = (agents.to_vec(), name.to_owned(), interruption.clone());
     let progress = progress.clone();
@@ -475,6 +469,27 @@ fn put_disk_directed<R: Read>(
             None => Err(half_done.undone(&name, connection.discard(&name).await)),
         }
     })
+}
+
+/// Reads all of the input, in parts of these lengths.
+///
+/// # Errors
+/// If it is shorter or longer.
+fn read_parts(input: &mut impl Read, lengths: &[u64]) -> io::Result<Vec<Vec<u8>>> {
+    let mut parts = Vec::new();
+    for &length in lengths {
+        let mut part = vec![0; length as usize];
+        input.read_exact(&mut part)?;
+        parts.push(part);
+    }
+    if input.read(&mut [0])? > 0 {
+        let known: u64 = lengths.iter().sum();
+        return Err(io::Error::other(format!(
+            "it was changed while it was read: it had {known} bytes, and has more now\n  Put it again when nobody \
+             writes to it."
+        )));
+    }
+    Ok(parts)
 }
 
 /// Puts a file into a namespace, disk-directed.
@@ -522,4 +537,18 @@ async fn create(connection: &ConnectedNode, name: &str, put: &Put) -> Result<fs:
         }
         _ => error.into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_of_another_length_than_it_had_is_refused() {
+        let read = |mut input: &[u8]| read_parts(&mut input, &[3, 2]);
+        assert_eq!(read(b"abcde").expect("all of it"), [b"abc".to_vec(), b"de".to_vec()]);
+        assert!(read(b"abcd").is_err());
+        let longer = read(b"abcdef").expect_err("it has grown").to_string();
+        assert!(longer.contains("it had 5 bytes, and has more now"), "{longer}");
+    }
 }
