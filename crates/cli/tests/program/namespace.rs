@@ -768,3 +768,51 @@ fn no_two_things_get_one_name() {
     store.run(&["mv", "d/one/result.dat", "d/two/sub", "archive"]);
     assert_eq!(store.run(&["cat", "archive/result.dat", "archive/sub/file"]), "onetwo");
 }
+
+/// Agents whose disks are so slow that there is a while to look while `FILE_BYTES` are got, with a namespace.
+fn slow_store() -> Store {
+    let store = Store::start_with(&[1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
+    store.run(&["mkdir", "d"]);
+    store
+}
+
+const FILE_BYTES: usize = 20_000_000;
+
+/// The temporary file of a local directory, once there is one with some bytes.
+fn coming(directory: &Path) -> PathBuf {
+    let begun = Instant::now();
+    loop {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
+        let entries = fs::read_dir(directory).into_iter().flatten();
+        let mut paths = entries.map(|entry| entry.expect("an entry").path());
+        let is_temporary = |path: &Path| path.to_str().is_some_and(|path| path.contains("/.starfish-"));
+        let has_some = |path: &Path| fs::metadata(path).is_ok_and(|found| found.len() > 0);
+        if let Some(path) = paths.find(|path| is_temporary(path) && has_some(path)) {
+            return path;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_got_is_not_got() {
+    let store = slow_store();
+    store.make_file("local", FILE_BYTES);
+    store.run(&["put", "local", "d/file"]);
+    let settings = node::Settings::new(node::agents::named([&*store.agents[0].address]).expect("one"));
+    let session = node::Session::start(settings).expect("it is there");
+    fs::create_dir(store.path("got")).expect("room");
+    for arguments in [&["get", "d/file", "got/file"][..], &["get", "-r", "d/file", "got/", "--resume"]] {
+        let child = store.command(arguments).spawn().expect("the program");
+        coming(&store.path("got"));
+        let file = session.open("d/file", node::OpenOptions::new().write(true)).expect("it is there");
+        file.write_at(5, b"other".to_vec()).expect("written");
+        file.close().expect("closed");
+        let output = child.wait_with_output().expect("a child of ours");
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(said.contains("it was changed while it was read"), "{said}");
+        assert_eq!(fs::read_dir(store.path("got")).expect("a directory").count(), 0, "{arguments:?}");
+    }
+    store.run(&["get", "d/file", "got/file"]);
+}
