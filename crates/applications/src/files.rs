@@ -13,7 +13,7 @@ use interruption::HalfDone;
 use node::agents;
 use node::whole_file::CopyError;
 use pdiol::{Advice, OpenOptions, Prefetch, Session, Settings};
-use replacement::NewFile;
+use replacement::{NewFile, Permitted};
 
 use crate::failure::{Failure, Result};
 use crate::name::{FileName, own};
@@ -386,7 +386,8 @@ fn new_name(beginning: &str) -> Result<String> {
 
 fn create_local(path: &Path, replace: bool, like: Option<&Metadata>) -> Result<Target> {
     let failed = |error| Failure::new(path.display(), error);
-    match replacement::create(path, replace, like).map_err(failed)? {
+    let permitted = like.map_or(Permitted::Usual, Permitted::Like);
+    match replacement::create(path, replace, permitted).map_err(failed)? {
         replacement::Target::Stream(stream) => Ok(Target::Stream(stream)),
         replacement::Target::File(file, new) => {
             // Between these two lines only a hidden, empty file could stay.

@@ -127,10 +127,11 @@ fn get(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
         let done = transfer::get(&agents, name, get, output, &progress)?;
         (done.hash, Vec::new(), done.inode)
     };
-    if let Some(inode) = inode.filter(|_| target.is_file()) {
-        let noted = get_tree::note(&again, &inode, lost.is_empty());
-        noted.map_err(|error| Failure::new(local.display().to_string(), error))?;
-    }
+    let noted = match inode.filter(|_| target.is_file()) {
+        Some(inode) => get_tree::note(&again, &inode, lost.is_empty()),
+        None => target.give_usual_permissions(&again),
+    };
+    noted.map_err(|error| Failure::new(local.display().to_string(), error))?;
     progress.finish();
     target.complete()?;
     match hash {

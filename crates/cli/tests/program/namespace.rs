@@ -816,3 +816,45 @@ fn a_file_that_changes_while_it_is_got_is_not_got() {
     }
     store.run(&["get", "d/file", "got/file"]);
 }
+
+#[test]
+fn what_is_got_is_its_owners_alone_until_it_is_there() {
+    let mode = |path: &Path| fs::metadata(path).expect("it is there").mode() & 0o777;
+    let store = slow_store();
+    let (tree, file) = (store.path("tree"), store.path("tree/file"));
+    fs::create_dir(&tree).expect("room");
+    store.make_file("tree/file", FILE_BYTES);
+    for (of_tree, of_file) in [(0o700, 0o600), (0o755, 0o644)] {
+        fs::set_permissions(&tree, Permissions::from_mode(of_tree)).expect("mine");
+        fs::set_permissions(&file, Permissions::from_mode(of_file)).expect("mine");
+        let name = format!("d/{of_tree:o}");
+        store.run(&["put", "-r", "tree", &name]);
+        let back = store.path(&format!("new/back{of_tree:o}"));
+        let mut command = store.command(&["get", "-r", &name]);
+        let mut child = command.arg(&back).spawn().expect("the program");
+        let half = coming(&back);
+        assert_eq!((mode(&back), mode(&half)), (0o700, 0o600));
+        assert!(wait(&mut child).success());
+        assert_eq!((mode(&back), mode(&back.join("file"))), (of_tree, of_file));
+        // In place of a file that others may read, too.
+        fs::create_dir_all(store.path("one"))
+            .and_then(|()| fs::write(store.path("one/back"), ""))
+            .expect("room");
+        let one = ["get", &format!("{name}/file"), "one/back", "--force"];
+        let mut child = store.command(&one).spawn().expect("the program");
+        assert_eq!(mode(&coming(&store.path("one"))), 0o600);
+        assert!(wait(&mut child).success());
+        assert_eq!(mode(&store.path("one/back")), of_file);
+    }
+    // A file of a flat name is as any other.
+    let flat = Store::start(&[1]);
+    flat.make_file("local", 10);
+    fs::set_permissions(flat.path("local"), Permissions::from_mode(0o600)).expect("mine");
+    flat.run(&["put", "local"]);
+    fs::write(flat.path("any"), "").expect("room");
+    flat.run(&["get", "local", "got"]);
+    assert_eq!(mode(&flat.path("got")), mode(&flat.path("any")));
+    fs::set_permissions(flat.path("got"), Permissions::from_mode(0o640)).expect("mine");
+    flat.run(&["get", "local", "got", "--force"]);
+    assert_eq!(mode(&flat.path("got")), 0o640);
+}
