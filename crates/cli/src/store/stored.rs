@@ -34,10 +34,10 @@ fn is_hidden(name: &[u8]) -> bool {
         .is_some_and(|rest| rest.len() == HIDDEN_DIGITS && rest.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// Whether something is a file that is being put, or was not put to its end.
+/// Whether something is a file or a link that is being put, or was not put to its end.
 pub(crate) async fn is_unfinished(namespace: &Namespace, found: &FoundPath) -> Result<bool> {
     let (_, name) = split(&found.path);
-    if found.inode.layout().is_none() || !is_hidden(name) {
+    if found.inode.is_directory() || !is_hidden(name) {
         return Ok(false);
     }
     let get = TreeOperation::GetExtended { number: found.inode.number, name: UNFINISHED.to_vec() };

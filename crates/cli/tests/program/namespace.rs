@@ -858,3 +858,31 @@ fn what_is_got_is_its_owners_alone_until_it_is_there() {
     flat.run(&["get", "local", "got", "--force"]);
     assert_eq!(mode(&flat.path("got")), 0o640);
 }
+
+#[test]
+fn links_take_the_place_of_what_has_their_names() {
+    let store = store(&[1]);
+    fs::create_dir_all(store.path("tree/directory")).expect("room");
+    fs::write(store.path("tree/file"), "file").expect("room");
+    symlink("first", store.path("tree/link")).expect("room");
+    store.run(&["put", "-r", "tree", "d/"]);
+    store.run(&["get", "-r", "d/tree", "back"]);
+    let replace = |name: &str, remove: fn(&Path) -> std::io::Result<()>| {
+        remove(&store.path("tree").join(name)).expect("mine");
+        symlink("second", store.path("tree").join(name)).expect("room");
+    };
+    replace("link", |path| fs::remove_file(path));
+    replace("file", |path| fs::remove_file(path));
+    assert!(fail(store.command(&["put", "-r", "tree", "d/"]), 1).contains("2 of them failed"));
+    for command in
+        [&["put", "-r", "tree", "d/", "--replace"][..], &["get", "-r", "d/tree", "back", "--force"]]
+    {
+        store.run(command);
+    }
+    assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+    // But not of a directory.
+    replace("directory", |path| fs::remove_dir(path));
+    assert!(fail(store.command(&["put", "-r", "tree", "d/", "--replace"]), 1).contains("one of them failed"));
+    assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"));
+    assert_eq!(store.stripe_files().len(), 0);
+}
