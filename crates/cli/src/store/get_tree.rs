@@ -139,7 +139,7 @@ impl TreeDownload {
             async move { download.get_name(&wish).await }
         };
         failed += many::each(&self.0.namespace.connection.machine, more_names, name).await?;
-        // Before this they are its owner's alone, or something may be made in them, which would change their times.
+        // Only now: until then they are their owner's alone, and what is made in them changes their times.
         for Wish { found, local } in directories.iter().rev() {
             note_directory(local, &found.inode).map_err(|error| failed_at(local, error))?;
         }
