@@ -133,7 +133,7 @@ impl State {
         read(&self.directory)
     }
 
-    /// Records this instead; all of it or nothing.
+    /// Records this instead, on the medium; all of it or nothing.
     pub fn write(&self, record: &Record) -> Result<()> {
         let path = path(&self.directory);
         let failed = |error: std::io::Error| Failure::new(path.display().to_string(), error);
@@ -146,8 +146,10 @@ impl State {
         let text = toml::to_string(record).expect("a record can be written as TOML");
         let mut file = tempfile::NamedTempFile::new_in(&self.directory).map_err(failed)?;
         file.write_all(HEAD.as_bytes()).and_then(|()| file.write_all(text.as_bytes())).map_err(failed)?;
+        // Or a power cut could leave an empty file, which is a record of no agents.
+        file.as_file().sync_data().map_err(failed)?;
         file.persist(&path).map_err(|error| failed(error.error))?;
-        Ok(())
+        File::open(&self.directory).and_then(|directory| directory.sync_all()).map_err(failed)
     }
 }
 

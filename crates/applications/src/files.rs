@@ -6,21 +6,20 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{Args, FromArgMatches};
 use interruption::HalfDone;
 use node::agents;
 use node::whole_file::CopyError;
 use pdiol::{Advice, OpenOptions, Prefetch, Session, Settings};
-use replacement::NewFile;
+use replacement::{NewFile, Permitted};
 
 use crate::failure::{Failure, Result};
 use crate::name::{FileName, own};
 use crate::placed_sort::PlacedSort;
 use crate::store::{self, Storage};
-use crate::take_place::take_place;
-use node::Size;
+use node::{Size, Tree};
 
 /// The end of `--help`, about names.
 pub(crate) const NAMES: &str = "\
@@ -107,8 +106,6 @@ pub struct Files {
     /// The file whose permissions new ordinary files get.
     like: Option<Metadata>,
     session: Mutex<Option<Session>>,
-    /// Striped files that have been opened to be read.
-    inputs: Mutex<Vec<String>>,
     bytes_read: AtomicU64,
     bytes_written: AtomicU64,
 }
@@ -123,7 +120,6 @@ impl Files {
             temporaries: AtomicUsize::new(0),
             like: None,
             session: Mutex::default(),
-            inputs: Mutex::default(),
             bytes_read: AtomicU64::new(0),
             bytes_written: AtomicU64::new(0),
         }
@@ -166,10 +162,6 @@ impl Files {
         (self.bytes_read.load(Ordering::Relaxed), self.bytes_written.load(Ordering::Relaxed))
     }
 
-    fn inputs(&self) -> MutexGuard<'_, Vec<String>> {
-        self.inputs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn session(&self) -> Result<Session> {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = &*session {
@@ -204,15 +196,12 @@ impl Files {
             return Err(not_ordinary(input));
         };
         let (session, striped) = (self.session()?, FileName::Striped(name.to_owned()));
-        if self.has_names()? {
+        if self.tree()?.is_some() {
             return self.pour(Source::Local(local), input, &striped, replace);
         }
-        let (again, owned) = (session.clone(), name.to_owned());
-        // Nothing can be done about what cannot be removed, and the reason is told where the work failed.
-        let undo = move || drop(again.discard(&owned));
         let begin = || session.begin_upload(name, replace, local, |_| {});
-        let (copying, half_done) =
-            HalfDone::make(striped.to_string(), undo, begin).map_err(|error| not_made(&striped, error))?;
+        let begun = make_striped(&session, name, node::Session::discard, begin);
+        let (copying, half_done) = begun.map_err(|error| not_made(&striped, error))?;
         let copied = copying.wait().map_err(CopyError::from).flatten();
         let (_, bytes) = copied.map_err(|error| not_copied(&striped, input, error))?;
         half_done.keep();
@@ -223,7 +212,7 @@ impl Files {
     /// Makes an ordinary file of the striped file `name`.
     pub(crate) fn get(&self, name: &str, output: &FileName, replace: bool) -> Result<()> {
         let (session, striped) = (self.session()?, FileName::Striped(name.to_owned()));
-        if self.has_names()? {
+        if self.tree()?.is_some() {
             if let FileName::Striped(_) = output {
                 return Err(not_ordinary(output));
             }
@@ -259,10 +248,9 @@ impl Files {
         }
     }
 
-    /// Whether striped files are those of a namespace: paths, that can be changed.
-    fn has_names(&self) -> Result<bool> {
-        let tree = self.session()?.tree();
-        Ok(tree.map_err(|error| Failure::new("striped files", error))?.is_some())
+    /// The namespace that striped files are in, if there is one: their names are paths then, that can be changed.
+    fn tree(&self) -> Result<Option<Tree>> {
+        self.session()?.tree().map_err(|error| Failure::new("striped files", error))
     }
 
     /// Counts what was read and written.
@@ -300,7 +288,6 @@ impl Files {
                 let opened = self.session()?.open(striped, OpenOptions::new().read(true));
                 let mut file = opened.map_err(|error| Failure::new(name, error))?;
                 file.hint(Advice::Sequential).map_err(|error| Failure::new(name, error))?;
-                self.inputs().push(striped.clone());
                 Source::Striped(file.into())
             }
         })
@@ -314,18 +301,16 @@ impl Files {
                 Target::Stream(output)
             }
             FileName::Local(path) => create_local(path, replace, self.like.as_ref())?,
-            // What was read may be all there is of the contents; and files that can be renamed are replaced at once.
-            FileName::Striped(striped)
-                if replace && (self.inputs().contains(striped) || self.has_names()?) =>
-            {
+            FileName::Striped(striped) => {
                 let session = self.session()?;
+                let tree = if replace { self.tree()? } else { None };
+                let Some(tree) = tree else {
+                    let (file, half_done) = self.create_striped(&session, striped, replace)?;
+                    return Ok(Target::Striped { half_done, file });
+                };
                 let beside = new_name(&format!("{striped}.new"))?;
                 let (file, half_done) = self.create_striped(&session, &beside, false)?;
-                Target::Beside { half_done, file, session, name: striped.clone() }
-            }
-            FileName::Striped(striped) => {
-                let (file, half_done) = self.create_striped(&self.session()?, striped, replace)?;
-                Target::Striped { half_done, file }
+                Target::Beside { half_done, file, tree, name: striped.clone() }
             }
         })
     }
@@ -339,9 +324,13 @@ impl Files {
         replace: bool,
     ) -> Result<(pdiol::File, HalfDone)> {
         let options = OpenOptions::new().write(true);
-        let options = if replace { options.create(true).truncate(true) } else { options.create_new(true) };
+        // What is replaced has the name still.
+        let (options, undo): (_, Undo) = match replace {
+            true => (options.replace(true), node::Session::discard),
+            false => (options.create_new(true), node::Session::unlink),
+        };
         let options = self.placed.map_or(options, |sort| options.on_disk(sort.disk_of_output()));
-        let made = make_striped(session, name, || session.open(name, options));
+        let made = make_striped(session, name, undo, || session.open(name, options));
         made.map_err(|error| not_made(&FileName::Striped(name.to_owned()), error))
     }
 }
@@ -351,7 +340,7 @@ impl Storage for Files {
         Ok(Box::new(Input { source: self.source(name)?, files: self }))
     }
 
-    /// A replaced file stays until the new one is complete, except a striped file that has not been read.
+    /// A replaced file stays until the new one is complete.
     fn create(&self, name: &FileName, replace: bool) -> Result<Box<dyn store::Output + '_>> {
         Ok(Box::new(Output { name: name.clone(), target: self.target(name, replace)?, files: self }))
     }
@@ -369,8 +358,9 @@ impl Storage for Files {
                 let failed = |error: node::Error| Failure::new(&name, error);
                 let options = OpenOptions::new().read(true).write(true).create_new(true);
                 let options = self.next_run(&session, options).map_err(failed)?;
-                let (mut file, half_done) =
-                    make_striped(&session, &name, || session.open(&name, options)).map_err(failed)?;
+                let made =
+                    make_striped(&session, &name, node::Session::unlink, || session.open(&name, options));
+                let (mut file, half_done) = made.map_err(failed)?;
                 file.hint(Advice::Temporary).map_err(failed)?;
                 Ok(Box::new(Temporary::Striped { _half_done: half_done, file: Box::new(file) }))
             }
@@ -386,7 +376,8 @@ fn new_name(beginning: &str) -> Result<String> {
 
 fn create_local(path: &Path, replace: bool, like: Option<&Metadata>) -> Result<Target> {
     let failed = |error| Failure::new(path.display(), error);
-    match replacement::create(path, replace, like).map_err(failed)? {
+    let permitted = like.map_or(Permitted::Usual, Permitted::Like);
+    match replacement::create(path, replace, permitted).map_err(failed)? {
         replacement::Target::Stream(stream) => Ok(Target::Stream(stream)),
         replacement::Target::File(file, new) => {
             // Between these two lines only a hidden, empty file could stay.
@@ -398,15 +389,26 @@ fn create_local(path: &Path, replace: bool, like: Option<&Metadata>) -> Result<T
     }
 }
 
+/// Removes what was made under a name.
+type Undo = fn(&node::Session, &str) -> node::Result<()>;
+
 /// Makes a striped file, which is removed if it does not become whole.
 fn make_striped<T, E>(
     session: &Session,
     name: &str,
+    undo: Undo,
     make: impl FnOnce() -> std::result::Result<T, E>,
 ) -> std::result::Result<(T, HalfDone), E> {
     let (session, owned) = (session.clone(), name.to_owned());
     // Nothing can be done about what cannot be removed, and the reason is told where the work failed.
-    HalfDone::make(format!("pfs:{name}"), move || drop(session.unlink(&owned)), make)
+    HalfDone::make(format!("pfs:{name}"), move || drop(undo(&session, &owned)), make)
+}
+
+/// Why the file `whole` did not get the name `name`; it stays.
+fn not_replaced(whole: &str, name: &str, error: &node::Error) -> Failure {
+    let stays = format!("What pfs:{name} was to hold is in pfs:{whole}.");
+    let remedy = format!("Put it there with: mycat pfs:{whole} -o pfs:{name} --force");
+    Failure::new(format!("pfs:{name}"), format!("{error}\n  {stays} {remedy}"))
 }
 
 /// Why a striped file was not made.
@@ -458,11 +460,11 @@ enum Target {
         half_done: HalfDone,
         file: pdiol::File,
     },
-    /// A striped file that is to take the place of the one called `name`.
+    /// A file of a namespace that is to take the place of the one called `name`.
     Beside {
         half_done: HalfDone,
         file: pdiol::File,
-        session: Session,
+        tree: Tree,
         name: String,
     },
 }
@@ -490,11 +492,11 @@ impl Target {
                 half_done.keep();
                 Ok(())
             }
-            Target::Beside { half_done, file, session, name: replaced } => {
+            Target::Beside { half_done, file, tree, name: replaced } => {
                 let whole = file.name().to_owned();
                 file.close().map_err(failed)?;
                 half_done.keep();
-                take_place(&session, &whole, &replaced)
+                tree.replace(&whole, &replaced).map_err(|error| not_replaced(&whole, &replaced, &error))
             }
         }
     }

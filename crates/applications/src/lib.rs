@@ -6,8 +6,7 @@
 //!
 //! Map of the code, in reading order:
 //!
-//! - `name.rs`, `store.rs`, `files.rs`: names, and opening what they stand for;
-//!   `take_place.rs`: what is read is replaced when the new one is whole
+//! - `name.rs`, `store.rs`, `files.rs`: names, and opening what they stand for
 //! - `ahead.rs`, `behind.rs`: threads that read and write while others compute
 //! - `copy.rs`, `grep.rs`, `sort/`, `bzip2.rs`: the programs; `bin/` has a `main` for each;
 //!   `placed_sort.rs`: which disks a sort's runs and output lie on
@@ -26,7 +25,6 @@ mod name;
 mod placed_sort;
 pub mod sort;
 mod store;
-mod take_place;
 mod usage;
 
 pub use failure::{Failure, Result, run};

@@ -16,7 +16,7 @@ pub trait Storage: Sync {
     /// Makes a file to be written from its beginning to its end.
     ///
     /// It stays only if it is [finished](Output::finish). If there is such a file already that is an error unless it is
-    /// to be replaced; one that was read stays until then.
+    /// to be replaced; it stays until then.
     fn create(&self, name: &FileName, replace: bool) -> Result<Box<dyn Output + '_>>;
 
     /// Makes a file that no other program sees, and that is gone when it is dropped.

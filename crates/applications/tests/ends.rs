@@ -49,14 +49,21 @@ fn a_file_stays_if_another_that_is_to_replace_it_is_interrupted() {
     let home = Home::start(2);
     std::fs::write(home.path("old"), text(1000)).expect("room");
     home.succeed(FS2PFS, &["old"]);
-    let mut child = home.command(FS2PFS, ["-", "old", "--force"]).stdin(Stdio::piped()).spawn().expect("it");
-    let mut input = child.stdin.take().expect("piped");
-    input.write_all(&vec![0; 12 << 20]).expect("it is read");
-    let sent = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status();
-    assert!(sent.expect("a kill command").success());
-    assert_eq!(wait(&mut child).code(), Some(130));
-    assert_eq!(home.striped(), ["old"]);
-    assert!(home.succeed(MYCAT, &["pfs:old"]) == text(1000));
+    for (program, arguments) in [
+        (FS2PFS, &["-", "old", "--force"][..]),
+        (MYCAT, &["-", "-o", "pfs:old", "--force"]),
+        (MYCAT, &["-", "-o", "pfs:old", "--force", "--block", "8KiB"]),
+        (PFSBZIP2, &["-", "pfs:old", "--force"]),
+    ] {
+        let mut child = home.command(program, arguments).stdin(Stdio::piped()).spawn().expect("it");
+        let mut input = child.stdin.take().expect("piped");
+        input.write_all(&vec![0; 12 << 20]).expect("it is read");
+        let sent = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status();
+        assert!(sent.expect("a kill command").success());
+        assert_eq!(wait(&mut child).code(), Some(130), "{program} {arguments:?}");
+        assert_eq!(home.striped(), ["old"], "{program} {arguments:?}");
+        assert!(home.succeed(MYCAT, &["pfs:old"]) == text(1000), "{program} {arguments:?}");
+    }
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Local files: what is put, and what is got.
 //!
-//! A file that is got appears under its name only when it is whole (crate `replacement`).
+//! A file that is got appears under its name only when it is whole (crate `replacement`). Until then it is its owner's
+//! alone, since the one it is a copy of may be so.
 
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{self, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -13,8 +14,9 @@ use command_line::failure::{Failure, Result};
 use interruption::HalfDone;
 use layout::Extent;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::stat::{Mode, umask};
 use node::sparse::{Dense, Hole, SparseFile, SparseRead, SparseWrite};
-use replacement::NewFile;
+use replacement::{NewFile, Permitted};
 
 use crate::interrupt;
 
@@ -29,19 +31,20 @@ pub(crate) enum Destination {
     Stream,
 }
 
-/// Opens `path` to receive a file called `name`. A directory receives it under its own last name.
+/// Opens `path` to receive a file called `name`. A directory receives it under its own last name. A new file is its
+/// owner's alone until the caller says whose it is.
 pub(crate) fn create(path: &Path, name: &str, replace: bool) -> Result<(Destination, File)> {
     if path.as_os_str() == STANDARD {
         let output = io::stdout().as_fd().try_clone_to_owned();
         return Ok((Destination::Stream, File::from(output.map_err(|error| failed(path, error.into()))?)));
     }
     let path = if path.is_dir() { path.join(last_part(name)) } else { path.to_owned() };
-    begin(&path, replace)
+    begin(&path, replace, Permitted::Owner)
 }
 
 /// Writes a file that is whole or as it was before.
 pub(crate) fn write(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<()> {
-    let (target, file) = begin(path, true)?;
+    let (target, file) = begin(path, true, Permitted::Usual)?;
     let mut buffered = BufWriter::new(file);
     let written = write(&mut buffered).and_then(|()| buffered.flush());
     written.map_err(|error| failed(path, error.into()))?;
@@ -67,12 +70,12 @@ pub(crate) fn write_or_print(
 
 /// Fails if [`write()`] could not, and leaves things as they are.
 pub(crate) fn check_writable(path: &Path) -> Result<()> {
-    replacement::create(path, true, None).map(drop).map_err(|error| failed(path, error))
+    replacement::create(path, true, Permitted::Usual).map(drop).map_err(|error| failed(path, error))
 }
 
 /// Begins the file that `path` stands for.
-fn begin(path: &Path, replace: bool) -> Result<(Destination, File)> {
-    match replacement::create(path, replace, None).map_err(|error| failed(path, error))? {
+fn begin(path: &Path, replace: bool, permitted: Permitted<'_>) -> Result<(Destination, File)> {
+    match replacement::create(path, replace, permitted).map_err(|error| failed(path, error))? {
         replacement::Target::Stream(stream) => Ok((Destination::Stream, stream)),
         replacement::Target::File(file, new) => {
             let leftover = new.temporary().to_owned();
@@ -88,6 +91,16 @@ impl Destination {
     /// Whether it is a file of its own, of which times and permissions can be said.
     pub(crate) fn is_file(&self) -> bool {
         matches!(self, Destination::File(..))
+    }
+
+    /// Gives a new file the permissions of the one that it replaces; if there is none, those of any other.
+    pub(crate) fn give_usual_permissions(&self, file: &File) -> io::Result<()> {
+        let Destination::File(path, ..) = self else { return Ok(()) };
+        let mode = match path.metadata() {
+            Ok(replaced) => replaced.permissions().mode() & 0o777,
+            Err(_) => 0o666 & !current_umask().bits(),
+        };
+        file.set_permissions(Permissions::from_mode(mode))
     }
 
     /// What is written to it: a file can have holes.
@@ -106,6 +119,14 @@ impl Destination {
         half_done.keep();
         Ok(())
     }
+}
+
+/// What new files of this process do not permit. It can only be told by another one; nobody makes files meanwhile that
+/// are to be open to others.
+fn current_umask() -> Mode {
+    let current = umask(Mode::from_bits_truncate(0o077));
+    umask(current);
+    current
 }
 
 /// Where data are written: holes are left in a file alone. To a stream zeros go, also if it is a file that somebody

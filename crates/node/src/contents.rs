@@ -137,6 +137,10 @@ async fn open_path(
     (name, path): (&str, &[u8]),
     options: OpenOptions,
 ) -> Result<OpenTreeFile<RealMachine>> {
+    if options.replace {
+        let error = Error::new(ErrorKind::Invalid, name, "in a namespace, files are replaced by renaming");
+        return Err(error);
+    }
     let at = Location::of_path(path);
     let operation = match options.create || options.create_new {
         true => {
@@ -163,6 +167,9 @@ async fn open_flat(client: &ClientNode, name: &str, options: OpenOptions) -> Res
     let wanted = wanted(client, options)?;
     if options.create_new {
         return create(client, name, wanted).await;
+    }
+    if options.replace {
+        return create_replacing(client, name, wanted).await;
     }
     match client.told(name, client.cache.open(name).await) {
         Ok(file) if options.truncate => emptied(client, name, file, wanted).await,
@@ -222,17 +229,20 @@ async fn emptied(
     file: PagedFile<RealMachine>,
     wanted: Wanted,
 ) -> Result<PagedFile<RealMachine>> {
-    let Wanted { striping, disk } = wanted;
-    if disk.is_none() && file.striping() == striping {
+    if wanted.disk.is_none() && file.striping() == wanted.striping {
         client.told(name, file.truncate(0).await)?;
         return Ok(file);
     }
     drop(file);
+    create_replacing(client, name, wanted).await
+}
+
+/// A new file, which replaces the one of its name, if there is one, when it is closed.
+async fn create_replacing(client: &ClientNode, name: &str, wanted: Wanted) -> Result<PagedFile<RealMachine>> {
+    let (file, Wanted { striping, disk }) = (new_file_id()?, wanted);
     let made = match disk {
-        Some(disk) => {
-            client.cache.create_on(name, new_file_id()?, striping.block_bytes(), &[disk], true).await
-        }
-        None => client.cache.create_replacing(name, new_file_id()?, striping).await,
+        Some(disk) => client.cache.create_on(name, file, striping.block_bytes(), &[disk], true).await,
+        None => client.cache.create_replacing(name, file, striping).await,
     };
     client.told(name, made)
 }
@@ -263,6 +273,14 @@ pub(crate) async fn unlink(client: &ClientNode, name: &str, path: &[u8]) -> Resu
     };
     let at = Location::of_path(path);
     client.told(name, tree.unname(TreeOperation::Remove { at, what: WhatToRemove::File }).await)
+}
+
+/// Removes the unfinished file of a flat name, if there is one.
+pub(crate) async fn discard(client: &ClientNode, name: &str) -> Result<()> {
+    match client.cache.unlink_unfinished(name).await {
+        Err(error) if matches!(*error, fs::Error::NotFound { .. }) => Ok(()),
+        removed => client.told(name, removed),
+    }
 }
 
 /// The names of all files, sorted.

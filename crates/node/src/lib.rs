@@ -40,7 +40,7 @@
 //!   is read past the page cache; `lease.rs`: pages lent to other threads; `write_queue.rs`: writes on their way to the
 //!   write cache, which `cached_write.rs` puts there and `taker.rs` takes out
 //! - [`ConnectedNode`] in `connected.rs`: a connected node, for programs that need no thread; [`whole_file`]: files
-//!   copied in and out; [`sparse`]: their holes
+//!   copied in and out; [`sparse`]: their holes; [`BlockingWork`] in `blocking_work.rs`: what no node may wait for
 //! - [`AgentService`] in `serving.rs`: the other side, an agent
 //! - [`Team`] in `team.rs`: processes that meet at an agent, and read and write files together; `teams.rs`: those of a
 //!   node thread; `reach.rs`: how they come to reach each other
@@ -53,6 +53,7 @@
 //! (the page cache of `fs`).
 
 pub mod agents;
+mod blocking_work;
 mod cached_write;
 mod client_node;
 mod connected;
@@ -87,6 +88,7 @@ pub mod whole_file;
 mod write_queue;
 
 pub use agents::Agent;
+pub use blocking_work::BlockingWork;
 pub use connected::ConnectedNode;
 pub use error::{Error, ErrorKind, Result};
 pub use fs::{Advice, CollectiveMethod, LockMode, LockRange, OpenTreeFile, Prefetch, SelectedSettings};

@@ -185,13 +185,13 @@ impl Session {
         }
     }
 
-    /// Removes the unfinished file of this name, if there is one.
+    /// Removes the unfinished file of this name, if there is one. A finished one stays.
     ///
     /// # Errors
     /// If it cannot be removed.
     pub fn discard(&self, name: &str) -> Result<()> {
         let owned = name.to_owned();
-        self.node.call(name, move |node| async move { node.client.connection.discard(&owned).await })
+        self.node.call(name, move |node| async move { contents::discard(&node.client, &owned).await })
     }
 
     /// Flushes everything written to the disks, removes temporary files, and reports any write that failed.

@@ -21,9 +21,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::{self, Read};
-use std::panic::resume_unwind;
 use std::rc::Rc;
-use std::thread::{self, JoinHandle};
 
 use flume::{Receiver, Sender};
 use fs::{File, Remains, Remnant};
@@ -31,6 +29,7 @@ use layout::{Extent, Striping};
 use machine::{Memory, TaskGroup};
 use real::RealMachine;
 
+use crate::blocking_work::BlockingWork;
 use crate::connected::ConnectedNode;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sparse::{SparseRead, SparseWrite};
@@ -453,32 +452,6 @@ fn read_full(input: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(filled)
-}
-
-/// Work on a thread of its own, which may block.
-struct BlockingWork<T> {
-    thread: JoinHandle<()>,
-    outcome: Receiver<T>,
-}
-
-impl<T: Send + 'static> BlockingWork<T> {
-    fn begin(work: impl FnOnce() -> T + Send + 'static) -> Self {
-        let (done, outcome) = flume::bounded(1);
-        let thread = thread::spawn(move || {
-            // The caller may be gone.
-            let _ = done.send(work());
-        });
-        BlockingWork { thread, outcome }
-    }
-
-    /// Waits for the outcome of the work while the node goes on. The node must not block on the thread instead: a
-    /// thread that wakes a task of the node may itself have to wait until the node takes that in.
-    async fn outcome(self) -> T {
-        match self.outcome.recv_async().await {
-            Ok(outcome) => outcome,
-            Err(_) => resume_unwind(self.thread.join().expect_err("it ended without an outcome")),
-        }
-    }
 }
 
 /// Runs `count` lanes until all have ended, or the first has failed. The others end with it: what is begun

@@ -3,8 +3,11 @@
 //! What is written goes into a temporary file beside the one it is going to be, which gets the name at the end. So no
 //! program sees half a file, and a file that is replaced stays until the new one is whole.
 //!
-//! Replaced is what the name stands for in the end: a link goes on to point there. The new file may be read and written
-//! by whom the old one might, from its first byte on.
+//! Replaced is what the name stands for in the end: a link goes on to point there. From its first byte on the new file
+//! may be read and written by whom the old one might, or by its owner alone.
+//!
+//! The new file is on the medium before it takes an old one's place: a power cut leaves one of them. Where there was no
+//! file none can be lost, and nobody waits for the medium.
 //!
 //! What is not here, on purpose: removing the temporary file when the program is interrupted. Each program has its own
 //! way; [`NewFile::temporary`] says what to remove.
@@ -27,8 +30,22 @@ const DRAWN: usize = 6;
 /// The usual permissions of a file: all users may read and write it, except as the umask forbids.
 const USUAL: u32 = 0o666;
 
+/// The permissions of a file that is its owner's alone.
+const OWNERS: u32 = 0o600;
+
 /// The part of a file's mode that says who may read, write and execute it.
 const PERMISSIONS: u32 = 0o777;
+
+/// Who may read and write a file that is being made.
+#[derive(Clone, Copy, Debug)]
+pub enum Permitted<'a> {
+    /// Who may do so with the file that it replaces; if there is none, with any other.
+    Usual,
+    /// Who may do so with this one.
+    Like(&'a Metadata),
+    /// Its owner alone. The caller says who may as soon as it knows.
+    Owner,
+}
 
 /// What is to be written, and to where.
 #[derive(Debug)]
@@ -43,6 +60,7 @@ pub enum Target {
 #[derive(Debug)]
 pub struct NewFile {
     temporary: TempPath,
+    file: File,
     path: PathBuf,
     replace: bool,
 }
@@ -68,9 +86,7 @@ pub enum Error {
 }
 
 /// Begins the file that `path` stands for. If there is one already, that is an error unless it is to be replaced.
-///
-/// `like` is the file whose permissions it gets; without this it is the one that is replaced, if there is one.
-pub fn create(path: &Path, replace: bool, like: Option<&Metadata>) -> Result<Target, Error> {
+pub fn create(path: &Path, replace: bool, permitted: Permitted<'_>) -> Result<Target, Error> {
     let found = existing(path)?;
     match &found {
         Some(found) if found.is_dir() => return Err(Error::IsDirectory),
@@ -82,12 +98,16 @@ pub fn create(path: &Path, replace: bool, like: Option<&Metadata>) -> Result<Tar
         _ => {}
     }
     let path = followed(path);
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = directory_of(&path);
     if !directory.exists() {
         return Err(Error::NoParent(directory.to_owned()));
     }
-    let like = like.or(found.as_ref());
-    let mode = like.map_or(USUAL, |like| like.permissions().mode() & PERMISSIONS);
+    let like = if let Permitted::Like(like) = permitted { Some(like) } else { found.as_ref() };
+    let mode = match (permitted, like) {
+        (Permitted::Owner, _) => OWNERS,
+        (_, None) => USUAL,
+        (_, Some(like)) => like.permissions().mode() & PERMISSIONS,
+    };
     let temporary = tempfile::Builder::new()
         .prefix(PREFIX)
         .rand_bytes(DRAWN)
@@ -102,7 +122,8 @@ pub fn create(path: &Path, replace: bool, like: Option<&Metadata>) -> Result<Tar
         // This time the umask does not matter.
         file.set_permissions(Permissions::from_mode(mode))?;
     }
-    Ok(Target::File(file, NewFile { temporary, path, replace }))
+    let again = file.try_clone()?;
+    Ok(Target::File(file, NewFile { temporary, file: again, path, replace }))
 }
 
 impl NewFile {
@@ -113,7 +134,10 @@ impl NewFile {
 
     /// The file is whole: gives it its name.
     pub fn complete(self) -> Result<(), Error> {
-        let NewFile { temporary, path, replace } = self;
+        let NewFile { temporary, file, path, replace } = self;
+        if replace && path.symlink_metadata().is_ok() {
+            file.sync_data()?;
+        }
         let named = if replace { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
         named.map_err(|error| match error.error {
             error if error.kind() == ErrorKind::AlreadyExists => Error::Exists,
@@ -127,18 +151,39 @@ impl NewFile {
 /// # Errors
 /// If a file cannot have such a name, or a directory has it.
 pub fn link(file: &Path, name: &Path, replace: bool) -> Result<(), Error> {
-    match fs::hard_link(file, name) {
+    if replace && name.symlink_metadata().is_ok() {
+        File::open(file)?.sync_data()?;
+    }
+    make(name, replace, |name| fs::hard_link(file, name))
+}
+
+/// Makes a symbolic link to `target`, which need not be there. If something has its name already, it is replaced in one
+/// step, or that is an error.
+///
+/// # Errors
+/// If no link can have such a name, or a directory has it.
+pub fn symlink(target: &Path, name: &Path, replace: bool) -> Result<(), Error> {
+    make(name, replace, |name| std::os::unix::fs::symlink(target, name))
+}
+
+/// Makes what is whole as soon as it is there: under this name or, if something has that, under a hidden one first.
+fn make(name: &Path, replace: bool, make: impl Fn(&Path) -> io::Result<()>) -> Result<(), Error> {
+    match make(name) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists && !replace => Err(Error::Exists),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let directory = name.parent().filter(|parent| !parent.as_os_str().is_empty());
             let temporary = tempfile::Builder::new()
                 .prefix(PREFIX)
                 .rand_bytes(DRAWN)
-                .make_in(directory.unwrap_or(Path::new(".")), |temporary| fs::hard_link(file, temporary))?;
+                .make_in(directory_of(name), &make)?;
             temporary.into_temp_path().persist(name).map_err(|error| error.error.into())
         }
-        linked => Ok(linked?),
+        made => Ok(made?),
     }
+}
+
+/// The directory that something of this path is in.
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Removes the temporary files of a directory whose programs were killed before these were complete.
@@ -225,16 +270,15 @@ mod tests {
         path.metadata().expect("a file").permissions().mode() & PERMISSIONS
     }
 
-    fn begin(path: &Path, replace: bool, like: Option<&Path>) -> Result<(File, NewFile), Error> {
-        let like = like.map(|like| like.metadata().expect("a file"));
-        match create(path, replace, like.as_ref())? {
+    fn begin(path: &Path, replace: bool, permitted: Permitted<'_>) -> Result<(File, NewFile), Error> {
+        match create(path, replace, permitted)? {
             Target::File(file, new) => Ok((file, new)),
             Target::Stream(_) => panic!("{} is no stream", path.display()),
         }
     }
 
     fn replace(path: &Path, contents: &str) {
-        let (mut file, new) = begin(path, true, None).expect("it can be replaced");
+        let (mut file, new) = begin(path, true, Permitted::Usual).expect("it can be replaced");
         file.write_all(contents.as_bytes()).expect("room");
         new.complete().expect("it can be named");
     }
@@ -252,12 +296,12 @@ mod tests {
         let directory = directory();
         let path = directory.path().join("x");
         write(&path, "old", 0o644);
-        let (mut file, new) = begin(&path, true, None).expect("it can be replaced");
+        let (mut file, new) = begin(&path, true, Permitted::Usual).expect("it can be replaced");
         file.write_all(b"new").expect("room");
         assert_eq!(fs::read(&path).expect("a file"), b"old");
         new.complete().expect("it can be named");
         assert_eq!(fs::read(&path).expect("a file"), b"new");
-        drop(begin(&path, true, None));
+        drop(begin(&path, true, Permitted::Usual));
         assert_eq!(
             (fs::read(&path).expect("a file"), names(directory.path())),
             (b"new".into(), vec!["x".into()])
@@ -287,7 +331,7 @@ mod tests {
         for kept in [0o600, 0o666, 0o444, 0o755, 0o000] {
             write(&path, "old", 0o644);
             fs::set_permissions(&path, Permissions::from_mode(kept)).expect("it is ours");
-            let (_, new) = begin(&path, true, None).expect("it can be replaced");
+            let (_, new) = begin(&path, true, Permitted::Usual).expect("it can be replaced");
             assert_eq!(mode(new.temporary()), kept, "before the first byte");
             new.complete().expect("it can be named");
             assert_eq!(mode(&path), kept);
@@ -304,10 +348,42 @@ mod tests {
             if let Some(mode) = existing {
                 write(&path, "", mode);
             }
-            let (_, new) = begin(&path, true, Some(&secret)).expect("it can be made");
+            let like = secret.metadata().expect("a file");
+            let (_, new) = begin(&path, true, Permitted::Like(&like)).expect("it can be made");
             new.complete().expect("it can be named");
             assert_eq!(mode(&path), 0o600);
         }
+    }
+
+    #[test]
+    fn a_private_file_is_nobody_elses_until_its_maker_says_so() {
+        let directory = directory();
+        let path = directory.path().join("x");
+        for existing in [None, Some(0o666)] {
+            if let Some(mode) = existing {
+                write(&path, "", mode);
+            }
+            let (file, new) = begin(&path, true, Permitted::Owner).expect("it can be made");
+            assert_eq!(mode(new.temporary()), 0o600, "before the first byte");
+            file.set_permissions(Permissions::from_mode(0o640)).expect("it is ours");
+            new.complete().expect("it can be named");
+            assert_eq!(mode(&path), 0o640);
+        }
+    }
+
+    #[test]
+    fn a_symbolic_link_takes_the_place_of_what_has_its_name() {
+        let directory = directory();
+        let [name, other] = ["name", "directory"].map(|name| directory.path().join(name));
+        let target = || fs::read_link(&name).expect("a link");
+        super::symlink(Path::new("nowhere"), &name, false).expect("nothing has it");
+        assert!(matches!(super::symlink(Path::new("x"), &name, false), Err(Error::Exists)));
+        assert_eq!(target(), Path::new("nowhere"));
+        super::symlink(Path::new("x"), &name, true).expect("it is replaced");
+        assert_eq!(target(), Path::new("x"));
+        fs::create_dir(&other).expect("room");
+        super::symlink(Path::new("x"), &other, true).expect_err("a directory is not replaced");
+        assert_eq!(names(directory.path()), ["directory", "name"]);
     }
 
     #[test]
@@ -329,7 +405,7 @@ mod tests {
         assert_eq!(names(directory.path()), ["data", "latest", "next"]);
         // And links that end nowhere are refused.
         symlink("loop", path("loop")).expect("a link");
-        assert!(matches!(begin(&path("loop"), true, None), Err(Error::Io(_))));
+        assert!(matches!(begin(&path("loop"), true, Permitted::Usual), Err(Error::Io(_))));
     }
 
     #[test]
@@ -340,7 +416,7 @@ mod tests {
             write(&path(name), "", 0o644);
         }
         fs::create_dir(path(".starfish-abcdef")).expect("room");
-        let (_file, new) = begin(&path("y"), false, None).expect("it can be made");
+        let (_file, new) = begin(&path("y"), false, Permitted::Usual).expect("it can be made");
         remove_abandoned(directory.path()).expect("removed");
         assert!(new.temporary().exists());
         new.complete().expect("it can be named");
@@ -353,17 +429,19 @@ mod tests {
         let directory = directory();
         let path = |name: &str| directory.path().join(name);
         write(&path("x"), "old", 0o644);
-        assert!(matches!(begin(&path("x"), false, None), Err(Error::Exists)));
-        assert!(matches!(begin(&path("."), true, None), Err(Error::IsDirectory)));
-        assert!(matches!(begin(&path("new/"), true, None), Err(Error::NoDirectory)));
-        assert!(matches!(begin(&path("new/."), false, None), Err(Error::NoDirectory)));
-        assert!(matches!(begin(&path("new/.."), false, None), Err(Error::NoDirectory)));
-        assert!(matches!(begin(Path::new(""), false, None), Err(Error::NoDirectory)));
-        assert!(matches!(begin(&path("x/"), true, None), Err(Error::Io(_))));
+        assert!(matches!(begin(&path("x"), false, Permitted::Usual), Err(Error::Exists)));
+        assert!(matches!(begin(&path("."), true, Permitted::Usual), Err(Error::IsDirectory)));
+        assert!(matches!(begin(&path("new/"), true, Permitted::Usual), Err(Error::NoDirectory)));
+        assert!(matches!(begin(&path("new/."), false, Permitted::Usual), Err(Error::NoDirectory)));
+        assert!(matches!(begin(&path("new/.."), false, Permitted::Usual), Err(Error::NoDirectory)));
+        assert!(matches!(begin(Path::new(""), false, Permitted::Usual), Err(Error::NoDirectory)));
+        assert!(matches!(begin(&path("x/"), true, Permitted::Usual), Err(Error::Io(_))));
         let parent = path("new");
-        assert!(matches!(begin(&path("new/x"), true, None), Err(Error::NoParent(there)) if there == parent));
-        assert!(matches!(create(Path::new("/dev/null"), false, None), Ok(Target::Stream(_))));
-        let (_, new) = begin(&path("y"), false, None).expect("it can be made");
+        assert!(
+            matches!(begin(&path("new/x"), true, Permitted::Usual), Err(Error::NoParent(there)) if there == parent)
+        );
+        assert!(matches!(create(Path::new("/dev/null"), false, Permitted::Usual), Ok(Target::Stream(_))));
+        let (_, new) = begin(&path("y"), false, Permitted::Usual).expect("it can be made");
         write(&path("y"), "made meanwhile", 0o644);
         assert!(matches!(new.complete(), Err(Error::Exists)));
         assert_eq!(fs::read(path("y")).expect("a file"), b"made meanwhile");

@@ -1,5 +1,6 @@
 //! `starfish get`: a file in stripes becomes a local file.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -126,10 +127,11 @@ fn get(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
         let done = transfer::get(&agents, name, get, output, &progress)?;
         (done.hash, Vec::new(), done.inode)
     };
-    if let Some(inode) = inode.filter(|_| target.is_file()) {
-        let noted = get_tree::note(&again, &inode, lost.is_empty());
-        noted.map_err(|error| Failure::new(local.display().to_string(), error))?;
-    }
+    let noted = match inode.filter(|_| target.is_file()) {
+        Some(inode) => get_tree::note(&again, &inode, lost.is_empty()),
+        None => target.give_usual_permissions(&again),
+    };
+    noted.map_err(|error| Failure::new(local.display().to_string(), error))?;
     progress.finish();
     target.complete()?;
     match hash {
@@ -223,6 +225,7 @@ fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
             let local = place.of_path(&found.path);
             tops.push((found, local));
         }
+        many::check_distinct(tops.iter().map(|(found, local)| (&*found.path, local.as_os_str().as_bytes())))?;
         TreeDownload::new(&namespace, &shown, manner).run(tops).await
     })?;
     progress.finish();

@@ -10,13 +10,14 @@ use node::ErrorKind;
 
 use crate::store::agents::AgentsArgs;
 use crate::store::globs;
+use crate::store::many;
 use crate::store::namespace::{Namespace, joined, no_namespace, shown, split, trimmed};
 use crate::this_node;
 
 /// Rename files and directories, or move them into a directory.
 ///
 /// Each is one step: nobody sees a moment at which neither name or both are there. A file that has the new name is
-/// replaced in the same step. No data move.
+/// replaced in the same step. No data move. If two of them would get the same name, none is moved.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -56,10 +57,15 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             );
         }
         let mode = if arguments.no_clobber { RenameMode::Keep } else { RenameMode::Replace };
-        let mut outcome = Ok(());
-        for from in found {
+        let moves = found.into_iter().map(|from| {
             let (_, name) = split(trimmed(&from.path));
             let to = if is_directory { joined(to, name) } else { to.to_vec() };
+            (from, to)
+        });
+        let moves: Vec<_> = moves.collect();
+        many::check_distinct(moves.iter().map(|(from, to)| (&*from.path, &**to)))?;
+        let mut outcome = Ok(());
+        for (from, to) in moves {
             let moved = namespace.rename(&from.path, &to, mode).await.map_err(|error| match error.kind() {
                 ErrorKind::Exists => Failure::from(error).remedy("Leave out --no-clobber to replace it."),
                 ErrorKind::Invalid => Failure::new(shown(&to), "a directory cannot be moved into itself"),

@@ -3,9 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fs::{File, FileTimes, Metadata, Permissions};
+use std::fs::{DirBuilder, File, FileTimes, Metadata, Permissions};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
@@ -16,6 +17,7 @@ use namespace::{FileNumber, Inode, InodeKind, UnixTime};
 use nix::fcntl::AT_FDCWD;
 use nix::sys::stat::{UtimensatFlags, utimensat};
 use nix::sys::time::TimeSpec;
+use node::BlockingWork;
 use node::whole_file::{self, CopyError};
 
 use super::many::{self, FailedFiles};
@@ -24,6 +26,9 @@ use super::put_tree::{mode_of_copy, noted_of};
 use super::stored::{ReadableFile, is_unfinished};
 use super::transfer::{adding_to, failed_to_get};
 use crate::local::{self, Destination, LocalOutput};
+
+/// What an owner has to be permitted to make something in a directory.
+const OWNERS: u32 = 0o700;
 
 /// How a tree is to be got.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +139,7 @@ impl TreeDownload {
             async move { download.get_name(&wish).await }
         };
         failed += many::each(&self.0.namespace.connection.machine, more_names, name).await?;
-        // Before this nothing may be made in those that may not be written to, and it would change their times.
+        // Only now: until then they are their owner's alone, and what is made in them changes their times.
         for Wish { found, local } in directories.iter().rev() {
             note_directory(local, &found.inode).map_err(|error| failed_at(local, error))?;
         }
@@ -167,8 +172,11 @@ impl TreeDownload {
             let rest = found.path[start..].strip_prefix(b"/").unwrap_or(&found.path[start..]);
             Wish { local: local.join(OsStr::from_bytes(rest)), found }
         }));
+        if let Some(parent) = local.parent() {
+            std::fs::create_dir_all(parent).map_err(|error| failed_at(parent, error))?;
+        }
         for wish in wishes.iter().filter(|wish| wish.found.inode.is_directory()) {
-            std::fs::create_dir_all(&wish.local).map_err(|error| failed_at(&wish.local, error))?;
+            begin_directory(&wish.local).map_err(|error| failed_at(&wish.local, error))?;
             if self.0.manner.resume {
                 replacement::remove_abandoned(&wish.local).map_err(|error| failed_at(&wish.local, error))?;
             }
@@ -178,14 +186,13 @@ impl TreeDownload {
 
     fn make_link(&self, local: &Path, target: &[u8]) -> Result<()> {
         let target = Path::new(OsStr::from_bytes(target));
-        match std::fs::symlink_metadata(local) {
-            Ok(_) if std::fs::read_link(local).is_ok_and(|there| there == target) => return Ok(()),
-            Ok(found) if !found.is_dir() && self.0.may_replace() => {
-                std::fs::remove_file(local).map_err(|error| failed_at(local, error))?;
-            }
-            _ => {}
+        if std::fs::read_link(local).is_ok_and(|there| there == target) {
+            return Ok(());
         }
-        std::os::unix::fs::symlink(target, local).map_err(|error| failed_at(local, error))
+        replacement::symlink(target, local, self.0.may_replace()).map_err(|error| match error {
+            replacement::Error::Exists => local::exists(local),
+            error => Failure::new(local.display().to_string(), error),
+        })
     }
 
     /// Gives a file that is here another name; where there are no such names, or it could not be got, it is got.
@@ -197,7 +204,9 @@ impl TreeDownload {
             getting.skipped.set(getting.skipped.get() + usize::from(getting.manner.resume));
             return if getting.may_replace() { Ok(()) } else { Err(local::exists(local)) };
         }
-        match replacement::link(&first, local, getting.may_replace()) {
+        let (name, replace) = (local.clone(), getting.may_replace());
+        let linked = BlockingWork::begin(move || replacement::link(&first, &name, replace));
+        match linked.outcome().await {
             Ok(()) => Ok(()),
             Err(replacement::Error::Exists) => Err(local::exists(local)),
             Err(_) => self.get_file(wish).await,
@@ -229,7 +238,8 @@ impl TreeDownload {
         if is_file {
             note(output.file(), &inode, lost == 0).map_err(|error| failed_at(local, error))?;
         }
-        target.complete()?;
+        // What takes another one's place waits for the medium.
+        BlockingWork::begin(move || target.complete()).outcome().await?;
         if is_file {
             self.note_shared(wish);
         }
@@ -289,6 +299,22 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     identity(one).is_some_and(|found| identity(other) == Some(found))
 }
 
+/// Makes a directory for its owner alone, or sees to it that its owner can make something in the one that is there: it
+/// may be a copy that was not finished, of one that may not be written to.
+fn begin_directory(local: &Path) -> std::io::Result<()> {
+    match DirBuilder::new().mode(OWNERS).create(local) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let found = std::fs::metadata(local)?;
+            match found.mode() & OWNERS {
+                _ if !found.is_dir() => Err(error),
+                OWNERS => Ok(()),
+                _ => std::fs::set_permissions(local, Permissions::from_mode(found.mode() | OWNERS)),
+            }
+        }
+        made => made,
+    }
+}
+
 /// Gives a local directory the permissions and the time of what it is a copy of.
 fn note_directory(local: &Path, inode: &Inode) -> std::io::Result<()> {
     let here = std::fs::metadata(local)?;
@@ -329,4 +355,25 @@ fn failed_at(local: &Path, error: std::io::Error) -> Failure {
 pub(crate) fn within(directory: &Path, path: &[u8]) -> PathBuf {
     let (_, name) = split(path);
     directory.join(OsStr::from_bytes(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_its_owners_alone_at_first_and_one_that_is_there_can_be_written_to() {
+        let top = tempfile::tempdir().expect("a directory");
+        let (local, file) = (top.path().join("x"), top.path().join("file"));
+        let mode = || std::fs::metadata(&local).expect("it is there").mode() & 0o7777;
+        begin_directory(&local).expect("made");
+        assert_eq!(mode(), 0o700);
+        for (before, then) in [(0o555, 0o755), (0o2070, 0o2770), (0o755, 0o755), (0o1777, 0o1777)] {
+            std::fs::set_permissions(&local, Permissions::from_mode(before)).expect("mine");
+            begin_directory(&local).expect("it is there");
+            assert_eq!(mode(), then, "{before:o}");
+        }
+        std::fs::write(&file, "").expect("room");
+        begin_directory(&file.join("x")).expect_err("it is no directory");
+    }
 }

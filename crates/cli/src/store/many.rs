@@ -1,12 +1,15 @@
 //! Many files at once.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use command_line::failure::{Failure, Result};
 use machine::TaskGroup;
 use node::ErrorKind;
 use real::RealMachine;
+
+use super::namespace::shown;
 
 /// How many files are under way at the same time: enough that every disk has something to do while names are asked for,
 /// and few enough for their windows of memory.
@@ -73,6 +76,19 @@ where
     }
     lanes.join_or_fail().await?;
     Ok(failed.take())
+}
+
+/// Refuses to give two things the same name, as the second would replace the first: each of them is what it is called,
+/// and what it is to be called.
+pub(crate) fn check_distinct<'a>(named: impl IntoIterator<Item = (&'a [u8], &'a [u8])>) -> Result<()> {
+    let mut sources = BTreeMap::new();
+    for (from, to) in named {
+        if let Some(other) = sources.insert(to, from) {
+            let why = format!("both {} and {} would be called so", shown(other), shown(from));
+            return Err(Failure::new(shown(to), why).remedy("Give each a place of its own."));
+        }
+    }
+    Ok(())
 }
 
 /// Whether a failure is one that the next file would meet, too.

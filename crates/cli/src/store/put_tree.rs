@@ -22,6 +22,9 @@ use super::stored::{HiddenFile, WantedFile, exists, hidden_name, mark_unfinished
 use super::transfer::{adding_to, failed_to_put, is_same};
 use crate::local::{SteadyFile, data_bytes};
 
+/// The mode of a link: nobody asks for it.
+const LINK_MODE: u16 = 0o777;
+
 /// What is to be put, and how.
 pub(crate) struct PutTree {
     /// What it is called in the namespace.
@@ -225,17 +228,22 @@ impl TreeUpload {
             Some(inode) if inode.is_directory() || !self.may_replace() => Err(exists(&path).into()),
             // To rename one name of a file to another one does nothing.
             Some(inode) if inode.number == number => Ok(()),
-            Some(_) => self.replace_name(number, &path).await,
+            Some(_) => {
+                let link = async |hidden: &[u8]| {
+                    mark_unfinished(&putting.namespace, number, hidden).await?;
+                    putting.namespace.link(number, hidden).await
+                };
+                self.replace(&path, link).await
+            }
         }
     }
 
-    /// Gives a file a name that something else has.
-    async fn replace_name(&self, number: FileNumber, path: &[u8]) -> Result<()> {
+    /// Replaces what has this path by what `make` makes, under a hidden name first.
+    async fn replace(&self, path: &[u8], make: impl AsyncFnOnce(&[u8]) -> node::Result<()>) -> Result<()> {
         let (putting, hidden) = (&*self.0, hidden_name(path)?);
         putting.under_way.borrow_mut().insert(hidden.clone(), None);
         let named = async {
-            mark_unfinished(&putting.namespace, number, &hidden).await?;
-            putting.namespace.link(number, &hidden).await?;
+            make(&hidden).await?;
             putting.namespace.rename(&hidden, path, RenameMode::Replace).await
         };
         let named = named.await;
@@ -286,13 +294,18 @@ impl TreeUpload {
         let target = std::fs::read_link(&link.path);
         let target = target.map_err(|error| Failure::new(link.path.display().to_string(), error))?;
         let target = target.as_os_str().as_bytes().to_vec();
+        let new = NewInode::Link { target: target.clone() };
         match namespace.look_if_there(&path).await? {
-            Some(inode) if inode.kind == (InodeKind::Link { target: target.clone() }) => return Ok(()),
-            Some(_) if self.may_replace() => namespace.remove(&path, WhatToRemove::File).await?,
-            _ => {}
+            Some(inode) if inode.kind == (InodeKind::Link { target }) => Ok(()),
+            Some(_) if self.may_replace() => {
+                let make = async |hidden: &[u8]| {
+                    let made = namespace.make(hidden, new, LINK_MODE).await?;
+                    mark_unfinished(namespace, made.number, hidden).await
+                };
+                self.replace(&path, make).await
+            }
+            _ => Ok(namespace.make(&path, new, LINK_MODE).await.map(drop)?),
         }
-        namespace.make(&path, NewInode::Link { target }, 0o777).await?;
-        Ok(())
     }
 
     async fn put_file(&self, entry: &LocalEntry) -> Result<()> {

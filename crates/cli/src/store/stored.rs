@@ -34,10 +34,10 @@ fn is_hidden(name: &[u8]) -> bool {
         .is_some_and(|rest| rest.len() == HIDDEN_DIGITS && rest.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// Whether something is a file that is being put, or was not put to its end.
+/// Whether something is a file or a link that is being put, or was not put to its end.
 pub(crate) async fn is_unfinished(namespace: &Namespace, found: &FoundPath) -> Result<bool> {
     let (_, name) = split(&found.path);
-    if found.inode.layout().is_none() || !is_hidden(name) {
+    if found.inode.is_directory() || !is_hidden(name) {
         return Ok(false);
     }
     let get = TreeOperation::GetExtended { number: found.inode.number, name: UNFINISHED.to_vec() };
@@ -61,8 +61,9 @@ pub(crate) async fn mark_unfinished(namespace: &Namespace, number: FileNumber, h
 pub(crate) enum ReadableFile {
     /// Of a flat name.
     Flat(File<RealMachine>),
-    /// Of a namespace, which keeps its contents as long as this is open.
-    OfTree(Namespace, OpenTreeFile<RealMachine>),
+    /// Of a namespace, which keeps its contents as long as this is open. With it comes what was known of it when it was
+    /// opened.
+    OfTree(Namespace, OpenTreeFile<RealMachine>, Box<Inode>),
 }
 
 impl ReadableFile {
@@ -82,22 +83,24 @@ impl ReadableFile {
 
     /// Opens a file of a namespace.
     pub(crate) async fn of_path(namespace: &Namespace, path: &[u8]) -> Result<ReadableFile> {
-        Ok(ReadableFile::OfTree(namespace.clone(), namespace.open(path).await?))
+        let open = namespace.open(path).await?;
+        let known = open.known().into();
+        Ok(ReadableFile::OfTree(namespace.clone(), open, known))
     }
 
     /// Its contents, past the page cache.
     pub(crate) fn file(&self) -> &File<RealMachine> {
         match self {
             ReadableFile::Flat(file) => file,
-            ReadableFile::OfTree(_, open) => open.paged().file(),
+            ReadableFile::OfTree(_, open, _) => open.paged().file(),
         }
     }
 
-    /// What the namespace knows of it.
+    /// What the namespace knew of it when it was opened.
     pub(crate) fn inode(&self) -> Option<Inode> {
         match self {
             ReadableFile::Flat(_) => None,
-            ReadableFile::OfTree(_, open) => Some(open.known()),
+            ReadableFile::OfTree(_, _, known) => Some(Inode::clone(known)),
         }
     }
 
@@ -105,8 +108,8 @@ impl ReadableFile {
     pub(crate) async fn for_group(&self, name: &str, unfinished: bool) -> Result<What> {
         match self {
             ReadableFile::Flat(_) => Ok(What::Named { name: name.to_owned(), unfinished }),
-            ReadableFile::OfTree(namespace, open) => {
-                let numbered = namespace.tree.numbered(&open.known()).await;
+            ReadableFile::OfTree(namespace, _, known) => {
+                let numbered = namespace.tree.numbered(known).await;
                 Ok(What::Numbered(namespace.connection.told(name, numbered)?))
             }
         }
@@ -114,15 +117,26 @@ impl ReadableFile {
 
     /// Closes it when all has been read.
     ///
-    /// Fails if its contents may have gone meanwhile: its name was taken away while nobody knew that it was open.
+    /// Fails if what was read may be of no one moment: somebody has changed the contents, or they may have gone, since
+    /// the name was taken away while nobody knew that the file was open.
     pub(crate) async fn close(self, name: &str) -> Result<()> {
-        let ReadableFile::OfTree(namespace, open) = self else { return Ok(()) };
-        let is_there = namespace.connection.told(name, open.attributes().await);
+        let ReadableFile::OfTree(namespace, open, known) = self else { return Ok(()) };
+        let now = namespace.connection.told(name, open.attributes().await);
         let closed = namespace.connection.told(name, open.close().await);
         // It may have been replaced meanwhile, and the command may end after this.
         namespace.tree.contents_gone().await;
-        is_there.and(closed)
+        check_unchanged(name, &known, &now?)?;
+        closed
     }
+}
+
+/// Fails if the contents of a file have been changed since it was known as this.
+fn check_unchanged(name: &str, known: &Inode, now: &Inode) -> Result<()> {
+    if (known.version, known.size) == (now.version, now.size) {
+        return Ok(());
+    }
+    let error = Error::new(ErrorKind::Io, name, "it was changed while it was read");
+    Err(error.with_remedy("Read it again when nobody writes to it"))
 }
 
 fn no_unfinished(name: &str) -> Error {

@@ -1,9 +1,7 @@
 //! Moving a whole file by either method, with its hash and the time it took.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::num::NonZeroU32;
-use std::panic::resume_unwind;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
@@ -14,7 +12,7 @@ use layout::Extent;
 use namespace::{Inode, UnixTime};
 use node::sparse::{SparseRead, SparseWrite};
 use node::whole_file::{self, CopyError, Uploaded};
-use node::{Agent, ConnectedNode, ErrorKind};
+use node::{Agent, BlockingWork, ConnectedNode, ErrorKind};
 
 use super::group;
 use super::namespace::{Namespace, joined, no_namespace, trimmed};
@@ -199,8 +197,8 @@ fn get_disk_directed<W: SparseWrite + 'static>(
         let (bytes, members) = (stored.file().bytes(), get.method.compute_nodes);
         progress.expect(bytes);
         let what = stored.for_group(&name, get.unfinished).await?;
-        let reading = in_group(move || group::read(&all, what, bytes, members));
-        let moved = reading.await?;
+        let reading = BlockingWork::begin(move || group::read(&all, what, bytes, members));
+        let moved = reading.outcome().await?;
         for part in &moved.parts {
             let written = output.write_all(part);
             written.map_err(|error| Failure::writing(format!("what {name} holds"), &error))?;
@@ -442,14 +440,8 @@ fn put_disk_directed<R: Read>(
     progress: &Progress,
     interruption: &Interruption,
 ) -> Result<Done> {
-    let mut parts = Vec::new();
-    for length in group::lengths(name, bytes, put.method.compute_nodes)? {
-        let mut part = vec![0; length as usize];
-        input.read_exact(&mut part).map_err(|error| Failure::new("reading the input", error))?;
-        parts.push(part);
-    }
-    // Its end is where it was.
-    input.read(&mut [0]).map_err(|error| Failure::new("reading the input", error))?;
+    let lengths = group::lengths(name, bytes, put.method.compute_nodes)?;
+    let parts = read_parts(&mut input, &lengths).map_err(|error| Failure::new("reading the input", error))?;
     let hash = input.hash();
     let (all, name, interruption) = (agents.to_vec(), name.to_owned(), interruption.clone());
     let progress = progress.clone();
@@ -465,7 +457,7 @@ fn put_disk_directed<R: Read>(
         let file = create(&connection, &name, &put).await?;
         let written = interruption.unless(async {
             let what = group::What::Named { name: name.clone(), unfinished: true };
-            let moved = in_group(move || group::write(&all, what, parts)).await?;
+            let moved = BlockingWork::begin(move || group::write(&all, what, parts)).outcome().await?;
             progress.add(bytes);
             let committing = Instant::now();
             connection.told(&name, file.commit().await)?;
@@ -477,6 +469,27 @@ fn put_disk_directed<R: Read>(
             None => Err(half_done.undone(&name, connection.discard(&name).await)),
         }
     })
+}
+
+/// Reads all of the input, in parts of these lengths.
+///
+/// # Errors
+/// If it is shorter or longer.
+fn read_parts(input: &mut impl Read, lengths: &[u64]) -> io::Result<Vec<Vec<u8>>> {
+    let mut parts = Vec::new();
+    for &length in lengths {
+        let mut part = vec![0; length as usize];
+        input.read_exact(&mut part)?;
+        parts.push(part);
+    }
+    if input.read(&mut [0])? > 0 {
+        let known: u64 = lengths.iter().sum();
+        return Err(io::Error::other(format!(
+            "it was changed while it was read: it had {known} bytes, and has more now\n  Put it again when nobody \
+             writes to it."
+        )));
+    }
+    Ok(parts)
 }
 
 /// Puts a file into a namespace, disk-directed.
@@ -498,7 +511,8 @@ async fn put_into_in_group(
     let inode = hidden.inode().expect("it has just been made");
     let (what, agents) = (hidden.for_group(inode, bytes).await?, agents.to_vec());
     let written = interruption.unless(async {
-        let moved = hidden.while_open(in_group(move || group::write(&agents, what, parts))).await?;
+        let writing = BlockingWork::begin(move || group::write(&agents, what, parts));
+        let moved = hidden.while_open(writing.outcome()).await?;
         let committing = Instant::now();
         hidden.file().set_bytes(bytes);
         connection.told(&name, hidden.file().flush().await)?;
@@ -515,21 +529,6 @@ async fn put_into_in_group(
     }
 }
 
-/// What a group comes to, which works on threads of its own.
-async fn in_group(
-    work: impl FnOnce() -> Result<group::MovedByGroup> + Send + 'static,
-) -> Result<group::MovedByGroup> {
-    let (done, outcome) = flume::bounded(1);
-    let working = thread::spawn(move || {
-        // After an interruption nobody wants to know.
-        let _ = done.send(work());
-    });
-    match outcome.recv_async().await {
-        Ok(outcome) => outcome,
-        Err(_) => resume_unwind(working.join().expect_err("it ended without an outcome")),
-    }
-}
-
 async fn create(connection: &ConnectedNode, name: &str, put: &Put) -> Result<fs::File<real::RealMachine>> {
     let striping = connection.striping(put.block_bytes, put.disks)?;
     connection.create(name, striping, put.replace).await.map_err(|error| match error.kind() {
@@ -538,4 +537,18 @@ async fn create(connection: &ConnectedNode, name: &str, put: &Put) -> Result<fs:
         }
         _ => error.into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_of_another_length_than_it_had_is_refused() {
+        let read = |mut input: &[u8]| read_parts(&mut input, &[3, 2]);
+        assert_eq!(read(b"abcde").expect("all of it"), [b"abc".to_vec(), b"de".to_vec()]);
+        assert!(read(b"abcd").is_err());
+        let longer = read(b"abcdef").expect_err("it has grown").to_string();
+        assert!(longer.contains("it had 5 bytes, and has more now"), "{longer}");
+    }
 }

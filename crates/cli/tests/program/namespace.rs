@@ -740,3 +740,149 @@ fn an_interrupted_file_leaves_the_one_it_was_to_replace() {
     assert_eq!(hash(&store.path("back")), hash(&store.path("local")));
     assert_eq!(store.stripe_files().len(), 1);
 }
+
+#[test]
+fn no_two_things_get_one_name() {
+    let store = store(&[1]);
+    for directory in ["one", "two"] {
+        fs::create_dir_all(store.path(directory).join("sub")).expect("room");
+        fs::write(store.path(directory).join("result.dat"), directory).expect("room");
+        fs::write(store.path(directory).join("sub/file"), directory).expect("room");
+        store.run(&["put", "-r", directory, "d/"]);
+    }
+    store.run(&["mkdir", "archive"]);
+    fs::create_dir(store.path("got")).expect("room");
+    let before = store.run(&["ls", "-R"]);
+    for (arguments, both) in [
+        (&["mv", "d/*/result.dat", "archive"][..], "both d/one/result.dat and d/two/result.dat"),
+        (&["mv", "d/two/result.dat", "d/one/result.dat", "archive"], "both d/two/result.dat and d/one/"),
+        (&["mv", "-n", "d/*/sub", "archive"], "both d/one/sub and d/two/sub"),
+        (&["get", "d/*/result.dat", "got/", "--force"], "both d/one/result.dat and d/two/result.dat"),
+        (&["get", "-r", "d/*/sub", "got", "--resume"], "both d/one/sub and d/two/sub"),
+    ] {
+        let told = store.run_failing(arguments);
+        assert!(told.contains(both) && told.contains("would be called so"), "{arguments:?}: {told}");
+    }
+    assert_eq!(store.run(&["ls", "-R"]), before, "nothing has moved");
+    assert_eq!(fs::read_dir(store.path("got")).expect("a directory").count(), 0);
+    store.run(&["mv", "d/one/result.dat", "d/two/sub", "archive"]);
+    assert_eq!(store.run(&["cat", "archive/result.dat", "archive/sub/file"]), "onetwo");
+}
+
+/// Agents whose disks are so slow that there is a while to look while `FILE_BYTES` are got, with a namespace.
+fn slow_store() -> Store {
+    let store = Store::start_with(&[1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
+    store.run(&["mkdir", "d"]);
+    store
+}
+
+const FILE_BYTES: usize = 20_000_000;
+
+/// The temporary file of a local directory, once there is one with some bytes.
+fn coming(directory: &Path) -> PathBuf {
+    let begun = Instant::now();
+    loop {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
+        let entries = fs::read_dir(directory).into_iter().flatten();
+        let mut paths = entries.map(|entry| entry.expect("an entry").path());
+        let is_temporary = |path: &Path| path.to_str().is_some_and(|path| path.contains("/.starfish-"));
+        let has_some = |path: &Path| fs::metadata(path).is_ok_and(|found| found.len() > 0);
+        if let Some(path) = paths.find(|path| is_temporary(path) && has_some(path)) {
+            return path;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_got_is_not_got() {
+    let store = slow_store();
+    store.make_file("local", FILE_BYTES);
+    store.run(&["put", "local", "d/file"]);
+    let settings = node::Settings::new(node::agents::named([&*store.agents[0].address]).expect("one"));
+    let session = node::Session::start(settings).expect("it is there");
+    fs::create_dir(store.path("got")).expect("room");
+    for arguments in [&["get", "d/file", "got/file"][..], &["get", "-r", "d/file", "got/", "--resume"]] {
+        let child = store.command(arguments).spawn().expect("the program");
+        coming(&store.path("got"));
+        let file = session.open("d/file", node::OpenOptions::new().write(true)).expect("it is there");
+        file.write_at(5, b"other".to_vec()).expect("written");
+        file.close().expect("closed");
+        let output = child.wait_with_output().expect("a child of ours");
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(said.contains("it was changed while it was read"), "{said}");
+        assert_eq!(fs::read_dir(store.path("got")).expect("a directory").count(), 0, "{arguments:?}");
+    }
+    store.run(&["get", "d/file", "got/file"]);
+}
+
+#[test]
+fn what_is_got_is_its_owners_alone_until_it_is_there() {
+    let mode = |path: &Path| fs::metadata(path).expect("it is there").mode() & 0o777;
+    let store = slow_store();
+    let (tree, file) = (store.path("tree"), store.path("tree/file"));
+    fs::create_dir(&tree).expect("room");
+    store.make_file("tree/file", FILE_BYTES);
+    for (of_tree, of_file) in [(0o700, 0o600), (0o755, 0o644)] {
+        fs::set_permissions(&tree, Permissions::from_mode(of_tree)).expect("mine");
+        fs::set_permissions(&file, Permissions::from_mode(of_file)).expect("mine");
+        let name = format!("d/{of_tree:o}");
+        store.run(&["put", "-r", "tree", &name]);
+        let back = store.path(&format!("new/back{of_tree:o}"));
+        let mut command = store.command(&["get", "-r", &name]);
+        let mut child = command.arg(&back).spawn().expect("the program");
+        let half = coming(&back);
+        assert_eq!((mode(&back), mode(&half)), (0o700, 0o600));
+        assert!(wait(&mut child).success());
+        assert_eq!((mode(&back), mode(&back.join("file"))), (of_tree, of_file));
+        // In place of a file that others may read, too.
+        fs::create_dir_all(store.path("one"))
+            .and_then(|()| fs::write(store.path("one/back"), ""))
+            .expect("room");
+        let one = ["get", &format!("{name}/file"), "one/back", "--force"];
+        let mut child = store.command(&one).spawn().expect("the program");
+        assert_eq!(mode(&coming(&store.path("one"))), 0o600);
+        assert!(wait(&mut child).success());
+        assert_eq!(mode(&store.path("one/back")), of_file);
+    }
+    // A file of a flat name is as any other.
+    let flat = Store::start(&[1]);
+    flat.make_file("local", 10);
+    fs::set_permissions(flat.path("local"), Permissions::from_mode(0o600)).expect("mine");
+    flat.run(&["put", "local"]);
+    fs::write(flat.path("any"), "").expect("room");
+    flat.run(&["get", "local", "got"]);
+    assert_eq!(mode(&flat.path("got")), mode(&flat.path("any")));
+    fs::set_permissions(flat.path("got"), Permissions::from_mode(0o640)).expect("mine");
+    flat.run(&["get", "local", "got", "--force"]);
+    assert_eq!(mode(&flat.path("got")), 0o640);
+}
+
+#[test]
+fn links_take_the_place_of_what_has_their_names() {
+    let store = store(&[1]);
+    fs::create_dir_all(store.path("tree/directory")).expect("room");
+    fs::write(store.path("tree/file"), "file").expect("room");
+    symlink("first", store.path("tree/link")).expect("room");
+    store.run(&["put", "-r", "tree", "d/"]);
+    store.run(&["get", "-r", "d/tree", "back"]);
+    let replace = |name: &str, remove: fn(&Path) -> std::io::Result<()>| {
+        remove(&store.path("tree").join(name)).expect("mine");
+        symlink("second", store.path("tree").join(name)).expect("room");
+    };
+    replace("link", |path| fs::remove_file(path));
+    replace("file", |path| fs::remove_file(path));
+    assert!(fail(store.command(&["put", "-r", "tree", "d/"]), 1).contains("2 of them failed"));
+    for command in
+        [&["put", "-r", "tree", "d/", "--replace"][..], &["get", "-r", "d/tree", "back", "--force"]]
+    {
+        store.run(command);
+    }
+    assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+    // But not of a directory.
+    replace("directory", |path| fs::remove_dir(path));
+    assert!(fail(store.command(&["put", "-r", "tree", "d/", "--replace"]), 1).contains("one of them failed"));
+    assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"));
+    assert_eq!(store.stripe_files().len(), 0);
+}

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use layout::Striping;
 use machine::conformance::Testbed;
 use machine::{Condition, Disk, Duration, Machine, Net, Payload, Stage};
 
@@ -273,6 +274,37 @@ pub fn temporary_files_reach_no_disk(testbed: &impl Testbed, base: Base) {
             client.list().await.expect("listed").is_empty(),
             "who leaves takes his temporary files along"
         );
+    });
+}
+
+/// A file that is begun in place of another one can be given up with all that was written to it: the other one stays,
+/// with what the same cache has written to that.
+pub fn a_cached_file_that_is_given_up_leaves_the_one_it_was_to_replace(testbed: &impl Testbed, base: Base) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes, 2, settings(base)).await;
+        let cache = cache_of(&clients[0], 4, Prefetch::Adaptive);
+        let (old, new) = (contents(3 * BLOCK), contents(9 * BLOCK)[BLOCK as usize..].to_vec());
+        let replaced = cache.create("name", FileId(1), BLOCK).await.expect("created");
+        replaced.close().await.expect("closed");
+        let replaced = cache.open("name").await.expect("opened");
+        write(&replaced, 0, &old).await;
+        // The second time some of it has left the cache.
+        for (round, bytes) in [(1, 2 * BLOCK), (2, 8 * BLOCK)] {
+            let striping = Striping::new(BLOCK, 1).expect("a striping");
+            let given_up = cache.create_replacing("name", FileId(10 + round), striping).await.expect("begun");
+            write(&given_up, 0, &new[..bytes as usize]).await;
+            cache.unlink_unfinished("name").await.expect("given up");
+            drop(given_up);
+            let stat = clients[1].find_all("name").await.expect("found");
+            assert_eq!(stat.iter().map(|file| file.file).collect::<Vec<_>>(), [FileId(1)]);
+        }
+        assert!(read(&replaced, 0, 10 * BLOCK).await == old);
+        replaced.close().await.expect("closed");
+        let found = cache_of(&clients[1], 4, Prefetch::Adaptive).open("name").await.expect("opened");
+        assert!(read(&found, 0, 10 * BLOCK).await == old);
+        let error = cache.unlink_unfinished("name").await.expect_err("there is none");
+        assert!(matches!(*error, Error::NotFound { .. }), "{error}");
+        assert_eq!(cache.bytes(), 0);
     });
 }
 

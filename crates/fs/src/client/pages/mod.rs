@@ -312,6 +312,17 @@ impl<M: Machine> PageCache<M> {
         Ok(())
     }
 
+    /// Removes the unfinished files of a name, as [`Client::unlink_unfinished`] does. What of them has not left this
+    /// client never does; the finished file of that name stays, with what is written to it.
+    pub async fn unlink_unfinished(&self, name: &str) -> Result<()> {
+        let mut cached = self.inner.files.all();
+        cached.retain(|file| file.file.name() == name && file.file.is_unfinished());
+        self.inner.give_up(&cached).await;
+        let outcome = self.inner.client.unlink_unfinished(name).await;
+        self.inner.forget_given_up(&cached);
+        outcome
+    }
+
     /// Brings everything written through the cache to the media, finishes the files that were begun, and removes the
     /// temporary files that are left. Reports the first failure after all has been tried. Call this at the end.
     pub async fn finish(&self) -> Result<()> {
