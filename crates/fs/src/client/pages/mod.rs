@@ -312,15 +312,15 @@ impl<M: Machine> PageCache<M> {
         Ok(())
     }
 
-    /// Removes the unfinished files of a name, as [`Client::unlink_unfinished`] does. What of them has not left this
-    /// client never does; the finished file of that name stays, with what is written to it.
+    /// Removes the unfinished files of a name, as [`Client::unlink_unfinished`] does, and what of them has not left this
+    /// client by then; the finished file of that name stays, with what is written to it.
     pub async fn unlink_unfinished(&self, name: &str) -> Result<()> {
+        let _turn = self.inner.files.names.take(name.to_owned()).await;
+        self.inner.client.unlink_unfinished(name).await?;
         let mut cached = self.inner.files.all();
         cached.retain(|file| file.file.name() == name && file.file.is_unfinished());
         self.inner.give_up(&cached).await;
-        let outcome = self.inner.client.unlink_unfinished(name).await;
-        self.inner.forget_given_up(&cached);
-        outcome
+        Ok(())
     }
 
     /// Brings everything written through the cache to the media, finishes the files that were begun, and removes the
