@@ -106,7 +106,7 @@ pub use trees::{
     what_cannot_be_cut_everywhere_is_cut_nowhere, what_could_not_be_told_is_told_by_the_next_flush,
     what_is_removed_while_an_io_node_is_away_goes_when_it_is_back, what_nobody_has_written_counts_nowhere,
     what_replaces_a_file_is_on_the_media, who_changes_names_knows_their_directories,
-    who_flushes_a_file_flushes_what_others_have_closed,
+    who_ends_flushes_many_files_at_once, who_flushes_a_file_flushes_what_others_have_closed,
 };
 pub use write_caches::{
     a_flush_comes_by_itself_in_time, a_flush_has_what_all_members_have_written,
@@ -248,6 +248,7 @@ macro_rules! for_all_promises {
             who_flushes_a_file_flushes_what_others_have_closed,
             lost_changes_of_names_are_told,
             names_that_come_back_have_their_contents,
+            who_ends_flushes_many_files_at_once,
             what_cannot_be_cut_everywhere_is_cut_nowhere,
             what_could_not_be_told_is_told_by_the_next_flush,
             an_open_file_outlives_a_broken_connection,

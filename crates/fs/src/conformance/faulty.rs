@@ -31,8 +31,10 @@ pub(super) struct Faults {
     pub(super) failing_transactions: Cell<u32>,
     /// How often the store of metadata seems to have crashed.
     pub(super) crashes: Cell<u64>,
-    /// How often anything has been flushed.
+    /// How often anything has been flushed, how many flushes are under way, and how many were at once.
     pub(super) flushes: Cell<u32>,
+    flushing: Cell<u32>,
+    pub(super) flushing_most: Cell<u32>,
     /// How many of the next copies into the cache meet a defect.
     pub(super) defective_copies: Cell<u32>,
     /// How often the names have been listed.
@@ -333,7 +335,12 @@ impl<M: Machine> Disk for FaultyDisk<M> {
     async fn flush(&self, object: ObjectId) -> Result<()> {
         self.faults.flushes.set(self.faults.flushes.get() + 1);
         fail(&self.faults.failing_flushes, "flushing")?;
-        self.disk().flush(object).await
+        let flushing = self.faults.flushing.get() + 1;
+        self.faults.flushing.set(flushing);
+        self.faults.flushing_most.set(flushing.max(self.faults.flushing_most.get()));
+        let flushed = self.disk().flush(object).await;
+        self.faults.flushing.set(self.faults.flushing.get() - 1);
+        flushed
     }
 
     async fn commit(&self, object: ObjectId, note: &[u8]) -> Result<()> {

@@ -176,6 +176,31 @@ pub fn lost_changes_of_names_are_told(testbed: &impl Testbed, base: Base) {
     });
 }
 
+/// An I/O node that ends brings what it has accepted of all files onto its disks, of several at once: its disks can do
+/// that together, and whoever stops it does not wait for ever.
+pub fn who_ends_flushes_many_files_at_once(testbed: &impl Testbed, base: Base) {
+    const FILES: u32 = 6;
+    run(testbed, 5, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let trees = trees(base, &nodes).await;
+        let mut files = Vec::new();
+        for number in 0..FILES {
+            let file = make(&trees[0], &format!("file {number}"), true).await.expect("made");
+            write(&file, 0, &contents(3 * BLOCK)).await;
+            file.paged().send().await.expect("accepted");
+            files.push(file);
+        }
+        let faults = nodes[0].faults();
+        faults.flushes.set(0);
+        faults.flushing_most.set(0);
+        nodes[0].net().close();
+        while faults.flushes.get() < FILES {
+            nodes[0].sleep_until(nodes[0].now() + Duration::from_millis(1)).await;
+        }
+        assert!(faults.flushing_most.get() > 1, "one after the other");
+    });
+}
+
 /// A file of which an I/O node is away, or whose keeper is, cannot be cut, and then none of it is.
 pub fn what_cannot_be_cut_everywhere_is_cut_nowhere(testbed: &impl Testbed, base: Base) {
     for is_keeper in [false, true] {
