@@ -37,7 +37,6 @@ pub(super) struct Copies {
 /// A copy that is being brought to its place.
 struct OnItsWay {
     changes: u64,
-    since: Instant,
     /// Tells when it is there; or without a word that it could not be brought.
     there: flume::Receiver<()>,
 }
@@ -76,8 +75,7 @@ impl Copies {
             Ok(()) => self.copied = Some(last.changes),
             Err(RecvTimeoutError::Disconnected) => {}
             Err(RecvTimeoutError::Timeout) => {
-                let seconds = last.since.elapsed().as_secs();
-                let why = format!("it has been under way for {seconds} s: does the disk or server answer?");
+                let why = "it is still under way: does the disk or server answer?".to_owned();
                 self.reports.failed(&Error::Io { what: describe_copy(&self.file), why });
                 self.on_its_way = Some(last);
                 return false;
@@ -101,7 +99,7 @@ impl Copies {
             Err(error) => reports.failed(&error),
         };
         match thread::Builder::new().name("metadata copy".to_owned()).spawn(send) {
-            Ok(_) => self.on_its_way = Some(OnItsWay { changes, since: Instant::now(), there }),
+            Ok(_) => self.on_its_way = Some(OnItsWay { changes, there }),
             Err(error) => self.reports.failed(&io_error(&describe_copy(&self.file), error)),
         }
     }

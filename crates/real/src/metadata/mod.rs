@@ -234,7 +234,7 @@ fn serve(keeper: &Mutex<Keeper>, requests: &flume::Receiver<Request>) {
 impl Keeper {
     fn copy_if_due(&mut self, requests: &flume::Receiver<Request>) -> Served {
         match self.copies.as_ref().is_some_and(Copies::is_due) {
-            true => self.copy(Duration::ZERO, |keeper| keeper.serve_waiting(requests)),
+            true => self.copy(|keeper| keeper.serve_waiting(requests)),
             false => ControlFlow::Continue(()),
         }
     }
@@ -256,11 +256,13 @@ impl Keeper {
         batch.close.map_or(ControlFlow::Continue(()), |tell| ControlFlow::Break(Some(tell)))
     }
 
-    /// Makes a copy, if there are to be any, the one before has ended within this time, and anything has changed since;
-    /// meanwhile `serve` is called every now and then.
-    fn copy(&mut self, within: Duration, serve: impl Fn(&Self) -> Served) -> Served {
+    /// Makes a copy, if there are to be any, the one before has ended, and anything has changed since; meanwhile `serve`
+    /// is called every now and then.
+    fn copy(&mut self, serve: impl Fn(&Self) -> Served) -> Served {
         let (mut served, changes) = (ControlFlow::Continue(()), self.database.changes());
-        if !self.copies.as_mut().is_some_and(|copies| copies.has_ended(within) && !copies.has(changes)) {
+        if !self.has_last_copy_ended(Duration::ZERO)
+            || self.copies.as_ref().is_some_and(|copies| copies.has(changes))
+        {
             self.copies.iter_mut().for_each(Copies::put_off);
             return served;
         }
@@ -279,10 +281,15 @@ impl Keeper {
 
     /// Makes a copy of what there is in the end, if there are to be any, and waits until it is in its place.
     fn copy_at_last(&mut self) {
-        let _ = self.copy(PATIENCE, |_| ControlFlow::Continue(()));
-        if let Some(copies) = &mut self.copies {
-            copies.has_ended(PATIENCE);
+        if self.has_last_copy_ended(PATIENCE) {
+            let _ = self.copy(|_| ControlFlow::Continue(()));
+            self.has_last_copy_ended(PATIENCE);
         }
+    }
+
+    /// Whether there are copies and none is on its way any more, after this time at most.
+    fn has_last_copy_ended(&mut self, within: Duration) -> bool {
+        self.copies.as_mut().is_some_and(|copies| copies.has_ended(within))
     }
 
     /// Carries out transactions, as one commit or, if that fails, one by one; and flushes with them or after them.
