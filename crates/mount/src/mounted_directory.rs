@@ -143,8 +143,8 @@ fn mount_as_root(directory: &Path, settings: &MountSettings) -> io::Result<Owned
     Ok(device)
 }
 
-/// The directory's absolute path, if one can mount there. Mounts of ours whose program was killed are taken away: nobody
-/// can do anything there, and who starts a mount anew, as systemd does, does not unmount.
+/// The directory's absolute path, if one can mount there. Mounts of ours whose program was killed are taken away: there
+/// is nothing to be done there, and who starts a mount anew, as systemd does, does not unmount.
 fn check_directory(directory: &Path) -> Result<PathBuf> {
     let look = || directory.canonicalize().and_then(|path| fs::metadata(&path).map(|found| (path, found)));
     let mut found = look();

@@ -621,8 +621,8 @@ pub fn a_file_without_names_lives_until_its_last_close(testbed: &impl Testbed, b
     });
 }
 
-/// Names that come back, as an older state of the keeper's store brings them that takes the place of the newer one, lead
-/// to their contents; neither a client that had removed them nor one that closes them last takes these away. What is
+/// Names that come back, as they do when an older state of the keeper's store takes the place of the newer one, lead to
+/// their contents; neither a client that had removed them nor one that closes them last takes these away. What is
 /// changed then has other versions than what was lost.
 pub fn names_that_come_back_have_their_contents(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {

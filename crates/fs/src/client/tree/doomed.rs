@@ -2,7 +2,7 @@
 //!
 //! Whoever takes the last name away, or closes the file last, removes them, a while later: many at a time, and not
 //! before the loss of their names is on the medium, since after a crash of the keeper they would have them again. For
-//! the same reason it leaves those alone of which the keeper has been gone since, or its store has got into another run.
+//! the same reason it leaves those alone of which the keeper has been gone since, or whose store is in another run.
 //! What is left, since it failed or was stopped on the way, the keeper still knows as doomed, unless it has its name
 //! again; any client can remove it. So is a file of which a disk was away: its contents there go when the disk is there
 //! again and somebody removes what is doomed.
