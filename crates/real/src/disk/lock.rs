@@ -94,7 +94,7 @@ impl Lock {
         if let Some(holder) = &mut holder {
             last_run = read(holder).ok().and_then(|text| ended(&text, &boot()?));
             clear(holder).map_err(failed)?;
-            match write!(holder, "{node}, process {}\n", std::process::id()) {
+            match writeln!(holder, "{node}, process {}", std::process::id()) {
                 // The lock counts, not the text; and a full disk is emptied through the node that has it.
                 Err(error) if has_no_room(&error) => {}
                 written => written.map_err(failed)?,

@@ -256,8 +256,8 @@ impl Keeper {
         batch.close.map_or(ControlFlow::Continue(()), |tell| ControlFlow::Break(Some(tell)))
     }
 
-    /// Makes a copy, if there are to be any, the one before has ended, and anything has changed since; `serve` is called
-    /// every now and then meanwhile.
+    /// Makes a copy, if there are to be any, the one before has ended, and anything has changed since; meanwhile
+    /// `serve` is called every now and then.
     fn copy(&mut self, serve: impl Fn(&Self) -> Served) -> Served {
         let (mut served, changes) = (ControlFlow::Continue(()), self.database.changes());
         if !self.has_last_copy_ended(Duration::ZERO)

@@ -145,8 +145,8 @@ impl Postgres {
         })
     }
 
-    /// Carries out transactions as one commit, which is on the medium then; if it is to be a flush, the store is looked
-    /// at, whether it is as it was left. If it fails, none of them has changed anything, unless the server is gone for long.
+    /// Carries out transactions as one commit, which is on the medium then; before a flush it is looked whether the
+    /// store is as it was left. If it fails, none of them has changed anything, unless the server is gone for long.
     pub(super) fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {
         // Once the server was given up, no commit waits that long again until it has answered.
         let started = self.given_up.get().unwrap_or(Instant::now());
