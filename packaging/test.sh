@@ -175,6 +175,8 @@ expect "pkg-config file" "prefix=/usr" cat "$root/usr/lib/pkgconfig/tlv.pc"
 # The service: systemd understands it, it is not started by itself, and it is well shut in.
 unit=$root/usr/lib/systemd/system/starfish-agent.service
 [[ -z $(find "$root/etc/systemd" -name 'starfish*' 2> /dev/null) ]] || fail "the service would start by itself"
+# A mount of Starfish on the same computer is part of that target, and waits for the agent.
+! grep -q '^After=.*remote-fs' "$unit" || fail "the service and a mount on its computer wait for each other"
 # A mount is a user's own: one service for each directory.
 mount_unit=$root/usr/lib/systemd/user/starfish-mount@.service
 grep -q '^ExecStart=/usr/bin/starfish mount --wait 300 %f$' "$mount_unit" || fail "there is no service for a mount"

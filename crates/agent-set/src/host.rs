@@ -24,8 +24,9 @@ pub struct SshArgs {
     pub ssh: String,
 }
 
-/// No questions: there may be many hosts, and no user to answer.
-const SSH: &str = "ssh -o BatchMode=yes -o ConnectTimeout=10";
+/// No questions: there may be many hosts, and no user to answer. A host that stops in the middle of a command is given
+/// up after three intervals.
+const SSH: &str = "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5";
 
 impl SshArgs {
     /// The command, if it is not the one that would be used anyway.

@@ -43,6 +43,9 @@ pub trait Transaction {
     /// # Errors
     /// As [`get`](Self::get).
     fn range(&mut self, from: &[u8], to: &[u8], most: usize) -> Result<Vec<MetadataEntry>>;
+
+    /// The [run](MetadataStore::run) of the store that it is carried out in.
+    fn run(&self) -> u64;
 }
 
 /// Where a node keeps metadata. Cloning gives another handle on the same.
@@ -75,7 +78,7 @@ pub trait MetadataStore: Clone + 'static {
     fn flush(&self) -> impl Future<Output = Result<()>>;
 
     /// Which run of the store it is: another number, but for an accident, after a crash that may have taken
-    /// transactions.
+    /// transactions. A store that other computers keep may have one while the node goes on.
     fn run(&self) -> u64;
 }
 
@@ -83,12 +86,19 @@ pub trait MetadataStore: Clone + 'static {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetadataTable {
     entries: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The run that transactions on it are told to be carried out in.
+    pub run: u64,
 }
 
 /// What a transaction has changed: each key with its new value, or with none.
 pub type MetadataChanges = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 impl MetadataTable {
+    /// One without entries, in this run.
+    pub fn in_run(run: u64) -> Self {
+        MetadataTable { run, ..MetadataTable::default() }
+    }
+
     /// Carries out `body` as a transaction, without keeping its changes; they come with its answer.
     ///
     /// # Errors
@@ -134,6 +144,9 @@ pub trait MetadataEntries {
     /// # Errors
     /// If the store fails.
     fn range(&mut self, from: &[u8], to: &[u8], most: usize) -> Result<Vec<MetadataEntry>>;
+
+    /// As [`Transaction::run`].
+    fn run(&self) -> u64;
 }
 
 impl MetadataEntries for &MetadataTable {
@@ -145,6 +158,10 @@ impl MetadataEntries for &MetadataTable {
         let within = self.entries.range::<[u8], _>((Bound::Included(from), Bound::Excluded(to)));
         Ok(within.take(most).map(|(key, value)| (key.clone(), value.clone())).collect())
     }
+
+    fn run(&self) -> u64 {
+        self.run
+    }
 }
 
 impl<E: MetadataEntries> MetadataEntries for &mut E {
@@ -154,6 +171,10 @@ impl<E: MetadataEntries> MetadataEntries for &mut E {
 
     fn range(&mut self, from: &[u8], to: &[u8], most: usize) -> Result<Vec<MetadataEntry>> {
         (**self).range(from, to, most)
+    }
+
+    fn run(&self) -> u64 {
+        (**self).run()
     }
 }
 
@@ -215,6 +236,10 @@ impl<E: MetadataEntries> MetadataEntries for MetadataAttempt<E> {
         }
         Ok(found)
     }
+
+    fn run(&self) -> u64 {
+        self.entries.run()
+    }
 }
 
 impl<E: MetadataEntries> Transaction for MetadataAttempt<E> {
@@ -235,6 +260,10 @@ impl<E: MetadataEntries> Transaction for MetadataAttempt<E> {
 
     fn range(&mut self, from: &[u8], to: &[u8], most: usize) -> Result<Vec<MetadataEntry>> {
         MetadataEntries::range(self, from, to, most)
+    }
+
+    fn run(&self) -> u64 {
+        MetadataEntries::run(self)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::door::KernelDoor;
 use crate::mounted_tree::{KernelSide, serve};
 use crate::request_memory::spare_memory;
 use crate::settings::MountSettings;
-use crate::unmounting::{FUSERMOUNT, KIND, find_program, is_mount_of_ours};
+use crate::unmounting::{FUSERMOUNT, KIND, find_program, is_mount_of_ours, unmount};
 
 /// The kernel's device.
 const DEVICE: &str = "/dev/fuse";
@@ -143,9 +143,15 @@ fn mount_as_root(directory: &Path, settings: &MountSettings) -> io::Result<Owned
     Ok(device)
 }
 
-/// The directory's absolute path, if one can mount there.
+/// The directory's absolute path, if one can mount there. Mounts of ours whose program was killed are taken away: there
+/// is nothing to be done there, and who starts a mount anew, as systemd does, does not unmount.
 fn check_directory(directory: &Path) -> Result<PathBuf> {
-    let found = directory.canonicalize().and_then(|path| fs::metadata(&path).map(|found| (path, found)));
+    let look = || directory.canonicalize().and_then(|path| fs::metadata(&path).map(|found| (path, found)));
+    let mut found = look();
+    while found.as_ref().is_err_and(|error| error.raw_os_error() == Some(nix::libc::ENOTCONN)) {
+        unmount(directory, true)?;
+        found = look();
+    }
     match found {
         // A second one would hide the first.
         Ok((path, _)) if is_mount_of_ours(&path) => {
@@ -154,10 +160,6 @@ fn check_directory(directory: &Path) -> Result<PathBuf> {
         }
         Ok((path, found)) if found.is_dir() => Ok(path),
         Ok(_) => Err(failure(directory, "it is no directory")),
-        Err(error) if error.raw_os_error() == Some(nix::libc::ENOTCONN) => {
-            let remedy = format!("`starfish umount {}` removes it", directory.display());
-            Err(failure(directory, "a mount is left there whose program has ended").with_remedy(remedy))
-        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(failure(directory, "no such directory").with_remedy("Make it first"))
         }

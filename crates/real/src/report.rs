@@ -73,6 +73,13 @@ pub enum Report {
         /// What went wrong, with which object.
         error: Error,
     },
+    /// The store of metadata is not as the node has left it: what was done with names last may be lost.
+    MetadataChanged {
+        /// The node.
+        node: NodeId,
+        /// Which store, and why that may be, for a person to read.
+        text: String,
+    },
     /// Nothing can be written to a disk.
     ReadOnly {
         /// The node.
@@ -126,7 +133,9 @@ impl fmt::Display for Report {
             Report::PeerCame { node, peer } => write!(f, "{node}: {peer} has come"),
             Report::PeerGone { node, peer, why } => write!(f, "{node}: {peer} is gone: {why}"),
             Report::DiskFailed { node, error } => write!(f, "{node}: {error}"),
-            Report::ReadOnly { node, text } => write!(f, "{node}: {text}"),
+            Report::ReadOnly { node, text } | Report::MetadataChanged { node, text } => {
+                write!(f, "{node}: {text}")
+            }
             Report::ReadsHeldUp { node, disk, by, writes } => {
                 write!(f, "{node}: reads from {disk} wait behind {writes} writes of {by}")
             }

@@ -5,6 +5,7 @@ mod common;
 
 use std::fs::{self, File, OpenOptions};
 use std::future::Future;
+use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,6 +13,8 @@ use std::time::Duration;
 use common::Reports;
 use machine::conformance::{counted_transactions_left, make_counted_transactions};
 use machine::{Error, Machine, MetadataStore, NodeId, NodePart, Result};
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use proptest::prelude::*;
 use real::{Metadata, MetadataCopies, MetadataPlace, Report, Settings};
 use rusqlite::Connection;
@@ -42,6 +45,11 @@ fn copy(from: &Path, to: &Path) {
     for name in [FILE, JOURNAL] {
         fs::copy(from.join(name), to.join(name)).expect("it is there");
     }
+}
+
+fn copy_of_file(from: &Path, to: &Path) {
+    fs::create_dir(to).expect("room");
+    fs::copy(from.join(FILE), to.join(FILE)).expect("it is there");
 }
 
 fn place() -> (TempDir, PathBuf) {
@@ -255,10 +263,37 @@ fn copies_are_made_while_the_store_is_used_and_when_it_is_closed() {
     .expect("it starts");
     // The store is lost, and a copy is put in its place.
     fs::remove_dir_all(&directory).expect("it is there");
-    fs::create_dir(&directory).expect("room");
-    fs::copy(copies.join(FILE), directory.join(FILE)).expect("it is there");
+    copy_of_file(&copies, &directory);
     assert_eq!(left_in(&directory), 9);
     assert_eq!(fs::read_dir(&copies).expect("ours").count(), 1);
+}
+
+/// A pipe that nobody reads from holds up who opens it as a server does that has gone.
+#[test]
+fn a_copy_that_does_not_arrive_holds_up_no_transaction_and_is_reported() {
+    let (place, directory) = place();
+    let copies = place.path().join("copies");
+    fs::create_dir(&copies).expect("room");
+    let pipe = copies.join("namespace.part");
+    mkfifo(&pipe, Mode::S_IRWXU).expect("room");
+    let reports = Reports::default();
+    let settings = copied(&directory, &copies, Duration::from_millis(20), &reports);
+    real::run(settings, |machine| async move {
+        let store = machine.metadata().expect("it has one").clone();
+        make_counted_transactions(&store, 0..1).await;
+        common::until(&machine, || reports.tells_of("under way")).await;
+        make_counted_transactions(&store, 1..9).await;
+        assert_eq!(counted_transactions_left(&store).await, 9);
+        // It answers again, but cannot keep anything.
+        File::open(&pipe).and_then(|mut pipe| pipe.read_to_end(&mut Vec::new())).expect("a copy");
+        common::until(&machine, || copies.join(FILE).exists()).await;
+    })
+    .expect("it starts");
+    let found = place.path().join("copies");
+    assert_eq!(fs::read_dir(&found).expect("ours").count(), 1);
+    fs::remove_dir_all(&directory).expect("it is there");
+    copy_of_file(&found, &directory);
+    assert_eq!(left_in(&directory), 9);
 }
 
 #[test]

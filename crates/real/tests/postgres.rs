@@ -15,15 +15,23 @@ use machine::conformance::{self, counted_transactions_left, make_counted_transac
 use machine::{Error, Machine, MetadataStore, NodeId};
 use postgres::{Client, NoTls};
 use postgres_server::{Server, programs};
-use real::{Driver, Metadata, MetadataPlace, RealMachine, Settings};
+use real::{Driver, Metadata, MetadataPlace, RealMachine, Report, Settings};
 
 /// Runs `test` on the store at this address.
 fn on_store<T: 'static, F: Future<Output = T> + 'static>(
     address: &str,
     test: impl FnOnce(Metadata) -> F,
 ) -> machine::Result<T> {
+    on_reporting_store(address, &Reports::default(), test)
+}
+
+fn on_reporting_store<T: 'static, F: Future<Output = T> + 'static>(
+    address: &str,
+    reports: &Reports,
+    test: impl FnOnce(Metadata) -> F,
+) -> machine::Result<T> {
     let metadata = Some(MetadataPlace::Postgres(address.to_owned()));
-    let settings = Settings { metadata, ..Settings::new(NodeId(1)) };
+    let settings = Settings { metadata, reporter: reports.reporter(), ..Settings::new(NodeId(1)) };
     real::run(settings, |machine: RealMachine| test(machine.metadata().expect("it has one").clone()))
 }
 
@@ -144,6 +152,57 @@ fn what_others_have_changed_is_noticed_and_a_newer_version_refused() {
         newer.to_string().contains("version 7") && newer.to_string().contains("update Starfish"),
         "{newer}"
     );
+}
+
+/// A server that takes over may lack the last commits, and so does a backup that is put back: in each, the store is at
+/// a number that it had before. Whoever works on goes on with what is there, in another run.
+#[test]
+fn a_store_that_is_not_as_it_was_left_is_in_another_run() {
+    let Some(server) = Server::start() else { return };
+    let address = server.new_database();
+    let text = address.clone();
+    let mut administrator = server.client("postgres");
+    let database = address.rsplit('=').next().expect("its name").to_owned();
+    let end = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'");
+    let reports = Reports::default();
+    let reported = reports.clone();
+    let test = |store: Metadata| async move {
+        make_counted_transactions(&store, 0..10).await;
+        let mut runs = vec![store.run()];
+        let mut meddler = Client::connect(&text, NoTls).expect("a session");
+        meddler.batch_execute("CREATE TABLE kept AS TABLE starfish_store").expect("allowed");
+        meddler.batch_execute("CREATE TABLE entries AS TABLE starfish_entries").expect("allowed");
+        let put_back = "UPDATE starfish_store SET number = kept.number FROM kept; TRUNCATE starfish_entries;
+            INSERT INTO starfish_entries TABLE entries";
+        let in_run =
+            async || store.transact(|t| Ok(Ok::<_, ()>(t.run()))).await.expect("there").expect("kept");
+        make_counted_transactions(&store, 10..20).await;
+        assert_eq!((in_run().await, store.run()), (runs[0], runs[0]));
+        // Another server has taken over.
+        meddler.batch_execute(put_back).expect("allowed");
+        administrator.batch_execute(&end).expect("allowed");
+        assert_eq!(counted_transactions_left(&store).await, 10);
+        runs.push(in_run().await);
+        assert_eq!(store.run(), runs[1]);
+        // A backup is put back, with the session as it was: a flush tells.
+        make_counted_transactions(&store, 10..15).await;
+        let mut meddler = Client::connect(&text, NoTls).expect("a session");
+        meddler.batch_execute(put_back).expect("allowed");
+        store.flush().await.expect("it answers");
+        runs.push(store.run());
+        assert_eq!(counted_transactions_left(&store).await, 10);
+        // What is answered from memory is compared after a while.
+        make_counted_transactions(&store, 10..15).await;
+        meddler.batch_execute(put_back).expect("allowed");
+        assert_eq!(in_run().await, runs[2], "it is believed to be as it was");
+        thread::sleep(Duration::from_secs(5));
+        runs.push(in_run().await);
+        runs.sort_unstable();
+        assert!(runs.is_sorted_by(|one, next| one < next), "{runs:?}");
+    };
+    on_reporting_store(&address, &reports, test).expect("it starts");
+    let told = |report: &Report| matches!(report, Report::MetadataChanged { .. });
+    assert_eq!(reported.count(told), 3);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -161,6 +162,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let settings = settings(&arguments)?;
     let (is_keyless, listen) = (settings.key.is_none(), settings.listen);
     let kept = kept_in(settings.metadata.as_ref()).map(Path::to_owned);
+    let copied = store_and_copies(&settings);
     let patience = settings.limits.silence;
     let io_node = IoNodeSettings { patience: Some(patience.into()), ..io_node_settings(&arguments)? };
     check_used(&arguments)?;
@@ -174,6 +176,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         let metrics = agent_metrics::open(arguments.metrics.as_deref(), machine.address())?;
         print_ready(&machine, &arguments.root, is_keyless)?;
         kept.iter().for_each(|kept| log::info!("it keeps the namespace in {}", kept.display()));
+        if let Some((store, copies)) = copied.filter(|(store, copies)| are_on_one_disk(store, copies)) {
+            log::warn!("{}", on_one_disk(&store, &copies));
+        }
         let network = machine.clone();
         machine.spawn("waiting for the signal to stop", async move {
             // Without anybody who could send a signal there is nothing to wait for either.
@@ -317,6 +322,32 @@ fn metadata_copies(arguments: &Arguments) -> Result<Option<MetadataCopies>> {
     Ok(Some(MetadataCopies { directory, every: arguments.copy_namespace_every }))
 }
 
+/// The directory of the disk that has the names, and the one for copies of them, if there are to be copies.
+fn store_and_copies(settings: &Settings) -> Option<(PathBuf, PathBuf)> {
+    let copies = settings.metadata_copies.as_ref()?;
+    match settings.metadata.as_ref()? {
+        MetadataPlace::Directory(directory) => {
+            Some((directory.parent()?.to_owned(), copies.directory.clone()))
+        }
+        MetadataPlace::Postgres(_) => None,
+    }
+}
+
+/// What is not there is nowhere.
+fn are_on_one_disk(one: &Path, other: &Path) -> bool {
+    let device = |path: &Path| path.metadata().ok().map(|found| found.dev());
+    device(one).is_some_and(|found| device(other) == Some(found))
+}
+
+fn on_one_disk(store: &Path, copies: &Path) -> String {
+    format!(
+        "--copy-namespace {}: copies there are lost with the names, which are on the same disk ({}). Is the disk for \
+         copies mounted?",
+        copies.display(),
+        store.display()
+    )
+}
+
 /// Where names are kept, if this agent keeps them: on the disk that has them, whichever that is, or on the first.
 fn metadata_place(arguments: &Arguments) -> Result<Option<MetadataPlace>> {
     if let Some(address) = &arguments.namespace {
@@ -455,6 +486,15 @@ mod tests {
     struct Line {
         #[command(flatten)]
         arguments: Arguments,
+    }
+
+    #[test]
+    fn copies_beside_the_store_are_noticed() {
+        let disk = tempfile::tempdir().expect("a temporary directory");
+        let copies = disk.path().join("copies");
+        assert!(!are_on_one_disk(disk.path(), &copies), "it is not there");
+        std::fs::create_dir(&copies).expect("room");
+        assert!(are_on_one_disk(disk.path(), &copies) && !are_on_one_disk(disk.path(), Path::new("/proc")));
     }
 
     /// Predictions are made with this configuration, so it has to be what agents have.

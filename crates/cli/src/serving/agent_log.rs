@@ -89,6 +89,7 @@ pub(crate) fn reporter() -> Reporter {
         }
         Report::CannotAccept { why, .. } => log::warn!("cannot accept a connection: {why}"),
         Report::TaskFailed { task, error, .. } => log::error!("{task}: {error}"),
+        Report::MetadataChanged { text, .. } => log::error!("{text}"),
         Report::Defect { error, .. } => log::error!("a defect, which cost one request: {error}"),
         Report::DiskFailed { error, .. } => {
             let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);

@@ -244,6 +244,23 @@ fn a_full_disk_is_told_and_loses_nothing() {
     store.run(&["put", "more", "--verify"]);
 }
 
+/// Who wants to empty it needs an agent.
+#[test]
+fn a_full_disk_keeps_no_agent_from_starting() {
+    let mut store = Store::start(&[1]);
+    store.make_file("file", 1 << 20);
+    store.run(&["put", "file"]);
+    store.agents[0].signal("TERM");
+    assert!(wait(&mut store.agents[0].child).success());
+    let (address, roots) = (store.agents[0].address.clone(), store.agents[0].roots.clone());
+    // The process may not write anything into a file.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_starfish")]);
+    store.agents[0] = Agent::start_by(shell, &address, roots, &[]);
+    store.run(&["rm", "file"]);
+    assert_eq!(store.run(&["ls"]), "");
+}
+
 #[test]
 fn beside_an_agent_that_is_down_what_is_known_is_shown_and_whole_files_are_used_as_ever() {
     let mut store = Store::start(&[1, 1, 1]);

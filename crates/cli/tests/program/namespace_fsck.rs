@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 
-use crate::common::{Agent, Store, contents, fail, finish, wait};
+use crate::common::{Agent, Store, contents, fail, finish, hash, wait};
 use rusqlite::Connection;
 use serde_json::Value;
 
@@ -713,6 +713,29 @@ fn who_names_a_part_of_the_agents_is_told_to_name_all() {
         assert!(at("First name all agents") < at("starfish rm"), "{said}");
         assert_eq!(said.matches("name all agents").count(), 1, "{said}");
     }
+}
+
+/// The files that were made since have lost their names, and keep what they have until they get others.
+#[test]
+fn after_names_are_put_back_new_files_take_nothing_from_those_made_since() {
+    let mut store = store(2);
+    let (keeper, database) = database(&store);
+    let roots = store.agents[keeper].roots.clone();
+    stop(&mut store, keeper);
+    let names = fs::read(&database).expect("a database");
+    start(&mut store, keeper, roots.clone());
+    let since = store.make_file("since", 700_000);
+    store.run(&["put", "since", "d/since"]);
+    stop(&mut store, keeper);
+    fs::write(&database, names).expect("room");
+    start(&mut store, keeper, roots);
+    let new = store.make_file("new", 300_000);
+    store.run(&["put", "new", "d/new"]);
+    fsck(&store, &["--repair"], 0);
+    let found = store.run(&["ls", "lost+found"]);
+    store.run(&["get", &format!("lost+found/{}", found.trim()), "found"]);
+    store.run(&["get", "d/new", "back"]);
+    assert_eq!((hash(&store.path("found")), hash(&store.path("back"))), (since, new));
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use machine::{
-    Buf, BufferPool, Computer, Condition, Disk, Duration, Error, Instant, Machine, MetadataStore, NodeId,
-    NodeNotes, Object, ObjectId, Payload, Result, Space, Stage, Transaction, Work,
+    Buf, BufferPool, Computer, Condition, Disk, Duration, Error, Instant, Machine, MetadataEntry,
+    MetadataStore, NodeId, NodeNotes, Object, ObjectId, Payload, Result, Space, Stage, Transaction, Work,
 };
 
 /// A node with faults.
@@ -33,8 +33,10 @@ pub(super) struct Faults {
     pub(super) failing_transactions: Cell<u32>,
     /// How often the store of metadata seems to have crashed.
     pub(super) crashes: Cell<u64>,
-    /// How often anything has been flushed.
+    /// How often anything has been flushed, how many flushes are under way, and how many were at once.
     pub(super) flushes: Cell<u32>,
+    flushing: Cell<u32>,
+    pub(super) flushing_most: Cell<u32>,
     /// How many of the next copies into the cache meet a defect.
     pub(super) defective_copies: Cell<u32>,
     /// How often the names have been listed.
@@ -190,20 +192,50 @@ pub(super) struct FaultyMetadata<M: Machine> {
     faults: Rc<Faults>,
 }
 
+/// A transaction after so many crashes.
+struct Crashed<'a> {
+    transaction: &'a mut dyn Transaction,
+    crashes: u64,
+}
+
+impl Transaction for Crashed<'_> {
+    fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.transaction.get(key)
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.transaction.put(key, value)
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<()> {
+        self.transaction.remove(key)
+    }
+
+    fn range(&mut self, from: &[u8], to: &[u8], most: usize) -> Result<Vec<MetadataEntry>> {
+        self.transaction.range(from, to, most)
+    }
+
+    fn run(&self) -> u64 {
+        self.transaction.run() + self.crashes
+    }
+}
+
 impl<M: Machine> MetadataStore for FaultyMetadata<M> {
     async fn transact<T: Send + 'static, E: Send + 'static>(
         &self,
-        body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
+        mut body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
     ) -> Result<std::result::Result<T, E>> {
         fail(&self.faults.failing_transactions, "a transaction")?;
-        self.store.transact(body).await
+        let crashes = self.faults.crashes.get();
+        self.store.transact(move |transaction| body(&mut Crashed { transaction, crashes })).await
     }
 
     fn look<T: Send + 'static, E: Send + 'static>(
         &self,
-        body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
+        mut body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
     ) -> impl Future<Output = Result<std::result::Result<T, E>>> {
-        self.store.look(body)
+        let crashes = self.faults.crashes.get();
+        self.store.look(move |transaction| body(&mut Crashed { transaction, crashes }))
     }
 
     fn flush(&self) -> impl Future<Output = Result<()>> {
@@ -306,7 +338,12 @@ impl<M: Machine> Disk for FaultyDisk<M> {
     async fn flush(&self, object: ObjectId) -> Result<()> {
         self.faults.flushes.set(self.faults.flushes.get() + 1);
         fail(&self.faults.failing_flushes, "flushing")?;
-        self.disk().flush(object).await
+        let flushing = self.faults.flushing.get() + 1;
+        self.faults.flushing.set(flushing);
+        self.faults.flushing_most.set(flushing.max(self.faults.flushing_most.get()));
+        let flushed = self.disk().flush(object).await;
+        self.faults.flushing.set(self.faults.flushing.get() - 1);
+        flushed
     }
 
     async fn commit(&self, object: ObjectId, note: &[u8]) -> Result<()> {

@@ -5,7 +5,10 @@ use std::rc::Rc;
 
 use layout::{Extent, Selection, Striping};
 use machine::conformance::Testbed;
-use machine::{Duration, Machine, Memory, Net, NodeId, Payload};
+use machine::{
+    Duration, METADATA_KEY_BYTES_MAX, Machine, Memory, MetadataEntry, MetadataStore, Net, NodeId, Payload,
+    Transaction,
+};
 use namespace::{
     AttributeChanges, FileLayout, FileNumber, Location, NewInode, RenameMode, TreeOperation, TreeRefusal,
     WhatToRemove, WrittenContents,
@@ -170,6 +173,31 @@ pub fn lost_changes_of_names_are_told(testbed: &impl Testbed, base: Base) {
         }
         assert_eq!((file.sync().await, trees[1].flush().await), (Ok(()), Ok(())), "not theirs");
         assert_eq!((trees[0].flush().await, trees[0].flush().await), (lost, Ok(())));
+    });
+}
+
+/// An I/O node that ends brings what it has accepted of all files onto its disks, of several at once: its disks can do
+/// that together, and whoever stops it does not wait for ever.
+pub fn who_ends_flushes_many_files_at_once(testbed: &impl Testbed, base: Base) {
+    const FILES: u32 = 6;
+    run(testbed, 5, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let trees = trees(base, &nodes).await;
+        let mut files = Vec::new();
+        for number in 0..FILES {
+            let file = make(&trees[0], &format!("file {number}"), true).await.expect("made");
+            write(&file, 0, &contents(3 * BLOCK)).await;
+            file.paged().send().await.expect("accepted");
+            files.push(file);
+        }
+        let faults = nodes[0].faults();
+        faults.flushes.set(0);
+        faults.flushing_most.set(0);
+        nodes[0].net().close();
+        while faults.flushes.get() < FILES {
+            nodes[0].sleep_until(nodes[0].now() + Duration::from_millis(1)).await;
+        }
+        assert!(faults.flushing_most.get() > 1, "one after the other");
     });
 }
 
@@ -657,6 +685,52 @@ pub fn a_file_without_names_lives_until_its_last_close(testbed: &impl Testbed, b
         assert_eq!(files(&client).await, 0);
         assert_eq!(trees[0].remove_doomed().await, Ok(0), "nothing is left");
     });
+}
+
+/// Names that come back, as they do when an older state of the keeper's store takes the place of the newer one, lead to
+/// their contents; neither a client that had removed them nor one that closes them last takes these away. What is
+/// changed then has other versions than what was lost.
+pub fn names_that_come_back_have_their_contents(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let trees = trees(base, &nodes).await;
+        let keeper = nodes.iter().find(|node| node.node() == trees[0].keeper()).expect("one of them");
+        let store = keeper.metadata().expect("it keeps names");
+        for path in ["closed", "open"] {
+            let file = make(&trees[0], path, true).await.expect("made");
+            write(&file, 0, &contents(3 * BLOCK)).await;
+            file.close().await.expect("closed");
+        }
+        let held = open(&trees[1], "open").await.expect("opened");
+        let before = store.look(|t| Ok(Ok::<_, ()>(all_entries(t)?))).await.expect("read").expect("kept");
+        let append = TreeOperation::Append { number: held.number(), bytes: 1 };
+        let lost = trees[0].perform(append.clone()).await.expect("appended");
+        for path in ["closed", "open"] {
+            remove(&trees[0], path).await.expect("removed");
+        }
+        let put_back = move |t: &mut dyn Transaction| {
+            all_entries(t)?.iter().try_for_each(|(key, _)| t.remove(key))?;
+            before.iter().try_for_each(|(key, value)| t.put(key, value))?;
+            Ok(Ok::<_, ()>(()))
+        };
+        store.transact(put_back).await.expect("room").expect("kept");
+        keeper.faults().crashes.set(keeper.faults().crashes.get() + 1);
+        // Whoever has heard of it already, and whoever has not.
+        open(&trees[1], "closed").await.expect("it has its name again").close().await.expect("closed");
+        held.close().await.expect("closed");
+        for tree in &trees {
+            tree.contents_gone().await;
+        }
+        for path in ["closed", "open"] {
+            let file = open(&trees[1], path).await.expect("it has its name again");
+            assert!(read(&file).await == contents(3 * BLOCK), "{path}");
+        }
+        assert_ne!(trees[0].perform(append).await.expect("appended"), lost);
+    });
+}
+
+fn all_entries(transaction: &mut dyn Transaction) -> machine::Result<Vec<MetadataEntry>> {
+    transaction.range(b"", &[0xff; METADATA_KEY_BYTES_MAX], usize::MAX)
 }
 
 /// What an I/O node has of files that were removed while it was away goes when it is back: until then the keeper

@@ -1,14 +1,19 @@
 //! Bringing what was accepted onto the media, and setting where stripes end.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
-use machine::{Disk, Machine, NodeId};
+use machine::{Disk, Machine, NodeId, TaskGroup};
 
 use super::IoNode;
 use super::account::Account;
 use super::open_stripe::OpenStripe;
 use crate::error::Failure;
 use crate::protocol::{FileId, Reply};
+
+/// How many stripes are written out at once when the node ends, of some ten thousand. Each that was never flushed takes
+/// several waits for the medium, and a file system brings what waits at the same time onto it as one.
+const WRITTEN_OUT_AT_ONCE: usize = 64;
 
 impl<M: Machine> IoNode<M> {
     /// Cuts or extends stripes, as long as the asker's connection lasts: after that, it may have asked for this once
@@ -48,17 +53,28 @@ impl<M: Machine> IoNode<M> {
     /// Brings everything accepted so far onto the media, whatever file it belongs to: as much of it as can be. Fails
     /// with the first failure in the end.
     pub(super) async fn write_out_all(self: &Rc<Self>) -> machine::Result<()> {
-        let mut outcome = Ok(());
-        for stripe in self.stripes.all() {
-            self.blocks.write_out(&stripe).await;
-            let flushed = self.flush_disk(&stripe).await;
-            let written = stripe.writers.tell_anybody().and(flushed).map_err(|failure| {
-                let (task, why) = (format!("writing out {}", stripe.label), failure.text);
-                machine::Error::Failed { task, why }.into()
+        let stripes = self.stripes.all();
+        let (lanes, group) = (stripes.len().min(WRITTEN_OUT_AT_ONCE), TaskGroup::new());
+        let left = Rc::new(RefCell::new(stripes.into_iter()));
+        for _ in 0..lanes {
+            let (node, left, outcomes) = (self.clone(), left.clone(), group.clone());
+            group.spawn(&self.machine, "writing out", async move {
+                loop {
+                    let Some(stripe) = left.borrow_mut().next() else { return Ok(()) };
+                    outcomes.note(node.write_out(&stripe).await);
+                }
             });
-            outcome = outcome.and(written);
         }
-        outcome
+        group.join().await
+    }
+
+    async fn write_out(self: &Rc<Self>, stripe: &Rc<OpenStripe>) -> Result<(), Box<machine::Error>> {
+        self.blocks.write_out(stripe).await;
+        let flushed = self.flush_disk(stripe).await;
+        stripe.writers.tell_anybody().and(flushed).map_err(|failure| {
+            let (task, why) = (format!("writing out {}", stripe.label), failure.text);
+            machine::Error::Failed { task, why }.into()
+        })
     }
 
     pub(super) async fn flush(self: &Rc<Self>, asker: NodeId, file: FileId) -> Result<Reply, Box<Failure>> {

@@ -4,7 +4,7 @@
 //! - Who has a file open holds it (`holds.rs`): a file without names is told to nobody as doomed while it is held.
 //!   After a start of the node clients hold again, so for [`GRACE`] nothing that an earlier run has left is doomed.
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::collections::BTreeSet;
 
 use machine::{Duration, Instant, Machine, MetadataStore, NodeId, Transaction};
@@ -23,9 +23,16 @@ use crate::protocol::{HELD_MAX, Reply};
 pub(super) struct Keeper {
     began: Instant,
     holds: Holds,
-    /// Files that have lost their names since the node began.
-    doomed_here: RefCell<BTreeSet<FileNumber>>,
+    doomed_here: RefCell<DoomedHere>,
     pub(super) locks: LockTable,
+}
+
+/// Files that have lost their names since the node began, in this run of its store. After another one has begun they
+/// may have them again.
+#[derive(Default)]
+struct DoomedHere {
+    run: u64,
+    files: BTreeSet<FileNumber>,
 }
 
 impl Keeper {
@@ -40,9 +47,18 @@ impl Keeper {
         self.holds.gone(client);
     }
 
-    /// Whether nobody can need a file any more that has no names.
-    fn is_free(&self, number: FileNumber, now: Instant) -> bool {
-        let is_known = self.doomed_here.borrow().contains(&number) || now.since(self.began) >= GRACE;
+    /// The files that have lost their names since the node began, as far as that holds in this run of the store.
+    fn doomed_here(&self, run: u64) -> RefMut<'_, BTreeSet<FileNumber>> {
+        let mut doomed = self.doomed_here.borrow_mut();
+        if doomed.run != run {
+            *doomed = DoomedHere { run, files: BTreeSet::new() };
+        }
+        RefMut::map(doomed, |doomed| &mut doomed.files)
+    }
+
+    /// Whether nobody can need a file any more that has no names in this run of the store.
+    fn is_free(&self, number: FileNumber, run: u64, now: Instant) -> bool {
+        let is_known = self.doomed_here(run).contains(&number) || now.since(self.began) >= GRACE;
         is_known && !self.holds.is_held(number)
     }
 
@@ -52,16 +68,16 @@ impl Keeper {
         self.holds.is_held(number) || (up < GRACE && age > up)
     }
 
-    /// Takes note of what an answer says, and leaves out of it what is held.
-    fn note(&self, answer: &mut TreeAnswer, now: Instant) {
+    /// Takes note of what an answer says in this run of the store, and leaves out of it what is held.
+    fn note(&self, answer: &mut TreeAnswer, run: u64, now: Instant) {
         match answer {
             TreeAnswer::Removed { doomed } => {
                 if let Some(number) = *doomed {
-                    self.doomed_here.borrow_mut().insert(number);
+                    self.doomed_here(run).insert(number);
                 }
-                *doomed = doomed.filter(|&number| self.is_free(number, now));
+                *doomed = doomed.filter(|&number| self.is_free(number, run, now));
             }
-            TreeAnswer::Numbers(numbers) => numbers.retain(|&(number, _)| self.is_free(number, now)),
+            TreeAnswer::Numbers(numbers) => numbers.retain(|&(number, _)| self.is_free(number, run, now)),
             _ => {}
         }
     }
@@ -81,8 +97,8 @@ impl<M: Machine> IoNode<M> {
             return Ok(Reply::Refused(TreeRefusal::Busy));
         }
         let begins = matches!(operation, TreeOperation::Begin { .. });
-        let Performed { mut answer, directories } = match self.transact(operation).await? {
-            Ok(performed) => performed,
+        let (Performed { mut answer, directories }, run) = match self.transact(operation).await? {
+            Ok(done) => done,
             Err(refusal) => return Ok(Reply::Refused(refusal)),
         };
         if begins {
@@ -90,19 +106,19 @@ impl<M: Machine> IoNode<M> {
         }
         if let TreeAnswer::Forgotten(forgotten) = &answer {
             // Not before: until then somebody might be let open what is going.
-            self.keeper.doomed_here.borrow_mut().retain(|number| !forgotten.contains(number));
+            self.keeper.doomed_here(run).retain(|number| !forgotten.contains(number));
         }
-        self.keeper.note(&mut answer, self.machine.now());
-        if hold && let Some(refusal) = self.hold(asker, &answer) {
+        self.keeper.note(&mut answer, run, self.machine.now());
+        if hold && let Some(refusal) = self.hold(asker, &answer, run) {
             return Ok(Reply::Refused(refusal));
         }
-        Ok(self.told(answer, directories))
+        Ok(told(answer, directories, run))
     }
 
     /// Whether what has this name may be open somewhere. What is not there is not.
     async fn may_be_open(&self, at: Location) -> Result<bool, Box<Failure>> {
         let look = self.transact(TreeOperation::Look { at, follow: false }).await?;
-        let Ok(Performed { answer: TreeAnswer::Inode(inode), .. }) = look else {
+        let Ok((Performed { answer: TreeAnswer::Inode(inode), .. }, _)) = look else {
             return Ok(false);
         };
         let age = (self.machine.date().as_nanos() as i64).saturating_sub(inode.made).max(0);
@@ -110,25 +126,34 @@ impl<M: Machine> IoNode<M> {
         Ok(self.keeper.may_be_open(inode.number, age, self.machine.now()))
     }
 
+    /// Performs an operation; and in which run of the store that was.
+    ///
+    /// Numbers and versions that are given are told apart by the run of this node, too: names may be put back from a
+    /// copy while the node is down, which the store does not notice. As both are drawn at random, their sum is another
+    /// one whichever of them changes.
     async fn transact(
         &self,
         operation: TreeOperation,
-    ) -> Result<Result<Performed, TreeRefusal>, Box<Failure>> {
+    ) -> Result<Result<(Performed, u64), TreeRefusal>, Box<Failure>> {
         let Some(store) = self.machine.metadata() else {
             return Ok(Err(TreeRefusal::NoNamespace));
         };
-        let (now, run) = (self.machine.date().as_nanos() as i64, store.run());
+        let (now, incarnation) = (self.machine.date().as_nanos() as i64, self.settings.incarnation);
         let _span = self.machine.notes().span(operation.name(), || []);
         let reads_little = operation.reads_little();
-        let body = move |transaction: &mut dyn Transaction| perform(transaction, &operation, now, run);
+        let body = move |transaction: &mut dyn Transaction| {
+            let run = transaction.run();
+            let performed = perform(transaction, &operation, now, incarnation.wrapping_add(run))?;
+            Ok(performed.map(|performed| (performed, run)))
+        };
         let done = if reads_little { store.look(body).await } else { store.transact(body).await };
         done.map_err(failed)
     }
 
     /// Has the client hold what it was answered; or why it cannot.
-    fn hold(&self, asker: NodeId, answer: &TreeAnswer) -> Option<TreeRefusal> {
+    fn hold(&self, asker: NodeId, answer: &TreeAnswer, run: u64) -> Option<TreeRefusal> {
         let TreeAnswer::Inode(Inode { number, links, .. }) = answer else { return None };
-        if *links == 0 && self.keeper.is_free(*number, self.machine.now()) {
+        if *links == 0 && self.keeper.is_free(*number, run, self.machine.now()) {
             // Its contents may be going just now.
             return Some(TreeRefusal::Removed);
         }
@@ -137,8 +162,9 @@ impl<M: Machine> IoNode<M> {
 
     /// A client has closed a file: if that was the last and the file has no names, its contents can go.
     pub(super) fn let_go(&self, asker: NodeId, number: FileNumber) -> Reply {
-        let doomed = self.doomed_by_letting_go(asker, number);
-        self.told(TreeAnswer::Removed { doomed }, Vec::new())
+        let run = self.machine.metadata().map_or(0, MetadataStore::run);
+        let doomed = self.doomed_by_letting_go(asker, number, run);
+        told(TreeAnswer::Removed { doomed }, Vec::new(), run)
     }
 
     /// As [`let_go`](Self::let_go), after the client has written to the file.
@@ -148,18 +174,20 @@ impl<M: Machine> IoNode<M> {
         number: FileNumber,
         written: WrittenContents,
     ) -> Result<Reply, Box<Failure>> {
-        let told = self.transact(TreeOperation::Wrote { number, written }).await;
-        let doomed = self.doomed_by_letting_go(asker, number);
-        Ok(match told? {
+        let wrote = self.transact(TreeOperation::Wrote { number, written }).await;
+        // What it fails with is told; the file is closed all the same.
+        let run = self.machine.metadata().map_or(0, MetadataStore::run);
+        let doomed = self.doomed_by_letting_go(asker, number, run);
+        Ok(match wrote? {
             Err(refusal) => Reply::Refused(refusal),
-            Ok(_) if doomed.is_some() => self.told(TreeAnswer::Removed { doomed }, Vec::new()),
-            Ok(performed) => self.told(performed.answer, performed.directories),
+            Ok((_, run)) if doomed.is_some() => told(TreeAnswer::Removed { doomed }, Vec::new(), run),
+            Ok((performed, run)) => told(performed.answer, performed.directories, run),
         })
     }
 
-    fn doomed_by_letting_go(&self, asker: NodeId, number: FileNumber) -> Option<FileNumber> {
+    fn doomed_by_letting_go(&self, asker: NodeId, number: FileNumber, run: u64) -> Option<FileNumber> {
         self.keeper.holds.let_go(asker, number);
-        let is_doomed = self.keeper.doomed_here.borrow().contains(&number);
+        let is_doomed = self.keeper.doomed_here(run).contains(&number);
         Some(number).filter(|_| is_doomed && !self.keeper.holds.is_held(number))
     }
 
@@ -182,12 +210,11 @@ impl<M: Machine> IoNode<M> {
         store.flush().await.map_err(failed)?;
         Ok(Reply::TreeFlushed { run: store.run() })
     }
+}
 
-    /// An answer about names.
-    fn told(&self, answer: TreeAnswer, directories: Vec<Inode>) -> Reply {
-        let run = self.machine.metadata().map_or(0, MetadataStore::run);
-        Reply::Tree { answer: answer.into(), directories, run }
-    }
+/// An answer about names, in this run of the store.
+fn told(answer: TreeAnswer, directories: Vec<Inode>, run: u64) -> Reply {
+    Reply::Tree { answer: answer.into(), directories, run }
 }
 
 /// What the store failed with: of a disk with damaged names something else can be done than of one with contents.

@@ -127,7 +127,7 @@ pub fn entries_are_in_the_order_of_their_keys(testbed: &impl Testbed) {
 }
 
 /// A read-only transaction sees what was committed before, whole, also while other transactions are under way; its
-/// refusal or failure comes back as it was given.
+/// refusal or failure comes back as it was given. As any other, it knows the run of the store.
 pub fn who_looks_sees_what_was_committed(testbed: &impl Testbed) {
     const TRANSACTIONS: u64 = 20;
     ok(testbed.run(1, |nodes| async move {
@@ -155,6 +155,9 @@ pub fn who_looks_sees_what_was_committed(testbed: &impl Testbed) {
             machine.sleep_until(machine.now() + Duration::from_micros(50)).await;
         }
         ok(group.join().await);
+        let run = Ok(Ok(store.run()));
+        assert_eq!(store.look(|t| Ok(Ok::<_, ()>(t.run()))).await, run);
+        assert_eq!(store.transact(|t| Ok(Ok::<_, ()>(t.run()))).await, run);
         assert_eq!(store.look(|_| Ok(Err::<(), _>("not today"))).await, Ok(Err("not today")));
         let failure = Error::Io { what: "a body".into(), why: "on purpose".into() };
         let told = failure.clone();

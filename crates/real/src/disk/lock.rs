@@ -22,7 +22,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::libc;
 use nix::unistd::{AccessFlags, faccessat};
 
-use super::failures::{describe, io_error, refuses_writing};
+use super::failures::{describe, has_no_room, io_error, refuses_writing};
 use super::identity::Identity;
 use crate::release::once_released;
 
@@ -93,7 +93,12 @@ impl Lock {
         let mut last_run = None;
         if let Some(holder) = &mut holder {
             last_run = read(holder).ok().and_then(|text| ended(&text, &boot()?));
-            write(holder, &format!("{node}, process {}\n", std::process::id())).map_err(failed)?;
+            clear(holder).map_err(failed)?;
+            match writeln!(holder, "{node}, process {}", std::process::id()) {
+                // The lock counts, not the text; and a full disk is emptied through the node that has it.
+                Err(error) if has_no_room(&error) => {}
+                written => written.map_err(failed)?,
+            }
         }
         Ok(Lock {
             identity: Identity::of(&metadata),
@@ -106,8 +111,11 @@ impl Lock {
 
     /// Notes that this run of the node ends in order. The next one to take the directory finds its number.
     pub(super) fn note_end(&self, run: u64) -> io::Result<()> {
-        match (&self.holder, boot()) {
-            (Some(holder), Some(boot)) => write(holder, &format!("{ENDED}{run:016x}, {boot}\n")),
+        match (self.holder.as_ref(), boot()) {
+            (Some(mut holder), Some(boot)) => {
+                clear(holder)?;
+                holder.write_all(format!("{ENDED}{run:016x}, {boot}\n").as_bytes())
+            }
             _ => Ok(()),
         }
     }
@@ -119,10 +127,9 @@ fn read(holder: &File) -> io::Result<String> {
     Ok(text)
 }
 
-fn write(mut holder: &File, text: &str) -> io::Result<()> {
+fn clear(mut holder: &File) -> io::Result<()> {
     holder.set_len(0)?;
-    holder.rewind()?;
-    holder.write_all(text.as_bytes())
+    holder.rewind()
 }
 
 /// The run that has ended in order as the file says, in this run of the computer.

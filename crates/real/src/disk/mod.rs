@@ -78,6 +78,7 @@ struct Inner {
     known_damaged: RefCell<BTreeSet<ObjectId>>,
     /// Whether objects were made or removed since the directory was last flushed.
     directory_changed: Cell<bool>,
+    directory_flush: Permits,
     at_once: Rc<AtOnce>,
     pace: Option<Pace>,
 }
@@ -107,6 +108,7 @@ impl Disk {
             objects: RefCell::new(Objects::new(open_max)),
             known_damaged: RefCell::default(),
             directory_changed: Cell::new(false),
+            directory_flush: Permits::new(1),
             at_once: AtOnce::of(&settings.directory).into(),
             pace,
         };
@@ -437,6 +439,8 @@ impl Inner {
     }
 
     async fn flush_directory(&self) -> Result<()> {
+        // One under way is not done yet, and may fail.
+        let _turn = self.directory_flush.take().await;
         if self.directory_changed.replace(false) {
             let directory = self.directory.clone();
             let synced = blocking(move || directory.sync()).await;
@@ -506,6 +510,31 @@ mod tests {
             disk.remove("name", Stage::Pending).await.expect("the second");
             assert_eq!(disk.open("name", Stage::Published).await.expect("still there").bytes, 12);
             assert_ne!(first.id, second.id);
+        });
+        ran.expect("a node");
+    }
+
+    #[test]
+    fn nobody_takes_a_flush_of_the_directory_for_done_that_fails_later() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let disks = vec![DiskSettings::plain(directory.path().to_owned())];
+        let settings = crate::Settings { disks, ..crate::Settings::new(NodeId(1)) };
+        let ran = crate::run(settings, |machine| async move {
+            let inner = machine.disks()[0].inner.clone();
+            inner.directory.fail_syncs(true);
+            inner.directory_changed.set(true);
+            let (tell, told) = flume::unbounded();
+            for _ in 0..2 {
+                let (inner, tell) = (inner.clone(), tell.clone());
+                machine.spawn("a flush", async move {
+                    let flushed = inner.flush_directory().await;
+                    tell.send(flushed.is_ok()).expect("it is waited for");
+                    Ok(())
+                });
+            }
+            for _ in 0..2 {
+                assert_eq!(told.recv_async().await, Ok(false));
+            }
         });
         ran.expect("a node");
     }

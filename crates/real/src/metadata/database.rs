@@ -1,11 +1,14 @@
 //! Which database a store is in.
 
-use std::path::Path;
+use std::fs::File;
+use std::sync::atomic::Ordering;
 
 use machine::Result;
 
+use super::Run;
 use super::asked::Asked;
 use super::postgres::Postgres;
+use super::reports::Reports;
 use super::sqlite::Sqlite;
 use crate::settings::MetadataPlace;
 
@@ -19,13 +22,15 @@ pub(super) enum Database {
 
 impl Database {
     /// The database at a place, which is opened when it is needed.
-    pub(super) fn at(place: &MetadataPlace) -> Result<Self> {
+    pub(super) fn at(place: &MetadataPlace, run: &Run, reports: &Reports) -> Result<Self> {
         match place {
             MetadataPlace::Directory(directory) => {
-                Sqlite::at(directory).map(|file| Database::File(file.into()))
+                let file = Sqlite::at(directory, run.load(Ordering::Relaxed));
+                file.map(|file| Database::File(file.into()))
             }
             MetadataPlace::Postgres(address) => {
-                Postgres::at(address).map(|server| Database::Server(server.into()))
+                let server = Postgres::at(address, run.clone(), reports.clone());
+                server.map(|server| Database::Server(server.into()))
             }
         }
     }
@@ -35,7 +40,7 @@ impl Database {
     pub(super) fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {
         match self {
             Database::File(file) => file.commit(all, is_flush),
-            Database::Server(server) => server.commit(all),
+            Database::Server(server) => server.commit(all, is_flush),
         }
     }
 
@@ -55,12 +60,12 @@ impl Database {
         }
     }
 
-    /// Copies a file to another one, in place of what is there when the copy is whole. Every now and then it calls
-    /// `go_on`, which may commit; if that says no, nothing is copied.
-    pub(super) fn copy(&self, to: &Path, go_on: impl FnMut() -> bool) -> Result<()> {
+    /// Copies a file to one beside it, which has no name any more. Every now and then it calls `go_on`, which may
+    /// commit; if that says no, there is no copy.
+    pub(super) fn copy(&self, go_on: impl FnMut() -> bool) -> Result<Option<File>> {
         match self {
-            Database::File(file) => file.copy(to, go_on),
-            Database::Server(_) => Ok(()),
+            Database::File(file) => file.copy(go_on),
+            Database::Server(_) => Ok(None),
         }
     }
 

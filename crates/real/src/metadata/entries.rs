@@ -22,14 +22,15 @@ const RANGE: &str = "SELECT value, sum, key FROM entries WHERE key >= ?1 AND key
 pub(super) struct Entries<'a> {
     connection: &'a Connection,
     path: &'a Path,
+    run: u64,
     /// The first failure of the store: after it nothing is done any more, since SQLite may have ended its transaction.
     failed: Option<Box<Error>>,
     has_changed: bool,
 }
 
 impl<'a> Entries<'a> {
-    pub(super) fn new(connection: &'a Connection, path: &'a Path) -> Self {
-        Entries { connection, path, failed: None, has_changed: false }
+    pub(super) fn new(connection: &'a Connection, path: &'a Path, run: u64) -> Self {
+        Entries { connection, path, run, failed: None, has_changed: false }
     }
 
     /// Whether anything was put or removed; or the failure of the store, if there was one.
@@ -94,6 +95,10 @@ impl Transaction for Entries<'_> {
             Ok((key, value))
         });
         checked.collect()
+    }
+
+    fn run(&self) -> u64 {
+        self.run
     }
 }
 

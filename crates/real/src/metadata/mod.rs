@@ -3,37 +3,40 @@
 //! Reading order: `asked.rs` (a transaction that somebody asks for), `database.rs` (which database), `sqlite.rs` (a
 //! file of SQLite's, and transactions on it), `reserve.rs` (room for those on a full disk), `entries.rs` (what such a
 //! transaction sees and changes), `failures.rs` (what SQLite's refusals mean), `postgres.rs` (a database of a
-//! PostgreSQL server). Here is the thread: it takes all that wait, as one commit, and a flush is such a commit that
-//! waits for the medium. Between them it copies a file of SQLite's elsewhere, some pages at a time.
+//! PostgreSQL server), `copies.rs` (copies of a file elsewhere), `reports.rs` (what no caller is told). Here is the
+//! thread: it takes all that wait, as one commit, and a flush is such a commit that waits for the medium. Between them
+//! it copies a file of SQLite's, some pages at a time.
 //!
 //! To hand a transaction over and be woken with its answer takes twice as long as one that only looks. So the node
 //! looks by itself, as long as the thread has nothing to do and all of the database lies in memory.
 
 mod asked;
+mod copies;
 mod database;
 mod entries;
 mod failures;
 mod postgres;
+mod reports;
 mod reserve;
 mod sqlite;
 
-use std::fs;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flume::RecvTimeoutError;
-use machine::{Error, InFlight, MetadataStore, NodeId, Result, Transaction};
+use machine::{Error, InFlight, MetadataStore, Result, Transaction};
 
 use crate::computer;
-use crate::disk::io_error;
 use crate::random::draw;
-use crate::report::{Report, Reporter};
-use crate::settings::{MetadataCopies, MetadataPlace, Settings};
+use crate::settings::{MetadataPlace, Settings};
 use asked::{Asked, Body};
+use copies::{Copies, PATIENCE};
 use database::Database;
+use reports::Reports;
 use sqlite::FILE;
 
 /// Transactions and flushes that wait for the thread, beyond which who asks waits before.
@@ -52,8 +55,11 @@ pub struct Metadata {
     /// What was asked of the thread and has no answer.
     handed_over: InFlight,
     keeper: Arc<Mutex<Keeper>>,
-    run: u64,
+    run: Run,
 }
+
+/// The run of the store, which the thread may find to be another one.
+type Run = Arc<AtomicU64>;
 
 /// What the thread is asked for.
 enum Request {
@@ -71,10 +77,11 @@ impl Metadata {
     /// Begins the store of a node.
     pub(crate) fn start(place: &MetadataPlace, settings: &Settings) -> Result<Self> {
         let (requests, waiting) = flume::bounded(WAITING_MAX);
+        let reports = Reports { node: settings.node, reporter: settings.reporter.clone() };
         let copies = settings.metadata_copies.as_ref();
-        let copies = copies.map(|copies| Copies::of(place, copies)).transpose()?;
-        let (node, reporter) = (settings.node, settings.reporter.clone());
-        let keeper = Keeper { database: Database::at(place)?, copies, node, reporter };
+        let copies = copies.map(|copies| Copies::of(place, copies, &reports)).transpose()?;
+        let run = Run::new(run_of(place)?.into());
+        let keeper = Keeper { database: Database::at(place, &run, &reports)?, copies, reports };
         let keeper = Arc::new(Mutex::new(keeper));
         let thread = thread::Builder::new().name("metadata".to_owned());
         let served = keeper.clone();
@@ -83,7 +90,7 @@ impl Metadata {
             what: "starting the thread of the store of metadata".to_owned(),
             why: error.to_string(),
         })?;
-        Ok(Metadata { requests, handed_over: InFlight::new(), keeper, run: run_of(place)? })
+        Ok(Metadata { requests, handed_over: InFlight::new(), keeper, run })
     }
 
     /// Waits until all that was asked for is done and the file is closed; then nothing else is done.
@@ -145,13 +152,13 @@ impl MetadataStore for Metadata {
     }
 
     fn run(&self) -> u64 {
-        self.run
+        self.run.load(Ordering::Relaxed)
     }
 }
 
 /// The run of a store that begins now. What is in a file is lost at the end of a run of the computer only: until then
 /// the system has it. Where the system does not say which run of it this is, each start is one. A server has each
-/// commit on its own medium.
+/// commit on its own medium, and it is another run when one is missing there all the same (`postgres.rs`).
 fn run_of(place: &MetadataPlace) -> Result<u64> {
     match place {
         MetadataPlace::Directory(_) => {
@@ -165,49 +172,11 @@ fn run_of(place: &MetadataPlace) -> Result<u64> {
 struct Keeper {
     database: Database,
     copies: Option<Copies>,
-    node: NodeId,
-    reporter: Reporter,
+    reports: Reports,
 }
 
 /// Whether the store goes on; if not, who waits until it is closed.
 type Served = ControlFlow<Option<flume::Sender<()>>>;
-
-/// Copies of the store.
-struct Copies {
-    file: PathBuf,
-    every: Duration,
-    due: Instant,
-    /// The [changes](Database::changes) when the last one was begun.
-    copied: Option<u64>,
-}
-
-impl Copies {
-    /// Copies of a store. Fails if they would take its own place, or have none.
-    fn of(store: &MetadataPlace, settings: &MetadataCopies) -> Result<Self> {
-        let place = &settings.directory;
-        let what = format!("directory for copies of metadata {}", place.display());
-        let MetadataPlace::Directory(directory) = store else {
-            let why =
-                "the metadata are in a PostgreSQL server, which has means of its own to copy them".to_owned();
-            return Err(Error::Io { what, why }.into());
-        };
-        let found = fs::canonicalize(place).map_err(|error| io_error(&what, error))?;
-        if fs::canonicalize(directory).is_ok_and(|own| own == found) {
-            let why = "a copy would take the place of the store itself: give another directory".to_owned();
-            return Err(Error::Io { what, why }.into());
-        }
-        let due = Instant::now() + settings.every;
-        Ok(Copies { file: place.join(FILE), every: settings.every, due, copied: None })
-    }
-
-    fn is_due(&self) -> bool {
-        Instant::now() >= self.due
-    }
-
-    fn put_off(&mut self) {
-        self.due = Instant::now() + self.every;
-    }
-}
 
 /// What is done together.
 #[derive(Default)]
@@ -254,7 +223,7 @@ fn serve(keeper: &Mutex<Keeper>, requests: &flume::Receiver<Request>) {
         }
     };
     let mut keeper = keeper();
-    let _ = keeper.copy(|_| ControlFlow::Continue(()));
+    keeper.copy_at_last();
     keeper.database.close();
     if let Some(tell) = closed {
         // Who does not wait any more need not be told.
@@ -287,30 +256,40 @@ impl Keeper {
         batch.close.map_or(ControlFlow::Continue(()), |tell| ControlFlow::Break(Some(tell)))
     }
 
-    /// Makes a copy, if there are to be any and anything has changed since the last one; meanwhile `serve` is called
-    /// every now and then.
+    /// Makes a copy, if there are to be any, the one before has ended, and anything has changed since; meanwhile
+    /// `serve` is called every now and then.
     fn copy(&mut self, serve: impl Fn(&Self) -> Served) -> Served {
-        let mut served = ControlFlow::Continue(());
-        let Some(copies) =
-            self.copies.as_ref().filter(|copies| copies.copied != Some(self.database.changes()))
-        else {
+        let (mut served, changes) = (ControlFlow::Continue(()), self.database.changes());
+        if !self.has_last_copy_ended(Duration::ZERO)
+            || self.copies.as_ref().is_some_and(|copies| copies.has(changes))
+        {
             self.copies.iter_mut().for_each(Copies::put_off);
             return served;
-        };
-        let changes = self.database.changes();
-        let outcome = self.database.copy(&copies.file, || {
+        }
+        let copied = self.database.copy(|| {
             served = serve(self);
             served.is_continue()
         });
-        match &outcome {
-            Ok(()) if served.is_continue() => {
-                self.copies.iter_mut().for_each(|copies| copies.copied = Some(changes));
-            }
-            Ok(()) => {}
-            Err(error) => self.report(error),
+        match (copied, &mut self.copies) {
+            (Ok(Some(file)), Some(copies)) => copies.send(file, changes),
+            (Err(error), _) => self.reports.failed(&error),
+            _ => {}
         }
         self.copies.iter_mut().for_each(Copies::put_off);
         served
+    }
+
+    /// Makes a copy of what there is in the end, if there are to be any, and waits until it is in its place.
+    fn copy_at_last(&mut self) {
+        if self.has_last_copy_ended(PATIENCE) {
+            let _ = self.copy(|_| ControlFlow::Continue(()));
+            self.has_last_copy_ended(PATIENCE);
+        }
+    }
+
+    /// Whether there are copies and none is on its way any more, after this time at most.
+    fn has_last_copy_ended(&mut self, within: Duration) -> bool {
+        self.copies.as_mut().is_some_and(|copies| copies.has_ended(within))
     }
 
     /// Carries out transactions, as one commit or, if that fails, one by one; and flushes with them or after them.
@@ -321,7 +300,7 @@ impl Keeper {
                 Ok(())
             }
             Err(error) if all.len() + flushes.len() <= 1 => {
-                self.report(&error);
+                self.reports.failed(&error);
                 all.into_iter().for_each(|asked| asked.answer(Err(error.clone())));
                 Err(error)
             }
@@ -336,18 +315,13 @@ impl Keeper {
     }
 
     fn flush(&self) -> Result<()> {
-        self.database.commit(&mut [], true).inspect_err(|error| self.report(error))
+        self.database.commit(&mut [], true).inspect_err(|error| self.reports.failed(error))
     }
 
     fn answer(&self, mut asked: Box<dyn Asked>) {
         if let Some(error) = asked.take_defect() {
-            let (node, part) = (self.node, "a transaction");
-            self.reporter.report(&Report::Defect { node, part, error });
+            self.reports.defect(error);
         }
         asked.answer(Ok(()));
-    }
-
-    fn report(&self, error: &Error) {
-        self.reporter.report(&Report::DiskFailed { node: self.node, error: error.clone() });
     }
 }

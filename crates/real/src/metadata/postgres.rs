@@ -6,10 +6,14 @@
 //! statement was carried out, and a statement is refused if anything else has changed the store.
 //!
 //! Every commit waits for the server's medium, as far as its administrator has set that up: this node would go on to
-//! rely on what a failing server had lost.
+//! rely on what a failing server had lost. But a server that takes over may lack the last commits, an older backup may
+//! be put back, and another node may have used the store while this one was cut off. The number tells: at one that this
+//! node has not left it at, the store is in another run, what was read is out of date, and that is reported. What is
+//! answered from memory is compared with the server's number, so that it is not out of date for long.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,7 +21,9 @@ use machine::{Error, MetadataAttempt, MetadataChanges, MetadataEntries, Metadata
 use postgres::config::Host;
 use postgres::{Client, Config, NoTls};
 
+use super::Run;
 use super::asked::Asked;
+use super::reports::Reports;
 use crate::random::draw;
 
 /// The version of what is in the database.
@@ -55,6 +61,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Pause between attempts.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// For how long what is remembered is believed without a word from the server: as long as locks are leased. A server
+/// ends the session of a node that is cut off, and then another node may have the store.
+const BELIEVED: Duration = Duration::from_secs(5);
+
 /// Bytes of entries that are remembered, as far as keys and values count.
 const REMEMBERED_BYTES_MAX: usize = 256 << 20;
 
@@ -66,9 +76,15 @@ pub(super) struct Postgres {
     session: RefCell<Option<Client>>,
     /// The number that the store was left at.
     number: Cell<Option<i64>>,
+    /// The number that it is at instead, if the last statement was carried out: nobody has said.
+    unsure: Cell<Option<i64>>,
     remembered: RefCell<Remembered>,
+    /// When the server has answered last.
+    answered: Cell<Option<Instant>>,
     /// When the server was given up, unless it has answered since.
     given_up: Cell<Option<Instant>>,
+    run: Run,
+    reports: Reports,
 }
 
 /// Entries as they were read or written: none where there is none.
@@ -104,7 +120,7 @@ enum Fault {
 
 impl Postgres {
     /// The database at this address, `postgresql://USER@HOST/DATABASE`, which is connected to when it is needed.
-    pub(super) fn at(address: &str) -> Result<Self> {
+    pub(super) fn at(address: &str, run: Run, reports: Reports) -> Result<Self> {
         let mut config: Config = address.parse().map_err(|error: postgres::Error| {
             let what = "the address of a PostgreSQL database".to_owned();
             Error::Io { what, why: with_causes(&error) }
@@ -120,18 +136,22 @@ impl Postgres {
             config,
             session: RefCell::default(),
             number: Cell::default(),
+            unsure: Cell::default(),
             remembered: RefCell::default(),
+            answered: Cell::default(),
             given_up: Cell::default(),
+            run,
+            reports,
         })
     }
 
-    /// Carries out transactions as one commit, which is on the medium then. If it fails, none of them has changed
-    /// anything, unless the server is gone for long.
-    pub(super) fn commit(&self, all: &mut [Box<dyn Asked>]) -> Result<()> {
+    /// Carries out transactions as one commit, which is on the medium then; before a flush it is looked whether the
+    /// store is as it was left. If it fails, none of them has changed anything, unless the server is gone for long.
+    pub(super) fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {
         // Once the server was given up, no commit waits that long again until it has answered.
         let started = self.given_up.get().unwrap_or(Instant::now());
         loop {
-            match self.try_commit(all) {
+            match self.try_commit(all, is_flush) {
                 Err(Fault::Lost(error)) => {
                     self.lose();
                     if started.elapsed() > PATIENCE {
@@ -157,8 +177,9 @@ impl Postgres {
         *self.session.borrow_mut() = None;
     }
 
-    fn try_commit(&self, all: &mut [Box<dyn Asked>]) -> std::result::Result<(), Fault> {
-        self.connect()?;
+    fn try_commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> std::result::Result<(), Fault> {
+        let is_believed = self.answered.get().is_some_and(|answered| answered.elapsed() < BELIEVED);
+        self.connect(is_believed && !is_flush)?;
         let fault = RefCell::new(None);
         let mut together = MetadataAttempt::over(StoreEntries { store: self, fault: &fault });
         for asked in all {
@@ -188,7 +209,11 @@ impl Postgres {
                     match fault {
                         Fault::Lost(_) if started.elapsed() < PATIENCE => thread::sleep(PAUSE),
                         // It is not known whether it was done; the next session begins with what is there then.
-                        fault => return Err(Fault::Refused(fault.into_error())),
+                        fault => {
+                            self.unsure.set(Some(number));
+                            *self.remembered.borrow_mut() = Remembered::default();
+                            return Err(Fault::Refused(fault.into_error()));
+                        }
                     }
                 }
                 if self.number.get() != Some(number) {
@@ -216,24 +241,23 @@ impl Postgres {
             self.number.set(Some(number));
             return Ok(());
         }
-        // What was read is out of date.
-        *self.remembered.borrow_mut() = Remembered::default();
         self.number.set(None);
+        self.note_other_run()?;
         let why = "somebody else has changed it: another agent uses it, or it was restored".to_owned();
         Err(Fault::Refused(Error::Io { what: self.what.clone(), why }.into()))
     }
 
-    /// Begins a session unless there is one. The cached entries stay valid if nothing has changed the store meanwhile.
-    fn connect(&self) -> std::result::Result<(), Fault> {
+    /// Begins a session unless there is one, and has the store where it was left, unless that is believed of it.
+    fn connect(&self, is_believed: bool) -> std::result::Result<(), Fault> {
         let known = self.number.get();
-        if self.session.borrow().is_some() && known.is_some() {
+        if is_believed && self.session.borrow().is_some() && known.is_some() {
             return Ok(());
         }
-        let expected: Vec<i64> = known.into_iter().collect();
+        let expected: Vec<i64> = known.into_iter().chain(self.unsure.get()).collect();
         self.connect_knowing(&expected)
     }
 
-    /// Begins a session, expecting the store at one of these numbers.
+    /// Begins a session unless there is one, expecting the store at one of these numbers, if any.
     fn connect_knowing(&self, expected: &[i64]) -> std::result::Result<(), Fault> {
         if self.session.borrow().is_none() {
             let client = self.begin_session()?;
@@ -247,10 +271,24 @@ impl Postgres {
             let why = format!("it has version {version}, and this program knows {VERSION}: update Starfish");
             return Err(Fault::Refused(Error::Io { what: self.what.clone(), why }.into()));
         }
-        if !expected.contains(&number) {
-            *self.remembered.borrow_mut() = Remembered::default();
+        if !expected.is_empty() && !expected.contains(&number) {
+            self.note_other_run()?;
         }
         self.number.set(Some(number));
+        self.unsure.set(None);
+        Ok(())
+    }
+
+    /// Notes that the store is not as this node has left it.
+    fn note_other_run(&self) -> std::result::Result<(), Fault> {
+        *self.remembered.borrow_mut() = Remembered::default();
+        let run = draw("the number of a run of the store of metadata").map_err(Fault::Refused)?;
+        self.run.store(run, Ordering::Relaxed);
+        self.reports.changed_by_others(format!(
+            "{} is not as this agent has left it: a server that took over or a backup that was put back lacks the last \
+             changes of names, or another agent has made some",
+            self.what
+        ));
         Ok(())
     }
 
@@ -275,7 +313,9 @@ impl Postgres {
     ) -> std::result::Result<T, Fault> {
         let mut session = self.session.borrow_mut();
         let session = session.as_mut().expect("there is one");
-        ask(session).map_err(|error| self.fault(error))
+        let answer = ask(session).map_err(|error| self.fault(error))?;
+        self.answered.set(Some(Instant::now()));
+        Ok(answer)
     }
 
     fn fault(&self, error: postgres::Error) -> Fault {
@@ -352,6 +392,10 @@ impl MetadataEntries for StoreEntries<'_> {
 
     fn range(&mut self, from: &[u8], to: &[u8], most: usize) -> Result<Vec<MetadataEntry>> {
         self.note(self.store.range(from, to, most))
+    }
+
+    fn run(&self) -> u64 {
+        self.store.run.load(Ordering::Relaxed)
     }
 }
 

@@ -53,6 +53,7 @@ pub(super) struct Sqlite {
     path: PathBuf,
     /// The directory that its directory is in, and what tells it from another one that takes its place.
     place: (PathBuf, Identity),
+    run: u64,
     open: OnceCell<Connection>,
     reserve: Reserve,
     /// Whether all that was committed is known to be on the medium.
@@ -66,15 +67,15 @@ pub(super) struct Sqlite {
 }
 
 impl Sqlite {
-    /// The database in `directory`, which is opened when it is needed.
-    pub(super) fn at(directory: &Path) -> Result<Self> {
+    /// The database in `directory`, which is opened when it is needed, in this run of the store.
+    pub(super) fn at(directory: &Path, run: u64) -> Result<Self> {
         let place = directory.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
         let identity = identity(place)?;
         let (path, place) = (directory.join(FILE), (place.to_owned(), identity));
         let (open, reserve) = (OnceCell::new(), Reserve::of(&path));
         let (is_flushed, changes) = (true.into(), 0.into());
         let (fits_memory, waits) = (false.into(), Cell::default());
-        Ok(Sqlite { path, place, open, reserve, is_flushed, changes, fits_memory, waits })
+        Ok(Sqlite { path, place, run, open, reserve, is_flushed, changes, fits_memory, waits })
     }
 
     /// Carries out transactions as one commit of SQLite; if it is to be a flush, one that waits until they are on the
@@ -83,7 +84,7 @@ impl Sqlite {
     pub(super) fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {
         let connection = match self.connection()? {
             Some(connection) => connection,
-            None if changes_nothing(all) => return Ok(()),
+            None if self.changes_nothing(all) => return Ok(()),
             None => {
                 self.make_directory()?;
                 self.open()?
@@ -114,7 +115,7 @@ impl Sqlite {
     pub(super) fn look(&self, asked: &mut dyn Asked) -> bool {
         let Some(connection) = self.open.get().filter(|_| self.fits_memory.get()) else { return false };
         // Only this connection uses the file, and only this call uses the connection: nothing comes between.
-        let mut entries = Entries::new(connection, &self.path);
+        let mut entries = Entries::new(connection, &self.path, self.run);
         asked.carry_out(&mut entries);
         match entries.has_changed() {
             Ok(has_changed) => {
@@ -140,12 +141,48 @@ impl Sqlite {
             set.map_err(|error| failure(&self.path, &error))?;
             self.waits.set(Some(is_flush));
         }
-        let committed = commit(connection, &self.path, all, is_flush, self.is_flushed.get());
+        let committed = self.commit_on(connection, all, is_flush);
         if committed.is_err() && !connection.is_autocommit() {
             // If that fails, too, so will the next transaction.
             let _ = connection.execute_batch("ROLLBACK");
         }
         committed
+    }
+
+    /// Whether none of the transactions changes a store without entries; then all of them have been carried out.
+    fn changes_nothing(&self, all: &mut [Box<dyn Asked>]) -> bool {
+        let none = MetadataTable::in_run(self.run);
+        all.iter_mut().all(|asked| {
+            let attempt = none.attempt(|entries| Ok(asked.carry_out(entries)));
+            attempt.is_ok_and(|(is_to_be_kept, changes)| !is_to_be_kept || changes.is_empty())
+        })
+    }
+
+    /// Commits; says whether anything has changed.
+    fn commit_on(&self, connection: &Connection, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<bool> {
+        let failed = |error| failure(&self.path, &error);
+        let perform =
+            |sql: &str| connection.prepare_cached(sql).and_then(|mut sql| sql.execute([])).map_err(failed);
+        perform("BEGIN")?;
+        let mut has_changed = false;
+        for asked in all {
+            perform("SAVEPOINT one")?;
+            let mut entries = Entries::new(connection, &self.path, self.run);
+            let is_to_be_kept = asked.carry_out(&mut entries);
+            let changes = entries.has_changed()?;
+            if is_to_be_kept {
+                has_changed |= changes;
+            } else {
+                perform("ROLLBACK TO one")?;
+            }
+            perform("RELEASE one")?;
+        }
+        if is_flush && !has_changed && !self.is_flushed.get() {
+            // Only a commit that changes something waits for the medium: this does, though it puts what was there.
+            connection.pragma_update(None, "user_version", VERSION).map_err(failed)?;
+        }
+        perform("COMMIT")?;
+        Ok(has_changed)
     }
 
     /// Gives some of the reserve to the file, into which the journal is moved: that begins from its front again.
@@ -160,23 +197,19 @@ impl Sqlite {
         self.changes.get()
     }
 
-    /// Copies the database, if there is one, to the file `to`, in place of what is there when the copy is whole. Every
-    /// now and then it calls `go_on`, which may commit; if that says no, nothing is copied.
+    /// Copies the database, if there is one, to a file beside it, which has no name any more: so nothing is left of it
+    /// when nobody has it open. Every now and then it calls `go_on`, which may commit; if that says no, there is no
+    /// copy.
     ///
     /// The copy has all that was committed up to its last step.
-    pub(super) fn copy(&self, to: &Path, mut go_on: impl FnMut() -> bool) -> Result<()> {
-        let Some(connection) = self.connection()? else { return Ok(()) };
-        let part = to.with_extension("part");
-        let copied = copy(connection, &part, &mut go_on).and_then(|is_whole| {
-            let replace = || {
-                File::open(&part)?.sync_all()?;
-                fs::rename(&part, to)?;
-                File::open(to.parent().unwrap_or(Path::new(".")))?.sync_all()
-            };
-            if is_whole { replace().map_err(|error| io_error(&describe(to), error)) } else { Ok(()) }
+    pub(super) fn copy(&self, mut go_on: impl FnMut() -> bool) -> Result<Option<File>> {
+        let Some(connection) = self.connection()? else { return Ok(None) };
+        let beside = self.path.with_extension("copy");
+        let copied = copy(connection, &beside, &mut go_on).and_then(|is_whole| {
+            let opened = is_whole.then(|| File::open(&beside)).transpose();
+            opened.map_err(|error| io_error(&describe(&beside), error))
         });
-        // A copy that is not whole is of no use; the next one begins anew.
-        let _ = fs::remove_file(&part);
+        let _ = fs::remove_file(&beside);
         copied
     }
 
@@ -231,48 +264,6 @@ fn identity(place: &Path) -> Result<Identity> {
     Ok(Identity::of(&metadata))
 }
 
-/// Whether none of the transactions changes a store without entries; then all of them have been carried out.
-fn changes_nothing(all: &mut [Box<dyn Asked>]) -> bool {
-    let none = MetadataTable::default();
-    all.iter_mut().all(|asked| {
-        let attempt = none.attempt(|entries| Ok(asked.carry_out(entries)));
-        attempt.is_ok_and(|(is_to_be_kept, changes)| !is_to_be_kept || changes.is_empty())
-    })
-}
-
-/// Commits; says whether anything has changed.
-fn commit(
-    connection: &Connection,
-    path: &Path,
-    all: &mut [Box<dyn Asked>],
-    is_flush: bool,
-    is_flushed: bool,
-) -> Result<bool> {
-    let failed = |error| failure(path, &error);
-    let perform =
-        |sql: &str| connection.prepare_cached(sql).and_then(|mut sql| sql.execute([])).map_err(failed);
-    perform("BEGIN")?;
-    let mut has_changed = false;
-    for asked in all {
-        perform("SAVEPOINT one")?;
-        let mut entries = Entries::new(connection, path);
-        let is_to_be_kept = asked.carry_out(&mut entries);
-        let changes = entries.has_changed()?;
-        if is_to_be_kept {
-            has_changed |= changes;
-        } else {
-            perform("ROLLBACK TO one")?;
-        }
-        perform("RELEASE one")?;
-    }
-    if is_flush && !has_changed && !is_flushed {
-        // Only a commit that changes something waits for the medium: this does, though it puts what was there.
-        connection.pragma_update(None, "user_version", VERSION).map_err(failed)?;
-    }
-    perform("COMMIT")?;
-    Ok(has_changed)
-}
-
 /// Copies all pages to a new file; says whether it has come to the end.
 fn copy(connection: &Connection, to: &Path, go_on: &mut impl FnMut() -> bool) -> Result<bool> {
     let failed = |error| failure(to, &error);
@@ -281,7 +272,7 @@ fn copy(connection: &Connection, to: &Path, go_on: &mut impl FnMut() -> bool) ->
         _ => {}
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-    // Without locks, which its file system may not have: no other process knows of the file. It is synced at the end.
+    // Without locks and syncs: nobody knows of the file, and it is gone with this process.
     let mut target = Connection::open_with_flags_and_vfs(to, flags, "unix-none").map_err(failed)?;
     target.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF").map_err(failed)?;
     let backup = Backup::new(connection, &mut target).map_err(failed)?;
@@ -359,6 +350,7 @@ fn begin(connection: &Connection) -> rusqlite::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::fs::Permissions;
+    use std::io;
     use std::os::unix::fs::PermissionsExt;
 
     use machine::{METADATA_KEY_BYTES_MAX, Transaction};
@@ -391,7 +383,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_and_what_there_is_can_be_read_and_removed() {
         let place = tempfile::tempdir().expect("a temporary directory");
-        let database = Sqlite::at(&place.path().join("store")).expect("a place");
+        let database = Sqlite::at(&place.path().join("store"), 7).expect("a place");
         assert_eq!(carry_out(&database, 0..10, 1000), Ok(10));
         let connection = database.open.get().expect("it is open");
         connection.pragma_update(None, "max_page_count", 20).expect("a limit");
@@ -405,7 +397,7 @@ mod tests {
     fn a_flush_without_changes_is_done_once() {
         let place = tempfile::tempdir().expect("a temporary directory");
         let directory = place.path().join("store");
-        let database = Sqlite::at(&directory).expect("a place");
+        let database = Sqlite::at(&directory, 7).expect("a place");
         assert_eq!(database.commit(&mut [], true), Ok(()));
         assert!(!directory.exists());
         carry_out(&database, 0..1, 1).expect("room");
@@ -422,10 +414,8 @@ mod tests {
     #[test]
     fn a_copy_of_a_store_in_use_is_whole() {
         let place = tempfile::tempdir().expect("a temporary directory");
-        let database = Sqlite::at(&place.path().join("store")).expect("a place");
+        let database = Sqlite::at(&place.path().join("store"), 7).expect("a place");
         carry_out(&database, 0..2000, 3000).expect("room");
-        let copy = place.path().join("copy").join(FILE);
-        fs::create_dir(copy.parent().expect("a directory")).expect("room");
         let steps = Cell::new(0);
         let put_more = || {
             let number = steps.replace(steps.get() + 1);
@@ -434,9 +424,12 @@ mod tests {
             carry_out(&database, 3000 + 10 * number..3010 + 10 * number, 3000).expect("room");
             number < 100
         };
-        assert_eq!(database.copy(&copy, put_more), Ok(()));
+        let mut copy = database.copy(put_more).expect("room").expect("it is whole");
         assert!((3..100).contains(&steps.get()), "{} steps", steps.get());
-        let copied = Sqlite::at(copy.parent().expect("a directory")).expect("a place");
+        let directory = place.path().join("copy");
+        fs::create_dir(&directory).expect("room");
+        io::copy(&mut copy, &mut File::create(directory.join(FILE)).expect("room")).expect("room");
+        let copied = Sqlite::at(&directory, 7).expect("a place");
         let entries = carry_out(&copied, 0..0, 0).expect("sound") as u64;
         assert_eq!(entries, 2000 + 10 * steps.get());
         let check = copied
@@ -445,9 +438,9 @@ mod tests {
             .expect("it is open")
             .query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
         assert_eq!(check.as_deref(), Ok("ok"));
-        assert_eq!(database.copy(&copy, || false), Ok(()), "one that is ended leaves the one before");
+        assert!(database.copy(|| false).expect("room").is_none(), "it was ended");
         // The database, its journal and its reserve.
-        assert_eq!(fs::read_dir(copy.parent().expect("a directory")).expect("ours").count(), 3);
+        assert_eq!(fs::read_dir(place.path().join("store")).expect("ours").count(), 3);
     }
 
     /// Root may write everywhere, so it becomes nobody for the time, on this thread alone.
@@ -456,7 +449,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a temporary directory");
         fs::set_permissions(place.path(), Permissions::from_mode(0o755)).expect("our directory");
         let (used, copied) = (place.path().join("used"), place.path().join("copied"));
-        let database = Sqlite::at(&used).expect("a place");
+        let database = Sqlite::at(&used, 7).expect("a place");
         carry_out(&database, 0..10, 100).expect("room");
         fs::create_dir(&copied).expect("room");
         for name in [FILE, "namespace.db-wal"] {
@@ -466,7 +459,7 @@ mod tests {
         fs::set_permissions(&copied, Permissions::from_mode(0o555)).expect("our directory");
         let user = geteuid();
         setfsuid(Uid::from_raw(if user.is_root() { 65534 } else { user.as_raw() }));
-        let database = Sqlite::at(&copied).expect("a place");
+        let database = Sqlite::at(&copied, 7).expect("a place");
         let (read, write) = (carry_out(&database, 0..0, 0), carry_out(&database, 0..1, 1));
         setfsuid(user);
         assert_eq!(read, Ok(10));

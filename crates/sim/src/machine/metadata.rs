@@ -44,8 +44,6 @@ struct State {
     flushed: u64,
     /// What takes back each transaction that is not on the device, the last one last; none if no crash is expected.
     undo: Option<VecDeque<MetadataChanges>>,
-    /// How often the node has crashed.
-    crashes: u64,
 }
 
 impl Metadata {
@@ -66,7 +64,7 @@ impl Metadata {
     /// Takes back the last transactions, as many as is drawn, of those that are not on the device.
     pub(super) fn crash(&self, stream: &mut RandomStream) {
         let mut state = self.store.state.borrow_mut();
-        state.crashes += 1;
+        state.table.run += 1;
         let State { table, committed, flushed, undo, .. } = &mut *state;
         let Some(undo) = undo else { return };
         let left = stream.below(undo.len() as u64 + 1);
@@ -142,7 +140,7 @@ impl MetadataStore for Metadata {
     }
 
     fn run(&self) -> u64 {
-        self.store.state.borrow().crashes
+        self.store.state.borrow().table.run
     }
 }
 
@@ -198,5 +196,9 @@ impl Transaction for Counted<'_> {
         // One is looked for even if none is there.
         self.touched.read += found.len().max(1) as u64;
         Ok(found)
+    }
+
+    fn run(&self) -> u64 {
+        self.table.run()
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! Whoever takes the last name away, or closes the file last, removes them, a while later: many at a time, and not
 //! before the loss of their names is on the medium, since after a crash of the keeper they would have them again. For
-//! the same reason it leaves those alone of which the keeper has been gone since. What is left, since it failed or
-//! was stopped on the way, the keeper still knows as doomed, unless it has its name again; any client can remove it. So
-//! is a file of which a disk was away: its contents there go when the disk is there again and somebody removes what is
-//! doomed.
+//! the same reason it leaves those alone of which the keeper has been gone since, or whose store is in another run.
+//! What is left, since it failed or was stopped on the way, the keeper still knows as doomed, unless it has its name
+//! again; any client can remove it. So is a file of which a disk was away: its contents there go when the disk is there
+//! again and somebody removes what is doomed.
 
 use machine::{Duration, Machine};
 use namespace::{FileNumber, Location, RenameMode, TreeAnswer, TreeOperation};
@@ -28,8 +28,8 @@ const GATHERED_FOR: Duration = Duration::from_millis(50);
 /// A file without a name whose contents are to be removed.
 pub(super) struct DoomedFile {
     number: FileNumber,
-    /// How often the keeper had been gone before it said so.
-    losses: u64,
+    /// How often what the keeper had said had come undone, before it said so.
+    crashes: u64,
 }
 
 impl<M: Machine> Tree<M> {
@@ -43,10 +43,10 @@ impl<M: Machine> Tree<M> {
         if let TreeOperation::Rename { from, to, mode: RenameMode::Replace } = &operation {
             self.bring_to_media_before(from, to).await?;
         }
-        let losses = self.losses();
+        let crashes = self.crashes();
         match self.perform(operation).await? {
             TreeAnswer::Removed { doomed } => {
-                self.doom(doomed, losses);
+                self.doom(doomed, crashes);
                 Ok(())
             }
             _ => Err(unexpected(self.keeper())),
@@ -67,11 +67,11 @@ impl<M: Machine> Tree<M> {
         brought.and(closed)
     }
 
-    /// Has the contents of a file removed in the background, if there is one. The keeper had been gone `losses` times
-    /// before it was asked.
-    pub(super) fn doom(&self, number: Option<FileNumber>, losses: u64) {
+    /// Has the contents of a file removed in the background, if there is one. There had been so many
+    /// [crashes](Self::crashes) before the keeper was asked.
+    pub(super) fn doom(&self, number: Option<FileNumber>, crashes: u64) {
         let Some(number) = number else { return };
-        self.inner.doomed.borrow_mut().push(DoomedFile { number, losses });
+        self.inner.doomed.borrow_mut().push(DoomedFile { number, crashes });
         if self.inner.removing.count() > 0 {
             return;
         }
@@ -114,9 +114,9 @@ impl<M: Machine> Tree<M> {
     /// their names again, or are open here.
     async fn remove_contents(&self, doomed: &[DoomedFile]) -> Result<u64> {
         self.flush_names(Flushed::Nobody).await?;
-        let losses = self.losses();
+        let crashes = self.crashes();
         let sure =
-            doomed.iter().filter(|doomed| doomed.losses == losses && !self.inner.holds.has(doomed.number));
+            doomed.iter().filter(|doomed| doomed.crashes == crashes && !self.inner.holds.has(doomed.number));
         let numbers: Vec<FileNumber> = sure.map(|doomed| doomed.number).collect();
         if numbers.is_empty() {
             return Ok(0);
@@ -139,13 +139,13 @@ impl<M: Machine> Tree<M> {
     pub async fn remove_doomed(&self) -> Result<u64> {
         let (mut after, mut removed) = (FileNumber(0), 0);
         loop {
-            let losses = self.losses();
+            let crashes = self.crashes();
             let list = TreeOperation::ListDoomed { after, most: AT_ONCE };
             let TreeAnswer::Numbers(numbers) = self.perform(list).await? else {
                 return Err(unexpected(self.keeper()));
             };
             let doomed: Vec<DoomedFile> =
-                numbers.into_iter().map(|(number, _)| DoomedFile { number, losses }).collect();
+                numbers.into_iter().map(|(number, _)| DoomedFile { number, crashes }).collect();
             let Some(last) = doomed.last() else { return Ok(removed) };
             after = last.number;
             removed += self.remove_contents(&doomed).await?;

@@ -118,10 +118,10 @@ impl<M: Machine> Tree<M> {
 
     /// Tells the keeper that a file was closed; its answer, unless that is that the file can go, which then begins.
     async fn tell_let_go(&self, request: Request) -> Result<Option<TreeAnswer>> {
-        let losses = self.losses();
+        let crashes = self.crashes();
         match self.call(request).await? {
             TreeAnswer::Removed { doomed } => {
-                self.doom(doomed, losses);
+                self.doom(doomed, crashes);
                 Ok(None)
             }
             answer => Ok(Some(answer)),

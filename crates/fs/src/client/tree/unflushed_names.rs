@@ -26,6 +26,9 @@ pub(super) struct UnflushedNames {
     all: Cell<Option<Changes>>,
     /// Those of each file and directory.
     by_number: RefCell<BTreeMap<FileNumber, Changes>>,
+    /// The run that was heard of last, and how often that was another one than before.
+    heard: Cell<Option<u64>>,
+    others: Cell<u64>,
 }
 
 /// Some changes.
@@ -55,6 +58,13 @@ pub(super) enum Flushed {
 }
 
 impl UnflushedNames {
+    /// Notes which run an answer is of.
+    fn hear(&self, run: u64) {
+        if self.heard.replace(Some(run)).is_some_and(|before| before != run) {
+            self.others.set(self.others.get() + 1);
+        }
+    }
+
     /// Notes a change by a run.
     fn note(&self, run: u64, numbers: impl Iterator<Item = FileNumber>) {
         let last = self.noted.get() + 1;
@@ -120,6 +130,7 @@ impl<M: Machine> Tree<M> {
         let endpoint = &self.cache().client().inner.endpoint;
         match endpoint.call(keeper, Request::FlushTree, Payload::empty()).await? {
             (Reply::TreeFlushed { run }, _) => {
+                unflushed.hear(run);
                 unflushed.note_flushed(run, noted);
                 if unflushed.take_lost(whose, run) { Err(Error::NamesLost { keeper }.into()) } else { Ok(()) }
             }
@@ -127,8 +138,14 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// Notes what a run of the keeper's store has done, if that is to be flushed.
+    /// How often what the keeper had said before may have come undone: it was gone, or its store is in another run.
+    pub(super) fn crashes(&self) -> u64 {
+        self.losses() + self.inner.unflushed_names.others.get()
+    }
+
+    /// Notes in which run of the keeper's store it has answered, and what that has done, if it is to be flushed.
     pub(super) fn note_change(&self, change: Change, answer: &TreeAnswer, directories: &[Inode], run: u64) {
+        self.inner.unflushed_names.hear(run);
         let Change::Of(number) = change else { return };
         let made = match answer {
             TreeAnswer::Inode(inode) if !directories.is_empty() => Some(inode.number),

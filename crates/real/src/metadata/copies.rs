@@ -1,0 +1,127 @@
+//! Copies of a store in a file, each in place of the one before, on another disk or another computer.
+//!
+//! The thread of the store copies the database to a file beside it (`sqlite.rs`). Bringing that to its place is for a
+//! thread of its own: a disk or a server there may take any time, and nobody who works with names is to wait for it.
+//! While one copy is on its way there is no other.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use flume::RecvTimeoutError;
+use machine::{Error, Result};
+
+use super::failures::describe;
+use super::reports::Reports;
+use super::sqlite::FILE;
+use crate::disk::io_error;
+use crate::settings::{MetadataCopies, MetadataPlace};
+
+/// How long a store that is closed waits for each copy to come to its place: the one on its way, and the last one. Who
+/// stops an agent waits 30 seconds for it.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Copies of a store.
+pub(super) struct Copies {
+    file: PathBuf,
+    every: Duration,
+    pub(super) due: Instant,
+    /// The [changes](super::database::Database::changes) that the one in its place has, if they are known.
+    copied: Option<u64>,
+    on_its_way: Option<OnItsWay>,
+    reports: Reports,
+}
+
+/// A copy that is being brought to its place.
+struct OnItsWay {
+    changes: u64,
+    /// Tells when it is there; or without a word that it could not be brought.
+    there: flume::Receiver<()>,
+}
+
+impl Copies {
+    /// Copies of a store. Fails if they would take its own place, or have none.
+    pub(super) fn of(store: &MetadataPlace, settings: &MetadataCopies, reports: &Reports) -> Result<Self> {
+        let place = &settings.directory;
+        let what = format!("directory for copies of metadata {}", place.display());
+        let MetadataPlace::Directory(directory) = store else {
+            let why =
+                "the metadata are in a PostgreSQL server, which has means of its own to copy them".to_owned();
+            return Err(Error::Io { what, why }.into());
+        };
+        let found = fs::canonicalize(place).map_err(|error| io_error(&what, error))?;
+        if fs::canonicalize(directory).is_ok_and(|own| own == found) {
+            let why = "a copy would take the place of the store itself: give another directory".to_owned();
+            return Err(Error::Io { what, why }.into());
+        }
+        let (file, every, due) = (place.join(FILE), settings.every, Instant::now() + settings.every);
+        Ok(Copies { file, every, due, copied: None, on_its_way: None, reports: reports.clone() })
+    }
+
+    pub(super) fn is_due(&self) -> bool {
+        Instant::now() >= self.due
+    }
+
+    pub(super) fn put_off(&mut self) {
+        self.due = Instant::now() + self.every;
+    }
+
+    /// Whether the last copy is not on its way any more, after this time at most. If it is, that is reported.
+    pub(super) fn has_ended(&mut self, within: Duration) -> bool {
+        let Some(last) = self.on_its_way.take() else { return true };
+        match last.there.recv_timeout(within) {
+            Ok(()) => self.copied = Some(last.changes),
+            Err(RecvTimeoutError::Disconnected) => {}
+            Err(RecvTimeoutError::Timeout) => {
+                let why = "it is still under way: does the disk or server answer?".to_owned();
+                self.reports.failed(&Error::Io { what: describe_copy(&self.file), why });
+                self.on_its_way = Some(last);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether the copy in its place has these changes.
+    pub(super) fn has(&self, changes: u64) -> bool {
+        self.copied == Some(changes)
+    }
+
+    /// Has a copy with these changes brought to its place.
+    pub(super) fn send(&mut self, copy: File, changes: u64) {
+        let (tell, there) = flume::bounded(1);
+        let (file, reports) = (self.file.clone(), self.reports.clone());
+        let send = move || match bring(copy, &file) {
+            // Who does not wait any more need not be told.
+            Ok(()) => drop(tell.send(())),
+            Err(error) => reports.failed(&error),
+        };
+        match thread::Builder::new().name("metadata copy".to_owned()).spawn(send) {
+            Ok(_) => self.on_its_way = Some(OnItsWay { changes, there }),
+            Err(error) => self.reports.failed(&io_error(&describe_copy(&self.file), error)),
+        }
+    }
+}
+
+/// Brings a copy to its place, where it is whole at any time.
+fn bring(mut copy: File, to: &Path) -> Result<()> {
+    let part = to.with_extension("part");
+    let mut replace = || {
+        let mut file = File::create(&part)?;
+        io::copy(&mut copy, &mut file)?;
+        file.sync_all()?;
+        fs::rename(&part, to)?;
+        File::open(to.parent().unwrap_or(Path::new(".")))?.sync_all()
+    };
+    replace().map_err(|error| {
+        // What is not whole is of no use; the next one begins anew.
+        let _ = fs::remove_file(&part);
+        io_error(&describe_copy(to), error)
+    })
+}
+
+fn describe_copy(file: &Path) -> String {
+    format!("copy of the {}", describe(file))
+}
