@@ -67,6 +67,29 @@ fn equal_trials_of_all_plans_are_run_once() {
     assert_eq!(run(&plan::trials(&other_seed), &mut journal), 4);
 }
 
+/// What is run is what its keys say: a disk's file may be edited between them.
+#[test]
+fn a_disk_is_as_it_was_when_the_plan_was_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("disk.toml");
+    let disk = include_str!("../../../machines/disks/streaming-20.toml");
+    fs::write(&path, disk).expect("a file");
+    let text = format!(
+        "name = \"x\"\npatterns = [\"rb\"]\nmethod = \"disk-directed\"\nset = {{ \"disks.model\" = \"{}\" }}\n",
+        path.display()
+    );
+    let (plans, mut journals) = ([plan(&text)], [Journal::in_memory(), Journal::in_memory()]);
+    let measured = |journal: &mut Journal| {
+        run(&trials(&plans), journal);
+        csv(&trial_table(&results(&plans, journal)))
+    };
+    let before = measured(&mut journals[0]);
+    fs::write(&path, disk.replace("20 MiB/s\", source", "5 MiB/s\", source")).expect("a file");
+    assert_eq!(measured(&mut journals[1]), before);
+    fs::remove_file(&path).expect("it was there");
+    assert_eq!(run(&trials(&plans), &mut journals[0]), 0, "the keys are the same");
+}
+
 #[test]
 fn a_journal_is_gone_on_with_whatever_happened_to_its_last_line() {
     let folder = tempfile::tempdir().expect("a folder");
