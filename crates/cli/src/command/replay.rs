@@ -166,6 +166,11 @@ impl Arguments {
     }
 }
 
+/// How nodes work of which there is this log: those of calls are clients of agents.
+fn configuration(log: &RequestLog) -> Configuration {
+    if log.calls().is_some() { Configuration::Agent } else { Configuration::Report }
+}
+
 /// All methods on the simulated machine, at once.
 fn simulated(
     arguments: &Arguments,
@@ -191,7 +196,7 @@ fn simulated(
         think: arguments.think(),
         layout: arguments.layout.unwrap_or(DiskLayout::Contiguous),
         options: options.of(method),
-        configuration: if log.calls().is_some() { Configuration::Agent } else { Configuration::Report },
+        configuration: configuration(log),
         contents,
         batch_bytes: arguments.batch.0,
         seed: arguments.seed,
@@ -263,7 +268,7 @@ fn measured(
     beforehand::check_block(block)?;
     let mut jobs = Vec::new();
     for &method in methods {
-        let access = options.of(method).access(method, log, arguments.batch.0);
+        let access = options.of(method).access(method, log, configuration(log), arguments.batch.0);
         let drawn = node::random()?;
         let names =
             (0..log.files().len()).map(|file| format!("starfish-replay-{drawn:016x}-{file}")).collect();
