@@ -82,15 +82,29 @@ pub enum PlacedJob {
 }
 
 impl PlacementCase {
+    /// By which policy its runs are placed: jobs that do not merge read from all disks but the one they write to.
+    pub fn policy(&self) -> Policy {
+        match self.options.kind {
+            PlacedJob::Merge => self.options.policy,
+            PlacedJob::Copy | PlacedJob::Interleave => Policy::SeparateWithinJob,
+        }
+    }
+
+    /// Whether it is of two jobs that copy two disks onto each other, as which an interleave of two disks comes to the
+    /// same.
+    pub fn is_copy(&self) -> bool {
+        self.options.kind != PlacedJob::Merge && self.options.disks == 2
+    }
+
     /// The disks of each job's runs.
     pub fn placements(&self) -> Result<Vec<JobPlacement>, Error> {
         let (jobs, disks) = (self.options.jobs as usize, self.options.disks as usize);
-        let (policy, runs) = match self.options.kind {
-            PlacedJob::Merge => (self.options.policy, self.options.runs as usize),
+        let runs = match self.options.kind {
+            PlacedJob::Merge => self.options.runs as usize,
             // One run on each disk but that of the output.
-            PlacedJob::Copy | PlacedJob::Interleave => (Policy::SeparateWithinJob, disks.saturating_sub(1)),
+            PlacedJob::Copy | PlacedJob::Interleave => disks.saturating_sub(1),
         };
-        policy.place(jobs, disks, runs).map_err(|error| Error::invalid(error.to_string()))
+        self.policy().place(jobs, disks, runs).map_err(|error| Error::invalid(error.to_string()))
     }
 
     /// The blocks of all input runs of a job, which are those of its output.

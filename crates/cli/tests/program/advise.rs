@@ -60,6 +60,12 @@ fn the_table_and_csv_have_every_alternative() {
     let table = advise(&["--disks", "3", "--jobs", "2"]);
     assert!(table.contains("A race is possible") && table.contains("Place runs by policy 3"), "{table}");
     assert!(table.contains("(policy 2): `--scheduling "), "{table}");
+    assert!(
+        table.contains("none from its own (policy 2), and disks serve in the order of arrival"),
+        "{table}"
+    );
+    assert!(table.contains("(the analysis is of as many jobs as disks)"), "there are fewer: {table}");
+    assert!(table.contains("`fair-scan`, which is what agents do unless they are told otherwise"), "{table}");
     let csv = advise(&["--disks", "2", "--jobs", "2", "--format", "csv"]);
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines[0].split(',').count(), 8);

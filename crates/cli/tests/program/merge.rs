@@ -28,6 +28,10 @@ fn a_race_is_explained_and_its_cure_has_none() {
         assert!(cured.contains("No race: "), "{cure:?}: {cured}");
     }
     assert!(merge(&["--policy", "3", "--explain"]).contains("no race is possible"));
+    let fewer = ["--jobs", "2", "--disks", "4", "--run-blocks", "50", "--explain"];
+    let of = |policy| merge(&[&["--policy", policy], &fewer[..]].concat());
+    assert!(of("1").contains("none reads from a disk that another writes to"));
+    assert!(of("2").contains("(the analysis is of as many jobs as disks)"));
 }
 
 #[test]
