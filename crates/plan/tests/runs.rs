@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plan::{
-    Journal, JournalError, Plan, PlannedTrial, Progress, cell_table, execute, results, shard, trial_table,
-    trials,
+    Journal, JournalError, PlacementCase, Plan, PlannedTrial, Progress, cell_table, execute, results, shard,
+    trial_table, trials,
 };
 
 fn plan(text: &str) -> Plan {
@@ -88,6 +88,22 @@ fn a_disk_is_as_it_was_when_the_plan_was_read() {
     assert_eq!(measured(&mut journals[1]), before);
     fs::remove_file(&path).expect("it was there");
     assert_eq!(run(&trials(&plans), &mut journals[0]), 0, "the keys are the same");
+}
+
+/// A copy is an interleave of two disks: an equal experiment, whose trials are known by equal keys.
+#[test]
+fn equal_jobs_of_other_kinds_have_equal_measurements() {
+    let measured = |kind: &str| {
+        let text =
+            format!("name = \"x\"\nkind = \"{kind}\"\njobs = 2\ndisks = 2\nrun_blocks = 500\ntrials = 1\n");
+        let plans = [Plan::<PlacementCase>::parse(&text, "p.toml").unwrap_or_else(|error| panic!("{error}"))];
+        let (planned, mut journal) = (trials(&plans), Journal::in_memory());
+        run(&planned, &mut journal);
+        (planned[0].key, journal.get(planned[0].key).expect("it is run").clone())
+    };
+    let (copy, interleave) = (measured("copy"), measured("interleave"));
+    assert!(copy.1.placed.as_ref().is_some_and(|placed| placed.backlogs.len() == 2));
+    assert_eq!(copy, interleave);
 }
 
 #[test]
