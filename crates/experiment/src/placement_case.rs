@@ -189,8 +189,19 @@ impl PlacementCase {
                 "{} blocks are read and {} written at once; expected at least one",
                 self.options.read_blocks, self.options.write_blocks
             )),
+            _ if self.chosen_time_ns() > u128::from(TIME_MAX.as_nanos()) => invalid(format!(
+                "{} of work on each block and {} between jobs come to more than the hundred years that are simulated",
+                self.options.work, self.options.stagger
+            )),
             _ => Ok(()),
         }
+    }
+
+    /// What the jobs work and wait as it is chosen, at most: where they share a processor, one works after the other.
+    fn chosen_time_ns(&self) -> u128 {
+        let PlacementOptions { jobs, work, stagger, .. } = &self.options;
+        let of_job = u128::from(work.as_nanos()) * u128::from(self.job_blocks());
+        u128::from(*jobs) * (of_job + u128::from(stagger.as_nanos()))
     }
 
     fn inputs(&self, job: usize, placed: &JobPlacement) -> Vec<StoredFile> {
@@ -292,6 +303,10 @@ impl PlacementCase {
         self.placements().unwrap_or_default().iter().map(|placed| placed.output).collect()
     }
 }
+
+/// A hundred years, the most that jobs may take by what is chosen: with what the disks take besides, the clock does not
+/// come near the end of 64 bits of nanoseconds.
+const TIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// Fewer blocks of cache than this would make requests of an agent wait for each other.
 const CACHE_BLOCKS_MIN: u64 = 64;
