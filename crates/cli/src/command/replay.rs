@@ -230,23 +230,12 @@ fn simulated(
     Ok(rows)
 }
 
-/// Refuses files that would not fit into memory, before anything runs: simulated disks have them there, once for each
-/// method.
+/// The files that are read, once for each method: simulated disks have them in memory.
 fn check_memory(log: &RequestLog, simulations: u64, contents: Contents) -> Result<()> {
-    let read = log.files().iter().filter(|file| file.is_read);
-    let files: u64 = read.map(|file| file.end).sum();
-    let needed = files.saturating_mul(simulations);
-    match memory::too_little_for(needed) {
-        Some(free) if contents == Contents::Real => {
-            let (needed, free) = (Size(needed).rounded(), Size(free).rounded());
-            let why = format!(
-                "the simulated disks need {needed} for its files, and {free} of memory are free here"
-            );
-            let failure = Failure::new("replaying", why);
-            Err(failure.remedy("Add --phantom: then what is read is not checked, and takes no memory."))
-        }
-        _ => Ok(()),
-    }
+    let read = log.files().iter().filter(|file| file.is_read && contents == Contents::Real);
+    let files = read.map(|file| file.end).fold(0, u64::saturating_add);
+    let remedy = "Add --phantom: then what is read is not checked, and takes no memory.";
+    memory::check_stored("replaying", files.saturating_mul(simulations), remedy)
 }
 
 /// All methods on the agents, one after the other.

@@ -14,6 +14,7 @@ use reproduce::PageKind;
 
 use crate::interrupt;
 use crate::local;
+use crate::memory;
 use crate::output::plan_lines::{PlanLines, cell_lines, trial_lines};
 use crate::output::row_format::{RowFormat, print_json};
 
@@ -264,8 +265,11 @@ pub(crate) fn execute(
     threads: usize,
     folder: Option<&Path>,
 ) -> Result<Vec<plan::Failure>> {
-    let cost = planned.iter().filter(|one| journal.get(one.key).is_none()).map(|one| one.cost).sum();
-    let progress = Progress::weighted(show, cost);
+    let missing: Vec<&PlannedTrial<'_>> =
+        planned.iter().filter(|one| journal.get(one.key).is_none()).collect();
+    let remedy = "Take contents = \"phantom\", by which what is read takes no memory, or fewer --threads.";
+    memory::check_stored("run", plan::stored_bytes(missing.iter().map(|one| one.case), threads), remedy)?;
+    let progress = Progress::weighted(show, missing.iter().map(|one| one.cost).sum());
     let bar = progress.clone();
     let farewell = folder.map(|folder| {
         format!("Interrupted. What is done is in {}; the same command goes on from there.", folder.display())
