@@ -89,9 +89,15 @@ impl Experiment {
         simulation.stop_recording();
         let (statistics, elapsed) = (simulation.statistics().since(&before), simulation.now().since(start));
         simulation.run(check_all(&ready))??;
+        let bytes_moved: u64 = jobs.iter().map(Outcome::bytes).sum();
+        if elapsed.is_zero() && bytes_moved > 0 {
+            let machine = &self.machine.name;
+            let why = format!("{machine} takes no time to move {bytes_moved} bytes: there is no throughput");
+            return Err(Error::invalid(why));
+        }
         Ok(Trial {
             elapsed,
-            bytes_moved: jobs.iter().map(Outcome::bytes).sum(),
+            bytes_moved,
             disk_movements: statistics.movements(),
             start,
             events: statistics.events,

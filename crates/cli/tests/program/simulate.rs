@@ -197,3 +197,10 @@ fn files_that_memory_has_no_room_for_are_refused() {
     let said = fail(command, 1);
     assert!(said.contains("of memory are free here") && said.contains("fewer --threads"), "{said}");
 }
+
+#[test]
+fn what_takes_no_time_has_no_throughput() {
+    let free = "simulate --machine golden --set network.delay=0ns --pattern rb --method disk-directed";
+    let said = fail(starfish(free.split(' ')), 1);
+    assert!(said.contains("takes no time to move 10485760 bytes"), "{said}");
+}
