@@ -196,8 +196,8 @@ fn run_only<K: PlanLines>(
     only: &str,
     threads: usize,
 ) -> Result<()> {
-    let selection: TrialSelection<K> =
-        only.parse().map_err(|error| Failure::usage(format!("--only {only}"), error))?;
+    let selection: TrialSelection<K> = TrialSelection::parse(only, plans)
+        .map_err(|error| Failure::usage(format!("--only {only}"), error))?;
     let planned = selection.trials(plans);
     if planned.is_empty() {
         let failure = Failure::usage(format!("--only {only}"), "there is no such trial in these plans");
