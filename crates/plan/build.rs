@@ -11,24 +11,10 @@ use std::env::var;
 use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
 
-/// What a simulation depends on, besides its description: these sources, and the exact versions of other crates.
-const SOURCES: [&str; 10] = [
-    "crates/machine/src",
-    "crates/layout/src",
-    "crates/description/src",
-    "crates/disk/src",
-    "crates/fs/src",
-    "crates/jobs/src",
-    "crates/sim/src",
-    "crates/experiment/src",
-    "crates/plan/src/measurement.rs",
-    "Cargo.lock",
-];
-
 fn main() {
     let root = PathBuf::from(var("CARGO_MANIFEST_DIR").expect("cargo says where we are")).join("../..");
     let mut hasher = blake3::Hasher::new();
-    for name in SOURCES {
+    for name in decisive::SOURCES {
         let source = root.join(name);
         println!("cargo::rerun-if-changed={}", source.display());
         let decides = |file: &PathBuf| file.strip_prefix(&root).is_ok_and(decisive::decides);

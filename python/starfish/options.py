@@ -67,12 +67,13 @@ class Options(TypedDict, total=False):
     adaptive, as many as pay off."""
 
     write_cache: Size | None
-    """Size of each compute node's write cache, data and directory together; write-cached only.
-    Default: 1 MiB."""
+    """Size of each compute node's write cache, data and directory together; write-cached only. Without
+    this: 1 MiB, and 16 MiB of nodes that work as those of agents."""
 
     directory_fraction: str | None
     """The part of the write cache that is kept for its directory: 24 bytes for each write;
-    write-cached only. Default: 0.1."""
+    write-cached only. Without this: 0.1, and no part of its own of nodes that work as those of
+    agents."""
 
     calls: bool | None
     """Each node makes one call for all that it has of the file, with the others, as programs of MPI on

@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use command_line::failure::{Failure, Result};
+use node::Size;
+
 /// All of it, in bytes, if that is known.
 pub(crate) fn all() -> Option<u64> {
     of_this_computer("MemTotal:")
@@ -15,6 +18,14 @@ fn available() -> Option<u64> {
 /// What programs can still have of it, in bytes, if so many do not fit there: a tenth is left to others.
 pub(crate) fn too_little_for(needed: u64) -> Option<u64> {
     available().filter(|available| needed > available / 10 * 9)
+}
+
+/// Refuses to simulate files that would not fit into memory, where simulated disks have them, before anything runs.
+pub(crate) fn check_stored(what: &str, needed: u64, remedy: &str) -> Result<()> {
+    let Some(free) = too_little_for(needed) else { return Ok(()) };
+    let (needed, free) = (Size(needed).rounded(), Size(free).rounded());
+    let why = format!("the simulated disks need {needed} for files, and {free} of memory are free here");
+    Err(Failure::new(what, why).remedy(remedy))
 }
 
 fn of_this_computer(key: &str) -> Option<u64> {

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use experiment::{Case, Summary, Trial, summarise};
-use plan::PlannedTrial;
+use plan::{PlannedCase, PlannedTrial};
 
+use crate::memory;
 use command_line::failure::{Failure, Result};
 use command_line::progress::Progress;
 
@@ -16,6 +17,14 @@ pub(crate) struct Outcome {
     pub(crate) first: Trial,
     /// Time its trials took on this computer, one after the other.
     pub(crate) wall: Duration,
+}
+
+/// Refuses trials whose files would not fit into memory together, as many trials as run at once.
+pub(crate) fn check_memory(cases: &[Case], trials: usize) -> Result<()> {
+    let of_trials = cases.iter().flat_map(|case| std::iter::repeat_n(case as &dyn PlannedCase, trials));
+    let needed = plan::stored_bytes(of_trials, plan::threads_here());
+    let remedy = "Add --phantom: then what is read is not checked, and takes no memory.";
+    memory::check_stored("simulating", needed, remedy)
 }
 
 /// Runs `trials` trials of each case on as many threads as there are processors. The first ones may have been run

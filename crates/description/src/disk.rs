@@ -181,12 +181,13 @@ impl Description for DiskDescription {
         }
     }
 
-    fn check(&self) -> Result<(), Misfit> {
-        match self {
-            Self::Mechanical(disk) => disk.check(),
-            Self::Streaming(disk) => disk.check(),
-            Self::Drawn(disk) => disk.check(),
+    fn checked(self) -> Result<Self, Misfit> {
+        match &self {
+            Self::Mechanical(disk) => disk.check()?,
+            Self::Streaming(disk) => disk.check()?,
+            Self::Drawn(disk) => disk.check()?,
         }
+        Ok(self)
     }
 }
 

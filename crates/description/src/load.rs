@@ -18,8 +18,9 @@ pub trait Description: Sized {
     /// Reads the shape of the text: keys, units and types.
     fn decode(text: &str) -> Result<Self, toml::de::Error>;
 
-    /// Checks what the shape cannot say: that the values are possible, alone and together.
-    fn check(&self) -> Result<(), Misfit>;
+    /// Checks what the shape cannot say: that the values are possible, alone and together. Takes in what the text names
+    /// and is described elsewhere.
+    fn checked(self) -> Result<Self, Misfit>;
 
     /// Reads and checks `text`; complaints will name `file`.
     fn parse(text: &str, file: &str) -> Result<Self, Error> {
@@ -31,8 +32,7 @@ pub trait Description: Sized {
             let offset = error.span().map_or(0, |span| span.start);
             refuse(offset, about_key(text, offset, error.message()))
         })?;
-        description.check().map_err(|misfit| misfit.refused(text, file))?;
-        Ok(description)
+        description.checked().map_err(|misfit| misfit.refused(text, file))
     }
 
     /// Reads the description at a path ending in `.toml`, or else the built-in one of that name.

@@ -35,6 +35,9 @@ pub struct MachineDescription {
     pub buses: Option<Buses>,
     /// What I/O nodes take for metadata; without it they have no place for them.
     pub metadata: Option<MetadataCosts>,
+    /// What `disks.model` names, as it was when this was read: a file that changes later changes no machine.
+    #[serde(skip)]
+    disk: Option<DiskDescription>,
 }
 
 /// How many nodes there are.
@@ -235,6 +238,9 @@ impl WorkCosts {
     }
 }
 
+/// The model of disks that take no time.
+const MEMORY: &str = "memory";
+
 impl Description for MachineDescription {
     const KIND: &'static str = "machine";
 
@@ -252,7 +258,7 @@ impl Description for MachineDescription {
         toml::from_str(text)
     }
 
-    fn check(&self) -> Result<(), Misfit> {
+    fn checked(mut self) -> Result<Self, Misfit> {
         for count in [&self.nodes.compute, &self.nodes.io] {
             check_count(count, NODES_MAX, "nodes")?;
         }
@@ -282,7 +288,12 @@ impl Description for MachineDescription {
         }
         self.processor.check()?;
         self.network.check(self.node_count())?;
-        self.disk().map(|_| ()).map_err(|error| self.disks.model.misfit(error.to_string()))
+        let model = &self.disks.model;
+        if model.value != MEMORY {
+            let disk = DiskDescription::load(&model.value);
+            self.disk = Some(disk.map_err(|error| model.misfit(error.to_string()))?);
+        }
+        Ok(self)
     }
 }
 
@@ -335,12 +346,8 @@ impl MachineDescription {
     }
 
     /// The description of the disks; `None` if they are mere memory.
-    pub fn disk(&self) -> Result<Option<DiskDescription>, Error> {
-        if self.disks.model.value == "memory" {
-            Ok(None)
-        } else {
-            DiskDescription::load(&self.disks.model.value).map(Some)
-        }
+    pub fn disk(&self) -> Option<&DiskDescription> {
+        self.disk.as_ref()
     }
 }
 

@@ -32,7 +32,7 @@ fn the_starfish_machine_is_that_of_table_1() {
     assert_eq!(handler.cycles_per_word.as_ref().unwrap().value.0, 1);
     let Topology::Torus(torus) = &machine.network.topology else { panic!("a torus") };
     assert_eq!((torus.columns.value, torus.rows.value), (6, 6));
-    assert_eq!(machine.disk().unwrap().unwrap().name(), "HP 97560");
+    assert_eq!(machine.disk().unwrap().name(), "HP 97560");
 }
 
 #[test]

@@ -61,9 +61,9 @@ impl Case {
 
     /// The replay of its log, or of its calls, if it has any.
     fn replay(&self) -> Result<Option<Replay>, Error> {
-        let (log, configuration) = match self.pattern {
-            AccessPattern::Log(log) => (log.generator(&self.problem).log(), Configuration::Report),
-            AccessPattern::Arrays(_) if self.options.calls => (self.calls()?, Configuration::Agent),
+        let log = match self.pattern {
+            AccessPattern::Log(log) => log.generator(&self.problem).log(),
+            AccessPattern::Arrays(_) if self.options.calls => self.calls()?,
             AccessPattern::Arrays(_) => return Ok(None),
         };
         Ok(Some(Replay {
@@ -73,7 +73,7 @@ impl Case {
             think: Think::None,
             layout: self.layout,
             options: self.options,
-            configuration,
+            configuration: self.configuration(),
             batch_bytes: Replay::BATCH_BYTES,
             contents: self.contents,
             seed: self.seed,
@@ -127,14 +127,23 @@ impl Case {
                 Job::Pattern(PatternJob { file: names.concat(), pattern, problem, access })
             }
             (pattern, _) => {
-                let write_cache = (self.method == Method::WriteCached).then(|| self.write_cache());
-                Job::Arrays(ArraysJob { files: names, pattern, problem, write_cache })
+                Job::Arrays(ArraysJob { files: names, pattern, problem, write_cache: self.write_cache() })
             }
         }
     }
 
-    fn write_cache(&self) -> WriteCacheSettings {
-        self.options.write_cache(self.is_queued())
+    /// How its nodes work where nothing else is chosen.
+    fn configuration(&self) -> Configuration {
+        match self.pattern {
+            AccessPattern::Arrays(_) if self.options.calls => Configuration::Agent,
+            _ => Configuration::Report,
+        }
+    }
+
+    /// The write cache of each compute node, if it is accessed through one.
+    pub fn write_cache(&self) -> Option<WriteCacheSettings> {
+        let settings = self.options.write_cache(self.configuration(), self.is_queued());
+        (self.method == Method::WriteCached).then_some(settings)
     }
 
     /// Checks what can be checked before anything runs.
@@ -174,8 +183,8 @@ impl Case {
         if !is_of_starfish && options.page_cache_bytes > 0 {
             return Err(Error::invalid(format!("{} is not written through a page cache", self.pattern)));
         }
-        if *method == Method::WriteCached {
-            self.write_cache().check().map_err(|error| Error::invalid(error.to_string()))?;
+        if let Some(write_cache) = self.write_cache() {
+            write_cache.check().map_err(|error| Error::invalid(error.to_string()))?;
         }
         if options.page_cache_bytes > 0 && *method != Method::Traditional {
             return Err(Error::invalid("only the traditional method can use a page cache"));

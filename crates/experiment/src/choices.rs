@@ -167,11 +167,10 @@ impl Choices {
             let why = "only the traditional and the two-phase method make write requests to fetch data for";
             return refused("memget_writes", why, None);
         }
-        let usual = Options::default();
-        if self.options.write_cache_bytes != usual.write_cache_bytes && !has(Method::WriteCached) {
+        if self.options.write_cache_bytes.is_some() && !has(Method::WriteCached) {
             return refused("write_cache", NO_WRITE_CACHE, Some(Method::WriteCached));
         }
-        if self.options.directory_fraction != usual.directory_fraction && !has(Method::WriteCached) {
+        if self.options.directory_fraction.is_some() && !has(Method::WriteCached) {
             return refused("directory_fraction", NO_WRITE_CACHE, Some(Method::WriteCached));
         }
         if self.options.page_cache_bytes > 0 && !has(Method::Traditional) {

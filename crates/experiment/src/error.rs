@@ -4,9 +4,6 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The machine's description does not hold together.
-    #[error(transparent)]
-    Description(#[from] description::Error),
     /// A job makes no sense, or has failed.
     #[error(transparent)]
     Job(#[from] jobs::Error),

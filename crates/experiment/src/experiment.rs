@@ -171,8 +171,7 @@ impl Experiment {
     /// Files fit onto their disks, block by block.
     fn check_disks(&self) -> Result<(), Error> {
         let machine = &self.machine;
-        let disk = machine.disk()?;
-        let model = disk.as_ref().map(|disk| disk::Model::new(disk, 0.0));
+        let model = machine.disk().map(|disk| disk::Model::new(disk, 0.0));
         let mut used = vec![0; (machine.nodes.io.value * machine.disks.per_io_node.value) as usize];
         for file in &self.files {
             let (block, bytes) = (file.block_bytes, file.bytes);

@@ -10,10 +10,9 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use description::{Bytes, MachineDescription, WrittenAsText, unknown};
-use fs::Scheduling;
+use fs::{Division, Scheduling};
 use jobs::Contents;
 
-use crate::Method;
 use crate::choices::{Choices, OF_NO_MATRIX, unheeded_by};
 
 /// Choices, each for a field of a table, of which cases of one kind are made.
@@ -368,28 +367,29 @@ pub static FIELDS: [Field; 21] = [
     },
     Field {
         name: "write_cache",
-        takes: Takes::Size(4096..=FILE_BYTES_MAX, |choices, bytes| choices.options.write_cache_bytes = bytes),
-        default: "\"1 MiB\"",
-        meaning: "Size of each compute node's write cache, data and directory together; write-cached only.",
+        takes: Takes::Size(4096..=FILE_BYTES_MAX, |choices, bytes| {
+            choices.options.write_cache_bytes = Some(bytes);
+        }),
+        default: "",
+        meaning: "Size of each compute node's write cache, data and directory together; write-cached only. Without \
+                  this: 1 MiB, and 16 MiB of nodes that work as those of agents.",
         column: "write_cache_bytes",
-        shown: |case| match case.method {
-            Method::WriteCached => Shown::Whole(case.options.write_cache_bytes),
-            _ => Shown::Missing,
-        },
+        shown: |case| case.write_cache().map_or(Shown::Missing, |cache| Shown::Whole(cache.bytes)),
     },
     Field {
         name: "directory_fraction",
         takes: Takes::Text("FRACTION", "`\"0.01\"` to `\"0.99\"`", |choices, text| {
             let fraction = text.parse().ok().filter(|fraction| (0.01..=0.99).contains(fraction));
-            choices.options.directory_fraction = fraction.ok_or("expected a number from 0.01 to 0.99")?;
+            choices.options.directory_fraction = Some(fraction.ok_or("expected a number from 0.01 to 0.99")?);
             Ok(())
         }),
-        default: "\"0.1\"",
-        meaning: "The part of the write cache that is kept for its directory: 24 bytes for each write; write-cached only.",
+        default: "",
+        meaning: "The part of the write cache that is kept for its directory: 24 bytes for each write; write-cached only. \
+                  Without this: 0.1, and no part of its own of nodes that work as those of agents.",
         column: "directory_fraction",
-        shown: |case| match case.method {
-            Method::WriteCached => Shown::Text(case.options.directory_fraction.to_string()),
-            _ => Shown::Missing,
+        shown: |case| match case.write_cache().map(|cache| cache.division) {
+            Some(Division::Fixed { directory }) => Shown::Text(directory.to_string()),
+            Some(Division::Shared) | None => Shown::Missing,
         },
     },
     Field {

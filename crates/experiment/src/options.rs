@@ -4,7 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use description::MachineDescription;
-use fs::{Division, IoNodeSettings, PageCacheSettings, Prefetch, Scheduling, Threads, WriteCacheSettings};
+use fs::{
+    Configuration, Division, IoNodeSettings, PageCacheSettings, Prefetch, Scheduling, Threads,
+    WriteCacheSettings,
+};
 
 /// An access method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,10 +47,10 @@ pub struct Options {
     pub page_cache_bytes: u64,
     /// Which pages a page cache brings in ahead of their use; if nothing is said, as many as pay off.
     pub window: Option<Prefetch>,
-    /// Bytes of each compute node's write cache; write-cached only.
-    pub write_cache_bytes: u64,
-    /// The part of it that is kept for the directory; write-cached only.
-    pub directory_fraction: f64,
+    /// Bytes of each compute node's write cache, if they are not to be those of the configuration; write-cached only.
+    pub write_cache_bytes: Option<u64>,
+    /// The part of it that is kept for the directory, if it is not divided as in the configuration; write-cached only.
+    pub directory_fraction: Option<f64>,
     /// Whether each node makes one call for all that it has of an array, as an MPI program on agents does.
     pub calls: bool,
 }
@@ -76,8 +79,8 @@ impl Default for Options {
             presort: false,
             page_cache_bytes: 0,
             window: None,
-            write_cache_bytes: 1 << 20,
-            directory_fraction: 0.1,
+            write_cache_bytes: None,
+            directory_fraction: None,
             calls: false,
         }
     }
@@ -106,10 +109,19 @@ impl Options {
         (bytes > 0).then_some(PageCacheSettings { bytes, prefetch, write_behind: true })
     }
 
-    /// The write cache of each compute node.
-    pub fn write_cache(&self, queued: bool) -> WriteCacheSettings {
-        let division = Division::Fixed { directory: self.directory_fraction };
-        WriteCacheSettings { bytes: self.write_cache_bytes, division, queued, ..WriteCacheSettings::report() }
+    /// The write cache of each compute node that works as a configuration has it otherwise.
+    pub fn write_cache(&self, configuration: Configuration, queued: bool) -> WriteCacheSettings {
+        let usual = match configuration {
+            Configuration::Report => WriteCacheSettings::report(),
+            Configuration::Agent => WriteCacheSettings::agent(),
+        };
+        let division = self.directory_fraction.map(|directory| Division::Fixed { directory });
+        WriteCacheSettings {
+            bytes: self.write_cache_bytes.unwrap_or(usual.bytes),
+            division: division.unwrap_or(usual.division),
+            queued,
+            ..usual
+        }
     }
 
     /// Whether Memputs and Memgets of records of so many bytes are queued.

@@ -82,15 +82,29 @@ pub enum PlacedJob {
 }
 
 impl PlacementCase {
+    /// By which policy its runs are placed: jobs that do not merge read from all disks but the one they write to.
+    pub fn policy(&self) -> Policy {
+        match self.options.kind {
+            PlacedJob::Merge => self.options.policy,
+            PlacedJob::Copy | PlacedJob::Interleave => Policy::SeparateWithinJob,
+        }
+    }
+
+    /// Whether it is of two jobs that copy two disks onto each other, as which an interleave of two disks comes to the
+    /// same.
+    pub fn is_copy(&self) -> bool {
+        self.options.kind != PlacedJob::Merge && self.options.disks == 2
+    }
+
     /// The disks of each job's runs.
     pub fn placements(&self) -> Result<Vec<JobPlacement>, Error> {
         let (jobs, disks) = (self.options.jobs as usize, self.options.disks as usize);
-        let (policy, runs) = match self.options.kind {
-            PlacedJob::Merge => (self.options.policy, self.options.runs as usize),
+        let runs = match self.options.kind {
+            PlacedJob::Merge => self.options.runs as usize,
             // One run on each disk but that of the output.
-            PlacedJob::Copy | PlacedJob::Interleave => (Policy::SeparateWithinJob, disks.saturating_sub(1)),
+            PlacedJob::Copy | PlacedJob::Interleave => disks.saturating_sub(1),
         };
-        policy.place(jobs, disks, runs).map_err(|error| Error::invalid(error.to_string()))
+        self.policy().place(jobs, disks, runs).map_err(|error| Error::invalid(error.to_string()))
     }
 
     /// The blocks of all input runs of a job, which are those of its output.
@@ -175,8 +189,19 @@ impl PlacementCase {
                 "{} blocks are read and {} written at once; expected at least one",
                 self.options.read_blocks, self.options.write_blocks
             )),
+            _ if self.chosen_time_ns() > u128::from(TIME_MAX.as_nanos()) => invalid(format!(
+                "{} of work on each block and {} between jobs come to more than the hundred years that are simulated",
+                self.options.work, self.options.stagger
+            )),
             _ => Ok(()),
         }
+    }
+
+    /// What the jobs work and wait as it is chosen, at most: where they share a processor, one works after the other.
+    fn chosen_time_ns(&self) -> u128 {
+        let PlacementOptions { jobs, work, stagger, .. } = &self.options;
+        let of_job = u128::from(work.as_nanos()) * u128::from(self.job_blocks());
+        u128::from(*jobs) * (of_job + u128::from(stagger.as_nanos()))
     }
 
     fn inputs(&self, job: usize, placed: &JobPlacement) -> Vec<StoredFile> {
@@ -278,6 +303,10 @@ impl PlacementCase {
         self.placements().unwrap_or_default().iter().map(|placed| placed.output).collect()
     }
 }
+
+/// A hundred years, the most that jobs may take by what is chosen: with what the disks take besides, the clock does not
+/// come near the end of 64 bits of nanoseconds.
+const TIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// Fewer blocks of cache than this would make requests of an agent wait for each other.
 const CACHE_BLOCKS_MIN: u64 = 64;

@@ -49,7 +49,7 @@ impl Replay {
 
     /// The job, for any machine, on files of these names.
     pub fn job(&self, files: Vec<String>) -> ReplayJob {
-        let access = self.options.access(self.method, &self.log, self.batch_bytes);
+        let access = self.options.access(self.method, &self.log, self.configuration, self.batch_bytes);
         ReplayJob::new(self.log.clone(), files, access, self.think)
     }
 
@@ -138,7 +138,13 @@ impl Options {
 
     /// How the requests of a log are made: by a collective method in batches of so many bytes, unless the log says what
     /// was made together.
-    pub fn access(&self, method: Method, log: &RequestLog, batch_bytes: u64) -> ReplayAccess {
+    pub fn access(
+        &self,
+        method: Method,
+        log: &RequestLog,
+        configuration: Configuration,
+        batch_bytes: u64,
+    ) -> ReplayAccess {
         let queued = self.is_queued(log.totals().mean_bytes() as u64);
         let batches = |method| match log.calls() {
             None => ReplayAccess::Batches { method, queued, bytes: batch_bytes },
@@ -151,7 +157,7 @@ impl Options {
             },
             Method::DiskDirected => batches(CollectiveMethod::DiskDirected { presort: self.presort }),
             Method::TwoPhase => batches(CollectiveMethod::TwoPhase),
-            Method::WriteCached => ReplayAccess::WriteCached(self.write_cache(queued)),
+            Method::WriteCached => ReplayAccess::WriteCached(self.write_cache(configuration, queued)),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Several trials, summed up.
 
+use statistics::Sample;
+
 use crate::Trial;
 
 /// The outcome of several trials of one experiment.
@@ -23,21 +25,21 @@ pub struct Summary {
     pub digest: u64,
 }
 
-/// Summarises trials.
+/// Summarises trials that have moved something.
 ///
 /// # Panics
 /// If there are none.
 pub fn summarise(trials: &[Trial]) -> Summary {
-    assert!(!trials.is_empty(), "nothing to summarise");
-    let count = trials.len() as f64;
-    let mean = |value: &dyn Fn(&Trial) -> f64| trials.iter().map(value).sum::<f64>() / count;
-    let throughput = mean(&Trial::throughput_mib_s);
-    let squares = mean(&|trial| (trial.throughput_mib_s() - throughput).powi(2));
-    let deviation = if trials.len() > 1 { (squares * count / (count - 1.0)).sqrt() } else { 0.0 };
+    let sample = |value: &dyn Fn(&Trial) -> f64| {
+        let values: Vec<f64> = trials.iter().map(value).collect();
+        Sample::of(&values).expect("there are trials, and each took time")
+    };
+    let mean = |value: &dyn Fn(&Trial) -> f64| sample(value).mean();
+    let throughput = sample(&Trial::throughput_mib_s);
     Summary {
         trials: trials.len(),
-        throughput_mib_s: throughput,
-        cv: deviation / throughput,
+        throughput_mib_s: throughput.mean(),
+        cv: throughput.cv(),
         disk_movements: mean(&|trial| trial.disk_movements as f64),
         flushes: trials[0].flushes().map(|_| {
             let flushes = mean(&|trial| trial.flushes().map_or(0.0, |tally| tally.flushes as f64));

@@ -79,7 +79,7 @@ impl Experiment {
 
     fn run_trial(&self, number: u64, recorder: Option<Rc<RefCell<dyn Recorder>>>) -> Result<Trial, Error> {
         self.check()?;
-        let simulation = Simulation::new(&self.machine, self.settings(number))?;
+        let simulation = Simulation::new(&self.machine, self.settings(number));
         let ready = simulation.run(self.set_up(&simulation, number))??;
         let (before, start) = (simulation.statistics(), simulation.now());
         if let Some(recorder) = recorder {
@@ -89,9 +89,15 @@ impl Experiment {
         simulation.stop_recording();
         let (statistics, elapsed) = (simulation.statistics().since(&before), simulation.now().since(start));
         simulation.run(check_all(&ready))??;
+        let bytes_moved: u64 = jobs.iter().map(Outcome::bytes).sum();
+        if elapsed.is_zero() && bytes_moved > 0 {
+            let machine = &self.machine.name;
+            let why = format!("{machine} takes no time to move {bytes_moved} bytes: there is no throughput");
+            return Err(Error::invalid(why));
+        }
         Ok(Trial {
             elapsed,
-            bytes_moved: jobs.iter().map(Outcome::bytes).sum(),
+            bytes_moved,
             disk_movements: statistics.movements(),
             start,
             events: statistics.events,
@@ -119,10 +125,9 @@ impl Experiment {
     /// A contiguous layout, in which each file has as much space ahead as is usual, or less if there are so many that
     /// this would be half of a disk.
     fn contiguous(&self) -> Layout {
-        let disk = self.machine.disk().ok().flatten();
-        match (Layout::default(), disk) {
+        match (Layout::default(), self.machine.disk()) {
             (Layout::Contiguous { reserve_bytes }, Some(disk)) => {
-                let model = disk::Model::new(&disk, 0.0);
+                let model = disk::Model::new(disk, 0.0);
                 let half = model.capacity_sectors() * model.sector_bytes() / 2;
                 let of_each = half / (self.files.len() as u64).max(1);
                 Layout::Contiguous { reserve_bytes: reserve_bytes.min(of_each) }

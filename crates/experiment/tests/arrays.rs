@@ -86,7 +86,7 @@ fn patterns_have_methods_that_can_write_them() {
         let nodes = machine.nodes.compute.value;
         let pattern = pattern.parse().expect("a pattern of the report");
         let (layout, contents) = (DiskLayout::Contiguous, Contents::Phantom);
-        let options = Options { write_cache_bytes: bytes, ..Options::default() };
+        let options = Options { write_cache_bytes: Some(bytes), ..Options::default() };
         let problem = Problem::new(1 << 20, 8192, nodes);
         Case { machine, method, pattern, problem, layout, options, contents, seed: 1 }.check()
     };

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use description::{Description, MachineDescription};
-use experiment::{Contents, DiskLayout, Method, Options, Queued, Replay, Think, Trial};
-use fs::{Configuration, Scheduling};
+use experiment::{Contents, DiskLayout, Method, Options, Queued, Replay, ReplayAccess, Think, Trial};
+use fs::{Configuration, Division, Scheduling, WriteCacheSettings};
 use machine::Duration;
 use request_log::{Generator, Kind, Reading, RequestLog};
 
@@ -21,7 +21,7 @@ fn replay(log: &Arc<RequestLog>, method: Method) -> Replay {
         log: log.clone(),
         think: Think::None,
         layout: DiskLayout::Contiguous,
-        options: Options { write_cache_bytes: 64 << 10, ..Options::default() },
+        options: Options { write_cache_bytes: Some(64 << 10), ..Options::default() },
         configuration: Configuration::Report,
         batch_bytes: 64 << 10,
         contents: Contents::Real,
@@ -147,7 +147,7 @@ fn calls_are_made_together_or_alone_by_any_method_and_every_byte_is_where_it_sho
                     }
                 };
                 let page_cache_bytes = replay.options.page_cache_bytes;
-                let options = Options { page_cache_bytes, write_cache_bytes: 64 << 10, ..options };
+                let options = Options { page_cache_bytes, write_cache_bytes: Some(64 << 10), ..options };
                 let replay = Replay { contents, configuration, options, ..replay };
                 let trial = run(&replay);
                 let done = &trial.jobs[0];
@@ -160,6 +160,26 @@ fn calls_are_made_together_or_alone_by_any_method_and_every_byte_is_where_it_sho
             }
         }
     }
+}
+
+/// What is predicted of programs on agents is of the write cache that they have.
+#[test]
+fn the_write_cache_is_that_of_the_configuration() {
+    let (log, method) = (calls(1), Method::WriteCached);
+    let of = |options: Options, configuration| match options.access(method, &log, configuration, 1) {
+        ReplayAccess::WriteCached(settings) => settings,
+        access => panic!("{access:?}"),
+    };
+    let (agents, agent) = (Options::of_agents(), Configuration::Agent);
+    assert_eq!(of(agents, agent), WriteCacheSettings::agent());
+    let chosen = Options { write_cache_bytes: Some(1 << 16), directory_fraction: Some(0.5), ..agents };
+    let division = Division::Fixed { directory: 0.5 };
+    assert_eq!(
+        of(chosen, agent),
+        WriteCacheSettings { bytes: 1 << 16, division, ..WriteCacheSettings::agent() }
+    );
+    let queued = Options { queued: Queued::Never, ..Options::default() };
+    assert_eq!(of(queued, Configuration::Report), WriteCacheSettings::report());
 }
 
 /// The collective call is what is made together: by the disks it takes less than piece by piece, of however many
@@ -271,7 +291,7 @@ fn what_makes_no_sense_is_refused() {
     let nine = (0..9).map(|node| format!("0 {node} x write 0 8\n")).collect::<String>();
     let one = log("0 0 x write 0 8\n");
     let mut empty = replay(&one, Method::WriteCached);
-    empty.options.write_cache_bytes = 8;
+    empty.options.write_cache_bytes = Some(8);
     for (replay, why) in [
         (replay(&log(&nine), Method::Traditional), "9 nodes, and the machine 8 compute nodes"),
         (empty, "it needs 4096"),

@@ -157,13 +157,8 @@ mod tests {
     /// Throughput of a pattern by a method, as calls of an MPI program.
     fn simulated(machine: usize, method: Method, pattern: AccessPattern, record_bytes: u64) -> f64 {
         let (name, set) = MACHINES[machine];
-        let options = Options {
-            calls: true,
-            block_bytes: 64 << 10,
-            queued: Queued::Always,
-            write_cache_bytes: 16 << 20,
-            ..Options::of_agents()
-        };
+        let options =
+            Options { calls: true, block_bytes: 64 << 10, queued: Queued::Always, ..Options::of_agents() };
         let choices = Choices {
             machine: name.to_owned(),
             set: set

@@ -127,6 +127,11 @@ pub struct CacheWrites {
 }
 
 impl CacheWrites {
+    /// A cache of the usual 16 MiB, which is what methods are simulated with, too.
+    pub fn usual() -> Self {
+        CacheWrites::of(fs::WriteCacheSettings::agent().bytes)
+    }
+
     /// A cache of this size, for this session alone, flushed after the usual time of 30 seconds.
     pub fn of(bytes: u64) -> Self {
         let flush_after = fs::WriteCacheSettings::agent().flush_after;

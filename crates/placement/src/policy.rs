@@ -83,6 +83,12 @@ impl Policy {
         Policy::ALL.into_iter().find(|policy| policy.number() == number)
     }
 
+    /// Whether several jobs that it places can race, if writing is slow enough: each reads where others write, and none
+    /// where it writes itself. By policy 1 no read waits behind a write.
+    pub fn can_race(self) -> bool {
+        self == Policy::SeparateWithinJob
+    }
+
     /// Of the policies by which jobs on `disks` disks cannot race, whatever the disks are, the one with the least load:
     /// 3. On a single disk, where a job reads from the disk that it writes to in any case, it is 4.
     pub fn advised(disks: usize) -> Policy {

@@ -5,6 +5,23 @@
 
 use std::path::Path;
 
+/// What a simulation depends on, besides its description: these sources, and the exact versions of other crates.
+pub(crate) const SOURCES: [&str; 13] = [
+    "crates/machine/src",
+    "crates/layout/src",
+    "crates/description/src",
+    "crates/disk/src",
+    "crates/namespace/src",
+    "crates/fs/src",
+    "crates/placement/src",
+    "crates/request-log/src",
+    "crates/jobs/src",
+    "crates/sim/src",
+    "crates/experiment/src",
+    "crates/plan/src/measurement.rs",
+    "Cargo.lock",
+];
+
 /// Modules that are tests as a whole.
 const TESTS: &str = "conformance";
 
@@ -28,10 +45,36 @@ pub(crate) fn decisive_lines(text: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn lines(text: &str) -> Vec<&str> {
         decisive_lines(text).collect()
+    }
+
+    /// They tell of a simulation, and change nothing of it.
+    const TELLING: [&str; 3] = ["recording", "statistics", "trace"];
+
+    /// What `experiment` depends on, itself included, of the crates beside it.
+    #[test]
+    fn sources_are_those_of_all_crates_that_a_simulation_depends_on() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let (mut seen, mut new) = (BTreeSet::new(), vec!["experiment".to_owned()]);
+        while let Some(name) = new.pop() {
+            let Ok(manifest) = std::fs::read_to_string(crates.join(&name).join("Cargo.toml")) else {
+                continue;
+            };
+            if TELLING.contains(&&*name) || !seen.insert(name) {
+                continue;
+            }
+            let dependencies = manifest.split("\n[").find_map(|table| table.strip_prefix("dependencies]"));
+            let names =
+                dependencies.unwrap_or_default().lines().filter_map(|line| line.split(['.', ' ']).next());
+            new.extend(names.filter(|name| !name.is_empty()).map(str::to_owned));
+        }
+        let decide = |name: &String| SOURCES.contains(&&*format!("crates/{name}/src"));
+        assert!(seen.len() > 5 && seen.iter().all(decide), "{seen:?}");
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub use measure::{Measure, MeasureOf, Quantity};
 pub use measurement::{BACKLOG_STEPS, Busy, FlushCount, Measurement, PlacedMeasurement};
 pub use plan::{CELLS_MAX, Kind, Plan, PlannedCell, Publication, TRIALS_MAX};
 pub use plan_set::{PlanSet, PlanSetError, is_of_placements, trials};
-pub use planned_trial::{PlannedCase, PlannedTrial, TrialKey, shard};
+pub use planned_trial::{PlannedCase, PlannedTrial, TrialKey, shard, stored_bytes};
 pub use results::{CellResult, cell_table, results, trial_table};
 pub use run::{Failure, Progress, TrialError, execute, on_all_threads, run, run_all, threads_here};
 pub use selection::TrialSelection;

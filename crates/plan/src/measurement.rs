@@ -78,7 +78,6 @@ impl PlacedMeasurement {
     pub(crate) fn of(case: &PlacementCase, trial: &Trial) -> Self {
         let outcome = case.outcome(trial);
         let most = outcome.pending_most();
-        let is_copy = case.options.kind == experiment::PlacedJob::Copy;
         PlacedMeasurement {
             ends_ns: outcome.ends.iter().map(|end| end.as_nanos()).collect(),
             blocks_read: outcome.blocks_read,
@@ -87,8 +86,8 @@ impl PlacedMeasurement {
             write_ns: (outcome.write_ms * 1e6).round() as u64,
             pending_writes_most: most.writes,
             pending_blocks_most: most.blocks,
-            growth: is_copy.then(|| growth(&outcome)).flatten(),
-            backlogs: if is_copy { backlogs(&outcome) } else { Vec::new() },
+            growth: case.is_copy().then(|| growth(&outcome)).flatten(),
+            backlogs: if case.is_copy() { backlogs(&outcome) } else { Vec::new() },
         }
     }
 

@@ -25,7 +25,7 @@
 use std::ops::Range;
 
 use description::{MachineDescription, Misfit};
-use experiment::{AccessPattern, ArrayPattern, Case, Choices, JobError, Method, Trial};
+use experiment::{AccessPattern, ArrayPattern, Case, Choices, Contents, JobError, Method, Trial};
 use layout::{LayoutError, Operation, Problem};
 use toml::de::DeTable;
 
@@ -147,6 +147,10 @@ impl PlannedCase for Case {
             AccessPattern::Log(_) => Some(problem.file_bytes / problem.record_bytes.max(1)),
         };
         pieces.map_or(0, |pieces| 1 + blocks + weight * pieces)
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        if self.contents == Contents::Real { self.problem.file_bytes } else { 0 }
     }
 
     fn check(&self) -> Result<(), experiment::Error> {

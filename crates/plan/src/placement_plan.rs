@@ -17,7 +17,7 @@
 use std::ops::Range;
 
 use description::{MachineDescription, Misfit};
-use experiment::{PlacementCase, PlacementChoices, Trial};
+use experiment::{Contents, PlacementCase, PlacementChoices, Trial};
 use toml::de::DeTable;
 
 use crate::kind::{PlaceKey, PlanKind};
@@ -82,6 +82,13 @@ impl PlannedCase for PlacementCase {
     fn cost(&self) -> u64 {
         let blocks = u64::from(self.options.jobs) * self.job_blocks();
         blocks / self.options.read_blocks.max(1) + 2 * blocks / self.options.write_blocks.max(1)
+    }
+
+    /// The runs that are read, and as much that is written.
+    fn stored_bytes(&self) -> u64 {
+        let blocks = 2 * u64::from(self.options.jobs) * self.job_blocks();
+        let is_stored = self.options.contents == Contents::Real;
+        if is_stored { blocks.saturating_mul(self.options.block_bytes) } else { 0 }
     }
 
     fn check(&self) -> Result<(), experiment::Error> {

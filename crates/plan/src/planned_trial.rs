@@ -34,6 +34,9 @@ pub trait PlannedCase: fmt::Display + fmt::Debug + Sync {
     /// About how long a trial takes, compared with others: the pieces that are moved.
     fn cost(&self) -> u64;
 
+    /// Bytes of memory that its files need while a trial runs: simulated disks have them there.
+    fn stored_bytes(&self) -> u64;
+
     /// Checks what can be checked before anything runs.
     fn check(&self) -> Result<(), experiment::Error>;
 
@@ -63,6 +66,14 @@ impl<'a> PlannedTrial<'a> {
     }
 }
 
+/// Bytes of memory that the files of trials need at most, of which so many run at once. `cases` has the case of each
+/// trial.
+pub fn stored_bytes<'a>(cases: impl Iterator<Item = &'a dyn PlannedCase>, at_once: usize) -> u64 {
+    let mut bytes: Vec<u64> = cases.map(PlannedCase::stored_bytes).collect();
+    bytes.sort_unstable_by(|one, other| other.cmp(one));
+    bytes.into_iter().take(at_once).fold(0, u64::saturating_add)
+}
+
 /// Part `index` of `count` parts that together are all trials, none in two of them, of about equal length.
 ///
 /// # Panics
@@ -79,10 +90,10 @@ impl TrialKey {
     }
 }
 
-/// The hash of the experiment that a case is. The disks are named in it, and described elsewhere.
+/// The hash of the experiment that a case is, with the description of its machine and disks.
 fn hasher(case: &dyn PlannedCase) -> blake3::Hasher {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(format!("{} {:?}", case.printed(), case.machine().disk()).as_bytes());
+    hasher.update(case.printed().as_bytes());
     hasher
 }
 

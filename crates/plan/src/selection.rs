@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
-use std::str::FromStr;
 
 use description::{Bytes, WrittenAsText};
 use experiment::Case;
@@ -48,13 +47,15 @@ impl<K: PlanKind> TrialSelection<K> {
         self.variant.as_ref().is_none_or(|name| *name == cell.variant || *name == cell.series())
             && place.all(|(wanted, value)| wanted.as_ref().is_none_or(|wanted| *wanted == value))
     }
-}
 
-impl<K: PlanKind> FromStr for TrialSelection<K> {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parts: Vec<&str> = text.split('/').collect();
+    /// What `text` selects of `plans`.
+    ///
+    /// # Errors
+    /// What was expected instead.
+    pub fn parse(text: &str, plans: &[Plan<K>]) -> Result<Self, String> {
+        let (variant, rest) = divided(text, plans);
+        let parts: Vec<&str> =
+            std::iter::once(variant).chain(rest.into_iter().flat_map(|rest| rest.split('/'))).collect();
         if parts.len() > K::PLACE.len() + 2 || parts.contains(&"") {
             return Err(format!("expected {}, or a beginning of that, such as a variant", Self::form()));
         }
@@ -70,6 +71,20 @@ impl<K: PlanKind> FromStr for TrialSelection<K> {
             of: PhantomData,
         })
     }
+}
+
+/// The variant, and what comes behind it. A variant of the plans ends where its name does, which may have a `/` in it as
+/// what is varied has if that is a path; any other at the first `/`.
+fn divided<'a, K: PlanKind>(text: &'a str, plans: &[Plan<K>]) -> (&'a str, Option<&'a str>) {
+    let cells = plans.iter().flat_map(|plan| &plan.cells);
+    let names = cells.flat_map(|cell| [cell.series(), cell.variant.clone()]);
+    let behind = names.filter_map(|name| {
+        let rest = text.strip_prefix(&*name)?;
+        (rest.is_empty() || rest.starts_with('/')).then_some(name.len())
+    });
+    let end = behind.max().unwrap_or_else(|| text.find('/').unwrap_or(text.len()));
+    let (variant, rest) = text.split_at(end);
+    (variant, rest.strip_prefix('/'))
 }
 
 /// A value by which cells are selected; whole numbers are sizes.
@@ -92,9 +107,8 @@ mod tests {
         let text = "name = \"x\"\ntrials = 3\n[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n\
                     [vary]\njobs = [2, 3]\n";
         let plans = [Plan::<PlacementCase>::parse(text, "x.toml").expect("it makes sense")];
-        let count = |text: &str| {
-            text.parse::<TrialSelection<PlacementCase>>().map(|selection| selection.trials(&plans).len())
-        };
+        let count =
+            |text: &str| TrialSelection::parse(text, &plans).map(|selection| selection.trials(&plans).len());
         // Variants that choose the same are the same trials.
         assert_eq!(count("a"), Ok(6));
         assert_eq!(count("*"), Ok(6));

@@ -37,7 +37,7 @@ fn what_no_cell_heeds_is_refused_as_commands_refuse_it() {
         assert!(told.starts_with(&expected) && told.lines().count() == 1, "{told}");
     }
     // What is so anyway may be written down.
-    of_methods(&["disk-directed"], "outstanding = 4\nwrite_cache = \"1 MiB\"\n").expect("it is so anyway");
+    of_methods(&["disk-directed"], "outstanding = 4\nprefetch = 1\n").expect("it is so anyway");
     // Where one heeds it, it may stand at the top, and vary.
     of_methods(&["disk-directed", "traditional"], "outstanding = 2\n").expect("one of them heeds it");
     let vary = |method| {

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plan::{
-    Journal, JournalError, Plan, PlannedTrial, Progress, cell_table, execute, results, shard, trial_table,
-    trials,
+    Journal, JournalError, PlacementCase, Plan, PlannedTrial, Progress, cell_table, execute, results, shard,
+    trial_table, trials,
 };
 
 fn plan(text: &str) -> Plan {
@@ -65,6 +65,45 @@ fn equal_trials_of_all_plans_are_run_once() {
     assert!(results(&plans, &journal).iter().all(plan::CellResult::is_complete));
     let other_seed = [plan(&format!("seed = 2\n{twin}"))];
     assert_eq!(run(&plan::trials(&other_seed), &mut journal), 4);
+}
+
+/// What is run is what its keys say: a disk's file may be edited between them.
+#[test]
+fn a_disk_is_as_it_was_when_the_plan_was_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("disk.toml");
+    let disk = include_str!("../../../machines/disks/streaming-20.toml");
+    fs::write(&path, disk).expect("a file");
+    let text = format!(
+        "name = \"x\"\npatterns = [\"rb\"]\nmethod = \"disk-directed\"\nset = {{ \"disks.model\" = \"{}\" }}\n",
+        path.display()
+    );
+    let (plans, mut journals) = ([plan(&text)], [Journal::in_memory(), Journal::in_memory()]);
+    let measured = |journal: &mut Journal| {
+        run(&trials(&plans), journal);
+        csv(&trial_table(&results(&plans, journal)))
+    };
+    let before = measured(&mut journals[0]);
+    fs::write(&path, disk.replace("20 MiB/s\", source", "5 MiB/s\", source")).expect("a file");
+    assert_eq!(measured(&mut journals[1]), before);
+    fs::remove_file(&path).expect("it was there");
+    assert_eq!(run(&trials(&plans), &mut journals[0]), 0, "the keys are the same");
+}
+
+/// A copy is an interleave of two disks: an equal experiment, whose trials are known by equal keys.
+#[test]
+fn equal_jobs_of_other_kinds_have_equal_measurements() {
+    let measured = |kind: &str| {
+        let text =
+            format!("name = \"x\"\nkind = \"{kind}\"\njobs = 2\ndisks = 2\nrun_blocks = 500\ntrials = 1\n");
+        let plans = [Plan::<PlacementCase>::parse(&text, "p.toml").unwrap_or_else(|error| panic!("{error}"))];
+        let (planned, mut journal) = (trials(&plans), Journal::in_memory());
+        run(&planned, &mut journal);
+        (planned[0].key, journal.get(planned[0].key).expect("it is run").clone())
+    };
+    let (copy, interleave) = (measured("copy"), measured("interleave"));
+    assert!(copy.1.placed.as_ref().is_some_and(|placed| placed.backlogs.len() == 2));
+    assert_eq!(copy, interleave);
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl Setting {
         description.disks.per_io_node.value = 1;
         description.buses.as_mut().expect("a cluster with buses").per_io_node.value = 1;
         let settings = Settings { layout: self.layout, block_bytes: PAGE, ..Settings::default() };
-        let simulation = Simulation::new(&description, settings).expect("a sound description");
+        let simulation = Simulation::new(&description, settings);
         let io_nodes = simulation.io_nodes().to_vec();
         let node = simulation.compute_nodes()[0].clone();
         let run = async move {

@@ -107,7 +107,7 @@ fn random_requests_are_all_answered_whatever_they_are() {
 fn a_read_that_fails_while_others_wait_for_memory_costs_nothing_else() {
     let description = MachineDescription::load("starfish-1996").expect("built in");
     let settings = Settings { block_bytes: 512, ..Settings::default() };
-    let simulation = Simulation::new(&description, settings).expect("a sound description");
+    let simulation = Simulation::new(&description, settings);
     let (io_node, compute) = (simulation.io_nodes()[0].clone(), simulation.compute_nodes()[0].clone());
     let test = async move {
         let settings = IoNodeSettings {
@@ -158,7 +158,7 @@ fn a_read_that_fails_while_others_wait_for_memory_costs_nothing_else() {
 fn a_damaged_block_fails_its_readers_and_nobody_else() {
     let description = MachineDescription::load("starfish-1996").expect("built in");
     let settings = Settings { block_bytes: 512, ..Settings::default() };
-    let simulation = Simulation::new(&description, settings).expect("a sound description");
+    let simulation = Simulation::new(&description, settings);
     let (io_nodes, compute) = (simulation.io_nodes()[..2].to_vec(), simulation.compute_nodes()[0].clone());
     let test = async move {
         for node in &io_nodes {
@@ -219,7 +219,7 @@ async fn client_of_an_agent(
 fn time_to_read_in_turn(files: u64, pages: u64) -> Duration {
     const BUFFER: u64 = 4 * PAGE;
     let description = MachineDescription::load("pdiol-2003").expect("built in");
-    let simulation = Simulation::new(&description, Settings::default()).expect("a sound description");
+    let simulation = Simulation::new(&description, Settings::default());
     let (io_node, compute) = (simulation.io_nodes()[0].clone(), simulation.compute_nodes()[0].clone());
     let test = async move {
         let client = client_of_an_agent(&io_node, &compute, 64).await;
@@ -260,7 +260,7 @@ fn files_read_in_turn_to_their_end_are_read_in_long_runs() {
 fn a_reader_waits_for_little_of_what_others_have_written() {
     const WRITTEN: u64 = 400;
     let description = MachineDescription::load("pdiol-2003").expect("built in");
-    let simulation = Simulation::new(&description, Settings::default()).expect("a sound description");
+    let simulation = Simulation::new(&description, Settings::default());
     let (io_node, compute) = (simulation.io_nodes()[0].clone(), simulation.compute_nodes()[0].clone());
     let test = async move {
         let client = client_of_an_agent(&io_node, &compute, 512).await;
@@ -285,7 +285,7 @@ fn lose_power_beside_numbered_files(seed: u64) -> (bool, bool) {
     const BYTES: u64 = 3000;
     let description = MachineDescription::load("cluster-switch").expect("built in");
     let settings = Settings { block_bytes: 512, ..Settings::default() };
-    let simulation = Simulation::new(&description, settings).expect("a sound description");
+    let simulation = Simulation::new(&description, settings);
     simulation.expect_crashes();
     let (io_node, compute) = (simulation.io_nodes()[0].clone(), simulation.compute_nodes()[0].clone());
     let test = async move {

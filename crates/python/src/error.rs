@@ -44,7 +44,6 @@ impl From<description::Error> for Failure {
 impl From<experiment::Error> for Failure {
     fn from(error: experiment::Error) -> Self {
         match error {
-            experiment::Error::Description(error) => error.into(),
             experiment::Error::Job(JobError::Invalid(_) | JobError::Layout(_)) => {
                 Failure::Invalid(error.to_string())
             }

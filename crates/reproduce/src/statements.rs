@@ -6,6 +6,7 @@
 use page::NumbersTable;
 use plan::CellResult;
 use serde::Deserialize;
+use statistics::median;
 
 /// A statement of a report.
 #[derive(Clone, Debug)]
@@ -76,6 +77,17 @@ pub enum Standing {
 }
 
 impl Standing {
+    /// How what was found, from its least to its most, stands to bounds, of which the upper one may be infinite.
+    pub(crate) fn of(found: (f64, f64), (least, most): (f64, f64), published: f64) -> Standing {
+        let width = if most.is_finite() { most - least } else { least };
+        let near = (width / 2.0).max(published.abs() / 10.0);
+        match (least - found.0).max(found.1 - most) {
+            outside if outside <= 0.0 => Standing::Met,
+            outside if outside < near => Standing::Near,
+            _ => Standing::Missed,
+        }
+    }
+
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
@@ -155,10 +167,12 @@ impl Statement {
         let mut values = values.filter(|values| !values.is_empty())?;
         values.sort_by(f64::total_cmp);
         let (least, most) = (values[0], values[values.len() - 1]);
-        let middle = (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0;
         Some(match self.measure {
             Measure::Flushes | Measure::DirectoryFlushes | Measure::Ratio => (least, most),
-            Measure::Median => (middle, middle),
+            Measure::Median => {
+                let middle = median(&values)?;
+                (middle, middle)
+            }
             Measure::Largest | Measure::LargestVariation => (most, most),
             Measure::MostSlower => {
                 let slower = (100.0 * (1.0 - least)).max(0.0);
@@ -182,15 +196,9 @@ impl Statement {
             && (row.records.is_empty() || named(&row.records, &cell.case.problem.record_bytes.to_string()))
     }
 
-    fn standing(&self, (least, most): (f64, f64)) -> Standing {
+    fn standing(&self, found: (f64, f64)) -> Standing {
         let row = &self.row;
-        let outside = (row.least - least).max(most - row.most);
-        let near = ((row.most - row.least) / 2.0).max(row.published.abs() / 10.0);
-        match outside {
-            outside if outside <= 0.0 => Standing::Met,
-            outside if outside < near => Standing::Near,
-            _ => Standing::Missed,
-        }
+        Standing::of(found, (row.least, row.most), row.published)
     }
 }
 

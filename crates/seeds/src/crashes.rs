@@ -169,8 +169,7 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
     description.nodes.io.value = io_nodes;
     description.nodes.compute.value = 3;
     description.disks.per_io_node.value = 1;
-    let simulation =
-        Simulation::new(&description, drawn_settings(&mut draw, seed)).expect("a sound description");
+    let simulation = Simulation::new(&description, drawn_settings(&mut draw, seed));
     simulation.expect_crashes();
     let settings = IoNodeSettings {
         cache_blocks: 4 + draw.below(8) as usize,

@@ -73,7 +73,7 @@ fn run<T: 'static>(
     description.nodes.compute.value = 2;
     description.metadata = Some(metadata_costs());
     let settings = drawn_settings(&mut Draw::of(seed), seed);
-    let simulation = Simulation::new(&description, settings).expect("a sound description");
+    let simulation = Simulation::new(&description, settings);
     simulation.expect_crashes();
     let settings = IoNodeSettings { cache_blocks: 16, block_bytes_max: BLOCK, ..base.io_node() };
     let [client, looker] = [0, 1].map(|index| simulation.compute_nodes()[index].clone());

@@ -256,7 +256,7 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
         // There are many small files here, and what is reserved for one is not for others.
         *reserve_bytes = 16 * BLOCK;
     }
-    let simulation = Simulation::new(&description, settings).expect("a sound description");
+    let simulation = Simulation::new(&description, settings);
     simulation.expect_crashes();
     let settings = IoNodeSettings {
         cache_blocks: 16,

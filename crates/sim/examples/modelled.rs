@@ -51,7 +51,7 @@ fn main() {
     let description = MachineDescription::load("starfish-1996").expect("built in");
     let mut best = f64::INFINITY;
     for _ in 0..5 {
-        let simulation = Simulation::new(&description, Settings::default()).expect("a sound description");
+        let simulation = Simulation::new(&description, Settings::default());
         for node in simulation.io_nodes() {
             let contents = Payload::phantom(Source(node.node().0), 0, BLOCKS * BLOCK);
             let object = node.disks()[0].install("file", 0, &contents).expect("room");

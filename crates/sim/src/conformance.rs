@@ -40,8 +40,7 @@ impl Testbed for Simulated {
         description.disks.per_io_node.value = 1;
         description.metadata.get_or_insert_with(metadata_costs);
         let simulation =
-            Simulation::new(&description, Settings { buffer_bytes: POOL_BYTES, ..self.settings })
-                .expect("a sound description");
+            Simulation::new(&description, Settings { buffer_bytes: POOL_BYTES, ..self.settings });
         if let Some(limit) = self.limit {
             end_after(simulation.node(0), limit);
         }

@@ -118,12 +118,9 @@ impl Transfer {
 }
 
 impl Disks {
-    pub(crate) fn new(
-        description: &MachineDescription,
-        settings: &Settings,
-    ) -> std::result::Result<Self, description::Error> {
-        let disk = description.disk()?;
-        if let Some(disk) = &disk {
+    pub(crate) fn new(description: &MachineDescription, settings: &Settings) -> Self {
+        let disk = description.disk();
+        if let Some(disk) = disk {
             let (block, sector) = (settings.block_bytes, Model::new(disk, 0.0).sector_bytes());
             assert!(block > 0 && block % sector == 0, "blocks of {block} bytes on sectors of {sector}");
         }
@@ -134,8 +131,7 @@ impl Disks {
         let drive = |index: usize| {
             let stream = |what| RandomStream::new(settings.seed, &format!("disk {index} {what}"));
             let seed = stream("latency").below(u64::MAX);
-            let model =
-                disk.as_ref().map(|disk| Model::new(disk, stream("phase").fraction()).drawing_from(seed));
+            let model = disk.map(|disk| Model::new(disk, stream("phase").fraction()).drawing_from(seed));
             let space = model.as_ref().map(|model| {
                 let blocks = model.capacity_sectors() * model.sector_bytes() / settings.block_bytes;
                 Space::new(settings.block_bytes, blocks, settings.layout, stream("layout"))
@@ -162,12 +158,12 @@ impl Disks {
             let rate = description.buses.as_ref().map_or(1, |buses| buses.bandwidth.value.0);
             RefCell::new(Bus { bytes_per_second: rate, ..Bus::default() })
         };
-        Ok(Disks {
+        Disks {
             drives: (0..io_nodes * per_node).map(drive).collect(),
             buses: (0..io_nodes * buses_per_node.unwrap_or(0)).map(bus).collect(),
             transfers: RefCell::default(),
             wait_for_disk_buffer: description.disks.wait_for_disk_buffer.value,
-        })
+        }
     }
 
     pub(crate) fn count(&self) -> usize {

@@ -28,15 +28,10 @@ pub struct Simulation {
 impl Simulation {
     /// A machine as described, at the time zero, with empty disks.
     ///
-    /// Fails if the description does not hold together, which one that was read from a text does.
-    ///
     /// # Panics
     /// If [`Settings::block_bytes`] is no multiple of the sectors of the disks.
-    pub fn new(
-        description: &MachineDescription,
-        settings: Settings,
-    ) -> std::result::Result<Self, description::Error> {
-        let world = Rc::new(World::new(description, &settings)?);
+    pub fn new(description: &MachineDescription, settings: Settings) -> Self {
+        let world = Rc::new(World::new(description, &settings));
         let compute_count = description.nodes.compute.value as usize;
         let per_node = description.disks.per_io_node.value as usize;
         let node = |index: usize| {
@@ -50,7 +45,7 @@ impl Simulation {
             }
         };
         let nodes = (0..description.node_count() as usize).map(node).collect();
-        Ok(Simulation { nodes, world, compute_count })
+        Simulation { nodes, world, compute_count }
     }
 
     /// All nodes: first the compute nodes, then the I/O nodes. Their ids count from zero in this order.

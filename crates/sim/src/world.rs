@@ -23,20 +23,17 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(
-        description: &MachineDescription,
-        settings: &Settings,
-    ) -> Result<Self, description::Error> {
+    pub(crate) fn new(description: &MachineDescription, settings: &Settings) -> Self {
         let (costs, executor) = (Costs::new(description), Executor::new());
         let notes = |node| Rc::new(NodeNotes::new(NodeId(node), executor.clone()));
-        Ok(World {
+        World {
             notes: (0..u64::from(description.node_count())).map(notes).collect(),
             executor,
             processors: Processors::new(description.node_count() as usize, &costs),
             costs,
             network: Network::new(description),
-            disks: Disks::new(description, settings)?,
-        })
+            disks: Disks::new(description, settings),
+        }
     }
 
     /// What lets timed events happen, always by the same function.

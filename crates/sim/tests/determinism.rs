@@ -44,7 +44,7 @@ async fn ask(machine: SimMachine) -> Result<()> {
 fn run(seed: u64, layout: Layout) -> (u64, u64, u64) {
     let settings = Settings { seed, layout, ..Settings::default() };
     let description = starfish(&[("processor.system.switch_thread", "10")]);
-    let simulation = Simulation::new(&description, settings).expect("a sound description");
+    let simulation = Simulation::new(&description, settings);
     for node in simulation.io_nodes() {
         let contents = Payload::phantom(Source(node.node().0), 0, BLOCKS * BLOCK);
         let object = node.disks()[0].install("file", 0, &contents).expect("room");

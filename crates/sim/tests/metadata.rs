@@ -10,7 +10,7 @@ use sim::{Metadata, Settings, Simulation};
 fn node() -> Simulation {
     let mut description = MachineDescription::load("golden").expect("built in");
     description.metadata = Some(metadata_costs());
-    Simulation::new(&description, Settings::default()).expect("a sound description")
+    Simulation::new(&description, Settings::default())
 }
 
 fn store(simulation: &Simulation) -> Metadata {
@@ -110,7 +110,7 @@ async fn futures(
 #[test]
 fn a_machine_whose_description_says_nothing_of_metadata_has_no_store() {
     let description = MachineDescription::load("golden").expect("built in");
-    let simulation = Simulation::new(&description, Settings::default()).expect("a sound description");
+    let simulation = Simulation::new(&description, Settings::default());
     assert!(simulation.nodes().iter().all(|node| node.metadata().is_none()));
     assert!(node().compute_nodes().iter().all(|node| node.metadata().is_none()));
 }

@@ -15,7 +15,7 @@
 //!   recording                      machine, trace
 //!   request-log                    machine, layout
 //!   jobs                           fs, namespace, request-log
-//!   experiment                     sim, jobs, placement
+//!   experiment                     sim, jobs, placement, statistics
 //!   plan                           experiment
 //!   page                           statistics
 //!   trace-formats                  trace
@@ -63,7 +63,18 @@ const ARROWS: [(&str, &[&str]); 42] = [
     ("jobs", &["fs", "layout", "machine", "namespace", "request-log"]),
     (
         "experiment",
-        &["description", "disk", "fs", "jobs", "layout", "machine", "placement", "request-log", "sim"],
+        &[
+            "description",
+            "disk",
+            "fs",
+            "jobs",
+            "layout",
+            "machine",
+            "placement",
+            "request-log",
+            "sim",
+            "statistics",
+        ],
     ),
     ("node", &["fs", "layout", "machine", "namespace", "real", "recording", "trace"]),
     ("mount", &["fs", "layout", "machine", "namespace", "node", "real"]),

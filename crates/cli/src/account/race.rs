@@ -25,6 +25,11 @@ struct Analysis {
     threshold: u64,
 }
 
+/// What has to be said of a threshold where there are fewer jobs than disks.
+pub(crate) fn proviso(jobs: u32, disks: u32) -> &'static str {
+    if jobs < disks { " (the analysis is of as many jobs as disks)" } else { "" }
+}
+
 impl<'a> Race<'a> {
     /// That of a trial of a case.
     pub(crate) fn of(case: &'a PlacementCase, trial: &'a Trial, outcome: &'a PlacementOutcome) -> Self {
@@ -42,12 +47,11 @@ impl<'a> Race<'a> {
         lines
     }
 
-    /// None if nothing can race: one job, or jobs that read where they write.
+    /// None if nothing can race: one job, or jobs that are placed so that none can.
     fn analysis(&self) -> Option<Analysis> {
         let times = BlockTimes { read: self.outcome.read_ms, write: self.outcome.write_ms };
         let read_blocks = self.case.options.read_blocks as u32;
-        let placed = self.case.placements().unwrap_or_default();
-        if placed.len() < 2 || placed.iter().any(|placed| placed.reads_where_it_writes()) {
+        if self.case.options.jobs < 2 || !self.case.policy().can_race() {
             return None;
         }
         Some(if self.case.options.kind == PlacedJob::Copy {
@@ -62,7 +66,8 @@ impl<'a> Race<'a> {
     fn analysis_line(&self) -> Vec<String> {
         match self.analysis() {
             None => vec![
-                "  The analysis: no race is possible, as there is one job only, or some read from the disk they write to."
+                "  The analysis: no race is possible, as there is one job only, some read from the disk they write to, or \
+                 none reads from a disk that another writes to."
                     .to_owned(),
             ],
             Some(Analysis { ratio, called, threshold }) => {
@@ -75,7 +80,8 @@ impl<'a> Race<'a> {
                 };
                 vec![format!(
                     "  The analysis: {called} is {ratio:.2}, {above} 1: a race is {possible}possible, from {threshold} \
-                     pending blocks at a disk on{assumed}."
+                     pending blocks at a disk on{}{assumed}.",
+                    proviso(self.case.options.jobs, self.case.options.disks)
                 )]
             }
         }

@@ -16,7 +16,7 @@ use description::MachineDescription;
 use experiment::{Contents, DiskLayout, Method, Options, Replay, Think};
 use fs::{Configuration, IoNodeSettings, Scheduling};
 use machine::Duration;
-use request_log::{CallMethod, RequestLog};
+use request_log::{CallMethod, LoggedNode, Request, RequestLog};
 use serde::Serialize;
 use statistics::Sample;
 
@@ -62,11 +62,13 @@ pub(crate) struct IoAdvice {
     pub(crate) requests: u64,
     pub(crate) bytes: u64,
     pub(crate) trials: u64,
-    /// How long its calls took when they were recorded, of the node for which they took longest; none if the log does
-    /// not say it.
+    /// How long its calls took when they were recorded, of the node for which they took longest, with the time between
+    /// them if that is kept; none if the log does not say it.
     pub(crate) recorded_s: Option<f64>,
-    /// How long they take simulated, without the flush at the end.
+    /// How long the same takes simulated, without the flush at the end.
     pub(crate) simulated_s: f64,
+    /// Whether the time between the calls is kept.
+    pub(crate) with_think_time: bool,
     /// Of all alternatives that can be had and gain enough for certain, the one that gains most.
     pub(crate) advised: Option<usize>,
     /// The first is what was recorded.
@@ -135,9 +137,10 @@ impl IoAlternative {
 }
 
 impl IoAdvice {
-    /// Simulates what was recorded, everything else that is tried, and the best of each together.
+    /// Simulates what was recorded, everything else that is tried and possible, and the best of each together.
     pub(crate) fn about(program: &RecordedProgram, show: Show) -> Result<IoAdvice> {
         let base = program.recorded();
+        program.replay(base).check().map_err(|error| Failure::new("simulating what was recorded", error))?;
         let singles = program.alternatives(base);
         let progress = Progress::count(show, "simulating", (1 + singles.len() as u64) * program.trials);
         let settings: Vec<IoSetting> =
@@ -154,8 +157,11 @@ impl IoAdvice {
         }
         let best = best_of_each(tried, &alternatives[1..]);
         let simulate = |setting: IoSetting| {
+            if !program.is_possible(setting) {
+                return Ok(None);
+            }
             progress.expect_more(program.trials);
-            program.simulated(&[setting], &progress).remove(0)
+            program.simulated(&[setting], &progress).remove(0).map(Some)
         };
         if let Some((setting, times)) = in_company(best, simulate)? {
             alternatives.push(program.told("together", base, setting, &of_base, &times));
@@ -172,6 +178,7 @@ impl IoAdvice {
             trials: program.trials,
             recorded_s: program.recorded_seconds(),
             simulated_s,
+            with_think_time: program.think != Think::None,
             advised: advised.map(|(index, _)| index),
             alternatives,
         })
@@ -250,16 +257,28 @@ impl RecordedProgram {
         }
     }
 
-    /// How long its calls took, of the node for which they took longest.
+    /// How long its calls took, of the node for which they took longest, with the time between them if the replay keeps
+    /// that.
     fn recorded_seconds(&self) -> Option<f64> {
-        let of_node = |node: &request_log::LoggedNode| {
-            node.requests.iter().map(|request| request.took.as_secs_f64()).sum::<f64>()
+        let is_known = |request: &Request| !request.took.is_zero();
+        let nodes = self.log.nodes();
+        if !nodes.iter().flat_map(|node| &node.requests).any(is_known) {
+            return None;
+        }
+        let took = |requests: &[Request]| requests.iter().map(|request| request.took.as_secs_f64()).sum();
+        let of_node = |node: &LoggedNode| -> f64 {
+            match (self.think, node.requests.last()) {
+                (Think::None, _) => took(&node.requests),
+                (_, None) => 0.0,
+                // A node's time begins with the log's, as in the replay.
+                (_, Some(last)) => (last.time + last.took).as_secs_f64() - self.log.start().as_secs_f64(),
+            }
         };
-        let longest = self.log.nodes().iter().map(of_node).fold(0.0, f64::max);
-        (longest > 0.0).then_some(longest)
+        Some(nodes.iter().map(of_node).fold(0.0, f64::max))
     }
 
-    /// What is tried beside it, one thing at a time.
+    /// What is tried beside it, one thing at a time, as far as the machine can do it: its files may not fit onto fewer
+    /// disks, or a stripe unit may be no multiple of its sectors.
     fn alternatives(&self, base: IoSetting) -> Vec<(&'static str, IoSetting)> {
         let writes = self.log.totals().writes > 0;
         let methods = Replay::METHODS.into_iter().filter(|method| writes || *method != Method::WriteCached);
@@ -270,7 +289,11 @@ impl RecordedProgram {
         let nodes = self.others.keys().map(|&io_nodes| (NODES, IoSetting { io_nodes, ..base }));
         let schedules = SCHEDULES.map(|scheduling| (ORDER, IoSetting { scheduling, ..base }));
         let all = methods.chain(units).chain(nodes).chain(schedules);
-        all.filter(|(_, setting)| *setting != base).collect()
+        all.filter(|(_, setting)| *setting != base && self.is_possible(*setting)).collect()
+    }
+
+    fn is_possible(&self, setting: IoSetting) -> bool {
+        self.replay(setting).check().is_ok()
     }
 
     fn replay(&self, setting: IoSetting) -> Replay {
@@ -394,17 +417,17 @@ fn best_of_each(tried: Vec<Tried>, told: &[IoAlternative]) -> Vec<Tried> {
 }
 
 /// The first of these changes with those after it, in their order, that gain enough beside those before; none if it
-/// stays alone.
+/// stays alone. `simulate` gives none of what is not possible together.
 fn in_company(
     best: Vec<Tried>,
-    simulate: impl Fn(IoSetting) -> Result<TrialTimes>,
+    simulate: impl Fn(IoSetting) -> Result<Option<TrialTimes>>,
 ) -> Result<Option<(IoSetting, TrialTimes)>> {
     let mut rest = best.into_iter();
     let Some(Tried { mut setting, mut times, .. }) = rest.next() else { return Ok(None) };
     let mut has_company = false;
     for one in rest {
         let with_it = setting.with(one.change, one.setting);
-        let times_with_it = simulate(with_it)?;
+        let Some(times_with_it) = simulate(with_it)? else { continue };
         let gain = times_with_it.gain_over(&times);
         if is_worth_it(gain.mean(), gain.half_width().unwrap_or(0.0)) {
             (setting, times, has_company) = (with_it, times_with_it, true);
@@ -456,12 +479,16 @@ mod tests {
             vec![one(METHOD, CACHED, 5.0), one(ORDER, FIRST, 8.0), one(STRIPE_UNIT, LARGE, 9.0)]
         };
         let large_and_cached = IoSetting { block_bytes: 2, ..CACHED };
-        let gains = |setting| Ok(took(if setting == large_and_cached { 4.0 } else { 5.0 }));
+        let gains = |setting| Ok(Some(took(if setting == large_and_cached { 4.0 } else { 5.0 })));
         let (setting, times) = in_company(best(), gains).expect("simulated").expect("two of them");
         assert_eq!((setting, times.elapsed), (large_and_cached, vec![4.0; 2]));
         assert!(
-            in_company(best(), |_| Ok(took(4.99))).expect("simulated").is_none(),
+            in_company(best(), |_| Ok(Some(took(4.99)))).expect("simulated").is_none(),
             "none gains beside the first"
+        );
+        assert!(
+            in_company(best(), |_| Ok(None)).expect("simulated").is_none(),
+            "nothing is possible together"
         );
         assert!(in_company(Vec::new(), |_| panic!("nothing to simulate")).expect("nothing").is_none());
     }

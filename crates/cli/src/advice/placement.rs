@@ -78,7 +78,8 @@ pub(crate) struct Alternative {
 const SCHEDULES: [Scheduling; 4] =
     [Scheduling::Fcfs, Scheduling::RoundRobin, Scheduling::BoundedReadPriority, Scheduling::FairScan];
 
-/// The order that is advised with a placement by which nobody can race: no job waits for more than a sweep.
+/// The order that is advised with a placement by which nobody can race: no job waits for more than a sweep. Agents
+/// serve so by themselves, as theirs is cyclic scan in closed sweeps.
 const ADVISED: Scheduling = Scheduling::FairScan;
 
 /// What is advised is confirmed if it takes no longer than the best alternative by more than this part: trials of one
@@ -138,10 +139,10 @@ impl PlacementAdvice {
         self.race.as_ref().is_some_and(|race| race.is_possible)
     }
 
-    /// The fastest alternative in which no job reads from the disk that it writes to, and all disks are read from.
+    /// The fastest alternative in which no job reads from the disk that it writes to, and others do.
     pub(crate) fn if_jobs_read_elsewhere(&self) -> Option<&Alternative> {
-        let elsewhere = Policy::SeparateWithinJob.number();
-        fastest(self.alternatives.iter().filter(|one| one.policy == elsewhere))
+        let can_race = |one: &&Alternative| Policy::numbered(one.policy).is_some_and(Policy::can_race);
+        fastest(self.alternatives.iter().filter(can_race))
     }
 }
 
@@ -203,4 +204,20 @@ fn mean(case: &PlacementCase, trials: u64) -> Result<Alternative> {
 
 fn failed(error: experiment::Error) -> Failure {
     Failure::new("simulating", error)
+}
+
+#[cfg(test)]
+mod tests {
+    use fs::{IoNodeSettings, Sweeps};
+
+    use super::*;
+
+    #[test]
+    fn agents_serve_as_advised_unless_they_are_told_otherwise() {
+        let IoNodeSettings { scheduling, sweeps, .. } = IoNodeSettings::agent();
+        assert_eq!(
+            (ADVISED, scheduling, sweeps),
+            (Scheduling::FairScan, Scheduling::CyclicScan, Sweeps::Closed)
+        );
+    }
 }

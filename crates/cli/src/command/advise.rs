@@ -5,12 +5,12 @@ mod io;
 use clap::{Args, Subcommand};
 use command_line::failure::{Failure, Result};
 use command_line::{TextTable, counted};
-use fs::IoNodeSettings;
 use machine::Message;
 use node::Size;
 use placement::Policy;
 
 use super::positive;
+use crate::account::race::proviso;
 use crate::advice::placement::{Alternative, Merges, PlacementAdvice};
 use crate::options::described::load_machine_of_agents;
 use crate::output::row_format::RowFormat;
@@ -176,10 +176,13 @@ fn reasons(advice: &PlacementAdvice) -> Vec<String> {
     lines.push(match &advice.race {
         None => "No race: there is nobody else whose reads could wait.".to_owned(),
         Some(race) if race.is_possible => format!(
-            "A race is possible if no job reads from the disk it writes to (policies 1 and 2) and disks serve in the \
-             order of arrival: f is {:.2} times the critical {:.2}. It begins when more than {} blocks are pending at \
-             a disk.",
-            race.margin, race.critical_ratio, race.threshold_blocks
+            "A race is possible if jobs read from the disks that others write to and none from its own (policy 2), and \
+             disks serve in the order of arrival: f is {:.2} times the critical {:.2}. It begins when more than {} \
+             blocks are pending at a disk{}.",
+            race.margin,
+            race.critical_ratio,
+            race.threshold_blocks,
+            proviso(*jobs, *disks)
         ),
         Some(race) => format!(
             "No race: f is {:.2} times the critical {:.2}, above which one is possible.",
@@ -187,12 +190,8 @@ fn reasons(advice: &PlacementAdvice) -> Vec<String> {
         ),
     });
     let advised = &advice.advised;
-    let usual = match advised.scheduling == IoNodeSettings::agent().scheduling.to_string() {
-        true => "which is what agents do unless they are told otherwise",
-        false => "which agents do if they are started with it as `--scheduling`",
-    };
     lines.push(format!(
-        "Place runs by {}; let disks serve by `{}`, {usual}.",
+        "Place runs by {}; let disks serve by `{}`, which is what agents do unless they are told otherwise.",
         Policy::numbered(advised.policy).map_or_else(String::new, |policy| policy.to_string()),
         advised.scheduling
     ));

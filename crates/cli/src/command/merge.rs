@@ -8,6 +8,7 @@ use clap::Args;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use experiment::{FieldSet, PlacementCase, PlacementOutcome, Trial};
+use plan::PlannedCase;
 use recording::RecordedPart;
 use serde::Serialize;
 
@@ -16,6 +17,7 @@ use crate::account::job_tracks::JobTracks;
 use crate::account::race::Race;
 use crate::account::trace_file::TraceFile;
 use crate::local;
+use crate::memory;
 use crate::options::described::{not_loaded, overrides};
 use crate::options::fields::MergeOptions;
 use crate::output::row_format::RowFormat;
@@ -108,6 +110,11 @@ fn case(arguments: &Arguments) -> Result<PlacementCase> {
     let machine = choices.load_machine().map_err(not_loaded)?;
     let case = choices.case(machine, arguments.seed);
     case.check().map_err(|error| Failure::usage("merge", error))?;
+    memory::check_stored(
+        "merge",
+        case.stored_bytes(),
+        "Leave out --contents real: phantoms take no memory.",
+    )?;
     Ok(case)
 }
 

@@ -166,6 +166,11 @@ impl Arguments {
     }
 }
 
+/// How nodes work of which there is this log: those of calls are clients of agents.
+fn configuration(log: &RequestLog) -> Configuration {
+    if log.calls().is_some() { Configuration::Agent } else { Configuration::Report }
+}
+
 /// All methods on the simulated machine, at once.
 fn simulated(
     arguments: &Arguments,
@@ -191,7 +196,7 @@ fn simulated(
         think: arguments.think(),
         layout: arguments.layout.unwrap_or(DiskLayout::Contiguous),
         options: options.of(method),
-        configuration: if log.calls().is_some() { Configuration::Agent } else { Configuration::Report },
+        configuration: configuration(log),
         contents,
         batch_bytes: arguments.batch.0,
         seed: arguments.seed,
@@ -225,23 +230,12 @@ fn simulated(
     Ok(rows)
 }
 
-/// Refuses files that would not fit into memory, before anything runs: simulated disks have them there, once for each
-/// method.
+/// The files that are read, once for each method: simulated disks have them in memory.
 fn check_memory(log: &RequestLog, simulations: u64, contents: Contents) -> Result<()> {
-    let read = log.files().iter().filter(|file| file.is_read);
-    let files: u64 = read.map(|file| file.end).sum();
-    let needed = files.saturating_mul(simulations);
-    match memory::too_little_for(needed) {
-        Some(free) if contents == Contents::Real => {
-            let (needed, free) = (Size(needed).rounded(), Size(free).rounded());
-            let why = format!(
-                "the simulated disks need {needed} for its files, and {free} of memory are free here"
-            );
-            let failure = Failure::new("replaying", why);
-            Err(failure.remedy("Add --phantom: then what is read is not checked, and takes no memory."))
-        }
-        _ => Ok(()),
-    }
+    let read = log.files().iter().filter(|file| file.is_read && contents == Contents::Real);
+    let files = read.map(|file| file.end).fold(0, u64::saturating_add);
+    let remedy = "Add --phantom: then what is read is not checked, and takes no memory.";
+    memory::check_stored("replaying", files.saturating_mul(simulations), remedy)
 }
 
 /// All methods on the agents, one after the other.
@@ -263,7 +257,7 @@ fn measured(
     beforehand::check_block(block)?;
     let mut jobs = Vec::new();
     for &method in methods {
-        let access = options.of(method).access(method, log, arguments.batch.0);
+        let access = options.of(method).access(method, log, configuration(log), arguments.batch.0);
         let drawn = node::random()?;
         let names =
             (0..log.files().len()).map(|file| format!("starfish-replay-{drawn:016x}-{file}")).collect();

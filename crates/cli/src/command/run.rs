@@ -14,6 +14,7 @@ use reproduce::PageKind;
 
 use crate::interrupt;
 use crate::local;
+use crate::memory;
 use crate::output::plan_lines::{PlanLines, cell_lines, trial_lines};
 use crate::output::row_format::{RowFormat, print_json};
 
@@ -195,8 +196,8 @@ fn run_only<K: PlanLines>(
     only: &str,
     threads: usize,
 ) -> Result<()> {
-    let selection: TrialSelection<K> =
-        only.parse().map_err(|error| Failure::usage(format!("--only {only}"), error))?;
+    let selection: TrialSelection<K> = TrialSelection::parse(only, plans)
+        .map_err(|error| Failure::usage(format!("--only {only}"), error))?;
     let planned = selection.trials(plans);
     if planned.is_empty() {
         let failure = Failure::usage(format!("--only {only}"), "there is no such trial in these plans");
@@ -264,8 +265,11 @@ pub(crate) fn execute(
     threads: usize,
     folder: Option<&Path>,
 ) -> Result<Vec<plan::Failure>> {
-    let cost = planned.iter().filter(|one| journal.get(one.key).is_none()).map(|one| one.cost).sum();
-    let progress = Progress::weighted(show, cost);
+    let missing: Vec<&PlannedTrial<'_>> =
+        planned.iter().filter(|one| journal.get(one.key).is_none()).collect();
+    let remedy = "Take contents = \"phantom\", by which what is read takes no memory, or fewer --threads.";
+    memory::check_stored("run", plan::stored_bytes(missing.iter().map(|one| one.case), threads), remedy)?;
+    let progress = Progress::weighted(show, missing.iter().map(|one| one.cost).sum());
     let bar = progress.clone();
     let farewell = folder.map(|folder| {
         format!("Interrupted. What is done is in {}; the same command goes on from there.", folder.display())

@@ -144,6 +144,7 @@ struct Row {
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let cases = cases(&arguments)?;
     let trials = arguments.trials as usize;
+    simulation::check_memory(&cases, trials)?;
     let progress = Progress::count(arguments.progress, "simulating", (cases.len() * trials) as u64);
     let traced =
         arguments.trace.as_ref().map(|path| trace(path, arguments.trace_limit, &cases)).transpose()?;

@@ -209,7 +209,7 @@ impl Types {
         for source in SOURCES {
             let text = std::fs::read_to_string(root().join(source)).expect("a source");
             let mut current: Option<(String, Type)> = None;
-            let (mut doc, mut has_default) = (Vec::new(), false);
+            let (mut doc, mut has_default, mut is_skipped) = (Vec::new(), false, false);
             for line in text.lines() {
                 let indent = line.len() - line.trim_start().len();
                 let line = line.trim();
@@ -219,11 +219,15 @@ impl Types {
                 }
                 if line.starts_with("#[") {
                     has_default |= line == "#[serde(default)]";
+                    is_skipped |= line == "#[serde(skip)]";
                     continue;
                 }
                 let documented = std::mem::take(&mut doc).join(" ");
                 let documented = documented.split("  ").next().unwrap_or_default().to_owned();
                 let has_default = std::mem::take(&mut has_default);
+                if std::mem::take(&mut is_skipped) {
+                    continue;
+                }
                 let opens =
                     |keyword| line.strip_prefix(keyword).and_then(|rest: &str| rest.strip_suffix(" {"));
                 if indent == 0 {

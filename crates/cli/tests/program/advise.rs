@@ -60,6 +60,12 @@ fn the_table_and_csv_have_every_alternative() {
     let table = advise(&["--disks", "3", "--jobs", "2"]);
     assert!(table.contains("A race is possible") && table.contains("Place runs by policy 3"), "{table}");
     assert!(table.contains("(policy 2): `--scheduling "), "{table}");
+    assert!(
+        table.contains("none from its own (policy 2), and disks serve in the order of arrival"),
+        "{table}"
+    );
+    assert!(table.contains("(the analysis is of as many jobs as disks)"), "there are fewer: {table}");
+    assert!(table.contains("`fair-scan`, which is what agents do unless they are told otherwise"), "{table}");
     let csv = advise(&["--disks", "2", "--jobs", "2", "--format", "csv"]);
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines[0].split(',').count(), 8);
@@ -204,4 +210,35 @@ fn a_program_that_cannot_be_simulated_is_refused() {
     let done = alone.output().expect("the program");
     let told = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success() && told.contains("3 calls are left out"), "{told}");
+}
+
+/// What is kept of the time between calls is in both times that are compared.
+#[test]
+fn time_between_calls_is_compared_with_the_same() {
+    let directory = recorded();
+    let command = format!("advise io run.0 run.1 {SMALL_MACHINE} --think");
+    let advice = in_directory(&directory, &format!("{command} --format json"));
+    let advice: Value = serde_json::from_str(&advice).expect("JSON");
+    let seconds = |key: &str| advice[key].as_f64().expect("a number");
+    // From the first call of the log, at 1 s, to the end of the last one.
+    assert_eq!(seconds("recorded_s"), 3.0, "{advice}");
+    assert!((2.2..4.0).contains(&seconds("simulated_s")), "{advice}");
+    let table = in_directory(&directory, &command);
+    assert!(table.contains("As recorded its calls and the time between them took "), "{table}");
+}
+
+#[test]
+fn what_the_machine_cannot_do_is_not_tried() {
+    let directory = tempfile::tempdir().expect("a directory");
+    // Four disks of 1.3 GB have room for it, and two have not.
+    let log = "# starfish requests 1\n0 0 out write 0 65536\n1 0 out write 4000000000 65536\n";
+    std::fs::write(directory.path().join("large.log"), log).expect("a file");
+    let csv = in_directory(&directory, &format!("advise io large.log {SMALL_MACHINE} --format csv"));
+    let tried = |nodes: &str| csv.lines().any(|line| line.starts_with("I/O nodes,") && line.contains(nodes));
+    assert!(tried(",8,") && !tried(",2,"), "{csv}");
+    let small = SMALL_MACHINE.replace("nodes.io=4", "nodes.io=2");
+    let mut command = starfish(format!("advise io large.log {small}").split_whitespace());
+    command.current_dir(directory.path());
+    let said = fail(command, 1);
+    assert!(said.contains("what was recorded") && said.contains("make the file smaller"), "{said}");
 }

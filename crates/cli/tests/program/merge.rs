@@ -28,6 +28,10 @@ fn a_race_is_explained_and_its_cure_has_none() {
         assert!(cured.contains("No race: "), "{cure:?}: {cured}");
     }
     assert!(merge(&["--policy", "3", "--explain"]).contains("no race is possible"));
+    let fewer = ["--jobs", "2", "--disks", "4", "--run-blocks", "50", "--explain"];
+    let of = |policy| merge(&[&["--policy", policy], &fewer[..]].concat());
+    assert!(of("1").contains("none reads from a disk that another writes to"));
+    assert!(of("2").contains("(the analysis is of as many jobs as disks)"));
 }
 
 #[test]
@@ -75,7 +79,7 @@ fn jobs_can_begin_minutes_after_each_other() {
 
 #[test]
 fn what_makes_no_sense_is_refused_before_anything_runs() {
-    let cases: [(&[&str], &str); 14] = [
+    let cases: [(&[&str], &str); 16] = [
         (&["--jobs", "6"], "6 jobs need 6 disks to write to, and there are 5"),
         (&["--policy", "1"], "no disk to read from"),
         (&["--policy", "5"], "from 1 to 4"),
@@ -83,6 +87,8 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
         (&["--jobs", "3", "--buffer-blocks", "100"], "may wait for ever; expected 532 at least"),
         (&["--disks", "6", "--set", "nodes.io=5"], "6 disks need as many"),
         (&["--stagger", "soon"], "a time such as 500ms"),
+        (&["--work", "2000000h"], "more than the hundred years"),
+        (&["--stagger", "2000000h"], "more than the hundred years"),
         (&["--kind", "copy"], "two jobs on two disks"),
         (&["--set", "disks.model=nothing"], "no disk of the name"),
         (&["--machine", "nothing"], "nothing"),

@@ -141,6 +141,23 @@ fn one_trial_can_be_run_alone_and_is_the_same() {
     }
 }
 
+/// A machine that is varied is a path.
+#[test]
+fn a_cell_with_a_path_in_its_name_can_be_run_alone() {
+    let folder = folder(&format!("{PLAN}[vary]\nmachine = [\"m/a.toml\", \"golden\"]\n"));
+    fs::create_dir(folder.path().join("m")).expect("a folder");
+    let machine = include_str!("../../../../machines/golden.toml");
+    fs::write(folder.path().join("m/a.toml"), machine.replace("2 ms", "3 ms")).expect("a file");
+    for (only, trials) in
+        [("ddio,machine=m/a.toml/wcc/8192/2", 1), ("ddio,machine=m/a.toml", 6), ("ddio", 12)]
+    {
+        let (table, _) = printed(run(folder.path(), &["plan.toml", "--only", only, "--format", "csv"]));
+        assert_eq!(table.lines().count(), 1 + trials, "{only}: {table}");
+    }
+    let said = fail(run(folder.path(), &["plan.toml", "--only", "x"]), 2);
+    assert!(said.contains("--only tpfs,machine=m/a.toml/rb/8192/0"), "{said}");
+}
+
 #[test]
 fn plans_run_together_share_their_trials() {
     let folder = folder(PLAN);

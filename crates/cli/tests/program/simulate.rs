@@ -181,3 +181,26 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     let told = fail(starfish(["simulate", "--seed", "-1"]), 2);
     assert!(told.contains("expected a whole number from 0 to 18446744073709551615"), "{told}");
 }
+
+/// Simulated disks have in memory what is no phantom.
+#[test]
+fn files_that_memory_has_no_room_for_are_refused() {
+    let large = "simulate --machine golden --pattern rb --file-size 1PiB --trials 1";
+    let said = fail(starfish(large.split(' ')), 1);
+    assert!(said.contains("of memory are free here") && said.contains("Add --phantom"), "{said}");
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let plan = "name = \"large\"\nmachine = \"golden\"\npatterns = [\"rb\"]\nfile_size = \"1024 TiB\"\n\
+                method = \"disk-directed\"\ncontents = \"real\"\n";
+    std::fs::write(folder.path().join("plan.toml"), plan).expect("a file");
+    let mut command = starfish(["run", "plan.toml"]);
+    command.current_dir(folder.path());
+    let said = fail(command, 1);
+    assert!(said.contains("of memory are free here") && said.contains("fewer --threads"), "{said}");
+}
+
+#[test]
+fn what_takes_no_time_has_no_throughput() {
+    let free = "simulate --machine golden --set network.delay=0ns --pattern rb --method disk-directed";
+    let said = fail(starfish(free.split(' ')), 1);
+    assert!(said.contains("takes no time to move 10485760 bytes"), "{said}");
+}

@@ -1,6 +1,6 @@
 //! What the analysis says of a cell, by the crate `placement`, with r and w as they were measured.
 
-use placement::{BlockTimes, ManyDisks, Policy, TwoDisks};
+use placement::{BlockTimes, ManyDisks, TwoDisks};
 use plan::{PlacedJob, PlacementCase};
 
 use super::{Placed, PlacedCell, mean};
@@ -31,15 +31,14 @@ pub(super) fn growth(cell: &PlacedCell<'_>) -> f64 {
     1000.0 / times.read - 1000.0 / times.write
 }
 
-/// Whether a race is possible: there are other jobs, none of them reads where it writes, and writing is slow enough.
+/// Whether a race is possible: there are other jobs, they are placed so that they can race, and writing is slow enough.
 pub(super) fn can_race(cell: &PlacedCell<'_>) -> bool {
     let case = &cell.cell.case;
-    let separate = case.options.kind != PlacedJob::Merge || case.options.policy == Policy::SeparateWithinJob;
     let slow = match case.options.kind {
         PlacedJob::Copy => times(cell).ratio() > 1.0,
         PlacedJob::Merge | PlacedJob::Interleave => many_disks(cell).is_some_and(|many| many.can_race()),
     };
-    case.options.jobs >= 2 && separate && slow
+    case.options.jobs >= 2 && case.policy().can_race() && slow
 }
 
 /// What the busiest disk has to do, in seconds: the least that the jobs can take together.

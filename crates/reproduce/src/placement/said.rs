@@ -262,14 +262,7 @@ fn most(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
 impl Said {
     fn standing(&self, found: f64) -> &'static str {
         let Some((least, most)) = self.bounds else { return "predicted" };
-        let width = if most.is_finite() { most - least } else { least };
-        let near = (width / 2.0).max(self.published.unwrap_or(least).abs() / 10.0);
-        let standing = match (least - found).max(found - most) {
-            outside if outside <= 0.0 => Standing::Met,
-            outside if outside < near => Standing::Near,
-            _ => Standing::Missed,
-        };
-        standing.name()
+        Standing::of((found, found), (least, most), self.published.unwrap_or(least)).name()
     }
 }
 

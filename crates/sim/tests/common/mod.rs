@@ -27,7 +27,7 @@ pub(crate) fn starfish(changes: &[(&str, &str)]) -> MachineDescription {
 /// A simulation of `description` with default settings.
 #[allow(dead_code, reason = "not every test file that shares this module needs all of it")]
 pub(crate) fn simulation(description: &MachineDescription) -> Simulation {
-    Simulation::new(description, Settings::default()).expect("a sound description")
+    Simulation::new(description, Settings::default())
 }
 
 /// Names and times, in the order of noting.

@@ -125,12 +125,13 @@ fn to(one: &IoAlternative) -> String {
 /// What is advised, and how well what was recorded is predicted.
 fn reasons(advice: &IoAdvice) -> Vec<String> {
     let simulated = advice.simulated_s;
+    let calls = if advice.with_think_time { "its calls and the time between them" } else { "its calls" };
     let mut lines = vec![match advice.recorded_s {
         Some(recorded) => format!(
-            "As recorded its calls took {recorded:.3} s; simulated they take {simulated:.3} s, {:+.1} %.",
+            "As recorded {calls} took {recorded:.3} s; simulated they take {simulated:.3} s, {:+.1} %.",
             100.0 * (simulated / recorded - 1.0)
         ),
-        None => format!("Simulated, its calls take {simulated:.3} s as recorded."),
+        None => format!("Simulated, {calls} take {simulated:.3} s as recorded."),
     }];
     lines.push(match advice.advised.map(|index| &advice.alternatives[index]) {
         Some(one) => {
