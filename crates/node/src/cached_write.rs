@@ -1,12 +1,11 @@
 //! Writing through the write cache: what a program's thread does.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use machine::{Duration, Machine};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::thread::{Node, NodeThread};
+use crate::thread::NodeThread;
 use crate::write_queue::WriteQueue;
 
 /// How long something is in the queue at most, unless the node thread is busy.
@@ -29,23 +28,18 @@ pub(crate) fn write(
         return Ok(());
     }
     let is_first = loop {
-        match queue.put(file, offset, bytes)? {
+        match queue.put(file, offset, bytes) {
             Some(is_first) => break is_first,
-            None => queue.send(|| node.begin(what, take_in))?,
+            None => queue.send(|| node.begin(what, |node| async move { node.take_in_writes().await }))?,
         }
     };
     if is_first {
+        // If it fails, the next call is told: the writes stay in the queue.
         drop(node.begin(what, |node| async move {
             let machine = &node.client.connection.machine;
             machine.sleep_until(machine.now() + WAIT).await;
-            take_in(node).await
+            node.take_in_writes().await
         }));
     }
-    Ok(())
-}
-
-/// Takes in what is in the queue. If that fails, the next call that writes is told.
-async fn take_in(node: Rc<Node>) -> Result<()> {
-    node.try_to_take_in_writes().await;
     Ok(())
 }

@@ -17,7 +17,7 @@ use crate::open_file::OpenFile;
 use crate::pending::Pending;
 use crate::settings::OpenOptions;
 use crate::stat::Stat;
-use crate::thread::{Node, NodeThread, undisturbed};
+use crate::thread::{NodeThread, undisturbed};
 use crate::write_queue::WriteQueue;
 
 /// Maximum bytes that [`Handle::read_at`] has lent at a time: many, so that handing over is cheap; bounded, because the
@@ -238,7 +238,7 @@ impl Handle {
 
     /// Begins what [`flush`](Self::flush) does.
     pub fn begin_flush(&self) -> Pending<()> {
-        self.begin_told(move |file| async move { file.flush().await })
+        self.begin(move |file| async move { file.flush().await })
     }
 
     /// Brings everything written to the agents, and has the namespace know of it: whoever opens the file after that, or
@@ -253,7 +253,7 @@ impl Handle {
 
     /// Begins what [`send`](Self::send) does.
     pub fn begin_send(&self) -> Pending<()> {
-        self.begin_told(move |file| async move { file.send().await })
+        self.begin(move |file| async move { file.send().await })
     }
 
     /// The file's metadata, with all that was written through this session. If others have changed the file, what they
@@ -325,10 +325,7 @@ impl Handle {
         T: Send + 'static,
         F: Future<Output = Result<T>> + 'static,
     {
-        match self.0.options.reads() {
-            true => self.begin(call),
-            false => self.refused("it is not open for reading"),
-        }
+        self.begin_if(self.0.options.reads(), "it is not open for reading", call)
     }
 
     fn begin_writing<T, F>(&self, call: impl FnOnce(Rc<OpenFile>) -> F + Send + 'static) -> Pending<T>
@@ -336,48 +333,34 @@ impl Handle {
         T: Send + 'static,
         F: Future<Output = Result<T>> + 'static,
     {
-        match self.0.options.writes() {
-            true => self.begin_told(call),
-            false => self.refused("it is not open for writing"),
+        self.begin_if(self.0.options.writes(), "it is not open for writing", call)
+    }
+
+    fn begin_if<T, F>(
+        &self,
+        allowed: bool,
+        why_not: &str,
+        call: impl FnOnce(Rc<OpenFile>) -> F + Send + 'static,
+    ) -> Pending<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + 'static,
+    {
+        match allowed {
+            true => self.begin(call),
+            false => Pending::over(&self.0.name, Err(Error::new(ErrorKind::BadMode, self.name(), why_not))),
         }
     }
 
-    fn refused<T>(&self, why: &str) -> Pending<T> {
-        Pending::over(&self.0.name, Err(Error::new(ErrorKind::BadMode, self.name(), why)))
-    }
-
-    /// Begins a call on the file, which sees what was written before.
     fn begin<T, F>(&self, call: impl FnOnce(Rc<OpenFile>) -> F + Send + 'static) -> Pending<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<T>> + 'static,
     {
-        let number = self.0.number;
-        self.begin_after(move |node| async move { node.take_in_writes_to(number).await }, call)
-    }
-
-    /// As [`begin`](Self::begin); the call is told what could not be written before.
-    fn begin_told<T, F>(&self, call: impl FnOnce(Rc<OpenFile>) -> F + Send + 'static) -> Pending<T>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T>> + 'static,
-    {
-        self.begin_after(|node| async move { node.take_in_writes().await }, call)
-    }
-
-    fn begin_after<T, B, F>(
-        &self,
-        before: impl FnOnce(Rc<Node>) -> B + Send + 'static,
-        call: impl FnOnce(Rc<OpenFile>) -> F + Send + 'static,
-    ) -> Pending<T>
-    where
-        T: Send + 'static,
-        B: Future<Output = Result<()>> + 'static,
-        F: Future<Output = Result<T>> + 'static,
-    {
         let (number, name) = (self.0.number, self.0.name.clone());
         self.0.node.begin(&self.0.name, move |node| async move {
-            before(node.clone()).await?;
+            // They were written before.
+            node.take_in_writes().await?;
             let (file, operation) = node.files.begin_call(number, &name)?;
             // The call has the file, and has let go of it when it ends.
             let outcome = call(file).await;

@@ -8,7 +8,7 @@ use fs::WriteCache;
 use machine::{Payload, Permits};
 use real::RealMachine;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::open_file::OpenFiles;
 use crate::write_queue::{QueuedWrites, WriteQueue};
 
@@ -18,13 +18,7 @@ pub(crate) struct Taker {
     /// One task at a time takes writes in, so that they stay in order.
     turn: Permits,
     /// What was taken out of the queue and did not get into the cache.
-    left: RefCell<Option<Left>>,
-}
-
-/// Writes that could not be taken in, and why.
-struct Left {
-    writes: QueuedWrites,
-    why: Error,
+    left: RefCell<QueuedWrites>,
 }
 
 impl Taker {
@@ -32,38 +26,21 @@ impl Taker {
         Taker { queue, turn: Permits::new(1), left: RefCell::default() }
     }
 
-    /// Takes everything into the write cache. If something does not get there, [`tell`](Self::tell) says why.
-    pub(crate) async fn take_in(&self, files: &OpenFiles, cache: &WriteCache<RealMachine>) {
+    /// Takes everything into the write cache.
+    pub(crate) async fn take_in(&self, files: &OpenFiles, cache: &WriteCache<RealMachine>) -> Result<()> {
         let _turn = self.turn.take().await;
-        let left = self.left.take().map(|left| left.writes);
-        if self.write(files, cache, left.unwrap_or_default()).await {
-            self.write(files, cache, self.queue.take()).await;
-        }
+        let left = self.left.take();
+        self.write(files, cache, left).await?;
+        self.write(files, cache, self.queue.take()).await
     }
 
-    /// Fails, once, if something could not be taken in.
-    pub(crate) fn tell(&self) -> Result<()> {
-        self.queue.tell()
-    }
-
-    /// Fails if writes to the file of this number could not be taken in, or those before them: it is not yet what it is
-    /// to be.
-    pub(crate) fn check(&self, number: u64) -> Result<()> {
-        match &*self.left.borrow() {
-            Some(Left { writes, why }) if writes.has_any_to(number) || self.queue.has_any_to(number) => {
-                Err(why.clone())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Writes into the cache; whether all got there. What did not is left for the next time.
+    /// Writes into the cache. What does not get there is left for the next time.
     async fn write(
         &self,
         files: &OpenFiles,
         cache: &WriteCache<RealMachine>,
         mut batch: QueuedWrites,
-    ) -> bool {
+    ) -> Result<()> {
         let data = Payload::from(mem::take(&mut batch.data));
         let (mut runs_done, mut writes_done, mut at, mut outcome) = (0, 0, 0, Ok(()));
         while outcome.is_ok() && runs_done < batch.runs.len() {
@@ -87,12 +64,12 @@ impl Taker {
             batch.runs[runs_done].1 -= made;
             runs_done += usize::from(made == count);
         }
-        let Err(why) = outcome else { return true };
-        batch.runs.drain(..runs_done);
-        batch.writes.drain(..writes_done);
-        batch.data = data.slice(at..data.len()).into_vec().expect("they are real");
-        self.queue.note(why.clone());
-        self.left.replace(Some(Left { writes: batch, why }));
-        false
+        if outcome.is_err() {
+            batch.runs.drain(..runs_done);
+            batch.writes.drain(..writes_done);
+            batch.data = data.slice(at..data.len()).into_vec().expect("they are real");
+            self.left.replace(batch);
+        }
+        outcome
     }
 }

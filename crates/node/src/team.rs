@@ -93,9 +93,9 @@ impl Team {
     pub fn read(&self, file: &Handle, selection: Selection, how: SelectedSettings) -> Pending<Vec<u8>> {
         let opened = self.usable(file, file.options().reads(), "it is not open for reading");
         self.begin_moving(file.shared_name(), TeamStep::read(how.method), async move |node, name, turn| {
-            let number = joined(&turn, opened).await?;
-            let (file, _call) = joined(&turn, node.files.begin_call(number, &name)).await?;
-            joined(&turn, node.take_in_writes_to(number).await).await?;
+            let file = opened.and_then(|number| node.files.begin_call(number, &name));
+            let (file, _call) = joined(&turn, file).await?;
+            joined(&turn, node.take_in_writes().await).await?;
             file.read_selected(Some(&turn), &selection, how).await
         })
     }

@@ -39,29 +39,12 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Takes what is in the queue of writes into the write cache, if there is one: for a call that is told what failed
-    /// before.
-    ///
-    /// # Errors
-    /// If something could not be taken in, whatever file it was written to, and nobody has been told.
+    /// Takes what is in the queue of writes into the write cache, if there is one.
     pub(crate) async fn take_in_writes(&self) -> Result<()> {
-        self.try_to_take_in_writes().await.map_or(Ok(()), Taker::tell)
-    }
-
-    /// As [`take_in_writes`](Self::take_in_writes), for a call that uses the file of this number and is not told what
-    /// failed before.
-    ///
-    /// # Errors
-    /// If what was written to this file could not be taken in.
-    pub(crate) async fn take_in_writes_to(&self, number: u64) -> Result<()> {
-        self.try_to_take_in_writes().await.map_or(Ok(()), |taker| taker.check(number))
-    }
-
-    /// Takes what is in the queue of writes into the write cache, if there is one; who knows what could not be.
-    pub(crate) async fn try_to_take_in_writes(&self) -> Option<&Taker> {
-        let (taker, cache) = self.taker.as_ref().zip(self.client.write_cache.as_ref())?;
-        taker.take_in(&self.files, cache).await;
-        Some(taker)
+        match (&self.taker, &self.client.write_cache) {
+            (Some(taker), Some(cache)) => taker.take_in(&self.files, cache).await,
+            _ => Ok(()),
+        }
     }
 
     /// Closes the file of this number, with all that has been written to it.

@@ -6,9 +6,8 @@
 //!  node thread                 takes all there is into the write cache; flushes with the other members of the job
 //! ```
 //!
-//! A cached write costs an uncontended lock and two copies. A failure is kept here and told to the next call that
-//! writes, flushes or closes, whatever file that is of. It loses nothing: what could not be taken in is tried again by
-//! the next call of any kind, and until then the calls that would have to see it fail (`taker.rs`).
+//! A cached write costs an uncontended lock and two copies. A failure is told to the next call that writes, flushes or
+//! closes, and loses nothing: what could not be taken in stays here and is tried again.
 
 use std::mem;
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -17,7 +16,7 @@ use std::time::Instant;
 use fs::Written;
 use machine::Duration;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::pending::Pending;
 
 /// How many bytes, and writes, the queue may hold before the node thread is woken to take them: enough that waking it
@@ -28,18 +27,11 @@ const WRITES: usize = 4096;
 /// Writes on their way to the write cache.
 #[derive(Default)]
 pub(crate) struct WriteQueue {
-    waiting: Mutex<Waiting>,
+    batch: Mutex<QueuedWrites>,
     /// The call under way by which the node thread takes what is in the queue.
     taking: Mutex<Option<Pending<()>>>,
     /// A moment, and its date by the node's clock in nanoseconds since 1970.
     dated: OnceLock<(Instant, u64)>,
-}
-
-#[derive(Default)]
-struct Waiting {
-    batch: QueuedWrites,
-    /// Why earlier writes could not be taken in, until a caller is told.
-    failure: Option<Error>,
 }
 
 /// Writes in the order in which they were made.
@@ -54,11 +46,6 @@ pub(crate) struct QueuedWrites {
 impl QueuedWrites {
     fn is_full(&self) -> bool {
         self.writes.len() >= WRITES || self.data.len() >= DATA_BYTES
-    }
-
-    /// Whether some are to the file of this number.
-    pub(crate) fn has_any_to(&self, file: u64) -> bool {
-        self.runs.iter().any(|(number, _)| *number == file)
     }
 
     fn push(&mut self, file: u64, write: Written, bytes: &[u8]) {
@@ -77,47 +64,31 @@ impl WriteQueue {
         self.dated.get_or_init(|| (Instant::now(), date.as_nanos()));
     }
 
-    /// Puts a write into the queue, if it is not full; whether it is the first there. Tells a failure instead, if there
-    /// is one to be told.
-    pub(crate) fn put(&self, file: u64, offset: u64, bytes: &[u8]) -> Result<Option<bool>> {
+    /// Puts a write into the queue, if it is not full; whether it is the first there.
+    pub(crate) fn put(&self, file: u64, offset: u64, bytes: &[u8]) -> Option<bool> {
         let write = Written { offset, bytes: bytes.len() as u64, time: self.now() };
-        let mut waiting = self.waiting();
-        waiting.tell()?;
-        if waiting.batch.is_full() {
-            return Ok(None);
+        let mut batch = self.batch();
+        if batch.is_full() {
+            return None;
         }
-        let is_first = waiting.batch.writes.is_empty();
-        waiting.batch.push(file, write, bytes);
-        Ok(Some(is_first))
-    }
-
-    /// Whether writes to the file of this number are in the queue.
-    pub(crate) fn has_any_to(&self, file: u64) -> bool {
-        self.waiting().batch.has_any_to(file)
+        let is_first = batch.writes.is_empty();
+        batch.push(file, write, bytes);
+        Some(is_first)
     }
 
     /// Takes all writes out of the queue.
     pub(crate) fn take(&self) -> QueuedWrites {
-        mem::take(&mut self.waiting().batch)
+        mem::take(&mut *self.batch())
     }
 
-    /// Keeps the first failure until it is told.
-    pub(crate) fn note(&self, failure: Error) {
-        self.waiting().failure.get_or_insert(failure);
-    }
-
-    /// Fails, once, if writes could not be taken in.
-    pub(crate) fn tell(&self) -> Result<()> {
-        self.waiting().tell()
-    }
-
-    /// If the queue is full, calls `send` to have its writes taken in, after the earlier such call has ended.
+    /// If the queue is full, calls `send` to have its writes taken in, after the earlier such call has ended; fails if
+    /// that one failed.
     pub(crate) fn send(&self, send: impl FnOnce() -> Pending<()>) -> Result<()> {
         let mut taking = self.taking.lock().expect("nobody panics with it");
         if let Some(earlier) = taking.take() {
             earlier.wait()?;
         }
-        if self.waiting().batch.is_full() {
+        if self.batch().is_full() {
             *taking = Some(send());
         }
         Ok(())
@@ -129,13 +100,7 @@ impl WriteQueue {
         date + moment.elapsed().as_nanos() as u64
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().expect("nobody panics with it")
-    }
-}
-
-impl Waiting {
-    fn tell(&mut self) -> Result<()> {
-        self.failure.take().map_or(Ok(()), Err)
+    fn batch(&self) -> MutexGuard<'_, QueuedWrites> {
+        self.batch.lock().expect("nobody panics with it")
     }
 }
