@@ -61,7 +61,7 @@ pub use failures::{
     what_waits_for_more_is_written_back,
 };
 pub use holds::an_open_file_outlives_a_broken_connection;
-pub use listed::listed_stretches_agree_with_files_in_memory;
+pub use listed::{a_directory_that_is_forgotten_is_told_again, listed_stretches_agree_with_files_in_memory};
 pub use numbered::{
     a_numbered_file_is_read_by_whoever_knows_it, a_numbered_file_that_is_removed_stays_removed,
     a_numbered_file_touches_the_disks_it_has_bytes_on, a_numbered_write_that_was_lost_is_told,
@@ -137,6 +137,7 @@ macro_rules! for_all_promises {
             every_pattern_is_read_and_written_alike_by_every_method,
             collective_operations_follow_each_other,
             listed_stretches_agree_with_files_in_memory,
+            a_directory_that_is_forgotten_is_told_again,
             names_name_files_and_nothing_else,
             all_names_are_listed_however_many,
             a_file_lies_on_the_disks_that_were_chosen,

@@ -514,6 +514,22 @@ impl<M: Machine> Client<M> {
         self.inner.losses.borrow().get(&node).copied().unwrap_or_default()
     }
 
+    /// How often each I/O node was gone.
+    fn losses_of_io_nodes(&self) -> Vec<u64> {
+        self.io_nodes().iter().map(|&node| self.losses_of(node)).collect()
+    }
+
+    /// Fails if an I/O node was gone since there were these losses: it has forgotten what it was told over a connection
+    /// that is over, and says nothing of it.
+    fn check_told(&self, losses: &[u64]) -> Result<()> {
+        let now = self.losses_of_io_nodes();
+        let gone = self.io_nodes().iter().zip(losses.iter().zip(now)).find(|(_, (then, now))| *then != now);
+        gone.map_or(Ok(()), |(&node, _)| {
+            let text = "the connection has ended over which it was told what there is to be moved";
+            Err(Error::Remote { node, failure: Failure::new(FailureKind::NotOpen, text) }.into())
+        })
+    }
+
     /// Has all I/O nodes do the same. Fails with the first failure when all have done what they can.
     async fn have_all(&self, request: &Request) -> Result<()> {
         let mut outcome = Ok(());
