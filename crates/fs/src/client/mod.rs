@@ -530,6 +530,13 @@ impl<M: Machine> Client<M> {
         })
     }
 
+    /// Has all I/O nodes that are there know this client, also those that were started anew: they do something for a
+    /// group only if they know all of its members.
+    async fn show_up(&self) {
+        // Who is gone says so when it is asked for something.
+        drop(self.ask_all(|_| Some(Request::Describe)).await);
+    }
+
     /// Has all I/O nodes do the same. Fails with the first failure when all have done what they can.
     async fn have_all(&self, request: &Request) -> Result<()> {
         let mut outcome = Ok(());

@@ -19,6 +19,16 @@ pub(super) enum Reason {
     Room,
 }
 
+impl Reason {
+    /// The file that is to be flushed; all, if it is none.
+    pub(super) fn file(self) -> Option<FileId> {
+        match self {
+            Reason::Asked(file) => file,
+            Reason::Room => None,
+        }
+    }
+}
+
 /// A client's membership of a job.
 pub(super) struct Membership<M: Machine> {
     /// The I/O node that keeps the roster.
@@ -51,6 +61,11 @@ impl<M: Machine> Membership<M> {
         }
     }
 
+    /// The I/O node that keeps the roster.
+    pub(super) fn keeper(&self) -> NodeId {
+        self.keeper
+    }
+
     /// The group of the members.
     pub(super) fn group(&self) -> u64 {
         self.group.get()
@@ -69,9 +84,12 @@ impl<M: Machine> Membership<M> {
         }
     }
 
-    /// Leaves the job.
+    /// Leaves the job. A keeper that was started anew, or is gone, does not know this member any more.
     pub(super) async fn end(&self, client: &Client<M>) -> Result<()> {
-        self.ask(client, Request::Leave { group: self.group() }).await.map(drop)
+        match self.ask(client, Request::Leave { group: self.group() }).await {
+            Err(error) if !error.is_of_new_start() => Err(error),
+            _ => Ok(()),
+        }
     }
 
     async fn ask(&self, client: &Client<M>, request: Request) -> Result<Reply> {
