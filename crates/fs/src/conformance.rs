@@ -111,7 +111,7 @@ pub use write_caches::{
     a_failed_flush_of_a_group_is_told_until_what_it_left_is_flushed, a_flush_comes_by_itself_in_time,
     a_flush_has_what_all_members_have_written, a_flush_that_its_keeper_forgets_fails,
     a_member_that_is_gone_costs_only_what_it_had_not_flushed, members_whose_connections_end_hold_up_no_flush,
-    members_with_clocks_that_disagree_keep_their_own_order, 
+    members_with_clocks_that_disagree_keep_their_own_order, members_with_different_io_nodes_lose_nothing,
     what_a_group_writes_is_its_latest_writers, what_is_cached_of_a_removed_file_holds_up_no_flush,
     writes_that_are_not_flushed_are_read_by_their_writer,
 };
@@ -214,6 +214,7 @@ macro_rules! for_all_promises {
             a_failed_flush_of_a_group_is_told_until_what_it_left_is_flushed,
             members_whose_connections_end_hold_up_no_flush,
             what_is_cached_of_a_removed_file_holds_up_no_flush,
+            members_with_different_io_nodes_lose_nothing,
             a_flush_that_its_keeper_forgets_fails,
             what_nodes_do_is_recorded_on_demand,
             what_an_io_node_does_is_counted,

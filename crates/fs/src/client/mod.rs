@@ -253,6 +253,13 @@ impl<M: Machine> Client<M> {
         *self.io_nodes().iter().min().expect("a client has I/O nodes")
     }
 
+    /// A number that is the same for all clients that know the same I/O nodes, in whatever order.
+    fn number_of_io_nodes(&self) -> u64 {
+        let mut io_nodes: Vec<u64> = self.io_nodes().iter().map(|node| node.0).collect();
+        io_nodes.sort_unstable();
+        name::hash_of("", &io_nodes)
+    }
+
     /// The number of disks of all I/O nodes together.
     pub fn disks(&self) -> u32 {
         self.inner.disks.borrow().iter().sum()

@@ -413,6 +413,38 @@ pub fn what_is_cached_of_a_removed_file_holds_up_no_flush(testbed: &impl Testbed
     });
 }
 
+/// Members that know different I/O nodes flush each to all that they know.
+pub fn members_with_different_io_nodes_lose_nothing(testbed: &impl Testbed, base: Base) {
+    for rank_of_fewer in [0, 1] {
+        run(testbed, 2 + 2, move |nodes| async move {
+            let clients = start(base, &nodes[..3], 2, small(base, Threads::Pool(4))).await;
+            let fewer = Client::connect(nodes[3].clone(), vec![nodes[0].node()], base.client()).await;
+            let mut clients = [clients[0].clone(), fewer.expect("it answers")];
+            let large = finished(&clients[0], "large", FileId(1)).await;
+            let small = finished(&clients[1], "small", FileId(2)).await;
+            let mut files = [large, small];
+            if rank_of_fewer == 0 {
+                clients.reverse();
+                files.reverse();
+            }
+            let caches = two_caches(&clients).await;
+            for (cache, file) in caches.iter().zip(&files) {
+                for block in 0..4 {
+                    cache.write(file, block * BLOCK, &hundred(7)).await.expect("room");
+                }
+            }
+            for cache in &caches {
+                cache.flush().await.expect("flushed");
+            }
+            for ((name, client), cache) in files.iter().map(|file| file.name()).zip(&clients).zip(&caches) {
+                let found = seen(client, name).await;
+                assert!(found.chunks(BLOCK as usize).all(|block| block[..100] == [7; 100]), "{name}");
+                assert_eq!((found.len() as u64, cache.leave().await), (3 * BLOCK + 100, Ok(())));
+            }
+        });
+    }
+}
+
 /// Answers the requests of one client as an I/O node does that keeps rosters, until it has named a flush; then is gone.
 async fn name_a_flush_and_go(node: &impl Machine, client: NodeId) {
     loop {

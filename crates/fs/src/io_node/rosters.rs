@@ -46,7 +46,8 @@ type Served = Result<Reply, Box<Failure>>;
 #[derive(Default)]
 pub(super) struct Rosters(RefCell<BTreeMap<u64, Rc<Roster>>>);
 
-/// The members of a job.
+/// The members of a job that know the same I/O nodes: what one of them has told to an I/O node, another one, which asks
+/// for the flush, asks that I/O node to move.
 struct Roster {
     job: String,
     group: u64,
@@ -85,11 +86,12 @@ pub(super) struct Wanted {
     pub(super) for_room: bool,
 }
 
+/// A member of a job.
 #[derive(Clone)]
-struct Member {
-    node: NodeId,
+pub(super) struct Member {
+    pub(super) node: NodeId,
     /// What a person calls it.
-    name: String,
+    pub(super) name: String,
 }
 
 /// A flush that is going on.
@@ -113,23 +115,17 @@ struct Meeting {
 }
 
 impl<M: Machine> IoNode<M> {
-    /// Counts a client among the members of a job, when no flush is going on.
-    pub(super) async fn join(
-        &self,
-        client: NodeId,
-        account: &Account,
-        job: String,
-        member: String,
-    ) -> Served {
+    /// Counts a client among the members of a job that know these I/O nodes, when no flush is going on.
+    pub(super) async fn join(&self, account: &Account, member: Member, job: String, io_nodes: u64) -> Served {
         loop {
-            let roster = self.rosters.of_job(&job, self.settings.incarnation)?;
+            let roster = self.rosters.of_job(&job, self.settings.incarnation, io_nodes)?;
             if roster.flush.borrow().is_some() {
                 // It may be another roster after that.
                 roster.changed.wait().await;
                 continue;
             }
             account.check()?;
-            roster.add(Member { node: client, name: member })?;
+            roster.add(member)?;
             let (group, flushes) = (roster.group, roster.flushes.get());
             self.rosters.0.borrow_mut().insert(group, roster);
             return Ok(Reply::Joined { group, flushes });
@@ -187,11 +183,11 @@ impl<M: Machine> IoNode<M> {
 }
 
 impl Rosters {
-    /// The roster of a job; an empty one, not entered yet, if there is none.
-    fn of_job(&self, job: &str, incarnation: u64) -> Result<Rc<Roster>, Box<Failure>> {
+    /// The roster of the members of a job that know these I/O nodes; an empty one, not entered yet, if there is none.
+    fn of_job(&self, job: &str, incarnation: u64, io_nodes: u64) -> Result<Rc<Roster>, Box<Failure>> {
         name::check(job).map_err(|why| Failure::invalid(format!("a job of the name {job:?}: {why}")))?;
         // Another one at each run of this node.
-        let group = name::hash_of(job, &[incarnation]);
+        let group = name::hash_of(job, &[incarnation, io_nodes]);
         let all = self.0.borrow();
         match all.get(&group) {
             Some(roster) if roster.job == job => Ok(roster.clone()),

@@ -51,7 +51,8 @@ impl<M: Machine> Membership<M> {
 
     /// Joins the job again; how many flushes it has begun.
     pub(super) async fn renew(&self, client: &Client<M>) -> Result<u32> {
-        let request = Request::Join { job: self.job.clone(), member: self.member.clone() };
+        let (job, member) = (self.job.clone(), self.member.clone());
+        let request = Request::Join { job, member, io_nodes: client.number_of_io_nodes() };
         match self.ask(client, request).await? {
             Reply::Joined { group, flushes } => {
                 self.group.set(group);
