@@ -61,7 +61,7 @@ pub use failures::{
     what_waits_for_more_is_written_back,
 };
 pub use holds::an_open_file_outlives_a_broken_connection;
-pub use listed::listed_stretches_agree_with_files_in_memory;
+pub use listed::{a_directory_that_is_forgotten_is_told_again, listed_stretches_agree_with_files_in_memory};
 pub use numbered::{
     a_numbered_file_is_read_by_whoever_knows_it, a_numbered_file_that_is_removed_stays_removed,
     a_numbered_file_touches_the_disks_it_has_bytes_on, a_numbered_write_that_was_lost_is_told,
@@ -113,9 +113,11 @@ pub use trees::{
     who_ends_flushes_many_files_at_once, who_flushes_a_file_flushes_what_others_have_closed,
 };
 pub use write_caches::{
-    a_flush_comes_by_itself_in_time, a_flush_has_what_all_members_have_written,
-    a_member_that_is_gone_costs_only_what_it_had_not_flushed,
-    members_with_clocks_that_disagree_keep_their_own_order, what_a_group_writes_is_its_latest_writers,
+    a_failed_flush_of_a_group_is_told_until_what_it_left_is_flushed, a_flush_comes_by_itself_in_time,
+    a_flush_has_what_all_members_have_written, a_flush_that_its_keeper_forgets_fails,
+    a_member_that_is_gone_costs_only_what_it_had_not_flushed, members_whose_connections_end_hold_up_no_flush,
+    members_with_clocks_that_disagree_keep_their_own_order, members_with_different_io_nodes_lose_nothing,
+    what_a_group_writes_is_its_latest_writers, what_is_cached_of_a_removed_file_holds_up_no_flush,
     writes_that_are_not_flushed_are_read_by_their_writer,
 };
 
@@ -142,6 +144,7 @@ macro_rules! for_all_promises {
             every_pattern_is_read_and_written_alike_by_every_method,
             collective_operations_follow_each_other,
             listed_stretches_agree_with_files_in_memory,
+            a_directory_that_is_forgotten_is_told_again,
             names_name_files_and_nothing_else,
             all_names_are_listed_however_many,
             a_file_lies_on_the_disks_that_were_chosen,
@@ -216,6 +219,11 @@ macro_rules! for_all_promises {
             a_flush_has_what_all_members_have_written,
             a_flush_comes_by_itself_in_time,
             a_member_that_is_gone_costs_only_what_it_had_not_flushed,
+            a_failed_flush_of_a_group_is_told_until_what_it_left_is_flushed,
+            members_whose_connections_end_hold_up_no_flush,
+            what_is_cached_of_a_removed_file_holds_up_no_flush,
+            members_with_different_io_nodes_lose_nothing,
+            a_flush_that_its_keeper_forgets_fails,
             what_nodes_do_is_recorded_on_demand,
             what_an_io_node_does_is_counted,
             a_numbered_file_is_read_by_whoever_knows_it,

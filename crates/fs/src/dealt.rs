@@ -1,12 +1,14 @@
 //! Directories dealt to blocks: the owner of each byte of a block, and where in its memory the byte is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::ops::Range;
 
 use layout::{Piece, Striping};
 
 use crate::coverage::Coverage;
-use crate::directory::{DirectoryError, Entry, ListedStretch, PIECES_OF_OPERATION_MAX};
+use crate::directory::{DirectoryError, Entry, ListedStretch, PiecesLeft};
+use crate::give_way::give_way;
 use crate::piece_run::PieceRun;
 
 /// The members' pieces of one block.
@@ -59,16 +61,21 @@ impl BlockPieces {
 
     /// The bytes of the block that pieces cover: disjoint ranges, in order, not touching each other.
     pub(crate) fn runs(&self) -> Vec<Range<u64>> {
-        self.cover().0.runs()
+        let mut coverage = Coverage::none_of(self.bytes);
+        for piece in self.each_piece() {
+            coverage.insert(self.within(&piece));
+        }
+        coverage.runs()
     }
 
-    /// The bytes that pieces cover, and whether two pieces overlap.
-    fn cover(&self) -> (Coverage, bool) {
-        let (mut coverage, mut twice) = (Coverage::none_of(self.bytes), false);
-        for piece in self.runs.iter().flat_map(|run| run.pieces()) {
-            twice |= coverage.insert(self.within(&piece));
-        }
-        (coverage, twice)
+    fn each_piece(&self) -> impl Iterator<Item = Piece> {
+        self.runs.iter().flat_map(|run| run.pieces())
+    }
+
+    /// Whether any two pieces overlap. Until that is known, no byte has been looked at twice.
+    fn any_overlap(&self) -> bool {
+        let mut coverage = Coverage::none_of(self.bytes);
+        self.each_piece().any(|piece| coverage.insert(self.within(&piece)))
     }
 
     /// Where the last of the pieces ends, as an offset within the stripe.
@@ -79,37 +86,81 @@ impl BlockPieces {
     }
 
     /// Leaves of each byte the latest piece only. Says how many bytes of a member have given way to another's.
-    fn keep_latest(&mut self) -> u64 {
-        if !self.cover().1 {
+    async fn keep_latest(&mut self) -> u64 {
+        if !self.any_overlap() {
             return 0;
         }
         let pieces: Vec<Piece> = self.runs.drain(..).flat_map(PieceRun::pieces).collect();
-        let mut latest_first: Vec<usize> = (0..pieces.len()).collect();
-        latest_first.sort_by_key(|&order| (self.times[order], pieces[order].node, order));
-        // Of each byte of the block the piece that stays.
-        let mut owners: Vec<Option<u32>> = vec![None; self.bytes as usize];
-        let mut hidden = 0;
-        for order in latest_first.into_iter().rev() {
-            let piece = &pieces[order];
-            for byte in self.within(piece) {
-                match owners[byte as usize] {
-                    None => owners[byte as usize] = Some(order as u32),
-                    Some(owner) => hidden += u64::from(pieces[owner as usize].node != piece.node),
+        let times = mem::take(&mut self.times);
+        let mut ends: Vec<(u64, usize)> = Vec::with_capacity(2 * pieces.len());
+        for (order, piece) in pieces.iter().enumerate() {
+            ends.extend([(piece.file_offset, order), (piece.file_offset + piece.bytes, order)]);
+        }
+        ends.sort_unstable();
+        let (mut here, mut hidden) = (PiecesHere::default(), 0);
+        let mut staying: Option<(usize, Range<u64>)> = None;
+        for (looks, (&(start, order), &(end, _))) in ends.iter().zip(&ends[1..]).enumerate() {
+            if looks % LOOKS_IN_A_ROW == LOOKS_IN_A_ROW - 1 {
+                give_way().await;
+            }
+            here.begin_or_end(times[order], pieces[order].node, order);
+            let Some(latest) = here.latest().filter(|_| start < end) else { continue };
+            hidden += (end - start) * here.of_others_than(pieces[latest].node);
+            match &mut staying {
+                Some((staying, range)) if *staying == latest && range.end == start => range.end = end,
+                _ => {
+                    if let Some((order, range)) = staying.replace((latest, start..end)) {
+                        self.push_part(&pieces[order], range);
+                    }
                 }
             }
         }
-        self.times.clear();
-        let mut start = self.file_offset;
-        for of_one in owners.chunk_by(|one, next| one == next) {
-            let bytes = of_one.len() as u64;
-            if let Some(owner) = of_one[0] {
-                let piece = pieces[owner as usize];
-                let memory_offset = piece.memory_offset + (start - piece.file_offset);
-                self.push(Piece { node: piece.node, memory_offset, file_offset: start, bytes }, 0);
-            }
-            start += bytes;
+        if let Some((order, range)) = staying {
+            self.push_part(&pieces[order], range);
         }
         hidden
+    }
+
+    /// Adds a part of a piece, the bytes of the file that are within `range`.
+    fn push_part(&mut self, piece: &Piece, range: Range<u64>) {
+        let memory_offset = piece.memory_offset + (range.start - piece.file_offset);
+        let (file_offset, bytes) = (range.start, range.end - range.start);
+        self.push(Piece { node: piece.node, memory_offset, file_offset, bytes }, 0);
+    }
+}
+
+/// The number of looks at where pieces begin and end, in a row, before other tasks have their turn.
+const LOOKS_IN_A_ROW: usize = 16_384;
+
+/// The pieces that have a byte in common, on the way through a block.
+#[derive(Default)]
+struct PiecesHere {
+    /// By time, node and order: the last is the one that stays.
+    pieces: BTreeSet<(u64, u32, usize)>,
+    /// How many there are of each node.
+    of_nodes: BTreeMap<u32, u64>,
+}
+
+impl PiecesHere {
+    /// Takes a piece in, or out if it is there.
+    fn begin_or_end(&mut self, time: u64, node: u32, order: usize) {
+        let of_node = self.of_nodes.entry(node).or_default();
+        if self.pieces.insert((time, node, order)) {
+            *of_node += 1;
+        } else {
+            self.pieces.remove(&(time, node, order));
+            *of_node -= 1;
+        }
+    }
+
+    /// The piece that was written last, by its order.
+    fn latest(&self) -> Option<usize> {
+        self.pieces.last().map(|&(_, _, order)| order)
+    }
+
+    /// How many are of other nodes.
+    fn of_others_than(&self, node: u32) -> u64 {
+        self.pieces.len() as u64 - self.of_nodes.get(&node).copied().unwrap_or_default()
     }
 }
 
@@ -121,18 +172,17 @@ pub(crate) struct Dealt {
     indices: BTreeMap<(u32, u64), usize>,
     /// The block that had the last piece: most of the time the next one is there, too.
     latest: usize,
-    /// How many pieces there are.
-    count: u64,
 }
 
 impl Dealt {
-    /// Adds what a member of the group tells to the blocks of `stripes`.
+    /// Adds what a member of the group tells to the blocks of `stripes`, in no more pieces than there may be.
     pub(crate) fn add(
         &mut self,
         striping: Striping,
         stripes: &BTreeSet<u32>,
         member: u32,
         stretches: &[ListedStretch],
+        pieces: &mut PiecesLeft,
     ) -> Result<(), DirectoryError> {
         for stretch in stretches {
             stretch.check()?;
@@ -141,10 +191,7 @@ impl Dealt {
                     .blocks
                     .get(self.latest)
                     .is_some_and(|block| block.has(entry.offset, entry.extent().end()));
-                self.count += if in_latest { 1 } else { entry.block_count(striping) };
-                if self.count > PIECES_OF_OPERATION_MAX {
-                    return Err(DirectoryError::TooManyPieces);
-                }
+                pieces.take(member, if in_latest { 1 } else { entry.block_count(striping) })?;
                 if in_latest && entry.bytes > 0 {
                     let Entry { offset: file_offset, bytes, at: memory_offset, time } = entry;
                     let piece = Piece { node: member, memory_offset, file_offset, bytes };
@@ -183,10 +230,10 @@ impl Dealt {
 
     /// The blocks with their pieces in the order of the file, each with its stripe. If `latest_only`, the latest of
     /// overlapping pieces only; then also how many bytes of a member have given way to another's.
-    pub(crate) fn into_blocks(mut self, latest_only: bool) -> (Vec<(u32, BlockPieces)>, u64) {
+    pub(crate) async fn into_blocks(mut self, latest_only: bool) -> (Vec<(u32, BlockPieces)>, u64) {
         let mut hidden = 0;
-        if latest_only {
-            hidden = self.blocks.iter_mut().map(BlockPieces::keep_latest).sum();
+        for block in self.blocks.iter_mut().filter(|_| latest_only) {
+            hidden += block.keep_latest().await;
         }
         let mut blocks: Vec<Option<BlockPieces>> = self.blocks.into_iter().map(Some).collect();
         let in_order = self.indices.into_iter();
@@ -197,6 +244,9 @@ impl Dealt {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
     use super::*;
     use proptest::prelude::*;
 
@@ -209,10 +259,38 @@ mod tests {
     #[test]
     fn what_reaches_beyond_any_file_is_refused() {
         let striping = Striping::new(BLOCK, 2).unwrap();
-        let add = |entry| Dealt::default().add(striping, &BTreeSet::from([0]), 0, &[entry]);
+        let add = |entry| {
+            let mut pieces = PiecesLeft::of(1);
+            Dealt::default().add(striping, &BTreeSet::from([0]), 0, &[entry], &mut pieces)
+        };
         assert!(matches!(add(entry(u64::MAX, 2, 0, 0)), Err(DirectoryError::Beyond { .. })));
         assert!(matches!(add(entry(0, 2, u64::MAX, 0)), Err(DirectoryError::Beyond { .. })));
         assert_eq!(add(entry(0, 1 << 40, 0, 0)), Err(DirectoryError::TooManyPieces));
+    }
+
+    /// The blocks of what was dealt, as they are when other tasks have had their turns.
+    fn blocks_of(dealt: Dealt, latest_only: bool) -> (Vec<(u32, BlockPieces)>, u64) {
+        let mut blocks = pin!(dealt.into_blocks(latest_only));
+        loop {
+            if let Poll::Ready(blocks) = blocks.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                return blocks;
+            }
+        }
+    }
+
+    /// Many pieces over all of a large block take no longer than as many small ones.
+    #[test]
+    fn many_pieces_of_the_same_bytes_are_dealt_at_once() {
+        const BLOCK: u64 = 1 << 20;
+        let (striping, mut dealt) = (Striping::new(BLOCK, 1).unwrap(), Dealt::default());
+        let count: u64 = 1 << 16;
+        for member in 0..2 {
+            let told: Vec<ListedStretch> = (0..count / 2).map(|time| entry(0, BLOCK, 0, time)).collect();
+            dealt.add(striping, &BTreeSet::from([0]), member, &told, &mut PiecesLeft::of(2)).unwrap();
+        }
+        let (blocks, hidden) = blocks_of(dealt, true);
+        let last = Piece { node: 1, memory_offset: 0, file_offset: 0, bytes: BLOCK };
+        assert_eq!((blocks[0].1.pieces(), hidden), (vec![last], count / 2 * BLOCK));
     }
 
     proptest! {
@@ -223,11 +301,11 @@ mod tests {
             stripes in 1u32..4,
         ) {
             let striping = Striping::new(BLOCK, stripes).unwrap();
-            let (mut dealt, all) = (Dealt::default(), (0..stripes).collect());
+            let (mut dealt, all, mut left) = (Dealt::default(), (0..stripes).collect(), PiecesLeft::of(3));
             let mut expected: BTreeMap<u64, ((u64, u32, usize), u64)> = BTreeMap::new();
             for (order, &(member, offset, bytes, time)) in entries.iter().enumerate() {
                 let at = 1000 * order as u64;
-                dealt.add(striping, &all, member, &[entry(offset, bytes, at, time)]).unwrap();
+                dealt.add(striping, &all, member, &[entry(offset, bytes, at, time)], &mut left).unwrap();
                 for byte in 0..bytes {
                     let rank = (time, member, order);
                     let (latest, from) = expected.entry(offset + byte).or_insert((rank, at + byte));
@@ -236,7 +314,15 @@ mod tests {
                     }
                 }
             }
-            let (blocks, _) = dealt.into_blocks(true);
+            let of_others = |byte: u64, (_, member, _): (u64, u32, usize)| {
+                let has = |&&(other, offset, bytes, _): &&(u32, u64, u64, u64)| {
+                    other != member && (offset..offset + bytes).contains(&byte)
+                };
+                entries.iter().filter(has).count() as u64
+            };
+            let given_way: u64 = expected.iter().map(|(&byte, &(rank, _))| of_others(byte, rank)).sum();
+            let (blocks, hidden) = blocks_of(dealt, true);
+            prop_assert_eq!(hidden, given_way);
             let mut found = BTreeMap::new();
             for (stripe, block) in &blocks {
                 let place = striping.place_of(block.file_offset());
@@ -259,11 +345,11 @@ mod tests {
             entries in prop::collection::vec((0u32..3, 0u64..100, 1u64..40), 0..30),
         ) {
             let striping = Striping::new(BLOCK, 2).unwrap();
-            let (mut dealt, all) = (Dealt::default(), BTreeSet::from([0, 1]));
+            let (mut dealt, all, mut left) = (Dealt::default(), BTreeSet::from([0, 1]), PiecesLeft::of(3));
             for &(member, offset, bytes) in &entries {
-                dealt.add(striping, &all, member, &[entry(offset, bytes, 0, 0)]).unwrap();
+                dealt.add(striping, &all, member, &[entry(offset, bytes, 0, 0)], &mut left).unwrap();
             }
-            let (blocks, hidden) = dealt.into_blocks(false);
+            let (blocks, hidden) = blocks_of(dealt, false);
             let moved: u64 = blocks.iter().flat_map(|(_, block)| block.pieces()).map(|piece| piece.bytes).sum();
             prop_assert_eq!(moved, entries.iter().map(|(_, _, bytes)| bytes).sum::<u64>());
             prop_assert_eq!(hidden, 0);

@@ -144,14 +144,43 @@ pub(crate) fn length<Id>(stretches: &[(Id, Vec<ListedStretch>)]) -> u64 {
     stretches.iter().map(|(_, of_file)| of_file.iter().map(ListedStretch::count).sum::<u64>() + 1).sum()
 }
 
-/// The most pieces that an I/O node cuts the directories of one operation into.
-pub(crate) const PIECES_OF_OPERATION_MAX: u64 = 1 << 22;
+/// The most pieces that an I/O node cuts what one member tells for an operation into, whatever the others tell. The
+/// logs of a write cache have half as many entries, and each may lie across the end of a block.
+const PIECES_OF_MEMBER_MAX: u64 = 1 << 20;
+
+/// The most pieces of all members together beside those: entries may be of many blocks.
+const PIECES_IN_COMMON_MAX: u64 = 1 << 22;
+
+/// The number of pieces that an I/O node may still cut the directories of an operation into.
+pub(crate) struct PiecesLeft {
+    of_members: Vec<u64>,
+    in_common: u64,
+}
+
+impl PiecesLeft {
+    /// For an operation of so many members.
+    pub(crate) fn of(members: usize) -> Self {
+        PiecesLeft { of_members: vec![PIECES_OF_MEMBER_MAX; members], in_common: PIECES_IN_COMMON_MAX }
+    }
+
+    /// Takes some for what a member has told, if there are so many left.
+    pub(crate) fn take(&mut self, member: u32, count: u64) -> Result<(), DirectoryError> {
+        let own = &mut self.of_members[member as usize];
+        let of_own = count.min(*own);
+        let in_common = self.in_common.checked_sub(count - of_own);
+        self.in_common = in_common.ok_or(DirectoryError::TooManyPieces)?;
+        *own -= of_own;
+        Ok(())
+    }
+}
 
 /// Why directories are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DirectoryError {
     /// Together they have too many pieces.
-    #[error("directories of more than {PIECES_OF_OPERATION_MAX} pieces of blocks")]
+    #[error(
+        "directories of more than {PIECES_IN_COMMON_MAX} pieces of blocks, beside {PIECES_OF_MEMBER_MAX} of each member"
+    )]
     TooManyPieces,
     /// An entry reaches beyond the largest file, or beyond all addresses of a memory.
     #[error(
@@ -196,6 +225,17 @@ mod tests {
         ] {
             assert_eq!(run(first, stride, 5), beyond(first), "{first:?}");
         }
+    }
+
+    #[test]
+    fn many_members_may_fill_their_logs_with_small_entries_of_one_file() {
+        let mut pieces = PiecesLeft::of(4096);
+        assert!((0..4096).all(|member| pieces.take(member, 2 * 2 * (1 << 18)).is_ok()));
+        // One of them may not have what others leave.
+        let mut pieces = PiecesLeft::of(4096);
+        assert_eq!(pieces.take(7, (1 << 22) + (1 << 20)), Ok(()));
+        assert_eq!(pieces.take(7, 1), Err(DirectoryError::TooManyPieces));
+        assert_eq!(pieces.take(8, 1), Ok(()));
     }
 
     proptest! {

@@ -21,6 +21,12 @@ pub enum Error {
         /// The file's name.
         name: String,
     },
+    /// The file is no longer the one of its name.
+    #[error("{name} has been replaced by another file")]
+    Replaced {
+        /// The file's name.
+        name: String,
+    },
     /// The file was begun and never committed: a part of it may be missing, and what is there may be anything.
     #[error("{name}: it is unfinished: its writer has not finished it")]
     Unfinished {
@@ -394,6 +400,7 @@ impl From<Error> for Failure {
             Error::Remote { failure, .. } => failure,
             Error::Machine(error) => error.into(),
             Error::Invalid(text) => Failure::invalid(text),
+            Error::Replaced { .. } => Failure::invalid(error.to_string()),
             other => Failure::new(FailureKind::Io, other.to_string()),
         }
     }

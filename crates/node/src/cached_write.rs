@@ -27,6 +27,9 @@ pub(crate) fn write(
     if bytes.is_empty() {
         return Ok(());
     }
+    if queue.has_failed() {
+        node.begin(what, |node| async move { node.tell_failed_flush().await }).wait()?;
+    }
     let is_first = loop {
         match queue.put(file, offset, bytes) {
             Some(is_first) => break is_first,
@@ -34,7 +37,7 @@ pub(crate) fn write(
         }
     };
     if is_first {
-        // If it fails, the next call is told: the writes stay in the queue.
+        // If it fails, the next write asks why: what was not taken in is tried again.
         drop(node.begin(what, |node| async move {
             let machine = &node.client.connection.machine;
             machine.sleep_until(machine.now() + WAIT).await;

@@ -180,7 +180,10 @@ pub(crate) fn kind_of(error: &fs::Error) -> ErrorKind {
         fs::Error::Refused(refusal) => kind_of_refusal(*refusal),
         fs::Error::Remote { failure, .. } => kind_of_remote(failure.kind),
         fs::Error::Protocol { .. } => ErrorKind::Protocol,
-        fs::Error::Invalid(_) | fs::Error::BlockTooLarge { .. } | fs::Error::Layout(_) => ErrorKind::Invalid,
+        fs::Error::Invalid(_)
+        | fs::Error::Replaced { .. }
+        | fs::Error::BlockTooLarge { .. }
+        | fs::Error::Layout(_) => ErrorKind::Invalid,
         fs::Error::Machine(machine::Error::PeerGone { .. }) => ErrorKind::Gone,
         fs::Error::Machine(machine::Error::Closed) => ErrorKind::Closed,
         fs::Error::Machine(machine::Error::OtherKey { .. }) => ErrorKind::NotTrusted,

@@ -310,7 +310,8 @@ impl Handle {
     /// Closes the file for all its handles, after the calls under way.
     ///
     /// # Errors
-    /// The first failure of a write that was not told; or if the file has been closed.
+    /// The first failure of a write that was not told; or if the file has been closed. If what was written through the
+    /// write cache cannot be flushed, the file stays open, and [`Session::finish`](crate::Session::finish) closes it.
     pub fn close(&self) -> Result<()> {
         self.begin_close().wait()
     }

@@ -24,6 +24,8 @@ pub(crate) struct OpenFile {
     file: NamedContents,
     /// The calls under way: the file is closed after them.
     calls: InFlight,
+    /// Whether it was to be closed, and what was written to it could not be flushed.
+    is_unclosed: Cell<bool>,
     /// Whether the end of the file is where this client thinks, unless another client is appending just now.
     knows_end: Cell<bool>,
 }
@@ -45,6 +47,7 @@ impl OpenFiles {
             name: name.to_owned(),
             file,
             calls: InFlight::new(),
+            is_unclosed: Cell::new(false),
             knows_end: Cell::new(false),
         };
         self.files.borrow_mut().insert(number, Rc::new(file));
@@ -58,16 +61,40 @@ impl OpenFiles {
         Ok((file, operation))
     }
 
-    /// Closes the file of this number when the calls under way have ended. No other begins.
+    /// Closes the file of this number when the calls under way have ended. No other begins. If what was written to it
+    /// through the write cache cannot be flushed, it is open again.
     pub(crate) async fn close(&self, number: u64, name: &str) -> Result<()> {
         let removed = self.files.borrow_mut().remove(&number);
         let file = removed.ok_or_else(|| Error::file_closed(name))?;
         file.calls.none().await;
-        let flushed = file.flush_written().await;
+        if let Err(error) = file.flush_written().await {
+            self.files.borrow_mut().insert(number, file);
+            return Err(error);
+        }
         let OpenFile { client, name, file, .. } =
             Rc::into_inner(file).expect("a call lets go of the file before it ends");
-        let closed = client.told(&name, file.close().await);
-        flushed.and(closed)
+        client.told(&name, file.close().await)
+    }
+
+    /// Notes that the file of this number, if it is there, could not be closed.
+    pub(crate) fn note_unclosed(&self, number: u64) {
+        if let Some(file) = self.files.borrow().get(&number) {
+            file.is_unclosed.set(true);
+        }
+    }
+
+    /// Closes the files that could not be closed.
+    pub(crate) async fn close_unclosed(&self) -> Result<()> {
+        while let Some((number, name)) = self.any_unclosed() {
+            self.close(number, &name).await?;
+        }
+        Ok(())
+    }
+
+    fn any_unclosed(&self) -> Option<(u64, String)> {
+        let files = self.files.borrow();
+        let (&number, file) = files.iter().find(|(_, file)| file.is_unclosed.get())?;
+        Some((number, file.name.clone()))
     }
 }
 

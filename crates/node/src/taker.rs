@@ -26,12 +26,16 @@ impl Taker {
         Taker { queue, turn: Permits::new(1), left: RefCell::default() }
     }
 
-    /// Takes everything into the write cache.
+    /// Takes everything into the write cache. Fails if there is no room, and none can be made.
     pub(crate) async fn take_in(&self, files: &OpenFiles, cache: &WriteCache<RealMachine>) -> Result<()> {
         let _turn = self.turn.take().await;
         let left = self.left.take();
-        self.write(files, cache, left).await?;
-        self.write(files, cache, self.queue.take()).await
+        let mut outcome = self.write(files, cache, left).await;
+        if outcome.is_ok() {
+            outcome = self.write(files, cache, self.queue.take()).await;
+        }
+        self.queue.note_failed(outcome.is_err() || cache.any_untold());
+        outcome
     }
 
     /// Writes into the cache. What does not get there is left for the next time.

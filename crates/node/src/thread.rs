@@ -26,6 +26,9 @@ use crate::teams::Teams;
 use crate::thread_clock::ThreadClock;
 use crate::write_queue::WriteQueue;
 
+/// What errors of the write cache are about that belong to no call on a file.
+const FLUSHING: &str = "flushing the write cache";
+
 type Job = Box<dyn FnOnce(Rc<Node>) -> Pin<Box<dyn Future<Output = ()>>> + Send>;
 
 /// State of the node thread.
@@ -47,11 +50,27 @@ impl Node {
         }
     }
 
-    /// Closes the file of this number, with all that has been written to it.
+    /// Fails with a failure of the write cache of which no caller has been told, if there is one.
+    pub(crate) async fn tell_failed_flush(&self) -> Result<()> {
+        let told = match &self.client.write_cache {
+            Some(cache) => self.client.told(FLUSHING, cache.check()),
+            None => Ok(()),
+        };
+        self.take_in_writes().await.and(told)
+    }
+
+    /// Closes the file of this number, with all that has been written to it. If that cannot be flushed, the file stays
+    /// open until it can.
     pub(crate) async fn close_file(&self, number: u64, name: &str) -> Result<()> {
-        let taken_in = self.take_in_writes().await;
-        let closed = self.files.close(number, name).await;
-        taken_in.and(closed)
+        // What the write cache has no room for is of no file any more when this one is closed.
+        let closed = match self.take_in_writes().await {
+            Ok(()) => self.files.close(number, name).await,
+            Err(error) => Err(error),
+        };
+        if closed.is_err() {
+            self.files.note_unclosed(number);
+        }
+        closed
     }
 
     /// Waits until the contents of files that have lost their names are gone.
@@ -62,13 +81,13 @@ impl Node {
         }
     }
 
-    /// Flushes all that has been written through the write cache, and leaves the job.
+    /// Flushes all that has been written through the write cache, and leaves the job; closes files that could not be
+    /// closed for that.
     pub(crate) async fn end_write_cache(&self) -> Result<()> {
+        let Some(cache) = &self.client.write_cache else { return Ok(()) };
         self.take_in_writes().await?;
-        match &self.client.write_cache {
-            Some(cache) => self.client.told("flushing the write cache", cache.leave().await),
-            None => Ok(()),
-        }
+        self.client.told(FLUSHING, cache.leave().await)?;
+        self.files.close_unclosed().await
     }
 }
 

@@ -6,10 +6,11 @@
 //!  node thread                 takes all there is into the write cache; flushes with the other members of the job
 //! ```
 //!
-//! A cached write costs an uncontended lock and two copies. A failure is told to the next call that writes, flushes or
-//! closes, and loses nothing: what could not be taken in stays here and is tried again.
+//! A cached write costs an uncontended lock and two copies. What the cache has no room for stays with the node thread,
+//! which tries again.
 
 use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
@@ -30,6 +31,8 @@ pub(crate) struct WriteQueue {
     batch: Mutex<QueuedWrites>,
     /// The call under way by which the node thread takes what is in the queue.
     taking: Mutex<Option<Pending<()>>>,
+    /// Whether something has failed of which no caller may have been told: the next write asks.
+    has_failed: AtomicBool,
     /// A moment, and its date by the node's clock in nanoseconds since 1970.
     dated: OnceLock<(Instant, u64)>,
 }
@@ -74,6 +77,16 @@ impl WriteQueue {
         let is_first = batch.writes.is_empty();
         batch.push(file, write, bytes);
         Some(is_first)
+    }
+
+    /// Notes whether something has failed of which no caller may have been told.
+    pub(crate) fn note_failed(&self, has_failed: bool) {
+        self.has_failed.store(has_failed, Ordering::Relaxed);
+    }
+
+    /// Whether something has failed of which no caller may have been told.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
     }
 
     /// Takes all writes out of the queue.

@@ -116,6 +116,24 @@ fn what_is_cached_reaches_the_disks_in_time_without_a_word() {
     assert!(read_all(&seen) == [5; 10]);
 }
 
+/// Who removes a file has its writer told.
+#[test]
+fn who_writes_seldom_is_told_of_what_has_failed() {
+    let agents = Agents::start(2);
+    let other = plain(&agents);
+    other.open("numbers", BOTH).expect("made").close().expect("closed");
+    let mut settings = agents.settings();
+    settings.write_cache =
+        Some(CacheWrites { flush_after: Some(Duration::from_millis(20)), ..CacheWrites::of(1 << 20) });
+    let session = Session::start(settings).expect("they are there");
+    let file = session.open("numbers", WRITE).expect("it is there");
+    other.unlink("numbers").expect("removed");
+    until(|| {
+        thread::sleep(Duration::from_millis(30));
+        file.write_at(0, [5; 10]).is_err()
+    });
+}
+
 #[test]
 fn a_member_that_goes_without_a_word_holds_nobody_up() {
     let agents = Agents::start(2);

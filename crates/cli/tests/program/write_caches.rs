@@ -118,20 +118,32 @@ fn an_agent_that_is_killed_while_members_flush_is_named_and_costs_nothing() {
     }
 }
 
+/// Starts an agent anew with a disk that is full when a file there has 1 MiB: its process may not make files longer,
+/// until it [may](let_grow).
+fn start_full(store: &mut Store, full: usize) {
+    store.agents[full].signal("TERM");
+    assert!(wait(&mut store.agents[full].child).success());
+    let (address, roots) = (store.agents[full].address.clone(), store.agents[full].roots.clone());
+    let mut shell = Command::new("sh");
+    let script = "trap '' XFSZ; ulimit -S -f 2048; exec \"$0\" \"$@\"";
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_starfish")]);
+    store.agents[full] = Agent::start_by(shell, &address, roots, &[]);
+}
+
+/// Has the disk of an agent full no more.
+fn let_grow(agent: &Agent) {
+    let pid = format!("--pid={}", agent.child.id());
+    let more = Command::new("prlimit").args([&pid, "--fsize=unlimited:"]).status();
+    assert!(more.expect("prlimit").success());
+}
+
 /// Every member is told, and at which agent, whether that keeps the roster of the job or not.
 #[test]
 fn a_disk_that_is_full_in_a_flush_is_told_and_nothing_is_lost() {
     for full in 0..2 {
         let mut store = Store::start(&[1, 1]);
         let address = store.agents[full].address.clone();
-        store.agents[full].signal("TERM");
-        assert!(wait(&mut store.agents[full].child).success());
-        // A disk that is full when a file has 1 MiB: the process may not make files longer, until it may.
-        let roots = store.agents[full].roots.clone();
-        let mut shell = Command::new("sh");
-        let script = "trap '' XFSZ; ulimit -S -f 2048; exec \"$0\" \"$@\"";
-        shell.args(["-c", script, env!("CARGO_BIN_EXE_starfish")]);
-        store.agents[full] = Agent::start_by(shell, &address, roots, &[]);
+        start_full(&mut store, full);
         make_file(&store);
 
         let sessions: Vec<Session> = (0..MEMBERS).map(|_| member(&store, 16 << 20)).collect();
@@ -149,13 +161,31 @@ fn a_disk_that_is_full_in_a_flush_is_told_and_nothing_is_lost() {
                 assert!(text.contains(part), "{text}");
             }
         }
-        let pid = format!("--pid={}", store.agents[full].child.id());
-        let more = Command::new("prlimit").args([&pid, "--fsize=unlimited:"]).status();
-        assert!(more.expect("prlimit").success());
+        let_grow(&store.agents[full]);
         // Each may be told once more what had failed.
         files.iter().for_each(|file| assert!(repeated(|| file.flush()).len() <= 1));
         files.iter().for_each(|file| file.close().expect("closed"));
         sessions.iter().for_each(|session| session.finish().expect("nothing is left"));
         assert!(contents(&store, "file") == expected);
     }
+}
+
+/// What a program has written when its cache has no room any more is not lost with the handle.
+#[test]
+fn what_a_full_cache_has_not_taken_in_when_its_file_is_closed_is_written_later() {
+    let mut store = Store::start(&[1, 1]);
+    start_full(&mut store, 0);
+    make_file(&store);
+    let session = member(&store, 64 << 10);
+    let file = session.open("file", WRITE).expect("it is there");
+    let (expected, mut written) = (crate::common::contents(6 << 20), 0);
+    while file.write_from(written as u64, &expected[written..written + 4096]).is_ok() {
+        written += 4096;
+    }
+    let error = file.close().expect_err("no room");
+    assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+    drop(file);
+    let_grow(&store.agents[0]);
+    assert!(repeated(|| session.finish()).len() <= 1);
+    assert!(contents(&store, "file") == expected[..written]);
 }

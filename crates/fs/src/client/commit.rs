@@ -184,8 +184,7 @@ impl<M: Machine> File<M> {
             // Publishes it.
             let stat = self.client.stat(self.name()).await?;
             if stat.file != self.id() {
-                let text = format!("{} has been replaced by another file", self.name());
-                return Err(Error::Invalid(text).into());
+                return Err(Error::Replaced { name: self.name().to_owned() }.into());
             }
             self.note_finished(stat.bytes);
         }

@@ -195,7 +195,7 @@ impl<M: Machine> File<M> {
         }
         let stat = self.client.stat(name).await?;
         if stat.file != self.inner.file {
-            return Err(Error::Invalid(format!("{name} has been replaced by another file")).into());
+            return Err(Error::Replaced { name: name.clone() }.into());
         }
         self.note_finished(stat.bytes);
         Ok(self.bytes())
@@ -214,6 +214,11 @@ impl<M: Machine> File<M> {
         self.inner.unfinished.set(false);
         self.client.inner.begun.borrow_mut().remove(&self.inner.file);
         self.inner.length.hear(bytes);
+    }
+
+    /// Notes that there is no such file any more: nothing of it is left to be committed.
+    pub(super) fn note_removed(&self) {
+        self.inner.length.settle(u64::MAX);
     }
 
     /// Notes that what was written up to here has been committed.

@@ -112,8 +112,12 @@ impl<M: Machine> Client<M> {
             let request = Listed { direction, presort, queued, memory, members };
             moved_by(self.ask_all(|_| Some(Request::MoveListed(Box::new(request.clone())))).await)
         };
-        let telling = "tell directories";
-        self.attempt(gathering, CommonOperation { memory, telling, tell, ask }).await
+        let (telling, losses) = ("tell directories", self.losses_of_io_nodes());
+        let (own, common) = self.attempt(gathering, CommonOperation { memory, telling, tell, ask }).await;
+        // Of a member that has told nothing an I/O node moves nothing: it may have forgotten this one's directory since
+        // this one came to the last meeting.
+        let forgotten = if common.is_ok() { self.check_told(&losses) } else { Ok(()) };
+        (own.and_then(|moved| forgotten.map(|()| moved)), common)
     }
 
     /// Tells each I/O node the entries that concern it.

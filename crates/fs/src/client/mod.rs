@@ -253,6 +253,13 @@ impl<M: Machine> Client<M> {
         *self.io_nodes().iter().min().expect("a client has I/O nodes")
     }
 
+    /// A number that is the same for all clients that know the same I/O nodes, in whatever order.
+    fn number_of_io_nodes(&self) -> u64 {
+        let mut io_nodes: Vec<u64> = self.io_nodes().iter().map(|node| node.0).collect();
+        io_nodes.sort_unstable();
+        name::hash_of("", &io_nodes)
+    }
+
     /// The number of disks of all I/O nodes together.
     pub fn disks(&self) -> u32 {
         self.inner.disks.borrow().iter().sum()
@@ -512,6 +519,29 @@ impl<M: Machine> Client<M> {
     /// How often a node was gone.
     fn losses_of(&self, node: NodeId) -> u64 {
         self.inner.losses.borrow().get(&node).copied().unwrap_or_default()
+    }
+
+    /// How often each I/O node was gone.
+    fn losses_of_io_nodes(&self) -> Vec<u64> {
+        self.io_nodes().iter().map(|&node| self.losses_of(node)).collect()
+    }
+
+    /// Fails if an I/O node was gone since there were these losses: it has forgotten what it was told over a connection
+    /// that is over, and says nothing of it.
+    fn check_told(&self, losses: &[u64]) -> Result<()> {
+        let now = self.losses_of_io_nodes();
+        let gone = self.io_nodes().iter().zip(losses.iter().zip(now)).find(|(_, (then, now))| *then != now);
+        gone.map_or(Ok(()), |(&node, _)| {
+            let text = "the connection has ended over which it was told what there is to be moved";
+            Err(Error::Remote { node, failure: Failure::new(FailureKind::NotOpen, text) }.into())
+        })
+    }
+
+    /// Has all I/O nodes that are there know this client, also those that were started anew: they do something for a
+    /// group only if they know all of its members.
+    async fn show_up(&self) {
+        // Who is gone says so when it is asked for something.
+        drop(self.ask_all(|_| Some(Request::Describe)).await);
     }
 
     /// Has all I/O nodes do the same. Fails with the first failure when all have done what they can.

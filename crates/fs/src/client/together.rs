@@ -146,7 +146,7 @@ impl<M: Machine> Client<M> {
         let id = MemoryId::Collective(gathering.next());
         let _opened = self.inner.open_memory(id, memory);
         let machine = self.inner.endpoint.machine();
-        let begun = machine.now();
+        let (begun, losses) = (machine.now(), self.losses_of_io_nodes());
         let telling = machine.notes().span(telling, || []);
         let told = tell(id).await;
         drop(telling);
@@ -162,6 +162,7 @@ impl<M: Machine> Client<M> {
                 if met.members[0] == machine.node() {
                     own = ask(id, met).await;
                 }
+                own = own.and_then(|moved| self.check_told(&losses).map(|()| moved));
                 Ok(())
             }
             Err(error) => Err(error),

@@ -3,9 +3,10 @@
 use std::rc::Rc;
 
 use machine::conformance::Testbed;
-use machine::{Condition, Machine, Memory};
+use machine::{Condition, Machine, Memory, Net};
 
-use super::{BLOCK, Base, Draw, bytes_of, contents, read, run, small, start, write};
+use super::tasks::{Tasks, rest};
+use super::{BLOCK, Base, Draw, bytes_of, contents, finished, read, run, small, start, write};
 use crate::{Client, Entry, FileEntries, FileId, Group, ListedSettings, Threads};
 
 /// How many members the groups of these tests have.
@@ -154,4 +155,35 @@ pub fn listed_stretches_agree_with_files_in_memory(testbed: &impl Testbed, base:
             }
         });
     }
+}
+
+/// What a member has told over a connection that ends before anything is moved is not taken for moved: the I/O node has
+/// forgotten it, and hears nothing more of it than that the member is there again.
+pub fn a_directory_that_is_forgotten_is_told_again(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
+        let file = finished(&clients[0], "file", FileId(1)).await;
+        let members: Vec<_> = nodes[1..].iter().map(|node| node.node()).collect();
+        let settings = ListedSettings { presort: true, queued: true };
+        let (tasks, client, group) =
+            (Tasks::default(), clients[0].clone(), Group::new(78, members.clone(), 0));
+        let writing = file.clone();
+        tasks.begin(&nodes[1], async move {
+            let part = FileEntries {
+                file: writing,
+                entries: vec![Entry { offset: 0, bytes: BYTES, at: 0, time: 0 }],
+            };
+            let memory = Memory::real(contents(BYTES));
+            client.write_listed(&group, &[part], &memory, settings).await.expect("told again");
+        });
+        // It has told what it has, and waits for the other member.
+        rest(&nodes[1]).await;
+        nodes[0].net().give_up(nodes[1].node(), "the network is broken");
+        rest(&nodes[1]).await;
+        let (group, memory) = (Group::new(78, members, 1), Memory::real(Vec::new()));
+        clients[1].write_listed(&group, &[], &memory, settings).await.expect("all is moved");
+        tasks.wait().await;
+        file.commit().await.expect("committed");
+        assert!(read(&clients[1].open("file").await.expect("there"), 0, BYTES).await == contents(BYTES));
+    });
 }

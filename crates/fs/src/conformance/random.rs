@@ -269,7 +269,7 @@ impl<M: Machine> RandomAsker<M> {
                 let memory = self.meeting();
                 Request::MoveListed(Box::new(Listed { direction, presort, queued, memory, members }))
             }
-            48 => Request::Join { job: self.name(), member: self.name() },
+            48 => Request::Join { job: self.name(), member: self.name(), io_nodes: self.below(2) },
             49 => self.of_group(self.below(3)),
             2..=4 => Request::Open { name: self.name() },
             5 => Request::Unlink { name: self.name() },

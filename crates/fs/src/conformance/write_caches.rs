@@ -1,13 +1,17 @@
 //! Promises about write caches.
 
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::rc::Rc;
 
 use machine::conformance::Testbed;
-use machine::{Condition, Duration, Machine, Memory, Net, Payload};
+use machine::{Class, Condition, Delivery, Duration, Machine, Memory, Message, Net, NodeId, Payload};
 
-use super::{BLOCK, Base, Draw, bytes_of, read, run, small, start, write};
-use crate::{Client, Division, FileId, Group, Threads, WriteCache, WriteCacheSettings, Written};
+use super::faulty::Faulty;
+use super::tasks::{Tasks, rest};
+use super::{BLOCK, Base, Draw, bytes_of, finished, read, run, small, start, write};
+use crate::protocol::{Frame, Reply, Request};
+use crate::{Client, Division, Error, FileId, Group, Threads, WriteCache, WriteCacheSettings, Written};
 
 const MEMBERS: usize = 4;
 
@@ -298,4 +302,182 @@ pub fn a_member_that_is_gone_costs_only_what_it_had_not_flushed(testbed: &impl T
             assert!(read(&other, 0, 2000).await == flushed.concat());
         });
     }
+}
+
+/// Write caches of two clients that flush when they are asked to.
+async fn two_caches<M: Machine>(clients: &[Client<M>]) -> [WriteCache<M>; 2] {
+    [cache_of(&clients[0], 0, settings(1)).await, cache_of(&clients[1], 1, settings(1)).await]
+}
+
+/// A hundred bytes of a value.
+fn hundred(value: u8) -> Payload {
+    Payload::from(vec![value; 100])
+}
+
+/// What a file has, as whoever opens it now sees it.
+async fn seen<M: Machine>(client: &Client<M>, name: &str) -> Vec<u8> {
+    read(&client.open(name).await.expect("it is there"), 0, BYTES).await
+}
+
+/// A flush that fails is told to all who wait for it. Others are told once, unless what it has left is flushed by then,
+/// of all files.
+pub fn a_failed_flush_of_a_group_is_told_until_what_it_left_is_flushed(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
+        let one = finished(&clients[0], "one", FileId(1)).await;
+        let other = finished(&clients[0], "other", FileId(2)).await;
+        let (caches, tasks) = (two_caches(&clients).await, Tasks::default());
+        caches[0].write(&one, 0, &hundred(1)).await.expect("room");
+        caches[0].write(&other, 0, &hundred(2)).await.expect("room");
+        let failing = &nodes[0].faults().failing_writes;
+        failing.set(1000);
+        for _ in 0..2 {
+            let cache = caches[0].clone();
+            tasks.begin(&nodes[1], async move {
+                cache.flush().await.expect_err("its disk fails");
+            });
+        }
+        tasks.wait().await;
+        assert_eq!(caches[0].flushes(), 1);
+        let own = clients[1].open("one").await.expect("it is there");
+        caches[1].write(&own, 100, &hundred(3)).await.expect_err("the last flush of all has failed");
+        caches[1].write(&own, 100, &hundred(3)).await.expect("told once");
+        caches[0].write(&one, 200, &hundred(4)).await.expect("told already");
+
+        caches[1].flush().await.expect_err("its disk fails");
+        failing.set(0);
+        caches[1].flush_file(&own).await.expect("the disk is well");
+        assert_eq!((seen(&clients[1], "one").await.len(), seen(&clients[1], "other").await.len()), (300, 0));
+        caches[0].write(&other, 100, &hundred(5)).await.expect_err("the other file is not flushed yet");
+        failing.set(1000);
+        caches[0].flush().await.expect_err("its disk fails");
+        failing.set(0);
+        caches[0].flush().await.expect("the disk is well");
+        caches[1].write(&own, 300, &hundred(6)).await.expect("all is flushed");
+        assert!(seen(&clients[1], "other").await == [2; 100]);
+        for cache in &caches {
+            cache.leave().await.expect("the disk is well");
+        }
+        let expected = [1, 3, 4, 6].map(|value| [value; 100]).concat();
+        assert!(seen(&clients[1], "one").await == expected);
+    });
+}
+
+/// A member that has nothing to do with an I/O node keeps nobody from flushing when its connection to it ends, as when
+/// that is started anew; and leaves a job whose keeper does not know it any more.
+pub fn members_whose_connections_end_hold_up_no_flush(testbed: &impl Testbed, base: Base) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
+        let file = finished(&clients[0], "file", FileId(1)).await;
+        let caches = two_caches(&clients).await;
+        let (mut at, mut io_nodes) = (0, [&nodes[0], &nodes[1]]);
+        // The keeper of the roster, which knows the member no more after that, comes last.
+        io_nodes.sort_by_key(|io_node| Reverse(io_node.node()));
+        for io_node in io_nodes {
+            io_node.net().give_up(nodes[3].node(), "the network is broken");
+            rest(&nodes[3]).await;
+            caches[0].write(&file, at, &hundred(1)).await.expect("room");
+            caches[0].flush().await.expect("the idle member is there, or none any more");
+            at += 100;
+        }
+        assert!(seen(&clients[1], "file").await == [1; 200]);
+        caches[1].leave().await.expect("there is nothing to be flushed");
+        caches[0].leave().await.expect("there is nothing to be flushed");
+    });
+}
+
+/// What was written to a file that has been removed or replaced keeps nothing else from being flushed. Its writer is
+/// told once.
+pub fn what_is_cached_of_a_removed_file_holds_up_no_flush(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
+        let caches = two_caches(&clients).await;
+        let kept = finished(&clients[0], "kept", FileId(1)).await;
+        for (round, replaced) in [(0, false), (1, true)] {
+            let removed = finished(&clients[0], "file", FileId(2 + round)).await;
+            for file in [&removed, &kept] {
+                caches[0].write(file, 100 * round, &hundred(7)).await.expect("room");
+            }
+            clients[1].unlink("file").await.expect("removed");
+            if replaced {
+                finished(&clients[1], "file", FileId(9)).await;
+            }
+            caches[1].flush().await.expect("all that there is to be flushed");
+            let told = caches[0].write(&kept, 100 * round, &hundred(8)).await.expect_err("told");
+            assert!(told.to_string().starts_with("file"), "{told}");
+            caches[0].flush().await.expect("told once");
+            assert!(seen(&clients[1], "kept").await == vec![7; 100 * (1 + round as usize)]);
+        }
+        assert!(seen(&clients[1], "file").await.is_empty());
+    });
+}
+
+/// Members that know different I/O nodes flush each to all that they know.
+pub fn members_with_different_io_nodes_lose_nothing(testbed: &impl Testbed, base: Base) {
+    for rank_of_fewer in [0, 1] {
+        run(testbed, 2 + 2, move |nodes| async move {
+            let clients = start(base, &nodes[..3], 2, small(base, Threads::Pool(4))).await;
+            let fewer = Client::connect(nodes[3].clone(), vec![nodes[0].node()], base.client()).await;
+            let mut clients = [clients[0].clone(), fewer.expect("it answers")];
+            let large = finished(&clients[0], "large", FileId(1)).await;
+            let small = finished(&clients[1], "small", FileId(2)).await;
+            let mut files = [large, small];
+            if rank_of_fewer == 0 {
+                clients.reverse();
+                files.reverse();
+            }
+            let caches = two_caches(&clients).await;
+            for (cache, file) in caches.iter().zip(&files) {
+                for block in 0..4 {
+                    cache.write(file, block * BLOCK, &hundred(7)).await.expect("room");
+                }
+            }
+            for cache in &caches {
+                cache.flush().await.expect("flushed");
+            }
+            for ((name, client), cache) in files.iter().map(|file| file.name()).zip(&clients).zip(&caches) {
+                let found = seen(client, name).await;
+                assert!(found.chunks(BLOCK as usize).all(|block| block[..100] == [7; 100]), "{name}");
+                assert_eq!((found.len() as u64, cache.leave().await), (3 * BLOCK + 100, Ok(())));
+            }
+        });
+    }
+}
+
+/// Answers the requests of one client as an I/O node does that keeps rosters, until it has named a flush; then is gone.
+async fn name_a_flush_and_go(node: &impl Machine, client: NodeId) {
+    loop {
+        let (from, Delivery::Message(message)) = node.net().receive().await.expect("there") else { continue };
+        let Ok(Frame::Request(tag, request)) = Frame::decode(&message.header) else { panic!("a request") };
+        assert_eq!(from, client);
+        let reply = match request {
+            Request::Describe => Reply::Described { disks: 1, block_bytes_max: BLOCK },
+            Request::Join { .. } => Reply::Joined { group: 1, flushes: 0 },
+            Request::Gather { .. } => Reply::Flushing { flush: 1 },
+            other => panic!("{other:?}"),
+        };
+        let is_last = matches!(reply, Reply::Flushing { .. });
+        let header = Frame::Reply(tag, reply).encode();
+        let message = Message { class: Class::Control, header, payload: Payload::empty() };
+        node.net().send(client, message).await.expect("sent");
+        if is_last {
+            rest(node).await;
+            return node.net().close();
+        }
+    }
+}
+
+/// A keeper that is gone before it has told its members of a flush is not waited for.
+pub fn a_flush_that_its_keeper_forgets_fails(testbed: &impl Testbed, base: Base) {
+    run(testbed, 2, move |nodes| async move {
+        let (keeper, tasks) = (nodes[0].clone(), Tasks::default());
+        let member = nodes[1].node();
+        tasks.begin(&nodes[0], async move { name_a_flush_and_go(&keeper, member).await });
+        let client = Client::connect(nodes[1].clone(), vec![nodes[0].node()], base.client()).await;
+        let cache = cache_of(&client.expect("it answers"), 0, settings(1)).await;
+        let error = cache.flush().await.expect_err("nobody knows of it any more");
+        assert!(matches!(*error, Error::Machine(machine::Error::PeerGone { .. })), "{error}");
+        tasks.wait().await;
+    });
 }

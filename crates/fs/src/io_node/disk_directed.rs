@@ -171,8 +171,9 @@ impl<M: Machine> IoNode<M> {
         let mut seen = BTreeSet::new();
         for &member in &members {
             if !self.accounts.is_there(member) {
+                // It may not have been since this I/O node was started anew.
                 let text = format!("{member} is of the group, and is not connected to this I/O node");
-                return Err(Failure::new(FailureKind::Io, text).into());
+                return Err(Failure::new(FailureKind::NotOpen, text).into());
             }
             if !seen.insert(member) {
                 return Err(Failure::invalid(format!("a group that has {member} twice")).into());

@@ -21,7 +21,7 @@ use super::account::Account;
 use super::partial_blocks::{BlockParts, PartialBlock, PartialTransfer, StripePart};
 use super::told::Told;
 use crate::dealt::{BlockPieces, Dealt};
-use crate::directory::{ListedStretch, length};
+use crate::directory::{ListedStretch, PiecesLeft, length};
 use crate::error::{Failure, FailureKind, Result as FsResult};
 use crate::exchange::{Exchange, ExchangeGroup};
 use crate::piece_run::PieceRun;
@@ -110,7 +110,7 @@ impl<M: Machine> IoNode<M> {
         let entries = files.values().flatten().flat_map(|(_, told)| told).map(ListedStretch::count).sum();
         self.machine.compute(Work::SortEntries { entries }).await;
         let mut blocks: Vec<Vec<ListedBlock>> = self.machine.disks().iter().map(|_| Vec::new()).collect();
-        let mut hidden = 0;
+        let (mut hidden, mut pieces) = (0, PiecesLeft::of(members.len()));
         for (file, of_members) in files {
             let stripes = self.stripes.of_file(file);
             let Some(striping) = stripes.first().map(|stripe| stripe.label.striping) else {
@@ -120,10 +120,10 @@ impl<M: Machine> IoNode<M> {
             let here: BTreeSet<u32> = stripes.iter().map(|stripe| stripe.label.stripe).collect();
             let mut dealt = Dealt::default();
             for (member, stretches) in &of_members {
-                let added = dealt.add(striping, &here, *member, stretches);
+                let added = dealt.add(striping, &here, *member, stretches, &mut pieces);
                 added.map_err(|why| Failure::invalid(format!("file {:016x}: {why}", file.0)))?;
             }
-            let (of_file, hidden_here) = dealt.into_blocks(is_write);
+            let (of_file, hidden_here) = dealt.into_blocks(is_write).await;
             hidden += hidden_here;
             let mut by_stripe: BTreeMap<u32, Vec<BlockPieces>> = BTreeMap::new();
             for (stripe, block) in of_file {

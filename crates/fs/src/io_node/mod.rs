@@ -95,7 +95,7 @@ use numbered::NumberedFiles;
 pub use numbered::REMOVED_AT_ONCE;
 use pool::{Pool, Serving};
 use recordings::RecordingUnderWay;
-use rosters::{Rosters, Wanted};
+use rosters::{Member, Rosters, Wanted};
 use selected::Selections;
 use stripes::Stripes;
 use teams::{Coming, Teams};
@@ -534,7 +534,9 @@ impl<M: Machine> IoNode<M> {
             }
             Request::Stretches { memory, stretches } => self.take_directory(asker, memory, stretches).await,
             Request::MoveListed(listed) => self.serve_listed(asker, account, *listed).await,
-            Request::Join { job, member } => self.join(asker, account, job, member).await,
+            Request::Join { job, member, io_nodes } => {
+                self.join(account, Member { node: asker, name: member }, job, io_nodes).await
+            }
             Request::Gather { group, flush, file } => {
                 self.gather(asker, group, Wanted { flush, file, for_room: false }).await
             }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Each flush has two meetings: at the first all have told what they have, at the second all of it has been moved. A
-//! member that is gone is no longer waited for; if it leaves something undone, the others are told which member it was.
+//! member that is gone is no longer waited for, and the flush fails: the others are told which member it was.
 //!
 //! Members that share a file in small pieces fill its blocks together, and a block of which a part is missing costs its
 //! disk several times as much. So a flush that is for room alone begins when all members are out of room that were at
@@ -46,7 +46,8 @@ type Served = Result<Reply, Box<Failure>>;
 #[derive(Default)]
 pub(super) struct Rosters(RefCell<BTreeMap<u64, Rc<Roster>>>);
 
-/// The members of a job.
+/// The members of a job that know the same I/O nodes: what one of them has told to an I/O node, another one, which asks
+/// for the flush, asks that I/O node to move.
 struct Roster {
     job: String,
     group: u64,
@@ -85,11 +86,12 @@ pub(super) struct Wanted {
     pub(super) for_room: bool,
 }
 
+/// A member of a job.
 #[derive(Clone)]
-struct Member {
-    node: NodeId,
+pub(super) struct Member {
+    pub(super) node: NodeId,
     /// What a person calls it.
-    name: String,
+    pub(super) name: String,
 }
 
 /// A flush that is going on.
@@ -98,16 +100,9 @@ struct Flush {
     /// Only of this file.
     file: Option<FileId>,
     members: RefCell<Vec<Member>>,
-    /// The first of them that was lost.
-    lost: RefCell<Option<Lost>>,
+    /// What the others are told of the first of them that was lost.
+    lost: RefCell<Option<Failure>>,
     meetings: [Meeting; 2],
-}
-
-struct Lost {
-    /// What the others are told.
-    failure: Failure,
-    /// Whether it was the first member, which alone knows the outcome of the flush.
-    was_first: bool,
 }
 
 #[derive(Default)]
@@ -120,23 +115,17 @@ struct Meeting {
 }
 
 impl<M: Machine> IoNode<M> {
-    /// Counts a client among the members of a job, when no flush is going on.
-    pub(super) async fn join(
-        &self,
-        client: NodeId,
-        account: &Account,
-        job: String,
-        member: String,
-    ) -> Served {
+    /// Counts a client among the members of a job that know these I/O nodes, when no flush is going on.
+    pub(super) async fn join(&self, account: &Account, member: Member, job: String, io_nodes: u64) -> Served {
         loop {
-            let roster = self.rosters.of_job(&job, self.settings.incarnation)?;
+            let roster = self.rosters.of_job(&job, self.settings.incarnation, io_nodes)?;
             if roster.flush.borrow().is_some() {
                 // It may be another roster after that.
                 roster.changed.wait().await;
                 continue;
             }
             account.check()?;
-            roster.add(Member { node: client, name: member })?;
+            roster.add(member)?;
             let (group, flushes) = (roster.group, roster.flushes.get());
             self.rosters.0.borrow_mut().insert(group, roster);
             return Ok(Reply::Joined { group, flushes });
@@ -194,11 +183,11 @@ impl<M: Machine> IoNode<M> {
 }
 
 impl Rosters {
-    /// The roster of a job; an empty one, not entered yet, if there is none.
-    fn of_job(&self, job: &str, incarnation: u64) -> Result<Rc<Roster>, Box<Failure>> {
+    /// The roster of the members of a job that know these I/O nodes; an empty one, not entered yet, if there is none.
+    fn of_job(&self, job: &str, incarnation: u64, io_nodes: u64) -> Result<Rc<Roster>, Box<Failure>> {
         name::check(job).map_err(|why| Failure::invalid(format!("a job of the name {job:?}: {why}")))?;
         // Another one at each run of this node.
-        let group = name::hash_of(job, &[incarnation]);
+        let group = name::hash_of(job, &[incarnation, io_nodes]);
         let all = self.0.borrow();
         match all.get(&group) {
             Some(roster) if roster.job == job => Ok(roster.clone()),
@@ -376,8 +365,7 @@ impl Roster {
             let mut members = flush.members.borrow_mut();
             if let Some(index) = members.iter().position(|member| member.node == client) {
                 let text = format!("{} of the job {} {what}", members.remove(index).name, self.job);
-                let failure = Failure::new(FailureKind::Io, text);
-                flush.lost.borrow_mut().get_or_insert(Lost { failure, was_first: index == 0 });
+                flush.lost.borrow_mut().get_or_insert(Failure::new(FailureKind::Io, text));
             }
         }
         self.settle(now);
@@ -387,7 +375,7 @@ impl Roster {
     fn settle(&self, now: Instant) {
         let current = self.flush.borrow().clone();
         if let Some(flush) = current {
-            let is_over = flush.meetings.iter().enumerate().all(|(index, meeting)| flush.end(index, meeting));
+            let is_over = flush.meetings.iter().all(|meeting| flush.end(meeting));
             if is_over {
                 self.flush.replace(None);
                 self.room.took.set(now.since(self.room.began.get()));
@@ -422,7 +410,7 @@ impl Flush {
     }
 
     /// Ends a meeting if all have come; says whether it is over.
-    fn end(&self, index: usize, meeting: &Meeting) -> bool {
+    fn end(&self, meeting: &Meeting) -> bool {
         if meeting.outcome.borrow().is_some() {
             return true;
         }
@@ -431,13 +419,8 @@ impl Flush {
         if !members.iter().all(|member| come.contains(&member.node)) {
             return false;
         }
-        let (lost, brought) = (self.lost.borrow(), meeting.brought.borrow());
-        // The loss of a member takes precedence over other failures. At the second meeting the member may have done its
-        // part before: the loss counts only with another failure, or if it was the first member, which alone knows the
-        // outcome.
-        let matters = |lost: &&Lost| index == 0 || lost.was_first || brought.is_some();
-        let failure =
-            lost.as_ref().filter(matters).map(|lost| lost.failure.clone()).or_else(|| brought.clone());
+        // The loss of a member takes precedence over other failures, which may come of it.
+        let failure = self.lost.borrow().clone().or_else(|| meeting.brought.borrow().clone());
         let numbers = members.iter().map(|member| member.node.0).collect();
         meeting.outcome.replace(Some(failure.map_or(Ok(numbers), Err)));
         true
@@ -460,8 +443,9 @@ mod tests {
         (roster, flush)
     }
 
-    fn come(roster: &Roster, flush: &Flush, step: u32, members: &[u64], brought: Option<&str>) {
-        let meeting = flush.meeting(MeetingId { group: GROUP, operation: 2 * flush.number - 1 + step });
+    fn come(roster: &Roster, flush: &Flush, step: usize, members: &[u64], brought: Option<&str>) {
+        let meeting =
+            flush.meeting(MeetingId { group: GROUP, operation: 2 * flush.number - 1 + step as u32 });
         meeting.come.borrow_mut().extend(members.iter().map(|&node| NodeId(node)));
         *meeting.brought.borrow_mut() = brought.map(Failure::invalid);
         roster.settle(Instant::START);
@@ -485,27 +469,35 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_is_named_if_anything_was_left_undone() {
-        // A member that is gone before the first meeting has not told what it has.
-        let (roster, flush) = flush_of_three();
-        come(&roster, &flush, 0, &[0, 1], None);
-        roster.lose(NodeId(2), "is gone", Instant::START);
-        assert_eq!(outcome(&flush, 0), Some(Err("member 2 of the job job is gone".into())));
-        // After it, the loss matters if anything failed, or if it was the first member, which alone knows the outcome.
-        for (gone, others, brought, fails) in
-            [(2, [0, 1], None, false), (2, [0, 1], Some("no answer"), true), (0, [1, 2], None, true)]
-        {
+    fn a_flush_of_which_a_member_is_gone_fails_and_names_it() {
+        // Before the first meeting or after it, with or without another failure.
+        for (met, gone, others, brought) in [
+            (false, 2, [0, 1], None),
+            (true, 2, [0, 1], None),
+            (true, 2, [0, 1], Some("no answer")),
+            (true, 0, [1, 2], None),
+        ] {
             let (roster, flush) = flush_of_three();
-            come(&roster, &flush, 0, &[0, 1, 2], None);
-            come(&roster, &flush, 1, &others, brought);
+            if met {
+                come(&roster, &flush, 0, &[0, 1, 2], None);
+            }
+            come(&roster, &flush, usize::from(met), &others, brought);
             roster.lose(NodeId(gone), "is gone", Instant::START);
-            let told = outcome(&flush, 1).expect("it is over");
             let expected = format!("member {gone} of the job job is gone");
-            assert_eq!(told.is_err(), fails, "{told:?}");
-            assert!(told.is_ok_and(|members| members == others) || fails);
-            assert!(!fails || outcome(&flush, 1) == Some(Err(expected)));
-            assert!(roster.flush.borrow().is_none());
+            assert_eq!(outcome(&flush, usize::from(met)), Some(Err(expected)));
+            assert_eq!(roster.flush.borrow().is_none(), met);
         }
+    }
+
+    #[test]
+    fn a_flush_fails_if_another_member_was_gone_before_the_first_one() {
+        let (roster, flush) = flush_of_three();
+        come(&roster, &flush, 0, &[0, 1, 2], None);
+        roster.lose(NodeId(2), "is gone", Instant::START);
+        come(&roster, &flush, 1, &[1], None);
+        // It may have asked no I/O node to move anything.
+        roster.lose(NodeId(0), "is gone", Instant::START);
+        assert_eq!(outcome(&flush, 1), Some(Err("member 2 of the job job is gone".into())));
     }
 
     #[test]

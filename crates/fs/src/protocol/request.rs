@@ -193,6 +193,8 @@ pub enum Request {
         job: String,
         /// What a person calls the member.
         member: String,
+        /// A number for the I/O nodes that it knows: only members that know the same ones flush together.
+        io_nodes: u64,
     },
     /// Have the members of the group flush together, unless that has been begun.
     Gather {

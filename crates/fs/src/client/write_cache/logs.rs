@@ -132,6 +132,13 @@ impl Logs {
         (self.closed, self.held) = (false, false);
     }
 
+    /// Forgets the entries of the file of this index; whether there were any.
+    pub(super) fn forget(&mut self, file: usize) -> bool {
+        let any = self.entries_of(file).next().is_some();
+        self.logs.iter_mut().for_each(|log| log.forget(file));
+        any
+    }
+
     /// The entries of the file of this index that a flush is to write, in the order in which they were written.
     pub(super) fn leaving_entries_of(&self, file: usize) -> Vec<Entry> {
         let leaving = self.by_age().filter(|&index| self.closed || index != self.latest);

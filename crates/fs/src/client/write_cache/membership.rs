@@ -19,6 +19,16 @@ pub(super) enum Reason {
     Room,
 }
 
+impl Reason {
+    /// The file that is to be flushed; all, if it is none.
+    pub(super) fn file(self) -> Option<FileId> {
+        match self {
+            Reason::Asked(file) => file,
+            Reason::Room => None,
+        }
+    }
+}
+
 /// A client's membership of a job.
 pub(super) struct Membership<M: Machine> {
     /// The I/O node that keeps the roster.
@@ -41,7 +51,8 @@ impl<M: Machine> Membership<M> {
 
     /// Joins the job again; how many flushes it has begun.
     pub(super) async fn renew(&self, client: &Client<M>) -> Result<u32> {
-        let request = Request::Join { job: self.job.clone(), member: self.member.clone() };
+        let (job, member) = (self.job.clone(), self.member.clone());
+        let request = Request::Join { job, member, io_nodes: client.number_of_io_nodes() };
         match self.ask(client, request).await? {
             Reply::Joined { group, flushes } => {
                 self.group.set(group);
@@ -49,6 +60,11 @@ impl<M: Machine> Membership<M> {
             }
             _ => Err(unexpected(self.keeper)),
         }
+    }
+
+    /// The I/O node that keeps the roster.
+    pub(super) fn keeper(&self) -> NodeId {
+        self.keeper
     }
 
     /// The group of the members.
@@ -69,9 +85,12 @@ impl<M: Machine> Membership<M> {
         }
     }
 
-    /// Leaves the job.
+    /// Leaves the job. A keeper that was started anew, or is gone, does not know this member any more.
     pub(super) async fn end(&self, client: &Client<M>) -> Result<()> {
-        self.ask(client, Request::Leave { group: self.group() }).await.map(drop)
+        match self.ask(client, Request::Leave { group: self.group() }).await {
+            Err(error) if !error.is_of_new_start() => Err(error),
+            _ => Ok(()),
+        }
     }
 
     async fn ask(&self, client: &Client<M>, request: Request) -> Result<Reply> {

@@ -11,12 +11,14 @@
 //! - `log.rs`: what has been written, and whether there is room for more; `logs.rs`: which log is written to while
 //!   another is flushed
 //! - `membership.rs`: belonging to a job, and meeting its other members
+//! - `failures.rs`: what has failed, and who has been told
 //! - this file: writing, and when and how the group flushes
 //!
 //! A write copies its data behind those of the write before and appends an entry: it sends no message, and reads and
 //! allocates no block. A flush is a collective operation on listed stretches ([`Client::write_listed`]) in which all
 //! members take part, each by a task of its own, so that the application need not call anything.
 
+mod failures;
 mod log;
 mod logs;
 mod membership;
@@ -32,8 +34,10 @@ pub use log::{Division, ENTRY_BYTES, Section};
 use super::file::check_no_file_ends_before;
 use super::listed::ListedOperation;
 use super::{Client, ClientInner, File, FileEntries, ListedSettings, Moved};
+use crate::either::until_either;
 use crate::error::{Error, Failure, Result};
 use crate::protocol::{Direction, FileId, Reply};
+use failures::Failures;
 use layout::Extent;
 use logs::{Logs, NoRoom};
 use membership::{FlushMeetings, Membership, Reason};
@@ -139,8 +143,8 @@ pub(super) struct Inner<M: Machine> {
     /// Whether a task watches that time, and whether one is flushing in the background.
     timed: Cell<bool>,
     behind: Cell<bool>,
-    /// Why a flush failed, until a caller is told or another flush succeeds; what it was to write stays in the logs.
-    failure: RefCell<Option<Box<Error>>>,
+    /// What was to be written by flushes that have failed stays in the logs.
+    failures: Failures,
     /// The numbers of the flushes that this member has asked for, and the section that was full.
     causes: RefCell<Vec<(u32, Section)>>,
     /// What each flush has moved, as far as this member knows.
@@ -188,7 +192,7 @@ impl<M: Machine> WriteCache<M> {
             oldest: Cell::default(),
             timed: Cell::default(),
             behind: Cell::default(),
-            failure: RefCell::default(),
+            failures: Failures::default(),
             causes: RefCell::default(),
             moved: RefCell::default(),
             client: client.clone(),
@@ -200,26 +204,34 @@ impl<M: Machine> WriteCache<M> {
 
     /// Writes `data` to the file at `offset`: into this node's memory, to be flushed with what the other members write.
     ///
-    /// Waits, and has the group flush, if there is no room. Fails if an earlier flush has failed and no later one
-    /// succeeded, once; what it was to write is in the log still, and the next flush tries again.
+    /// Waits, and has the group flush, if there is no room. Fails as [`check`](Self::check) does, too.
     pub async fn write(&self, file: &File<M>, offset: u64, data: &Payload) -> Result<()> {
+        self.check()?;
         let time = self.inner.machine().date().as_nanos();
         self.write_all(file, &[Written { offset, bytes: data.len(), time }], data).await.1
     }
 
-    /// Makes writes one after the other, of which `data` has the bytes: as [`write`](Self::write) each. How many of
-    /// them it has made, and why no more.
+    /// Fails if an earlier flush has failed and no later one has flushed the same, once; what it was to write is in the
+    /// log still, and the next flush tries again. Also if what was written to a file is given up, since the file was
+    /// removed or replaced.
+    pub fn check(&self) -> Result<()> {
+        self.inner.failures.tell()
+    }
+
+    /// Whether [`check`](Self::check) would fail.
+    pub fn any_untold(&self) -> bool {
+        self.inner.failures.any_untold()
+    }
+
+    /// Makes writes one after the other, of which `data` has the bytes: as [`write`](Self::write) each, but that it
+    /// fails only if there is no room, and none can be made. How many of them it has made, and why no more.
     pub async fn write_all(&self, file: &File<M>, writes: &[Written], data: &Payload) -> (usize, Result<()>) {
         let about = || [("file", file.id().0), ("writes", writes.len() as u64), ("bytes", data.len())];
         let _span = self.inner.machine().notes().span("write to cache", about);
         let index = self.inner.index_of(file);
         let (mut made, mut from) = (0, 0);
         while made < writes.len() {
-            let (count, bytes) = match self.inner.append_whole(file, index, &writes[made..], data, from).await
-            {
-                Ok(appended) => appended,
-                Err(error) => return (made, Err(error)),
-            };
+            let (count, bytes) = self.inner.append_whole(file, index, &writes[made..], data, from).await;
             (made, from) = (made + count, from + bytes);
             if let Some(write) = writes.get(made) {
                 let data = data.slice(from..from + write.bytes);
@@ -278,29 +290,28 @@ impl<M: Machine> WriteCache<M> {
 
     /// Has the group flush. When this completes, all that the members had written before is on the media.
     pub async fn flush(&self) -> Result<()> {
-        self.inner.check()?;
         self.inner.flush(Reason::Asked(None)).await?;
-        self.inner.commit_files().await
+        self.inner.commit_files().await?;
+        self.inner.failures.tell_given_up()
     }
 
     /// Has the group flush what its members have written to one file, so that it can be read.
     pub async fn flush_file(&self, file: &File<M>) -> Result<()> {
-        self.inner.check()?;
         self.inner.flush(Reason::Asked(Some(file.id()))).await?;
-        file.commit_all_there_is().await
+        file.commit_all_there_is().await?;
+        self.inner.failures.tell_given_up()
     }
 
     /// Flushes what this node has written, and leaves the job. A later write joins it again.
     pub async fn leave(&self) -> Result<()> {
         let inner = &self.inner;
-        inner.check()?;
         inner.none_is_on().await;
         if !inner.logs.borrow().is_empty() {
             inner.flush(Reason::Asked(None)).await?;
         }
-        inner.check()?;
         inner.commit_files().await?;
-        inner.membership.end(&inner.client).await
+        inner.membership.end(&inner.client).await?;
+        inner.failures.tell_given_up()
     }
 
     /// How many flushes the group has ended since the job began, successful or not.
@@ -324,11 +335,6 @@ impl<M: Machine> Inner<M> {
         self.client.inner.endpoint.machine()
     }
 
-    /// Fails with the failure of a flush of which no caller has been told.
-    fn check(&self) -> Result<()> {
-        self.failure.borrow_mut().take().map_or(Ok(()), Err)
-    }
-
     fn index_of(&self, file: &File<M>) -> usize {
         let mut files = self.files.borrow_mut();
         let found = files.iter().position(|known| known.id() == file.id());
@@ -347,12 +353,11 @@ impl<M: Machine> Inner<M> {
         writes: &[Written],
         data: &Payload,
         from: u64,
-    ) -> Result<(usize, u64)> {
-        self.check()?;
+    ) -> (usize, u64) {
         // Entries and data at once, so that no flush reads the one without the other.
         let Some((at, count, bytes)) = self.logs.borrow_mut().append_whole(file.striping(), index, writes)
         else {
-            return Ok((0, 0));
+            return (0, 0);
         };
         self.data.place(at, &data.slice(from..from + bytes));
         self.note_written();
@@ -360,7 +365,7 @@ impl<M: Machine> Inner<M> {
             self.machine().compute(Work::AppendEntry).await;
             self.machine().compute(Work::Copy { bytes: write.bytes }).await;
         }
-        Ok((count, bytes))
+        (count, bytes)
     }
 
     /// Makes one write, in several parts if the log has not the room for it at once.
@@ -372,7 +377,6 @@ impl<M: Machine> Inner<M> {
         data: &Payload,
     ) -> Result<()> {
         check_no_file_ends_before(Extent::new(write.offset, write.bytes))?;
-        self.check()?;
         let (striping, mut done) = (file.striping(), 0);
         while done < write.bytes {
             let room = self.logs.borrow().room_for(striping, write.offset + done, write.bytes - done);
@@ -387,22 +391,23 @@ impl<M: Machine> Inner<M> {
                     done += bytes;
                 }
                 Err(NoRoom::Flushing) => self.flushes.changed.wait().await,
-                // One is on, or on its way: it makes room.
-                Err(NoRoom::Full(_)) if self.flushes.running.get() || self.behind.get() => {
-                    self.flushes.changed.wait().await;
-                    self.check()?;
-                }
-                Err(NoRoom::Full(section)) => {
-                    self.causes.borrow_mut().push((self.flushes.over.get() + 1, section));
-                    if self.settings.background.is_some() {
-                        self.flush_behind(Reason::Room);
-                    } else {
-                        self.flush(Reason::Asked(None)).await?;
-                    }
-                }
+                Err(NoRoom::Full(section)) => self.make_room(section).await?,
             }
         }
         Ok(())
+    }
+
+    /// Waits for what may make room: a flush that is on or on its way, or one that it begins. Fails if one has failed.
+    async fn make_room(self: &Rc<Self>, section: Section) -> Result<()> {
+        if !self.flushes.running.get() && !self.behind.get() {
+            self.causes.borrow_mut().push((self.flushes.over.get() + 1, section));
+            if self.settings.background.is_none() {
+                return self.flush(Reason::Asked(None)).await;
+            }
+            self.flush_behind(Reason::Room);
+        }
+        self.flushes.changed.wait().await;
+        self.failures.tell()
     }
 
     /// Sees to it that what has been written is flushed in time.
@@ -426,9 +431,8 @@ impl<M: Machine> Inner<M> {
         if !self.flushes.running.get() && !self.behind.replace(true) {
             let cache = self.clone();
             self.machine().spawn("flush behind", async move {
-                if let Err(error) = cache.flush(reason).await {
-                    cache.failure.borrow_mut().get_or_insert(error);
-                }
+                // If it fails, whoever calls next is told.
+                drop(cache.try_flush(reason).await);
                 cache.behind.set(false);
                 cache.flushes.changed.wake_all();
                 Ok(())
@@ -443,23 +447,49 @@ impl<M: Machine> Inner<M> {
         }
     }
 
+    /// Has the group flush what has been written until now, and waits for it: for a caller, who is told what comes of
+    /// it.
+    async fn flush(self: &Rc<Self>, reason: Reason) -> Result<()> {
+        let flushed = self.try_flush(reason).await;
+        if flushed.is_err() {
+            self.failures.told();
+        }
+        flushed
+    }
+
     /// Has the group flush what has been written until now, and waits for it. If an I/O node has been started anew,
     /// once more.
-    async fn flush(self: &Rc<Self>, reason: Reason) -> Result<()> {
+    async fn try_flush(self: &Rc<Self>, reason: Reason) -> Result<()> {
         let _span = self.machine().notes().span("wait for flush", || []);
         let mut again = true;
         loop {
             // One that is on does not have what was written since it began.
             self.none_is_on().await;
-            let number = self.gather(reason).await?;
-            while self.flushes.over.get() < number {
-                self.flushes.changed.wait().await;
+            let number = self.gather(reason).await.inspect_err(|error| {
+                self.failures.note_untold(reason.file(), error);
+            })?;
+            if !self.is_over(number).await {
+                continue;
             }
-            match self.check() {
+            match self.failures.outcome_of(number) {
                 Err(error) if again && error.is_of_new_start() => again = false,
                 outcome => return outcome,
             }
         }
+    }
+
+    /// Waits until the flush of this number, which the keeper has named just now, is over; or until the keeper is gone,
+    /// and with it maybe what it was about to say of that flush.
+    async fn is_over(&self, number: u32) -> bool {
+        let keeper = self.membership.keeper();
+        let losses = self.client.losses_of(keeper);
+        while self.flushes.over.get() < number {
+            until_either(self.flushes.changed.wait(), self.client.inner.lost.wait()).await;
+            if self.client.losses_of(keeper) != losses {
+                return false;
+            }
+        }
+        true
     }
 
     /// Asks the keeper for a flush later than those that are over here; its number. Joins the job anew if the keeper
@@ -471,6 +501,7 @@ impl<M: Machine> Inner<M> {
                 let joining = self.client.inner.joining.begin();
                 let flushes = self.membership.renew(&self.client).await?;
                 self.flushes.over.set(flushes);
+                self.failures.forget_numbers();
                 self.enter();
                 drop(joining);
                 self.membership.gather(&self.client, flushes + 1, reason).await
@@ -518,14 +549,15 @@ impl<M: Machine> Inner<M> {
                     Some(index) => self.logs.borrow_mut().end_flush(index),
                     None => self.logs.borrow_mut().end_flush(None),
                 }
-                self.failure.borrow_mut().take();
+                self.failures.mend(file);
                 self.moved.borrow_mut().push(moved);
             }
             Err(error) => {
                 self.logs.borrow_mut().end_failed_flush();
-                // An I/O node may have been started anew: the next flush needs the files open there.
+                self.failures.note(flush, file, &error);
+                // An I/O node may have been started anew: the next flush needs this member and its files there.
+                self.client.show_up().await;
                 self.refresh_files().await;
-                self.failure.borrow_mut().get_or_insert(error);
             }
         }
         if self.settings.flush_after.is_some()
@@ -574,12 +606,21 @@ impl<M: Machine> Inner<M> {
         Ok(())
     }
 
-    /// Opens all files again where an I/O node has been started anew.
+    /// Opens all files again where an I/O node has been started anew. What was written to one that was removed or
+    /// replaced is given up: there is nothing that it could be written to, and everything else is to be flushed.
     async fn refresh_files(&self) {
         let files = self.files.borrow().clone();
-        for file in files {
-            // What it fails with, the next flush fails with, too.
-            drop(file.refresh().await);
+        for (index, file) in files.into_iter().enumerate() {
+            match file.refresh().await {
+                Err(error) if matches!(*error, Error::NotFound { .. } | Error::Replaced { .. }) => {
+                    file.note_removed();
+                    if self.logs.borrow_mut().forget(index) {
+                        self.failures.give_up(error);
+                    }
+                }
+                // What it fails with, the next flush fails with, too.
+                _ => {}
+            }
         }
     }
 }

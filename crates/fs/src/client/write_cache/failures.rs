@@ -1,0 +1,144 @@
+//! What has failed of a member's flushes, and who has been told.
+//!
+//! Whoever waits for a flush is told what came of that flush, however many wait for it. Everybody else is told of a
+//! failure once, unless what it has left in the logs is flushed by then.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use crate::error::{Error, Result};
+use crate::protocol::FileId;
+
+/// The failures of a member's flushes.
+#[derive(Default)]
+pub(super) struct Failures {
+    /// Those of flushes after which nothing has flushed the same, by the numbers of the flushes.
+    of_flushes: RefCell<BTreeMap<u32, Failure>>,
+    /// The first of which no caller has been told.
+    untold: RefCell<Option<Failure>>,
+    /// Why something will never be flushed, until a caller is told.
+    given_up: RefCell<Option<Box<Error>>>,
+}
+
+/// A failure of a flush of one file, or of all.
+struct Failure {
+    file: Option<FileId>,
+    error: Box<Error>,
+}
+
+/// The most failures of flushes that are kept by their numbers. Who waits for a flush looks when it is over.
+const KEPT_MAX: usize = 16;
+
+impl Failures {
+    /// Notes that the flush of this number has failed.
+    pub(super) fn note(&self, number: u32, file: Option<FileId>, error: &Error) {
+        let mut of_flushes = self.of_flushes.borrow_mut();
+        of_flushes.insert(number, Failure { file, error: Box::new(error.clone()) });
+        if of_flushes.len() > KEPT_MAX {
+            of_flushes.pop_first();
+        }
+        self.note_untold(file, error);
+    }
+
+    /// Notes that a flush has not come about.
+    pub(super) fn note_untold(&self, file: Option<FileId>, error: &Error) {
+        let mut untold = self.untold.borrow_mut();
+        // One of all files is not mended by a flush of one.
+        if untold.as_ref().is_none_or(|untold| untold.file.is_some() && file.is_none()) {
+            *untold = Some(Failure { file, error: Box::new(error.clone()) });
+        }
+    }
+
+    /// Notes that what was written to a file, or to all, was flushed.
+    pub(super) fn mend(&self, file: Option<FileId>) {
+        let mends = |failure: &Failure| file.is_none() || failure.file == file;
+        self.of_flushes.borrow_mut().retain(|_, failure| !mends(failure));
+        self.untold.borrow_mut().take_if(|untold| mends(untold));
+    }
+
+    /// Notes that something will never be flushed.
+    pub(super) fn give_up(&self, why: Box<Error>) {
+        self.given_up.borrow_mut().get_or_insert(why);
+    }
+
+    /// Forgets the numbers of flushes: they begin anew.
+    pub(super) fn forget_numbers(&self) {
+        self.of_flushes.borrow_mut().clear();
+    }
+
+    /// What came of the flush of this number, which is over. It has succeeded if a later one has flushed the same.
+    pub(super) fn outcome_of(&self, number: u32) -> Result<()> {
+        let of_flushes = self.of_flushes.borrow();
+        of_flushes.get(&number).map_or(Ok(()), |failure| Err(failure.error.clone()))
+    }
+
+    /// Whether there is a failure of which no caller has been told.
+    pub(super) fn any_untold(&self) -> bool {
+        self.untold.borrow().is_some() || self.given_up.borrow().is_some()
+    }
+
+    /// Tells a caller for whom everything has been flushed that there was.
+    pub(super) fn tell_given_up(&self) -> Result<()> {
+        self.given_up.borrow_mut().take().map_or(Ok(()), Err)
+    }
+
+    /// Tells a caller of a failure of which none has been told.
+    pub(super) fn tell(&self) -> Result<()> {
+        self.tell_given_up()?;
+        self.untold.borrow_mut().take().map_or(Ok(()), |untold| Err(untold.error))
+    }
+
+    /// Notes that a caller was told of a failure.
+    pub(super) fn told(&self) {
+        self.untold.borrow_mut().take();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> Error {
+        Error::Invalid(text.into())
+    }
+
+    fn told(outcome: Result<()>) -> Option<String> {
+        outcome.err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn all_who_wait_for_a_flush_are_told_and_others_once() {
+        let failures = Failures::default();
+        failures.note(3, None, &error("three"));
+        failures.note(4, None, &error("four"));
+        for _ in 0..2 {
+            assert_eq!(told(failures.outcome_of(3)).as_deref(), Some("three"));
+        }
+        assert_eq!((told(failures.tell()).as_deref(), told(failures.tell())), (Some("three"), None));
+        failures.mend(None);
+        assert_eq!((told(failures.outcome_of(3)), told(failures.outcome_of(4))), (None, None));
+    }
+
+    #[test]
+    fn a_flush_of_one_file_mends_no_failure_of_others() {
+        let failures = Failures::default();
+        failures.note(1, Some(FileId(1)), &error("one"));
+        failures.note(2, None, &error("all"));
+        failures.mend(Some(FileId(1)));
+        assert_eq!((told(failures.outcome_of(1)), told(failures.outcome_of(2))), (None, Some("all".into())));
+        failures.mend(Some(FileId(2)));
+        assert_eq!(told(failures.tell()).as_deref(), Some("all"));
+        failures.note_untold(Some(FileId(1)), &error("one"));
+        failures.mend(Some(FileId(1)));
+        assert!(!failures.any_untold());
+    }
+
+    #[test]
+    fn what_is_given_up_is_told_though_all_else_is_flushed() {
+        let failures = Failures::default();
+        failures.give_up(error("removed").into());
+        failures.mend(None);
+        assert_eq!(told(failures.tell_given_up()).as_deref(), Some("removed"));
+        assert!(!failures.any_untold());
+    }
+}
