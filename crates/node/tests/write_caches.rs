@@ -190,3 +190,28 @@ fn what_another_member_has_flushed_counts_when_its_writer_says_so() {
     assert_eq!(first.stat().expect("it is there").bytes, 2000);
     assert!(read_all(&first) == [[1; 1000], [2; 1000]].concat());
 }
+
+#[test]
+fn a_failed_flush_is_told_to_who_writes_flushes_or_closes() {
+    let mut agents = Agents::start(2);
+    let mut settings = agents.settings();
+    settings.silence = Duration::from_millis(300);
+    settings.write_cache =
+        Some(CacheWrites { flush_after: Some(Duration::from_millis(20)), ..CacheWrites::of(1 << 20) });
+    let session = Session::start(settings).expect("they are there");
+    let make = |name| session.open(name, BOTH).expect("a new one");
+    let (other, file) = (make("other"), make("file"));
+    other.write_at(0, [1; 10]).expect("cached");
+    other.flush().expect("on the disks");
+    agents.agents[1].end();
+    // As long as the agent is away, one flush after the other fails.
+    until(|| file.write_at(0, [2; 10]).is_err());
+    for _ in 0..3 {
+        thread::sleep(Duration::from_millis(700));
+        let written = file.write_at(0, [3; 10]);
+        let mut found = [0; 10];
+        assert_eq!((other.known_bytes(), other.read_at(0, &mut found), found), (Ok(10), Ok(10), [1; 10]));
+        let told = [written, file.flush()].into_iter().find_map(Result::err).expect("it has failed");
+        assert!(told.to_string().contains("gone"), "{told}");
+    }
+}
