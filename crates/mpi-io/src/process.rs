@@ -20,7 +20,7 @@ impl Connected {
     /// A session beside this one whose writes go into a write cache: those who name the same job flush together.
     pub(crate) fn with_write_cache(&self, job: &str) -> Outcome<Connected> {
         let mut settings = self.settings.clone();
-        let cache = settings.write_cache.unwrap_or_else(|| CacheWrites::usual());
+        let cache = settings.write_cache.unwrap_or_else(CacheWrites::usual);
         settings.write_cache = Some(CacheWrites { job: Some(job.to_owned()), ..cache });
         let session = Session::start(settings.clone())?;
         let tree = session.begin_tree()?;

@@ -73,8 +73,8 @@ impl<K: PlanKind> TrialSelection<K> {
     }
 }
 
-/// The variant, and what comes behind it. A variant of the plans ends where its name does, which may have a `/` in it as
-/// what is varied has if that is a path; any other at the first `/`.
+/// The variant, and what comes behind it. A variant of the plans ends where its name does, which may have a `/` in it
+/// as what is varied has if it is a path; any other at the first `/`.
 fn divided<'a, K: PlanKind>(text: &'a str, plans: &[Plan<K>]) -> (&'a str, Option<&'a str>) {
     let cells = plans.iter().flat_map(|plan| &plan.cells);
     let names = cells.flat_map(|cell| [cell.series(), cell.variant.clone()]);
