@@ -312,8 +312,8 @@ impl<M: Machine> PageCache<M> {
         Ok(())
     }
 
-    /// Removes the unfinished files of a name, as [`Client::unlink_unfinished`] does, and what of them has not left this
-    /// client by then; the finished file of that name stays, with what is written to it.
+    /// Removes the unfinished files of a name, as [`Client::unlink_unfinished`] does, and what of them has not left
+    /// this client by then; the finished file of that name stays, with what is written to it.
     pub async fn unlink_unfinished(&self, name: &str) -> Result<()> {
         let _turn = self.inner.files.names.take(name.to_owned()).await;
         self.inner.client.unlink_unfinished(name).await?;
