@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use node::{CacheWrites, Handle, OpenOptions, Session};
+use node::{CacheWrites, Handle, OpenOptions, Session, Settings};
 use test_agents::Agents;
 
 const READ: OpenOptions = OpenOptions::new().read(true);
@@ -18,6 +18,14 @@ fn member(agents: &Agents, job: &str, bytes: u64) -> Session {
     settings.write_cache =
         Some(CacheWrites { flush_after: None, job: Some(job.into()), ..CacheWrites::of(bytes) });
     Session::start(settings).expect("they are there")
+}
+
+/// Settings of a session whose write cache is flushed soon after a write, without a word.
+fn flushed_in_time(agents: &Agents) -> Settings {
+    let flush_after = Some(Duration::from_millis(20));
+    let mut settings = agents.settings();
+    settings.write_cache = Some(CacheWrites { flush_after, ..CacheWrites::of(1 << 20) });
+    settings
 }
 
 /// A session without a write cache.
@@ -97,10 +105,7 @@ fn a_member_reads_what_it_has_written_and_what_others_have_when_it_opens_to_read
 #[test]
 fn what_is_cached_reaches_the_disks_in_time_without_a_word() {
     let agents = Agents::start(2);
-    let mut settings = agents.settings();
-    settings.write_cache =
-        Some(CacheWrites { flush_after: Some(Duration::from_millis(20)), ..CacheWrites::of(1 << 20) });
-    let session = Session::start(settings).expect("they are there");
+    let session = Session::start(flushed_in_time(&agents)).expect("they are there");
     let file = session.open("numbers", BOTH).expect("a new one");
     file.close().expect("others can open it");
     let (file, other) = (session.open("numbers", WRITE).expect("it is there"), plain(&agents));
@@ -122,10 +127,7 @@ fn who_writes_seldom_is_told_of_what_has_failed() {
     let agents = Agents::start(2);
     let other = plain(&agents);
     other.open("numbers", BOTH).expect("made").close().expect("closed");
-    let mut settings = agents.settings();
-    settings.write_cache =
-        Some(CacheWrites { flush_after: Some(Duration::from_millis(20)), ..CacheWrites::of(1 << 20) });
-    let session = Session::start(settings).expect("they are there");
+    let session = Session::start(flushed_in_time(&agents)).expect("they are there");
     let file = session.open("numbers", WRITE).expect("it is there");
     other.unlink("numbers").expect("removed");
     until(|| {
@@ -194,10 +196,8 @@ fn what_another_member_has_flushed_counts_when_its_writer_says_so() {
 #[test]
 fn a_failed_flush_is_told_to_who_writes_flushes_or_closes() {
     let mut agents = Agents::start(2);
-    let mut settings = agents.settings();
+    let mut settings = flushed_in_time(&agents);
     settings.silence = Duration::from_millis(300);
-    settings.write_cache =
-        Some(CacheWrites { flush_after: Some(Duration::from_millis(20)), ..CacheWrites::of(1 << 20) });
     let session = Session::start(settings).expect("they are there");
     let make = |name| session.open(name, BOTH).expect("a new one");
     let (other, file) = (make("other"), make("file"));

@@ -35,6 +35,13 @@ fn on_reporting_store<T: 'static, F: Future<Output = T> + 'static>(
     real::run(settings, |machine: RealMachine| test(machine.metadata().expect("it has one").clone()))
 }
 
+/// Ends all sessions with the database of this address, as an administrator can.
+fn end_sessions(administrator: &mut Client, address: &str) {
+    let database = address.rsplit('=').next().expect("its name");
+    let end = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'");
+    administrator.batch_execute(&end).expect("allowed");
+}
+
 /// Nodes whose stores are in databases of one server.
 struct OnServer;
 
@@ -102,7 +109,7 @@ fn a_database_is_one_nodes() {
     let address = server.new_database();
     let (other, third) = (address.clone(), address.clone());
     let mut meddler = server.client("postgres");
-    let database = address.rsplit('=').next().expect("its name").to_owned();
+    let of_store = address.clone();
     on_store(&address, |store| async move {
         make_counted_transactions(&store, 0..10).await;
         let second = thread::spawn(move || {
@@ -111,9 +118,7 @@ fn a_database_is_one_nodes() {
         let refused = second.join().expect("it is told").expect("it starts").expect_err("it is in use");
         assert!(matches!(*refused, Error::InUse { .. }), "{refused}");
         // An administrator ends the session: it goes on, since nobody has come between.
-        let end =
-            format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'");
-        meddler.batch_execute(&end).expect("allowed");
+        end_sessions(&mut meddler, &of_store);
         make_counted_transactions(&store, 10..20).await;
         assert_eq!(counted_transactions_left(&store).await, 20);
     })
@@ -162,8 +167,6 @@ fn a_store_that_is_not_as_it_was_left_is_in_another_run() {
     let address = server.new_database();
     let text = address.clone();
     let mut administrator = server.client("postgres");
-    let database = address.rsplit('=').next().expect("its name").to_owned();
-    let end = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'");
     let reports = Reports::default();
     let reported = reports.clone();
     let test = |store: Metadata| async move {
@@ -180,7 +183,7 @@ fn a_store_that_is_not_as_it_was_left_is_in_another_run() {
         assert_eq!((in_run().await, store.run()), (runs[0], runs[0]));
         // Another server has taken over.
         meddler.batch_execute(put_back).expect("allowed");
-        administrator.batch_execute(&end).expect("allowed");
+        end_sessions(&mut administrator, &text);
         assert_eq!(counted_transactions_left(&store).await, 10);
         runs.push(in_run().await);
         assert_eq!(store.run(), runs[1]);

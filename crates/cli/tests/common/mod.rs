@@ -151,6 +151,18 @@ impl Store {
         Store { agents, directory }
     }
 
+    /// Starts an agent anew that cannot make files longer than a limit, as on a full disk: what `ulimit` has after its
+    /// name.
+    pub(crate) fn restart_limited(&mut self, index: usize, limit: &str) {
+        self.agents[index].signal("TERM");
+        assert!(wait(&mut self.agents[index].child).success());
+        let (address, roots) = (self.agents[index].address.clone(), self.agents[index].roots.clone());
+        let mut shell = Command::new("sh");
+        let script = format!("trap '' XFSZ; ulimit {limit}; exec \"$0\" \"$@\"");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_starfish")]);
+        self.agents[index] = Agent::start_by(shell, &address, roots, &[]);
+    }
+
     /// A command that knows the agents.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let addresses: Vec<&str> = self.agents.iter().map(|agent| agent.address.as_str()).collect();

@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -225,12 +225,8 @@ fn a_full_disk_is_told_and_loses_nothing() {
     store.make_file("large", 64 << 20);
     store.run(&["put", "small"]);
     // A disk that is full when a file has 8 MiB: the process may not make files longer.
-    store.agents[1].signal("TERM");
-    assert!(wait(&mut store.agents[1].child).success());
-    let (address, roots) = (store.agents[1].address.clone(), store.agents[1].roots.clone());
-    let mut shell = Command::new("sh");
-    shell.args(["-c", "trap '' XFSZ; ulimit -f 16384; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_starfish")]);
-    store.agents[1] = Agent::start_by(shell, &address, roots, &[]);
+    store.restart_limited(1, "-f 16384");
+    let address = store.agents[1].address.clone();
     for method in ["traditional", "disk-directed"] {
         let error = store.run_failing(&["put", "large", "--method", method]);
         for part in ["no space left on", "large.begun", &format!("agent {address}"), "larger disk"] {
@@ -250,13 +246,8 @@ fn a_full_disk_keeps_no_agent_from_starting() {
     let mut store = Store::start(&[1]);
     store.make_file("file", 1 << 20);
     store.run(&["put", "file"]);
-    store.agents[0].signal("TERM");
-    assert!(wait(&mut store.agents[0].child).success());
-    let (address, roots) = (store.agents[0].address.clone(), store.agents[0].roots.clone());
     // The process may not write anything into a file.
-    let mut shell = Command::new("sh");
-    shell.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_starfish")]);
-    store.agents[0] = Agent::start_by(shell, &address, roots, &[]);
+    store.restart_limited(0, "-f 0");
     store.run(&["rm", "file"]);
     assert_eq!(store.run(&["ls"]), "");
 }

@@ -55,6 +55,20 @@ fn start(store: &mut Store, index: usize, roots: Vec<PathBuf>) {
     store.agents[index] = Agent::start_at(&address, roots, &[]);
 }
 
+/// Has the names put back as they were before `meanwhile`, as from a copy.
+fn put_names_back<T>(store: &mut Store, meanwhile: impl FnOnce(&mut Store) -> T) -> T {
+    let (keeper, database) = database(store);
+    let roots = store.agents[keeper].roots.clone();
+    stop(store, keeper);
+    let names = fs::read(&database).expect("a database");
+    start(store, keeper, roots.clone());
+    let done = meanwhile(store);
+    stop(store, keeper);
+    fs::write(&database, names).expect("room");
+    start(store, keeper, roots);
+    done
+}
+
 /// Has the database of the namespace changed while its agent is stopped.
 fn change(store: &mut Store, change: impl FnOnce(&Connection)) {
     let (keeper, path) = database(store);
@@ -683,16 +697,7 @@ fn what_is_removed_while_an_agent_is_away_goes_when_it_is_back() {
 #[test]
 fn a_file_that_its_agents_refuse_is_not_well() {
     let mut store = store(2);
-    let (keeper, database) = database(&store);
-    let roots = store.agents[keeper].roots.clone();
-    stop(&mut store, keeper);
-    let names = fs::read(&database).expect("a database");
-    start(&mut store, keeper, roots.clone());
-    store.run(&["rm", "d/file"]);
-    stop(&mut store, keeper);
-    // Names of before, as from a copy.
-    fs::write(&database, names).expect("room");
-    start(&mut store, keeper, roots);
+    put_names_back(&mut store, |store| store.run(&["rm", "d/file"]));
     let refused = fail(store.command(&["get", "d/file", "got"]), 1);
     assert!(refused.contains("has been removed") || refused.contains("is missing"), "{refused}");
     for names in [&["d/file"][..], &["d"], &[]] {
@@ -719,16 +724,11 @@ fn who_names_a_part_of_the_agents_is_told_to_name_all() {
 #[test]
 fn after_names_are_put_back_new_files_take_nothing_from_those_made_since() {
     let mut store = store(2);
-    let (keeper, database) = database(&store);
-    let roots = store.agents[keeper].roots.clone();
-    stop(&mut store, keeper);
-    let names = fs::read(&database).expect("a database");
-    start(&mut store, keeper, roots.clone());
-    let since = store.make_file("since", 700_000);
-    store.run(&["put", "since", "d/since"]);
-    stop(&mut store, keeper);
-    fs::write(&database, names).expect("room");
-    start(&mut store, keeper, roots);
+    let since = put_names_back(&mut store, |store| {
+        let since = store.make_file("since", 700_000);
+        store.run(&["put", "since", "d/since"]);
+        since
+    });
     let new = store.make_file("new", 300_000);
     store.run(&["put", "new", "d/new"]);
     fsck(&store, &["--repair"], 0);

@@ -7,7 +7,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{Agent, Store, wait};
+use crate::common::{Agent, Store};
 use node::{CacheWrites, ErrorKind, Handle, OpenOptions, Result, Session, Settings};
 
 const MEMBERS: usize = 2;
@@ -118,17 +118,8 @@ fn an_agent_that_is_killed_while_members_flush_is_named_and_costs_nothing() {
     }
 }
 
-/// Starts an agent anew with a disk that is full when a file there has 1 MiB: its process may not make files longer,
-/// until it [may](let_grow).
-fn start_full(store: &mut Store, full: usize) {
-    store.agents[full].signal("TERM");
-    assert!(wait(&mut store.agents[full].child).success());
-    let (address, roots) = (store.agents[full].address.clone(), store.agents[full].roots.clone());
-    let mut shell = Command::new("sh");
-    let script = "trap '' XFSZ; ulimit -S -f 2048; exec \"$0\" \"$@\"";
-    shell.args(["-c", script, env!("CARGO_BIN_EXE_starfish")]);
-    store.agents[full] = Agent::start_by(shell, &address, roots, &[]);
-}
+/// The limit of an agent whose disk is full when a file there has 1 MiB, until it [may](let_grow) be longer.
+const FULL_AT_A_MIB: &str = "-S -f 2048";
 
 /// Has the disk of an agent full no more.
 fn let_grow(agent: &Agent) {
@@ -143,7 +134,7 @@ fn a_disk_that_is_full_in_a_flush_is_told_and_nothing_is_lost() {
     for full in 0..2 {
         let mut store = Store::start(&[1, 1]);
         let address = store.agents[full].address.clone();
-        start_full(&mut store, full);
+        store.restart_limited(full, FULL_AT_A_MIB);
         make_file(&store);
 
         let sessions: Vec<Session> = (0..MEMBERS).map(|_| member(&store, 16 << 20)).collect();
@@ -174,7 +165,7 @@ fn a_disk_that_is_full_in_a_flush_is_told_and_nothing_is_lost() {
 #[test]
 fn what_a_full_cache_has_not_taken_in_when_its_file_is_closed_is_written_later() {
     let mut store = Store::start(&[1, 1]);
-    start_full(&mut store, 0);
+    store.restart_limited(0, FULL_AT_A_MIB);
     make_file(&store);
     let session = member(&store, 64 << 10);
     let file = session.open("file", WRITE).expect("it is there");

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use machine::{
-    Buf, BufferPool, Computer, Condition, Disk, Duration, Error, Instant, Machine, MetadataEntry,
+    Buf, BufferPool, Computer, Condition, Disk, Duration, Error, InFlight, Instant, Machine, MetadataEntry,
     MetadataStore, NodeId, NodeNotes, Object, ObjectId, Payload, Result, Space, Stage, Transaction, Work,
 };
 
@@ -34,11 +34,11 @@ pub(super) struct Faults {
     /// How many of the next transactions on metadata fail.
     pub(super) failing_transactions: Cell<u32>,
     /// How often the store of metadata seems to have crashed.
-    pub(super) crashes: Cell<u64>,
+    crashes: Cell<u64>,
     /// How often anything has been flushed, how many flushes are under way, and how many were at once.
     pub(super) flushes: Cell<u32>,
-    flushing: Cell<u32>,
-    pub(super) flushing_most: Cell<u32>,
+    flushing: InFlight,
+    pub(super) flushing_most: Cell<usize>,
     /// How many of the next copies into the cache meet a defect.
     pub(super) defective_copies: Cell<u32>,
     /// How often the names have been listed.
@@ -63,6 +63,11 @@ pub(super) struct Faults {
 }
 
 impl Faults {
+    /// Has the store of metadata seem to have crashed.
+    pub(super) fn crash(&self) {
+        self.crashes.set(self.crashes.get() + 1);
+    }
+
     /// Lets writes and lists that come from now on wait until [`release`](Self::release).
     pub(super) fn hold(&self) {
         self.holding.set(true);
@@ -340,14 +345,12 @@ impl<M: Machine> Disk for FaultyDisk<M> {
     async fn flush(&self, object: ObjectId) -> Result<()> {
         self.faults.flushes.set(self.faults.flushes.get() + 1);
         fail(&self.faults.failing_flushes, "flushing")?;
-        let flushing = self.faults.flushing.get() + 1;
-        self.faults.flushing.set(flushing);
-        self.faults.flushing_most.set(flushing.max(self.faults.flushing_most.get()));
+        let _flushing = self.faults.flushing.begin();
+        let most = self.faults.flushing.count().max(self.faults.flushing_most.get());
+        self.faults.flushing_most.set(most);
         // Whoever flushes at the same time is counted, too, where a flush takes no time.
         give_way().await;
-        let flushed = self.disk().flush(object).await;
-        self.faults.flushing.set(self.faults.flushing.get() - 1);
-        flushed
+        self.disk().flush(object).await
     }
 
     async fn commit(&self, object: ObjectId, note: &[u8]) -> Result<()> {

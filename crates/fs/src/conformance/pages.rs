@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use layout::Striping;
 use machine::conformance::Testbed;
-use machine::{Condition, Disk, Duration, Machine, Net, Payload, Stage};
+use machine::{Condition, Disk, Machine, Net, Payload, Stage};
 
 use super::faulty::Faulty;
-use super::tasks::{Tasks, rest};
+use super::tasks::{Tasks, rest, until};
 use super::{BLOCK, Base, Draw, Restarting, contents, put, run, small, start};
 use crate::{
     Advice, Client, Error, FileId, IoNodeSettings, PageCache, PageCacheSettings, PagedFile, Prefetch, Result,
@@ -498,9 +498,7 @@ pub fn what_is_cut_off_does_not_come_back(testbed: &impl Testbed, base: Base) {
         let (tasks, cutting) = (Tasks::default(), file.clone());
         nodes[0].faults().hold_resize();
         tasks.begin(&nodes[1], async move { cutting.truncate(BLOCK / 2).await.expect("cut") });
-        while !nodes[0].faults().has_held_resize() {
-            nodes[0].sleep_until(nodes[0].now() + Duration::from_nanos(1_000_000)).await;
-        }
+        until(&nodes[0], || nodes[0].faults().has_held_resize()).await;
         file.advise(Advice::WillNeed { offset: 0, bytes: 8 * BLOCK });
         let (reading, alone, writing) = (file.clone(), file.clone(), file.clone());
         tasks.begin(&nodes[1], async move { drop(read(&reading, 0, 8 * BLOCK).await) });

@@ -8,7 +8,7 @@ use machine::conformance::Testbed;
 use machine::{Duration, KeptEvent, KeptNote, Machine, Memory, Net, NoteRing};
 
 use super::faulty::Faulty;
-use super::tasks::Tasks;
+use super::tasks::{Tasks, until};
 use super::{BLOCK, Base, Draw, Restarting, bytes_of, contents, finished, read, run, small, start, write};
 use crate::{
     Client, CollectiveMethod, Company, Configuration, Error, FailureKind, File, FileId, Group, NumberedFile,
@@ -352,9 +352,7 @@ pub fn what_several_select_beyond_the_end_stays(testbed: &impl Testbed, base: Ba
                 file.commit().await.expect("committed");
             });
             // The other one comes when the first waits, and may get as far as it likes.
-            while !nodes[0].faults().has_held_resize() {
-                nodes[0].sleep_until(nodes[0].now() + Duration::from_millis(1)).await;
-            }
+            until(&nodes[0], || nodes[0].faults().has_held_resize()).await;
             nodes[0].sleep_until(nodes[0].now() + Duration::from_millis(30)).await;
         }
         nodes[0].faults().release();

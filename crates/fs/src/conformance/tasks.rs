@@ -27,3 +27,10 @@ impl Tasks {
 pub(super) async fn rest<M: Machine>(node: &M) {
     node.sleep_until(node.now() + Duration::from_nanos(200_000_000)).await;
 }
+
+/// Waits until something holds.
+pub(super) async fn until<M: Machine>(node: &M, holds: impl Fn() -> bool) {
+    while !holds() {
+        node.sleep_until(node.now() + Duration::from_millis(1)).await;
+    }
+}

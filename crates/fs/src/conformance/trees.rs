@@ -16,7 +16,7 @@ use namespace::{
 
 use super::faulty::Faulty;
 use super::selected::{begun, noted_from_now};
-use super::tasks::Tasks;
+use super::tasks::{Tasks, until};
 use super::{BLOCK, Base, contents, run, small, start};
 use crate::{
     Client, CollectiveMethod, Error, NewTree, OpenTreeFile, PageCache, PageCacheSettings, Prefetch, Result,
@@ -144,7 +144,7 @@ pub fn lost_changes_of_names_are_told(testbed: &impl Testbed, base: Base) {
         let nodes = Faulty::all(nodes);
         let trees = trees(base, &nodes).await;
         let keeper = nodes.iter().find(|node| node.node() == trees[0].keeper()).expect("one of them");
-        let crash = || keeper.faults().crashes.set(keeper.faults().crashes.get() + 1);
+        let crash = || keeper.faults().crash();
         let lost = Err(Error::NamesLost { keeper: keeper.node() }.into());
         for tree in &trees {
             tree.flush().await.expect("flushed");
@@ -194,9 +194,7 @@ pub fn who_ends_flushes_many_files_at_once(testbed: &impl Testbed, base: Base) {
         faults.flushes.set(0);
         faults.flushing_most.set(0);
         nodes[0].net().close();
-        while faults.flushes.get() < FILES {
-            nodes[0].sleep_until(nodes[0].now() + Duration::from_millis(1)).await;
-        }
+        until(&nodes[0], || faults.flushes.get() >= FILES).await;
         assert!(faults.flushing_most.get() > 1, "one after the other");
     });
 }
@@ -714,7 +712,7 @@ pub fn names_that_come_back_have_their_contents(testbed: &impl Testbed, base: Ba
             Ok(Ok::<_, ()>(()))
         };
         store.transact(put_back).await.expect("room").expect("kept");
-        keeper.faults().crashes.set(keeper.faults().crashes.get() + 1);
+        keeper.faults().crash();
         // Whoever has heard of it already, and whoever has not.
         open(&trees[1], "closed").await.expect("it has its name again").close().await.expect("closed");
         held.close().await.expect("closed");

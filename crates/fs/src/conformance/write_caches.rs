@@ -8,7 +8,7 @@ use machine::conformance::Testbed;
 use machine::{Class, Condition, Delivery, Duration, Machine, Memory, Message, Net, NodeId, Payload};
 
 use super::faulty::Faulty;
-use super::tasks::{Tasks, rest};
+use super::tasks::{Tasks, rest, until};
 use super::{BLOCK, Base, Draw, bytes_of, finished, read, run, small, start, write};
 use crate::protocol::{Frame, Reply, Request};
 use crate::{Client, Division, Error, FileId, Group, Threads, WriteCache, WriteCacheSettings, Written};
@@ -249,9 +249,7 @@ pub fn a_flush_comes_by_itself_in_time(testbed: &impl Testbed, base: Base) {
         let cache = cache_of(&clients[0], 0, settings).await;
         for round in 1..3 {
             cache.write(&file, 10 * round, &Payload::from(vec![7; 10])).await.expect("written");
-            while cache.end_of(&file) > 0 {
-                nodes[2].sleep_until(nodes[2].now() + Duration::from_millis(1)).await;
-            }
+            until(&nodes[2], || cache.end_of(&file) == 0).await;
             assert_eq!(read(&file, 10 * round, 10).await, [7; 10]);
         }
     });

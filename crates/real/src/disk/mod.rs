@@ -490,12 +490,17 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn what_was_published_has_its_name_though_the_medium_could_not_be_told() {
+    /// Has a node with one disk do something.
+    fn with_a_disk<F: Future<Output = ()> + 'static>(test: impl FnOnce(crate::RealMachine) -> F) {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let disks = vec![DiskSettings::plain(directory.path().to_owned())];
         let settings = crate::Settings { disks, ..crate::Settings::new(NodeId(1)) };
-        let ran = crate::run(settings, |machine| async move {
+        crate::run(settings, test).expect("a node");
+    }
+
+    #[test]
+    fn what_was_published_has_its_name_though_the_medium_could_not_be_told() {
+        with_a_disk(|machine| async move {
             let disk = &machine.disks()[0];
             let first = disk.create("name", b"first").await.expect("room");
             disk.inner.directory.fail_syncs(true);
@@ -511,15 +516,11 @@ mod tests {
             assert_eq!(disk.open("name", Stage::Published).await.expect("still there").bytes, 12);
             assert_ne!(first.id, second.id);
         });
-        ran.expect("a node");
     }
 
     #[test]
     fn nobody_takes_a_flush_of_the_directory_for_done_that_fails_later() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let disks = vec![DiskSettings::plain(directory.path().to_owned())];
-        let settings = crate::Settings { disks, ..crate::Settings::new(NodeId(1)) };
-        let ran = crate::run(settings, |machine| async move {
+        with_a_disk(|machine| async move {
             let inner = machine.disks()[0].inner.clone();
             inner.directory.fail_syncs(true);
             inner.directory_changed.set(true);
@@ -536,6 +537,5 @@ mod tests {
                 assert_eq!(told.recv_async().await, Ok(false));
             }
         });
-        ran.expect("a node");
     }
 }
