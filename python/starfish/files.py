@@ -49,6 +49,11 @@ MODES = {
 }
 
 
+def hidden_name() -> str:
+    """Return a new name for a file that is not whole yet."""
+    return f".starfish-{secrets.token_hex(8)}"
+
+
 def is_hidden(path: str) -> bool:
     """Say whether this is such a name as files have while they are written; users may give them, too."""
     return HIDDEN.match(path.rpartition("/")[2]) is not None
@@ -80,7 +85,7 @@ class _RawFile(io.RawIOBase):
         if self.mode[0] not in "wx":
             return session.open(self.name, MODES[self.mode])
         before = self._before(session)
-        hidden = f"{self.name.rpartition('/')[0]}/.starfish-{secrets.token_hex(8)}"
+        hidden = f"{self.name.rpartition('/')[0]}/{hidden_name()}"
         try:
             file = session.open(hidden, [*MODES[self.mode], "create_new", "unfinished"])
         except FileNotFoundError:

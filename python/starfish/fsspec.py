@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import errno
 import os
-import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from glob import has_magic
@@ -25,6 +24,7 @@ from starfish.files import (
     CompressedFile,
     TextFile,
     binary_mode,
+    hidden_name,
     is_hidden,
     open_binary,
 )
@@ -566,7 +566,7 @@ def replacing(path: str) -> Iterator[BinaryIO]:
         with open(place, "wb") as file:
             yield file
         return
-    hidden = os.path.join(os.path.dirname(place), f".starfish-{secrets.token_hex(8)}")
+    hidden = os.path.join(os.path.dirname(place), hidden_name())
     try:
         with open(hidden, "xb") as file:
             yield file

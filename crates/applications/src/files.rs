@@ -481,8 +481,7 @@ impl Target {
         let failed = |error: node::Error| Failure::new(name, error);
         match self {
             Target::Stream(_) => Ok(()),
-            Target::Local { file, new, half_done } => {
-                drop(file);
+            Target::Local { new, half_done, .. } => {
                 new.complete().map_err(|error| Failure::new(name, error))?;
                 half_done.keep();
                 Ok(())

@@ -88,24 +88,27 @@ fn begin(path: &Path, replace: bool, permitted: Permitted<'_>) -> Result<(Destin
 }
 
 impl Destination {
-    /// Whether it is a file of its own, of which times and permissions can be said.
-    pub(crate) fn is_file(&self) -> bool {
-        matches!(self, Destination::File(..))
+    /// The file, if it is one of its own, of which times and permissions can be said.
+    pub(crate) fn file(&self) -> Option<&File> {
+        match self {
+            Destination::File(_, new, _) => Some(new.file()),
+            Destination::Stream => None,
+        }
     }
 
     /// Gives a new file the permissions of the one that it replaces; if there is none, those of any other.
-    pub(crate) fn give_usual_permissions(&self, file: &File) -> io::Result<()> {
-        let Destination::File(path, ..) = self else { return Ok(()) };
+    pub(crate) fn give_usual_permissions(&self) -> io::Result<()> {
+        let Destination::File(path, new, _) = self else { return Ok(()) };
         let mode = match path.metadata() {
             Ok(replaced) => replaced.permissions().mode() & 0o777,
             Err(_) => 0o666 & !current_umask().bits(),
         };
-        file.set_permissions(Permissions::from_mode(mode))
+        new.file().set_permissions(Permissions::from_mode(mode))
     }
 
     /// What is written to it: a file can have holes.
     pub(crate) fn output(&self, file: File) -> io::Result<LocalOutput> {
-        Ok(if self.is_file() {
+        Ok(if self.file().is_some() {
             LocalOutput::File(SparseFile::new(file)?)
         } else {
             LocalOutput::Stream(Dense(file))
@@ -137,7 +140,7 @@ pub(crate) enum LocalOutput {
 }
 
 impl LocalOutput {
-    pub(crate) fn file(&self) -> &File {
+    fn file(&self) -> &File {
         match self {
             LocalOutput::File(file) => file.file(),
             LocalOutput::Stream(Dense(file)) => file,
@@ -167,7 +170,8 @@ impl SparseWrite for LocalOutput {
     }
 }
 
-fn failed(path: &Path, error: replacement::Error) -> Failure {
+/// Why a local file cannot be had.
+pub(crate) fn failed(path: &Path, error: replacement::Error) -> Failure {
     let failure = Failure::new(path.display().to_string(), &error);
     match error {
         replacement::Error::Exists => exists(path),

@@ -15,17 +15,24 @@ fn available() -> Option<u64> {
     of_this_computer("MemAvailable:")
 }
 
-/// What programs can still have of it, in bytes, if so many do not fit there: a tenth is left to others.
-pub(crate) fn too_little_for(needed: u64) -> Option<u64> {
-    available().filter(|available| needed > available / 10 * 9)
+/// Remedy where what is simulated does not fit.
+pub(crate) const PHANTOM: &str = "Add --phantom: then what is read is not checked, and takes no memory.";
+
+/// Refuses what would not fit into what programs can still have of it, by a failure that is told what is needed and
+/// what is free: a tenth is left to others.
+pub(crate) fn check(needed: u64, refused: impl FnOnce(String, String) -> Failure) -> Result<()> {
+    match available().filter(|available| needed > available / 10 * 9) {
+        Some(free) => Err(refused(Size(needed).rounded(), Size(free).rounded())),
+        None => Ok(()),
+    }
 }
 
 /// Refuses to simulate files that would not fit into memory, where simulated disks have them, before anything runs.
 pub(crate) fn check_stored(what: &str, needed: u64, remedy: &str) -> Result<()> {
-    let Some(free) = too_little_for(needed) else { return Ok(()) };
-    let (needed, free) = (Size(needed).rounded(), Size(free).rounded());
-    let why = format!("the simulated disks need {needed} for files, and {free} of memory are free here");
-    Err(Failure::new(what, why).remedy(remedy))
+    check(needed, |needed, free| {
+        let why = format!("the simulated disks need {needed} for files, and {free} of memory are free here");
+        Failure::new(what, why).remedy(remedy)
+    })
 }
 
 fn of_this_computer(key: &str) -> Option<u64> {

@@ -23,8 +23,7 @@ pub(crate) struct Outcome {
 pub(crate) fn check_memory(cases: &[Case], trials: usize) -> Result<()> {
     let of_trials = cases.iter().flat_map(|case| std::iter::repeat_n(case as &dyn PlannedCase, trials));
     let needed = plan::stored_bytes(of_trials, plan::threads_here());
-    let remedy = "Add --phantom: then what is read is not checked, and takes no memory.";
-    memory::check_stored("simulating", needed, remedy)
+    memory::check_stored("simulating", needed, memory::PHANTOM)
 }
 
 /// Runs `trials` trials of each case on as many threads as there are processors. The first ones may have been run

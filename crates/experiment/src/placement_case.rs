@@ -82,8 +82,13 @@ pub enum PlacedJob {
 }
 
 impl PlacementCase {
+    /// Whether its jobs can race, if writing is slow enough: there are several, and they are placed so that they can.
+    pub fn can_race(&self) -> bool {
+        self.options.jobs >= 2 && self.policy().can_race()
+    }
+
     /// By which policy its runs are placed: jobs that do not merge read from all disks but the one they write to.
-    pub fn policy(&self) -> Policy {
+    fn policy(&self) -> Policy {
         match self.options.kind {
             PlacedJob::Merge => self.options.policy,
             PlacedJob::Copy | PlacedJob::Interleave => Policy::SeparateWithinJob,

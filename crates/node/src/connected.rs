@@ -191,7 +191,7 @@ impl ConnectedNode {
 }
 
 /// Takes a removal of a file that does not exist for a success, which removed nothing.
-fn if_there(removed: fs::Result<()>) -> fs::Result<()> {
+pub(crate) fn if_there(removed: fs::Result<()>) -> fs::Result<()> {
     match removed {
         Err(error) if matches!(*error, fs::Error::NotFound { .. }) => Ok(()),
         removed => removed,

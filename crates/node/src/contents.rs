@@ -13,6 +13,7 @@ use namespace::{
 use real::RealMachine;
 
 use crate::client_node::ClientNode;
+use crate::connected::if_there;
 use crate::error::{Error, ErrorKind, Result};
 use crate::random::new_file_id;
 use crate::settings::OpenOptions;
@@ -165,20 +166,17 @@ async fn open_path(
 
 async fn open_flat(client: &ClientNode, name: &str, options: OpenOptions) -> Result<PagedFile<RealMachine>> {
     let wanted = wanted(client, options)?;
-    if options.create_new {
-        return create(client, name, wanted).await;
-    }
-    if options.replace {
-        return create_replacing(client, name, wanted).await;
+    if options.create_new || options.replace {
+        return create(client, name, wanted, !options.create_new).await;
     }
     match client.told(name, client.cache.open(name).await) {
         Ok(file) if options.truncate => emptied(client, name, file, wanted).await,
         // What others have left unfinished has nothing that could be kept.
         Err(error) if error.kind() == ErrorKind::Unfinished && options.create && options.truncate => {
-            create(client, name, wanted).await
+            create(client, name, wanted, false).await
         }
         Err(error) if error.kind() == ErrorKind::NotFound && options.create => {
-            match create(client, name, wanted).await {
+            match create(client, name, wanted, false).await {
                 // Another client made it meanwhile.
                 Err(error) if error.kind() == ErrorKind::Exists => {
                     client.told(name, client.cache.open(name).await)
@@ -213,10 +211,17 @@ fn wanted(client: &ClientNode, options: OpenOptions) -> Result<Wanted> {
     Ok(Wanted { striping, disk: Some(disk) })
 }
 
-async fn create(client: &ClientNode, name: &str, wanted: Wanted) -> Result<PagedFile<RealMachine>> {
+/// A new file. If it is to replace the one of its name, that one stays until this one is closed.
+async fn create(
+    client: &ClientNode,
+    name: &str,
+    wanted: Wanted,
+    replaces: bool,
+) -> Result<PagedFile<RealMachine>> {
     let (file, Wanted { striping, disk }) = (new_file_id()?, wanted);
     let made = match disk {
-        Some(disk) => client.cache.create_on(name, file, striping.block_bytes(), &[disk], false).await,
+        Some(disk) => client.cache.create_on(name, file, striping.block_bytes(), &[disk], replaces).await,
+        None if replaces => client.cache.create_replacing(name, file, striping).await,
         None => client.cache.create_striped(name, file, striping).await,
     };
     client.told(name, made)
@@ -234,17 +239,7 @@ async fn emptied(
         return Ok(file);
     }
     drop(file);
-    create_replacing(client, name, wanted).await
-}
-
-/// A new file, which replaces the one of its name, if there is one, when it is closed.
-async fn create_replacing(client: &ClientNode, name: &str, wanted: Wanted) -> Result<PagedFile<RealMachine>> {
-    let (file, Wanted { striping, disk }) = (new_file_id()?, wanted);
-    let made = match disk {
-        Some(disk) => client.cache.create_on(name, file, striping.block_bytes(), &[disk], true).await,
-        None => client.cache.create_replacing(name, file, striping).await,
-    };
-    client.told(name, made)
+    create(client, name, wanted, true).await
 }
 
 /// What is known of a file; `name` is its path as errors have it.
@@ -277,10 +272,7 @@ pub(crate) async fn unlink(client: &ClientNode, name: &str, path: &[u8]) -> Resu
 
 /// Removes the unfinished file of a flat name, if there is one.
 pub(crate) async fn discard(client: &ClientNode, name: &str) -> Result<()> {
-    match client.cache.unlink_unfinished(name).await {
-        Err(error) if matches!(*error, fs::Error::NotFound { .. }) => Ok(()),
-        removed => client.told(name, removed),
-    }
+    client.told(name, if_there(client.cache.unlink_unfinished(name).await))
 }
 
 /// The names of all files, sorted.

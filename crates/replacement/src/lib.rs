@@ -127,6 +127,11 @@ pub fn create(path: &Path, replace: bool, permitted: Permitted<'_>) -> Result<Ta
 }
 
 impl NewFile {
+    /// The file itself, also when all is written.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
     /// What is to be removed if the program ends before the file is complete.
     pub fn temporary(&self) -> &Path {
         &self.temporary

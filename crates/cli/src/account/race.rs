@@ -51,7 +51,7 @@ impl<'a> Race<'a> {
     fn analysis(&self) -> Option<Analysis> {
         let times = BlockTimes { read: self.outcome.read_ms, write: self.outcome.write_ms };
         let read_blocks = self.case.options.read_blocks as u32;
-        if self.case.options.jobs < 2 || !self.case.policy().can_race() {
+        if !self.case.can_race() {
             return None;
         }
         Some(if self.case.options.kind == PlacedJob::Copy {

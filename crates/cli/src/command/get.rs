@@ -117,7 +117,6 @@ fn get(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
     let local = arguments.local.unwrap_or_else(|| local::last_part(name).into());
     let (target, output) = local::create(&local, name, arguments.force)?;
     let progress = Progress::bytes(arguments.progress, name);
-    let again = output.try_clone().map_err(|error| Failure::new(local.display().to_string(), error))?;
     let output = target.output(output).map_err(|error| Failure::new(local.display().to_string(), error))?;
     let output = Hashing::new(output, arguments.hash);
     let get = Get { method: arguments.method, unfinished: arguments.unfinished, flat: arguments.flat.flat };
@@ -127,9 +126,9 @@ fn get(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
         let done = transfer::get(&agents, name, get, output, &progress)?;
         (done.hash, Vec::new(), done.inode)
     };
-    let noted = match inode.filter(|_| target.is_file()) {
-        Some(inode) => get_tree::note(&again, &inode, lost.is_empty()),
-        None => target.give_usual_permissions(&again),
+    let noted = match (target.file(), inode) {
+        (Some(file), Some(inode)) => get_tree::note(file, &inode, lost.is_empty()),
+        _ => target.give_usual_permissions(),
     };
     noted.map_err(|error| Failure::new(local.display().to_string(), error))?;
     progress.finish();

@@ -18,7 +18,7 @@ use fs::Group;
 use jobs::{Contents, Job, Member, Outcome, ReplayJob};
 use layout::Striping;
 use machine::NodeId;
-use node::{Agent, ConnectedNode, Size};
+use node::{Agent, ConnectedNode};
 use real::{Peer, Settings};
 
 use crate::interrupt::{Interruption, unless};
@@ -82,14 +82,10 @@ impl ReplayTask {
     /// Refuses what would not fit into memory, before it is tried.
     fn check_memory(&self) -> Result<()> {
         let needed = self.job.memory_bytes().saturating_mul(self.job.log().nodes().len() as u64);
-        match memory::too_little_for(needed) {
-            Some(free) => {
-                let (needed, free) = (Size(needed).rounded(), Size(free).rounded());
-                let why = format!("its nodes need {needed} for data, and {free} of memory are free here");
-                Err(Failure::new(&self.label, why))
-            }
-            None => Ok(()),
-        }
+        memory::check(needed, |needed, free| {
+            let why = format!("its nodes need {needed} for data, and {free} of memory are free here");
+            Failure::new(&self.label, why)
+        })
     }
 
     fn first_name(&self) -> &str {

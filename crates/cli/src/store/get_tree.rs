@@ -189,10 +189,7 @@ impl TreeDownload {
         if std::fs::read_link(local).is_ok_and(|there| there == target) {
             return Ok(());
         }
-        replacement::symlink(target, local, self.0.may_replace()).map_err(|error| match error {
-            replacement::Error::Exists => local::exists(local),
-            error => Failure::new(local.display().to_string(), error),
-        })
+        replacement::symlink(target, local, self.0.may_replace()).map_err(|error| local::failed(local, error))
     }
 
     /// Gives a file that is here another name; where there are no such names, or it could not be got, it is got.
@@ -232,12 +229,12 @@ impl TreeDownload {
         }
         let stored = ReadableFile::of_path(&getting.namespace, &wish.found.path).await?;
         let inode = stored.inode().unwrap_or_else(|| wish.found.inode.clone());
-        let (target, output, lost) = getting.copy(&stored, &name, local).await?;
+        let (target, lost) = getting.copy(&stored, &name, local).await?;
         stored.close(&name).await?;
-        let is_file = target.is_file();
-        if is_file {
-            note(output.file(), &inode, lost == 0).map_err(|error| failed_at(local, error))?;
+        if let Some(file) = target.file() {
+            note(file, &inode, lost == 0).map_err(|error| failed_at(local, error))?;
         }
+        let is_file = target.file().is_some();
         // What takes another one's place waits for the medium.
         BlockingWork::begin(move || target.complete()).outcome().await?;
         if is_file {
@@ -264,16 +261,11 @@ impl Getting {
 
     /// Copies a file, or what is left of it if that is asked for: to a new local file, which has its name when it is
     /// completed. With it comes how many bytes could not be read.
-    async fn copy(
-        &self,
-        stored: &ReadableFile,
-        name: &str,
-        local: &Path,
-    ) -> Result<(Destination, LocalOutput, u64)> {
+    async fn copy(&self, stored: &ReadableFile, name: &str, local: &Path) -> Result<(Destination, u64)> {
         let (connection, file) = (&self.namespace.connection, stored.file());
         let (target, output) = self.create(name, local)?;
         match whole_file::download(connection, file, output, adding_to(&self.progress)).await {
-            Ok(output) => return Ok((target, output, 0)),
+            Ok(_) => return Ok((target, 0)),
             Err(CopyError::Striped(_)) if self.manner.skip_damaged => {}
             Err(error) => return Err(failed_to_get(name, error)),
         }
@@ -283,8 +275,8 @@ impl Getting {
         let (target, output) = self.create(name, local)?;
         let adding = adding_to(&self.progress);
         let salvaged = whole_file::salvage(connection, name, file.remains(), output, adding).await;
-        let (output, lost) = salvaged.map_err(|error| failed_to_get(name, error))?;
-        Ok((target, output, lost.iter().map(|extent| extent.bytes).sum()))
+        let (_, lost) = salvaged.map_err(|error| failed_to_get(name, error))?;
+        Ok((target, lost.iter().map(|extent| extent.bytes).sum()))
     }
 
     fn create(&self, name: &str, local: &Path) -> Result<(Destination, LocalOutput)> {

@@ -23,7 +23,6 @@ use real::{Peer, RealMachine, Settings};
 
 use crate::memory;
 use crate::this_node;
-use node::Size;
 
 /// A file that a group has moved.
 pub(crate) struct MovedByGroup {
@@ -119,14 +118,10 @@ fn view_of(name: &str, bytes: u64, nodes: u32) -> Result<View> {
 
 /// Refuses what would not fit into memory, before it is tried.
 fn check_memory(name: &str, bytes: u64) -> Result<()> {
-    match memory::too_little_for(bytes) {
-        Some(free) => {
-            let (file, free) = (Size(bytes).rounded(), Size(free).rounded());
-            let why = format!("the file of {file} does not fit into the {free} of memory that are free");
-            Err(Failure::new(name, why).remedy("The method `traditional` needs only a window of memory."))
-        }
-        None => Ok(()),
-    }
+    memory::check(bytes, |file, free| {
+        let why = format!("the file of {file} does not fit into the {free} of memory that are free");
+        Failure::new(name, why).remedy("The method `traditional` needs only a window of memory.")
+    })
 }
 
 fn carry_out(

@@ -113,11 +113,13 @@ impl<M: Machine> Client<M> {
             moved_by(self.ask_all(|_| Some(Request::MoveListed(Box::new(request.clone())))).await)
         };
         let (telling, losses) = ("tell directories", self.losses_of_io_nodes());
-        let (own, common) = self.attempt(gathering, CommonOperation { memory, telling, tell, ask }).await;
+        let (mut own, common) = self.attempt(gathering, CommonOperation { memory, telling, tell, ask }).await;
         // Of a member that has told nothing an I/O node moves nothing: it may have forgotten this one's directory since
         // this one came to the last meeting.
-        let forgotten = if common.is_ok() { self.check_told(&losses) } else { Ok(()) };
-        (own.and_then(|moved| forgotten.map(|()| moved)), common)
+        if common.is_ok() {
+            own = own.and_then(|moved| self.check_told(&losses).map(|()| moved));
+        }
+        (own, common)
     }
 
     /// Tells each I/O node the entries that concern it.

@@ -529,8 +529,7 @@ impl<M: Machine> Client<M> {
     /// Fails if an I/O node was gone since there were these losses: it has forgotten what it was told over a connection
     /// that is over, and says nothing of it.
     fn check_told(&self, losses: &[u64]) -> Result<()> {
-        let now = self.losses_of_io_nodes();
-        let gone = self.io_nodes().iter().zip(losses.iter().zip(now)).find(|(_, (then, now))| *then != now);
+        let gone = self.io_nodes().iter().zip(losses).find(|&(&node, &then)| self.losses_of(node) != then);
         gone.map_or(Ok(()), |(&node, _)| {
             let text = "the connection has ended over which it was told what there is to be moved";
             Err(Error::Remote { node, failure: Failure::new(FailureKind::NotOpen, text) }.into())

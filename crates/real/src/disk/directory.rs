@@ -32,6 +32,7 @@ use super::lock::Lock;
 use super::name::{self, Decoded, ObjectFileKind};
 use super::record::Record;
 use super::units::Seal;
+use crate::random::draw;
 
 /// How the names of files begin that are not objects yet. No object's file name begins with a dot, except
 /// that of the object without a name.
@@ -146,10 +147,8 @@ impl Directory {
             return Ok(identity);
         }
         let failed = |error: io::Error| io_error(&describe(&self.path), error);
-        let mut bytes = [0; 8];
-        getrandom::fill(&mut bytes).map_err(|error| failed(io::Error::other(error)))?;
         let (file, unborn) = self.unborn_file().map_err(failed)?;
-        let identity = u64::from_le_bytes(bytes) % NO_DISK;
+        let identity = draw("the identity of a disk")? % NO_DISK;
         disk_identity::write(&self.path, identity, file, &unborn)?;
         self.sync()?;
         disk_identity::read(&self.path)?.ok_or_else(|| failed(ErrorKind::NotFound.into()))

@@ -260,16 +260,17 @@ impl Keeper {
     /// `serve` is called every now and then.
     fn copy(&mut self, serve: impl Fn(&Self) -> Served) -> Served {
         let (mut served, changes) = (ControlFlow::Continue(()), self.database.changes());
-        if !self.has_last_copy_ended(Duration::ZERO)
-            || self.copies.as_ref().is_some_and(|copies| copies.has(changes))
-        {
-            self.copies.iter_mut().for_each(Copies::put_off);
-            return served;
-        }
-        let copied = self.database.copy(|| {
-            served = serve(self);
-            served.is_continue()
-        });
+        let is_wanted = self
+            .copies
+            .as_mut()
+            .is_some_and(|copies| copies.has_ended(Duration::ZERO) && !copies.has(changes));
+        let copied = match is_wanted {
+            true => self.database.copy(|| {
+                served = serve(self);
+                served.is_continue()
+            }),
+            false => Ok(None),
+        };
         match (copied, &mut self.copies) {
             (Ok(Some(file)), Some(copies)) => copies.send(file, changes),
             (Err(error), _) => self.reports.failed(&error),

@@ -38,7 +38,7 @@ pub(super) fn can_race(cell: &PlacedCell<'_>) -> bool {
         PlacedJob::Copy => times(cell).ratio() > 1.0,
         PlacedJob::Merge | PlacedJob::Interleave => many_disks(cell).is_some_and(|many| many.can_race()),
     };
-    case.options.jobs >= 2 && case.policy().can_race() && slow
+    case.can_race() && slow
 }
 
 /// What the busiest disk has to do, in seconds: the least that the jobs can take together.

@@ -300,14 +300,10 @@ impl Options {
             fs::check_name(name).map_err(|why| Failure::usage(format!("--name {name:?}"), why))?;
         }
         let needed = u64::from(self.clients) * u64::from(self.outstanding) * self.record(file).0;
-        match memory::too_little_for(needed) {
-            Some(free) => {
-                let (needed, free) = (Size(needed).rounded(), Size(free).rounded());
-                let why = format!("requests under way need {needed}, and {free} of memory are free here");
-                Err(Failure::usage("--clients, --outstanding and --record", why))
-            }
-            None => Ok(()),
-        }
+        memory::check(needed, |needed, free| {
+            let why = format!("requests under way need {needed}, and {free} of memory are free here");
+            Failure::usage("--clients, --outstanding and --record", why)
+        })
     }
 
     fn task(&self, cell: &Cell, agents: &[Agent], file: File) -> Result<Task> {

@@ -210,9 +210,7 @@ impl<M: Machine> PageCache<M> {
     /// Gives up what the cache has of a numbered file that is to be removed: what of it has not left this client never
     /// does. Its handles are of no use any more.
     pub async fn give_up_numbered(&self, file: FileId) {
-        let mut cached = self.inner.files.all();
-        cached.retain(|cached| cached.file.is_numbered() && cached.file.id() == file);
-        self.inner.give_up(&cached).await;
+        self.inner.give_up(|cached| cached.file.is_numbered() && cached.file.id() == file).await;
     }
 
     /// Notes the lease under which this client has locks on a numbered file, if it has any: data written from now on
@@ -306,9 +304,7 @@ impl<M: Machine> PageCache<M> {
     pub async fn unlink(&self, name: &str) -> Result<()> {
         let _turn = self.inner.files.names.take(name.to_owned()).await;
         self.inner.client.unlink(name).await?;
-        let mut cached = self.inner.files.all();
-        cached.retain(|file| file.file.name() == name);
-        self.inner.give_up(&cached).await;
+        self.inner.give_up(|cached| cached.file.name() == name).await;
         Ok(())
     }
 
@@ -317,9 +313,7 @@ impl<M: Machine> PageCache<M> {
     pub async fn unlink_unfinished(&self, name: &str) -> Result<()> {
         let _turn = self.inner.files.names.take(name.to_owned()).await;
         self.inner.client.unlink_unfinished(name).await?;
-        let mut cached = self.inner.files.all();
-        cached.retain(|file| file.file.name() == name && file.file.is_unfinished());
-        self.inner.give_up(&cached).await;
+        self.inner.give_up(|cached| cached.file.name() == name && cached.file.is_unfinished()).await;
         Ok(())
     }
 
@@ -358,14 +352,16 @@ impl<M: Machine> Inner<M> {
     }
 
     /// Gives up what is cached of files that are removed, or about to be, and forgets those that are not open.
-    async fn give_up(self: &Rc<Self>, files: &[Rc<LogicalFile<M>>]) {
-        for file in files {
+    async fn give_up(self: &Rc<Self>, is_gone: impl Fn(&LogicalFile<M>) -> bool) {
+        let mut files = self.files.all();
+        files.retain(|file| is_gone(file));
+        for file in &files {
             file.unlinked.set(true);
             file.failures.forget();
             self.table.borrow_mut().forget(file.number, 0);
             file.writes.none().await;
         }
-        for file in files {
+        for file in &files {
             self.release(file);
         }
         self.room.wake_all();
