@@ -58,6 +58,8 @@ pub struct Start<'a> {
     pub key: Option<KeyFile>,
     /// More options of every agent.
     pub options: &'a [String],
+    /// Whether disks may be new of agents that were started before, too.
+    pub create: bool,
 }
 
 /// A file of the cluster key on this computer.
@@ -92,10 +94,10 @@ pub struct Starting {
 
 impl Start<'_> {
     /// Starts an agent on its host, as it was when it was started `before`, if it was: at that port, if it may be any,
-    /// and only if its directories are there.
+    /// and only if its disks are there, unless they may be new.
     pub fn start(&self, wanted: &Wanted, host: Host<'_>, before: Option<&Started>) -> Result<Starting> {
         let port = before.and_then(Started::port);
-        let is_new = before.is_none_or(|before| before.roots != wanted.roots);
+        let is_new = self.create || before.is_none_or(|before| before.roots != wanted.roots);
         let first = self.start_at(wanted, host, wanted.port.or(port), is_new);
         match first {
             // Somebody else took the port since.
@@ -150,8 +152,8 @@ impl Start<'_> {
         };
         let listen = quoted(&format!("{at}:{}", port.unwrap_or(0)));
         let mut roots: Vec<String> = wanted.roots.iter().map(|root| quoted(root)).collect();
-        // What has been served before is there, or its disk is not mounted; what is below `base` is nobody's disk.
-        let create = if roots.is_empty() || is_new { " --create" } else { "" };
+        // What has been served before is there, or its disk is not mounted, or was moved.
+        let create = if is_new { " --create" } else { "" };
         if roots.is_empty() {
             roots.push("\"$base/disk\"".into());
         }

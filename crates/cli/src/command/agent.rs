@@ -262,8 +262,9 @@ fn check_roots(arguments: &Arguments) -> Result<()> {
         if !root.exists() && !arguments.create {
             // No mistake of the options, if the disk is mounted in a moment.
             let failure = Failure::new(format!("--root {}", root.display()), "there is no such directory");
-            return Err(failure
-                .remedy("Is the disk mounted? If it is a new one, make the directory, or give --create."));
+            return Err(
+                failure.remedy("Is the disk mounted? If it is a new one, give --create, this time only.")
+            );
         }
         // One that is to be made is known by its name only.
         let canonical =

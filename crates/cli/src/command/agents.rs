@@ -95,6 +95,13 @@ struct UpArguments {
     #[arg(long)]
     anew: bool,
 
+    /// Accept new disks: directories that are empty, or missing and then created. Only agents that are new to the set
+    /// may have these otherwise.
+    ///
+    /// Files with a stripe on a disk that is lost cannot be read.
+    #[arg(long)]
+    create: bool,
+
     #[command(flatten)]
     key: KeyArgs,
 
@@ -163,7 +170,7 @@ fn up(arguments: &UpArguments) -> Result<()> {
     plan.refuse_other_key(arguments)?;
     plan.refuse_to_lose_files(arguments, state.directory())?;
     let missing: Vec<Wanted> = plan.wanted.iter().filter(|wanted| !plan.runs(wanted)).cloned().collect();
-    let started = plan.start(&missing, common, state.directory())?;
+    let started = plan.start(&missing, common, state.directory(), arguments.create)?;
     let stopped = at_once(&plan.left_out, |agent| stop(agent, &common.ssh));
     all_or_failures(stopped)?;
     let record = plan.record(&started);
@@ -315,15 +322,23 @@ impl Plan {
         )))
     }
 
-    /// Starts these agents, all at once. They end again unless they are told to stay.
-    fn start(&self, missing: &[Wanted], common: &CommonArguments, directory: &Path) -> Result<Vec<Starting>> {
+    /// Starts these agents, all at once. They end again unless they are told to stay. Those that were of the set have
+    /// the disks that they had, unless `create` says that they may be new.
+    fn start(
+        &self,
+        missing: &[Wanted],
+        common: &CommonArguments,
+        directory: &Path,
+        create: bool,
+    ) -> Result<Vec<Starting>> {
         if missing.is_empty() {
             return Ok(Vec::new());
         }
         let program = std::env::current_exe().map_err(|error| Failure::new("finding this program", error))?;
         let remote_program = self.program.as_deref().unwrap_or("starfish");
         let key = key::path(this_node::key_file()).map(KeyFile::take).transpose()?;
-        let start = Start { program: &program, remote_program, directory, key, options: &self.options };
+        let start =
+            Start { program: &program, remote_program, directory, key, options: &self.options, create };
         let outcomes = at_once(missing, |wanted| {
             // A program with the exported address of an agent finds the next one there.
             let before = self.gone.iter().find(|agent| agent.name == wanted.name);

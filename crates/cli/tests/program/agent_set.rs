@@ -195,6 +195,37 @@ fn a_set_is_not_made_smaller_or_different_by_mistake() {
     assert!(home.fail(&["get", "--flat", "file", "again"]).contains("stripe"));
 }
 
+/// An empty directory is what a mount point is without its disk, and so is one that is missing below it.
+#[test]
+fn an_agent_whose_disk_is_gone_is_given_a_new_one_only_if_that_is_said() {
+    let home = Home::new();
+    home.run(&["agents", "up", "--local", "2"]);
+    std::fs::write(home.path("file"), contents(1_000_000)).expect("a file");
+    home.run(&["put", "file"]);
+    home.run(&["agents", "down"]);
+    let (disk, away) = (home.path("starfish/local-1/disk"), home.path("away"));
+    std::fs::rename(&disk, &away).expect("on one file system");
+    for is_there in [false, true] {
+        if is_there {
+            std::fs::create_dir(&disk).expect("room");
+        }
+        let told = home.fail(&["agents", "up"]);
+        assert!(told.contains(disk.to_str().expect("UTF-8")) && told.contains("give --create"), "{told}");
+        until("they end", || agents_below(home.0.path()).is_empty());
+    }
+    std::fs::remove_dir(&disk).expect("it is empty still");
+    std::fs::rename(&away, &disk).expect("on one file system");
+    // Further agents of the set are new ones.
+    home.run(&["agents", "up", "--local", "3"]);
+    home.run(&["get", "file", "back"]);
+    assert_eq!(std::fs::read(home.path("back")).expect("a file"), contents(1_000_000));
+    home.run(&["agents", "down"]);
+    std::fs::remove_dir_all(&disk).expect("ours");
+    home.run(&["agents", "up", "--create"]);
+    assert!(home.fail(&["get", "file", "again"]).contains("stripe"));
+}
+}
+
 #[test]
 fn sets_in_two_directories_are_apart() {
     let home = Home::new();
