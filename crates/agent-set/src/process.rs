@@ -27,9 +27,10 @@ const SAME: &str = r"same() {
 }
 ";
 
-/// Long enough for an agent to write out what it holds in memory.
+/// Long enough for an agent to write out what it holds in memory. One that was suspended ends only when it goes on.
 const STOP: &str = r"same || { echo gone; exit; }
 kill -s TERM $process
+kill -s CONT $process 2> /dev/null
 n=0
 while same && [ $n -lt 600 ]; do sleep 0.05; n=$((n + 1)); done
 if same; then echo running; else echo stopped; fi
@@ -94,5 +95,17 @@ mod tests {
         assert_eq!(process.stop(host).expect("a shell"), Stopped::Now, "a zombie is no running process");
         child.wait().expect("our child");
         assert_eq!(process.stop(host).expect("a shell"), Stopped::Before);
+    }
+
+    #[test]
+    fn a_suspended_process_ends_when_it_is_told_to() {
+        let ssh = SshArgs { ssh: String::new() };
+        let host = Host::new(None, &ssh);
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().expect("a process");
+        let process = Process::of_this_computer(child.id()).expect("it runs");
+        host.run(&format!("kill -s STOP {}\n", child.id())).expect("ours");
+        assert!(process.runs(host).expect("a shell"));
+        assert_eq!(process.stop(host).expect("a shell"), Stopped::Now);
+        child.wait().expect("our child");
     }
 }

@@ -81,6 +81,11 @@ impl Failure {
         self.remedy(remedy + sentence)
     }
 
+    /// Why it was not done.
+    pub fn why(&self) -> &str {
+        &self.why
+    }
+
     /// What a caller can act on, if it comes from the file system.
     pub fn kind(&self) -> Option<ErrorKind> {
         self.kind

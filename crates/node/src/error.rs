@@ -301,7 +301,7 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
 /// The remedy for an agent that does not answer.
 pub(crate) fn remedy_for_silence(log: Option<&str>) -> String {
     let start = match log {
-        Some(_) => "`starfish agents up` starts it again",
+        Some(_) => "`starfish agents up` starts it again, after `starfish agents down` if it hangs",
         None => "Is it running? Start it with: starfish agent --root DIR --listen HOST:PORT",
     };
     format!("{start}. {} tells what happened to it", log_of(log))

@@ -55,7 +55,7 @@ enum Action {
     Up(UpArguments),
     /// Stop all agents of the set. Their files stay.
     Down(CommonArguments),
-    /// Show which agents of the set run, and the last lines of their logs. Exits with 1 if one does not run.
+    /// Show which agents of the set run and answer, and the last lines of their logs. Exits with 1 if one does not.
     Status(StatusArguments),
 }
 
@@ -298,7 +298,7 @@ impl Plan {
             return Ok(());
         }
         let asleep: Vec<Wanted> = asleep.into_iter().map(Started::wanted).collect();
-        let woken = self.start(&asleep, &arguments.common, directory)?;
+        let woken = self.start(&asleep, &arguments.common, directory, false)?;
         let all = self.left_out.iter().chain(woken.iter().map(|starting| &starting.started));
         let (names, addresses): (Vec<&str>, Vec<String>) =
             all.map(|agent| (&*agent.name, agent.address.clone())).unzip();
@@ -515,7 +515,7 @@ struct Row<'a> {
     /// Where its log is, on its host, and the last lines of it.
     log: &'a str,
     last_lines: Vec<String>,
-    /// Why its state is unknown.
+    /// Why its state is unknown, or it passes for silent.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
 }
@@ -523,30 +523,57 @@ struct Row<'a> {
 fn status(arguments: &StatusArguments) -> Result<()> {
     let directory = record::directory(arguments.common.dir.as_deref())?;
     let record = record::read(&directory)?;
+    record.key.iter().for_each(|path| this_node::name_key_file(path));
     let rows = at_once(&record.agents, |agent| row(agent, &arguments.common.ssh));
     match arguments.format {
         Format::Json => print_json(&rows)?,
         Format::Table if rows.is_empty() => local::print([none_yet(&directory)])?,
         Format::Table => print_table(&rows)?,
     }
-    let why = match rows.iter().filter(|row| row.state != "running").count() {
-        0 => return Ok(()),
-        count if count == rows.len() => format!("none of the {count} of this set runs"),
-        1 => format!("1 of {} does not run", rows.len()),
-        count => format!("{count} of {} do not run", rows.len()),
-    };
-    Err(Failure::new("agents", why)
-        .remedy(format!("`{}` starts them again.", arguments.common.command("up"))))
+    let silent = rows.iter().filter(|row| row.state == SILENT).count();
+    let ended = rows.iter().filter(|row| ![RUNNING, SILENT].contains(&row.state)).count();
+    let whys = [(ended, "run"), (silent, "answer")].map(|(count, verb)| do_not(count, rows.len(), verb));
+    let why = whys.into_iter().flatten().collect::<Vec<_>>().join(", and ");
+    if why.is_empty() {
+        return Ok(());
+    }
+    let [down, up] = ["down", "up"].map(|verb| arguments.common.command(verb));
+    Err(Failure::new("agents", why).remedy(match silent {
+        0 => format!("`{up}` starts them again."),
+        _ => format!("`{down}` stops all, also what hangs; `{up}` then starts them again."),
+    }))
 }
+
+/// How many of all agents of a set do not do something, if any do not.
+fn do_not(count: usize, all: usize, verb: &str) -> Option<String> {
+    match count {
+        0 => None,
+        count if count == all => Some(format!("none of the {all} of this set {verb}s")),
+        1 => Some(format!("1 of {all} does not {verb}")),
+        count => Some(format!("{count} of {all} do not {verb}")),
+    }
+}
+
+/// The state of an agent that runs and answers.
+const RUNNING: &str = "running";
+
+/// The state of an agent that runs and does not answer, as it hangs or cannot be reached from here.
+const SILENT: &str = "silent";
+
+/// The state of an agent of which its host cannot be asked.
+const UNKNOWN: &str = "unknown";
 
 fn row<'a>(agent: &'a Started, ssh: &SshArgs) -> Row<'a> {
     let (state, why) = match runs(agent, ssh) {
-        Ok(true) => ("running", None),
+        Ok(true) => match answer(agent) {
+            Ok(()) => (RUNNING, None),
+            Err(why) => (SILENT, Some(format!("{}: {why}", agent.name))),
+        },
         Ok(false) if agent.process.is_none() => ("stopped", None),
         Ok(false) => ("gone", None),
-        Err(failure) => ("unknown", Some(failure.to_string())),
+        Err(failure) => (UNKNOWN, Some(failure.to_string())),
     };
-    let last_lines = if why.is_none() { last_lines(agent, ssh) } else { Vec::new() };
+    let last_lines = if state == UNKNOWN { Vec::new() } else { last_lines(agent, ssh) };
     let Started { name, address, disks, process, log, .. } = agent;
     Row {
         agent: name,
@@ -558,6 +585,14 @@ fn row<'a>(agent: &'a Started, ssh: &SshArgs) -> Row<'a> {
         last_lines,
         why,
     }
+}
+
+/// Connects to an agent as any client would; why that fails if it does.
+fn answer(agent: &Started) -> std::result::Result<(), String> {
+    let connected = AgentsArgs::of(vec![agent.address.clone()])
+        .find()
+        .and_then(|agents| this_node::run(agents, |_| async { Ok(()) }));
+    connected.map_err(|failure| failure.why().to_owned())
 }
 
 /// The end of an agent's log. That there is none is no failure.

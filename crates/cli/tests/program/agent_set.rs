@@ -224,6 +224,33 @@ fn an_agent_whose_disk_is_gone_is_given_a_new_one_only_if_that_is_said() {
     home.run(&["agents", "up", "--create"]);
     assert!(home.fail(&["get", "file", "again"]).contains("stripe"));
 }
+
+#[test]
+fn an_agent_that_hangs_is_told_from_one_that_runs_and_can_be_stopped() {
+    let home = Home::new();
+    home.run(&["agents", "up", "--local", "2"]);
+    let hanging = home.processes()[1].to_string();
+    assert!(Command::new("kill").args(["-s", "STOP", &hanging]).status().expect("kill").success());
+    let impatient = |arguments: &[&str]| {
+        let mut command = home.command(arguments);
+        command.env("STARFISH_SILENCE", "1");
+        finish(command)
+    };
+    let output = impatient(&["agents", "status"]);
+    let (said, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{said}{told}");
+    let line = said.lines().find(|line| line.starts_with("local 1 ")).expect("a line for each");
+    assert!(line.contains(&hanging) && line.contains("silent"), "{said}");
+    assert!(said.contains("running") && said.contains("no answer within 1 s"), "{said}");
+    assert!(told.contains("1 of 2 does not answer") && told.contains("`starfish agents down`"), "{told}");
+    let output = impatient(&["agents", "up"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && told.contains("after `starfish agents down` if it hangs"), "{told}");
+    assert!(home.run(&["agents", "down"]).1.contains("Stopped 2."));
+    assert_eq!(agents_below(home.0.path()), [0; 0]);
+    home.run(&["agents", "up"]);
+    let (said, _) = home.run(&["agents", "status"]);
+    assert_eq!(said.matches("running").count(), 2, "{said}");
 }
 
 #[test]
