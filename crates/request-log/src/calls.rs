@@ -118,6 +118,8 @@ pub(crate) struct LogTables {
     nodes_left: u64,
     members_left: u64,
     nodes_max: u64,
+    /// How many inputs ended in the middle of a line.
+    torn: u64,
 }
 
 /// An opening of which some members may still be missing.
@@ -145,7 +147,13 @@ impl LogTables {
             nodes_left: selection_nodes,
             members_left: members,
             nodes_max: selection_nodes,
+            torn: 0,
         }
+    }
+
+    /// Takes in that an input ends in the middle of a line.
+    pub(crate) fn note_torn(&mut self) {
+        self.torn += 1;
     }
 
     /// Takes in how many processes there were.
@@ -247,7 +255,7 @@ impl LogTables {
 
     /// Leaves out what was not done by all members of an opening, and says what is left.
     pub(crate) fn finish(self, nodes: &mut BTreeMap<u32, Vec<Request>>) -> Result<LoggedCalls, Error> {
-        let LogTables { calls, openings, processes, .. } = self;
+        let LogTables { calls, openings, processes, torn, .. } = self;
         let met = meetings(nodes, &calls)?;
         let is_whole = |turn: &CommonTurn| met[turn].count == openings[turn.opening as usize].size;
         let mut left_out = 0;
@@ -259,7 +267,7 @@ impl LogTables {
         nodes.retain(|_, requests| !requests.is_empty());
         let indices: BTreeMap<u32, usize> = nodes.keys().copied().zip(0..).collect();
         let openings = openings.into_iter().map(|opening| opening.finish(&indices)).collect();
-        Ok(LoggedCalls { calls, openings, processes, left_out })
+        Ok(LoggedCalls { calls, openings, processes, left_out, torn })
     }
 }
 
@@ -274,6 +282,8 @@ pub struct LoggedCalls {
     pub processes: Option<u32>,
     /// How many calls were left out, since the log does not have them of all members of an opening.
     pub left_out: u64,
+    /// How many last lines were left out, since they have no end: a process was stopped while it wrote them.
+    pub torn: u64,
 }
 
 impl LoggedCalls {

@@ -80,7 +80,11 @@ impl<R: BufRead> TextReader<R> {
     pub(crate) fn next(&mut self, tables: &mut LogTables) -> Result<Option<(u32, Request)>, Error> {
         loop {
             let number = self.lines.number() + 1;
-            if self.lines.next()?.is_none() || (self.tells_calls && !self.lines.is_ended()) {
+            if self.lines.next()?.is_none() {
+                return Ok(None);
+            }
+            if self.tells_calls && !self.lines.is_ended() {
+                tables.note_torn();
                 return Ok(None);
             }
             let mut words = Words { line: self.lines.last(), number, at: 0 };

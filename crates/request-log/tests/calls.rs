@@ -155,7 +155,7 @@ proptest! {
             prop_assert_eq!(found(&log, index), expected(node.number, processes, &steps));
         }
         let calls = log.calls().expect("it is of calls");
-        prop_assert_eq!((calls.processes, calls.left_out), (Some(processes), 0));
+        prop_assert_eq!((calls.processes, calls.left_out, calls.torn), (Some(processes), 0, 0));
         let mut text = Vec::new();
         log.write_to(&mut text).expect("memory");
         let back = read(&[text]).expect("its own");
@@ -171,17 +171,21 @@ proptest! {
         let first_line = inputs[1].iter().position(|&byte| byte == b'\n').expect("a line") + 1;
         let kept = first_line + (part * (inputs[1].len() - first_line) as f64) as usize;
         inputs[1].truncate(kept);
+        let torn = u64::from(!inputs[1].ends_with(b"\n"));
         match read(&inputs) {
-            Ok(log) => for (index, node) in log.nodes().iter().enumerate() {
-                let (found, all) = (found(&log, index), expected(node.number, 2, &steps));
-                match node.number {
-                    1 => prop_assert!(all.starts_with(&found)),
-                    // It has all that it did alone, and what the other one had told of.
-                    _ => prop_assert!(
-                        all.iter().filter(|call| call.3.is_none()).eq(found.iter().filter(|call| call.3.is_none()))
-                    ),
+            Ok(log) => {
+                prop_assert_eq!(log.calls().map(|calls| calls.torn), Some(torn));
+                for (index, node) in log.nodes().iter().enumerate() {
+                    let (found, all) = (found(&log, index), expected(node.number, 2, &steps));
+                    match node.number {
+                        1 => prop_assert!(all.starts_with(&found)),
+                        // It has all that it did alone, and what the other one had told of.
+                        _ => prop_assert!(
+                            all.iter().filter(|call| call.3.is_none()).eq(found.iter().filter(|call| call.3.is_none()))
+                        ),
+                    }
                 }
-            },
+            }
             Err(error) => prop_assert!(
                 ["there are no requests in it", "all of its calls were made"].iter().any(|why| error.why.starts_with(why)),
                 "{}", error

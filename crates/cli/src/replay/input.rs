@@ -93,16 +93,19 @@ impl InputArgs {
             collector.take(input).map_err(|error| refused(log.display().to_string(), &error))?;
         }
         let log = collector.finish().map_err(|error| refused(self.name(), &error))?;
-        let left_out = log.calls().map_or(0, |calls| calls.left_out);
-        if left_out > 0 {
-            eprintln!(
-                "starfish: {}: {} {} left out that not all who make them together have recorded",
-                self.name(),
-                counted(left_out, "call"),
-                if left_out == 1 { "is" } else { "are" }
-            );
+        if let Some(calls) = log.calls() {
+            self.tell_of_left_out(calls.torn, "unfinished line", ": a process was stopped while it wrote it");
+            let why = " that not all who make them together have recorded";
+            self.tell_of_left_out(calls.left_out, "call", why);
         }
         Ok(log)
+    }
+
+    fn tell_of_left_out(&self, count: u64, what: &str, why: &str) {
+        if count > 0 {
+            let are = if count == 1 { "is" } else { "are" };
+            eprintln!("starfish: {}: {} {are} left out{why}", self.name(), counted(count, what));
+        }
     }
 }
 

@@ -84,6 +84,30 @@ fn people_and_programs_get_the_same_rows() {
     }
 }
 
+/// A recorded process may be killed in the middle of a line.
+#[test]
+fn a_line_without_an_end_is_told_wherever_a_log_is_read() {
+    let torn = "# starfish requests 2\n0 0 x write 0 100\n1 0 x write 100 1";
+    let whole = format!("{torn}\n");
+    let directory = files(&[("torn.log", torn), ("whole.log", &whole)]);
+    for (log, is_told) in [("torn.log", true), ("whole.log", false)] {
+        for command in [
+            "request-log show",
+            "request-log convert",
+            "replay --progress never",
+            "advise io --machine starfish-1996",
+        ] {
+            let mut command = starfish(command.split_whitespace().chain([log]));
+            command.current_dir(directory.path());
+            let output = finish(command);
+            let told = String::from_utf8(output.stderr).expect("text");
+            assert!(output.status.success(), "{told}");
+            let told_of_line = told.contains(&format!("starfish: {log}: 1 unfinished line is left out"));
+            assert_eq!(told_of_line, is_told, "{told}");
+        }
+    }
+}
+
 #[test]
 fn logs_are_replayed_on_agents_and_nothing_is_left() {
     let store = Store::start(&[1, 2]);
