@@ -28,7 +28,8 @@ use node::{ConnectedNode, ErrorKind, Size};
 /// does not answer, which is a failure, the size of a file with a stripe there is a question mark.
 ///
 /// With a namespace, lists what is in the directories that are named, or in the root. Directories end with /. With -l,
-/// permissions, user, group, size and time are shown, as ls does.
+/// permissions, user, group, size and time are shown, as ls does. All of it is known to the agent that keeps the names;
+/// others need not answer.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 // -h is for sizes, as it is of ls.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use command_line::TextTable;
-use command_line::failure::{Failure, Result};
+use command_line::failure::Result;
 use machine::Duration;
 use namespace::{Inode, InodeKind};
 use nix::unistd::{Gid, Group, Uid, User};
@@ -81,8 +81,7 @@ pub(super) async fn list(
         found.sort_by(|one, other| one.path.cmp(&other.path));
         listing.directories.push((directory, found));
     }
-    let absence = namespace.connection.absence().map_err(Failure::from);
-    Ok((listing, outcome.and(absence)))
+    Ok((listing, outcome))
 }
 
 impl Listing {
