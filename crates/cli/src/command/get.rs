@@ -15,7 +15,7 @@ use crate::local::{self, Hashing, STANDARD};
 use crate::store::agents::{AgentsArgs, FlatArgs};
 use crate::store::get_tree::{self, DamagedFile, Manner, TreeDownload};
 use crate::store::namespace::no_namespace;
-use crate::store::transfer::{self, Get, Method, MethodArgs};
+use crate::store::transfer::{self, Get, Method, MethodArgs, Salvaged};
 use crate::store::{globs, many, namespace};
 use crate::this_node;
 use node::Agent;
@@ -120,11 +120,11 @@ fn get(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
     let output = target.output(output).map_err(|error| Failure::new(local.display().to_string(), error))?;
     let output = Hashing::new(output, arguments.hash);
     let get = Get { method: arguments.method, unfinished: arguments.unfinished, flat: arguments.flat.flat };
-    let (hash, lost, inode) = if arguments.skip_damaged {
+    let Salvaged { hash, lost, inode, absence } = if arguments.skip_damaged {
         transfer::salvage(&agents, name, get, output, &progress)?
     } else {
         let done = transfer::get(&agents, name, get, output, &progress)?;
-        (done.hash, Vec::new(), done.inode)
+        Salvaged { hash: done.hash, lost: Vec::new(), inode: done.inode, absence: None }
     };
     let noted = match (target.file(), inode) {
         (Some(file), Some(inode)) => get_tree::note(file, &inode, lost.is_empty()),
@@ -138,7 +138,7 @@ fn get(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
         Some(hash) => local::print([format!("{hash}  {name}")])?,
         None => {}
     }
-    tell_of_lost(name, &lost)
+    tell_of_lost(name, &lost, absence)
 }
 
 /// Whether a name is a pattern, and not that of a file.
@@ -232,32 +232,32 @@ fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
         eprintln!("starfish: {}: {} of its files were there already", visible(&name), got.skipped);
     }
     let mut outcome = many::outcome(&name, got.failed);
-    if let Err(damaged) = tell_of_damaged(&name, &got.damaged) {
+    if let Err(damaged) = tell_of_damaged(&name, &got.damaged, got.absence) {
         damaged.join(&mut outcome);
     }
     outcome
 }
 
-/// Fails if files are damaged, after all of them have been named.
-fn tell_of_damaged(name: &str, damaged: &[DamagedFile]) -> Result<()> {
+/// Fails if there are files of which not all could be read, after all of them have been named.
+fn tell_of_damaged(name: &str, damaged: &[DamagedFile], absence: Option<node::Error>) -> Result<()> {
     for DamagedFile { name, lost, bytes } in damaged {
         eprintln!("{}: {lost} of its {bytes} bytes could not be read", visible(name));
     }
     let how_many = match damaged.len() {
         0 => return Ok(()),
-        1 => "one of its files is damaged".to_owned(),
-        files => format!("{files} of its files are damaged"),
+        1 => "one of its files is incomplete".to_owned(),
+        files => format!("{files} of its files are incomplete"),
     };
     let lost: u64 = damaged.iter().map(|file| file.lost).sum();
     let why = format!(
         "{how_many}, see above: {} could not be read; there are zeros in their place",
         counted(lost, "byte")
     );
-    Err(Failure::new(name, why).remedy("`starfish fsck` tells which disks they are on."))
+    Err(unreadable(name, why, absence))
 }
 
 /// Fails if bytes could not be read, after all of them have been named.
-fn tell_of_lost(name: &str, lost: &[Extent]) -> Result<()> {
+fn tell_of_lost(name: &str, lost: &[Extent], absence: Option<node::Error>) -> Result<()> {
     for extent in lost {
         eprintln!("{}: bytes {} could not be read", visible(name), local::range(*extent));
     }
@@ -266,5 +266,14 @@ fn tell_of_lost(name: &str, lost: &[Extent]) -> Result<()> {
         return Ok(());
     }
     let why = format!("{bytes} of its bytes could not be read; there are zeros in their place");
-    Err(Failure::new(name, why).remedy("`starfish fsck` tells which disks they are on."))
+    Err(unreadable(name, why, absence))
+}
+
+/// That bytes could not be read, and what to do about it: agents that do not answer may have them.
+fn unreadable(name: &str, why: String, absence: Option<node::Error>) -> Failure {
+    let Some(absence) = absence else {
+        return Failure::new(name, why).remedy("`starfish fsck` tells which disks they are on.");
+    };
+    let failure = Failure::new(name, format!("{why}. {}: {}", absence.what(), absence.why()));
+    absence.remedy().into_iter().fold(failure, |failure, remedy| failure.remedy(format!("{remedy}.")))
 }

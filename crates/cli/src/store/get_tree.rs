@@ -59,6 +59,8 @@ pub(crate) struct GotTree {
     pub(crate) skipped: usize,
     /// Of which there is here what was left, by their names.
     pub(crate) damaged: Vec<DamagedFile>,
+    /// Which agents do not answer, if any do not.
+    pub(crate) absence: Option<node::Error>,
 }
 
 /// What a tree that is got has in common.
@@ -145,7 +147,8 @@ impl TreeDownload {
         }
         let mut damaged = self.0.damaged.take();
         damaged.sort();
-        Ok(GotTree { failed, skipped: self.0.skipped.get(), damaged })
+        let absence = self.0.namespace.connection.absence().err();
+        Ok(GotTree { failed, skipped: self.0.skipped.get(), damaged, absence })
     }
 
     /// What is to be got, each directory, which is made here, before what is in it.

@@ -148,15 +148,26 @@ pub(crate) fn failed_to_get(name: &str, error: CopyError) -> Failure {
     }
 }
 
-/// Reads what can be read of a file and writes it to `output`, with zeros in place of the rest. The hash of all that
-/// was written, if it was asked for, which bytes could not be read, and what the namespace knows of the file.
+/// What could be read of a file.
+pub(crate) struct Salvaged {
+    /// The hash of all that was written, if it was asked for.
+    pub(crate) hash: Option<blake3::Hash>,
+    /// Which bytes could not be read.
+    pub(crate) lost: Vec<Extent>,
+    /// What the namespace knows of the file.
+    pub(crate) inode: Option<Inode>,
+    /// Which agents do not answer, if any do not.
+    pub(crate) absence: Option<node::Error>,
+}
+
+/// Reads what can be read of a file and writes it to `output`, with zeros in place of the rest.
 pub(crate) fn salvage<W: SparseWrite + Send + 'static>(
     agents: &[Agent],
     name: &str,
     get: Get,
     output: Hashing<W>,
     progress: &Progress,
-) -> Result<(Option<blake3::Hash>, Vec<Extent>, Option<Inode>)> {
+) -> Result<Salvaged> {
     if get.method.method == Method::DiskDirected {
         let why = "only the method traditional skips damaged parts";
         return Err(Failure::usage("--skip-damaged", why).remedy("Leave out --method."));
@@ -179,7 +190,7 @@ pub(crate) fn salvage<W: SparseWrite + Send + 'static>(
         if let Some(stored) = stored {
             stored.close(&name).await?;
         }
-        Ok((output.hash(), lost, inode))
+        Ok(Salvaged { hash: output.hash(), lost, inode, absence: connection.absence().err() })
     })
 }
 

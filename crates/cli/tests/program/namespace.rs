@@ -886,3 +886,26 @@ fn links_take_the_place_of_what_has_their_names() {
     assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"));
     assert_eq!(store.stripe_files().len(), 0);
 }
+
+#[test]
+fn an_agent_that_does_not_answer_is_named_and_matters_only_to_who_needs_it() {
+    let mut store = store(&[1, 1]);
+    store.make_file("local", 600_000);
+    store.run(&["put", "local", "d/file", "--block", "64KiB"]);
+    let doctor = store.run(&["doctor", "--quick"]);
+    let keeper = doctor.split("agent ").find_map(|rest| rest.split_once(" keeps it")).expect("a keeper").0;
+    let agent = store.agents.iter_mut().find(|agent| agent.address != keeper).expect("the other one");
+    let address = agent.address.clone();
+    agent.child.kill().and_then(|()| agent.child.wait()).expect("it ends");
+    // All names are there.
+    assert_eq!(store.run(&["ls"]), "d/\n");
+    assert!(store.run(&["ls", "-l", "d"]).contains(" 600000 "));
+    for command in [&["get", "d/file", "rest"][..], &["get", "-r", "d", "tree"], &["get", "d/f*", "."]] {
+        let output = finish(store.command(&[command, &["--skip-damaged"]].concat()));
+        let told = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains("could not be read") && told.contains(&address), "{command:?}: {told}");
+        assert!(!told.contains("damaged") && !told.contains("fsck"), "{command:?}: {told}");
+    }
+    assert_eq!(fs::metadata(store.path("rest")).expect("a file").len(), 600_000);
+}
