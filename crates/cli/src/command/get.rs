@@ -146,7 +146,7 @@ fn means_many(agents: &[Agent], arguments: &Arguments) -> Result<bool> {
     let (flat, name) = (arguments.flat, arguments.name.clone());
     this_node::run_with_present(agents.to_vec(), move |connection| async move {
         match flat.namespace(&connection).await? {
-            Some(namespace) => Ok(namespace.look_if_there(name.as_bytes()).await?.is_none()),
+            Some(namespace) => Ok(namespace.find_at(name.as_bytes(), false).await?.is_none()),
             None => Ok(false),
         }
     })

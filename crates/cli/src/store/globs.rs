@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use command_line::failure::{Failure, Result};
 use glob::{MatchOptions, Pattern};
+use namespace::InodeKind;
 use node::{Error, ErrorKind};
 
 use super::namespace::{FoundPath, Namespace, joined, shown};
@@ -27,23 +28,19 @@ fn compiled(text: &str) -> Result<Pattern> {
 pub(crate) async fn found(namespace: &Namespace, name: &OsStr, follow: bool) -> Result<Vec<FoundPath>> {
     let path = name.as_bytes();
     let pattern = name.to_str().filter(|text| is_pattern(text));
-    let text = match pattern {
-        Some(text) if namespace.look_if_there(path).await?.is_none() => text,
-        _ => {
-            let found =
-                if follow { namespace.look(path).await? } else { namespace.look_at_link(path).await? };
-            return Ok(vec![found]);
-        }
+    let meant = match pattern {
+        Some(text) if namespace.find_at(path, false).await?.is_none() => matching(namespace, text).await?,
+        _ => vec![namespace.look_at_link(path).await?],
     };
-    let matching = matching(namespace, text).await?;
-    if matching.is_empty() {
-        return Err(nothing_like(text));
+    if meant.is_empty() {
+        return Err(nothing_like(pattern.unwrap_or_default()));
     }
     let mut all = Vec::new();
-    for found in matching {
+    for found in meant {
+        let is_followed = follow && matches!(found.inode.kind, InodeKind::Link { .. });
         // A link that leads nowhere is there all the same.
-        let followed = if follow { namespace.look(&found.path).await.ok() } else { None };
-        all.push(followed.unwrap_or(found));
+        let led_to = if is_followed { namespace.find_at(&found.path, true).await? } else { None };
+        all.push(led_to.unwrap_or(found));
     }
     Ok(all)
 }
@@ -58,10 +55,9 @@ async fn matching(namespace: &Namespace, text: &str) -> Result<Vec<FoundPath>> {
             match &pattern {
                 // Links to directories are gone through.
                 Some(pattern) => {
-                    let directory =
-                        namespace.look(if found.path.is_empty() { b"/" } else { &found.path }).await;
-                    let Ok(directory) = directory else { continue };
-                    if directory.inode.is_directory() {
+                    let path: &[u8] = if found.path.is_empty() { b"/" } else { &found.path };
+                    let there = namespace.find_at(path, true).await?;
+                    if let Some(directory) = there.filter(|found| found.inode.is_directory()) {
                         let directory = FoundPath { path: found.path, ..directory };
                         let entries = namespace.entries(&directory).await?;
                         next.extend(entries.into_iter().filter(|entry| is_meant(pattern, &entry.path)));
@@ -69,7 +65,7 @@ async fn matching(namespace: &Namespace, text: &str) -> Result<Vec<FoundPath>> {
                 }
                 None => {
                     let path = joined(&found.path, part.as_bytes());
-                    next.extend(namespace.look_if_there(&path).await?.map(|inode| FoundPath { path, inode }));
+                    next.extend(namespace.find_at(&path, false).await?);
                 }
             }
         }

@@ -132,12 +132,17 @@ impl Namespace {
         Ok(FoundPath { path: path.to_vec(), inode })
     }
 
-    /// What there is not may be there under a flat name, from before there was a namespace; a directory is no file.
+    /// What there is not may be there under a flat name, from before there was a namespace, or be what a link leads to.
+    /// A directory is no file.
     async fn advised(&self, path: &[u8], error: Error) -> Error {
         match error.kind() {
             ErrorKind::NotFound => {}
             ErrorKind::Refused(TreeRefusal::IsDirectory) => return error.with_remedy(IS_DIRECTORY),
             _ => return error,
+        }
+        if let Ok(Some(Inode { kind: InodeKind::Link { target }, .. })) = self.look_if_there(path).await {
+            let why = format!("it is a link to {}, and there is no such file or directory", shown(&target));
+            return Error::new(ErrorKind::NotFound, shown(path), why);
         }
         let all = match str::from_utf8(path) {
             Ok(name) => self.connection.client.find_all(name).await.unwrap_or_default(),
@@ -149,6 +154,15 @@ impl Namespace {
     /// What there is under a path, if there is anything; a link is not followed.
     pub(crate) async fn look_if_there(&self, path: &[u8]) -> Result<Option<Inode>> {
         if_there(self.look_without_advice(path, false).await).map(|found| found.map(|found| found.inode))
+    }
+
+    /// What a path leads to, if it leads anywhere: through what is no directory, or round in a circle of links, none
+    /// does. A link at its end is followed if `follow` says so.
+    pub(crate) async fn find_at(&self, path: &[u8], follow: bool) -> Result<Option<FoundPath>> {
+        match self.look_without_advice(path, follow).await {
+            Err(error) if leads_nowhere(error.kind()) => Ok(None),
+            found => if_there(found),
+        }
     }
 
     /// Whether all stripes of a file are there that were made, and say what they are.
@@ -376,6 +390,11 @@ pub(crate) fn is_damaged(error: &fs::Error) -> bool {
 /// Whether an agent remembers that the file was removed.
 pub(crate) fn is_removed(error: &fs::Error) -> bool {
     matches!(error, fs::Error::Remote { failure, .. } if failure.kind == fs::FailureKind::Removed)
+}
+
+/// Whether there can be nothing where a path leads.
+fn leads_nowhere(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Refused(TreeRefusal::NotDirectory | TreeRefusal::Loop))
 }
 
 /// That there is nothing is no failure.

@@ -888,6 +888,48 @@ fn links_take_the_place_of_what_has_their_names() {
 }
 
 #[test]
+fn patterns_pass_over_what_is_no_directory() {
+    let store = store(&[1]);
+    store.make_file("x", 10);
+    store.run(&["mkdir", "-p", "g/d1", "g/d2"]);
+    for name in ["g/d1/x", "g/d2/x", "g/file"] {
+        store.run(&["put", "x", name]);
+    }
+    // A link to a file, and one to itself.
+    fs::create_dir(store.path("links")).expect("room");
+    for (name, target) in [("one", "../g/file"), ("round", "round")] {
+        symlink(target, store.path("links").join(name)).expect("a link");
+    }
+    store.run(&["put", "-r", "links", "g/"]);
+    store.run(&["mv", "g/links/one", "g/links/round", "g"]);
+    assert_eq!(lines(&store.run(&["ls", "g/*/x"])), ["g/d1/x", "g/d2/x"]);
+    for command in ["ls", "get"] {
+        assert!(store.run_failing(&[command, "g/file/*"]).contains("nothing has a name like that"));
+    }
+    fs::create_dir(store.path("got")).expect("room");
+    store.run(&["get", "g/d1*/x", "got"]);
+    store.run(&["mv", "g/*1/x", "g/d1/y"]);
+    store.run(&["rm", "g/*/x"]);
+    assert_eq!(lines(&store.run(&["ls", "g/*/?"])), ["g/d1/y"]);
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_listed_and_read_with_its_target() {
+    let store = store(&[1]);
+    fs::create_dir(store.path("links")).expect("room");
+    symlink("no/such", store.path("links/dangling")).expect("a link");
+    store.run(&["put", "-r", "links"]);
+    assert_eq!(store.run(&["ls", "links/dangling"]), "links/dangling\n");
+    assert!(store.run(&["ls", "-l", "links/dangling"]).ends_with("links/dangling -> no/such\n"));
+    for command in [&["get", "links/dangling", "got"][..], &["cat", "links/dangling"]] {
+        let told = store.run_failing(command);
+        assert!(told.contains("a link to no/such, and there is no such file"), "{told}");
+    }
+    store.run(&["get", "-r", "links/dangling", "copy"]);
+    assert_eq!(fs::read_link(store.path("copy")).expect("a link"), Path::new("no/such"));
+}
+
+#[test]
 fn an_agent_that_does_not_answer_is_named_and_matters_only_to_who_needs_it() {
     let mut store = store(&[1, 1]);
     store.make_file("local", 600_000);
