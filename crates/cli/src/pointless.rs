@@ -19,6 +19,9 @@ use crate::store::transfer;
 /// Options that name something, as clap and as users have them. A variable in their place may be empty.
 const NAMING: [(&str, &str); 3] = [("agents", "--agents"), ("key", "--key"), ("trace", "--trace")];
 
+/// What names files, as clap and as users have it. An empty path would be that of the root.
+const OF_FILES: [(&str, &str); 3] = [("name", "NAME"), ("names", "NAME"), ("paths", "PATH")];
+
 /// Refuses options that would do nothing.
 pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
     refuse_empty(matches)?;
@@ -78,16 +81,18 @@ fn refuse_of_agents(given: &ArgMatches, further: &[&str]) -> Result<()> {
     }
 }
 
-/// Refuses options that are to name something and name nothing.
+/// Refuses what is to name something and names nothing.
 fn refuse_empty(matches: &ArgMatches) -> Result<()> {
     let is_empty = |id: &str| {
         let is_empty = |value: &OsStr| value.as_encoded_bytes().iter().all(u8::is_ascii_whitespace);
         let mut values = matches.get_raw(id).filter(|values| values.len() > 0);
         is_given(matches, id) && values.as_mut().is_some_and(|values| values.all(is_empty))
     };
-    let empty =
-        NAMING.iter().find(|(id, _)| matches.ids().any(|known| known.as_str() == *id) && is_empty(id));
-    match (empty, matches.subcommand()) {
+    let has_empty = |id: &str| matches.get_raw(id).is_some_and(|mut values| values.any(OsStr::is_empty));
+    let is_known = |id: &str| matches.ids().any(|known| known.as_str() == id);
+    let empty = NAMING.iter().find(|(id, _)| is_known(id) && is_empty(id));
+    let nameless = OF_FILES.iter().find(|(id, _)| is_known(id) && has_empty(id));
+    match (empty.or(nameless), matches.subcommand()) {
         (Some((_, option)), _) => {
             Err(Failure::usage(*option, "it is empty").remedy(format!("Say which, or leave {option} out.")))
         }

@@ -930,6 +930,28 @@ fn a_link_that_leads_nowhere_is_listed_and_read_with_its_target() {
 }
 
 #[test]
+fn a_name_that_is_empty_means_nothing() {
+    let store = store(&[1]);
+    store.make_file("local", 10);
+    store.run(&["put", "local", "d/local"]);
+    for command in [
+        &["put", "local", ""][..],
+        &["put", "-r", "local", ""],
+        &["mv", "d/local", ""],
+        &["get", "-r", "", "copy"],
+        &["get", "", "copy"],
+        &["ls", ""],
+        &["rm", "-r", ""],
+        &["mkdir", "-p", ""],
+        &["cat", ""],
+    ] {
+        let told = fail(store.command(command), 2);
+        assert!(told.contains("it is empty"), "{command:?}: {told}");
+    }
+    assert_eq!(store.run(&["ls", "-R"]), "d/\nd/local\n");
+}
+
+#[test]
 fn an_agent_that_does_not_answer_is_named_and_matters_only_to_who_needs_it() {
     let mut store = store(&[1, 1]);
     store.make_file("local", 600_000);

@@ -131,7 +131,7 @@ fn names_may_be_strange_but_lead_nowhere() {
         assert!(store.run(&["ls"]).lines().any(|line| line == name), "{name}");
         store.run(&["rm", "--", name]);
     }
-    for name in ["../escaped", "a/../../escaped", "..", "/etc/escaped", "a//b", ""] {
+    for name in ["../escaped", "a/../../escaped", "..", "/etc/escaped", "a//b"] {
         let error = fail(store.command(&["put", "local", name]), 2);
         assert!(error.contains("no file name"), "{error}");
         let error = store.run_failing(&["get", name, "back2"]);
