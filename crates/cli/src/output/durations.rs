@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::{Span, SpanRelativeTo};
+use jiff::{SignedDuration, Span, SpanRelativeTo};
 
 /// What a length of time looks like, to complete the sentence "expected ...".
 const EXPECTED: &str = "expected a time such as 500ms, 90s, 2h 30m or 7d";
@@ -22,6 +22,11 @@ pub(crate) fn parse_or_seconds(text: &str) -> Result<Duration, String> {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| EXPECTED.to_owned()),
         Err(_) => parse(text),
     }
+}
+
+/// A length of time as an option may have it.
+pub(crate) fn in_words(time: Duration) -> String {
+    SignedDuration::try_from(time).map_or_else(|_| format!("{time:?}"), |time| format!("{time:#}"))
 }
 
 /// Seconds as three digits, or more if they are whole, and a unit.
@@ -52,6 +57,7 @@ mod tests {
         for (text, seconds) in texts {
             assert_eq!(parse(text), Ok(Duration::from_secs(seconds)), "{text}");
             assert_eq!(parse_or_seconds(text), parse(text));
+            assert_eq!(parse(&in_words(Duration::from_secs(seconds))), parse(text), "{text}");
         }
         assert_eq!(parse("1500us"), Ok(Duration::from_micros(1500)));
         assert_eq!(parse("2.2 ms"), Ok(Duration::from_micros(2200)));

@@ -433,7 +433,8 @@ fn interrupted(name: &str) -> Failure {
 /// What is left in a namespace if there is no time to remove it.
 pub(crate) fn left_hidden(name: &str) -> String {
     format!(
-        "What had been written of {name} may be left under a hidden name; `starfish rm --unfinished` removes that."
+        "What had been written of {name} may be left under a hidden name; `starfish rm --unfinished` removes that an hour \
+         later, with --older-than 0s at once."
     )
 }
 

@@ -930,6 +930,27 @@ fn a_link_that_leads_nowhere_is_listed_and_read_with_its_target() {
 }
 
 #[test]
+fn what_is_left_as_it_may_still_be_written_is_told_with_what_removes_it() {
+    let store = store(&[1]);
+    let mut child = store.command(&["put", "-", "d/killed"]).stdin(Stdio::piped()).spawn().expect("one");
+    let begun = Instant::now();
+    while store.run(&["ls", "-a", "d"]).is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
+    }
+    child.kill().expect("a child of ours");
+    wait(&mut child);
+    let told = || String::from_utf8(finish(store.command(&["rm", "--unfinished"])).stderr).expect("text");
+    let left = told();
+    assert!(left.contains("1 file that was begun less than 1h ago is left"), "{left}");
+    assert!(left.contains("--older-than 0s"), "{left}");
+    while !store.run(&["ls", "-a", "d"]).is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it stays");
+        store.run(&["rm", "--unfinished", "--older-than", "0s"]);
+    }
+    assert_eq!(told(), "");
+}
+
+#[test]
 fn a_name_that_is_empty_means_nothing() {
     let store = store(&[1]);
     store.make_file("local", 10);

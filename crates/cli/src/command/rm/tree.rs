@@ -13,6 +13,7 @@ use node::ErrorKind;
 use super::is_forgiven;
 use crate::local;
 use crate::output::date;
+use crate::output::durations;
 use crate::store::many::FailedFiles;
 use crate::store::namespace::{FoundPath, Namespace, shown, split, trimmed};
 use crate::store::stored::is_unfinished;
@@ -121,7 +122,7 @@ pub(super) async fn remove_hidden(
         all.extend(namespace.walk(&namespace.look(name.as_bytes()).await?).await?);
     }
     let since = |found: &FoundPath| machine::Duration::from_nanos(found.inode.changed.max(0) as u64);
-    all.retain(|found| date::age(since(found)) >= least);
+    let (all, young): (Vec<_>, Vec<_>) = all.into_iter().partition(|found| date::age(since(found)) >= least);
     let lines: Rc<RefCell<Vec<String>>> = Rc::default();
     let (owned, removed) = (namespace.clone(), lines.clone());
     let failed = many::each(&namespace.connection.machine, all, move |found| {
@@ -139,7 +140,26 @@ pub(super) async fn remove_hidden(
     let mut lines = lines.take();
     lines.sort();
     local::print(lines)?;
+    tell_of_young(namespace, &young, least).await?;
     many::outcome("rm", failed)
+}
+
+/// Says how many of these were not put to their end, or are being put, and what removes them.
+async fn tell_of_young(namespace: &Namespace, young: &[FoundPath], least: Duration) -> Result<()> {
+    let mut left = 0;
+    for found in young {
+        left += usize::from(is_unfinished(namespace, found).await?);
+    }
+    let age = durations::in_words(least);
+    let which = match left {
+        0 => return Ok(()),
+        1 => format!("1 file that was begun less than {age} ago is left"),
+        left => format!("{left} files that were begun less than {age} ago are left"),
+    };
+    eprintln!(
+        "starfish: {which}: somebody may be putting it still. --older-than 0s removes what nobody has open."
+    );
+    Ok(())
 }
 
 /// Removes a file, unless somebody has it open or it is gone meanwhile; whether it did.
