@@ -12,7 +12,7 @@ pub const PATH_BYTES_MAX: usize = 4095;
 pub const LINK_DEPTH_MAX: u32 = 40;
 
 /// Checks that an entry of a directory can have this name.
-pub(crate) fn check_name(name: &[u8]) -> Result<(), TreeRefusal> {
+pub fn check_name(name: &[u8]) -> Result<(), TreeRefusal> {
     match name {
         b"" => Err(TreeRefusal::NotFound),
         b"." | b".." => Err(TreeRefusal::Invalid),

@@ -42,7 +42,7 @@ mod laws;
 
 pub use check::{Complaint, complaints};
 pub use checked::{Repair, SurveyedRecord};
-pub use file_name::{FILE_NAME_BYTES_MAX, LINK_DEPTH_MAX, PATH_BYTES_MAX};
+pub use file_name::{FILE_NAME_BYTES_MAX, LINK_DEPTH_MAX, PATH_BYTES_MAX, check_name};
 pub use inode::{DeviceKind, FileLayout, FileNumber, Inode, InodeKind, RUN_STEP, UnixTime};
 pub use operation::{
     AttributeChanges, DirectoryEntry, Location, NewInode, RenameMode, SetTime, SetValue, TreeAnswer,

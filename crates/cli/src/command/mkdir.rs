@@ -2,6 +2,8 @@
 
 use clap::Args;
 use command_line::failure::{Failure, Result};
+use namespace::check_name;
+use node::{ConnectedNode, ErrorKind};
 
 use crate::local;
 use crate::store::agents::AgentsArgs;
@@ -37,6 +39,7 @@ Examples:
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
     let lines = this_node::run(agents, move |connection| async move {
+        check_first(&connection, &arguments).await?;
         let (namespace, lines) = Namespace::find_or_begin(&connection).await?;
         let mut outcome = Ok(());
         for path in &arguments.names {
@@ -45,7 +48,13 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
                 false => namespace.make_directory(path.as_bytes()).await,
             };
             if let Err(error) = made {
-                Failure::from(error).join(&mut outcome);
+                let failure = match error.kind() {
+                    ErrorKind::Exists => {
+                        Failure::from(error).remedy("With -p, a directory that exists is accepted.")
+                    }
+                    _ => error.into(),
+                };
+                failure.join(&mut outcome);
             }
         }
         namespace.flush().await?;
@@ -54,4 +63,15 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let (lines, outcome) = lines?;
     local::print(lines)?;
     outcome
+}
+
+/// Refuses to begin a namespace with a directory that could not be made in it.
+async fn check_first(connection: &ConnectedNode, arguments: &Arguments) -> Result<()> {
+    let first = &arguments.names[0];
+    let can_be_made = arguments.parents || check_name(first.trim_matches('/').as_bytes()).is_ok();
+    if can_be_made || Namespace::find(connection).await?.is_some() {
+        return Ok(());
+    }
+    let failure = Failure::new(first, "the agents have no namespace, so there are no directories");
+    Err(failure.remedy(format!("`starfish mkdir -p {first}` begins one.")))
 }

@@ -951,6 +951,22 @@ fn what_is_left_as_it_may_still_be_written_is_told_with_what_removes_it() {
 }
 
 #[test]
+fn a_directory_that_cannot_be_made_begins_no_namespace() {
+    let store = Store::start(&[1]);
+    store.make_file("local", 10);
+    store.run(&["put", "local", "flat"]);
+    for path in ["/", ".", "a/b", "a/..", "//"] {
+        let told = store.run_failing(&["mkdir", path]);
+        assert!(told.contains(&format!("`starfish mkdir -p {path}`")), "{told}");
+        assert_eq!(store.run(&["ls"]), "flat\n", "{path}");
+    }
+    store.run(&["mkdir", "-p", "/"]);
+    assert_eq!(store.run(&["ls"]), "");
+    store.run(&["mkdir", "-p", "/", "a/b"]);
+    assert!(store.run_failing(&["mkdir", "/"]).contains("-p"));
+}
+
+#[test]
 fn a_name_that_is_empty_means_nothing() {
     let store = store(&[1]);
     store.make_file("local", 10);
