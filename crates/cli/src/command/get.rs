@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     #[arg(short, long)]
     recursive: bool,
 
-    /// Resume an interrupted get: skip files with the same size and time; replace the rest.
+    /// Resume an interrupted get: skip files with the same size and time; replace the rest. Contents are not compared.
     #[arg(long, requires = "recursive")]
     resume: bool,
 

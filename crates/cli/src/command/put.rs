@@ -54,8 +54,10 @@ pub(crate) struct Arguments {
     #[arg(short, long)]
     recursive: bool,
 
-    /// Resume an interrupted put: skip files with the same size and time that are intact; replace the rest. Needs a
-    /// namespace.
+    /// Resume an interrupted put: skip files that have the same size and time and all their stripes; replace the rest.
+    /// Needs a namespace.
+    ///
+    /// Contents are not compared. `starfish fsck` reads what is there back and compares checksums.
     #[arg(long)]
     resume: bool,
 
