@@ -52,6 +52,14 @@ pub enum NoteKind {
     FlowUnmatched,
 }
 
+impl NoteKind {
+    /// Whether it is in any recording of what goes on, which has one end alone of what is under way when it begins or
+    /// ends.
+    pub fn is_usual(self) -> bool {
+        matches!(self, NoteKind::EndWithoutBegin | NoteKind::Unfinished | NoteKind::FlowUnmatched)
+    }
+}
+
 /// Something to know of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {

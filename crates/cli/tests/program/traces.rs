@@ -78,6 +78,8 @@ fn a_summary_has_the_columns_that_programs_expect() {
     assert!(part.contains(",,compute,1,60000,") && part.contains(",,read,1,10000,"), "{part}");
     let note = told(directory.path(), "trace summary profile.tlv");
     assert_eq!(note, "profile.tlv: 1 span has not ended\n");
+    // So it is with any recording: nobody else is bothered with it.
+    assert_eq!(told(directory.path(), "trace overlap profile.tlv read compute"), "");
 }
 
 #[test]

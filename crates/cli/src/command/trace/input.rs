@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
-use trace::{Alignment, Limits, ReadError, Timeline, TraceReader};
+use trace::{Alignment, Limits, NoteKind, ReadError, Timeline, TraceReader};
 use trace_formats::{FormatError, Imported, read_any};
 
 use super::shown;
@@ -93,8 +93,14 @@ fn read(files: &[&Path], alignment: Alignment) -> Result<Timeline> {
         tell(&name, &read.map_err(|error| failed(file, &error))?);
     }
     let timeline = reader.finish(alignment);
-    timeline.notes.iter().for_each(|note| eprintln!("{}", shown::text(&note.to_string())));
+    tell_notes(&timeline, |kind| !kind.is_usual());
     Ok(timeline)
+}
+
+/// Says what a timeline has been noted of these kinds.
+pub(super) fn tell_notes(timeline: &Timeline, is_told: impl Fn(NoteKind) -> bool) {
+    let told = timeline.notes.iter().filter(|note| is_told(note.kind));
+    told.for_each(|note| eprintln!("{}", shown::text(&note.to_string())));
 }
 
 /// Opens a file, or standard input.

@@ -4,9 +4,9 @@ use clap::{Args, ValueEnum};
 use command_line::TextTable;
 use command_line::failure::Result;
 use serde::Serialize;
-use trace::{Grouping, StateTotals, Timeline};
+use trace::{Grouping, NoteKind, StateTotals, Timeline};
 
-use super::input::{RangeArgs, TracesArgs};
+use super::input::{self, RangeArgs, TracesArgs};
 use super::shown;
 use crate::account::explain;
 use crate::output::row_format::RowFormat;
@@ -14,8 +14,8 @@ use crate::output::row_format::RowFormat;
 /// Print how often threads were in each state, and how long.
 ///
 /// A state within another counts as well as that one. A span that did not end counts up to where the trace knows of it,
-/// one that did not begin does not count. The share is that of the time of the threads of the row, each from the first
-/// to the last time of its trace.
+/// one that did not begin does not count; how many of these there are is said on standard error. The share is that of
+/// the time of the threads of the row, each from the first to the last time of its trace.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -69,7 +69,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     };
     let totals = timeline.totals(grouping, arguments.range.of(&timeline)?);
     let rows: Vec<Row> = totals.iter().map(|totals| row(&timeline, totals)).collect();
-    arguments.format.print(&rows, |rows| lines(rows, arguments.by))
+    arguments.format.print(&rows, |rows| lines(rows, arguments.by))?;
+    input::tell_notes(&timeline, NoteKind::is_usual);
+    Ok(())
 }
 
 fn row<'a>(timeline: &'a Timeline, totals: &StateTotals) -> Row<'a> {
