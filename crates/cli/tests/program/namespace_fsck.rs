@@ -386,6 +386,29 @@ fn what_is_left_of_a_directory_is_got_when_a_disk_is_lost() {
     assert_eq!(fs::read(store.path("rest/file")).expect("got"), contents(BYTES));
 }
 
+#[test]
+fn a_file_of_several_names_is_told_by_one_and_how_many_others_it_has() {
+    let mut store = store(2);
+    fs::create_dir(store.path("links")).expect("room");
+    fs::write(store.path("links/one"), contents(BYTES)).expect("room");
+    for other in ["links/two", "links/three"] {
+        fs::hard_link(store.path("links/one"), store.path(other)).expect("a name");
+    }
+    store.run(&["put", "-r", "links"]);
+    let (keeper, _) = database(&store);
+    stop(&mut store, 1 - keeper);
+    let new = store.path("new disk");
+    start(&mut store, 1 - keeper, vec![new]);
+    let report = fsck(&store, &[], 1);
+    let rows = report["findings"].as_array().expect("an array");
+    assert_eq!(rows.len(), 3, "{report}");
+    for row in rows {
+        let is_of_links = row["file"].as_str().expect("text").contains("links/");
+        let text = row["text"].as_str().expect("text");
+        assert_eq!(text.ends_with("; the file has 2 other names, too"), is_of_links, "{row}");
+    }
+}
+
 /// A stripe that does not say what it is keeps nobody from checking all others.
 #[test]
 fn a_stripe_without_a_header_is_one_finding_of_many() {

@@ -88,8 +88,7 @@ impl TreeCheck {
             unnamed.retain(|file, _| still.contains(file));
         }
         let places = connection.told("asking for disks", connection.client.disks_by_identity().await)?;
-        let mut lost = lost_disks(namespace, &places, &known).await?;
-        lost.extend(lost_stripes(namespace, &places, &known, &listed).await?);
+        let lost = all_lost(namespace, &places, &known, &listed).await?;
         let stored = listed.iter().map(|(_, stripe)| stripe.file);
         let stored = stored.filter(|file| !unnamed.contains_key(file)).map(fs::object_name).collect();
         let inodes = known.len();
@@ -222,9 +221,7 @@ impl LostStripes {
         let connection = &namespace.connection;
         let places = connection.told("asking for disks", connection.client.disks_by_identity().await)?;
         let inodes = inodes.iter().map(|(number, inode)| (*number, inode)).collect();
-        let mut lost = lost_disks(namespace, &places, &inodes).await?;
-        lost.extend(lost_stripes(namespace, &places, &inodes, &[]).await?);
-        Ok(LostStripes(lost))
+        Ok(LostStripes(all_lost(namespace, &places, &inodes, &[]).await?))
     }
 
     /// Whether something is missing that may be on a disk that is away.
@@ -272,6 +269,25 @@ async fn mend_records(namespace: &Namespace, mut found: Vec<Complaint>) -> Resul
         "the namespace",
         format!("after all that was mended there is more wrong: {}", counted(found.len(), "thing")),
     ))
+}
+
+/// All stripes that are nowhere. Of a file it is told by one of its names, and how many others it has.
+async fn all_lost(
+    namespace: &Namespace,
+    places: &DisksByIdentity,
+    inodes: &BTreeMap<FileNumber, &Inode>,
+    listed: &[Stripe],
+) -> Result<Vec<LostStripe>> {
+    let mut lost = lost_disks(namespace, places, inodes).await?;
+    lost.extend(lost_stripes(namespace, places, inodes, listed).await?);
+    for lost in &mut lost {
+        match inodes.get(&lost.file).map_or(1, |inode| inode.links) {
+            0 | 1 => {}
+            2 => lost.why += "; the file has another name, too",
+            names => lost.why += &format!("; the file has {} other names, too", names - 1),
+        }
+    }
+    Ok(lost)
 }
 
 /// Stripes of files that are not empty on disks that none of the agents has.
