@@ -150,7 +150,7 @@ fn main() -> ExitCode {
     match checked.and_then(|()| run(arguments.command)) {
         Ok(()) => interrupt::code_of_success(),
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
-        Err(failure) if failure.is_told() => failure.code(),
+        Err(failure) if failure.is_logged() => failure.code(),
         Err(failure) => {
             interruption::wait_if_ending();
             eprintln!("starfish: {failure}");

@@ -108,7 +108,7 @@ where
 }
 
 /// Puts what a job on agents has failed with into words the user knows; `what` is what it is called.
-pub(crate) fn told_of_job<T>(
+pub(crate) fn explained_job<T>(
     connection: &ConnectedNode,
     what: &str,
     outcome: std::result::Result<T, jobs::Error>,

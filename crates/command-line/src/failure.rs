@@ -97,12 +97,12 @@ impl Failure {
     }
 
     /// The same failure, which the log has.
-    pub fn told(self) -> Self {
+    pub fn logged(self) -> Self {
         Failure { told: true, ..self }
     }
 
     /// Whether the log has it, so that it need not be printed.
-    pub fn is_told(&self) -> bool {
+    pub fn is_logged(&self) -> bool {
         self.told
     }
 

@@ -802,17 +802,19 @@ pub fn commands_without_end_are_refused(testbed: &impl Testbed, base: Base) {
         let clients = start(base, &nodes[..2], 1, small(base, Threads::Pool(4))).await;
         let file = clients[0].create("wanted", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(BLOCK)).await;
-        let (asker, target) = (&nodes[2], nodes[0].node());
+        let (client, target) = (&nodes[2], nodes[0].node());
         const COMMANDS: u64 = 1100;
         for tag in 1..=COMMANDS {
-            let request = collective_read_of(FileId(1), asker);
+            let request = collective_read_of(FileId(1), client);
             let message = Message { header: Frame::Request(tag, request).encode(), ..Message::default() };
-            asker.net().send(target, message).await.expect("sent");
+            client.net().send(target, message).await.expect("sent");
         }
-        // The asker answers none of the Memputs, so all that was taken stays under way.
+        // The client answers none of the Memputs, so all that was taken stays under way.
         let mut refused = 0;
         while refused < 10 {
-            let Ok((_, Delivery::Message(answer))) = asker.net().receive().await else { panic!("an answer") };
+            let Ok((_, Delivery::Message(answer))) = client.net().receive().await else {
+                panic!("an answer")
+            };
             match Frame::decode(&answer.header) {
                 Ok(Frame::Reply(tag, Reply::Failed(failure))) => {
                     assert!(tag > COMMANDS / 2 && failure.text.contains("under way already"), "{failure}");
@@ -824,7 +826,7 @@ pub fn commands_without_end_are_refused(testbed: &impl Testbed, base: Base) {
         }
         assert_eq!(clients[0].list().await, Ok(vec!["wanted".into()]));
         assert!(read(&file, 0, BLOCK).await == contents(BLOCK));
-        asker.net().close();
+        client.net().close();
     });
 }
 
@@ -859,11 +861,11 @@ fn demand_overtakes(testbed: &impl Testbed, base: Base, threads: usize, promotes
         let file = clients[0].create("queued", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(BLOCKS * BLOCK)).await;
         file.flush().await.expect("flushed");
-        let (asker, target) = (&nodes[2], nodes[0].node());
+        let (client, target) = (&nodes[2], nodes[0].node());
         let ask = async |class, tag, request| {
             let message =
                 Message { class, header: Frame::Request(tag, request).encode(), ..Message::default() };
-            asker.net().send(target, message).await.expect("sent");
+            client.net().send(target, message).await.expect("sent");
         };
         let read =
             |block| Request::Read { file: FileId(1), stripe: 0, offset: block * BLOCK, bytes: BLOCK as u32 };
@@ -875,7 +877,9 @@ fn demand_overtakes(testbed: &impl Testbed, base: Base, threads: usize, promotes
         ask(Class::Control, 2, promote).await;
         let mut order = Vec::new();
         for _ in 0..42 {
-            let Ok((_, Delivery::Message(answer))) = asker.net().receive().await else { panic!("an answer") };
+            let Ok((_, Delivery::Message(answer))) = client.net().receive().await else {
+                panic!("an answer")
+            };
             match Frame::decode(&answer.header) {
                 Ok(Frame::Reply(tag, Reply::Done)) => order.push(tag),
                 other => panic!("{other:?}"),
@@ -899,13 +903,13 @@ pub fn a_stream_does_not_keep_the_disk_to_itself(testbed: &impl Testbed, base: B
             let file = clients[0].create("streamed", FileId(1), BLOCK).await.expect("created");
             write(&file, 0, &contents(BLOCKS * BLOCK)).await;
             file.flush().await.expect("flushed");
-            let (asker, target) = (&nodes[2], nodes[0].node());
+            let (client, target) = (&nodes[2], nodes[0].node());
             let ask = async |block: u64| {
                 let (offset, bytes) = (block * BLOCK, BLOCK as u32);
                 let request = Request::Read { file: FileId(1), stripe: 0, offset, bytes };
                 let message =
                     Message { header: Frame::Request(block, request).encode(), ..Message::default() };
-                asker.net().send(target, message).await.expect("sent");
+                client.net().send(target, message).await.expect("sent");
             };
             // Block 1 lies behind the stream, which begins at 10 and has four requests under way.
             for block in [10, 11, 12, 13, 1] {
@@ -913,7 +917,7 @@ pub fn a_stream_does_not_keep_the_disk_to_itself(testbed: &impl Testbed, base: B
             }
             let (mut next, mut answered) = (14, 0);
             loop {
-                let Ok((_, Delivery::Message(answer))) = asker.net().receive().await else {
+                let Ok((_, Delivery::Message(answer))) = client.net().receive().await else {
                     panic!("an answer")
                 };
                 match Frame::decode(&answer.header) {

@@ -48,7 +48,7 @@ struct Call {
     to: NodeId,
     mailbox: Rc<Mailbox>,
     token: usize,
-    /// What the asker was doing.
+    /// What the client was doing.
     span: SpanPlace,
     operation: RequestOperation,
     class: Class,
@@ -92,7 +92,7 @@ impl Mailbox {
 
 /// The node that asked a question, and how: all that its answer needs to find the way back.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asker {
+pub(crate) struct Caller {
     pub(crate) node: NodeId,
     pub(crate) tag: u64,
     /// The class of the question. Its answer is as urgent.
@@ -103,7 +103,7 @@ pub(crate) struct Asker {
     pub(crate) came: Instant,
 }
 
-impl Asker {
+impl Caller {
     /// The number of the message in which it asked.
     pub(crate) fn question(&self) -> u64 {
         noted::question(self.node, self.tag)
@@ -115,7 +115,7 @@ pub(crate) trait RequestHandler {
     /// Serves a request, or passes it on to be served.
     ///
     /// Nothing else is received meanwhile, so it must not wait for anything that has to be received.
-    async fn handle(&self, asker: Asker, request: Request, payload: Payload) -> machine::Result<()>;
+    async fn handle(&self, caller: Caller, request: Request, payload: Payload) -> machine::Result<()>;
 
     /// Hears that a peer is gone.
     fn peer_gone(&self, peer: NodeId);
@@ -220,16 +220,16 @@ impl<M: Machine> Endpoint<M> {
         mailbox.next().await.1
     }
 
-    /// Answers a question. It is no error if the asker is gone meanwhile.
+    /// Answers a question. It is no error if the client is gone meanwhile.
     #[inline]
     pub(crate) fn reply(
         &self,
-        asker: Asker,
+        caller: Caller,
         outcome: std::result::Result<(Reply, Payload), Box<Failure>>,
     ) -> impl Future<Output = machine::Result<()>> {
         let failure = outcome.as_ref().err().map(|failure| failure.kind.name());
         let (reply, payload) = outcome.unwrap_or_else(|failure| (Reply::Failed(*failure), Payload::empty()));
-        let Asker { node, tag, class, .. } = asker;
+        let Caller { node, tag, class, .. } = caller;
         // An answer too long for the class of commands travels as data, even if its request was a command.
         let is_data = payload.len() > Message::CONTROL_PAYLOAD_BYTES_MAX;
         let class = if is_data { class.max(Class::Demand) } else { class };
@@ -246,8 +246,8 @@ impl<M: Machine> Endpoint<M> {
             drop(span);
             self.end_wait(node, Awaited::Departure);
             if sent.is_ok() && tag != NO_TAG {
-                let took = self.machine.now().since(asker.came);
-                self.traffic.served(asker.operation, asker.class, took, failure);
+                let took = self.machine.now().since(caller.came);
+                self.traffic.served(caller.operation, caller.class, took, failure);
             }
             match sent {
                 Err(error) if matches!(*error, machine::Error::PeerGone { .. } | machine::Error::Closed) => {
@@ -267,8 +267,8 @@ impl<M: Machine> Endpoint<M> {
             };
             match delivery {
                 Delivery::Message(message) => {
-                    if let Some((asker, request, payload)) = self.take_in(from, message) {
-                        service.handle(asker, request, payload).await?;
+                    if let Some((client, request, payload)) = self.take_in(from, message) {
+                        service.handle(client, request, payload).await?;
                     }
                 }
                 Delivery::Gone(why) => {
@@ -284,15 +284,15 @@ impl<M: Machine> Endpoint<M> {
 
     /// Gives the question, if the message is one; an answer goes to its mailbox.
     #[inline]
-    fn take_in(self: &Rc<Self>, from: NodeId, message: Message) -> Option<(Asker, Request, Payload)> {
+    fn take_in(self: &Rc<Self>, from: NodeId, message: Message) -> Option<(Caller, Request, Payload)> {
         let Message { class, header, payload } = message;
         self.traffic.received(payload.len());
-        let asker = |tag, request: &Request| {
+        let caller = |tag, request: &Request| {
             let (operation, came) = (request.spans().operation, self.machine.now());
-            Asker { node: from, tag, class, operation, came }
+            Caller { node: from, tag, class, operation, came }
         };
         match Frame::decode(&header) {
-            Ok(Frame::Request(tag, request)) => return Some((asker(tag, &request), request, payload)),
+            Ok(Frame::Request(tag, request)) => return Some((caller(tag, &request), request, payload)),
             Ok(Frame::Reply(NO_TAG, reply)) => {
                 self.fail_calls(from, |node| Error::Protocol { node, why: format!("complains: {reply:?}") });
             }
@@ -308,8 +308,8 @@ impl<M: Machine> Endpoint<M> {
                 {
                     return None;
                 }
-                let asker = asker(NO_TAG, &Request::Describe);
-                self.complain(asker, Failure::invalid(format!("bad frame: {why}")));
+                let caller = caller(NO_TAG, &Request::Describe);
+                self.complain(caller, Failure::invalid(format!("bad frame: {why}")));
             }
         }
         None
@@ -328,12 +328,12 @@ impl<M: Machine> Endpoint<M> {
 
     /// Tells a node that its frame made no sense. In a task of its own: who sends garbage may take no answers, and
     /// others are to be received meanwhile.
-    fn complain(self: &Rc<Self>, asker: Asker, failure: Failure) {
+    fn complain(self: &Rc<Self>, caller: Caller, failure: Failure) {
         let Some(permit) = self.complaints.try_take() else { return };
         let endpoint = self.clone();
         self.machine.spawn("complaint", async move {
             let _permit = permit;
-            endpoint.reply(asker, Err(failure.into())).await
+            endpoint.reply(caller, Err(failure.into())).await
         });
     }
 

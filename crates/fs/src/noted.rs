@@ -4,7 +4,7 @@ use machine::{Instant, Machine, NodeId};
 
 use crate::protocol::Request;
 
-/// A kind of request, as what its asker does and as what its server does.
+/// A kind of request, as what its client does and as what its server does.
 pub(crate) struct RequestSpans {
     pub(crate) ask: &'static str,
     pub(crate) serve: &'static str,
@@ -137,13 +137,13 @@ spans_of_requests! {
 }
 
 /// The number of the message in which a node asks with a tag: its own among all, but for an accident.
-pub(crate) fn question(asker: NodeId, tag: u64) -> u64 {
-    mix(asker.0 ^ mix(tag))
+pub(crate) fn question(client: NodeId, tag: u64) -> u64 {
+    mix(client.0 ^ mix(tag))
 }
 
 /// The number of the message that answers it.
-pub(crate) fn answer(asker: NodeId, tag: u64) -> u64 {
-    mix(question(asker, tag) ^ 1)
+pub(crate) fn answer(client: NodeId, tag: u64) -> u64 {
+    mix(question(client, tag) ^ 1)
 }
 
 /// What the clock on the wall shows when that of the notes is at 0, in nanoseconds since 1970.

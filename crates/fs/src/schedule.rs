@@ -24,7 +24,7 @@ use std::str::FromStr;
 
 use machine::{Class, NodeId};
 
-use crate::endpoint::Asker;
+use crate::endpoint::Caller;
 use crate::protocol::Direction;
 use classes::Classes;
 use fifo::Fifo;
@@ -169,9 +169,9 @@ pub(crate) struct DiskUser {
     pub(crate) urgency: Urgency,
 }
 
-impl From<Asker> for DiskUser {
-    fn from(asker: Asker) -> Self {
-        DiskUser { job: asker.node, urgency: asker.class.into() }
+impl From<Caller> for DiskUser {
+    fn from(caller: Caller) -> Self {
+        DiskUser { job: caller.node, urgency: caller.class.into() }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a node has served and moved, in numbers that only grow: pure state, without futures.
 //!
 //! - A request is counted once, when its answer has left, under its operation and the class it had then, and not at all
-//!   if its asker is gone before. The node's own requests to others are counted apart, when the answer has come, or it
+//!   if its caller is gone before. The node's own requests to others are counted apart, when the answer has come, or it
 //!   is known that there will be none.
 //! - A failure counts as an answer.
 //! - Bytes are those of data that came or left with messages, whichever side asked for them; headers are not counted.

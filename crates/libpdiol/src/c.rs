@@ -30,7 +30,7 @@ fn open(path: &[u8], mode: &str) -> Result<Arc<Handle>> {
 }
 
 /// The C return value of an outcome.
-fn told<T>(outcome: Result<T>, failed: T) -> T {
+fn to_c<T>(outcome: Result<T>, failed: T) -> T {
     outcome.unwrap_or_else(|error| {
         failure::tell(&error);
         failed
@@ -39,7 +39,7 @@ fn told<T>(outcome: Result<T>, failed: T) -> T {
 
 /// 0, or -1 and errno.
 fn done(outcome: Result<()>) -> c_int {
-    told(outcome.map(|()| 0), -1)
+    to_c(outcome.map(|()| 0), -1)
 }
 
 fn invalid(what: &str, why: &str) -> Error {
@@ -189,7 +189,7 @@ unsafe extern "C" fn pdiol_fopen(path: *const c_char, mode: *const c_char) -> *c
     let strings = unsafe { path_of(path).and_then(|path| Ok((path, string(mode, "a mode")?))) };
     // What is no letter is none of a mode.
     let opened = strings.and_then(|(path, mode)| open(path, &mode.to_string_lossy()));
-    told(opened.map(Arc::into_raw), ptr::null())
+    to_c(opened.map(Arc::into_raw), ptr::null())
 }
 
 #[unsafe(no_mangle)]
@@ -313,7 +313,7 @@ fn bytes_of(size: usize, items: usize) -> Result<usize> {
 /// The number of whole items in `bytes`; -1 if there is an error and none.
 fn items(bytes: usize, size: usize, outcome: Result<()>) -> isize {
     let items = bytes.checked_div(size).unwrap_or(0) as isize;
-    told(outcome.map(|()| items), if items > 0 { items } else { -1 })
+    to_c(outcome.map(|()| items), if items > 0 { items } else { -1 })
 }
 
 #[unsafe(no_mangle)]
@@ -392,7 +392,7 @@ unsafe extern "C" fn pdiol_fgets(into: *mut c_char, size: c_int, file: *const Ha
         Ok(if read > 0 || room == 0 { into } else { ptr::null_mut() })
     };
     // SAFETY: a file, as the header asks for.
-    told(unsafe { with(file, work) }, ptr::null_mut())
+    to_c(unsafe { with(file, work) }, ptr::null_mut())
 }
 
 #[unsafe(no_mangle)]
@@ -456,7 +456,7 @@ unsafe fn get_next(file: *const Handle) -> c_int {
         Ok(byte)
     };
     // SAFETY: a file, as the header asks for.
-    told(unsafe { with(file, work) }, libc::EOF)
+    to_c(unsafe { with(file, work) }, libc::EOF)
 }
 
 #[unsafe(no_mangle)]
@@ -484,7 +484,7 @@ unsafe fn put_next(byte: c_int, file: *const Handle) -> c_int {
         written.map(|_| c_int::from(byte as u8))
     };
     // SAFETY: a file, as the header asks for.
-    told(unsafe { handle(file) }.and_then(work), libc::EOF)
+    to_c(unsafe { handle(file) }.and_then(work), libc::EOF)
 }
 
 #[unsafe(no_mangle)]
@@ -533,7 +533,7 @@ unsafe extern "C" fn pdiol_ftell(file: *const Handle) -> c_long {
 unsafe extern "C" fn pdiol_ftello(file: *const Handle) -> i64 {
     // SAFETY: a file, as the header asks for.
     let position = unsafe { with(file, Stream::position) };
-    told(position.map(|position| i64::try_from(position).unwrap_or(i64::MAX)), -1)
+    to_c(position.map(|position| i64::try_from(position).unwrap_or(i64::MAX)), -1)
 }
 
 #[unsafe(no_mangle)]
@@ -551,13 +551,13 @@ unsafe extern "C" fn pdiol_rewind(file: *const Handle) {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_feof(file: *const Handle) -> c_int {
     // SAFETY: a file, as the header asks for. A null file is at its end, so that loops that read to the end stop.
-    told(unsafe { with(file, |stream| Ok(c_int::from(stream.is_at_end))) }, 1)
+    to_c(unsafe { with(file, |stream| Ok(c_int::from(stream.is_at_end))) }, 1)
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_ferror(file: *const Handle) -> c_int {
     // SAFETY: a file, as the header asks for.
-    told(unsafe { with(file, |stream| Ok(c_int::from(stream.has_failed))) }, 1)
+    to_c(unsafe { with(file, |stream| Ok(c_int::from(stream.has_failed))) }, 1)
 }
 
 #[unsafe(no_mangle)]
@@ -588,7 +588,7 @@ unsafe extern "C" fn pdiol_flockfile(file: *const Handle) {
 unsafe extern "C" fn pdiol_ftrylockfile(file: *const Handle) -> c_int {
     // SAFETY: a file, as the header asks for.
     let locked = unsafe { handle(file) }.map(|handle| handle.lock.try_lock(&handle.front));
-    c_int::from(!told(locked, false))
+    c_int::from(!to_c(locked, false))
 }
 
 #[unsafe(no_mangle)]

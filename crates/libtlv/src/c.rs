@@ -19,7 +19,7 @@ use crate::failure;
 static tlv_is_off_: AtomicI32 = AtomicI32::new(0);
 
 /// The C return value of an outcome: a number, or -1 and errno.
-fn told(outcome: Result<c_int>) -> c_int {
+fn to_c(outcome: Result<c_int>) -> c_int {
     outcome.unwrap_or_else(|error| {
         failure::tell(&error);
         -1
@@ -43,7 +43,7 @@ fn recorded(outcome: Result<(), Refused>) -> c_int {
 fn with_declared(number: c_int, work: impl FnOnce(u32) -> Result<(), Refused>) -> c_int {
     match u32::try_from(number) {
         Ok(number) => recorded(work(number)),
-        Err(_) => told(Err(invalid(&format!("number {number}"), "it was never declared"))),
+        Err(_) => to_c(Err(invalid(&format!("number {number}"), "it was never declared"))),
     }
 }
 
@@ -96,20 +96,20 @@ fn initialize(name: Result<String>) -> Result<c_int> {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn TLV_Initialize(name: *const c_char) -> c_int {
     // SAFETY: a string, as the header asks for.
-    told(initialize(unsafe { string(name, "the name of the recording") }))
+    to_c(initialize(unsafe { string(name, "the name of the recording") }))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn TLV_Finalize() -> c_int {
     tlv_is_off_.store(0, Ordering::Relaxed);
-    told(tlv::finish().map(|()| 0))
+    to_c(tlv::finish().map(|()| 0))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tlv_thread(name: *const c_char) -> c_int {
     // SAFETY: a string or null, as the header asks for.
     let name = unsafe { string_if_any(name) };
-    told(name.and_then(|name| {
+    to_c(name.and_then(|name| {
         name.map_or_else(tlv::add_thread, |name| tlv::name_thread(&name))?;
         Ok(0)
     }))
@@ -122,7 +122,7 @@ unsafe extern "C" fn tlv_state(name: *const c_char, category: *const c_char, num
     // SAFETY: strings, as the header asks for.
     let texts =
         unsafe { string(name, "the name of a state").and_then(|name| Ok((name, string_if_any(category)?))) };
-    told(texts.and_then(|(name, category)| {
+    to_c(texts.and_then(|(name, category)| {
         let info = StateInfo { name, category: category.unwrap_or_default(), colour: colour(number)? };
         Ok(tlv::declare_state(&info)?.0.cast_signed())
     }))
@@ -133,7 +133,7 @@ unsafe extern "C" fn tlv_counter(name: *const c_char, unit: *const c_char) -> c_
     // SAFETY: strings, as the header asks for.
     let texts =
         unsafe { string(name, "the name of a counter").and_then(|name| Ok((name, string_if_any(unit)?))) };
-    told(texts.and_then(|(name, unit)| {
+    to_c(texts.and_then(|(name, unit)| {
         let info = CounterInfo { name, unit: unit.unwrap_or_default() };
         Ok(tlv::declare_counter(&info)?.0.cast_signed())
     }))
@@ -143,7 +143,7 @@ unsafe extern "C" fn tlv_counter(name: *const c_char, unit: *const c_char) -> c_
 unsafe extern "C" fn tlv_argument(name: *const c_char) -> c_int {
     // SAFETY: a string, as the header asks for.
     let name = unsafe { string(name, "the name of an argument") };
-    told(name.and_then(|name| Ok(tlv::declare_name(&name)?.0.cast_signed())))
+    to_c(name.and_then(|name| Ok(tlv::declare_name(&name)?.0.cast_signed())))
 }
 
 // Records.
@@ -181,7 +181,7 @@ extern "C" fn tlv_real(argument: c_int, value: f64) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tlv_text(argument: c_int, text: *const c_char) -> c_int {
     if text.is_null() {
-        return told(Err(invalid("a text", "it is NULL")));
+        return to_c(Err(invalid("a text", "it is NULL")));
     }
     // SAFETY: a string, as the header asks for.
     let text = unsafe { CStr::from_ptr(text) };
@@ -218,7 +218,7 @@ unsafe extern "C" fn TLV_AddState(
         string(begin_name, "the name of a state")
             .and_then(|name| string(end_name, "the name of a state's end").map(|_| name))
     };
-    told(names.and_then(|name| {
+    to_c(names.and_then(|name| {
         let info = StateInfo { name, category: String::new(), colour: colour(number)? };
         tlv::declare_events(begin, end, &info)?;
         Ok(0)

@@ -124,7 +124,7 @@ fn add_agents(samples: &mut Samples, counts: &MountCounts) {
         samples.add(&ASKED_FAILURES, [kind], count);
     }
     samples.add(&ASKED_WAITING, [], agents.waiting);
-    samples.add(&AGENT_LOSSES, [], agents.losses);
+    samples.add(&AGENT_LOSSES, [], agents.disconnects);
     samples.add(&SENT, [], agents.bytes_sent);
     samples.add(&RECEIVED, [], agents.bytes_received);
 }

@@ -157,7 +157,7 @@ pub(crate) async fn serve(
     if mounted.settings.read_only {
         return Ok(());
     }
-    node.told("bringing what was written onto the disks", mounted.tree().sync().await)
+    node.explained("bringing what was written onto the disks", mounted.tree().sync().await)
 }
 
 impl MountedTree {
@@ -174,7 +174,7 @@ impl MountedTree {
         };
         match *error {
             fs::Error::Refused(refusal) if is_ordinary(refusal) => Err(errno_of(ErrorKind::Refused(refusal))),
-            _ => self.node.told(&what.to_string(), Err(error)).map_err(|error| self.tell(&error)),
+            _ => self.node.explained(&what.to_string(), Err(error)).map_err(|error| self.tell(&error)),
         }
     }
 

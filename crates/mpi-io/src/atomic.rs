@@ -33,7 +33,7 @@ impl FileLock {
             Ok(()) => work.await,
             Err(error) => Err(error),
         };
-        let (tree, told) = (node.tree(), |outcome| node.told(&self.path, outcome));
+        let (tree, told) = (node.tree(), |outcome| node.explained(&self.path, outcome));
         let kept = told(tree.check_locks(self.number).await);
         // What the keeper is not told ends with the lease.
         let given_back = told(tree.unlock(self.number, owner, LockRange::WHOLE).await);
@@ -45,7 +45,7 @@ impl FileLock {
         let mut pause = PAUSE;
         loop {
             let asked = node.tree().lock(self.number, owner, LockRange::WHOLE, LockMode::Exclusive).await;
-            if node.told(&self.path, asked)?.is_none() {
+            if node.explained(&self.path, asked)?.is_none() {
                 return Ok(());
             }
             let machine = node.machine();

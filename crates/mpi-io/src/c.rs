@@ -30,7 +30,7 @@ use crate::process;
 use crate::recording;
 
 /// The number of the outcome of `call`. A panic stays here: it has been told on standard error.
-fn told(call: impl FnOnce() -> Outcome<()>) -> c_int {
+fn to_c(call: impl FnOnce() -> Outcome<()>) -> c_int {
     let outcome = catch_unwind(AssertUnwindSafe(call));
     let outcome = outcome.unwrap_or_else(|_| Err(MpiError::new(ErrorClass::Io, "a defect of Starfish")));
     failure::number(outcome)
@@ -48,12 +48,12 @@ fn named(
 
 /// The same of a call without a name.
 fn of_file(of: &CollectiveFile, call: impl FnOnce() -> Outcome<()>) -> c_int {
-    told(|| call().map_err(|error| error.about(of.path())))
+    to_c(|| call().map_err(|error| error.about(of.path())))
 }
 
 /// The same of a call on the file of a name.
 fn of_name(name: Outcome<&str>, call: impl FnOnce(&NamedPlace) -> Outcome<()>) -> c_int {
-    told(|| {
+    to_c(|| {
         let place = process::place(name?)?;
         call(&place).map_err(|error| error.about(&place.path))
     })
@@ -142,11 +142,11 @@ unsafe extern "C" fn starfish_mpi_note_error(class: c_int, why: *const c_char) -
     // SAFETY: a string, as the header asks for.
     let why = unsafe { string(why) }.unwrap_or_default();
     let error = MpiError::new(ErrorClass::numbered(class as u64), why);
-    told(|| {
+    to_c(|| {
         Err(match error.class {
             // What the shim cannot do nobody expects.
-            ErrorClass::Unsupported => error.told(),
-            _ => error.told_elsewhere(),
+            ErrorClass::Unsupported => error.logged(),
+            _ => error.logged_elsewhere(),
         })
     })
 }
@@ -155,7 +155,7 @@ unsafe extern "C" fn starfish_mpi_note_error(class: c_int, why: *const c_char) -
 unsafe extern "C" fn starfish_mpi_note_own_error(class: c_int, why: *const c_char) -> c_int {
     // SAFETY: a string, as the header asks for.
     let why = unsafe { string(why) }.unwrap_or_default();
-    told(|| Err(MpiError::new(ErrorClass::numbered(class as u64), why).told()))
+    to_c(|| Err(MpiError::new(ErrorClass::numbered(class as u64), why).logged()))
 }
 
 #[unsafe(no_mangle)]
@@ -179,7 +179,7 @@ unsafe extern "C" fn starfish_mpi_is_ours(name: *const c_char) -> c_int {
 unsafe extern "C" fn starfish_mpi_reach(name: *const c_char) -> c_int {
     // SAFETY: a string, as the header asks for.
     let name = unsafe { string(name) };
-    of_name(name, |place| process::reach(place).map_err(MpiError::told))
+    of_name(name, |place| process::reach(place).map_err(MpiError::logged))
 }
 
 #[unsafe(no_mangle)]
@@ -189,7 +189,7 @@ unsafe extern "C" fn starfish_mpi_connect(name: *const c_char, begins: c_int) ->
     of_name(name, |place| match process::session(place, begins != 0) {
         Ok(_) => Ok(()),
         // Also that there is no namespace: it may be that of other agents which is meant.
-        Err(error) => Err(error.told()),
+        Err(error) => Err(error.logged()),
     })
 }
 
@@ -200,7 +200,7 @@ extern "C" fn starfish_mpi_process(rank: u32, size: u32) {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_draw_name(into: *mut c_char) -> c_int {
-    told(|| {
+    to_c(|| {
         let name = format!("{:016x}{:016x}\0", node::random()?, node::random()?);
         // SAFETY: there is room for as many, as the header asks for.
         unsafe { into.cast::<u8>().copy_from_nonoverlapping(name.as_ptr(), name.len()) };
@@ -578,7 +578,7 @@ unsafe extern "C" fn starfish_mpi_let_go(call: *mut BegunCall) {
 /// A new type for C.
 fn made(make: impl FnOnce() -> Outcome<FileType>) -> *mut FileType {
     let mut made = ptr::null_mut();
-    told(|| {
+    to_c(|| {
         made = Box::into_raw(Box::new(make()?));
         Ok(())
     });
@@ -737,7 +737,7 @@ unsafe extern "C" fn starfish_mpi_type_run(
 ) -> c_int {
     // SAFETY: a type, as the header asks for.
     let of = unsafe { type_(of) };
-    told(|| {
+    to_c(|| {
         let (first, run) = of?.run_at(position)?;
         // SAFETY: there is room for two numbers, as the header asks for.
         unsafe {

@@ -209,7 +209,7 @@ fn missing(started: &Connected, path: &str, error: node::Error) -> MpiError {
     match started.tree.inode(directory, look).wait() {
         Err(none) if none.kind() == ErrorKind::NotFound => {
             let why = format!("there is no directory {directory}. `starfish mkdir -p {directory}` makes it");
-            MpiError::new(ErrorClass::NoSuchFile, why).told()
+            MpiError::new(ErrorClass::NoSuchFile, why).logged()
         }
         _ => error.into(),
     }

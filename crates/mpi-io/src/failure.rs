@@ -90,7 +90,7 @@ pub(crate) struct MpiError {
     pub(crate) class: ErrorClass,
     pub(crate) text: String,
     /// Whether this process says it on standard error: the class does not, and no other process does.
-    is_told: bool,
+    is_logged: bool,
 }
 
 /// The outcome of a call.
@@ -98,19 +98,19 @@ pub(crate) type Outcome<T> = Result<T, MpiError>;
 
 impl MpiError {
     pub(crate) fn new(class: ErrorClass, text: impl Into<String>) -> Self {
-        MpiError { class, text: text.into(), is_told: class.wants_words() }
+        MpiError { class, text: text.into(), is_logged: class.wants_words() }
     }
 
     /// The same, of which people want to know whatever the class.
     #[must_use]
-    pub(crate) fn told(self) -> Self {
-        MpiError { is_told: true, ..self }
+    pub(crate) fn logged(self) -> Self {
+        MpiError { is_logged: true, ..self }
     }
 
     /// The same, which another process tells if anybody does.
     #[must_use]
-    pub(crate) fn told_elsewhere(self) -> Self {
-        MpiError { is_told: false, ..self }
+    pub(crate) fn logged_elsewhere(self) -> Self {
+        MpiError { is_logged: false, ..self }
     }
 
     /// The same without these words.
@@ -133,7 +133,7 @@ impl MpiError {
     #[must_use]
     pub(crate) fn of_setup(self) -> Self {
         let class = if self.class == ErrorClass::Argument { ErrorClass::Io } else { self.class };
-        MpiError { class, is_told: true, ..self }
+        MpiError { class, is_logged: true, ..self }
     }
 }
 
@@ -142,7 +142,7 @@ impl MpiError {
     #[must_use]
     pub(crate) fn of_data(self) -> Self {
         match self.class {
-            ErrorClass::Argument => MpiError { class: ErrorClass::Unsupported, ..self }.told(),
+            ErrorClass::Argument => MpiError { class: ErrorClass::Unsupported, ..self }.logged(),
             _ => self,
         }
     }
@@ -182,7 +182,7 @@ pub(crate) fn number(outcome: Outcome<()>) -> c_int {
 /// asked for.
 pub(crate) fn last_words(all: bool) -> Option<String> {
     let last = LAST.take()?;
-    (last.is_told || all).then_some(last.text)
+    (last.is_logged || all).then_some(last.text)
 }
 
 #[cfg(test)]
@@ -209,11 +209,11 @@ mod tests {
         assert_eq!(number(Err(there.clone())), ErrorClass::Exists as c_int);
         assert_eq!(last_words(false), None);
         assert_eq!(words(there.clone(), true).as_deref(), Some("there is one"));
-        assert_eq!(words(there.clone().told(), false).as_deref(), Some("there is one"));
+        assert_eq!(words(there.clone().logged(), false).as_deref(), Some("there is one"));
         let wrong = MpiError::new(ErrorClass::Io, "it is gone");
         assert_eq!(words(wrong.clone(), false).as_deref(), Some("it is gone"));
         assert_eq!(last_words(true), None);
-        assert_eq!(words(wrong.told_elsewhere(), false), None);
+        assert_eq!(words(wrong.logged_elsewhere(), false), None);
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Members {
         let Some((other, rank)) = brought.find(|(other, _)| *other != of_first) else { return Ok(()) };
         let why = format!("processes 0 and {rank} give different hints: {}", of_first.differences(other));
         let error = MpiError::new(ErrorClass::NotSame, why);
-        Err(if self.is_first() { error.told() } else { error })
+        Err(if self.is_first() { error.logged() } else { error })
     }
 
     /// Leaves them, at the end of the process: nobody waits for it any more.
@@ -94,7 +94,7 @@ impl Members {
         let first = numbers.iter().flatten().position(|&number| number > 0);
         let is_elsewhere = |first| first != self.rank() as usize;
         let value = outcome.map_err(|error| match first {
-            Some(first) if is_elsewhere(first) => error.told_elsewhere(),
+            Some(first) if is_elsewhere(first) => error.logged_elsewhere(),
             _ => error,
         })?;
         match numbers?.into_iter().max() {
@@ -147,7 +147,7 @@ fn number_of<T>(outcome: &Outcome<T>) -> u64 {
 /// What has failed, by this class, for another member.
 fn failed_for(rank: usize, number: u64) -> MpiError {
     let why = format!("it has failed for process {rank}");
-    MpiError::new(ErrorClass::numbered(number), why).told_elsewhere()
+    MpiError::new(ErrorClass::numbered(number), why).logged_elsewhere()
 }
 
 /// What has failed for all members of a team alike, of the file that they have open: the first tells it, and if that is
@@ -156,7 +156,7 @@ fn common(error: node::Error, path: &str, name: &str, rank: u32) -> MpiError {
     let of_team = format!(" of the team {name}");
     let has_lost_first = error.lost_rank() == Some(0);
     let found = MpiError::from(error.about(path)).without(&of_team).of_data();
-    if rank == 0 || has_lost_first { found } else { found.told_elsewhere() }
+    if rank == 0 || has_lost_first { found } else { found.logged_elsewhere() }
 }
 
 #[cfg(test)]

@@ -247,7 +247,7 @@ impl CollectiveFile {
         begun?;
         let first = first.checked_sub(1).ok_or_else(|| {
             let why = "the first process cannot move the shared pointer";
-            MpiError::new(ErrorClass::Io, why).told_elsewhere()
+            MpiError::new(ErrorClass::Io, why).logged_elsewhere()
         })?;
         units?;
         let before: u64 = all[..self.members.rank() as usize].iter().sum();

@@ -90,12 +90,12 @@ impl SharedPointer {
         }
         let path = self.path(self.view);
         let made = self.tree.run(&path, |node, path| async move {
-            let disks = node.told(&path, node.tree().all_disks().await)?;
+            let disks = node.explained(&path, node.tree().all_disks().await)?;
             let new = NewInode::UnfinishedFile { striping: node.striping()?, disks };
             let (uid, gid) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
             let at = Location::of_path(path.as_bytes());
             let make = TreeOperation::Make { at, new, mode: MODE, uid, gid, exclusive: false };
-            node.told(&path, node.tree().inode(make).await)
+            node.explained(&path, node.tree().inode(make).await)
         });
         let number = made.wait()?.number;
         self.known.insert(self.view, number);

@@ -47,7 +47,7 @@ impl ClientNode {
     /// Whether the set has a namespace. If none is known the agents are asked: another client may have begun one.
     pub(crate) async fn find_tree(&self) -> Result<bool> {
         if self.tree.borrow().is_none() {
-            let tree = self.told("finding the namespace", Tree::find(&self.cache).await)?;
+            let tree = self.explained("finding the namespace", Tree::find(&self.cache).await)?;
             self.tree.replace(tree);
         }
         Ok(self.tree.borrow().is_some())
@@ -60,14 +60,14 @@ impl ClientNode {
         }
         let (uid, gid) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
         let new = NewTree { origin: random()?, mode: 0o755, uid, gid };
-        let tree = self.told("beginning a namespace", Tree::find_or_begin(&self.cache, new).await)?;
+        let tree = self.explained("beginning a namespace", Tree::find_or_begin(&self.cache, new).await)?;
         self.tree.replace(Some(tree));
         Ok(())
     }
 
     /// Puts an error of the file system into words the user knows; `what` is what was to be done.
-    pub(crate) fn told<T>(&self, what: &str, outcome: fs::Result<T>) -> Result<T> {
-        self.connection.told(what, outcome)
+    pub(crate) fn explained<T>(&self, what: &str, outcome: fs::Result<T>) -> Result<T> {
+        self.connection.explained(what, outcome)
     }
 }
 
@@ -83,7 +83,7 @@ async fn join_job(connection: &ConnectedNode, settings: &CacheWrites) -> Result<
     let member = format!("process {} on {}", process::id(), hostname());
     let kind = Memory::real(Vec::new());
     let cache = WriteCache::join(connection.client.clone(), &job, &member, settings, &kind).await;
-    connection.told(&format!("joining the job {job}"), cache)
+    connection.explained(&format!("joining the job {job}"), cache)
 }
 
 /// What this computer calls itself.

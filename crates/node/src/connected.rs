@@ -97,7 +97,7 @@ impl ConnectedNode {
     ///
     /// # Errors
     /// If it is one.
-    pub fn told<T>(&self, what: &str, outcome: fs::Result<T>) -> Result<T> {
+    pub fn explained<T>(&self, what: &str, outcome: fs::Result<T>) -> Result<T> {
         outcome.map_err(|error| self.explain(what, &error))
     }
 
@@ -115,7 +115,7 @@ impl ConnectedNode {
             true => self.client.open_unfinished(name).await,
             false => self.client.open(name).await,
         };
-        self.told(name, opened)
+        self.explained(name, opened)
     }
 
     /// The metadata of a finished file.
@@ -123,7 +123,7 @@ impl ConnectedNode {
     /// # Errors
     /// If there is none.
     pub async fn stat(&self, name: &str) -> Result<FileStat> {
-        self.told(name, self.client.stat(name).await)
+        self.explained(name, self.client.stat(name).await)
     }
 
     /// The striping of a file over `disks` of the agents' disks, or over all of them if `disks` is none.
@@ -138,7 +138,7 @@ impl ConnectedNode {
             let remedy = format!("Ask for at most {present}, or for all of them; or name more agents");
             return Err(Error::new(ErrorKind::Invalid, "making a file", why).with_remedy(remedy));
         }
-        self.told("making a file", Striping::new(block_bytes, wanted).map_err(Box::<fs::Error>::from))
+        self.explained("making a file", Striping::new(block_bytes, wanted).map_err(Box::<fs::Error>::from))
     }
 
     /// Makes an unfinished file. If there is one of that name and it is to be replaced, it stays until this one is
@@ -148,17 +148,17 @@ impl ConnectedNode {
     /// If there is one and it is not to be replaced, or the disks do not take such a file.
     pub async fn create(&self, name: &str, striping: Striping, replace: bool) -> Result<File<RealMachine>> {
         // A file that cannot be made must not cost the one that it would replace.
-        self.told(name, self.client.check_striping(name, striping))?;
+        self.explained(name, self.client.check_striping(name, striping))?;
         let file = new_file_id()?;
         if replace {
-            match self.told(name, self.client.create_replacing(name, file, striping).await) {
+            match self.explained(name, self.client.create_replacing(name, file, striping).await) {
                 Err(error) if error.kind() == ErrorKind::Damaged => {
-                    self.told(name, self.client.unlink(name).await)?;
+                    self.explained(name, self.client.unlink(name).await)?;
                 }
                 created => return created,
             }
         }
-        self.told(name, self.client.create_striped(name, file, striping).await)
+        self.explained(name, self.client.create_striped(name, file, striping).await)
     }
 
     /// Removes a file, or what is left of one. A file with stripes at agents that do not answer is not removed: a part
@@ -170,7 +170,7 @@ impl ConnectedNode {
         if self.absence().is_err() {
             self.stat(name).await?;
         }
-        self.told(name, self.client.unlink(name).await)
+        self.explained(name, self.client.unlink(name).await)
     }
 
     /// Removes a file, or what is left of one, if there is anything.
@@ -178,7 +178,7 @@ impl ConnectedNode {
     /// # Errors
     /// If it cannot be removed.
     pub async fn unlink_if_there(&self, name: &str) -> Result<()> {
-        self.told(name, if_there(self.client.unlink(name).await))
+        self.explained(name, if_there(self.client.unlink(name).await))
     }
 
     /// Removes the unfinished file of this name, if there is one.
@@ -186,7 +186,7 @@ impl ConnectedNode {
     /// # Errors
     /// If it cannot be removed.
     pub async fn discard(&self, name: &str) -> Result<()> {
-        self.told(name, if_there(self.client.unlink_unfinished(name).await))
+        self.explained(name, if_there(self.client.unlink_unfinished(name).await))
     }
 }
 

@@ -145,7 +145,7 @@ async fn open_path(
     let at = Location::of_path(path);
     let operation = match options.create || options.create_new {
         true => {
-            let disks = client.told(name, tree.all_disks().await)?;
+            let disks = client.explained(name, tree.all_disks().await)?;
             let Wanted { striping, disk } = wanted(client, options)?;
             let new = match disk {
                 Some(first) => NewInode::PlacedFile(FileLayout { striping, disks, first }),
@@ -157,9 +157,9 @@ async fn open_path(
         }
         false => TreeOperation::Look { at, follow: true },
     };
-    let file = client.told(name, tree.open(operation).await)?;
+    let file = client.explained(name, tree.open(operation).await)?;
     if options.truncate && file.known().size > 0 {
-        client.told(name, file.set_len(0).await)?;
+        client.explained(name, file.set_len(0).await)?;
     }
     Ok(file)
 }
@@ -169,7 +169,7 @@ async fn open_flat(client: &ClientNode, name: &str, options: OpenOptions) -> Res
     if options.create_new || options.replace {
         return create(client, name, wanted, !options.create_new).await;
     }
-    match client.told(name, client.cache.open(name).await) {
+    match client.explained(name, client.cache.open(name).await) {
         Ok(file) if options.truncate => emptied(client, name, file, wanted).await,
         // What others have left unfinished has nothing that could be kept.
         Err(error) if error.kind() == ErrorKind::Unfinished && options.create && options.truncate => {
@@ -179,7 +179,7 @@ async fn open_flat(client: &ClientNode, name: &str, options: OpenOptions) -> Res
             match create(client, name, wanted, false).await {
                 // Another client made it meanwhile.
                 Err(error) if error.kind() == ErrorKind::Exists => {
-                    client.told(name, client.cache.open(name).await)
+                    client.explained(name, client.cache.open(name).await)
                 }
                 made => made,
             }
@@ -224,7 +224,7 @@ async fn create(
         None if replaces => client.cache.create_replacing(name, file, striping).await,
         None => client.cache.create_striped(name, file, striping).await,
     };
-    client.told(name, made)
+    client.explained(name, made)
 }
 
 /// The file without contents. If it is to lie differently, it is another one, which replaces it when it is closed.
@@ -235,7 +235,7 @@ async fn emptied(
     wanted: Wanted,
 ) -> Result<PagedFile<RealMachine>> {
     if wanted.disk.is_none() && file.striping() == wanted.striping {
-        client.told(name, file.truncate(0).await)?;
+        client.explained(name, file.truncate(0).await)?;
         return Ok(file);
     }
     drop(file);
@@ -247,11 +247,11 @@ pub(crate) async fn stat(client: &ClientNode, name: &str, path: &[u8]) -> Result
     let tree = client.tree.borrow().clone();
     let Some(tree) = tree else {
         check_flat(name, path)?;
-        let stat = client.told(name, client.cache.stat(name).await)?;
+        let stat = client.explained(name, client.cache.stat(name).await)?;
         return Ok(Stat::of(stat.bytes, stat.striping));
     };
     let look = TreeOperation::Look { at: Location::of_path(path), follow: true };
-    let inode = client.told(name, tree.inode(look).await)?;
+    let inode = client.explained(name, tree.inode(look).await)?;
     let inode = tree.seen(inode);
     match inode.layout() {
         Some(layout) => Ok(Stat::of(inode.size, layout.striping)),
@@ -264,15 +264,15 @@ pub(crate) async fn unlink(client: &ClientNode, name: &str, path: &[u8]) -> Resu
     let tree = client.tree.borrow().clone();
     let Some(tree) = tree else {
         check_flat(name, path)?;
-        return client.told(name, client.cache.unlink(name).await);
+        return client.explained(name, client.cache.unlink(name).await);
     };
     let at = Location::of_path(path);
-    client.told(name, tree.unname(TreeOperation::Remove { at, what: WhatToRemove::File }).await)
+    client.explained(name, tree.unname(TreeOperation::Remove { at, what: WhatToRemove::File }).await)
 }
 
 /// Removes the unfinished file of a flat name, if there is one.
 pub(crate) async fn discard(client: &ClientNode, name: &str) -> Result<()> {
-    client.told(name, if_there(client.cache.unlink_unfinished(name).await))
+    client.explained(name, if_there(client.cache.unlink_unfinished(name).await))
 }
 
 /// The names of all files, sorted.
@@ -280,11 +280,11 @@ pub(crate) async fn list(client: &ClientNode) -> Result<Vec<String>> {
     const WHAT: &str = "listing the files";
     let tree = client.tree.borrow().clone();
     let Some(tree) = tree else {
-        return client.told(WHAT, client.cache.client().list().await);
+        return client.explained(WHAT, client.cache.client().list().await);
     };
     let (mut directories, mut files) = (vec![(FileNumber::ROOT, String::new())], Vec::new());
     while let Some((directory, path)) = directories.pop() {
-        for DirectoryEntry { name, inode } in client.told(WHAT, tree.entries(directory).await)? {
+        for DirectoryEntry { name, inode } in client.explained(WHAT, tree.entries(directory).await)? {
             let path = format!("{path}{}", String::from_utf8_lossy(&name));
             match inode.kind {
                 InodeKind::Directory { .. } => directories.push((inode.number, path + "/")),

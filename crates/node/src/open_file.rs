@@ -73,7 +73,7 @@ impl OpenFiles {
         }
         let OpenFile { client, name, file, .. } =
             Rc::into_inner(file).expect("a call lets go of the file before it ends");
-        client.told(&name, file.close().await)
+        client.explained(&name, file.close().await)
     }
 
     /// Notes that the file of this number, if it is there, could not be closed.
@@ -118,7 +118,7 @@ impl OpenFile {
     ) -> Result<Vec<LentPage>> {
         let bytes = bytes.min(self.known_bytes().saturating_sub(offset));
         let memory = Memory::real(vec![0; bytes as usize]);
-        let read = self.told(cache.read(self.file(), offset, bytes, &memory, 0).await)?;
+        let read = self.explained(cache.read(self.file(), offset, bytes, &memory, 0).await)?;
         Ok(if read == 0 { Vec::new() } else { vec![self.lend(memory.get(0, read))] })
     }
 
@@ -149,7 +149,7 @@ impl OpenFile {
         let reads = parts.map(|part| self.file.read_alone(part.offset, part.bytes));
         let mut lent = Vec::new();
         for read in join_all(reads).await {
-            let page = self.told(read)?;
+            let page = self.explained(read)?;
             if !page.is_empty() {
                 lent.push(self.lend(page));
             }
@@ -188,7 +188,7 @@ impl OpenFile {
         let is_adaptive = self.client.settings.prefetch == Prefetch::Adaptive;
         let rest_of_page = self.file.page_bytes() - at % self.file.page_bytes();
         let bytes = if is_adaptive { bytes } else { bytes.min(rest_of_page) };
-        self.told(self.file.read_some(at, bytes).await)
+        self.explained(self.file.read_some(at, bytes).await)
     }
 
     fn lend(&self, page: Payload) -> LentPage {
@@ -197,7 +197,7 @@ impl OpenFile {
 
     /// Writes bytes at an offset.
     pub(crate) async fn write(&self, offset: u64, bytes: Vec<u8>) -> Result<()> {
-        self.told(self.file.write(offset, Payload::from(bytes)).await)
+        self.explained(self.file.write(offset, Payload::from(bytes)).await)
     }
 
     /// Writes at the end, and tells where that was. Others may have appended since all of this client's was with the
@@ -205,15 +205,15 @@ impl OpenFile {
     pub(crate) async fn append(&self, bytes: Vec<u8>) -> Result<u64> {
         let _turn = self.file.turn_to_append().await;
         if let (NamedContents::OfTree(file), None) = (&self.file, &self.client.write_cache) {
-            return self.told(file.append(Payload::from(bytes)).await);
+            return self.explained(file.append(Payload::from(bytes)).await);
         }
         if !self.knows_end.get() {
-            self.told(self.file.refresh().await)?;
+            self.explained(self.file.refresh().await)?;
         }
         self.knows_end.set(self.client.settings.write_behind);
         let end = self.known_bytes();
         match &self.client.write_cache {
-            Some(cache) => self.told(cache.write(self.file(), end, &Payload::from(bytes)).await)?,
+            Some(cache) => self.explained(cache.write(self.file(), end, &Payload::from(bytes)).await)?,
             None => self.write(end, bytes).await?,
         }
         Ok(end)
@@ -229,7 +229,7 @@ impl OpenFile {
         let prepared = self.prepare_selected(selection.bytes()).await;
         let file = self.or_refused(turn, prepared).await?;
         let memory = Memory::real(vec![0; selection.bytes() as usize]);
-        let read = self.told(file.read_selected(turn, selection, &memory, settings).await)?;
+        let read = self.explained(file.read_selected(turn, selection, &memory, settings).await)?;
         let mut bytes = memory.into_vec().expect("real memory");
         bytes.truncate(read as usize);
         Ok(bytes)
@@ -249,7 +249,7 @@ impl OpenFile {
             if given == wanted { Ok(file) } else { Err(Error::new(ErrorKind::Invalid, &self.name, why())) }
         });
         let file = self.or_refused(turn, prepared).await?;
-        self.told(file.write_selected(turn, selection, &Memory::real(bytes), settings).await)
+        self.explained(file.write_selected(turn, selection, &Memory::real(bytes), settings).await)
     }
 
     /// The file, if it is one of the namespace, after flushing all that was written to it through the write cache.
@@ -294,7 +294,7 @@ impl OpenFile {
     }
 
     pub(crate) async fn stat(&self) -> Result<Stat> {
-        self.told(self.file.refresh().await)?;
+        self.explained(self.file.refresh().await)?;
         Ok(self.known_stat())
     }
 
@@ -310,13 +310,13 @@ impl OpenFile {
 
     pub(crate) async fn set_len(&self, bytes: u64) -> Result<()> {
         self.flush_written().await?;
-        self.told(self.file.truncate(bytes).await)
+        self.explained(self.file.truncate(bytes).await)
     }
 
     pub(crate) async fn flush(&self) -> Result<()> {
         self.knows_end.set(false);
         self.flush_written().await?;
-        self.told(self.file.flush().await)
+        self.explained(self.file.flush().await)
     }
 
     /// Brings what all members of a team have written onto the media, at its turn.
@@ -326,14 +326,14 @@ impl OpenFile {
         self.or_refused(Some(turn), written).await?;
         let file = self.of_tree();
         let file = self.or_refused(Some(turn), file).await?;
-        self.told(file.sync_together(turn).await)
+        self.explained(file.sync_together(turn).await)
     }
 
     /// Sends everything written to the agents, and tells the keeper of the namespace.
     pub(crate) async fn send(&self) -> Result<()> {
         self.knows_end.set(false);
         self.flush_written().await?;
-        self.told(self.file.send().await)
+        self.explained(self.file.send().await)
     }
 
     /// Has the members of the job flush, if this one has written anything to the file that is not flushed. Then counts
@@ -341,11 +341,11 @@ impl OpenFile {
     async fn flush_written(&self) -> Result<()> {
         let Some(cache) = self.writer() else { return Ok(()) };
         if cache.end_of(self.file()) > 0 {
-            self.told(cache.flush().await)?;
+            self.explained(cache.flush().await)?;
         }
         match self.file().uncounted_end() {
             0 => Ok(()),
-            end => self.told(self.file.wrote_past_cache(end).await),
+            end => self.explained(self.file.wrote_past_cache(end).await),
         }
     }
 
@@ -353,7 +353,7 @@ impl OpenFile {
         self.file.advise(advice);
     }
 
-    pub(crate) fn told<T>(&self, outcome: fs::Result<T>) -> Result<T> {
-        self.client.told(&self.name, outcome)
+    pub(crate) fn explained<T>(&self, outcome: fs::Result<T>) -> Result<T> {
+        self.client.explained(&self.name, outcome)
     }
 }

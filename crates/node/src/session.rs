@@ -62,7 +62,7 @@ impl Session {
         self.node.call(WHAT, |node| async move {
             let tree = node.client.tree.borrow().clone();
             match tree {
-                Some(tree) => node.client.told(WHAT, tree.all_disks().await).map(drop),
+                Some(tree) => node.client.explained(WHAT, tree.all_disks().await).map(drop),
                 None => Ok(()),
             }
         })
@@ -89,8 +89,8 @@ impl Session {
             if let Some(write_cache) = node.client.write_cache.as_ref().filter(|_| !options.writes()) {
                 // What others of the job have written is to be read.
                 node.take_in_writes().await?;
-                node.client.told(&owned, write_cache.flush_file(file.file()).await)?;
-                node.client.told(&owned, file.refresh().await)?;
+                node.client.explained(&owned, write_cache.flush_file(file.file()).await)?;
+                node.client.explained(&owned, file.refresh().await)?;
             }
             let page_bytes = file.page_bytes();
             Ok((node.files.enter(&node.client, &owned, file), page_bytes))
@@ -201,7 +201,7 @@ impl Session {
         const WHAT: &str = "writing out what was written behind";
         self.node.call(WHAT, |node| async move {
             let ended = node.end_write_cache().await;
-            ended.and(node.client.told(WHAT, node.client.cache.finish().await))
+            ended.and(node.client.explained(WHAT, node.client.cache.finish().await))
         })
     }
 }

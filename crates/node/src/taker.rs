@@ -55,7 +55,7 @@ impl Taker {
                     let bytes: u64 = writes.iter().map(|write| write.bytes).sum();
                     let data = data.slice(at..at + bytes);
                     let (made, written) = cache.write_all(file.file(), writes, &data).await;
-                    outcome = file.told(written);
+                    outcome = file.explained(written);
                     drop(file);
                     drop(call);
                     made

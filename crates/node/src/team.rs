@@ -50,7 +50,7 @@ impl Session {
         let (node, owned) = (self.node_thread().clone(), name.to_owned());
         let number = node.call(name, move |node| async move {
             let formed = fs::TeamMembership::form(&node.client.connection.client, &owned, rank, size).await;
-            Ok(node.teams.enter(node.client.told(&owned, formed)?))
+            Ok(node.teams.enter(node.client.explained(&owned, formed)?))
         })?;
         let (name, calls, is_reached) = (name.into(), AtomicU32::new(0), AtomicBool::new(size == 1));
         Ok(Team(Arc::new(Shared { name, rank, size, number, calls, is_reached, node })))
@@ -71,14 +71,14 @@ impl Team {
     /// Waits until all members have called this.
     pub fn meet(&self) -> Pending<()> {
         self.begin(&self.0.name, TeamStep::Meet, async |node, name, turn| {
-            node.client.told(&name, turn.gather(Ok(0)).await).map(drop)
+            node.client.explained(&name, turn.gather(Ok(0)).await).map(drop)
         })
     }
 
     /// Waits until all members have called this; what each has brought, by rank.
     pub fn gather(&self, value: u64) -> Pending<Vec<u64>> {
         self.begin(&self.0.name, TeamStep::Meet, async move |node, name, turn| {
-            node.client.told(&name, turn.gather(Ok(value)).await)
+            node.client.explained(&name, turn.gather(Ok(value)).await)
         })
     }
 
@@ -148,7 +148,7 @@ impl Team {
         let number = self.0.number;
         self.0.node.begin(&self.0.name, move |node| async move {
             let team = node.teams.get(number);
-            node.client.told("leaving a team", team.leave().await)
+            node.client.explained("leaving a team", team.leave().await)
         })
     }
 
@@ -193,7 +193,7 @@ impl Team {
         let is_first = exchanges && !self.0.is_reached.swap(true, Ordering::Relaxed);
         let connecting = is_first.then(|| {
             self.begin(&self.0.name, step, async |node, name, turn| {
-                node.client.told(&name, reach_each_other(&node.client, &turn).await)
+                node.client.explained(&name, reach_each_other(&node.client, &turn).await)
             })
         });
         self.begin(what, step, async move |node, name, turn| {
@@ -222,7 +222,7 @@ impl Drop for Shared {
             // Nobody waits for it: who is left finds out at the next call.
             drop(self.node.begin(&self.name, move |node| async move {
                 let Some(team) = node.teams.remove(number) else { return Ok(()) };
-                node.client.told("leaving a team", team.leave().await)
+                node.client.explained("leaving a team", team.leave().await)
             }));
         });
     }

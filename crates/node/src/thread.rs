@@ -53,7 +53,7 @@ impl Node {
     /// Fails with a failure of the write cache of which no caller has been told, if there is one.
     pub(crate) async fn tell_failed_flush(&self) -> Result<()> {
         let told = match &self.client.write_cache {
-            Some(cache) => self.client.told(FLUSHING, cache.check()),
+            Some(cache) => self.client.explained(FLUSHING, cache.check()),
             None => Ok(()),
         };
         self.take_in_writes().await.and(told)
@@ -86,7 +86,7 @@ impl Node {
     pub(crate) async fn end_write_cache(&self) -> Result<()> {
         let Some(cache) = &self.client.write_cache else { return Ok(()) };
         self.take_in_writes().await?;
-        self.client.told(FLUSHING, cache.leave().await)?;
+        self.client.explained(FLUSHING, cache.leave().await)?;
         self.files.close_unclosed().await
     }
 }

@@ -26,20 +26,25 @@ impl Tree {
 
     /// Has an operation performed; `what` is what it is about, for errors.
     pub fn perform(&self, what: &str, operation: TreeOperation) -> Pending<TreeAnswer> {
-        self.run(
-            what,
-            move |node, what| async move { node.told(&what, node.tree().perform(operation).await) },
-        )
+        self.run(what, move |node, what| async move {
+            node.explained(&what, node.tree().perform(operation).await)
+        })
     }
 
     /// Has an operation performed that answers with an inode.
     pub fn inode(&self, what: &str, operation: TreeOperation) -> Pending<Inode> {
-        self.run(what, move |node, what| async move { node.told(&what, node.tree().inode(operation).await) })
+        self.run(
+            what,
+            move |node, what| async move { node.explained(&what, node.tree().inode(operation).await) },
+        )
     }
 
     /// Has a name removed or moved; contents that no name reaches any more are removed.
     pub fn unname(&self, what: &str, operation: TreeOperation) -> Pending<()> {
-        self.run(what, move |node, what| async move { node.told(&what, node.tree().unname(operation).await) })
+        self.run(
+            what,
+            move |node, what| async move { node.explained(&what, node.tree().unname(operation).await) },
+        )
     }
 
     /// Gives a file another path. What has that path is replaced in the same step.
@@ -59,9 +64,9 @@ impl Tree {
     pub fn open(&self, what: &str, operation: TreeOperation, options: OpenOptions) -> Result<Handle> {
         options.check(what)?;
         let opened = self.run(what, move |node, what| async move {
-            let file = node.told(&what, node.tree().open(operation).await)?;
+            let file = node.explained(&what, node.tree().open(operation).await)?;
             if options.truncate && file.known().size > 0 {
-                node.told(&what, file.set_len(0).await)?;
+                node.explained(&what, file.set_len(0).await)?;
             }
             let page_bytes = file.paged().page_bytes();
             Ok((node.enter(&what, file), page_bytes))
@@ -72,10 +77,9 @@ impl Tree {
 
     /// Brings all that was done with names onto the medium.
     pub fn flush(&self) -> Pending<()> {
-        self.run(
-            "flushing the namespace",
-            |node, what| async move { node.told(&what, node.tree().flush().await) },
-        )
+        self.run("flushing the namespace", |node, what| async move {
+            node.explained(&what, node.tree().flush().await)
+        })
     }
 
     /// Runs `job` on the node thread, with the namespace there and `what` it is about: for doors that answer there.

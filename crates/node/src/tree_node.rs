@@ -62,7 +62,7 @@ impl TreeNode {
     /// If there are fewer disks, if agents take no such blocks, or if a page of the file is larger than the cache.
     pub fn check_new_files(&self) -> Result<()> {
         let striping = self.striping()?;
-        self.told("new files", self.tree().cache().check_striping("new files", striping))
+        self.explained("new files", self.tree().cache().check_striping("new files", striping))
     }
 
     /// Memory for pages of all open files, in bytes.
@@ -79,8 +79,8 @@ impl TreeNode {
     ///
     /// # Errors
     /// If it is one.
-    pub fn told<T>(&self, what: &str, outcome: fs::Result<T>) -> Result<T> {
-        self.node.client.told(what, outcome)
+    pub fn explained<T>(&self, what: &str, outcome: fs::Result<T>) -> Result<T> {
+        self.node.client.explained(what, outcome)
     }
 
     /// Enters an open file into those that handles mean; its number.

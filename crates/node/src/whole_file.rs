@@ -163,7 +163,7 @@ pub async fn download<W: SparseWrite + Send + 'static>(
 ) -> Copied<W> {
     let (machine, window) = (connection.machine.clone(), Window::of(file.striping()));
     let bytes = file.bytes();
-    let stretches = connection.told(file.name(), stretches_of_data(file, bytes).await)?;
+    let stretches = connection.explained(file.name(), stretches_of_data(file, bytes).await)?;
     moved(bytes - stretches.iter().map(|stretch| stretch.bytes).sum::<u64>());
     let pieces = stretches.into_iter().flat_map(move |stretch| window.pieces(stretch));
     let source = (connection.clone(), file.clone());
@@ -211,7 +211,7 @@ pub async fn salvage<W: SparseWrite + Send + 'static>(
         let ((connection, name, remains), lost) = (source.clone(), noted.clone());
         async move {
             buffer.clear();
-            for remnant in connection.told(&name, remains.read(block).await)? {
+            for remnant in connection.explained(&name, remains.read(block).await)? {
                 match remnant {
                     Remnant::Data(data) => buffer.extend(data.to_vec().expect("real bytes")),
                     Remnant::Lost(bytes) => {
@@ -301,7 +301,7 @@ async fn read_piece(
 ) -> Result<Vec<u8>> {
     buffer.resize(piece.bytes as usize, 0);
     let memory = Memory::real(buffer);
-    let found = connection.told(file.name(), file.read(piece.offset, piece.bytes, &memory, 0).await)?;
+    let found = connection.explained(file.name(), file.read(piece.offset, piece.bytes, &memory, 0).await)?;
     if found != piece.bytes {
         let why = "it became shorter while it was read";
         return Err(Error::new(ErrorKind::Io, file.name(), why));
@@ -376,7 +376,7 @@ pub async fn upload<R: SparseRead + Send + 'static>(
                 let length = bytes.len() as u64;
                 let memory = Memory::real(bytes);
                 let written = file.write(offset, length, &memory, 0).await;
-                connection.told(file.name(), written)?;
+                connection.explained(file.name(), written)?;
                 moved(length);
                 // When the input has ended no buffer is needed any more.
                 let _ = emptied.send(memory.into_vec().expect("real memory"));
@@ -389,9 +389,9 @@ pub async fn upload<R: SparseRead + Send + 'static>(
     let (input, uploaded) = reader.outcome().await?;
     if file.bytes() < uploaded.bytes {
         // It ends with a hole.
-        connection.told(file.name(), file.truncate(uploaded.bytes).await)?;
+        connection.explained(file.name(), file.truncate(uploaded.bytes).await)?;
     }
-    connection.told(file.name(), file.commit().await)?;
+    connection.explained(file.name(), file.commit().await)?;
     Ok((input, uploaded))
 }
 

@@ -121,7 +121,7 @@ impl FileSession {
         py.detach(|| {
             let directory = self.look_inode(&path, true)?;
             let listed = self.tree()?.run(&shown(&path), move |node, what| async move {
-                node.told(&what, node.tree().entries(directory.number).await)
+                node.explained(&what, node.tree().entries(directory.number).await)
             });
             let facts = |entry: DirectoryEntry| (OsString::from_vec(entry.name), FileFacts::of(entry.inode));
             Ok(wait(listed)?.into_iter().map(facts).collect())
@@ -291,7 +291,7 @@ impl FileSession {
     fn look_inode(&self, path: &OsString, follow: bool) -> FileResult<Inode> {
         let look = TreeOperation::Look { at: location(path), follow };
         let looked = self.tree()?.run(&shown(path), move |node, what| async move {
-            let inode = node.told(&what, node.tree().inode(look).await)?;
+            let inode = node.explained(&what, node.tree().inode(look).await)?;
             Ok(node.tree().seen(inode))
         });
         wait(looked)
@@ -302,9 +302,9 @@ impl FileSession {
 fn blocks(tree: &Tree, path: &OsString, extent: Extent) -> FileResult<Vec<(u64, u64, String)>> {
     let look = TreeOperation::Look { at: location(path), follow: true };
     let found = tree.run(&shown(path), move |node, what| async move {
-        let inode = node.told(&what, node.tree().inode(look).await)?;
-        let file = node.told(&what, node.tree().numbered(&node.tree().seen(inode)).await)?;
-        let places = node.told(&what, node.client().disks_by_identity().await)?;
+        let inode = node.explained(&what, node.tree().inode(look).await)?;
+        let file = node.explained(&what, node.tree().numbered(&node.tree().seen(inode)).await)?;
+        let places = node.explained(&what, node.client().disks_by_identity().await)?;
         let mut blocks: Vec<(u64, u64, String)> = Vec::new();
         for request in file.striping.requests(extent.clip(file.bytes)) {
             let disk = file.disks[request.stripe as usize];

@@ -158,7 +158,7 @@ impl Agents {
         let removed = real::run(node, |machine| async move {
             let connected = ConnectedNode::to_all(&machine, &settings.agents, settings.key.as_deref()).await;
             let connection = connected.expect("they are there");
-            connection.told(&name, connection.client.unlink_unfinished(&name).await)
+            connection.explained(&name, connection.client.unlink_unfinished(&name).await)
         });
         removed.expect("a node")
     }

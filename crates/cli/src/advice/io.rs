@@ -148,11 +148,11 @@ impl IoAdvice {
         let mut done = program.simulated(&settings, &progress).into_iter();
         let of_base = done.next().expect("the first is what was recorded")?;
         let simulated_s = sample(&of_base.calls).mean();
-        let mut alternatives = vec![program.told("as recorded", base, base, &of_base, &of_base)];
+        let mut alternatives = vec![program.alternative("as recorded", base, base, &of_base, &of_base)];
         let mut tried = Vec::new();
         for ((change, setting), times) in singles.into_iter().zip(done) {
             let one = Tried { change, setting, times: times? };
-            alternatives.push(program.told(change, base, setting, &of_base, &one.times));
+            alternatives.push(program.alternative(change, base, setting, &of_base, &one.times));
             tried.push(one);
         }
         let best = best_of_each(tried, &alternatives[1..]);
@@ -164,7 +164,7 @@ impl IoAdvice {
             program.simulated(&[setting], &progress).remove(0).map(Some)
         };
         if let Some((setting, times)) = in_company(best, simulate)? {
-            alternatives.push(program.told("together", base, setting, &of_base, &times));
+            alternatives.push(program.alternative("together", base, setting, &of_base, &times));
         }
         progress.finish();
         let better = alternatives.iter().enumerate().filter(|(_, one)| one.is_better());
@@ -336,7 +336,7 @@ impl RecordedProgram {
     }
 
     /// An alternative, beside what was recorded.
-    fn told(
+    fn alternative(
         &self,
         change: &'static str,
         base: IoSetting,

@@ -69,7 +69,7 @@ impl JobNode {
             let group = Group::new(number as u64 + 1, vec![machine.node()], 0);
             let (contents, client) = (Contents::Real, Some(client));
             let member = Member { machine: machine.clone(), client, group, contents, seed };
-            let part = this_node::told_of_job(&connection, &what, launch.job.prepare(member).await)?;
+            let part = this_node::explained_job(&connection, &what, launch.job.prepare(member).await)?;
             // Who hears of it may have been interrupted.
             let _ = ready.send(());
             drop(ready);
@@ -77,11 +77,11 @@ impl JobNode {
                 return Ok(());
             }
             machine.sleep_until(machine.now() + launch.start).await;
-            let outcome = this_node::told_of_job(&connection, &what, part.run().await)?;
+            let outcome = this_node::explained_job(&connection, &what, part.run().await)?;
             let _ = done.send((number, outcome));
             drop(done);
             let _ = go.recv_async().await;
-            this_node::told_of_job(&connection, &what, part.check().await)
+            this_node::explained_job(&connection, &what, part.check().await)
         })
     }
 }

@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 
 fn of_placement(arguments: &PlacementArguments) -> Result<()> {
     let advice = PlacementAdvice::about(&merges(arguments)?, u64::from(arguments.trials))?;
-    arguments.format.print_report(&advice, told, csv, reasons)
+    arguments.format.print_report(&advice, report_lines, csv, reasons)
 }
 
 /// The jobs that the user describes.
@@ -145,7 +145,7 @@ fn merges(arguments: &PlacementArguments) -> Result<Merges> {
     Ok(Merges { machine, jobs, disks, runs, run_blocks, block_bytes: block.0, read_blocks, write_blocks })
 }
 
-fn told(advice: &PlacementAdvice) -> Vec<String> {
+fn report_lines(advice: &PlacementAdvice) -> Vec<String> {
     let mut lines = reasons(advice);
     let mut table = TextTable::new(2);
     table.row(["policy", "order at disks", "all done", "first done", "blocks pending"]);

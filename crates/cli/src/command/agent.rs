@@ -206,7 +206,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             }
             Err(error) => log::error!("ended: {error}"),
         }
-        served.map_err(|error| Failure::new("serving", error).told())
+        served.map_err(|error| Failure::new("serving", error).logged())
     });
     served.map_err(|error| not_started(*error, listen))?
 }

@@ -405,8 +405,8 @@ fn files_on(addresses: &[String]) -> Result<FilesThere> {
     let agents = AgentsArgs::of(addresses.to_vec()).find()?;
     this_node::run(agents, |connection| async move {
         let what = "listing the files";
-        let flat = connection.told(what, connection.client.list().await)?;
-        let stripes = connection.told(what, connection.client.list_numbered().await)?;
+        let flat = connection.explained(what, connection.client.list().await)?;
+        let stripes = connection.explained(what, connection.client.list_numbered().await)?;
         let files: BTreeSet<_> = stripes.iter().map(|(_, stripe)| stripe.file).collect();
         Ok(FilesThere { flat, in_namespace: files.len() })
     })
@@ -447,7 +447,7 @@ fn all_or_failures<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
 fn check(addresses: &[String]) -> Result<()> {
     let agents = AgentsArgs::of(addresses.to_vec()).find()?;
     this_node::run(agents, |connection| async move {
-        connection.told("the disks of the set", connection.client.disks_by_identity().await)?;
+        connection.explained("the disks of the set", connection.client.disks_by_identity().await)?;
         Ok(())
     })
 }

@@ -150,7 +150,7 @@ fn print(
     match format {
         RowFormat::Table => {
             let notes = notes.iter().flat_map(|note| [note.clone(), String::new()]);
-            local::print(table(findings).chain([String::new()]).chain(notes).chain(told(problems)))
+            local::print(table(findings).chain([String::new()]).chain(notes).chain(problem_lines(problems)))
         }
         RowFormat::Csv => {
             notes.iter().for_each(|note| eprintln!("{note}"));
@@ -166,7 +166,7 @@ fn print(
     }
 }
 
-fn told(problems: &[Failure]) -> Vec<String> {
+fn problem_lines(problems: &[Failure]) -> Vec<String> {
     if problems.is_empty() {
         return vec!["All is well.".into()];
     }

@@ -190,7 +190,7 @@ impl Wish {
                 // What it does not know is not to be taken for its own, unless that is said.
                 let tree = &namespace.tree;
                 let disks = if self.take_disks { tree.take_disks().await } else { tree.check_disks().await };
-                connection.told("the disks", disks)?;
+                connection.explained("the disks", disks)?;
             }
             return Ok(namespace);
         }
@@ -220,7 +220,7 @@ impl Wish {
             Checking::Done(bytes) => shown.add(bytes),
         };
         let check =
-            connection.told("checking files", connection.client.check(names, self.rate, hear).await)?;
+            connection.explained("checking files", connection.client.check(names, self.rate, hear).await)?;
         self.expected.set(expected.get());
         Ok(check)
     }

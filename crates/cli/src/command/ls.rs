@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             let (listed, outcome) = tree::list(&namespace, &names, shown).await?;
             return Ok((Listed::Tree(listed), outcome));
         }
-        let names = connection.told("listing the files", connection.client.list().await)?;
+        let names = connection.explained("listing the files", connection.client.list().await)?;
         let (names, missing) = meant(names, &globs::flat_names(arguments.names)?);
         let sizes = SizeStyle::of(arguments.human_readable);
         let (listed, outcome) = if arguments.long || format != RowFormat::Table {

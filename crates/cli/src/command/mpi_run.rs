@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     };
     let library = library.map_or_else(|| kind.library(), Ok)?;
     let mut command = Command::new(&launcher);
-    command.args(told(kind, &preload(&library))).args(arguments);
+    command.args(launcher_options(kind, &preload(&library))).args(arguments);
     Err(Failure::new(launcher, command.exec()))
 }
 
@@ -66,7 +66,7 @@ fn preload(library: &Path) -> OsString {
 }
 
 /// The arguments by which a launcher gives its processes, wherever they are, this variable and those of Starfish.
-fn told(kind: MpiKind, preload: &OsStr) -> Vec<OsString> {
+fn launcher_options(kind: MpiKind, preload: &OsStr) -> Vec<OsString> {
     let ours = env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STARFISH_"));
     let mut told: Vec<OsString> = Vec::new();
     match kind {

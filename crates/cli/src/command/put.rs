@@ -173,7 +173,7 @@ fn those_that_answer(agents: Vec<Agent>, name: &str, replaces: bool) -> Result<V
         if replaces && connection.absence().is_err() {
             match connection.client.stat(&name).await {
                 Err(error) if matches!(*error, fs::Error::NotFound { .. }) => {}
-                other => drop(connection.told(&name, other)?),
+                other => drop(connection.explained(&name, other)?),
             }
         }
         Ok(agents.into_iter().filter(|agent| connection.present().any(|name| name == agent.name)).collect())

@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         }
         let is_of_all = arguments.names.is_empty();
         let names = match is_of_all {
-            true => connection.told("listing the files", connection.client.list().await)?,
+            true => connection.explained("listing the files", connection.client.list().await)?,
             false => flat_names(arguments.names)?,
         };
         let mut outcome = if is_of_all { connection.absence().map_err(Failure::from) } else { Ok(()) };
@@ -119,13 +119,13 @@ async fn remove_unfinished(
     let all = match connection.client.find_all(name).await {
         // What cannot be told apart is not collected by the way.
         Err(_) if is_one_of_all => return Ok(()),
-        all => connection.told(name, all)?,
+        all => connection.explained(name, all)?,
     };
     let since = all.iter().filter_map(|parts: &FileParts| parts.unfinished_since).max();
     let is_old_enough = |since| older_than.is_none_or(|age| date::age(since) >= age);
     match since {
         Some(since) if is_old_enough(since) => {
-            let removed = connection.told(name, connection.client.unlink_unfinished(name).await);
+            let removed = connection.explained(name, connection.client.unlink_unfinished(name).await);
             match removed {
                 Err(error) if is_one_of_all && error.kind() == ErrorKind::BeingWritten => Ok(()),
                 removed => {
@@ -135,7 +135,7 @@ async fn remove_unfinished(
             }
         }
         None if !is_one_of_all => {
-            connection.told(name, connection.client.find_unfinished(name).await)?;
+            connection.explained(name, connection.client.find_unfinished(name).await)?;
             Ok(())
         }
         _ => Ok(()),

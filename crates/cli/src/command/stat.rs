@@ -87,14 +87,16 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         if let Some(namespace) = arguments.flat.namespace(&connection).await? {
             return Ok((of_path(&namespace, &arguments.name, format).await?, Ok(())));
         }
-        let mut all = connection.told(&arguments.name, connection.client.find_all(&arguments.name).await)?;
+        let mut all =
+            connection.explained(&arguments.name, connection.client.find_all(&arguments.name).await)?;
         let parts = match all.is_empty() {
             // That there is none is for the file system to say.
-            true => connection.told(&arguments.name, connection.client.find(&arguments.name).await)?,
+            true => connection.explained(&arguments.name, connection.client.find(&arguments.name).await)?,
             false => all.remove(0),
         };
-        let whole =
-            connection.told(&arguments.name, parts.clone().complete(&arguments.name)).map_err(Failure::from);
+        let whole = connection
+            .explained(&arguments.name, parts.clone().complete(&arguments.name))
+            .map_err(Failure::from);
         if whole.is_err() && connection.absence().is_ok() && parts.unfinished_since.is_none() {
             return Err(whole.expect_err("just seen"));
         }
@@ -177,17 +179,17 @@ async fn path_as_json(namespace: &Namespace, path: &str, inode: &Inode) -> Resul
 /// nowhere, and the agent and the disk are not known where none of the agents that answer has the disk.
 async fn stripes(namespace: &Namespace, path: &str, inode: &Inode) -> Result<(u64, Vec<StripeRow>)> {
     let connection = &namespace.connection;
-    let file = connection.told(path, namespace.tree.numbered(inode).await)?;
+    let file = connection.explained(path, namespace.tree.numbered(inode).await)?;
     let there = match connection.client.numbered_stripes(&file).await {
         // Its stripes cannot be opened, but they are listed.
         Err(error) if matches!(*error, fs::Error::BlockTooLarge { .. }) => {
-            let listed = connection.told(path, connection.client.list_numbered().await)?;
+            let listed = connection.explained(path, connection.client.list_numbered().await)?;
             let own = listed.into_iter().filter(|(_, listed)| listed.file == file.number);
             own.filter_map(|(_, listed)| listed.stripe).collect()
         }
-        there => connection.told(path, there)?,
+        there => connection.explained(path, there)?,
     };
-    let disks = connection.told(path, connection.client.disks_by_identity().await)?;
+    let disks = connection.explained(path, connection.client.disks_by_identity().await)?;
     let stripes = (0..file.striping.stripe_count()).zip(&file.disks).map(|(stripe, identity)| {
         let place = disks.get(identity);
         StripeRow {

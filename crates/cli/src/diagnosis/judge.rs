@@ -262,7 +262,7 @@ mod tests {
         AgentFinding { writes_mib_s: writes.to_vec(), computer: Some(computer), ..finding(agent) }
     }
 
-    fn told(findings: &[AgentFinding]) -> String {
+    fn problem_lines(findings: &[AgentFinding]) -> String {
         problems(findings).iter().map(|problem| format!("{problem}\n")).collect()
     }
 
@@ -281,7 +281,7 @@ mod tests {
             disk_bytes: vec![Some(20 << 20)],
             ..finding("a:2")
         };
-        assert_eq!(told(&[well, faster, small, finding("c:1")]), "");
+        assert_eq!(problem_lines(&[well, faster, small, finding("c:1")]), "");
     }
 
     #[test]
@@ -293,7 +293,7 @@ mod tests {
             version: Some("0.0.1".into()),
             ..finding("a:1")
         };
-        let told = told(&[sick]);
+        let told = problem_lines(&[sick]);
         for part in [
             "disk 0 is nearly full: 3.0 GiB of 200.0 GiB free",
             "disk 2 is nearly full: 1.0 MiB of 20.0 MiB free",
@@ -311,7 +311,7 @@ mod tests {
         let well = || [writing("a:1", &[100.0, 90.0]), writing("c:1", &[30.0, 110.0])];
         for others in [&well()[..], &well()[..1]] {
             let slow = writing("b:1", &[49.0, 50.0, 20.0]);
-            let told = told(&[others, &[slow]].concat());
+            let told = problem_lines(&[others, &[slow]].concat());
             assert!(
                 told.contains("agent b:1: its disk is slow: hardly more than 50.0 MiB/s written"),
                 "{told}"
@@ -320,17 +320,20 @@ mod tests {
             assert!(!told.contains("agent a:1") && !told.contains("agent c:1"), "{told}");
         }
         let now_and_then = writing("b:1", &[10.0, 10.0, 80.0]);
-        assert_eq!(told(&[&well()[..], &[now_and_then]].concat()), "");
-        assert_eq!(told(&[writing("a:1", &[1.0])]), "");
-        let by_a_burst = told(&[writing("a:1", &[19.0; 5]), writing("b:1", &[10.0, 9.0, 15.0, 9.0, 10.0])]);
+        assert_eq!(problem_lines(&[&well()[..], &[now_and_then]].concat()), "");
+        assert_eq!(problem_lines(&[writing("a:1", &[1.0])]), "");
+        let by_a_burst =
+            problem_lines(&[writing("a:1", &[19.0; 5]), writing("b:1", &[10.0, 9.0, 15.0, 9.0, 10.0])]);
         assert!(by_a_burst.contains("agent b:1") && by_a_burst.contains("10.0 MiB/s"), "{by_a_burst}");
     }
 
     #[test]
     fn an_agent_with_two_disks_is_judged_by_what_each_gives() {
         let two = |writes: &[f64]| AgentFinding { disks: 2, ..writing("b:1", writes) };
-        assert_eq!(told(&[writing("a:1", &[20.0]), two(&[40.0])]), "");
-        assert!(told(&[writing("a:1", &[20.0]), two(&[20.0])]).contains("agent b:1: its disk is slow"));
+        assert_eq!(problem_lines(&[writing("a:1", &[20.0]), two(&[40.0])]), "");
+        assert!(
+            problem_lines(&[writing("a:1", &[20.0]), two(&[20.0])]).contains("agent b:1: its disk is slow")
+        );
     }
 
     #[test]
@@ -341,13 +344,13 @@ mod tests {
             ..writing(agent, writes)
         };
         let shared = [on("a:1", 5, &[100.0]), on("a:2", 5, &[10.0])];
-        assert_eq!(told(&shared), "");
+        assert_eq!(problem_lines(&shared), "");
         assert_eq!(notes(&shared).len(), 1);
         assert!(notes(&shared)[0].starts_with("Agents a:1, a:2 share one disk."), "{:?}", notes(&shared));
         let of_another = AgentFinding { computer: Some(2), ..shared[1].clone() };
         assert_eq!(notes(&[shared[0].clone(), of_another]), [""; 0], "the number is of another computer");
 
-        let slow = told(&[on("a:1", 5, &[30.0]), on("a:2", 5, &[10.0]), on("a:3", 6, &[100.0])]);
+        let slow = problem_lines(&[on("a:1", 5, &[30.0]), on("a:2", 5, &[10.0]), on("a:3", 6, &[100.0])]);
         assert!(slow.contains("agents a:1, a:2: its disk is slow: hardly more than 30.0 MiB/s"), "{slow}");
         let many: Vec<AgentFinding> = (0..64).map(|index| on(&format!("a:{index}"), 5, &[])).collect();
         assert!(notes(&many)[0].starts_with("Agents a:0, a:1, a:2, a:3 and 60 more share one disk"));
@@ -361,8 +364,8 @@ mod tests {
             ..finding(agent)
         };
         let two = [reading("a:1", 1, &[900.0]), reading("a:2", 1, &[100.0])];
-        assert_eq!(told(&two), "");
-        let third = told(&[&two[..], &[reading("b:1", 2, &[100.0])]].concat());
+        assert_eq!(problem_lines(&two), "");
+        let third = problem_lines(&[&two[..], &[reading("b:1", 2, &[100.0])]].concat());
         assert!(
             third.contains("agent b:1: its network is slow: hardly more than 100.0 MiB/s read"),
             "{third}"
@@ -370,16 +373,16 @@ mod tests {
         // Here there is no network between.
         let here: Vec<AgentFinding> =
             two.iter().map(|agent| AgentFinding { is_here: true, ..agent.clone() }).collect();
-        assert_eq!(told(&[&here[..], &[reading("b:1", 2, &[100.0])]].concat()), "");
+        assert_eq!(problem_lines(&[&here[..], &[reading("b:1", 2, &[100.0])]].concat()), "");
     }
 
     #[test]
     fn who_is_measured_under_load_is_compared_with_others_that_are() {
         let busy =
             |agent: &str, writes: &[f64]| AgentFinding { other_work: Some(0.9), ..writing(agent, writes) };
-        assert_eq!(told(&[writing("a:1", &[100.0]), busy("b:1", &[20.0])]), "");
-        assert!(told(&[busy("a:1", &[100.0]), busy("b:1", &[20.0])]).contains("agent b:1"));
-        assert!(told(&[busy("a:1", &[100.0]), writing("b:1", &[20.0])]).contains("agent b:1"));
+        assert_eq!(problem_lines(&[writing("a:1", &[100.0]), busy("b:1", &[20.0])]), "");
+        assert!(problem_lines(&[busy("a:1", &[100.0]), busy("b:1", &[20.0])]).contains("agent b:1"));
+        assert!(problem_lines(&[busy("a:1", &[100.0]), writing("b:1", &[20.0])]).contains("agent b:1"));
         let said = notes(&[busy("a:1", &[]), writing("b:1", &[])]);
         assert_eq!(said.len(), 1);
         assert!(
@@ -393,6 +396,8 @@ mod tests {
     #[test]
     fn one_agent_by_two_names_is_noticed() {
         let same = |agent| AgentFinding { node: Some(NodeId(7)), ..finding(agent) };
-        assert!(told(&[same("a:1"), same("b:1")]).contains("agent b:1: it is the same agent as a:1"));
+        assert!(
+            problem_lines(&[same("a:1"), same("b:1")]).contains("agent b:1: it is the same agent as a:1")
+        );
     }
 }

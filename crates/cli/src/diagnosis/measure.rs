@@ -127,7 +127,7 @@ async fn write_and_read(connection: &ConnectedNode, name: &str, bytes: u64) -> R
     let usual: Size = node::BLOCK.parse().expect("it is a size");
     let block = usual.0.min(connection.client.block_bytes_max());
     let created = connection.client.create(name, node::new_file_id()?, block).await;
-    let file = connection.told(name, created)?;
+    let file = connection.explained(name, created)?;
     let start = Instant::now();
     let input = Dense(io::repeat(0).take(bytes));
     whole_file::upload(connection, &file, input, |_| {})

@@ -98,7 +98,7 @@ pub(crate) fn examine(name: &str) -> Result<Examined> {
         let client = &connection.client;
         let node = client.io_nodes()[0];
         let (asked, date) = (Instant::now(), SystemTime::now());
-        let examination = connection.told(&name, client.examine(node).await)?;
+        let examination = connection.explained(&name, client.examine(node).await)?;
         let round_trip = asked.elapsed();
         // It looked at its clock about in the middle.
         let ours = date.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default() + round_trip / 2;

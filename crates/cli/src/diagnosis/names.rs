@@ -45,7 +45,7 @@ pub(crate) fn find(agents: Vec<Agent>) -> Result<Option<NamespaceFinding>> {
 /// have.
 async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
     let connection = &namespace.connection;
-    let there = connection.told("asking for disks", connection.client.disks_by_identity().await)?;
+    let there = connection.explained("asking for disks", connection.client.disks_by_identity().await)?;
     if connection.absence().is_err() {
         return Ok(Vec::new());
     }

@@ -16,7 +16,7 @@ const NAMED_MAX: usize = 5;
 /// What is to be known of unfinished files, if there are any.
 pub(crate) fn note(agents: Vec<Agent>) -> Result<Option<String>> {
     let mut found = this_node::run_with_present(agents, |connection| async move {
-        let names = connection.told("listing the files", connection.client.list().await)?;
+        let names = connection.explained("listing the files", connection.client.list().await)?;
         let mut found: Vec<(Duration, String)> = Vec::new();
         for name in names.into_iter().take(NAMES_MAX) {
             // What is damaged is for `starfish fsck`.

@@ -114,7 +114,7 @@ impl ReplayTask {
             };
             let removed = match removed {
                 Err(error) if matches!(*error, fs::Error::NotFound { .. }) => Ok(()),
-                removed => connection.told(name, removed),
+                removed => connection.explained(name, removed),
             };
             outcome = outcome.and(removed);
         }
@@ -124,7 +124,7 @@ impl ReplayTask {
     async fn make_and_use(&self, connection: &ConnectedNode, made: &Cell<usize>) -> Result<Outcome> {
         let striping =
             Striping::new(self.block_bytes, connection.client.disks()).map_err(Box::<fs::Error>::from);
-        let striping = connection.told(&self.label, striping)?;
+        let striping = connection.explained(&self.label, striping)?;
         let progress = Progress::bytes(self.show, &format!("laying out for {}", self.label));
         let read = self.job.files().filter(|(_, _, is_read)| *is_read).map(|(_, bytes, _)| bytes);
         progress.expect(read.sum());
@@ -132,16 +132,16 @@ impl ReplayTask {
         let mut files = Vec::new();
         for (name, bytes, is_read) in self.job.files() {
             let created = connection.client.create_striped(name, node::new_file_id()?, striping).await;
-            let file = connection.told(name, created)?;
+            let file = connection.explained(name, created)?;
             made.set(made.get() + 1);
             if is_read {
                 let progress = progress.clone();
                 let told = move |bytes| progress.add(bytes);
                 let filled = jobs::fill(&connection.machine, &file, bytes, Contents::Real, told).await;
-                this_node::told_of_job(connection, &self.label, filled)?;
+                this_node::explained_job(connection, &self.label, filled)?;
             }
             if is_read || self.job.wants_finished_files() {
-                connection.told(name, file.commit().await)?;
+                connection.explained(name, file.commit().await)?;
             }
             files.push(file);
         }
@@ -225,13 +225,13 @@ impl ReplayTask {
                 let _ = steps.recv_async().await;
             };
             let Some(outcome) = unless(stopped, part.run()).await else { return Ok(()) };
-            let _ = tell.send(Ok(Told::Done(Box::new(this_node::told_of_job(
+            let _ = tell.send(Ok(Told::Done(Box::new(this_node::explained_job(
                 &connection,
                 &self.label,
                 outcome,
             )?))));
             let Ok(Step::Check) = steps.recv_async().await else { return Ok(()) };
-            this_node::told_of_job(&connection, &self.label, part.check().await)?;
+            this_node::explained_job(&connection, &self.label, part.check().await)?;
             let _ = tell.send(Ok(Told::Checked));
             Ok(())
         })
@@ -256,7 +256,7 @@ impl ReplayTask {
             seed: 1,
         };
         let job = Job::Replay(self.job.clone());
-        this_node::told_of_job(connection, &self.label, job.prepare(member).await)
+        this_node::explained_job(connection, &self.label, job.prepare(member).await)
     }
 }
 

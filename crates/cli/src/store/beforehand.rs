@@ -38,7 +38,7 @@ pub(crate) fn check_space(agents: &[Agent], name: &str, bytes: u64) -> Result<()
         let client = &connection.client;
         let mut disks = Vec::new();
         for &node in client.io_nodes() {
-            let examined = connection.told("asking for free space", client.examine(node).await)?;
+            let examined = connection.explained("asking for free space", client.examine(node).await)?;
             let computer = examined.computer.map(|computer| computer.id);
             disks.extend(examined.disks.into_iter().map(|disk| Free {
                 device: computer.zip(disk.device),

@@ -54,7 +54,7 @@ impl What {
         match self {
             What::Named { name, unfinished } => Ok(connection.open(name, *unfinished).await?),
             What::Numbered(file) => {
-                Ok(connection.told(&self.name(), connection.client.numbered(file.clone()).await)?)
+                Ok(connection.explained(&self.name(), connection.client.numbered(file.clone()).await)?)
             }
         }
     }
@@ -196,7 +196,7 @@ impl Task {
                 }
             };
             let end = Instant::now();
-            connection.told(&self.what.name(), moved)?;
+            connection.explained(&self.what.name(), moved)?;
             Ok((memory.into_vec().expect("real memory"), end))
         })
     }

@@ -36,7 +36,7 @@ impl Namespace {
     pub(crate) async fn find(connection: &ConnectedNode) -> Result<Option<Namespace>> {
         const WHAT: &str = "finding the namespace";
         let found = fs::Tree::find(&cache(connection)).await;
-        let tree = connection.told(WHAT, found)?;
+        let tree = connection.explained(WHAT, found)?;
         if let (None, Err(absence)) = (&tree, connection.absence()) {
             match fs::Tree::check_none(&connection.client).await {
                 Err(error) if matches!(*error, fs::Error::NoKeeper { .. }) => {
@@ -48,7 +48,7 @@ impl Namespace {
                     let error = Error::new(absence.kind(), "the namespace", why);
                     return Err(absence.remedy().into_iter().fold(error, Error::with_remedy));
                 }
-                checked => connection.told(WHAT, checked)?,
+                checked => connection.explained(WHAT, checked)?,
             }
         }
         Ok(tree.map(|tree| Namespace { connection: connection.clone(), tree }))
@@ -58,7 +58,7 @@ impl Namespace {
     pub(crate) async fn find_surely(connection: &ConnectedNode) -> Result<Option<Namespace>> {
         let found = Namespace::find(connection).await?;
         if found.is_none() {
-            connection.told("the namespace", fs::Tree::check_none(&connection.client).await)?;
+            connection.explained("the namespace", fs::Tree::check_none(&connection.client).await)?;
         }
         Ok(found)
     }
@@ -67,7 +67,7 @@ impl Namespace {
     async fn begin(connection: &ConnectedNode) -> Result<Namespace> {
         connection.absence()?;
         let begun = fs::Tree::find_or_begin(&cache(connection), new_tree()?).await;
-        let tree = connection.told("beginning a namespace", begun)?;
+        let tree = connection.explained("beginning a namespace", begun)?;
         Ok(Namespace { connection: connection.clone(), tree })
     }
 
@@ -75,7 +75,7 @@ impl Namespace {
     pub(crate) async fn begin_anew(connection: &ConnectedNode) -> Result<Namespace> {
         connection.absence()?;
         let begun = fs::Tree::begin(&cache(connection), new_tree()?).await;
-        let tree = connection.told("beginning a namespace", begun)?;
+        let tree = connection.explained("beginning a namespace", begun)?;
         Ok(Namespace { connection: connection.clone(), tree })
     }
 
@@ -86,7 +86,7 @@ impl Namespace {
         }
         let namespace = Namespace::begin(connection).await?;
         let mut lines = vec![format!("A namespace is begun; agent {} keeps it.", namespace.keeper())];
-        let flat = connection.told("listing the files", connection.client.list().await)?.len();
+        let flat = connection.explained("listing the files", connection.client.list().await)?.len();
         lines.extend((flat > 0).then(|| keeping_flat_names(flat)));
         Ok((namespace, lines))
     }
@@ -98,7 +98,7 @@ impl Namespace {
 
     /// Has an operation performed that is about `path`.
     pub(crate) async fn perform(&self, path: &[u8], operation: TreeOperation) -> Result<TreeAnswer> {
-        self.connection.told(&shown(path), self.tree.perform(operation).await)
+        self.connection.explained(&shown(path), self.tree.perform(operation).await)
     }
 
     /// How much is in it.
@@ -128,7 +128,7 @@ impl Namespace {
 
     async fn look_without_advice(&self, path: &[u8], follow: bool) -> Result<FoundPath> {
         let look = TreeOperation::Look { at: Location::of_path(path), follow };
-        let inode = self.connection.told(&shown(path), self.tree.inode(look).await)?;
+        let inode = self.connection.explained(&shown(path), self.tree.inode(look).await)?;
         Ok(FoundPath { path: path.to_vec(), inode })
     }
 
@@ -171,11 +171,11 @@ impl Namespace {
             return Ok(true);
         }
         let what = shown(path);
-        let file = self.connection.told(&what, self.tree.numbered(inode).await)?;
+        let file = self.connection.explained(&what, self.tree.numbered(inode).await)?;
         match self.connection.client.numbered_stripes(&file).await {
             Err(error) if is_damaged(&error) => Ok(false),
             found => {
-                let found = self.connection.told(&what, found)?;
+                let found = self.connection.explained(&what, found)?;
                 Ok((0..inode.stored_stripes).all(|stripe| found.contains_key(&stripe)))
             }
         }
@@ -190,7 +190,7 @@ impl Namespace {
     /// What is in a directory, in the order of the names.
     pub(crate) async fn entries(&self, directory: &FoundPath) -> Result<Vec<FoundPath>> {
         let listed = self.tree.entries(directory.inode.number).await;
-        let entries = self.connection.told(&shown(&directory.path), listed)?;
+        let entries = self.connection.explained(&shown(&directory.path), listed)?;
         let found = entries.into_iter().map(|DirectoryEntry { name, inode }| {
             check_entry(&directory.path, &name)?;
             Ok(FoundPath { path: joined(&directory.path, &name), inode })
@@ -212,7 +212,7 @@ impl Namespace {
     /// Opens a file; while it is open its contents stay, whatever happens to its name.
     pub(crate) async fn open(&self, path: &[u8]) -> Result<OpenTreeFile<RealMachine>> {
         let look = TreeOperation::Look { at: Location::of_path(path), follow: true };
-        match self.connection.told(&shown(path), self.tree.open(look).await) {
+        match self.connection.explained(&shown(path), self.tree.open(look).await) {
             Err(error) => Err(self.advised(path, error).await),
             opened => opened,
         }
@@ -221,7 +221,7 @@ impl Namespace {
     /// Makes something that has no contents.
     pub(crate) async fn make(&self, path: &[u8], new: NewInode, mode: u16) -> Result<Inode> {
         let make = self.making(path, new, mode);
-        self.connection.told(&shown(path), self.tree.inode(make).await)
+        self.connection.explained(&shown(path), self.tree.inode(make).await)
     }
 
     /// The operation that makes something of this user's where nothing is.
@@ -279,13 +279,13 @@ impl Namespace {
     /// Moves a name.
     pub(crate) async fn rename(&self, from: &[u8], to: &[u8], mode: RenameMode) -> Result<()> {
         let rename = TreeOperation::Rename { from: Location::of_path(from), to: Location::of_path(to), mode };
-        self.connection.told(&shown(to), self.tree.unname(rename).await)
+        self.connection.explained(&shown(to), self.tree.unname(rename).await)
     }
 
     /// Removes a name, and the contents of a file that has no other.
     pub(crate) async fn remove(&self, path: &[u8], what: WhatToRemove) -> Result<()> {
         let remove = TreeOperation::Remove { at: Location::of_path(path), what };
-        let removed = self.connection.told(&shown(path), self.tree.unname(remove).await);
+        let removed = self.connection.explained(&shown(path), self.tree.unname(remove).await);
         // The command may end after this.
         self.tree.contents_gone().await;
         removed
@@ -294,12 +294,12 @@ impl Namespace {
     /// Brings all that was done with names onto the medium, and waits until contents have gone that lost theirs.
     pub(crate) async fn flush(&self) -> Result<()> {
         self.tree.contents_gone().await;
-        self.connection.told("flushing the namespace", self.tree.flush().await)
+        self.connection.explained("flushing the namespace", self.tree.flush().await)
     }
 
     /// All records, to be checked.
     pub(crate) async fn survey(&self) -> Result<Vec<namespace::SurveyedRecord>> {
-        self.connection.told("reading the namespace", self.tree.survey().await)
+        self.connection.explained("reading the namespace", self.tree.survey().await)
     }
 
     /// The stripes of these files that have bytes and lie on disks that are not among those of the agents. Of a file
@@ -311,7 +311,7 @@ impl Namespace {
     ) -> Result<Vec<StripeOfNowhere>> {
         let mut lost = Vec::new();
         for inode in inodes.filter(|inode| inode.layout().is_some() && inode.size > 0 && inode.links > 0) {
-            let numbered = self.connection.told("asking for disks", self.tree.numbered(inode).await)?;
+            let numbered = self.connection.explained("asking for disks", self.tree.numbered(inode).await)?;
             for (stripe, &disk) in (0..).zip(&numbered.disks) {
                 let has_bytes = numbered.striping.stripe_bytes(inode.size, stripe) > 0;
                 if has_bytes && !places.contains_key(&disk) {

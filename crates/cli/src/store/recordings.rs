@@ -25,7 +25,7 @@ pub(crate) fn start(agents: Vec<Agent>, all: bool) -> Result<Vec<String>> {
         if all {
             connection.absence()?;
         }
-        let started = connection.told("recording", connection.client.start_recording().await);
+        let started = connection.explained("recording", connection.client.start_recording().await);
         started.map_err(|error| match error.kind() {
             ErrorKind::Invalid => Failure::from(error).remedy(REMEDY),
             _ => error.into(),
@@ -50,7 +50,7 @@ pub(crate) fn stop(agents: Vec<Agent>) -> Result<(Vec<Recorded>, Option<node::Er
     this_node::run_with_present(agents, |connection| async move {
         let (mut recorded, mut failure) = (Vec::new(), connection.absence().err());
         for (node, outcome) in connection.client.stop_recording().await {
-            match connection.told("ending the recording", outcome) {
+            match connection.explained("ending the recording", outcome) {
                 Ok(recording) => recorded.push((connection.name(node).to_owned(), recording)),
                 Err(error) => failure = failure.or(Some(error)),
             }

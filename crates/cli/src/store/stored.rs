@@ -110,7 +110,7 @@ impl ReadableFile {
             ReadableFile::Flat(_) => Ok(What::Named { name: name.to_owned(), unfinished }),
             ReadableFile::OfTree(namespace, _, known) => {
                 let numbered = namespace.tree.numbered(known).await;
-                Ok(What::Numbered(namespace.connection.told(name, numbered)?))
+                Ok(What::Numbered(namespace.connection.explained(name, numbered)?))
             }
         }
     }
@@ -121,8 +121,8 @@ impl ReadableFile {
     /// the name was taken away while nobody knew that the file was open.
     pub(crate) async fn close(self, name: &str) -> Result<()> {
         let ReadableFile::OfTree(namespace, open, known) = self else { return Ok(()) };
-        let now = namespace.connection.told(name, open.attributes().await);
-        let closed = namespace.connection.told(name, open.close().await);
+        let now = namespace.connection.explained(name, open.attributes().await);
+        let closed = namespace.connection.explained(name, open.close().await);
         // It may have been replaced meanwhile, and the command may end after this.
         namespace.tree.contents_gone().await;
         check_unchanged(name, &known, &now?)?;
@@ -187,16 +187,18 @@ impl HiddenFile {
             Some(_) if !wanted.replace => return Err(exists(path)),
             _ => {}
         }
-        let disks = namespace.connection.told(&shown(path), namespace.tree.all_disks().await)?;
+        let disks = namespace.connection.explained(&shown(path), namespace.tree.all_disks().await)?;
         let new = NewInode::UnfinishedFile { striping: wanted.striping, disks };
         let made = namespace.tree.open(namespace.making(&hidden, new, wanted.mode)).await;
-        let open = namespace.connection.told(&shown(path), made).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => {
-                let why = "there is no such directory";
-                Error::new(ErrorKind::NotFound, shown(path), why).with_remedy("`starfish mkdir -p` makes it")
-            }
-            _ => error,
-        })?;
+        let open =
+            namespace.connection.explained(&shown(path), made).map_err(|error| match error.kind() {
+                ErrorKind::NotFound => {
+                    let why = "there is no such directory";
+                    Error::new(ErrorKind::NotFound, shown(path), why)
+                        .with_remedy("`starfish mkdir -p` makes it")
+                }
+                _ => error,
+            })?;
         Ok(HiddenFile {
             namespace: namespace.clone(),
             file: open.paged().file().clone(),
@@ -215,7 +217,7 @@ impl HiddenFile {
     /// What a group that writes so many bytes of it has to know.
     pub(crate) async fn for_group(&self, inode: Inode, bytes: u64) -> Result<What> {
         let numbered = self.namespace.tree.numbered(&inode).await;
-        let numbered = self.namespace.connection.told(&shown(&self.path), numbered)?;
+        let numbered = self.namespace.connection.explained(&shown(&self.path), numbered)?;
         Ok(What::Numbered(NumberedFile { bytes, ..numbered }))
     }
 
@@ -250,12 +252,12 @@ impl HiddenFile {
             let _ = self.remove(open).await;
             return named;
         }
-        self.namespace.connection.told(&shown(&self.path), open.close().await)
+        self.namespace.connection.explained(&shown(&self.path), open.close().await)
     }
 
     async fn name_it(&self, open: &OpenTreeFile<RealMachine>, uploaded: Uploaded) -> Result<()> {
         let what = shown(&self.path);
-        let told = |outcome: fs::Result<()>| self.namespace.connection.told(&what, outcome);
+        let told = |outcome: fs::Result<()>| self.namespace.connection.explained(&what, outcome);
         let Uploaded { bytes, written } = uploaded;
         if bytes > 0 {
             told(open.wrote_past_cache(bytes, written).await)?;
@@ -286,7 +288,7 @@ impl HiddenFile {
         // With it its contents go.
         let closed = open.close().await;
         self.namespace.tree.contents_gone().await;
-        self.namespace.connection.told(&shown(&self.path), removed.and(closed))
+        self.namespace.connection.explained(&shown(&self.path), removed.and(closed))
     }
 }
 

@@ -181,7 +181,7 @@ pub(crate) fn salvage<W: SparseWrite + Send + 'static>(
                 let remains = stored.file().remains();
                 (Some(stored), remains)
             }
-            None => (None, connection.told(&name, connection.client.open_remains(&name).await)?),
+            None => (None, connection.explained(&name, connection.client.open_remains(&name).await)?),
         };
         progress.expect(remains.bytes());
         let salvaged = whole_file::salvage(&connection, &name, remains, output, adding_to(&progress)).await;
@@ -472,7 +472,7 @@ fn put_disk_directed<R: Read>(
             let moved = BlockingWork::begin(move || group::write(&all, what, parts)).outcome().await?;
             progress.add(bytes);
             let committing = Instant::now();
-            connection.told(&name, file.commit().await)?;
+            connection.explained(&name, file.commit().await)?;
             Ok(moved.elapsed + committing.elapsed())
         });
         match written.await {
@@ -527,7 +527,7 @@ async fn put_into_in_group(
         let moved = hidden.while_open(writing.outcome()).await?;
         let committing = Instant::now();
         hidden.file().set_bytes(bytes);
-        connection.told(&name, hidden.file().flush().await)?;
+        connection.explained(&name, hidden.file().flush().await)?;
         Ok(moved.elapsed + committing.elapsed())
     });
     match written.await {

@@ -17,7 +17,7 @@ use layout::View;
 use machine::{Machine, Memory, NodeId, Payload, Work};
 
 use super::{Client, ClientInner, File};
-use crate::endpoint::Asker;
+use crate::endpoint::Caller;
 use crate::error::{Error, Failure, Result};
 use crate::protocol::{Collective, Direction, MeetingId, MemoryId, Reply, Request};
 
@@ -103,7 +103,7 @@ impl Group {
 #[derive(Default)]
 pub(super) struct Meeting {
     /// The nodes that have come, members or not, in order of arrival, each with the failure that it brings.
-    entered: Vec<(Asker, Option<Failure>)>,
+    entered: Vec<(Caller, Option<Failure>)>,
 }
 
 impl Meeting {
@@ -113,7 +113,7 @@ impl Meeting {
 
     /// Whether all of the members have come.
     fn is_complete(&self, members: &BTreeSet<NodeId>) -> bool {
-        let is_member = |entered: &&(Asker, Option<Failure>)| members.contains(&entered.0.node);
+        let is_member = |entered: &&(Caller, Option<Failure>)| members.contains(&entered.0.node);
         // Counted only when it may be so, for groups are large.
         self.entered.len() >= members.len() && self.entered.iter().filter(is_member).count() == members.len()
     }
@@ -253,7 +253,7 @@ impl<M: Machine> ClientInner<M> {
     pub(super) async fn enter(
         &self,
         id: MeetingId,
-        node: Asker,
+        node: Caller,
         failure: Option<Failure>,
     ) -> machine::Result<()> {
         // A node that was gone has come back.
@@ -270,7 +270,7 @@ impl<M: Machine> ClientInner<M> {
         Ok(())
     }
 
-    async fn refuse(&self, node: Asker, why: &str) -> machine::Result<()> {
+    async fn refuse(&self, node: Caller, why: &str) -> machine::Result<()> {
         let failure = Failure::invalid(format!("{} {why}", node.node));
         self.endpoint.reply(node, Err(failure.into())).await
     }

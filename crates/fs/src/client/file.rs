@@ -257,7 +257,7 @@ impl<M: Machine> File<M> {
 
     /// Whether some of what this client has written and not flushed may be lost, since an I/O node was gone.
     pub(super) fn may_have_lost(&self) -> bool {
-        self.inner.unflushed.borrow().may_have_lost(self.client.losses())
+        self.inner.unflushed.borrow().may_have_lost(self.client.disconnects())
     }
 
     /// What this client has written and not flushed, as of now.
@@ -364,11 +364,11 @@ impl<M: Machine> File<M> {
         self.check_lost().and(outcome)
     }
 
-    /// Notes that a run of an I/O node has accepted data of these stripes, which are not flushed. `losses` is the
+    /// Notes that a run of an I/O node has accepted data of these stripes, which are not flushed. `disconnects` is the
     /// client's count of lost connections when it made the request.
-    pub(super) fn note_accepted(&self, node: NodeId, incarnation: u64, losses: u64, stripes: &[u32]) {
+    pub(super) fn note_accepted(&self, node: NodeId, incarnation: u64, disconnects: u64, stripes: &[u32]) {
         let own_flushes = &self.client.inner.own_flushes;
-        let accepted = own_flushes.acceptance(incarnation, losses);
+        let accepted = own_flushes.acceptance(incarnation, disconnects);
         self.inner.unflushed.borrow_mut().accept(node, accepted, own_flushes);
         if let Some(attachments) = self.attachments() {
             stripes.iter().for_each(|&stripe| attachments.note_written(stripe));
@@ -496,9 +496,9 @@ impl<M: Machine> File<M> {
             Some(lease) => self.send_under_lease(class(), lease, (stripe, offset), data.clone()).await,
             None => self.send_block(class(), stripe, offset, data.clone()).await,
         };
-        let losses = self.client.losses();
+        let disconnects = self.client.disconnects();
         let answer = self.ask_for_block(ask).await?;
-        self.take_written(stripe, losses, answer)?;
+        self.take_written(stripe, disconnects, answer)?;
         self.note_end(end);
         Ok(())
     }
@@ -615,11 +615,11 @@ impl<M: Machine> File<M> {
         Ok(data)
     }
 
-    /// Takes in that a write of a block is accepted. `losses` is the client's count of lost connections when it made
+    /// Takes in that a write of a block is accepted. `disconnects` is the client's count of lost connections when it made
     /// the request.
-    fn take_written(&self, stripe: u32, losses: u64, (reply, data): (Reply, Payload)) -> Result<()> {
+    fn take_written(&self, stripe: u32, disconnects: u64, (reply, data): (Reply, Payload)) -> Result<()> {
         let node = self.home_of(stripe);
-        self.note_accepted(node, incarnation_of(node, &reply)?, losses, &[stripe]);
+        self.note_accepted(node, incarnation_of(node, &reply)?, disconnects, &[stripe]);
         check_answered(node, 0, &data)
     }
 
@@ -711,7 +711,7 @@ struct FileRequest<'a, M: Machine> {
     /// The memory, open to the I/O nodes, if they are to fetch the data of a write.
     opened: Option<OpenMemory<'a, M>>,
     /// How often I/O nodes had been gone before.
-    losses: u64,
+    disconnects: u64,
     under_way: UnderWay,
 }
 
@@ -729,8 +729,8 @@ impl<'a, M: Machine> FileRequest<'a, M> {
         let under_way = inner.left_over.borrow_mut().pop().unwrap_or_default();
         let fetched = access != Access::Read && inner.settings.memget_writes;
         let opened = fetched.then(|| inner.open_for_request(memory));
-        let losses = file.client.losses();
-        FileRequest { file, access, extent, memory, at, opened, losses, under_way }
+        let disconnects = file.client.disconnects();
+        FileRequest { file, access, extent, memory, at, opened, disconnects, under_way }
     }
 
     async fn carry_out(&mut self) -> Result<()> {
@@ -818,7 +818,7 @@ impl<'a, M: Machine> FileRequest<'a, M> {
 
     fn take_in(&self, part: BlockRequest, answer: (Reply, Payload)) -> Result<()> {
         if self.access != Access::Read {
-            return self.file.take_written(part.stripe, self.losses, answer);
+            return self.file.take_written(part.stripe, self.disconnects, answer);
         }
         let data = self.file.take_read(part.stripe, part.bytes, answer)?;
         self.memory.place(self.memory_offset(part), &data);

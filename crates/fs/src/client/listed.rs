@@ -9,8 +9,10 @@
 
 use machine::{Machine, Memory, NodeId, Payload, Work};
 
+use super::directories::{
+    Directory, DirectoryOfEntries, DirectoryOfRuns, FileEntries, directories_by_io_node,
+};
 use super::file::{check_memory, check_no_file_ends_before};
-use super::telling::{FileEntries, Told, ToldInRuns, ToldSingly, told_to_each};
 use super::together::{CommonOperation, Gathering, Met, Moved, attempts, moved_by};
 use super::{Client, ClientInner, Group};
 use crate::endpoint::Mailbox;
@@ -112,12 +114,12 @@ impl<M: Machine> Client<M> {
             let request = Listed { direction, presort, queued, memory, members };
             moved_by(self.ask_all(|_| Some(Request::MoveListed(Box::new(request.clone())))).await)
         };
-        let (telling, losses) = ("tell directories", self.losses_of_io_nodes());
+        let (telling, disconnects) = ("tell directories", self.disconnects_of_io_nodes());
         let (mut own, common) = self.attempt(gathering, CommonOperation { memory, telling, tell, ask }).await;
         // Of a member that has told nothing an I/O node moves nothing: it may have forgotten this one's directory since
         // this one came to the last meeting.
         if common.is_ok() {
-            own = own.and_then(|moved| self.check_told(&losses).map(|()| moved));
+            own = own.and_then(|moved| self.check_told(&disconnects).map(|()| moved));
         }
         (own, common)
     }
@@ -139,9 +141,9 @@ impl<M: Machine> Client<M> {
         self.inner.endpoint.machine().compute(Work::DealEntries { entries }).await;
         let (mailbox, mut asked) = (Mailbox::new(), 0);
         let requests = if settings.queued {
-            self.requests_of::<ToldInRuns>(parts, memory)
+            self.requests_of::<DirectoryOfRuns>(parts, memory)
         } else {
-            self.requests_of::<ToldSingly>(parts, memory)
+            self.requests_of::<DirectoryOfEntries>(parts, memory)
         };
         for (node, request) in requests {
             self.inner.endpoint.begin(node, request, Payload::empty(), &mailbox, 0).await;
@@ -155,11 +157,15 @@ impl<M: Machine> Client<M> {
     }
 
     /// The requests that tell these entries, each with the I/O node it is for.
-    fn requests_of<T: Told>(&self, parts: &[FileEntries<M>], memory: MemoryId) -> Vec<(NodeId, Request)> {
-        let told = told_to_each::<T, M>(parts, self.io_nodes().len());
-        let of_each = self.io_nodes().iter().zip(told);
+    fn requests_of<T: Directory>(
+        &self,
+        parts: &[FileEntries<M>],
+        memory: MemoryId,
+    ) -> Vec<(NodeId, Request)> {
+        let directories = directories_by_io_node::<T, M>(parts, self.io_nodes().len());
+        let of_each = self.io_nodes().iter().zip(directories);
         of_each
-            .flat_map(|(&node, told)| told.requests(memory).into_iter().map(move |one| (node, one)))
+            .flat_map(|(&node, directory)| directory.requests(memory).into_iter().map(move |one| (node, one)))
             .collect()
     }
 }

@@ -8,7 +8,7 @@
 //!   `own_flushes.rs` knows
 //! - `collective.rs`: reading and writing a file together with a group of compute nodes
 //! - `listed.rs`: the same for whatever stretches of files the members list; `selected.rs`: for what they select of a
-//!   file, in closed form; `telling.rs`: the words for it that I/O nodes are sent; `together.rs`: what these have in
+//!   file, in closed form; `directories.rs`: the words for it that I/O nodes are sent; `together.rs`: what these have in
 //!   common
 //! - `team.rs`: processes that meet at an I/O node
 //! - `write_cache/`: what a group writes, kept in its members' memory and flushed together
@@ -24,6 +24,7 @@ mod attachments;
 mod check;
 mod collective;
 mod commit;
+mod directories;
 mod file;
 mod holes;
 mod length;
@@ -36,7 +37,6 @@ mod remains;
 mod selected;
 mod selected_two_phase;
 mod team;
-mod telling;
 mod together;
 mod tree;
 mod two_phase;
@@ -55,6 +55,7 @@ use machine::{
 pub use assembly::{FileParts, FileStat};
 pub use check::{Check, CheckedFile, Checking, Finding, FindingKind};
 pub use collective::{CollectiveMethod, CollectiveSettings, Group};
+pub use directories::FileEntries;
 pub use file::File;
 pub use listed::ListedSettings;
 pub use numbered::{DisksByIdentity, NumberedFile};
@@ -63,12 +64,11 @@ pub use recordings::NodeRecording;
 pub use remains::{Remains, Remnant};
 pub use selected::{Company, SelectedSettings};
 pub use team::{TeamMembership, TeamTurn};
-pub use telling::FileEntries;
 pub use together::{MoveTimes, Moved};
 pub use tree::{NewTree, OpenTreeFile, SomeEntries, Tree};
 pub use write_cache::{Division, ENTRY_BYTES, Section, WriteCache, WriteCacheSettings, Written};
 
-use crate::endpoint::{Answer, Asker, Endpoint, Mailbox, RequestHandler};
+use crate::endpoint::{Answer, Caller, Endpoint, Mailbox, RequestHandler};
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::name;
 use crate::protocol::{ExaminedDisk, FileId, MeetingId, MemoryId, Reply, Request, StripeHome};
@@ -93,7 +93,7 @@ pub struct ClientCounts {
     /// Bytes of data that have come.
     pub bytes_received: u64,
     /// How often an I/O node was gone.
-    pub losses: u64,
+    pub disconnects: u64,
     /// Requests whose answers are waited for.
     pub waiting: u64,
 }
@@ -164,10 +164,10 @@ struct ClientInner<M: Machine> {
     meeting_changed: Condition,
     gone: RefCell<BTreeSet<NodeId>>,
     /// How often each peer was gone.
-    losses: RefCell<BTreeMap<NodeId, u64>>,
+    disconnects: RefCell<BTreeMap<NodeId, u64>>,
     /// Some peer is gone.
     lost: Condition,
-    /// Write caches that are joining a job: what its keeper asks of them waits until they have.
+    /// Write caches that are joining a job: what its coordinator asks of them waits until they have.
     joining: InFlight,
     /// Unfinished files that this client has begun.
     begun: RefCell<BTreeSet<FileId>>,
@@ -212,7 +212,7 @@ impl<M: Machine> Client<M> {
             meetings: RefCell::default(),
             meeting_changed: Condition::new(),
             gone: RefCell::default(),
-            losses: RefCell::default(),
+            disconnects: RefCell::default(),
             lost: Condition::new(),
             joining: InFlight::new(),
             begun: RefCell::default(),
@@ -506,30 +506,31 @@ impl<M: Machine> Client<M> {
             failures,
             bytes_sent,
             bytes_received,
-            losses: self.losses(),
+            disconnects: self.disconnects(),
             waiting: endpoint.calls_under_way(),
         }
     }
 
     /// How often any node was gone.
-    fn losses(&self) -> u64 {
-        self.inner.losses.borrow().values().sum()
+    fn disconnects(&self) -> u64 {
+        self.inner.disconnects.borrow().values().sum()
     }
 
     /// How often a node was gone.
-    fn losses_of(&self, node: NodeId) -> u64 {
-        self.inner.losses.borrow().get(&node).copied().unwrap_or_default()
+    fn disconnects_of(&self, node: NodeId) -> u64 {
+        self.inner.disconnects.borrow().get(&node).copied().unwrap_or_default()
     }
 
     /// How often each I/O node was gone.
-    fn losses_of_io_nodes(&self) -> Vec<u64> {
-        self.io_nodes().iter().map(|&node| self.losses_of(node)).collect()
+    fn disconnects_of_io_nodes(&self) -> Vec<u64> {
+        self.io_nodes().iter().map(|&node| self.disconnects_of(node)).collect()
     }
 
-    /// Fails if an I/O node was gone since there were these losses: it has forgotten what it was told over a connection
+    /// Fails if an I/O node was gone since there were these disconnects: it has forgotten what it was told over a connection
     /// that is over, and says nothing of it.
-    fn check_told(&self, losses: &[u64]) -> Result<()> {
-        let gone = self.io_nodes().iter().zip(losses).find(|&(&node, &then)| self.losses_of(node) != then);
+    fn check_told(&self, disconnects: &[u64]) -> Result<()> {
+        let gone =
+            self.io_nodes().iter().zip(disconnects).find(|&(&node, &then)| self.disconnects_of(node) != then);
         gone.map_or(Ok(()), |(&node, _)| {
             let text = "the connection has ended over which it was told what there is to be moved";
             Err(Error::Remote { node, failure: Failure::new(FailureKind::NotOpen, text) }.into())
@@ -585,18 +586,18 @@ fn unexpected(node: NodeId) -> Box<Error> {
 }
 
 impl<M: Machine> RequestHandler for Rc<ClientInner<M>> {
-    async fn handle(&self, asker: Asker, request: Request, payload: Payload) -> machine::Result<()> {
+    async fn handle(&self, caller: Caller, request: Request, payload: Payload) -> machine::Result<()> {
         let machine = self.endpoint.machine();
-        let about = || [("node", asker.node.0), ("bytes", payload.len())];
+        let about = || [("node", caller.node.0), ("bytes", payload.len())];
         let span = machine.notes().span(request.spans().serve, about);
-        machine.notes().received(span.place(), || asker.question());
+        machine.notes().received(span.place(), || caller.question());
         match request {
             Request::Memput { memory, offset } => {
                 machine.compute(Work::HandleMemput { bytes: payload.len() }).await;
                 let outcome = self.memory(memory, offset, payload.len());
                 let outcome = outcome.map(|memory| memory.place(offset, &payload));
                 let outcome = outcome.map(|()| (Reply::Done, Payload::empty()));
-                self.endpoint.reply(asker, outcome).await
+                self.endpoint.reply(caller, outcome).await
             }
             Request::Memget { memory, offset, bytes } => {
                 let bytes = u64::from(bytes);
@@ -605,14 +606,14 @@ impl<M: Machine> RequestHandler for Rc<ClientInner<M>> {
                 let outcome = outcome.map(|memory| (Reply::Done, memory.get(offset, bytes)));
                 // In the background, as by DMA: what comes next is not kept waiting.
                 let endpoint = self.endpoint.clone();
-                machine.spawn("memget", async move { endpoint.reply(asker, outcome).await });
+                machine.spawn("memget", async move { endpoint.reply(caller, outcome).await });
                 Ok(())
             }
             Request::MemputPieces { memory, pieces } => {
                 machine.compute(Work::HandleMemput { bytes: payload.len() }).await;
                 machine.compute(Work::UnpackPieces { pieces: pieces.len() as u64 }).await;
                 let outcome = self.scatter(memory, &pieces, &payload);
-                self.endpoint.reply(asker, outcome.map(|()| (Reply::Done, Payload::empty()))).await
+                self.endpoint.reply(caller, outcome.map(|()| (Reply::Done, Payload::empty()))).await
             }
             Request::MemgetPieces { memory, pieces } => {
                 machine.compute(Work::HandleMemget { bytes: 0 }).await;
@@ -621,33 +622,33 @@ impl<M: Machine> RequestHandler for Rc<ClientInner<M>> {
                 if let Ok(data) = &outcome {
                     machine.compute(Work::PackData { bytes: data.len() }).await;
                 }
-                self.endpoint.reply(asker, outcome.map(|data| (Reply::Done, data))).await
+                self.endpoint.reply(caller, outcome.map(|data| (Reply::Done, data))).await
             }
             Request::FlushTogether { group, flush, file } => {
                 if self.joining.count() == 0 {
                     let outcome = self.flush_together(group, flush, file);
-                    return self.endpoint.reply(asker, outcome).await;
+                    return self.endpoint.reply(caller, outcome).await;
                 }
-                // It may be of a job whose keeper has let this node in just now.
+                // It may be of a job whose coordinator has let this node in just now.
                 let client = self.clone();
                 machine.spawn("flush after joining", async move {
                     client.joining.none().await;
                     let outcome = client.flush_together(group, flush, file);
-                    client.endpoint.reply(asker, outcome).await
+                    client.endpoint.reply(caller, outcome).await
                 });
                 Ok(())
             }
-            Request::Enter { meeting, failure } => self.enter(meeting, asker, failure).await,
+            Request::Enter { meeting, failure } => self.enter(meeting, caller, failure).await,
             other => {
                 let failure = Failure::invalid(format!("a compute node does not serve {other:?}"));
-                self.endpoint.reply(asker, Err(failure.into())).await
+                self.endpoint.reply(caller, Err(failure.into())).await
             }
         }
     }
 
     fn peer_gone(&self, peer: NodeId) {
         self.gone.borrow_mut().insert(peer);
-        *self.losses.borrow_mut().entry(peer).or_default() += 1;
+        *self.disconnects.borrow_mut().entry(peer).or_default() += 1;
         self.leave(peer);
         self.meeting_changed.wake_all();
         self.lost.wake_all();

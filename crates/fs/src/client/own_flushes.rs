@@ -13,7 +13,7 @@ use machine::NodeId;
 pub(super) struct Acceptance {
     pub(super) incarnation: u64,
     /// The client's count of lost connections to I/O nodes when it sent the data.
-    pub(super) losses: u64,
+    pub(super) disconnects: u64,
     flushes: u64,
 }
 
@@ -47,10 +47,10 @@ impl OwnFlushes {
         }
     }
 
-    /// An acceptance of data by a run of an I/O node, now; `losses` is the count of lost connections when the data were
+    /// An acceptance of data by a run of an I/O node, now; `disconnects` is the count of lost connections when the data were
     /// sent.
-    pub(super) fn acceptance(&self, incarnation: u64, losses: u64) -> Acceptance {
-        Acceptance { incarnation, losses, flushes: self.begun.get() }
+    pub(super) fn acceptance(&self, incarnation: u64, disconnects: u64) -> Acceptance {
+        Acceptance { incarnation, disconnects, flushes: self.begun.get() }
     }
 
     /// Whether a flush has brought what was accepted onto the media: one that began later.

@@ -190,7 +190,7 @@ impl<M: Machine> File<M> {
             Err(error) => (Vec::new(), Err(error)),
         };
         let SelectedOperation { direction, selection, memory, settings } = *operation;
-        let (accepted, losses) = (RefCell::new(Vec::new()), self.client.losses());
+        let (accepted, disconnects) = (RefCell::new(Vec::new()), self.client.disconnects());
         let attempt = async |fits: &Result<()>| {
             let tell = async |id| {
                 fits.clone()?;
@@ -212,7 +212,7 @@ impl<M: Machine> File<M> {
         let moved = attempts(attempt, reopen, fits).await?;
         if direction == Direction::Write && !settings.to_media {
             for (node, incarnation, stripes) in accepted.take() {
-                self.note_accepted(node, incarnation, losses, &stripes);
+                self.note_accepted(node, incarnation, disconnects, &stripes);
             }
         }
         Ok(moved)
@@ -320,7 +320,8 @@ impl<M: Machine> File<M> {
             let parts = [part];
             self.once_more(async || {
                 let touched = self.attach_selected(direction, &parts).await?.remove(0);
-                let (opened, losses) = (self.client.inner.open_for_request(memory), self.client.losses());
+                let (opened, disconnects) =
+                    (self.client.inner.open_for_request(memory), self.client.disconnects());
                 let request = |node| {
                     let selectors = Selectors::Asker(self.part_at(node, &parts[0], &touched)?);
                     Some(self.request_to_move(direction, settings, opened.id, selectors))
@@ -329,7 +330,7 @@ impl<M: Machine> File<M> {
                 for (node, answer) in self.answers_of_homes(request).await {
                     match answer.and_then(|(reply, _)| incarnation_of(node, &reply)) {
                         Ok(incarnation) if direction == Direction::Write && !settings.to_media => {
-                            self.note_accepted(node, incarnation, losses, &touched);
+                            self.note_accepted(node, incarnation, disconnects, &touched);
                         }
                         answer => outcome = outcome.and(answer.map(drop)),
                     }

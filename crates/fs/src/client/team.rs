@@ -25,7 +25,7 @@ const NAMES_IN_TURN: u32 = 8;
 pub struct TeamMembership<M: Machine> {
     client: Client<M>,
     /// The I/O node that it meets at.
-    keeper: NodeId,
+    coordinator: NodeId,
     group: u64,
     /// The members, by rank.
     members: Rc<[NodeId]>,
@@ -73,21 +73,21 @@ impl<M: Machine> TeamMembership<M> {
     /// If there is no such rank, or another member has it or another idea of the size, or if a member that has come is
     /// gone before all have.
     pub async fn form(client: &Client<M>, name: &str, rank: u32, size: u32) -> Result<TeamMembership<M>> {
-        let keeper = client.meeting_place();
+        let coordinator = client.meeting_place();
         let (group, members) = if (rank, size) == (0, 1) {
             (0, vec![client.inner.endpoint.machine().node().0])
         } else {
             let request = Request::FormTeam { name: name.to_owned(), rank, size };
-            match client.inner.endpoint.call(keeper, request, Payload::empty()).await?.0 {
+            match client.inner.endpoint.call(coordinator, request, Payload::empty()).await?.0 {
                 Reply::TeamFormed { group, members } if members.len() as u64 == u64::from(size) => {
                     (group, members)
                 }
-                _ => return Err(unexpected(keeper)),
+                _ => return Err(unexpected(coordinator)),
             }
         };
         Ok(TeamMembership {
             client: client.clone(),
-            keeper,
+            coordinator,
             group,
             members: members.into_iter().map(NodeId).collect(),
             rank,
@@ -128,7 +128,7 @@ impl<M: Machine> TeamMembership<M> {
             return Ok(());
         }
         let request = Request::Leave { group: self.group };
-        self.client.inner.endpoint.call(self.keeper, request, Payload::empty()).await.map(drop)
+        self.client.inner.endpoint.call(self.coordinator, request, Payload::empty()).await.map(drop)
     }
 }
 
@@ -167,13 +167,13 @@ impl<M: Machine> TeamTurn<'_, M> {
         if self.is_alone() {
             return brings.map(|value| vec![value]).map_err(|error| Box::new(error.clone()));
         }
-        let TeamMembership { client, keeper, .. } = self.team;
+        let TeamMembership { client, coordinator, .. } = self.team;
         client.inner.endpoint.machine().compute(Work::Barrier).await;
         let (value, failure) = (brings.unwrap_or(0), brings.err().map(failure_of));
         let request = Request::MeetTeam { meeting, step, value, failure };
-        match client.inner.endpoint.call(*keeper, request, Payload::empty()).await?.0 {
+        match client.inner.endpoint.call(*coordinator, request, Payload::empty()).await?.0 {
             Reply::TeamMet { values } if values.len() == self.team.members.len() => Ok(values),
-            _ => Err(unexpected(*keeper)),
+            _ => Err(unexpected(*coordinator)),
         }
     }
 

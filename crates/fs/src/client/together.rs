@@ -86,7 +86,7 @@ pub(super) struct Met {
     pub(super) most: u64,
 }
 
-/// The failure that the others are told for an error. Its text names the node, since they hear it from the keeper of
+/// The failure that the others are told for an error. Its text names the node, since they hear it from the coordinator of
 /// the meeting.
 pub(super) fn brought(error: &Error) -> Failure {
     let text = error.to_string();
@@ -146,7 +146,7 @@ impl<M: Machine> Client<M> {
         let id = MemoryId::Collective(gathering.next());
         let _opened = self.inner.open_memory(id, memory);
         let machine = self.inner.endpoint.machine();
-        let (begun, losses) = (machine.now(), self.losses_of_io_nodes());
+        let (begun, disconnects) = (machine.now(), self.disconnects_of_io_nodes());
         let telling = machine.notes().span(telling, || []);
         let told = tell(id).await;
         drop(telling);
@@ -162,7 +162,7 @@ impl<M: Machine> Client<M> {
                 if met.members[0] == machine.node() {
                     own = ask(id, met).await;
                 }
-                own = own.and_then(|moved| self.check_told(&losses).map(|()| moved));
+                own = own.and_then(|moved| self.check_told(&disconnects).map(|()| moved));
                 Ok(())
             }
             Err(error) => Err(error),

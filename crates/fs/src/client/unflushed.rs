@@ -39,7 +39,8 @@ impl Unflushed {
     pub(super) fn accept(&mut self, node: NodeId, mut accepted: Acceptance, own_flushes: &OwnFlushes) {
         self.changes += 1;
         let before = self.accepted.get(&node).copied();
-        accepted.losses = before.map_or(accepted.losses, |before| before.losses.min(accepted.losses));
+        accepted.disconnects =
+            before.map_or(accepted.disconnects, |before| before.disconnects.min(accepted.disconnects));
         self.accepted.insert(node, accepted);
         let is_of_other_run = |before: Acceptance| before.incarnation != accepted.incarnation;
         if before.is_some_and(|before| is_of_other_run(before) && !own_flushes.has_flushed(node, before)) {
@@ -73,10 +74,10 @@ impl Unflushed {
         mem::take(&mut self.accepted)
     }
 
-    /// Whether some of the data may be lost: the client's count of lost connections, now `losses`, has grown since they
+    /// Whether some of the data may be lost: the client's count of lost connections, now `disconnects`, has grown since they
     /// were accepted.
-    pub(super) fn may_have_lost(&self, losses: u64) -> bool {
-        !self.lost.is_empty() || self.accepted.values().any(|accepted| accepted.losses != losses)
+    pub(super) fn may_have_lost(&self, disconnects: u64) -> bool {
+        !self.lost.is_empty() || self.accepted.values().any(|accepted| accepted.disconnects != disconnects)
     }
 
     fn is_nothing(&self) -> bool {
@@ -115,7 +116,7 @@ impl Unflushed {
 const CLOSED_MAX: usize = 16 * 1024;
 
 /// What is not flushed of numbered files that were closed: closing does not flush, and a caller that opens such a file
-/// again and flushes it, or has it replace another, is to hear of losses since.
+/// again and flushes it, or has it replace another, is to hear of disconnects since.
 #[derive(Default)]
 pub(super) struct ClosedFiles(RefCell<BTreeMap<FileId, Unflushed>>);
 

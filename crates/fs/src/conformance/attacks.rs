@@ -134,9 +134,9 @@ pub fn an_identity_is_of_one_file(testbed: &impl Testbed, base: Base) {
 }
 
 /// What a node answers to a request without data from one that is no client.
-async fn answer<M: Machine>(asker: &M, node: NodeId, tag: u64, request: Request) -> Reply {
-    send(asker, node, Class::Demand, tag, request, Payload::empty()).await;
-    let (_, Delivery::Message(message)) = asker.net().receive().await.expect("a connection") else {
+async fn answer<M: Machine>(client: &M, node: NodeId, tag: u64, request: Request) -> Reply {
+    send(client, node, Class::Demand, tag, request, Payload::empty()).await;
+    let (_, Delivery::Message(message)) = client.net().receive().await.expect("a connection") else {
         panic!("given up")
     };
     match Frame::decode(&message.header) {
@@ -309,11 +309,13 @@ pub fn a_group_is_of_nodes_that_are_there(testbed: &impl Testbed, base: Base) {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
         let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(4 * BLOCK)).await;
-        let (asker, there) = (&nodes[2], nodes[1].node().0);
+        let (client, there) = (&nodes[2], nodes[1].node().0);
         for (other, why) in [(1 << 40, "not connected"), (there, "twice")] {
             let request = collective_read(FileId(1), 4 * BLOCK, BLOCK, true, vec![there, other]);
-            send(asker, nodes[0].node(), Class::Control, 1, request, Payload::empty()).await;
-            let Ok((_, Delivery::Message(answer))) = asker.net().receive().await else { panic!("an answer") };
+            send(client, nodes[0].node(), Class::Control, 1, request, Payload::empty()).await;
+            let Ok((_, Delivery::Message(answer))) = client.net().receive().await else {
+                panic!("an answer")
+            };
             match Frame::decode(&answer.header) {
                 Ok(Frame::Reply(1, Reply::Failed(failure))) => {
                     assert!(failure.text.contains(why), "{failure}")

@@ -370,7 +370,7 @@ pub fn members_whose_connections_end_hold_up_no_flush(testbed: &impl Testbed, ba
         let file = finished(&clients[0], "file", FileId(1)).await;
         let caches = two_caches(&clients).await;
         let (mut at, mut io_nodes) = (0, [&nodes[0], &nodes[1]]);
-        // The keeper of the roster, which knows the member no more after that, comes last.
+        // The coordinator of the roster, which knows the member no more after that, comes last.
         io_nodes.sort_by_key(|io_node| Reverse(io_node.node()));
         for io_node in io_nodes {
             io_node.net().give_up(nodes[3].node(), "the network is broken");

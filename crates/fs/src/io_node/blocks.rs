@@ -34,7 +34,7 @@ use super::open_stripe::{Barred, OpenStripe};
 use super::stripes::Stripes;
 use crate::byte_set::ByteSet;
 use crate::cache::{BlockKey, Cache, CacheOccupancy, CacheSlot, StripeKey};
-use crate::endpoint::{Asker, Endpoint};
+use crate::endpoint::{Caller, Endpoint};
 use crate::error::{Failure, FailureKind};
 use crate::protocol::{Fetch, FileId, Request};
 use crate::schedule::DiskUser;
@@ -96,7 +96,7 @@ struct Part {
 
 /// Who writes.
 pub(super) struct Writer<'a> {
-    pub(super) asker: Asker,
+    pub(super) caller: Caller,
     /// The account of the connection over which it has asked.
     pub(super) account: &'a Account,
     /// Under the locks of which lease, if it says so.
@@ -113,8 +113,8 @@ pub(super) enum Data {
 
 impl Data {
     /// The data of a write that this node asks for.
-    pub(super) fn of(asker: Asker, fetch: Option<Fetch>, payload: Payload) -> Self {
-        fetch.map_or(Data::Here(payload), |fetch| Data::At(asker.node, fetch))
+    pub(super) fn of(caller: Caller, fetch: Option<Fetch>, payload: Payload) -> Self {
+        fetch.map_or(Data::Here(payload), |fetch| Data::At(caller.node, fetch))
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -266,17 +266,17 @@ impl<M: Machine> Blocks<M> {
         stripe: u32,
         offset: u64,
         data: Data,
-        Writer { asker, account, lease }: Writer<'_>,
+        Writer { caller, account, lease }: Writer<'_>,
     ) -> Result<(), Box<Failure>> {
         let stripe = self.stripes.get(file, stripe)?;
         self.fences.check(lease)?;
         stripe.bars.none().await;
-        stripe.writers.tell(asker.node)?;
+        stripe.writers.tell(caller.node)?;
         let part = Part::new(&stripe, offset, data.bytes())?;
         self.disks.check_space(&stripe, offset + data.bytes()).await?;
         self.find_room(&stripe, offset, data.bytes()).await?;
         self.machine.compute(Work::LookUpCache).await;
-        let pin = self.pin(&stripe, part.key, asker.class.into()).await;
+        let pin = self.pin(&stripe, part.key, caller.class.into()).await;
         let place = pin.place;
         let data = match data {
             Data::Here(data) => {
@@ -295,8 +295,8 @@ impl<M: Machine> Blocks<M> {
             // lets nobody change, and who asks once more is the last.
             self.fences.check(lease)?;
             account.check()?;
-            stripe.writers.note(asker.node);
-            Ok(self.put(&stripe, place, part.range, data, asker.node))
+            stripe.writers.note(caller.node);
+            Ok(self.put(&stripe, place, part.range, data, caller.node))
         });
         match outcome {
             Ok(true) => self.start_writing(&stripe, place).await,

@@ -30,7 +30,7 @@ impl<M: Machine> IoNode<M> {
     /// Brings what was written to a file onto the media, and then notes the file's size on its stripes.
     pub(super) async fn commit(
         self: &Rc<Self>,
-        asker: NodeId,
+        client: NodeId,
         file: FileId,
         bytes: u64,
         incarnation: Option<u64>,
@@ -43,7 +43,7 @@ impl<M: Machine> IoNode<M> {
         if stripes.is_empty() {
             return Err(not_open(file, 0));
         }
-        self.bring_to_media(asker, &stripes, async |stripe| {
+        self.bring_to_media(client, &stripes, async |stripe| {
             match stripe.committed.get() {
                 // What is noted holds for more already.
                 Some(before) if before >= bytes => return self.flush_disk(stripe).await,
@@ -115,7 +115,7 @@ impl<M: Machine> IoNode<M> {
     /// Removes stripes of unfinished files.
     pub(super) async fn discard(
         self: &Rc<Self>,
-        asker: NodeId,
+        client: NodeId,
         name: &str,
         file: Option<FileId>,
         uncommitted: bool,
@@ -140,7 +140,7 @@ impl<M: Machine> IoNode<M> {
                 if file.is_some_and(|file| file != label.file) {
                     continue;
                 }
-                if self.names.creators.has_other(label.file, asker) {
+                if self.names.creators.has_other(label.file, client) {
                     return Err(being_written(name));
                 }
             }

@@ -17,9 +17,9 @@ use std::rc::Rc;
 use layout::{BlockRequest, BlockRequests, Extent, Piece};
 use machine::{Buf, BufferPool, Disk, Line, Machine, NodeId, NotedSpan, Payload, TaskGroup, Work};
 
+use super::IoNode;
 use super::account::Account;
 use super::open_stripe::{Barred, OpenStripe};
-use super::{IoNode, of_defect};
 use crate::error::{Failure, FailureKind};
 use crate::exchange::{Exchange, ExchangeGroup};
 use crate::protocol::{Collective, Direction, Reply};
@@ -29,7 +29,7 @@ use crate::schedule::{DiskUser, Urgency};
 struct StripeTransfer<M: Machine> {
     node: Rc<IoNode<M>>,
     /// The node that has asked for the operation.
-    asker: NodeId,
+    client: NodeId,
     request: Rc<Collective>,
     stripe: Rc<OpenStripe>,
     exchange: Rc<Exchange<M>>,
@@ -53,11 +53,11 @@ const LISTED_MAX: usize = 1 << 18;
 impl<M: Machine> IoNode<M> {
     pub(super) async fn serve_collective(
         self: &Rc<Self>,
-        asker: NodeId,
+        client: NodeId,
         account: &Rc<Account>,
         request: Collective,
     ) -> Result<Reply, Box<Failure>> {
-        let served = self.move_all(asker, account, Rc::new(request));
+        let served = self.move_all(client, account, Rc::new(request));
         self.in_turn(account, served).await.map(|()| Reply::Done)
     }
 
@@ -68,14 +68,14 @@ impl<M: Machine> IoNode<M> {
         serve: impl Future<Output = Result<T, Box<Failure>>>,
     ) -> Result<T, Box<Failure>> {
         let turn = self.collectives.turn(account).await?;
-        let served = self.machine.contain("collective request", serve).await;
+        let served = self.contained("collective request", serve).await;
         drop(turn);
-        served.unwrap_or_else(|defect| Err(of_defect(defect)))
+        served
     }
 
     async fn move_all(
         self: &Rc<Self>,
-        asker: NodeId,
+        client: NodeId,
         account: &Rc<Account>,
         request: Rc<Collective>,
     ) -> Result<(), Box<Failure>> {
@@ -102,7 +102,7 @@ impl<M: Machine> IoNode<M> {
         let buffers = TaskGroup::new();
         // If it fails at one stripe, the buffers of others have begun: they move data into memory that the client may
         // give up as soon as it is answered.
-        let started = self.start_buffers(asker, account, &request, &stripes, &exchange, &buffers).await;
+        let started = self.start_buffers(client, account, &request, &stripes, &exchange, &buffers).await;
         let barred = started.unwrap_or_else(|failure| {
             buffers.note::<()>(Err(failure));
             Vec::new()
@@ -123,7 +123,7 @@ impl<M: Machine> IoNode<M> {
     /// Starts the buffers of all stripes, one stripe after the other. Those that are written are barred.
     async fn start_buffers(
         self: &Rc<Self>,
-        asker: NodeId,
+        client: NodeId,
         account: &Rc<Account>,
         request: &Rc<Collective>,
         stripes: &[Rc<OpenStripe>],
@@ -134,7 +134,7 @@ impl<M: Machine> IoNode<M> {
         for stripe in stripes {
             // The cache is bypassed: what it holds goes to the disk first, and is not valid after.
             self.blocks.write_out(stripe).await;
-            stripe.writers.tell(asker)?;
+            stripe.writers.tell(client)?;
             match request.direction {
                 Direction::Read => stripe.losses.check(&(0..u64::MAX))?,
                 Direction::Write => {
@@ -143,7 +143,7 @@ impl<M: Machine> IoNode<M> {
                     barred.push(stripe);
                 }
             }
-            let transfer = Rc::new(self.plan(asker, request, stripe, exchange.clone()).await?);
+            let transfer = Rc::new(self.plan(client, request, stripe, exchange.clone()).await?);
             for _ in 0..self.settings.buffers_per_disk {
                 let (transfer, group, account) = (transfer.clone(), buffers.clone(), account.clone());
                 buffers.spawn(&self.machine, "collective buffer", async move {
@@ -185,7 +185,7 @@ impl<M: Machine> IoNode<M> {
     /// Makes ready to list the blocks of the stripe in the order in which they will be moved.
     async fn plan(
         self: &Rc<Self>,
-        asker: NodeId,
+        client: NodeId,
         request: &Rc<Collective>,
         stripe: &Rc<OpenStripe>,
         exchange: Rc<Exchange<M>>,
@@ -205,7 +205,7 @@ impl<M: Machine> IoNode<M> {
         let rest = striping.blocks_of_stripe(stripe.label.stripe, file_bytes);
         Ok(StripeTransfer {
             node: self.clone(),
-            asker,
+            client,
             request: request.clone(),
             stripe: stripe.clone(),
             exchange,
@@ -264,7 +264,7 @@ impl<M: Machine> StripeTransfer<M> {
 
     /// Notes that a block is moved.
     fn moving(&self, block: BlockRequest) -> NotedSpan<'_> {
-        let (job, file) = (self.asker.0, self.request.file.0);
+        let (job, file) = (self.client.0, self.request.file.0);
         let about =
             || [("job", job), ("file", file), ("offset", block.stripe_offset), ("bytes", block.bytes)];
         self.node.machine.notes().span("move block", about)
@@ -272,7 +272,7 @@ impl<M: Machine> StripeTransfer<M> {
 
     async fn read_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Box<Failure>> {
         let _span = self.moving(block);
-        let user = DiskUser { job: self.asker, urgency: Urgency::Demand };
+        let user = DiskUser { job: self.client, urgency: Urgency::Demand };
         let buffer = self.node.disks.read(self.stripe.home, block.stripe_offset, buffer, user).await?;
         let data = |piece: &Piece| {
             let at = piece.file_offset - block.file_offset;
@@ -291,7 +291,7 @@ impl<M: Machine> StripeTransfer<M> {
         let pieces = self.request.view.pieces(Extent::new(block.file_offset, block.bytes));
         self.exchange.get(pieces, place).await?;
         let (home, whole) = (self.stripe.home, once(0..block.bytes));
-        let written = self.node.disks.write_runs(home, block.stripe_offset, &buffer, whole, self.asker);
+        let written = self.node.disks.write_runs(home, block.stripe_offset, &buffer, whole, self.client);
         place_in_line.begin(written).await?;
         Ok(buffer)
     }

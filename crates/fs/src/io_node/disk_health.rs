@@ -63,7 +63,7 @@ impl<M: Machine> DiskHealth<M> {
         let (machine, disks) = (self.machine.clone(), self.disks.clone());
         self.machine.spawn("asking a disk for its space", async move {
             let space = machine.contain("asking a disk for its space", machine.disks()[index].space()).await;
-            let health = space.and_then(|space| space).ok();
+            let health = space.flatten().ok();
             disks[index].health.replace(health);
             disks[index].is_asked.set(false);
             disks[index].answered.wake_all();

@@ -16,11 +16,11 @@ use crate::protocol::{FileId, Reply};
 const WRITTEN_OUT_AT_ONCE: usize = 64;
 
 impl<M: Machine> IoNode<M> {
-    /// Cuts or extends stripes, as long as the asker's connection lasts: after that, it may have asked for this once
+    /// Cuts or extends stripes, as long as the client's connection lasts: after that, it may have asked for this once
     /// more over another one, and for something else since.
     pub(super) async fn resize(
         self: &Rc<Self>,
-        asker: NodeId,
+        client: NodeId,
         account: &Account,
         file: FileId,
         file_bytes: u64,
@@ -35,7 +35,7 @@ impl<M: Machine> IoNode<M> {
             let stripe = self.stripes.get(file, index)?.bar_writes();
             self.blocks.write_out(&stripe).await;
             self.blocks.forget(&stripe, bytes / stripe.block_bytes()).await;
-            stripe.writers.tell(asker)?;
+            stripe.writers.tell(client)?;
             account.check()?;
             // First, so that the file is never shorter than is said.
             if stripe.committed.get().is_some_and(|committed| committed > file_bytes) {
@@ -77,9 +77,9 @@ impl<M: Machine> IoNode<M> {
         })
     }
 
-    pub(super) async fn flush(self: &Rc<Self>, asker: NodeId, file: FileId) -> Result<Reply, Box<Failure>> {
+    pub(super) async fn flush(self: &Rc<Self>, client: NodeId, file: FileId) -> Result<Reply, Box<Failure>> {
         let stripes = self.stripes.of_file(file);
-        self.bring_to_media(asker, &stripes, async |stripe| self.flush_disk(stripe).await).await
+        self.bring_to_media(client, &stripes, async |stripe| self.flush_disk(stripe).await).await
     }
 
     /// Brings all that a client has written onto the media, whatever files it is of: as much of it as can be. Fails
@@ -87,38 +87,38 @@ impl<M: Machine> IoNode<M> {
     ///
     /// Not what was written to stripes that have been closed since, there being very many: the disks have that, and the
     /// answer tells.
-    pub(super) async fn flush_own(self: &Rc<Self>, asker: NodeId) -> Result<Reply, Box<Failure>> {
+    pub(super) async fn flush_own(self: &Rc<Self>, client: NodeId) -> Result<Reply, Box<Failure>> {
         let mut stripes = self.stripes.all();
-        stripes.retain(|stripe| stripe.writers.has(asker));
+        stripes.retain(|stripe| stripe.writers.has(client));
         let accepted = self.start_writing_out(&stripes).await;
         let mut outcome = Ok(());
         for (stripe, accepted) in stripes.iter().zip(accepted) {
             stripe.writes.none().await;
             let flushed = self.flush_disk(stripe).await;
-            let flushed = stripe.writers.failure(asker).map_or(flushed, Err);
+            let flushed = stripe.writers.failure(client).map_or(flushed, Err);
             if flushed.is_ok() {
                 stripe.writers.forget(accepted);
             }
             outcome = outcome.and(flushed);
         }
         outcome?;
-        Ok(if self.numbered.has_closed_unflushed(asker) { Reply::Done } else { self.accepted() })
+        Ok(if self.numbered.has_closed_unflushed(client) { Reply::Done } else { self.accepted() })
     }
 
     /// Brings what was accepted of stripes onto the media: `settle` does the last step of it for each of them, when all
     /// has been given to its disk.
     pub(super) async fn bring_to_media(
         self: &Rc<Self>,
-        asker: NodeId,
+        client: NodeId,
         stripes: &[Rc<OpenStripe>],
         settle: impl AsyncFn(&OpenStripe) -> Result<(), Box<Failure>>,
     ) -> Result<Reply, Box<Failure>> {
         let accepted = self.start_writing_out(stripes).await;
         for (stripe, accepted) in stripes.iter().zip(accepted) {
             stripe.writes.none().await;
-            stripe.writers.tell(asker)?;
+            stripe.writers.tell(client)?;
             let settled = settle(stripe).await;
-            stripe.writers.tell(asker).and(settled)?;
+            stripe.writers.tell(client).and(settled)?;
             stripe.writers.forget(accepted);
         }
         Ok(self.accepted())

@@ -87,7 +87,7 @@ impl<M: Machine> IoNode<M> {
     /// Performs an operation on names for a client.
     pub(super) async fn perform(
         &self,
-        asker: NodeId,
+        client: NodeId,
         operation: TreeOperation,
         hold: bool,
     ) -> Result<Reply, Box<Failure>> {
@@ -109,10 +109,10 @@ impl<M: Machine> IoNode<M> {
             self.keeper.doomed_here(run).retain(|number| !forgotten.contains(number));
         }
         self.keeper.note(&mut answer, run, self.machine.now());
-        if hold && let Some(refusal) = self.hold(asker, &answer, run) {
+        if hold && let Some(refusal) = self.hold(client, &answer, run) {
             return Ok(Reply::Refused(refusal));
         }
-        Ok(told(answer, directories, run))
+        Ok(tree_reply(answer, directories, run))
     }
 
     /// Whether what has this name may be open somewhere. What is not there is not.
@@ -151,42 +151,42 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Has the client hold what it was answered; or why it cannot.
-    fn hold(&self, asker: NodeId, answer: &TreeAnswer, run: u64) -> Option<TreeRefusal> {
+    fn hold(&self, client: NodeId, answer: &TreeAnswer, run: u64) -> Option<TreeRefusal> {
         let TreeAnswer::Inode(Inode { number, links, .. }) = answer else { return None };
         if *links == 0 && self.keeper.is_free(*number, run, self.machine.now()) {
             // Its contents may be going just now.
             return Some(TreeRefusal::Removed);
         }
-        (!self.keeper.holds.hold(asker, *number)).then_some(TreeRefusal::Busy)
+        (!self.keeper.holds.hold(client, *number)).then_some(TreeRefusal::Busy)
     }
 
     /// A client has closed a file: if that was the last and the file has no names, its contents can go.
-    pub(super) fn let_go(&self, asker: NodeId, number: FileNumber) -> Reply {
+    pub(super) fn let_go(&self, client: NodeId, number: FileNumber) -> Reply {
         let run = self.machine.metadata().map_or(0, MetadataStore::run);
-        let doomed = self.doomed_by_letting_go(asker, number, run);
-        told(TreeAnswer::Removed { doomed }, Vec::new(), run)
+        let doomed = self.doomed_by_letting_go(client, number, run);
+        tree_reply(TreeAnswer::Removed { doomed }, Vec::new(), run)
     }
 
     /// As [`let_go`](Self::let_go), after the client has written to the file.
     pub(super) async fn let_go_written(
         &self,
-        asker: NodeId,
+        client: NodeId,
         number: FileNumber,
         written: WrittenContents,
     ) -> Result<Reply, Box<Failure>> {
         let wrote = self.transact(TreeOperation::Wrote { number, written }).await;
         // What it fails with is told; the file is closed all the same.
         let run = self.machine.metadata().map_or(0, MetadataStore::run);
-        let doomed = self.doomed_by_letting_go(asker, number, run);
+        let doomed = self.doomed_by_letting_go(client, number, run);
         Ok(match wrote? {
             Err(refusal) => Reply::Refused(refusal),
-            Ok((_, run)) if doomed.is_some() => told(TreeAnswer::Removed { doomed }, Vec::new(), run),
-            Ok((performed, run)) => told(performed.answer, performed.directories, run),
+            Ok((_, run)) if doomed.is_some() => tree_reply(TreeAnswer::Removed { doomed }, Vec::new(), run),
+            Ok((performed, run)) => tree_reply(performed.answer, performed.directories, run),
         })
     }
 
-    fn doomed_by_letting_go(&self, asker: NodeId, number: FileNumber, run: u64) -> Option<FileNumber> {
-        self.keeper.holds.let_go(asker, number);
+    fn doomed_by_letting_go(&self, client: NodeId, number: FileNumber, run: u64) -> Option<FileNumber> {
+        self.keeper.holds.let_go(client, number);
         let is_doomed = self.keeper.doomed_here(run).contains(&number);
         Some(number).filter(|_| is_doomed && !self.keeper.holds.is_held(number))
     }
@@ -194,10 +194,10 @@ impl<M: Machine> IoNode<M> {
     /// A client whose connection had ended says what it holds.
     pub(super) fn hold_again(
         &self,
-        asker: NodeId,
+        client: NodeId,
         files: &[(FileNumber, u64)],
     ) -> Result<Reply, Box<Failure>> {
-        if files.len() > HELD_MAX || !self.keeper.holds.hold_again(asker, files) {
+        if files.len() > HELD_MAX || !self.keeper.holds.hold_again(client, files) {
             return Err(Failure::invalid("more files are held than a client can hold, or say at once").into());
         }
         Ok(Reply::Done)
@@ -213,7 +213,7 @@ impl<M: Machine> IoNode<M> {
 }
 
 /// An answer about names, in this run of the store.
-fn told(answer: TreeAnswer, directories: Vec<Inode>, run: u64) -> Reply {
+fn tree_reply(answer: TreeAnswer, directories: Vec<Inode>, run: u64) -> Reply {
     Reply::Tree { answer: answer.into(), directories, run }
 }
 

@@ -19,7 +19,7 @@ use machine::{Buf, Disk, Machine, NodeId, Payload, TaskGroup, Work};
 use super::IoNode;
 use super::account::Account;
 use super::partial_blocks::{BlockParts, PartialBlock, PartialTransfer, StripePart};
-use super::told::Told;
+use super::staged::Staged;
 use crate::dealt::{BlockPieces, Dealt};
 use crate::directory::{ListedStretch, PiecesLeft, length};
 use crate::error::{Failure, FailureKind, Result as FsResult};
@@ -31,13 +31,13 @@ use crate::protocol::{Direction, FileId, Listed, MemoryId, Reply};
 const ENTRIES_OF_CLIENT_MAX: u64 = 1 << 20;
 
 /// What clients have told of their memory for operations to come.
-pub(super) type Directories = Told<(FileId, Vec<ListedStretch>)>;
+pub(super) type Directories = Staged<(FileId, Vec<ListedStretch>)>;
 
 impl<M: Machine> IoNode<M> {
     /// Takes in a part of a client's directory.
     pub(super) async fn take_directory(
         &self,
-        asker: NodeId,
+        client: NodeId,
         memory: MemoryId,
         stretches: Vec<(FileId, Vec<ListedStretch>)>,
     ) -> Result<Reply, Box<Failure>> {
@@ -45,31 +45,31 @@ impl<M: Machine> IoNode<M> {
         self.machine.compute(Work::TakeEntries { entries }).await;
         let (length, most) = (length(&stretches), ENTRIES_OF_CLIENT_MAX);
         let refused = |count| {
-            Failure::invalid(format!("directories of {count} entries from {asker}; at most {most} here"))
+            Failure::invalid(format!("directories of {count} entries from {client}; at most {most} here"))
         };
-        self.directories.add(asker, memory, stretches, length, most, refused)?;
+        self.directories.add(client, memory, stretches, length, most, refused)?;
         Ok(Reply::Done)
     }
 
     pub(super) async fn serve_listed(
         self: &Rc<Self>,
-        asker: NodeId,
+        client: NodeId,
         account: &Rc<Account>,
         request: Listed,
     ) -> Result<Reply, Box<Failure>> {
-        let served = self.move_listed(asker, account, Rc::new(request));
+        let served = self.move_listed(client, account, Rc::new(request));
         self.in_turn(account, served).await
     }
 
     async fn move_listed(
         self: &Rc<Self>,
-        asker: NodeId,
+        client: NodeId,
         account: &Rc<Account>,
         request: Rc<Listed>,
     ) -> Result<Reply, Box<Failure>> {
         let members = self.check_members(&request.members)?;
         self.machine.compute(Work::HandleRequest).await;
-        let (blocks, hidden) = self.deal(asker, &request, &members).await?;
+        let (blocks, hidden) = self.deal(client, &request, &members).await?;
         let counts = blocks.iter().map(|of_disk| of_disk.len() as u64).collect();
         let block_bytes =
             blocks.iter().flatten().map(|block| block.stripe.stripe.block_bytes()).max().unwrap_or(0);
@@ -86,7 +86,7 @@ impl<M: Machine> IoNode<M> {
             let block_bytes = blocks.iter().map(|block| block.stripe.stripe.block_bytes()).max().unwrap_or(0);
             let blocks = blocks.into_iter().map(Some);
             let direction = request.direction;
-            PartialTransfer::new(self, asker, direction, &exchange, blocks, (block_bytes, 1))
+            PartialTransfer::new(self, client, direction, &exchange, blocks, (block_bytes, 1))
                 .start(&group, account);
         }
         let outcome = group.join().await;
@@ -101,7 +101,7 @@ impl<M: Machine> IoNode<M> {
     /// Deals what the members have told to the blocks of each disk. Stripes that are written are ready for it then.
     async fn deal(
         self: &Rc<Self>,
-        asker: NodeId,
+        client: NodeId,
         request: &Listed,
         members: &[NodeId],
     ) -> Result<(Vec<Vec<ListedBlock>>, u64), Box<Failure>> {
@@ -133,7 +133,7 @@ impl<M: Machine> IoNode<M> {
                 let Some(of_stripe) = by_stripe.remove(&stripe.label.stripe) else { continue };
                 let disk = stripe.home.disk;
                 let written_end = is_write.then(|| of_stripe.last().map_or(0, BlockPieces::end));
-                let part = Rc::new(self.make_ready(asker, stripe, written_end).await?);
+                let part = Rc::new(self.make_ready(client, stripe, written_end).await?);
                 let queued = request.queued;
                 let listed =
                     |pieces| PartialBlock { stripe: part.clone(), parts: ListedParts { pieces, queued } };

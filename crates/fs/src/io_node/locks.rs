@@ -173,7 +173,7 @@ impl LockTable {
         let (locks, owner) = (files.entry(number).or_default(), (lease, owner));
         let answer = match step {
             LockStep::Test(mode) | LockStep::Set(mode) => match locks.conflict(owner, range, mode) {
-                Some(lock) => LockAnswer::Held { lease, lock: told(lock, lease) },
+                Some(lock) => LockAnswer::Held { lease, lock: as_held_lock(lock, lease) },
                 None => LockAnswer::Done { lease },
             },
             LockStep::Release => LockAnswer::Done { lease },
@@ -198,7 +198,7 @@ impl LockTable {
 }
 
 /// A lock, as somebody hears of it whom it keeps out.
-fn told(lock: RangeLock<Owner>, lease: u64) -> HeldLock {
+fn as_held_lock(lock: RangeLock<Owner>, lease: u64) -> HeldLock {
     let RangeLock { owner: (its_lease, owner), range, mode } = lock;
     HeldLock { owner: (its_lease == lease).then_some(owner), range, mode }
 }

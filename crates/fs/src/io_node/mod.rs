@@ -10,7 +10,8 @@
 //!
 //! - this file: the service, and who does what is asked
 //! - `account.rs`: what is under way for each client
-//! - `pool.rs`: the threads that serve block requests
+//! - `block_accesses.rs`: requests for parts of blocks, from their queue to their answer; `pool.rs`: the threads that serve
+//!   them
 //! - `stripes.rs`: which stripes are open; `open_stripe.rs`: one of them, with its length (`length.rs`), who has
 //!   written to it (`writers.rs`), and what did not get to its disk (`losses.rs`)
 //! - `blocks.rs`: the blocks in memory (the traditional method)
@@ -22,7 +23,7 @@
 //! - `flush.rs`: bringing what was accepted onto the media; `holes.rs`: where stripes have data
 //! - `collectives.rs`: collective requests that are served together; `disk_directed.rs`: one on a dense view;
 //!   `listed.rs`: one on whatever its members list; `selected.rs`: one on what they select, in closed form; both by
-//!   `told.rs`, what has been told, and `partial_blocks.rs`, moving parts of blocks
+//!   `staged.rs`, what has been told, and `partial_blocks.rs`, moving parts of blocks
 //! - `rosters.rs`: who flushes write caches together; `teams.rs`: who meets here
 //! - `keeper.rs`: the namespace of the set, if this node keeps it; `holds.rs`: who has which of its files open;
 //!   `locks.rs`: who has locked which parts of them
@@ -31,6 +32,7 @@
 //! - `counts.rs`: what it has done, in numbers; `disk_health.rs`: whether its disks answer
 
 mod account;
+mod block_accesses;
 mod blocks;
 mod collectives;
 mod commit;
@@ -61,28 +63,27 @@ mod room;
 mod rosters;
 mod scrub;
 mod selected;
+mod staged;
 mod stripes;
 mod teams;
-mod told;
 mod writers;
 
 use std::cell::{Cell, RefCell};
-use std::ops::Range;
 use std::rc::Rc;
 
-use machine::{BufferPool, Disk, Machine, Net, NodeId, Payload, Work};
+use machine::{BufferPool, Disk, Machine, Net, NodeId, Payload};
 
 use crate::RELEASE;
 use crate::directory::ListedStretch;
-use crate::endpoint::{Asker, Endpoint, RequestHandler};
+use crate::endpoint::{Caller, Endpoint, RequestHandler};
 use crate::error::{Failure, FailureKind};
 use crate::protocol::{
     ExaminedComputer, ExaminedDisk, ExaminedHeldUp, FileId, Label, NumberedStripes, Reply, Request,
 };
-use crate::request_queue::{Placed, RequestPlace};
-use crate::settings::{Answers, IoNodeSettings, Threads};
+use crate::settings::IoNodeSettings;
 use account::{Account, Accounts};
-use blocks::{Blocks, Data, Writer};
+use block_accesses::{AccessKind, BlockAccess};
+use blocks::{Blocks, Data};
 use collectives::Collectives;
 pub use counts::{CacheCounts, IoNodeCounts, IoNodeDiskCounts, IoNodeService, PoolCounts};
 use disk_health::DiskHealth;
@@ -93,7 +94,7 @@ pub(crate) use locks::LEASE;
 use names::{Names, NewStripes};
 use numbered::NumberedFiles;
 pub use numbered::REMOVED_AT_ONCE;
-use pool::{Pool, Serving};
+use pool::Pool;
 use recordings::RecordingUnderWay;
 use rosters::{Member, Rosters, Wanted};
 use selected::Selections;
@@ -108,7 +109,7 @@ struct IoNode<M: Machine> {
     stripes: Rc<Stripes>,
     disks: Rc<Disks<M>>,
     blocks: Rc<Blocks<M>>,
-    pool: Pool<BlockRequest>,
+    pool: Pool<BlockAccess>,
     names: Names,
     numbered: NumberedFiles,
     collectives: Collectives,
@@ -123,79 +124,6 @@ struct IoNode<M: Machine> {
     /// Requests refused because their client had too many under way.
     refused: Cell<u64>,
     keeper: Keeper,
-}
-
-/// A request for part of one block, and where the answer goes.
-struct BlockRequest {
-    asker: Asker,
-    /// That of the connection over which it has come.
-    account: Rc<Account>,
-    access: Access,
-    file: FileId,
-    stripe: u32,
-    offset: u64,
-    bytes: u64,
-    /// What it is noted as.
-    serve: &'static str,
-}
-
-enum Access {
-    /// Alone, if no other read of the block or the next one follows.
-    Read { is_alone: bool },
-    /// Under the locks of a lease, if it has one.
-    Write(Data, Option<u64>),
-    /// A write that is answered when its data are at the disk.
-    WriteThrough(Data),
-}
-
-impl Access {
-    /// The data that have come with the request.
-    fn data_here(&self) -> Option<&Payload> {
-        match self {
-            Access::Write(Data::Here(data), _) | Access::WriteThrough(Data::Here(data)) => Some(data),
-            _ => None,
-        }
-    }
-}
-
-impl BlockRequest {
-    /// The request as a block request, unless it is something else.
-    #[inline]
-    fn of(asker: Asker, accounts: &Accounts, request: Request, payload: Payload) -> Result<Self, Request> {
-        let serve = request.spans().serve;
-        let (access, file, stripe, offset, bytes) = match request {
-            Request::Read { file, stripe, offset, bytes } => {
-                (Access::Read { is_alone: false }, file, stripe, offset, u64::from(bytes))
-            }
-            Request::ReadAlone { file, stripe, offset, bytes } => {
-                (Access::Read { is_alone: true }, file, stripe, offset, u64::from(bytes))
-            }
-            Request::Write { file, stripe, offset, fetch } => {
-                let data = Data::of(asker, fetch, payload);
-                let bytes = data.bytes();
-                (Access::Write(data, None), file, stripe, offset, bytes)
-            }
-            Request::WriteUnderLease { lease, file, stripe, offset } => {
-                let data = Data::Here(payload);
-                let bytes = data.bytes();
-                (Access::Write(data, Some(lease)), file, stripe, offset, bytes)
-            }
-            Request::WriteThrough { file, stripe, offset, fetch } => {
-                let data = Data::of(asker, fetch, payload);
-                let bytes = data.bytes();
-                (Access::WriteThrough(data), file, stripe, offset, bytes)
-            }
-            command => return Err(command),
-        };
-        let account = accounts.of(asker.node);
-        Ok(BlockRequest { asker, account, access, file, stripe, offset, bytes, serve })
-    }
-}
-
-impl Placed for BlockRequest {
-    fn place(&self) -> RequestPlace {
-        (self.file, self.stripe, self.offset)
-    }
 }
 
 /// Serves requests on this node until its network is closed, then writes out what its cache still holds.
@@ -233,155 +161,13 @@ impl<M: Machine> IoNode<M> {
         }
     }
 
-    /// A thread of the pool. A defect costs the request that is being served, and no more.
-    async fn run_thread(self: Rc<Self>) -> machine::Result<()> {
-        let serving = Cell::new(None);
-        loop {
-            match self.machine.contain("request thread", self.serve_requests(&serving)).await {
-                Ok(outcome) => return outcome,
-                Err(defect) => self.answer_defect(serving.take(), defect),
-            }
-        }
-    }
-
-    /// Serves one block request after the other.
-    async fn serve_requests(self: &Rc<Self>, serving: &Cell<Option<Asker>>) -> machine::Result<()> {
-        loop {
-            let Serving { mut request, class, background: _until_served } = self.pool.next().await;
-            // It may have been promoted.
-            request.asker.class = class;
-            self.serve_block_request(request, serving).await?;
-        }
-    }
-
-    /// Makes threads of the pool.
-    fn make_threads(self: &Rc<Self>, count: usize) {
-        for _ in 0..count {
-            self.machine.spawn("request thread", self.clone().run_thread());
-        }
-    }
-
-    /// Gives a block request to a thread.
-    async fn dispatch(self: &Rc<Self>, request: BlockRequest) {
-        if let Some(data) = request.access.data_here() {
-            self.machine.compute(Work::AcceptData { bytes: data.len() }).await;
-        }
-        match self.settings.threads {
-            Threads::Pool(_) => {
-                self.machine.compute(Work::WakeThread).await;
-                if !self.pool.has_room_for(request.asker.node) {
-                    let asker = request.asker;
-                    // Its data go first: what is refused is to hold no memory.
-                    drop(request);
-                    return self.refuse(asker, "block requests are waiting");
-                }
-                let (Asker { node, class, .. }, bytes) = (request.asker, request.bytes);
-                let needs_thread = self.pool.put(class, node, bytes, request);
-                self.make_threads(usize::from(needs_thread));
-            }
-            Threads::PerRequest => {
-                self.machine.compute(Work::StartThread).await;
-                let node = self.clone();
-                self.machine.spawn("request thread", async move {
-                    let serving = Cell::new(None);
-                    let served = node.serve_block_request(request, &serving);
-                    match node.machine.contain("request thread", served).await {
-                        Ok(outcome) => outcome,
-                        Err(defect) => {
-                            node.answer_defect(serving.take(), defect);
-                            Ok(())
-                        }
-                    }
-                });
-            }
-        }
-    }
-
-    /// Serves a block request; notes in `serving` whose it is, until its answer begins to leave.
-    async fn serve_block_request(
-        self: &Rc<Self>,
-        request: BlockRequest,
-        serving: &Cell<Option<Asker>>,
-    ) -> machine::Result<()> {
-        let BlockRequest { asker, account, access, file, stripe, offset, bytes, serve } = request;
-        let about = || [("job", asker.node.0), ("file", file.0), ("offset", offset), ("bytes", bytes)];
-        let span = self.machine.notes().span(serve, about);
-        self.machine.notes().received(span.place(), || asker.question());
-        serving.set(Some(asker));
-        self.machine.compute(Work::HandleRequest).await;
-        let reads_on = matches!(access, Access::Read { is_alone: false });
-        let outcome = match access {
-            Access::Read { is_alone } => {
-                let data = self.blocks.read(file, stripe, (offset, bytes), is_alone, asker.into()).await;
-                data.map(|data| (Reply::Done, data))
-            }
-            Access::Write(data, lease) => {
-                let writer = Writer { asker, account: &account, lease };
-                let written = self.blocks.write(file, stripe, offset, data, writer).await;
-                written.map(|()| (self.accepted(), Payload::empty()))
-            }
-            Access::WriteThrough(data) => {
-                let writer = Writer { asker, account: &account, lease: None };
-                let written = self.blocks.write(file, stripe, offset, data, writer).await;
-                if written.is_ok() {
-                    serving.set(None);
-                    self.answer_when_written(asker, file, stripe, offset..offset + bytes);
-                    return Ok(());
-                }
-                written.map(|()| (self.accepted(), Payload::empty()))
-            }
-        };
-        let prefetches = reads_on && outcome.is_ok();
-        serving.set(None);
-        match self.settings.answers {
-            Answers::ByThread => {
-                let answered = self.endpoint.reply(asker, outcome).await;
-                self.request_done(asker);
-                answered?;
-            }
-            Answers::Apart => self.start_answer(asker, outcome),
-        }
-        if prefetches {
-            let ahead = Asker { class: self.settings.prefetching.class(asker.class), ..asker };
-            self.blocks.prefetch(file, stripe, offset, ahead.into());
-        }
-        Ok(())
-    }
-
-    /// Starts a task that answers a write when its data are at the disk, so that it keeps no thread meanwhile.
-    fn answer_when_written(self: &Rc<Self>, asker: Asker, file: FileId, stripe: u32, range: Range<u64>) {
-        let node = self.clone();
-        self.machine.spawn("write-through", async move {
-            let written = node.blocks.write_through(file, stripe, range);
-            let written = node.machine.contain("write-through", written).await;
-            let outcome = written.unwrap_or_else(|defect| Err(of_defect(defect)));
-            let outcome = outcome.map(|()| (node.accepted(), Payload::empty()));
-            let answered = node.endpoint.reply(asker, outcome).await;
-            node.request_done(asker);
-            answered
-        });
-    }
-
-    /// Answers a block request that could not be served because of a defect.
-    fn answer_defect(self: &Rc<Self>, asker: Option<Asker>, defect: Box<machine::Error>) {
-        if let Some(asker) = asker {
-            self.start_answer(asker, Err(of_defect(defect)));
-        }
-    }
-
-    /// Starts a task that answers a block request.
-    fn start_answer(self: &Rc<Self>, asker: Asker, outcome: Result<(Reply, Payload), Box<Failure>>) {
-        let node = self.clone();
-        self.machine.spawn("answer", async move {
-            let outcome = node.endpoint.reply(asker, outcome).await;
-            node.request_done(asker);
-            outcome
-        });
-    }
-
-    /// The answer to a request has left: others may be taken.
-    fn request_done(self: &Rc<Self>, asker: Asker) {
-        self.make_threads(self.pool.done(asker.node));
+    /// Does work for a client. A defect in it fails that request, not the node.
+    async fn contained<T>(
+        &self,
+        name: &'static str,
+        work: impl Future<Output = Result<T, Box<Failure>>>,
+    ) -> Result<T, Box<Failure>> {
+        self.machine.contain(name, work).await.unwrap_or_else(|defect| Err(of_defect(defect)))
     }
 
     /// The answer to a write or a flush.
@@ -404,61 +190,37 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Starts a task for anything but a block request.
-    fn start_command(self: &Rc<Self>, asker: Asker, command: Request) {
-        let account = self.accounts.of(asker.node);
+    fn start_command(self: &Rc<Self>, caller: Caller, command: Request) {
+        let account = self.accounts.of(caller.node);
         let Some(permit) = account.commands.try_take() else {
-            return self.refuse(asker, "commands are under way");
+            return self.refuse(caller, "commands are under way");
         };
         let node = self.clone();
         let serve = command.spans().serve;
         self.machine.spawn("request", async move {
             let _permit = permit;
-            let span = node.machine.notes().span(serve, || [("job", asker.node.0)]);
-            node.machine.notes().received(span.place(), || asker.question());
+            let span = node.machine.notes().span(serve, || [("job", caller.node.0)]);
+            node.machine.notes().received(span.place(), || caller.question());
             let is_list = matches!(command, Request::List { .. } | Request::ListNumbered { .. });
             let _turn = if is_list { Some(account.list.take().await) } else { None };
-            let served = node.serve_other(asker.node, &account, command);
-            let outcome = node.machine.contain("request", served).await;
-            let outcome = outcome.unwrap_or_else(|defect| Err(of_defect(defect)));
-            node.endpoint.reply(asker, outcome.map(|reply| (reply, Payload::empty()))).await
-        });
-    }
-
-    /// Starts a task that opens a stripe of a numbered file, or makes it, and then has a thread write to it.
-    fn start_numbered_write(self: &Rc<Self>, stripes: NumberedStripes, write: BlockRequest) {
-        let asker = write.asker;
-        let Some(permit) = write.account.commands.try_take() else {
-            // Its data go first: what is refused is to hold no memory.
-            drop(write);
-            return self.refuse(asker, "commands are under way");
-        };
-        let node = self.clone();
-        self.machine.spawn("request", async move {
-            let permit = permit;
-            let span = node.machine.notes().span("attach", || [("job", asker.node.0)]);
-            let attached = node.machine.contain("request", node.attach(&stripes, true)).await;
-            drop((permit, span));
-            match attached.unwrap_or_else(|defect| Err(of_defect(defect))) {
-                Ok(_) => node.dispatch(write).await,
-                Err(failure) => return node.endpoint.reply(asker, Err(failure)).await,
-            }
-            Ok(())
+            let outcome = node.contained("request", node.serve_other(caller.node, &account, command)).await;
+            node.endpoint.reply(caller, outcome.map(|reply| (reply, Payload::empty()))).await
         });
     }
 
     /// Refuses a request of a client that is at its limit; `are_there` says of what.
-    fn refuse(self: &Rc<Self>, asker: Asker, are_there: &'static str) {
+    fn refuse(self: &Rc<Self>, caller: Caller, are_there: &'static str) {
         self.refused.set(self.refused.get() + 1);
-        let account = self.accounts.of(asker.node);
+        let account = self.accounts.of(caller.node);
         let Some(permit) = account.refusals.try_take() else {
             let why = "it asks for too much, and takes no answers";
-            return self.machine.net().give_up(asker.node, why);
+            return self.machine.net().give_up(caller.node, why);
         };
         let node = self.clone();
         self.machine.spawn("refusal", async move {
             let _permit = permit;
-            let text = format!("too many {are_there} already that {} has asked for", asker.node);
-            node.endpoint.reply(asker, Err(Failure::new(FailureKind::Io, text).into())).await
+            let text = format!("too many {are_there} already that {} has asked for", caller.node);
+            node.endpoint.reply(caller, Err(Failure::new(FailureKind::Io, text).into())).await
         });
     }
 
@@ -489,7 +251,7 @@ impl<M: Machine> IoNode<M> {
     /// Serves everything but block requests.
     async fn serve_other(
         self: &Rc<Self>,
-        asker: NodeId,
+        client: NodeId,
         account: &Rc<Account>,
         request: Request,
     ) -> Result<Reply, Box<Failure>> {
@@ -501,56 +263,56 @@ impl<M: Machine> IoNode<M> {
             Request::Examine => Ok(self.examine().await),
             Request::Create { name, file, striping, begun, replaces, stripes } => {
                 let label = Label { file, striping, stripe: 0, begun, replaces };
-                self.create(asker, account, NewStripes { name: &name, label, stripes: &stripes }).await
+                self.create(client, account, NewStripes { name: &name, label, stripes: &stripes }).await
             }
             Request::Open { name } => self.open(&name).await,
             Request::List { after } => self.list(&account.bookmark, &after).await,
             Request::Unlink { name } => self.unlink(&name).await,
             Request::Discard { name, file, uncommitted } => {
-                self.discard(asker, &name, file, uncommitted).await
+                self.discard(client, &name, file, uncommitted).await
             }
             Request::Commit { file, bytes, incarnation } => {
-                self.commit(asker, file, bytes, incarnation).await
+                self.commit(client, file, bytes, incarnation).await
             }
             Request::Publish { name, file, replaces } => self.publish(&name, file, replaces).await,
             Request::Resize { file, bytes, stripes } => {
-                self.resize(asker, account, file, bytes, &stripes).await
+                self.resize(client, account, file, bytes, &stripes).await
             }
-            Request::Flush { file } => self.flush(asker, file).await,
+            Request::Flush { file } => self.flush(client, file).await,
             Request::Promote { file, stripe, offset } => {
                 self.promote(file, stripe, offset);
                 Ok(Reply::Done)
             }
             Request::FindData { file, stripes } => self.find_data(file, &stripes).await,
             Request::Scrub { name, disk, offset, bytes } => {
-                self.scrub(asker, &name, disk, offset, bytes).await
+                self.scrub(client, &name, disk, offset, bytes).await
             }
-            Request::Collective(collective) => self.serve_collective(asker, account, *collective).await,
+            Request::Collective(collective) => self.serve_collective(client, account, *collective).await,
             Request::Directory { memory, entries } => {
                 let one_by_one = |(file, entries): (_, Vec<_>)| {
                     (file, entries.into_iter().map(ListedStretch::One).collect())
                 };
-                self.take_directory(asker, memory, entries.into_iter().map(one_by_one).collect()).await
+                self.take_directory(client, memory, entries.into_iter().map(one_by_one).collect()).await
             }
-            Request::Stretches { memory, stretches } => self.take_directory(asker, memory, stretches).await,
-            Request::MoveListed(listed) => self.serve_listed(asker, account, *listed).await,
+            Request::Stretches { memory, stretches } => self.take_directory(client, memory, stretches).await,
+            Request::MoveListed(listed) => self.serve_listed(client, account, *listed).await,
             Request::Join { job, member, io_nodes } => {
-                self.join(account, Member { node: asker, name: member }, job, io_nodes).await
+                self.join(account, Member { node: client, name: member }, job, io_nodes).await
             }
             Request::Gather { group, flush, file } => {
-                self.gather(asker, group, Wanted { flush, file, for_room: false }).await
+                self.gather(client, group, Wanted { flush, file, for_room: false }).await
             }
             Request::GatherForRoom { group, flush } => {
-                self.gather(asker, group, Wanted { flush, file: None, for_room: true }).await
+                self.gather(client, group, Wanted { flush, file: None, for_room: true }).await
             }
             Request::Enter { meeting, failure } => {
-                self.rosters.enter(asker, meeting, failure, self.machine.now()).await
+                self.rosters.enter(client, meeting, failure, self.machine.now()).await
             }
-            Request::Leave { group } if self.teams.has(asker, group) => {
-                self.teams.leave(asker, group);
+            Request::Leave { group } if self.teams.has(client, group) => {
+                self.teams.leave(client, group);
                 Ok(Reply::Done)
             }
-            Request::Leave { group } => self.rosters.leave(asker, group).await,
+            Request::Leave { group } => self.rosters.leave(client, group).await,
             Request::StartRecording => self.start_recording(),
             Request::ReadRecordingClock => self.recording_clock(),
             Request::StopRecording => self.stop_recording(account),
@@ -558,24 +320,24 @@ impl<M: Machine> IoNode<M> {
             Request::DescribeDisks => Ok(self.describe_disks().await),
             Request::MarkDisks { origin, anew } => self.mark_disks(origin, anew).await,
             Request::Attach { stripes, create } => self.attach(&stripes, create).await,
-            Request::FlushNumbered(stripes) => self.flush_numbered(asker, &stripes).await,
-            Request::FlushOwn => self.flush_own(asker).await,
+            Request::FlushNumbered(stripes) => self.flush_numbered(client, &stripes).await,
+            Request::FlushOwn => self.flush_own(client).await,
             Request::RemoveNumbered { files } => self.remove_numbered(&files).await,
             Request::ListNumbered { after } => self.list_numbered(&account.bookmark, after).await,
-            Request::Tree { operation, hold } => self.perform(asker, *operation, hold).await,
-            Request::LetGo { number } => Ok(self.let_go(asker, number)),
-            Request::LetGoWritten { number, written } => self.let_go_written(asker, number, written).await,
-            Request::HoldAgain { files } => self.hold_again(asker, &files),
+            Request::Tree { operation, hold } => self.perform(client, *operation, hold).await,
+            Request::LetGo { number } => Ok(self.let_go(client, number)),
+            Request::LetGoWritten { number, written } => self.let_go_written(client, number, written).await,
+            Request::HoldAgain { files } => self.hold_again(client, &files),
             Request::FlushTree => self.flush_tree().await,
-            Request::Select(selecting) => self.take_selecting(asker, *selecting).await,
-            Request::MoveSelected(selected) => self.serve_selected(asker, account, *selected).await,
+            Request::Select(selecting) => self.take_selecting(client, *selecting).await,
+            Request::MoveSelected(selected) => self.serve_selected(client, account, *selected).await,
             Request::FormTeam { name, rank, size } => {
-                self.teams.form(asker, self.settings.incarnation, name, rank, size).await
+                self.teams.form(client, self.settings.incarnation, name, rank, size).await
             }
             Request::MeetTeam { meeting, step, value, failure } => {
-                self.teams.meet(asker, meeting, Coming { step, value }, failure).await
+                self.teams.meet(client, meeting, Coming { step, value }, failure).await
             }
-            Request::Lock(lock) => self.lock(asker, lock),
+            Request::Lock(lock) => self.lock(client, lock),
             Request::RenewLease { lease } => Ok(self.renew_lease(lease)),
             Request::Fence { leases } => self.blocks.fences.raise(&leases).map(|()| Reply::Done),
             other => Err(Failure::invalid(format!("an I/O node does not serve {other:?}")).into()),
@@ -589,19 +351,19 @@ fn of_defect(defect: Box<machine::Error>) -> Box<Failure> {
 }
 
 impl<M: Machine> RequestHandler for Rc<IoNode<M>> {
-    async fn handle(&self, asker: Asker, request: Request, payload: Payload) -> machine::Result<()> {
+    async fn handle(&self, caller: Caller, request: Request, payload: Payload) -> machine::Result<()> {
         if let Request::WriteNumbered { file, striping, stripe, disk, offset } = request {
             let serve = request.spans().serve;
-            let (bytes, access) = (payload.len(), Access::Write(Data::Here(payload), None));
-            let account = self.accounts.of(asker.node);
-            let write = BlockRequest { asker, account, access, file, stripe, offset, bytes, serve };
+            let (bytes, access) = (payload.len(), AccessKind::Write(Data::Here(payload), None));
+            let account = self.accounts.of(caller.node);
+            let write = BlockAccess { caller, account, access, file, stripe, offset, bytes, serve };
             let stripes = NumberedStripes { file, striping, places: vec![(stripe, disk)] };
             self.start_numbered_write(stripes, write);
             return Ok(());
         }
-        match BlockRequest::of(asker, &self.accounts, request, payload) {
+        match BlockAccess::of(caller, &self.accounts, request, payload) {
             Ok(request) => self.dispatch(request).await,
-            Err(command) => self.start_command(asker, command),
+            Err(command) => self.start_command(caller, command),
         }
         Ok(())
     }

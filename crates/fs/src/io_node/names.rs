@@ -42,7 +42,7 @@ pub(super) struct NewStripes<'a> {
 impl<M: Machine> IoNode<M> {
     pub(super) async fn create(
         &self,
-        asker: NodeId,
+        client: NodeId,
         account: &Account,
         new: NewStripes<'_>,
     ) -> Result<Reply, Box<Failure>> {
@@ -64,7 +64,7 @@ impl<M: Machine> IoNode<M> {
         let mut made = Vec::new();
         for place in stripes {
             let outcome =
-                self.create_stripe(asker, name, Label { stripe: place.stripe, ..label }, place.disk);
+                self.create_stripe(client, name, Label { stripe: place.stripe, ..label }, place.disk);
             if let Err(failure) = outcome.await {
                 for disk in made {
                     self.machine.disks()[disk as usize].remove(name, Stage::Pending).await?;
@@ -75,14 +75,14 @@ impl<M: Machine> IoNode<M> {
         }
         // A client that has gone meanwhile writes nothing, and its loss is not told again.
         if !stripes.is_empty() && account.check().is_ok() {
-            self.names.creators.note(label.file, asker);
+            self.names.creators.note(label.file, client);
         }
         Ok(Reply::Done)
     }
 
     async fn create_stripe(
         &self,
-        asker: NodeId,
+        client: NodeId,
         name: &str,
         label: Label,
         index: u32,
@@ -102,7 +102,7 @@ impl<M: Machine> IoNode<M> {
             Err(error) if matches!(*error, machine::Error::Exists { .. }) => {
                 let pending = found(disk.open(name, Stage::Pending).await).ok().flatten();
                 let other = pending.and_then(|object| Label::decode(&object.label).ok());
-                if other.is_some_and(|other| self.names.creators.has_other(other.file, asker)) {
+                if other.is_some_and(|other| self.names.creators.has_other(other.file, client)) {
                     return Err(being_written(name));
                 }
                 let text = format!("{name}: disk {index} has a stripe of an unfinished file of that name");

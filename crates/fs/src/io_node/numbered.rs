@@ -230,11 +230,11 @@ impl<M: Machine> IoNode<M> {
     /// Flushes those of the named stripes that exist.
     pub(super) async fn flush_numbered(
         self: &Rc<Self>,
-        asker: NodeId,
+        client: NodeId,
         stripes: &NumberedStripes,
     ) -> Result<Reply, Box<Failure>> {
         let attached = self.attach_all(stripes, false).await?;
-        self.bring_to_media(asker, &attached, async |stripe| self.flush_disk(stripe).await).await
+        self.bring_to_media(client, &attached, async |stripe| self.flush_disk(stripe).await).await
     }
 
     /// Removes all stripes of files. Those that cannot be removed keep none of the others.

@@ -64,7 +64,7 @@ pub(super) struct StripePart {
 pub(super) struct PartialTransfer<M: Machine, I> {
     pub(super) node: Rc<IoNode<M>>,
     /// The node that has asked for the operation.
-    pub(super) asker: NodeId,
+    pub(super) client: NodeId,
     pub(super) direction: Direction,
     pub(super) exchange: Rc<Exchange<M>>,
     blocks: RefCell<I>,
@@ -89,12 +89,12 @@ impl<M: Machine> IoNode<M> {
     /// first, so that sorting knows where each block will be.
     pub(super) async fn make_ready(
         self: &Rc<Self>,
-        asker: NodeId,
+        client: NodeId,
         stripe: Rc<OpenStripe>,
         written_end: Option<u64>,
     ) -> Result<StripePart, Box<Failure>> {
         self.blocks.write_out(&stripe).await;
-        stripe.writers.tell(asker)?;
+        stripe.writers.tell(client)?;
         let Some(end) = written_end else {
             stripe.losses.check(&(0..u64::MAX))?;
             return Ok(StripePart { stripe, barred: None, bytes_before: None });
@@ -133,7 +133,7 @@ where
     /// Of blocks of at most `block_bytes` bytes, `blocks_at_once` at a time.
     pub(super) fn new(
         node: &Rc<IoNode<M>>,
-        asker: NodeId,
+        client: NodeId,
         direction: Direction,
         exchange: &Rc<Exchange<M>>,
         blocks: I,
@@ -144,7 +144,7 @@ where
         let (node, exchange, blocks) = (node.clone(), exchange.clone(), RefCell::new(blocks));
         Rc::new(PartialTransfer {
             node,
-            asker,
+            client,
             direction,
             exchange,
             blocks,
@@ -181,7 +181,7 @@ where
                 return Ok(buffer);
             };
             let (file, offset) = (first.stripe.stripe.file().0, first.parts.stripe_offset());
-            let about = || [("job", self.asker.0), ("file", file), ("offset", offset)];
+            let about = || [("job", self.client.0), ("file", file), ("offset", offset)];
             let name = if found.len() == 1 { "move block" } else { "move blocks" };
             let _span = self.node.machine.notes().span(name, about);
             match self.direction {
@@ -208,7 +208,7 @@ where
     /// Fills a buffer with a block as it is on the disk.
     async fn load(&self, block: &PartialBlock<P>, buffer: Buf) -> Result<Buf, Box<Failure>> {
         let (stripe, offset) = (&block.stripe.stripe, block.parts.stripe_offset());
-        let user = DiskUser { job: self.asker, urgency: Urgency::Demand };
+        let user = DiskUser { job: self.client, urgency: Urgency::Demand };
         Ok(self.node.disks.read(stripe.home, offset, buffer, user).await?)
     }
 
@@ -286,7 +286,7 @@ where
             runs[0] = 0..end;
         }
         let disks = &self.node.disks;
-        disks.write_runs(stripe.home, offset, buffer, runs.iter().cloned(), self.asker).await?;
+        disks.write_runs(stripe.home, offset, buffer, runs.iter().cloned(), self.client).await?;
         for Range { start, end } in runs {
             stripe.losses.mend(&(offset + start..offset + end));
         }

@@ -1,6 +1,6 @@
 //! Which clients flush write caches together: the members of a job, which come and go as they like.
 //!
-//! An I/O node is the *keeper* of a job's roster, and of the meetings of its members:
+//! An I/O node is the *coordinator* of a job's roster, and of the meetings of its members:
 //!
 //! ```text
 //!  member 0   Join     Gather -> FlushTogether   Enter ->  Met   asks all I/O nodes to move   Enter -> Met

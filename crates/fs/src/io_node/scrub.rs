@@ -28,7 +28,7 @@ impl<M: Machine> IoNode<M> {
     /// Reads back part of the stripe that a disk has of the finished file of this name, or of a numbered one.
     pub(super) async fn scrub(
         &self,
-        asker: NodeId,
+        client: NodeId,
         name: &str,
         disk: u32,
         offset: u64,
@@ -53,7 +53,7 @@ impl<M: Machine> IoNode<M> {
             let (part, rest) = split(part, STEP_BYTES);
             parts.extend(rest);
             let home = Home { disk: index, object: object.id };
-            match self.read_back(asker, home, part).await.map_err(|error| *error) {
+            match self.read_back(client, home, part).await.map_err(|error| *error) {
                 Ok(()) => {}
                 Err(Error::Damaged { why: found, .. }) => {
                     let (first, second) = halves(part);
@@ -72,11 +72,11 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Reads a part of an object and forgets it.
-    async fn read_back(&self, asker: NodeId, home: Home, part: Extent) -> machine::Result<()> {
+    async fn read_back(&self, client: NodeId, home: Home, part: Extent) -> machine::Result<()> {
         let buffer = self.scrub_buffers.take(part.bytes).await;
         self.machine.compute(Work::QueueDiskRequest).await;
         let outcome = {
-            let user = DiskUser { job: asker, urgency: Urgency::Background };
+            let user = DiskUser { job: client, urgency: Urgency::Background };
             let _turn = self.disks.turn(home, part, Direction::Read, user).await;
             let read = self.disks.of(home).read(home.object, part.offset, buffer).await;
             self.disks.count_bytes(home, Direction::Read, part.bytes, &read);

@@ -16,7 +16,7 @@ use super::IoNode;
 use super::account::Account;
 use super::collectives::roomy_queue_bytes;
 use super::partial_blocks::{BlockParts, PartialBlock, PartialTransfer, StripePart};
-use super::told::Told;
+use super::staged::Staged;
 use crate::error::{Failure, FailureKind, Result as FsResult};
 use crate::exchange::{Exchange, ExchangeGroup};
 use crate::protocol::{Direction, FileId, Reply, Selected, SelectedPart, Selecting, Selectors};
@@ -32,7 +32,7 @@ const LISTED_MAX: usize = 1 << 18;
 const LOOKS_IN_A_ROW: usize = 16_384;
 
 /// What clients have told of their selections for operations to come.
-pub(super) type Selections = Told<Selecting>;
+pub(super) type Selections = Staged<Selecting>;
 
 /// The selections of all members, and the stripes that they may touch.
 struct AllSelected {
@@ -52,38 +52,39 @@ impl<M: Machine> IoNode<M> {
     /// Takes in what a member of a group has selected, or a part of that.
     pub(super) async fn take_selecting(
         &self,
-        asker: NodeId,
+        client: NodeId,
         selecting: Selecting,
     ) -> Result<Reply, Box<Failure>> {
         self.machine.compute(Work::TakeEntries { entries: 1 }).await;
         // Also what selects nothing takes some memory.
         let (weight, most) = (selecting.part.selection.nodes().saturating_add(1), NODES_OF_CLIENT_MAX);
         let (memory, refused) = (selecting.memory, |nodes| {
-            let text =
-                format!("selections of {nodes} nodes from {asker}; at most {most} here: select less at once");
+            let text = format!(
+                "selections of {nodes} nodes from {client}; at most {most} here: select less at once"
+            );
             Failure::invalid(text)
         });
-        self.selections.add(asker, memory, vec![selecting], weight, most, refused)?;
+        self.selections.add(client, memory, vec![selecting], weight, most, refused)?;
         Ok(self.accepted())
     }
 
     pub(super) async fn serve_selected(
         self: &Rc<Self>,
-        asker: NodeId,
+        client: NodeId,
         account: &Rc<Account>,
         request: Selected,
     ) -> Result<Reply, Box<Failure>> {
-        let served = self.move_selected(asker, account, &request);
+        let served = self.move_selected(client, account, &request);
         self.in_turn(account, served).await
     }
 
     async fn move_selected(
         self: &Rc<Self>,
-        asker: NodeId,
+        client: NodeId,
         account: &Rc<Account>,
         request: &Selected,
     ) -> Result<Reply, Box<Failure>> {
-        let all = self.all_selected(asker, request)?;
+        let all = self.all_selected(client, request)?;
         self.machine.compute(Work::HandleRequest).await;
         let stripes = all.stripes.iter().map(|&stripe| self.stripes.get(request.file, stripe));
         let stripes = stripes.collect::<Result<Vec<_>, _>>()?;
@@ -96,7 +97,7 @@ impl<M: Machine> IoNode<M> {
         let mut parts = Vec::new();
         for stripe in stripes {
             let end = stripe.label.striping.stripe_bytes(all.end(), stripe.label.stripe);
-            let part = self.make_ready(asker, stripe, is_write.then_some(end)).await?;
+            let part = self.make_ready(client, stripe, is_write.then_some(end)).await?;
             if is_write && !request.to_media {
                 all.members.iter().for_each(|&member| part.stripe.writers.note(member));
             }
@@ -116,7 +117,7 @@ impl<M: Machine> IoNode<M> {
         for part in &parts {
             let blocks = self.plan_selected(request, part, &all, &moved[part.stripe.home.disk]).await;
             let room = (part.stripe.block_bytes(), blocks_at_once);
-            PartialTransfer::new(self, asker, request.direction, &exchange, blocks, room)
+            PartialTransfer::new(self, client, request.direction, &exchange, blocks, room)
                 .start(&buffers, account);
         }
         let outcome = buffers.join().await;
@@ -134,9 +135,9 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// What all who take part have selected.
-    fn all_selected(&self, asker: NodeId, request: &Selected) -> Result<AllSelected, Box<Failure>> {
+    fn all_selected(&self, client: NodeId, request: &Selected) -> Result<AllSelected, Box<Failure>> {
         let (members, told) = match &request.selectors {
-            Selectors::Asker(part) => (vec![asker], vec![(0, part.clone())]),
+            Selectors::Asker(part) => (vec![client], vec![(0, part.clone())]),
             Selectors::Members(members) => {
                 let members = self.check_members(members)?;
                 let mut told = Vec::new();

@@ -20,8 +20,8 @@ fn lock(tree: &Tree, number: FileNumber, locks: bool) {
     let held = tree.run("mpi/locked", move |node, what| async move {
         let (tree, range) = (node.tree(), LockRange::WHOLE);
         match locks {
-            true => node.told(&what, tree.lock(number, 1, range, LockMode::Exclusive).await),
-            false => node.told(&what, tree.unlock(number, 1, range).await.map(|()| None)),
+            true => node.explained(&what, tree.lock(number, 1, range, LockMode::Exclusive).await),
+            false => node.explained(&what, tree.unlock(number, 1, range).await.map(|()| None)),
         }
     });
     assert_eq!(held.wait().expect("the keeper is there"), None, "somebody has it");

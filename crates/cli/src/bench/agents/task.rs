@@ -66,7 +66,7 @@ impl Task {
 
     /// Nobody's file is to give way, not even an unfinished one.
     async fn refuse_existing(&self, connection: &ConnectedNode) -> Result<()> {
-        let found = connection.told(&self.name, connection.client.find_all(&self.name).await)?;
+        let found = connection.explained(&self.name, connection.client.find_all(&self.name).await)?;
         if found.is_empty() {
             return Ok(());
         }
@@ -85,17 +85,17 @@ impl Task {
     async fn make_and_use(&self, connection: &ConnectedNode, is_made: &Cell<bool>) -> Result<Outcome> {
         let striping =
             Striping::new(self.block_bytes, connection.client.disks()).map_err(Box::<fs::Error>::from);
-        let striping = connection.told(&self.name, striping)?;
+        let striping = connection.explained(&self.name, striping)?;
         let created = connection.client.create_striped(&self.name, node::new_file_id()?, striping).await;
         // Open until all is done: an unfinished file belongs to who has begun it for as long as that is there.
-        let file = connection.told(&self.name, created)?;
+        let file = connection.explained(&self.name, created)?;
         is_made.set(true);
         let progress = Progress::bytes(self.show, &format!("laying out for {}", self.label));
         progress.expect(self.workload.file_bytes);
         let told = adding_to(&progress);
         let laid_out = self.workload.lay_out(&connection.machine, &file, Contents::Real, told).await;
         progress.finish();
-        this_node::told_of_job(connection, &self.name, laid_out)?;
+        this_node::explained_job(connection, &self.name, laid_out)?;
         self.have_clients_use_it().await
     }
 
@@ -171,7 +171,7 @@ impl Task {
             let told = adding_to(&progress);
             let work = self.workload.run(&connection.machine, &file, Contents::Real, number, told);
             let outcome = unless(stop, work).await;
-            outcome.map(|outcome| this_node::told_of_job(&connection, &self.name, outcome)).transpose()
+            outcome.map(|outcome| this_node::explained_job(&connection, &self.name, outcome)).transpose()
         })
     }
 }

@@ -101,21 +101,21 @@ async fn written_and_flushed(
     let settings = WriteCacheSettings { background: None, flush_after: None, ..WriteCacheSettings::agent() };
     let real = Memory::real(Vec::new());
     let cache = WriteCache::join(client.clone(), &job, "the only one", settings, &real);
-    let cache = connection.told(&job, cache.await)?;
+    let cache = connection.explained(&job, cache.await)?;
     // Taken out of memory, and timed, as a member of a job does.
     let (bytes, mut latencies) = (RECORDS * RECORD_BYTES, Latencies::default());
     let (records, data) = (bytes / record_bytes, Memory::real(vec![1; bytes as usize]));
     let before = worked();
     for number in (0..passes).flat_map(|first| (first..records).step_by(passes as usize)) {
         let (at, asked) = (number * record_bytes, machine.now());
-        connection.told(&job, cache.write(&file, at, &data.get(at, record_bytes)).await)?;
+        connection.explained(&job, cache.write(&file, at, &data.get(at, record_bytes)).await)?;
         latencies.record(machine.now().since(asked));
     }
     let written = worked();
-    connection.told(&job, cache.flush().await)?;
+    connection.explained(&job, cache.flush().await)?;
     let flushed = worked();
     drop(file);
-    connection.told(&job, cache.leave().await)?;
+    connection.explained(&job, cache.leave().await)?;
     connection.discard(&job).await?;
     Ok([written.since(before), flushed.since(written)])
 }

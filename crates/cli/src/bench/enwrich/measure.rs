@@ -68,9 +68,9 @@ fn measure(agents: &Agents, cell: &WriteCell, trace: Option<&Path>) -> Result<Me
 /// Makes a file that is unfinished for as long as this node has it open.
 pub(super) async fn create(connection: &ConnectedNode, name: &str) -> Result<fs::File<real::RealMachine>> {
     let striping = Striping::new(BLOCK_BYTES, connection.client.disks()).map_err(Box::<fs::Error>::from);
-    let striping = connection.told(name, striping)?;
+    let striping = connection.explained(name, striping)?;
     let file = connection.client.create_striped(name, node::new_file_id()?, striping).await;
-    Ok(connection.told(name, file)?)
+    Ok(connection.explained(name, file)?)
 }
 
 fn have_written(

@@ -44,8 +44,8 @@ impl MergeTestbed {
             for file in of_beginning(&experiment, Beginning::OnDisks) {
                 let made = create(&connection, file).await?;
                 let filled = fill(&connection.machine, &made, file.bytes, Contents::Real, |_| {}).await;
-                this_node::told_of_job(&connection, &file.name, filled)?;
-                connection.told(&file.name, made.commit().await)?;
+                this_node::explained_job(&connection, &file.name, filled)?;
+                connection.explained(&file.name, made.commit().await)?;
             }
             Ok(())
         });
@@ -73,7 +73,7 @@ impl MergeTestbed {
             let mut outputs = Vec::new();
             for file in of_beginning(&experiment, Beginning::Allocated) {
                 let made = create(&connection, file).await?;
-                connection.told(&file.name, made.truncate(file.bytes).await)?;
+                connection.explained(&file.name, made.truncate(file.bytes).await)?;
                 outputs.push(made);
             }
             let (tell, told) = flume::bounded(1);
@@ -123,5 +123,5 @@ async fn create(connection: &ConnectedNode, file: &StoredFile) -> Result<File<Re
     };
     let created =
         connection.client.create_on(&file.name, node::new_file_id()?, file.block_bytes, disks).await;
-    Ok(connection.told(&file.name, created)?)
+    Ok(connection.explained(&file.name, created)?)
 }

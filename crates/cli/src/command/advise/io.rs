@@ -78,11 +78,11 @@ pub(super) fn run(arguments: &IoArguments) -> Result<()> {
     program.layout = arguments.layout.unwrap_or(DiskLayout::Contiguous);
     (program.seed, program.trials) = (arguments.seed, arguments.trials);
     let advice = IoAdvice::about(&program, arguments.progress)?;
-    let told = |advice: &IoAdvice| told(&arguments.input.name(), advice);
+    let told = |advice: &IoAdvice| report_lines(&arguments.input.name(), advice);
     arguments.format.print_report(&advice, told, csv, reasons)
 }
 
-fn told(name: &str, advice: &IoAdvice) -> Vec<String> {
+fn report_lines(name: &str, advice: &IoAdvice) -> Vec<String> {
     let IoAdvice { machine, nodes, requests, bytes, trials, .. } = advice;
     let of = format!(
         "{name}, on {machine}: {}, {}, {}",

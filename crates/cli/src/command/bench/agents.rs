@@ -342,7 +342,7 @@ fn disks(agents: Vec<Agent>, file: &File) -> Result<Vec<u32>> {
         }
         let mut disks = Vec::new();
         for &node in client.io_nodes() {
-            let examined = connection.told("asking for disks", client.examine(node).await)?;
+            let examined = connection.explained("asking for disks", client.examine(node).await)?;
             disks.push(examined.disks.len() as u32);
         }
         Ok(disks)

@@ -69,7 +69,7 @@ pub(super) async fn adopt(
     files: &BTreeMap<FileId, Vec<Stripe>>,
 ) -> Result<Vec<(FileId, Result<Adoption>)>> {
     let connection = &namespace.connection;
-    let places = connection.told("asking for disks", connection.client.disks_by_identity().await)?;
+    let places = connection.explained("asking for disks", connection.client.disks_by_identity().await)?;
     let (mut homes, mut all) = (Homes::default(), Vec::new());
     for (&file, stripes) in files {
         let asked = ask(namespace, &places, file, stripes).await;
@@ -110,7 +110,7 @@ async fn ask(
 ) -> Result<Asked> {
     let connection = &namespace.connection;
     let what = called(file);
-    if connection.told(&what, connection.client.is_remembered_as_removed(file).await)? {
+    if connection.explained(&what, connection.client.is_remembered_as_removed(file).await)? {
         return Ok(Asked::Removed);
     }
     let mut remnants: Option<Remnants> = None;
@@ -120,7 +120,7 @@ async fn ask(
             // It is as good as lost.
             Err(error) if is_damaged(&error) => continue,
             Err(error) if is_removed(&error) => return Ok(Asked::Removed),
-            label => connection.told(&what, label)?.0,
+            label => connection.explained(&what, label)?.0,
         };
         let place = (*node, stripe.disk);
         let Some((&identity, _)) = places.iter().find(|(_, other)| **other == place) else { continue };
@@ -149,7 +149,7 @@ async fn enter(namespace: &Namespace, file: FileId, striping: Striping, entry: E
 /// Removes what is left of a file that an agent remembers as removed.
 async fn remove_rest(namespace: &Namespace, file: FileId) -> Result<Adoption> {
     let connection = &namespace.connection;
-    connection.told(&called(file), connection.client.remove_numbered(&[file]).await)?;
+    connection.explained(&called(file), connection.client.remove_numbered(&[file]).await)?;
     Ok(Adoption::Removed)
 }
 

@@ -68,7 +68,7 @@ impl TreeCheck {
     /// Looks at all records of a namespace and at all stripes.
     pub(super) async fn of(namespace: &Namespace) -> Result<TreeCheck> {
         let connection = &namespace.connection;
-        let list = async || connection.told("listing stripes", connection.client.list_numbered().await);
+        let list = async || connection.explained("listing stripes", connection.client.list_numbered().await);
         let listed = list().await?;
         let (records, complaints) = surveyed(namespace).await?;
         let mut known: BTreeMap<FileNumber, &Inode> = BTreeMap::new();
@@ -87,7 +87,7 @@ impl TreeCheck {
             let still: BTreeSet<FileId> = list().await?.into_iter().map(|(_, stripe)| stripe.file).collect();
             unnamed.retain(|file, _| still.contains(file));
         }
-        let places = connection.told("asking for disks", connection.client.disks_by_identity().await)?;
+        let places = connection.explained("asking for disks", connection.client.disks_by_identity().await)?;
         let lost = all_lost(namespace, &places, &known, &listed).await?;
         let stored = listed.iter().map(|(_, stripe)| stripe.file);
         let stored = stored.filter(|file| !unnamed.contains_key(file)).map(fs::object_name).collect();
@@ -148,7 +148,7 @@ impl TreeCheck {
         if remove_unnamed {
             let files: Vec<FileId> = self.unnamed.keys().copied().collect();
             let connection = &namespace.connection;
-            connection.told("removing stripes", connection.client.remove_numbered(&files).await)?;
+            connection.explained("removing stripes", connection.client.remove_numbered(&files).await)?;
             mended
                 .done
                 .extend(files.iter().map(|file| format!("number {:016x}: its stripes are removed", file.0)));
@@ -160,7 +160,7 @@ impl TreeCheck {
                 }
             }
         }
-        namespace.connection.told("removing contents", namespace.tree.remove_doomed().await)?;
+        namespace.connection.explained("removing contents", namespace.tree.remove_doomed().await)?;
         namespace.flush().await?;
         Ok(mended)
     }
@@ -219,7 +219,7 @@ impl LostStripes {
     /// Those of files with these inodes.
     pub(super) async fn of(namespace: &Namespace, inodes: &BTreeMap<FileNumber, Inode>) -> Result<Self> {
         let connection = &namespace.connection;
-        let places = connection.told("asking for disks", connection.client.disks_by_identity().await)?;
+        let places = connection.explained("asking for disks", connection.client.disks_by_identity().await)?;
         let inodes = inodes.iter().map(|(number, inode)| (*number, inode)).collect();
         Ok(LostStripes(all_lost(namespace, &places, &inodes, &[]).await?))
     }
@@ -329,7 +329,7 @@ async fn lost_stripes(
         if missing.is_empty() {
             continue;
         }
-        let numbered = connection.told("asking for disks", namespace.tree.numbered(inode).await)?;
+        let numbered = connection.explained("asking for disks", namespace.tree.numbered(inode).await)?;
         // Of a disk that is nowhere it has been told already.
         let is_somewhere = |stripe: &u32| places.contains_key(&numbered.disks[*stripe as usize]);
         let missing: Vec<u32> = missing.into_iter().filter(is_somewhere).collect();
@@ -346,7 +346,7 @@ async fn lost_stripes(
                 lost.extend(missing.into_iter().map(of));
                 continue;
             }
-            found => connection.told("asking for stripes", found)?,
+            found => connection.explained("asking for stripes", found)?,
         };
         lost.extend(missing.into_iter().filter(|stripe| !found.contains_key(stripe)).map(|stripe| {
             let disk = numbered.disks[stripe as usize];
@@ -361,7 +361,7 @@ async fn lost_stripes(
 pub(super) async fn is_named(namespace: &Namespace, number: FileNumber) -> Result<bool> {
     match namespace.tree.inode(TreeOperation::Get { number }).await {
         Err(error) if matches!(*error, fs::Error::Refused(_)) => Ok(false),
-        inode => Ok(namespace.connection.told("asking for a file", inode)?.links > 0),
+        inode => Ok(namespace.connection.explained("asking for a file", inode)?.links > 0),
     }
 }
 

@@ -174,6 +174,6 @@ async fn remove_abandoned(namespace: &Namespace, path: &[u8]) -> Result<bool> {
 
 /// Removes the contents of files that have lost their names.
 async fn contents_gone(namespace: &Namespace) -> Result<()> {
-    namespace.connection.told("removing contents", namespace.tree.remove_doomed().await)?;
+    namespace.connection.explained("removing contents", namespace.tree.remove_doomed().await)?;
     Ok(namespace.flush().await?)
 }

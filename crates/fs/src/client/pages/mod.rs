@@ -325,7 +325,7 @@ impl<M: Machine> PageCache<M> {
             let finished = if file.temporary.get() && !file.unlinked.get() {
                 self.unlink(file.file.name()).await
             } else {
-                self.inner.commit(&file, &file.failures.told()).await
+                self.inner.commit(&file, &file.failures.cursor()).await
             };
             outcome = outcome.and(finished);
             self.inner.release(&file);
@@ -397,7 +397,7 @@ impl<M: Machine> Inner<M> {
             return;
         }
         let unsent = !self.table.borrow().unwritten(file.number, true).is_empty();
-        let untold = file.failures.is_untold();
+        let untold = file.failures.is_unreported();
         let unfinished = file.file.is_unfinished();
         if file.unlinked.get() || !(file.temporary.get() || unsent || untold || unfinished) {
             self.forget(file);

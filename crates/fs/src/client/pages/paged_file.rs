@@ -17,7 +17,7 @@ use layout::{Extent, Striping};
 use machine::{Class, Machine, OperationInFlight, Payload, Permit, Work};
 
 use super::Inner;
-use super::failures::Told;
+use super::failures::Reported;
 use super::files::LogicalFile;
 use super::table::{Look, PageKey};
 use super::transfer::{Pin, about};
@@ -91,7 +91,7 @@ pub struct PagedFile<M: Machine> {
     file: Rc<LogicalFile<M>>,
     window: RefCell<Window>,
     /// Which failed writes have been reported through this handle.
-    told: Told,
+    told: Reported,
 }
 
 impl<M: Machine> Drop for PagedFile<M> {
@@ -111,7 +111,7 @@ impl<M: Machine> PagedFile<M> {
     pub(super) fn new(cache: Rc<Inner<M>>, file: Rc<LogicalFile<M>>) -> Self {
         file.handles.set(file.handles.get() + 1);
         let window = RefCell::new(Window::new(cache.settings.prefetch));
-        let told = file.failures.told();
+        let told = file.failures.cursor();
         PagedFile { cache, file, window, told }
     }
 

@@ -12,7 +12,7 @@ use layout::Extent;
 use machine::{Class, Condition, Machine, OperationInFlight, Payload, Permit};
 
 use super::Inner;
-use super::failures::Told;
+use super::failures::Reported;
 use super::files::LogicalFile;
 use super::table::{Page, PageKey, Place, Room, State};
 use super::window::Bounds;
@@ -297,7 +297,7 @@ impl<M: Machine> Inner<M> {
     pub(super) async fn flush(
         self: &Rc<Self>,
         file: &Rc<LogicalFile<M>>,
-        told: &Told,
+        told: &Reported,
         all: bool,
     ) -> Result<()> {
         self.write_out(file).await;
@@ -333,7 +333,7 @@ impl<M: Machine> Inner<M> {
     }
 
     /// Flushes a file, and finishes it if it was begun here.
-    pub(super) async fn commit(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, told: &Told) -> Result<()> {
+    pub(super) async fn commit(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, told: &Reported) -> Result<()> {
         if !file.file.is_unfinished() || file.unlinked.get() {
             return self.flush(file, told, false).await;
         }

@@ -34,10 +34,10 @@ pub(super) struct TreeHolds {
 
 impl TreeHolds {
     /// Nothing is held yet; the keeper had been gone so often before.
-    pub(super) fn new(losses: u64) -> Self {
+    pub(super) fn new(disconnects: u64) -> Self {
         TreeHolds {
             files: RefCell::default(),
-            told: Cell::new(losses),
+            told: Cell::new(disconnects),
             telling: Permits::new(1),
             asked: InFlight::new(),
             is_kept: Cell::new(false),
@@ -136,16 +136,16 @@ impl<M: Machine> Tree<M> {
     /// If the keeper cannot be told.
     pub async fn hold_again(&self) -> Result<()> {
         let holds = &self.inner.holds;
-        if holds.told.get() == self.losses() {
+        if holds.told.get() == self.disconnects() {
             return Ok(());
         }
         let _turn = holds.telling.take().await;
-        while holds.told.get() != self.losses() {
-            let losses = self.losses();
+        while holds.told.get() != self.disconnects() {
+            let disconnects = self.disconnects();
             // What the keeper holds by now is to be among what it is told.
             holds.asked.none().await;
             self.tell_holds(&holds.all()).await?;
-            holds.told.set(losses);
+            holds.told.set(disconnects);
         }
         Ok(())
     }

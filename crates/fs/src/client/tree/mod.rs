@@ -201,7 +201,7 @@ impl<M: Machine> Tree<M> {
             inner: Rc::new(TreeInner {
                 cache: cache.clone(),
                 keeper,
-                holds: TreeHolds::new(cache.client().losses_of(keeper)),
+                holds: TreeHolds::new(cache.client().disconnects_of(keeper)),
                 disk_lists: RefCell::default(),
                 states: RefCell::default(),
                 doomed: RefCell::default(),
@@ -226,8 +226,8 @@ impl<M: Machine> Tree<M> {
     }
 
     /// How often the keeper was gone.
-    fn losses(&self) -> u64 {
-        self.inner.cache.client().losses_of(self.inner.keeper)
+    fn disconnects(&self) -> u64 {
+        self.inner.cache.client().disconnects_of(self.inner.keeper)
     }
 
     pub(super) fn machine(&self) -> &M {

@@ -140,7 +140,7 @@ impl<M: Machine> Tree<M> {
 
     /// How often what the keeper had said before may have come undone: it was gone, or its store is in another run.
     pub(super) fn crashes(&self) -> u64 {
-        self.losses() + self.inner.unflushed_names.others.get()
+        self.disconnects() + self.inner.unflushed_names.others.get()
     }
 
     /// Notes in which run of the keeper's store it has answered, and what that has done, if it is to be flushed.

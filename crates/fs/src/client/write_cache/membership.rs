@@ -1,4 +1,4 @@
-//! A member of a job: known to the keeper of its roster, and meeting the other members there.
+//! A member of a job: known to the coordinator of its roster, and meeting the other members there.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -32,7 +32,7 @@ impl Reason {
 /// A client's membership of a job.
 pub(super) struct Membership<M: Machine> {
     /// The I/O node that keeps the roster.
-    keeper: NodeId,
+    coordinator: NodeId,
     job: String,
     member: String,
     group: Cell<u64>,
@@ -42,9 +42,9 @@ pub(super) struct Membership<M: Machine> {
 impl<M: Machine> Membership<M> {
     /// Joins a job; how many flushes it has begun.
     pub(super) async fn begin(client: &Client<M>, job: &str, member: &str) -> Result<(Self, u32)> {
-        let keeper = client.meeting_place();
+        let coordinator = client.meeting_place();
         let (job, member) = (job.to_owned(), member.to_owned());
-        let membership = Membership { keeper, job, member, group: Cell::new(0), machine: PhantomData };
+        let membership = Membership { coordinator, job, member, group: Cell::new(0), machine: PhantomData };
         let flushes = membership.renew(client).await?;
         Ok((membership, flushes))
     }
@@ -58,13 +58,13 @@ impl<M: Machine> Membership<M> {
                 self.group.set(group);
                 Ok(flushes)
             }
-            _ => Err(unexpected(self.keeper)),
+            _ => Err(unexpected(self.coordinator)),
         }
     }
 
     /// The I/O node that keeps the roster.
-    pub(super) fn keeper(&self) -> NodeId {
-        self.keeper
+    pub(super) fn coordinator(&self) -> NodeId {
+        self.coordinator
     }
 
     /// The group of the members.
@@ -81,11 +81,11 @@ impl<M: Machine> Membership<M> {
         };
         match self.ask(client, request).await? {
             Reply::Flushing { flush } => Ok(flush),
-            _ => Err(unexpected(self.keeper)),
+            _ => Err(unexpected(self.coordinator)),
         }
     }
 
-    /// Leaves the job. A keeper that was started anew, or is gone, does not know this member any more.
+    /// Leaves the job. A coordinator that was started anew, or is gone, does not know this member any more.
     pub(super) async fn end(&self, client: &Client<M>) -> Result<()> {
         match self.ask(client, Request::Leave { group: self.group() }).await {
             Err(error) if !error.is_of_new_start() => Err(error),
@@ -94,7 +94,7 @@ impl<M: Machine> Membership<M> {
     }
 
     async fn ask(&self, client: &Client<M>, request: Request) -> Result<Reply> {
-        let (reply, _) = client.inner.endpoint.call(self.keeper, request, Payload::empty()).await?;
+        let (reply, _) = client.inner.endpoint.call(self.coordinator, request, Payload::empty()).await?;
         Ok(reply)
     }
 }
@@ -134,7 +134,7 @@ impl<M: Machine> Gathering<M> for FlushMeetings<'_, M> {
                 let members = members.into_iter().map(NodeId).collect();
                 Ok(Met { members, most: brings.unwrap_or(0) })
             }
-            _ => Err(unexpected(self.membership.keeper)),
+            _ => Err(unexpected(self.membership.coordinator)),
         }
     }
 }

@@ -2,10 +2,10 @@
 //! (Purakayastha, Ellis and Kotz 1995: ENWRICH).
 //!
 //! ```text
-//!  member 0   write write write FULL -> asks the keeper |                    | write ...
+//!  member 0   write write write FULL -> asks the coordinator |                    | write ...
 //!  member 1   write write ........... is told           |  flush: directories| write ...
 //!  member 2   idle .................. is told           |  to the I/O nodes, | idle
-//!  I/O nodes  the first: keeper of the roster           |  Memgets, disks    |
+//!  I/O nodes  the first: coordinator of the roster           |  Memgets, disks    |
 //! ```
 //!
 //! - `log.rs`: what has been written, and whether there is room for more; `logs.rs`: which log is written to while
@@ -154,7 +154,7 @@ pub(super) struct Inner<M: Machine> {
 /// How far the flushes of a group are, at one member.
 #[derive(Default)]
 struct Flushes {
-    /// Number of flushes that are over, successful or not, by the keeper's count.
+    /// Number of flushes that are over, successful or not, by the coordinator's count.
     over: Cell<u32>,
     /// The flushes that this member is to take part in, in order, each of all files or of one.
     due: RefCell<VecDeque<(u32, Option<FileId>)>>,
@@ -478,21 +478,21 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Waits until the flush of this number, which the keeper has named just now, is over; or until the keeper is gone,
+    /// Waits until the flush of this number, which the coordinator has named just now, is over; or until the coordinator is gone,
     /// and with it maybe what it was about to say of that flush.
     async fn is_over(&self, number: u32) -> bool {
-        let keeper = self.membership.keeper();
-        let losses = self.client.losses_of(keeper);
+        let coordinator = self.membership.coordinator();
+        let disconnects = self.client.disconnects_of(coordinator);
         while self.flushes.over.get() < number {
             until_either(self.flushes.changed.wait(), self.client.inner.lost.wait()).await;
-            if self.client.losses_of(keeper) != losses {
+            if self.client.disconnects_of(coordinator) != disconnects {
                 return false;
             }
         }
         true
     }
 
-    /// Asks the keeper for a flush later than those that are over here; its number. Joins the job anew if the keeper
+    /// Asks the coordinator for a flush later than those that are over here; its number. Joins the job anew if the coordinator
     /// does not know this member, since it was started anew or out of touch.
     async fn gather(self: &Rc<Self>, reason: Reason) -> Result<u32> {
         let wanted = self.flushes.over.get() + 1;

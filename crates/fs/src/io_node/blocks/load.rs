@@ -66,7 +66,7 @@ impl<M: Machine> Blocks<M> {
         let read = self
             .machine
             .contain("reading a block", self.read_disk(stripe, key.block * stripe.block_bytes(), into, user));
-        let outcome = read.await.and_then(|outcome| outcome);
+        let outcome = read.await.flatten();
         // A read that fails keeps its buffer.
         let has_none = outcome.is_err() && self.cache.borrow_mut().block(place).buffer.is_none();
         let empty = if has_none { Some(self.buffers.take(stripe.block_bytes()).await) } else { None };

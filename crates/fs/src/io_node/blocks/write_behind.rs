@@ -67,7 +67,7 @@ impl<M: Machine> Blocks<M> {
         self.machine.spawn("write-behind", async move {
             let written =
                 blocks.machine.contain("writing a block", blocks.write_behind(&stripe, place)).await;
-            let outcome = written.and_then(|outcome| outcome);
+            let outcome = written.flatten();
             blocks.end_writing(place);
             if let Err(error) = outcome {
                 stripe.writers.fail(&(*error).into());
@@ -212,7 +212,7 @@ impl<M: Machine> Blocks<M> {
         let (bytes, disk) = (data.len(), self.disks.of(stripe.home));
         let written =
             self.machine.contain("writing to a disk", disk.write(stripe.home.object, offset, data)).await;
-        let written = written.and_then(|written| written);
+        let written = written.flatten();
         self.disks.count_bytes(stripe.home, Direction::Write, bytes, &written);
         written
     }

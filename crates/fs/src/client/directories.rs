@@ -19,7 +19,7 @@ pub struct FileEntries<M: Machine> {
 }
 
 /// What one I/O node is told: a message for each part.
-pub(super) trait Told: Default {
+pub(super) trait Directory: Default {
     /// Adds an entry that concerns it.
     fn push(&mut self, file: FileId, entry: Entry);
 
@@ -28,31 +28,34 @@ pub(super) trait Told: Default {
 }
 
 /// What each of the `io_nodes` I/O nodes is told of these entries.
-pub(super) fn told_to_each<T: Told, M: Machine>(parts: &[FileEntries<M>], io_nodes: usize) -> Vec<T> {
-    let mut told: Vec<T> = (0..io_nodes).map(|_| T::default()).collect();
+pub(super) fn directories_by_io_node<T: Directory, M: Machine>(
+    parts: &[FileEntries<M>],
+    io_nodes: usize,
+) -> Vec<T> {
+    let mut directories: Vec<T> = (0..io_nodes).map(|_| T::default()).collect();
     for FileEntries { file, entries } in parts {
         let (striping, homes) = (file.striping(), file.homes_by_index());
         // The block that the last entry was in, and its I/O node: most of the time the next one is there, too.
         let mut latest = (Extent::new(0, 0), 0);
-        let mut number_told = vec![usize::MAX; io_nodes];
+        let mut sent_number = vec![usize::MAX; io_nodes];
         for (number, entry) in entries.iter().enumerate() {
             let (block, node) = latest;
             if entry.bytes > 0 && block.offset <= entry.offset && entry.extent().end() <= block.end() {
-                told[node].push(file.id(), *entry);
+                directories[node].push(file.id(), *entry);
                 continue;
             }
             for stripe in entry.stripes(striping) {
                 let node = homes[stripe as usize];
-                if number_told[node] != number {
-                    number_told[node] = number;
-                    told[node].push(file.id(), *entry);
+                if sent_number[node] != number {
+                    sent_number[node] = number;
+                    directories[node].push(file.id(), *entry);
                 }
             }
             latest =
                 (block_at(striping, entry.offset), homes[striping.place_of(entry.offset).stripe as usize]);
         }
     }
-    told
+    directories
 }
 
 fn block_at(striping: Striping, offset: u64) -> Extent {
@@ -62,11 +65,11 @@ fn block_at(striping: Striping, offset: u64) -> Extent {
 
 /// Entry by entry.
 #[derive(Default)]
-pub(super) struct ToldSingly {
+pub(super) struct DirectoryOfEntries {
     messages: Vec<Vec<(FileId, Vec<Entry>)>>,
 }
 
-impl Told for ToldSingly {
+impl Directory for DirectoryOfEntries {
     fn push(&mut self, file: FileId, entry: Entry) {
         let length = |message: &Vec<(FileId, Vec<Entry>)>| {
             message.iter().map(|(_, entries)| entries.len() + 1).sum::<usize>()
@@ -98,7 +101,7 @@ const MESSAGE_BYTES_MAX: usize = Message::HEADER_BYTES_MAX - 16 * NUMBER_BYTES;
 
 /// Several entries in one, where they go on regularly.
 #[derive(Default)]
-pub(super) struct ToldInRuns {
+pub(super) struct DirectoryOfRuns {
     messages: Vec<Vec<(FileId, Vec<ListedStretch>)>>,
     /// Room left in the last message, in bytes.
     room: usize,
@@ -106,7 +109,7 @@ pub(super) struct ToldInRuns {
     latest: Option<Entry>,
 }
 
-impl Told for ToldInRuns {
+impl Directory for DirectoryOfRuns {
     fn push(&mut self, file: FileId, entry: Entry) {
         let latest = self.latest.replace(entry);
         let is_of_file = self.last_file() == Some(file);
@@ -134,7 +137,7 @@ impl Told for ToldInRuns {
     }
 }
 
-impl ToldInRuns {
+impl DirectoryOfRuns {
     fn last_file(&self) -> Option<FileId> {
         self.messages.last()?.last().map(|(file, _)| *file)
     }
@@ -174,12 +177,12 @@ mod tests {
     use crate::protocol::{Frame, MeetingId};
     use proptest::prelude::*;
 
-    fn requests<T: Told>(entries: &[(u64, Entry)]) -> Vec<Request> {
-        let mut told = T::default();
+    fn requests<T: Directory>(entries: &[(u64, Entry)]) -> Vec<Request> {
+        let mut directory = T::default();
         for (file, entry) in entries {
-            told.push(FileId(*file), *entry);
+            directory.push(FileId(*file), *entry);
         }
-        told.requests(MemoryId::Collective(MeetingId { group: u64::MAX, operation: u32::MAX }))
+        directory.requests(MemoryId::Collective(MeetingId { group: u64::MAX, operation: u32::MAX }))
     }
 
     fn entries_of(requests: &[Request]) -> Vec<(u64, Entry)> {
@@ -206,9 +209,9 @@ mod tests {
         let record =
             |number: u64| (7, Entry { offset: 32 * number, bytes: 8, at: 8 * number, time: 50 * number });
         let entries: Vec<_> = (0..50_000).map(record).collect();
-        let told = requests::<ToldInRuns>(&entries);
+        let told = requests::<DirectoryOfRuns>(&entries);
         assert_eq!((told.len(), entries_of(&told)), (1, entries.clone()));
-        assert_eq!(requests::<ToldSingly>(&entries).len(), 42);
+        assert_eq!(requests::<DirectoryOfEntries>(&entries).len(), 42);
     }
 
     proptest! {
@@ -224,7 +227,7 @@ mod tests {
                 entry.time += later << (14 * later);
                 list.push((file, entry));
             }
-            for told in [requests::<ToldSingly>(&list), requests::<ToldInRuns>(&list)] {
+            for told in [requests::<DirectoryOfEntries>(&list), requests::<DirectoryOfRuns>(&list)] {
                 prop_assert_eq!(&entries_of(&told), &list);
                 for request in told {
                     prop_assert!(Frame::Request(u64::MAX, request).encode().len() <= Message::HEADER_BYTES_MAX);

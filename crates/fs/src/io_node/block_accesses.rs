@@ -1,0 +1,269 @@
+//! Requests for parts of blocks: each waits in the pool's queue, is served by one of its threads, and answered.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::rc::Rc;
+
+use machine::{Machine, Payload, Work};
+
+use super::account::{Account, Accounts};
+use super::blocks::{Data, Writer};
+use super::pool::Serving;
+use super::{IoNode, of_defect};
+use crate::endpoint::Caller;
+use crate::error::Failure;
+use crate::protocol::{FileId, NumberedStripes, Reply, Request};
+use crate::request_queue::{Placed, RequestPlace};
+use crate::settings::{Answers, Threads};
+
+/// A request for part of one block, and where the answer goes.
+pub(super) struct BlockAccess {
+    pub(super) caller: Caller,
+    /// The account of the connection over which it came.
+    pub(super) account: Rc<Account>,
+    pub(super) access: AccessKind,
+    pub(super) file: FileId,
+    pub(super) stripe: u32,
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    /// What it is noted as.
+    pub(super) serve: &'static str,
+}
+
+pub(super) enum AccessKind {
+    /// Alone, if no other read of the block or the next one follows.
+    Read { is_alone: bool },
+    /// Under the locks of a lease, if it has one.
+    Write(Data, Option<u64>),
+    /// A write that is answered when its data are at the disk.
+    WriteThrough(Data),
+}
+
+impl AccessKind {
+    /// The data that have come with the request.
+    fn data_here(&self) -> Option<&Payload> {
+        match self {
+            AccessKind::Write(Data::Here(data), _) | AccessKind::WriteThrough(Data::Here(data)) => Some(data),
+            _ => None,
+        }
+    }
+}
+
+impl BlockAccess {
+    /// The request as a block request, unless it is something else.
+    #[inline]
+    pub(super) fn of(
+        caller: Caller,
+        accounts: &Accounts,
+        request: Request,
+        payload: Payload,
+    ) -> Result<Self, Request> {
+        let serve = request.spans().serve;
+        let (access, file, stripe, offset, bytes) = match request {
+            Request::Read { file, stripe, offset, bytes } => {
+                (AccessKind::Read { is_alone: false }, file, stripe, offset, u64::from(bytes))
+            }
+            Request::ReadAlone { file, stripe, offset, bytes } => {
+                (AccessKind::Read { is_alone: true }, file, stripe, offset, u64::from(bytes))
+            }
+            Request::Write { file, stripe, offset, fetch } => {
+                let data = Data::of(caller, fetch, payload);
+                let bytes = data.bytes();
+                (AccessKind::Write(data, None), file, stripe, offset, bytes)
+            }
+            Request::WriteUnderLease { lease, file, stripe, offset } => {
+                let data = Data::Here(payload);
+                let bytes = data.bytes();
+                (AccessKind::Write(data, Some(lease)), file, stripe, offset, bytes)
+            }
+            Request::WriteThrough { file, stripe, offset, fetch } => {
+                let data = Data::of(caller, fetch, payload);
+                let bytes = data.bytes();
+                (AccessKind::WriteThrough(data), file, stripe, offset, bytes)
+            }
+            command => return Err(command),
+        };
+        let account = accounts.of(caller.node);
+        Ok(BlockAccess { caller, account, access, file, stripe, offset, bytes, serve })
+    }
+}
+
+impl Placed for BlockAccess {
+    fn place(&self) -> RequestPlace {
+        (self.file, self.stripe, self.offset)
+    }
+}
+
+impl<M: Machine> IoNode<M> {
+    /// A thread of the pool. A defect costs the request that is being served, and no more.
+    async fn run_thread(self: Rc<Self>) -> machine::Result<()> {
+        let serving = Cell::new(None);
+        loop {
+            match self.machine.contain("request thread", self.serve_requests(&serving)).await {
+                Ok(outcome) => return outcome,
+                Err(defect) => self.answer_defect(serving.take(), defect),
+            }
+        }
+    }
+
+    /// Serves one block request after the other.
+    async fn serve_requests(self: &Rc<Self>, serving: &Cell<Option<Caller>>) -> machine::Result<()> {
+        loop {
+            let Serving { mut request, class, background: _until_served } = self.pool.next().await;
+            // It may have been promoted.
+            request.caller.class = class;
+            self.serve_block_request(request, serving).await?;
+        }
+    }
+
+    /// Makes threads of the pool.
+    pub(super) fn make_threads(self: &Rc<Self>, count: usize) {
+        for _ in 0..count {
+            self.machine.spawn("request thread", self.clone().run_thread());
+        }
+    }
+
+    /// Gives a block request to a thread.
+    pub(super) async fn dispatch(self: &Rc<Self>, request: BlockAccess) {
+        if let Some(data) = request.access.data_here() {
+            self.machine.compute(Work::AcceptData { bytes: data.len() }).await;
+        }
+        match self.settings.threads {
+            Threads::Pool(_) => {
+                self.machine.compute(Work::WakeThread).await;
+                if !self.pool.has_room_for(request.caller.node) {
+                    let caller = request.caller;
+                    // Its data go first: what is refused is to hold no memory.
+                    drop(request);
+                    return self.refuse(caller, "block requests are waiting");
+                }
+                let (Caller { node, class, .. }, bytes) = (request.caller, request.bytes);
+                let needs_thread = self.pool.put(class, node, bytes, request);
+                self.make_threads(usize::from(needs_thread));
+            }
+            Threads::PerRequest => {
+                self.machine.compute(Work::StartThread).await;
+                let node = self.clone();
+                self.machine.spawn("request thread", async move {
+                    let serving = Cell::new(None);
+                    let served = node.serve_block_request(request, &serving);
+                    match node.machine.contain("request thread", served).await {
+                        Ok(outcome) => outcome,
+                        Err(defect) => {
+                            node.answer_defect(serving.take(), defect);
+                            Ok(())
+                        }
+                    }
+                });
+            }
+        }
+    }
+
+    /// Serves a block request; notes in `serving` whose it is, until its answer begins to leave.
+    async fn serve_block_request(
+        self: &Rc<Self>,
+        request: BlockAccess,
+        serving: &Cell<Option<Caller>>,
+    ) -> machine::Result<()> {
+        let BlockAccess { caller, account, access, file, stripe, offset, bytes, serve } = request;
+        let about = || [("job", caller.node.0), ("file", file.0), ("offset", offset), ("bytes", bytes)];
+        let span = self.machine.notes().span(serve, about);
+        self.machine.notes().received(span.place(), || caller.question());
+        serving.set(Some(caller));
+        self.machine.compute(Work::HandleRequest).await;
+        let reads_on = matches!(access, AccessKind::Read { is_alone: false });
+        let outcome = match access {
+            AccessKind::Read { is_alone } => {
+                let data = self.blocks.read(file, stripe, (offset, bytes), is_alone, caller.into()).await;
+                data.map(|data| (Reply::Done, data))
+            }
+            AccessKind::Write(data, lease) => {
+                let writer = Writer { caller, account: &account, lease };
+                let written = self.blocks.write(file, stripe, offset, data, writer).await;
+                written.map(|()| (self.accepted(), Payload::empty()))
+            }
+            AccessKind::WriteThrough(data) => {
+                let writer = Writer { caller, account: &account, lease: None };
+                let written = self.blocks.write(file, stripe, offset, data, writer).await;
+                if written.is_ok() {
+                    serving.set(None);
+                    self.answer_when_written(caller, file, stripe, offset..offset + bytes);
+                    return Ok(());
+                }
+                written.map(|()| (self.accepted(), Payload::empty()))
+            }
+        };
+        let prefetches = reads_on && outcome.is_ok();
+        serving.set(None);
+        match self.settings.answers {
+            Answers::ByThread => {
+                let answered = self.endpoint.reply(caller, outcome).await;
+                self.request_done(caller);
+                answered?;
+            }
+            Answers::Apart => self.start_answer(caller, outcome),
+        }
+        if prefetches {
+            let ahead = Caller { class: self.settings.prefetching.class(caller.class), ..caller };
+            self.blocks.prefetch(file, stripe, offset, ahead.into());
+        }
+        Ok(())
+    }
+
+    /// Starts a task that answers a write when its data are at the disk, so that it keeps no thread meanwhile.
+    fn answer_when_written(self: &Rc<Self>, caller: Caller, file: FileId, stripe: u32, range: Range<u64>) {
+        let node = self.clone();
+        self.machine.spawn("write-through", async move {
+            let written = node.blocks.write_through(file, stripe, range);
+            let outcome = node.contained("write-through", written).await;
+            let outcome = outcome.map(|()| (node.accepted(), Payload::empty()));
+            let answered = node.endpoint.reply(caller, outcome).await;
+            node.request_done(caller);
+            answered
+        });
+    }
+
+    /// Answers a block request that could not be served because of a defect.
+    fn answer_defect(self: &Rc<Self>, caller: Option<Caller>, defect: Box<machine::Error>) {
+        if let Some(caller) = caller {
+            self.start_answer(caller, Err(of_defect(defect)));
+        }
+    }
+
+    /// Starts a task that answers a block request.
+    fn start_answer(self: &Rc<Self>, caller: Caller, outcome: Result<(Reply, Payload), Box<Failure>>) {
+        let node = self.clone();
+        self.machine.spawn("answer", async move {
+            let outcome = node.endpoint.reply(caller, outcome).await;
+            node.request_done(caller);
+            outcome
+        });
+    }
+
+    /// The answer to a request has left: others may be taken.
+    fn request_done(self: &Rc<Self>, caller: Caller) {
+        self.make_threads(self.pool.done(caller.node));
+    }
+
+    /// Starts a task that opens a stripe of a numbered file, or makes it, and then has a thread write to it.
+    pub(super) fn start_numbered_write(self: &Rc<Self>, stripes: NumberedStripes, write: BlockAccess) {
+        let caller = write.caller;
+        let Some(permit) = write.account.commands.try_take() else {
+            // Its data go first: what is refused is to hold no memory.
+            drop(write);
+            return self.refuse(caller, "commands are under way");
+        };
+        let node = self.clone();
+        self.machine.spawn("request", async move {
+            let permit = permit;
+            let span = node.machine.notes().span("attach", || [("job", caller.node.0)]);
+            let attached = node.contained("request", node.attach(&stripes, true)).await;
+            drop((permit, span));
+            match attached {
+                Ok(_) => node.dispatch(write).await,
+                Err(failure) => return node.endpoint.reply(caller, Err(failure)).await,
+            }
+            Ok(())
+        });
+    }
+}

@@ -1,0 +1,117 @@
+//! What clients have staged for coming operations of their groups, in one message or several.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use machine::NodeId;
+
+use crate::error::Failure;
+use crate::protocol::MemoryId;
+
+/// What clients have staged, by client and group.
+pub(super) struct Staged<T>(RefCell<BTreeMap<(NodeId, u64), StagedByClient<T>>>);
+
+/// What a client has staged for an operation of a group.
+struct StagedByClient<T> {
+    /// The memory, which names the operation.
+    memory: MemoryId,
+    parts: Vec<T>,
+    /// What it takes to keep them.
+    weight: u64,
+}
+
+impl<T> Default for Staged<T> {
+    fn default() -> Self {
+        Staged(RefCell::default())
+    }
+}
+
+impl<T> Staged<T> {
+    /// Adds to what a client has staged for an operation. What it has staged for an earlier operation of the group is
+    /// forgotten. What it has staged for all of its groups weighs at most `most`, or it is refused with its `weight`.
+    pub(super) fn add(
+        &self,
+        client: NodeId,
+        memory: MemoryId,
+        mut parts: Vec<T>,
+        weight: u64,
+        most: u64,
+        refused: impl FnOnce(u64) -> Failure,
+    ) -> Result<(), Box<Failure>> {
+        let group = group_of(memory)?;
+        let mut all = self.0.borrow_mut();
+        let of_client = all.range((client, 0)..=(client, u64::MAX));
+        let kept = of_client.filter(|((_, other), staged)| *other != group || staged.memory == memory);
+        let weight_of_all = kept.map(|(_, staged)| staged.weight).sum::<u64>() + weight;
+        if weight_of_all > most {
+            return Err(refused(weight_of_all).into());
+        }
+        let new = || StagedByClient { memory, parts: Vec::new(), weight: 0 };
+        let staged = all.entry((client, group)).or_insert_with(new);
+        if staged.memory != memory {
+            *staged = new();
+        }
+        staged.parts.append(&mut parts);
+        staged.weight += weight;
+        Ok(())
+    }
+
+    /// Takes what a client has staged for an operation: nothing, if it has staged nothing.
+    pub(super) fn take(&self, client: NodeId, memory: MemoryId) -> Result<Vec<T>, Box<Failure>> {
+        let staged = self.0.borrow_mut().remove(&(client, group_of(memory)?));
+        Ok(staged.filter(|staged| staged.memory == memory).map(|staged| staged.parts).unwrap_or_default())
+    }
+
+    /// Forgets a client that is gone.
+    pub(super) fn forget(&self, client: NodeId) {
+        self.0.borrow_mut().retain(|(other, _), _| *other != client);
+    }
+}
+
+fn group_of(memory: MemoryId) -> Result<u64, Box<Failure>> {
+    match memory {
+        MemoryId::Collective(meeting) => Ok(meeting.group),
+        MemoryId::Request(_) => Err(Failure::invalid("a directory of memory that is not of a group").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::MeetingId;
+
+    const CLIENT: NodeId = NodeId(1);
+
+    fn memory(group: u64, operation: u32) -> MemoryId {
+        MemoryId::Collective(MeetingId { group, operation })
+    }
+
+    fn add(staged: &Staged<u64>, memory: MemoryId, weight: u64) -> Result<(), Box<Failure>> {
+        staged.add(CLIENT, memory, vec![weight], weight, 10, |all| Failure::invalid(format!("{all}")))
+    }
+
+    #[test]
+    fn what_is_told_is_taken_once_and_weighs_until_then() {
+        let staged = Staged::default();
+        for weight in [3, 4] {
+            add(&staged, memory(1, 1), weight).expect("not too much");
+        }
+        let refused = add(&staged, memory(2, 1), 4).expect_err("too much");
+        assert_eq!(refused.text, "11");
+        assert_eq!(staged.take(CLIENT, memory(1, 1)), Ok(vec![3, 4]));
+        assert_eq!(staged.take(CLIENT, memory(1, 1)), Ok(vec![]));
+        add(&staged, memory(2, 1), 10).expect("there is room again");
+    }
+
+    #[test]
+    fn a_later_operation_of_a_group_takes_the_place_of_an_earlier_one() {
+        let staged = Staged::default();
+        add(&staged, memory(1, 1), 9).expect("not too much");
+        add(&staged, memory(1, 2), 8).expect("the other is forgotten");
+        assert_eq!(staged.take(CLIENT, memory(1, 1)), Ok(vec![]));
+        add(&staged, memory(1, 3), 8).expect("and whatever was asked for does not matter");
+        assert!(staged.take(CLIENT, MemoryId::Request(1)).is_err());
+        staged.forget(CLIENT);
+        assert_eq!(staged.take(CLIENT, memory(1, 3)), Ok(vec![]));
+    }
+}
