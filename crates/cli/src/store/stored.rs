@@ -144,7 +144,7 @@ fn no_unfinished(name: &str) -> Error {
     Error::new(ErrorKind::Invalid, name, why).with_remedy("Leave out --unfinished")
 }
 
-/// What a new file of a namespace is to be like.
+/// What a new file is to be like. A flat name has neither permissions nor a time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WantedFile {
     pub(crate) striping: Striping,
@@ -154,6 +154,93 @@ pub(crate) struct WantedFile {
     pub(crate) modified: Option<UnixTime>,
     /// Whether what has its name is replaced.
     pub(crate) replace: bool,
+}
+
+/// A file that is being put.
+pub(crate) enum PutFile {
+    /// Under its flat name, unfinished.
+    Flat { connection: ConnectedNode, name: String, file: File<RealMachine> },
+    /// In a namespace.
+    Hidden(HiddenFile),
+}
+
+impl PutFile {
+    /// Begins a file, in the namespace if there is one.
+    pub(crate) async fn begin(
+        connection: &ConnectedNode,
+        namespace: Option<&Namespace>,
+        name: &str,
+        wanted: WantedFile,
+    ) -> Result<PutFile> {
+        if let Some(namespace) = namespace {
+            return Ok(PutFile::Hidden(HiddenFile::begin(namespace, name.as_bytes(), wanted).await?));
+        }
+        let created = connection.create(name, wanted.striping, wanted.replace).await;
+        let file = created.map_err(|error| match error.kind() {
+            ErrorKind::Exists => error.with_remedy(MAKE_ROOM),
+            _ => error,
+        })?;
+        Ok(PutFile::Flat { connection: connection.clone(), name: name.to_owned(), file })
+    }
+
+    /// Its contents, past the page cache.
+    pub(crate) fn file(&self) -> &File<RealMachine> {
+        match self {
+            PutFile::Flat { file, .. } => file,
+            PutFile::Hidden(hidden) => &hidden.file,
+        }
+    }
+
+    /// What it is called in failures.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            PutFile::Flat { name, .. } => name.clone(),
+            PutFile::Hidden(hidden) => shown(&hidden.path),
+        }
+    }
+
+    /// What a group that writes a file of this length has to know.
+    pub(crate) async fn for_group(&self, bytes: u64) -> Result<What> {
+        match self {
+            PutFile::Flat { name, .. } => Ok(What::Named { name: name.clone(), unfinished: true }),
+            PutFile::Hidden(hidden) => hidden.for_group(bytes).await,
+        }
+    }
+
+    /// Runs the work that writes the file. Meanwhile the file is kept open, which takes nothing for a flat name.
+    pub(crate) async fn while_open<T>(&self, work: impl Future<Output = T>) -> T {
+        match self {
+            PutFile::Flat { .. } => work.await,
+            PutFile::Hidden(hidden) => hidden.while_open(work).await,
+        }
+    }
+
+    /// Flushes what a group has written to a file of this length.
+    pub(crate) async fn to_disks(&self, bytes: u64) -> Result<()> {
+        match self {
+            PutFile::Flat { connection, name, file } => connection.explained(name, file.commit().await),
+            PutFile::Hidden(hidden) => hidden.to_disks(bytes).await,
+        }
+    }
+
+    /// Gives the file, which is on the disks, its name. A flat one has it already.
+    pub(crate) async fn complete(&self, uploaded: Uploaded) -> Result<()> {
+        match self {
+            PutFile::Flat { .. } => Ok(()),
+            PutFile::Hidden(hidden) => {
+                hidden.complete(uploaded).await?;
+                hidden.namespace.flush().await
+            }
+        }
+    }
+
+    /// Removes what there is of it, unless it is complete.
+    pub(crate) async fn discard(&self) -> Result<()> {
+        match self {
+            PutFile::Flat { connection, name, .. } => connection.discard(name).await,
+            PutFile::Hidden(hidden) => hidden.discard().await,
+        }
+    }
 }
 
 /// A file of a namespace that is being put: under a hidden name beside its own, which it gets when it is whole.
@@ -214,11 +301,16 @@ impl HiddenFile {
         &self.file
     }
 
-    /// What a group that writes so many bytes of it has to know.
-    pub(crate) async fn for_group(&self, inode: Inode, bytes: u64) -> Result<What> {
+    async fn for_group(&self, bytes: u64) -> Result<What> {
+        let inode = self.inode().expect("it is neither complete nor discarded");
         let numbered = self.namespace.tree.numbered(&inode).await;
         let numbered = self.namespace.connection.explained(&shown(&self.path), numbered)?;
         Ok(What::Numbered(NumberedFile { bytes, ..numbered }))
+    }
+
+    async fn to_disks(&self, bytes: u64) -> Result<()> {
+        self.file.set_bytes(bytes);
+        self.namespace.connection.explained(&shown(&self.path), self.file.flush().await)
     }
 
     /// What is known of it.
@@ -299,10 +391,12 @@ pub(crate) fn hidden_name(path: &[u8]) -> Result<Vec<u8>> {
     Ok(joined(directory, &name))
 }
 
+/// The remedy if something has the name of a file that is put.
+const MAKE_ROOM: &str = "Remove it with `starfish rm`, or put with --replace";
+
 /// That something has this name already.
 pub(crate) fn exists(path: &[u8]) -> Error {
-    let remedy = "Remove it with `starfish rm`, or put with --replace";
-    Error::new(ErrorKind::Exists, shown(path), "file exists already").with_remedy(remedy)
+    Error::new(ErrorKind::Exists, shown(path), "file exists already").with_remedy(MAKE_ROOM)
 }
 
 #[cfg(test)]

@@ -12,11 +12,11 @@ use layout::Extent;
 use namespace::{Inode, UnixTime};
 use node::sparse::{SparseRead, SparseWrite};
 use node::whole_file::{self, CopyError, Uploaded};
-use node::{Agent, BlockingWork, ConnectedNode, ErrorKind};
+use node::{Agent, BlockingWork, ConnectedNode};
 
 use super::group;
 use super::namespace::{Namespace, joined, no_namespace, trimmed};
-use super::stored::{HiddenFile, ReadableFile, WantedFile};
+use super::stored::{PutFile, ReadableFile, WantedFile};
 use crate::interrupt::{Interruption, Undertaking};
 use crate::local::Hashing;
 use crate::this_node;
@@ -270,7 +270,7 @@ pub(crate) fn put<R: SparseRead + Send + 'static>(
     match (put.method.method, size) {
         (Method::Traditional, _) => put_traditional(agents, name, put, input, progress, interruption),
         (Method::DiskDirected, Some(bytes)) => {
-            put_disk_directed(agents, name, put, input, bytes, progress, &interruption)
+            put_disk_directed(agents, name, put, input, bytes, progress, interruption)
         }
         (Method::DiskDirected, None) => {
             let failure = Failure::usage(name, "the method disk-directed has to know the size beforehand");
@@ -289,59 +289,92 @@ fn put_traditional<R: SparseRead + Send + 'static>(
 ) -> Result<Done> {
     let (name, progress) = (name.to_owned(), progress.clone());
     this_node::run(agents.to_vec(), move |connection| async move {
-        if let Some(namespace) = Namespace::find_surely(&connection).await? {
-            return put_into(&namespace, &name, &put, input, &progress, &interruption).await;
-        }
-        put.check_flat(&connection, &name)?;
-        let half_done = begin(&interruption, &name);
-        let file = create(&connection, &name, &put).await?;
-        let start = Instant::now();
-        let copied = whole_file::upload(&connection, &file, input, adding_to(&progress));
-        match interruption.unless(copied).await {
-            Some(Ok((input, uploaded))) => Ok(Done {
-                bytes: uploaded.bytes,
-                elapsed: start.elapsed(),
-                hash: input.hash(),
-                name: name.clone(),
-                inode: None,
-            }),
-            Some(Err(error)) => Err(discard_failed(&connection, &name, failed_to_put(&name, error)).await),
-            None => Err(half_done.undone(&name, connection.discard(&name).await)),
-        }
+        let upload = async |new: &PutFile| {
+            let copied = whole_file::upload(&connection, new.file(), input, adding_to(&progress));
+            let copied = new.while_open(copied).await;
+            let (input, uploaded) = copied.map_err(|error| failed_to_put(&new.name(), error))?;
+            Ok(Moved { uploaded, hash: input.hash(), elapsed: None })
+        };
+        put_by(upload, &connection, &name, &put, &interruption).await
     })
 }
 
-/// Puts a file into a namespace.
-async fn put_into<R: SparseRead + Send + 'static>(
-    namespace: &Namespace,
+fn put_disk_directed<R: Read>(
+    agents: &[Agent],
+    name: &str,
+    put: Put,
+    mut input: Hashing<R>,
+    bytes: u64,
+    progress: &Progress,
+    interruption: Interruption,
+) -> Result<Done> {
+    let lengths = group::lengths(name, bytes, put.method.compute_nodes)?;
+    let parts = read_parts(&mut input, &lengths).map_err(|error| Failure::new("reading the input", error))?;
+    let hash = input.hash();
+    let (all, name, progress) = (agents.to_vec(), name.to_owned(), progress.clone());
+    this_node::run(agents.to_vec(), move |connection| async move {
+        let write = async |new: &PutFile| {
+            let what = new.for_group(bytes).await?;
+            let writing = BlockingWork::begin(move || group::write(&all, what, parts));
+            let moved = new.while_open(writing.outcome()).await?;
+            let committing = Instant::now();
+            new.to_disks(bytes).await?;
+            let elapsed = Some(moved.elapsed + committing.elapsed());
+            Ok(Moved { uploaded: Uploaded { bytes, written: bytes }, hash, elapsed })
+        };
+        let done = put_by(write, &connection, &name, &put, &interruption).await?;
+        progress.add(bytes);
+        // Of a file that was there already, too: the input has been read.
+        Ok(Done { hash, ..done })
+    })
+}
+
+/// What has been moved into a file that is being put.
+struct Moved {
+    uploaded: Uploaded,
+    hash: Option<blake3::Hash>,
+    /// The time of the collective operation; without this all counts from the first byte until the file has its name.
+    elapsed: Option<Duration>,
+}
+
+/// Makes a file, has `move_data` write it, and gives it its name.
+async fn put_by(
+    move_data: impl AsyncFnOnce(&PutFile) -> Result<Moved>,
+    connection: &ConnectedNode,
     name: &str,
     put: &Put,
-    input: Hashing<R>,
-    progress: &Progress,
     interruption: &Interruption,
 ) -> Result<Done> {
-    let (connection, name) = (&namespace.connection, put.name_in(namespace, name).await?);
-    if let Some(there) = put.there(namespace, &name).await? {
-        return Ok(there);
-    }
-    let half_done = begin_hidden(interruption, &name);
-    let hidden = HiddenFile::begin(namespace, name.as_bytes(), put.wanted(connection)?).await?;
-    let start = Instant::now();
-    let copied = hidden.while_open(whole_file::upload(connection, hidden.file(), input, adding_to(progress)));
-    match interruption.unless(copied).await {
-        Some(Ok((input, uploaded))) => {
-            hidden.complete(uploaded).await?;
-            namespace.flush().await?;
-            Ok(Done {
-                bytes: uploaded.bytes,
-                elapsed: start.elapsed(),
-                hash: input.hash(),
-                name,
-                inode: None,
-            })
+    let namespace = Namespace::find_surely(connection).await?;
+    let (name, left) = match &namespace {
+        Some(namespace) => {
+            let name = put.name_in(namespace, name).await?;
+            if let Some(there) = put.there(namespace, &name).await? {
+                return Ok(there);
+            }
+            let left = left_hidden(&name);
+            (name, left)
         }
-        Some(Err(error)) => Err(discard_hidden(&hidden, &name, failed_to_put(&name, error)).await),
-        None => Err(half_done.undone(&name, hidden.discard().await)),
+        None => {
+            put.check_flat(connection, name)?;
+            (name.to_owned(), left_behind(name))
+        }
+    };
+    let half_done = begin(interruption, &name, &left);
+    let new = PutFile::begin(connection, namespace.as_ref(), &name, put.wanted(connection)?).await?;
+    let start = Instant::now();
+    match interruption.unless(move_data(&new)).await {
+        Some(Ok(Moved { uploaded, hash, elapsed })) => {
+            new.complete(uploaded).await?;
+            let elapsed = elapsed.unwrap_or_else(|| start.elapsed());
+            Ok(Done { name, bytes: uploaded.bytes, elapsed, hash, inode: None })
+        }
+        // The failure counts, but what is left behind is said, too.
+        Some(Err(failure)) => Err(match new.discard().await {
+            Ok(()) => failure,
+            Err(_) => failure.also(&left),
+        }),
+        None => Err(half_done.undone(&name, new.discard().await)),
     }
 }
 
@@ -391,14 +424,6 @@ impl Put {
     }
 }
 
-/// Removes what was put of a file of a namespace after a failure, which is what counts.
-async fn discard_hidden(hidden: &HiddenFile, name: &str, failure: Failure) -> Failure {
-    match hidden.discard().await {
-        Ok(()) => failure,
-        Err(_) => failure.also(&left_hidden(name)),
-    }
-}
-
 /// Why a file was not put.
 pub(crate) fn failed_to_put(name: &str, error: CopyError) -> Failure {
     match error {
@@ -407,14 +432,7 @@ pub(crate) fn failed_to_put(name: &str, error: CopyError) -> Failure {
     }
 }
 
-/// Removes the unfinished file after a failure, which is what counts; but what is left is told, too.
-async fn discard_failed(connection: &ConnectedNode, name: &str, failure: Failure) -> Failure {
-    match connection.discard(name).await {
-        Ok(()) => failure,
-        Err(_) => failure.also(&left_behind(name)),
-    }
-}
-
+/// What is left of a flat name if there is no time to remove it.
 fn left_behind(name: &str) -> String {
     format!(
         "An unfinished {name} may be left; putting it again replaces that, and `starfish rm --unfinished {name}` \
@@ -422,65 +440,23 @@ fn left_behind(name: &str) -> String {
     )
 }
 
-fn begin(interruption: &Interruption, name: &str) -> Undertaking {
-    interruption.begin(interrupted(name).remedy(left_behind(name)))
-}
-
-fn interrupted(name: &str) -> Failure {
-    Failure::new(name, "interrupted, and there was no time to remove what had been written")
-}
-
 /// What is left in a namespace if there is no time to remove it.
-pub(crate) fn left_hidden(name: &str) -> String {
+fn left_hidden(name: &str) -> String {
     format!(
         "What had been written of {name} may be left under a hidden name; `starfish rm --unfinished` removes that an hour \
          later, with --older-than 0s at once."
     )
 }
 
-/// Begins what is undone by removing hidden files.
-pub(crate) fn begin_hidden(interruption: &Interruption, name: &str) -> Undertaking {
-    interruption.begin(interrupted(name).remedy(left_hidden(name)))
+/// Begins what is undone by removing what has been made. `left` says what is left if there is no time for that.
+fn begin(interruption: &Interruption, name: &str, left: &str) -> Undertaking {
+    let failure = Failure::new(name, "interrupted, and there was no time to remove what had been written");
+    interruption.begin(failure.remedy(left))
 }
 
-fn put_disk_directed<R: Read>(
-    agents: &[Agent],
-    name: &str,
-    put: Put,
-    mut input: Hashing<R>,
-    bytes: u64,
-    progress: &Progress,
-    interruption: &Interruption,
-) -> Result<Done> {
-    let lengths = group::lengths(name, bytes, put.method.compute_nodes)?;
-    let parts = read_parts(&mut input, &lengths).map_err(|error| Failure::new("reading the input", error))?;
-    let hash = input.hash();
-    let (all, name, interruption) = (agents.to_vec(), name.to_owned(), interruption.clone());
-    let progress = progress.clone();
-    this_node::run(agents.to_vec(), move |connection| async move {
-        if let Some(namespace) = Namespace::find_surely(&connection).await? {
-            let done = put_into_in_group(&namespace, &all, &name, &put, parts, &interruption).await?;
-            progress.add(bytes);
-            return Ok(Done { hash, ..done });
-        }
-        put.check_flat(&connection, &name)?;
-        let half_done = begin(&interruption, &name);
-        // Open until the group is done: the file is being written for as long as who has begun it is there.
-        let file = create(&connection, &name, &put).await?;
-        let written = interruption.unless(async {
-            let what = group::What::Named { name: name.clone(), unfinished: true };
-            let moved = BlockingWork::begin(move || group::write(&all, what, parts)).outcome().await?;
-            progress.add(bytes);
-            let committing = Instant::now();
-            connection.explained(&name, file.commit().await)?;
-            Ok(moved.elapsed + committing.elapsed())
-        });
-        match written.await {
-            Some(Ok(elapsed)) => Ok(Done { bytes, elapsed, hash, name: name.clone(), inode: None }),
-            Some(Err(failure)) => Err(discard_failed(&connection, &name, failure).await),
-            None => Err(half_done.undone(&name, connection.discard(&name).await)),
-        }
-    })
+/// Begins what is undone by removing hidden files.
+pub(crate) fn begin_hidden(interruption: &Interruption, name: &str) -> Undertaking {
+    begin(interruption, name, &left_hidden(name))
 }
 
 /// Reads all of the input, in parts of these lengths.
@@ -502,53 +478,6 @@ fn read_parts(input: &mut impl Read, lengths: &[u64]) -> io::Result<Vec<Vec<u8>>
         )));
     }
     Ok(parts)
-}
-
-/// Puts a file into a namespace, disk-directed.
-async fn put_into_in_group(
-    namespace: &Namespace,
-    agents: &[Agent],
-    name: &str,
-    put: &Put,
-    parts: Vec<Vec<u8>>,
-    interruption: &Interruption,
-) -> Result<Done> {
-    let (connection, name) = (&namespace.connection, put.name_in(namespace, name).await?);
-    if let Some(there) = put.there(namespace, &name).await? {
-        return Ok(there);
-    }
-    let bytes = parts.iter().map(|part| part.len() as u64).sum();
-    let half_done = begin_hidden(interruption, &name);
-    let hidden = HiddenFile::begin(namespace, name.as_bytes(), put.wanted(connection)?).await?;
-    let inode = hidden.inode().expect("it has just been made");
-    let (what, agents) = (hidden.for_group(inode, bytes).await?, agents.to_vec());
-    let written = interruption.unless(async {
-        let writing = BlockingWork::begin(move || group::write(&agents, what, parts));
-        let moved = hidden.while_open(writing.outcome()).await?;
-        let committing = Instant::now();
-        hidden.file().set_bytes(bytes);
-        connection.explained(&name, hidden.file().flush().await)?;
-        Ok(moved.elapsed + committing.elapsed())
-    });
-    match written.await {
-        Some(Ok(elapsed)) => {
-            hidden.complete(Uploaded { bytes, written: bytes }).await?;
-            namespace.flush().await?;
-            Ok(Done { bytes, elapsed, hash: None, name, inode: None })
-        }
-        Some(Err(failure)) => Err(discard_hidden(&hidden, &name, failure).await),
-        None => Err(half_done.undone(&name, hidden.discard().await)),
-    }
-}
-
-async fn create(connection: &ConnectedNode, name: &str, put: &Put) -> Result<fs::File<real::RealMachine>> {
-    let striping = connection.striping(put.block_bytes, put.disks)?;
-    connection.create(name, striping, put.replace).await.map_err(|error| match error.kind() {
-        ErrorKind::Exists => {
-            Failure::from(error).remedy("Remove it with `starfish rm`, or put with --replace.")
-        }
-        _ => error.into(),
-    })
 }
 
 #[cfg(test)]
