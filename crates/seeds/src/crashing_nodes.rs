@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use fs::{IoNodeSettings, serve};
-use machine::{Machine, NodeId};
+use machine::{Error, Machine, NodeId};
 use sim::SimMachine;
 
 /// All I/O nodes of a simulated machine, serving.
@@ -32,6 +32,17 @@ impl CrashingNodes {
     pub(crate) fn crash(&self, io_node: usize, seed: u64) {
         self.io_nodes[io_node].crash(seed);
         self.serve(&self.io_nodes[io_node]);
+    }
+
+    /// The outcome of some work as that of its task: a failure is excused if a node has crashed before it.
+    pub(crate) fn excused(&self, outcome: fs::Result<()>) -> machine::Result<()> {
+        let has_crashed = self.incarnation.get() > self.count();
+        match outcome {
+            Err(error) if !has_crashed => {
+                Err(Error::Failed { task: "before any crash".to_owned(), why: error.to_string() }.into())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn serve(&self, node: &SimMachine) {
