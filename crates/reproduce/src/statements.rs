@@ -77,10 +77,11 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// How what was found, from its least to its most, stands to bounds, of which the upper one may be infinite.
+    /// How what was found, from its least to its most, stands to bounds, of which one may be infinite: then only a
+    /// tenth of what was published is near.
     pub(crate) fn of(found: (f64, f64), (least, most): (f64, f64), published: f64) -> Standing {
-        let width = if most.is_finite() { most - least } else { least };
-        let near = (width / 2.0).max(published.abs() / 10.0);
+        let distance = most - least;
+        let near = if distance.is_finite() { distance / 2.0 } else { 0.0 }.max(published.abs() / 10.0);
         match (least - found.0).max(found.1 - most) {
             outside if outside <= 0.0 => Standing::Met,
             outside if outside < near => Standing::Near,
