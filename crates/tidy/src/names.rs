@@ -12,6 +12,7 @@ const SHARED: [(&str, &[&str]); 5] = [
             "Arguments",
             "Error",
             "Failure",
+            "Fault",
             "Kind",
             "Limits",
             "Method",
@@ -39,23 +40,37 @@ const SHARED: [(&str, &[&str]); 5] = [
 /// What declares a type.
 const KINDS: [&str; 5] = ["struct ", "enum ", "trait ", "type ", "union "];
 
-/// No two types that other files can see have the same name, but for those that are better off with it.
+/// Where a type is declared.
+struct Declaration {
+    /// The directory of the crate.
+    home: String,
+    place: String,
+    /// Whether the whole crate can see it, or more; otherwise a module of it.
+    is_wide: bool,
+}
+
+/// No two types that other files can see have the same name, but for those that are better off with it. Types that only
+/// a module can see may have the name of one in another crate.
 pub fn a_name_of_a_type_has_one_meaning(tree: &Tree) -> Vec<String> {
-    let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for text in tree.ending(".rs").filter(|text| text.path.contains("/src/")) {
+    let mut types: BTreeMap<&str, Vec<Declaration>> = BTreeMap::new();
+    for text in tree.ending(".rs") {
+        let Some((home, _)) = text.path.split_once("/src/") else { continue };
         for (number, line) in text.product_lines() {
-            if let Some(name) = declared(line) {
-                places.entry(name).or_default().push(format!("{}:{number}", text.path));
+            if let Some((name, is_wide)) = declared(line) {
+                let place = format!("{}:{number}", text.path);
+                types.entry(name).or_default().push(Declaration { home: home.to_owned(), place, is_wide });
             }
         }
     }
     let is_shared = |name: &str| SHARED.iter().any(|(_, names)| names.contains(&name));
-    let several = places.iter().filter(|(name, places)| places.len() > 1 && !is_shared(name));
-    let mut complaints: Vec<String> = several
-        .map(|(name, places)| format!("{name} is the name of several types: {}", places.join(", ")))
-        .collect();
+    let mut complaints = Vec::new();
+    for (name, types) in types.iter().filter(|(name, _)| !is_shared(name)) {
+        for places in alike(types) {
+            complaints.push(format!("{name} is the name of several types: {}", places.join(", ")));
+        }
+    }
     if tree.get("crates/tidy/src/names.rs").is_some() {
-        let of_one = |name: &&str| places.get(name).is_none_or(|places| places.len() < 2);
+        let of_one = |name: &&str| types.get(name).is_none_or(|types| alike(types).is_empty());
         let stale = SHARED.iter().flat_map(|(_, names)| names.iter().copied()).filter(of_one);
         complaints.extend(
             stale.map(|name| format!("{name} is shared by nobody: take it off the list in the crate tidy")),
@@ -64,12 +79,30 @@ pub fn a_name_of_a_type_has_one_meaning(tree: &Tree) -> Vec<String> {
     complaints
 }
 
-/// The name of the type that a line declares for other files to see.
-fn declared(line: &str) -> Option<&str> {
+/// The places of types of one name that should not share it: all that whole crates can see, or else all of one crate.
+fn alike(types: &[Declaration]) -> Vec<Vec<&str>> {
+    let wide: Vec<&str> = types.iter().filter(|one| one.is_wide).map(|one| &*one.place).collect();
+    if wide.len() > 1 {
+        return vec![wide];
+    }
+    let mut by_crate: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for one in types {
+        by_crate.entry(&one.home).or_default().push(&one.place);
+    }
+    by_crate.into_values().filter(|places| places.len() > 1).collect()
+}
+
+/// The name of the type that a line declares for other files to see, and whether the whole crate can.
+fn declared(line: &str) -> Option<(&str, bool)> {
     let rest = line.trim_start().strip_prefix("pub")?;
-    let rest = rest.strip_prefix("(crate)").unwrap_or(rest).strip_prefix(' ')?;
+    let (whose, rest) = match rest.strip_prefix('(') {
+        Some(rest) => rest.split_once(')')?,
+        None => ("crate", rest),
+    };
+    let rest = rest.strip_prefix(' ')?;
     let rest = KINDS.iter().find_map(|kind| rest.strip_prefix(kind))?;
-    rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next()
+    let name = rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next()?;
+    Some((name, whose == "crate"))
 }
 
 #[cfg(test)]
@@ -83,11 +116,16 @@ mod tests {
             ("crates/b/src/y.rs", "pub(crate) type One = u8;\npub struct Three;\npub(super) struct Two;\n"),
             ("crates/b/tests/z.rs", "pub struct One;\n"),
             ("crates/b/src/z.rs", "fn f() {}\n#[cfg(test)]\nmod tests {\n    pub struct One;\n}\n"),
+            ("crates/c/src/v.rs", "pub(super) struct Three;\npub(super) enum Four {}\n"),
+            ("crates/c/src/w.rs", "pub(crate) struct Four;\n"),
         ]);
         let complaints = a_name_of_a_type_has_one_meaning(&tree);
         assert_eq!(
             complaints,
-            ["One is the name of several types: crates/a/src/x.rs:1, crates/b/src/y.rs:1"]
+            [
+                "Four is the name of several types: crates/c/src/v.rs:2, crates/c/src/w.rs:1",
+                "One is the name of several types: crates/a/src/x.rs:1, crates/b/src/y.rs:1",
+            ]
         );
     }
 }

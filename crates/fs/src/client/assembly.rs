@@ -63,7 +63,7 @@ impl FileParts {
 }
 
 /// Stripes of one file.
-pub(super) struct Stripes {
+pub(super) struct FileStripes {
     /// The label of the stripe that was found first.
     label: Label,
     found: Vec<(NodeId, FoundStripe)>,
@@ -77,16 +77,16 @@ pub(super) enum Found {
     Settled {
         /// The finished one, if there is one; its stripes may not belong together.
         finished: Vec<(NodeId, FoundStripe)>,
-        unfinished: Vec<Stripes>,
+        unfinished: Vec<FileStripes>,
     },
 }
 
 /// Tells finished and unfinished files under a name apart.
 pub(super) fn tell_apart(found: Vec<(NodeId, FoundStripe)>) -> Found {
-    let mut by_file: BTreeMap<FileId, Stripes> = BTreeMap::new();
+    let mut by_file: BTreeMap<FileId, FileStripes> = BTreeMap::new();
     for (node, stripe) in &found {
         let label = stripe.label;
-        let stripes = by_file.entry(label.file).or_insert_with(|| Stripes { label, found: Vec::new() });
+        let stripes = by_file.entry(label.file).or_insert_with(|| FileStripes { label, found: Vec::new() });
         stripes.found.push((*node, stripe.clone()));
     }
     let is_published = |file: Option<FileId>| {
@@ -106,11 +106,11 @@ pub(super) fn tell_apart(found: Vec<(NodeId, FoundStripe)>) -> Found {
         }
     }
     let finished = found.into_iter().filter(|(_, stripe)| stripe.published).collect();
-    let is_unfinished = |stripes: &Stripes| !stripes.found[0].1.published;
+    let is_unfinished = |stripes: &FileStripes| !stripes.found[0].1.published;
     Found::Settled { finished, unfinished: by_file.into_values().filter(is_unfinished).collect() }
 }
 
-impl Stripes {
+impl FileStripes {
     pub(super) fn file(&self) -> FileId {
         self.label.file
     }

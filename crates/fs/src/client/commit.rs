@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use machine::{Machine, NodeId, Payload};
 
-use super::assembly::{Found, Stripes, assemble, tell_apart};
+use super::assembly::{FileStripes, Found, assemble, tell_apart};
 use super::{Client, File, FileParts, FileStat, check_name, unexpected};
 use crate::error::{Error, FailureKind, Result};
 use crate::protocol::{FileId, FoundStripe, Reply, Request};
@@ -111,7 +111,7 @@ impl<M: Machine> Client<M> {
     }
 
     /// Looks at a name: stripes of a finished file, and unfinished files. What is committed is published before.
-    async fn look(&self, name: &str) -> Result<(Vec<(NodeId, FoundStripe)>, Vec<Stripes>)> {
+    async fn look(&self, name: &str) -> Result<(Vec<(NodeId, FoundStripe)>, Vec<FileStripes>)> {
         check_name(name)?;
         for _ in 0..LOOKS_MAX {
             let mut found = Vec::new();
@@ -141,12 +141,12 @@ impl<M: Machine> Client<M> {
 }
 
 /// The unfinished file that was begun last.
-fn latest(unfinished: &mut Vec<Stripes>) -> Option<Stripes> {
-    unfinished.sort_by_key(Stripes::rank);
+fn latest(unfinished: &mut Vec<FileStripes>) -> Option<FileStripes> {
+    unfinished.sort_by_key(FileStripes::rank);
     unfinished.pop()
 }
 
-fn unfinished_error(name: &str, stripes: &Stripes) -> Box<Error> {
+fn unfinished_error(name: &str, stripes: &FileStripes) -> Box<Error> {
     Error::Unfinished { name: name.into(), begun: stripes.begun() }.into()
 }
 

@@ -13,7 +13,7 @@ use machine::{Buf, Disk, Duration, Instant, Machine, NodeId, NotedSpan, Work};
 use super::counts::IoNodeDiskCounts;
 use super::home::Home;
 use super::open_stripe::OpenStripe;
-use super::room::Room;
+use super::room::DiskRoom;
 use crate::backlog::HeldUp;
 use crate::disk_queue::{DiskQueue, DiskTurn};
 use crate::error::{Failure, FailureKind};
@@ -90,7 +90,7 @@ pub(super) struct Disks<M: Machine> {
     held_up: Vec<Cell<Option<(HeldUpReads, Instant)>>>,
     /// By disk, its size in bytes, at least.
     bytes: Vec<Cell<u64>>,
-    room: Room,
+    room: DiskRoom,
     /// By disk, what has been done there; the present state is not filled in.
     counts: Vec<RefCell<IoNodeDiskCounts>>,
 }
@@ -103,7 +103,7 @@ impl<M: Machine> Disks<M> {
         let bytes = vec![Cell::new(0); queues.len()];
         let (writes_pending, held_up) = (bytes.clone(), vec![Cell::new(None); queues.len()]);
         let counts = queues.iter().map(|_| RefCell::default()).collect();
-        let (scheduling, room) = (settings.scheduling, Room::new(queues.len()));
+        let (scheduling, room) = (settings.scheduling, DiskRoom::new(queues.len()));
         Disks { machine, scheduling, queues, writes_pending, held_up, bytes, room, counts }
     }
 

@@ -24,15 +24,15 @@ const BYTES_OF_A_SUM: u64 = 128;
 const COUNTED_DOWN_MAX: u64 = 64 << 20;
 
 /// The room on each disk.
-pub(super) struct Room {
+pub(super) struct DiskRoom {
     /// By disk, the bytes that can be accepted before its free space has to be looked up again.
     left: Vec<Cell<u64>>,
 }
 
-impl Room {
+impl DiskRoom {
     /// For `disks` disks, of whose space nothing is known yet.
     pub(super) fn new(disks: usize) -> Self {
-        Room { left: vec![Cell::new(0); disks] }
+        DiskRoom { left: vec![Cell::new(0); disks] }
     }
 
     /// Takes room for `bytes` more of a stripe that has `before` bytes on its disk. False if there is none as far as is
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_is_not_there_for_others() {
-        let room = Room::new(2);
+        let room = DiskRoom::new(2);
         assert!(!room.take(1, 0, 1), "nothing is known");
         let space = Some(Space { bytes: 1 << 20, free: 200_000 });
         assert!(!room.take_of(1, (0, 170_000), space, 20_000), "there is no room for what goes with them");

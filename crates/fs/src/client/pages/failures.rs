@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 /// The failures of a file.
 #[derive(Default)]
-pub(super) struct Failures {
+pub(super) struct WriteFailures {
     /// How many there have been.
     noted: Cell<u64>,
     /// How many of them a handle has been told of.
@@ -22,7 +22,7 @@ pub(super) struct Failures {
 /// How many of the failures of a file a handle has been told of.
 pub(super) struct Reported(Cell<u64>);
 
-impl Failures {
+impl WriteFailures {
     /// Keeps the failure of `outcome`, if it is one.
     pub(super) fn note(&self, outcome: Result<()>) {
         let Err(failure) = outcome else { return };
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn each_is_told_once_by_the_first_of_what_failed_together() {
-        let failures = Failures::default();
+        let failures = WriteFailures::default();
         let (one, other) = (failures.cursor(), failures.cursor());
         failures.note(Ok(()));
         assert!(!failures.is_unreported());
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn who_comes_later_is_told_what_nobody_has_been() {
-        let failures = Failures::default();
+        let failures = WriteFailures::default();
         failures.note(failure("first"));
         let (later, last) = (failures.cursor(), failures.cursor());
         assert_eq!(failures.tell(&later), failure("first"));
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn nobody_is_told_what_was_forgotten() {
-        let failures = Failures::default();
+        let failures = WriteFailures::default();
         let handle = failures.cursor();
         failures.note(failure("first"));
         failures.forget();

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use machine::{InFlight, Machine, Permits};
 
-use super::failures::Failures;
+use super::failures::WriteFailures;
 use crate::client::File;
 use crate::client::length::Length;
 use crate::protocol::FileId;
@@ -46,7 +46,7 @@ pub(super) struct LogicalFile<M: Machine> {
     /// How many writes were sent, and how many of them the I/O nodes have brought onto their media since.
     pub(super) sent: Cell<u64>,
     pub(super) flushed: Cell<u64>,
-    pub(super) failures: Failures,
+    pub(super) failures: WriteFailures,
     /// The turn at appending.
     pub(super) appending: Permits,
     pub(super) temporary: Cell<bool>,
@@ -69,7 +69,7 @@ impl<M: Machine> LogicalFile<M> {
             cuts: InFlight::new(),
             sent: Cell::new(0),
             flushed: Cell::new(0),
-            failures: Failures::default(),
+            failures: WriteFailures::default(),
             appending: Permits::new(1),
             temporary: Cell::new(false),
             unlinked: Cell::new(false),

@@ -20,7 +20,7 @@ use super::Inner;
 use super::failures::Reported;
 use super::files::LogicalFile;
 use super::table::{Look, PageKey};
-use super::transfer::{Pin, about};
+use super::transfer::{PinnedPage, about};
 use super::window::{Order, Window};
 use crate::client::File;
 use crate::client::unflushed::UnflushedMark;
@@ -280,7 +280,7 @@ impl<M: Machine> PagedFile<M> {
     }
 
     /// Looks at part of a page, and starts to read it on demand if need be; whether it was on its way before.
-    fn look(&self, pin: &Pin<M>, range: &Range<u64>) -> (Look, bool) {
+    fn look(&self, pin: &PinnedPage<M>, range: &Range<u64>) -> (Look, bool) {
         let look = self.cache.table.borrow_mut().look(pin.place, range);
         let waits = matches!(look, Look::Pending(_));
         self.cache.count_read(matches!(look, Look::Here(_)), range.end - range.start);
@@ -294,7 +294,7 @@ impl<M: Machine> PagedFile<M> {
     }
 
     /// Waits until part of a page is there.
-    async fn wait_for(&self, pin: &Pin<M>, range: &Range<u64>, mut look: Look) -> Result<Payload> {
+    async fn wait_for(&self, pin: &PinnedPage<M>, range: &Range<u64>, mut look: Look) -> Result<Payload> {
         loop {
             match look {
                 Look::Here(data) => return Ok(data),
@@ -314,7 +314,7 @@ impl<M: Machine> PagedFile<M> {
         }
     }
 
-    fn start_reading(&self, pin: &Pin<M>, range: &Range<u64>) -> Look {
+    fn start_reading(&self, pin: &PinnedPage<M>, range: &Range<u64>) -> Look {
         self.cache.start_reading(&self.file, pin.place, range.end, Class::Demand);
         self.cache.table.borrow_mut().look(pin.place, range)
     }

@@ -28,12 +28,12 @@ const WINDOW_PER_DISK: u64 = 2;
 const WINDOW_PER_DISK_MAX: u64 = 32;
 
 /// A page in use: it stays in the table until this is dropped.
-pub(super) struct Pin<M: Machine> {
+pub(super) struct PinnedPage<M: Machine> {
     cache: Rc<Inner<M>>,
     pub(super) place: Place,
 }
 
-impl<M: Machine> Drop for Pin<M> {
+impl<M: Machine> Drop for PinnedPage<M> {
     fn drop(&mut self) {
         self.cache.table.borrow_mut().unpin(self.place);
         self.cache.room.wake_all();
@@ -42,7 +42,7 @@ impl<M: Machine> Drop for Pin<M> {
 
 impl<M: Machine> Inner<M> {
     /// Finds a page or makes an empty one, waiting for room if need be, and for the end of a cut of the file.
-    pub(super) async fn pin(self: &Rc<Self>, file: &LogicalFile<M>, page: u64) -> Result<Pin<M>> {
+    pub(super) async fn pin(self: &Rc<Self>, file: &LogicalFile<M>, page: u64) -> Result<PinnedPage<M>> {
         let key = PageKey { file: file.number, page };
         loop {
             file.cuts.none().await;
@@ -52,7 +52,7 @@ impl<M: Machine> Inner<M> {
             match self.make_room(file.page_bytes()) {
                 Room::Made => {
                     let place = self.insert(file, key, false);
-                    return Ok(Pin { cache: self.clone(), place });
+                    return Ok(PinnedPage { cache: self.clone(), place });
                 }
                 Room::Later => self.wait_for_room().await,
                 Room::Never(error) => return Err(error),
@@ -61,9 +61,9 @@ impl<M: Machine> Inner<M> {
     }
 
     /// Pins the page of this key, if it is in the table, in whatever state.
-    pub(super) fn pinned(self: &Rc<Self>, key: PageKey) -> Option<Pin<M>> {
+    pub(super) fn pinned(self: &Rc<Self>, key: PageKey) -> Option<PinnedPage<M>> {
         let place = self.table.borrow_mut().pin(key)?;
-        Some(Pin { cache: self.clone(), place })
+        Some(PinnedPage { cache: self.clone(), place })
     }
 
     /// Reads a page, or a part of one, past the page table. To the I/O node a whole page is a block like any other.

@@ -11,7 +11,7 @@ use crate::protocol::FileId;
 
 /// The failures of a member's flushes.
 #[derive(Default)]
-pub(super) struct Failures {
+pub(super) struct FlushFailures {
     /// Those of flushes after which nothing has flushed the same, by the numbers of the flushes.
     of_flushes: RefCell<BTreeMap<u32, Failure>>,
     /// The first of which no caller has been told.
@@ -29,7 +29,7 @@ struct Failure {
 /// The most failures of flushes that are kept by their numbers. Who waits for a flush looks when it is over.
 const KEPT_MAX: usize = 16;
 
-impl Failures {
+impl FlushFailures {
     /// Notes that the flush of this number has failed.
     pub(super) fn note(&self, number: u32, file: Option<FileId>, error: &Error) {
         let mut of_flushes = self.of_flushes.borrow_mut();
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn all_who_wait_for_a_flush_are_told_and_others_once() {
-        let failures = Failures::default();
+        let failures = FlushFailures::default();
         failures.note(3, None, &error("three"));
         failures.note(4, None, &error("four"));
         for _ in 0..2 {
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_flush_of_one_file_mends_no_failure_of_others() {
-        let failures = Failures::default();
+        let failures = FlushFailures::default();
         failures.note(1, Some(FileId(1)), &error("one"));
         failures.note(2, None, &error("all"));
         failures.mend(Some(FileId(1)));
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_is_given_up_is_told_though_all_else_is_flushed() {
-        let failures = Failures::default();
+        let failures = FlushFailures::default();
         failures.give_up(error("removed").into());
         failures.mend(None);
         assert_eq!(told(failures.tell_given_up()).as_deref(), Some("removed"));

@@ -37,7 +37,7 @@ use super::{Client, ClientInner, File, FileEntries, ListedSettings, Moved};
 use crate::either::until_either;
 use crate::error::{Error, Failure, Result};
 use crate::protocol::{Direction, FileId, Reply};
-use failures::Failures;
+use failures::FlushFailures;
 use layout::Extent;
 use logs::{Logs, NoRoom};
 use membership::{FlushMeetings, Membership, Reason};
@@ -144,7 +144,7 @@ pub(super) struct Inner<M: Machine> {
     timed: Cell<bool>,
     behind: Cell<bool>,
     /// What was to be written by flushes that have failed stays in the logs.
-    failures: Failures,
+    failures: FlushFailures,
     /// The numbers of the flushes that this member has asked for, and the section that was full.
     causes: RefCell<Vec<(u32, Section)>>,
     /// What each flush has moved, as far as this member knows.
@@ -192,7 +192,7 @@ impl<M: Machine> WriteCache<M> {
             oldest: Cell::default(),
             timed: Cell::default(),
             behind: Cell::default(),
-            failures: Failures::default(),
+            failures: FlushFailures::default(),
             causes: RefCell::default(),
             moved: RefCell::default(),
             client: client.clone(),

@@ -10,12 +10,12 @@ use crate::io_node::open_stripe::OpenStripe;
 use crate::schedule::Urgency;
 
 /// A block in use, until this is dropped.
-pub(super) struct Pin<'a, M: Machine> {
+pub(super) struct PinnedBlock<'a, M: Machine> {
     blocks: &'a Blocks<M>,
     pub(super) place: CacheSlot,
 }
 
-impl<M: Machine> Drop for Pin<'_, M> {
+impl<M: Machine> Drop for PinnedBlock<'_, M> {
     fn drop(&mut self) {
         self.blocks.unpin(self.place);
     }
@@ -23,8 +23,8 @@ impl<M: Machine> Drop for Pin<'_, M> {
 
 impl<M: Machine> Blocks<M> {
     /// The block at this place, which has been pinned.
-    pub(super) fn pinned(&self, place: CacheSlot) -> Pin<'_, M> {
-        Pin { blocks: self, place }
+    pub(super) fn pinned(&self, place: CacheSlot) -> PinnedBlock<'_, M> {
+        PinnedBlock { blocks: self, place }
     }
 
     /// Finds or makes a place for the block and pins it. Tasks that wait for a place on demand are woken before the
@@ -34,12 +34,12 @@ impl<M: Machine> Blocks<M> {
         stripe: &Rc<OpenStripe>,
         key: BlockKey,
         urgency: Urgency,
-    ) -> Pin<'_, M> {
+    ) -> PinnedBlock<'_, M> {
         let room = if urgency == Urgency::Background { &self.room_in_background } else { &self.room };
         loop {
             let found = self.cache.borrow_mut().pin(key);
             if let Some(place) = found.or_else(|| self.try_insert(stripe, key)) {
-                return Pin { blocks: self, place };
+                return PinnedBlock { blocks: self, place };
             }
             if self.cache.borrow_mut().make_room() {
                 // Replies in flight still hold the memory of evicted blocks. Wait for it in FIFO order and keep it,
@@ -47,7 +47,7 @@ impl<M: Machine> Blocks<M> {
                 let buffer = self.buffers.take(stripe.block_bytes()).await;
                 let mut cache = self.cache.borrow_mut();
                 if !cache.contains(key) && cache.make_room() {
-                    return Pin { blocks: self, place: cache.insert(key, buffer) };
+                    return PinnedBlock { blocks: self, place: cache.insert(key, buffer) };
                 }
                 continue;
             }
