@@ -1,14 +1,13 @@
 //! What happens on Ctrl-C, SIGTERM and SIGHUP.
 
-use std::future::{Future, pending, poll_fn};
-use std::pin::pin;
+use std::future::{Future, pending};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 use command_line::failure::{Failure, Result};
 use interruption::Interrupt;
+use machine::first_of;
 
 /// Time limit for undoing half-done work after Ctrl-C.
 const UNDOING_MAX: Duration = Duration::from_secs(3);
@@ -119,14 +118,13 @@ impl Interruption {
     }
 }
 
-/// What `work` comes to, or `None` if `stop` comes first; the work is dropped then.
+/// The outcome of `work`, or `None` if `stop` does not come later; the work is dropped then.
 pub(crate) async fn unless<T>(stop: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
-    let (mut stop, mut work) = (pin!(stop), pin!(work));
-    poll_fn(|context| match stop.as_mut().poll(context) {
-        Poll::Ready(()) => Poll::Ready(None),
-        Poll::Pending => work.as_mut().poll(context).map(Some),
-    })
-    .await
+    let stopped = async {
+        stop.await;
+        None
+    };
+    first_of(stopped, async { Some(work.await) }).await
 }
 
 impl Undertaking {

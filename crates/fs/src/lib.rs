@@ -16,7 +16,7 @@
 //! - `cache.rs`, `byte_set.rs`, `coverage.rs`, `piece_run.rs`, `request_queue.rs`, `schedule/`: decisions without
 //!   futures
 //! - `disk_queue.rs`: turns at a disk, and `backlog.rs`: the jobs that are held up there; `turns.rs`: turns at other
-//!   things; `either.rs`: waiting for one of two things
+//!   things
 //! - `patience.rs`, `give_way.rs`: how long a node waits for others, and how it lets them go on
 //! - `name.rs`, `error.rs`: what a file may be called; what can go wrong; `number.rs`: what stripes of files without
 //!   names are called; `noted.rs`: what is noted of requests;
@@ -33,7 +33,6 @@ mod coverage;
 mod dealt;
 mod directory;
 mod disk_queue;
-mod either;
 mod endpoint;
 mod error;
 mod exchange;

@@ -13,7 +13,7 @@
 //! - `buffer.rs`: pools of buffers; `slot.rs`: what they and payloads are made of; `memory.rs`: where a compute node
 //!   wants its data
 //! - `condition.rs`: how tasks of one node wait for each other; `in_flight.rs`, `line.rs`, `permits.rs`,
-//!   `task_group.rs`, `first_failure.rs`: what they wait for
+//!   `task_group.rs`, `first_failure.rs`, `first_of.rs`: what they wait for
 //! - `metadata.rs`: values by keys that change by transactions
 //! - `work.rs`: names of processor work; `error.rs`: what can go wrong; `size.rs`: sizes as people write them
 //! - `notes.rs`: what happens on a node, told to a listener; `lanes.rs`: the rows it is on; `recorder.rs`: the
@@ -29,6 +29,7 @@ mod condition;
 pub mod conformance;
 mod error;
 mod first_failure;
+mod first_of;
 mod in_flight;
 mod lanes;
 mod line;
@@ -52,6 +53,7 @@ use std::ops::Range;
 pub use buffer::{Buf, BufferPool};
 pub use condition::{Condition, Wait};
 pub use error::{Error, KeyMismatch, NodePart, Result};
+pub use first_of::first_of;
 pub use in_flight::{InFlight, OperationInFlight};
 pub use lanes::SpanPlace;
 pub use line::{Line, PlaceInLine};

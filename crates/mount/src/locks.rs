@@ -7,13 +7,9 @@
 //! The kernel does not say whether it asks for `flock` or for `fcntl`, and has owners of its own for each. So they keep
 //! each other out, as on NFS: who locks the same file both ways waits for himself.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::Poll;
-
 use fs::{HeldLock, LockMode, LockRange};
 use fuser::Errno;
-use machine::{Duration, Machine};
+use machine::{Duration, Machine, first_of};
 use namespace::{FileNumber, TreeRefusal};
 use nix::libc;
 
@@ -159,14 +155,4 @@ impl MountedTree {
         }
         Ok(())
     }
-}
-
-/// Waits for one of two things.
-async fn first_of(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
-    let (mut one, mut other) = (pin!(one), pin!(other));
-    poll_fn(|context| match one.as_mut().poll(context) {
-        Poll::Ready(()) => Poll::Ready(()),
-        Poll::Pending => other.as_mut().poll(context),
-    })
-    .await;
 }

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use compio::runtime::{JoinError, JoinHandle};
-use machine::{Error, InFlight, NodeId, Result};
+use machine::{Error, InFlight, NodeId, Result, first_of};
 
 use crate::report::{Report, Reporter};
 
@@ -203,12 +203,11 @@ pub(crate) fn panicked(task: &str, panic: &(dyn Any + Send)) -> Box<Error> {
     Error::Failed { task: task.to_owned(), why: format!("panicked: {text}") }.into()
 }
 
-/// Waits for whichever comes first; `None` if that is `end`.
+/// What `work` gives, or `None` if `end` comes before that.
 pub(crate) async fn unless<T>(end: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
-    let (mut end, mut work) = (pin!(end), pin!(work));
-    poll_fn(|context| match work.as_mut().poll(context) {
-        Poll::Ready(done) => Poll::Ready(Some(done)),
-        Poll::Pending => end.as_mut().poll(context).map(|()| None),
-    })
-    .await
+    let ended = async {
+        end.await;
+        None
+    };
+    first_of(async { Some(work.await) }, ended).await
 }

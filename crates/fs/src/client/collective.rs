@@ -16,6 +16,7 @@ use std::rc::Rc;
 use layout::View;
 use machine::{Machine, Memory, NodeId, Payload, Work};
 
+use super::together::{Exchanging, Gathering, Met};
 use super::{Client, ClientInner, File};
 use crate::endpoint::Caller;
 use crate::error::{Error, Failure, Result};
@@ -174,7 +175,7 @@ impl<M: Machine> File<M> {
         let id = MemoryId::Collective(group.next());
         let fits = check(group, view, memory);
         let _opened = self.client.inner.open_memory(id, memory);
-        let mut outcome = self.client.barrier_with(group, fits).await;
+        let mut outcome = group.meet_after(&self.client, fits).await;
         if outcome.is_ok() {
             let CollectiveSettings { method, queued } = settings;
             outcome = match method {
@@ -190,7 +191,7 @@ impl<M: Machine> File<M> {
                 }
             };
         }
-        self.client.barrier_with(group, outcome).await
+        group.meet_after(&self.client, outcome).await
     }
 
     /// The first member asks all I/O nodes; the others have nothing to do.
@@ -219,18 +220,35 @@ fn check(group: &Group, view: &View, memory: &Memory) -> Result<()> {
     }
 }
 
+impl<M: Machine> Gathering<M> for Group {
+    fn next(&self) -> MeetingId {
+        Group::next(self)
+    }
+
+    async fn meet(&self, client: &Client<M>, brought: std::result::Result<u64, &Error>) -> Result<Met> {
+        client.meet_with(self, brought.err().map(|error| Failure::from(error.clone()))).await?;
+        Ok(Met { members: self.members.clone(), most: brought.unwrap_or(0) })
+    }
+}
+
+impl<M: Machine> Exchanging<M> for Group {
+    fn members(&self) -> &Rc<[NodeId]> {
+        &self.members
+    }
+
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn next_two(&self) -> [MeetingId; 2] {
+        [Group::next(self), Group::next(self)]
+    }
+}
+
 impl<M: Machine> Client<M> {
     /// Waits until all members of the group have come this far.
     pub async fn barrier(&self, group: &Group) -> Result<()> {
-        self.barrier_with(group, Ok(())).await
-    }
-
-    /// Waits for all members; if any of them brings a failure, all leave with it.
-    pub(super) async fn barrier_with(&self, group: &Group, outcome: Result<()>) -> Result<()> {
-        let failure = outcome.as_ref().err().map(|error| Failure::from(Error::clone(error)));
-        let met = self.meet_with(group, failure).await;
-        // A member's own error says more than what came back of it from the others.
-        outcome.and(met)
+        group.meet_after(self, Ok(())).await
     }
 
     /// Waits for all members; if any of them brings a failure, all leave with the same one.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use machine::{Duration, Machine, Memory, NodeId};
 
-use super::{Client, Group, unexpected};
+use super::{Client, unexpected};
 use crate::endpoint::Answer;
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::protocol::{MeetingId, MemoryId, Reply};
@@ -91,31 +91,6 @@ pub(super) struct Met {
 pub(super) fn brought(error: &Error) -> Failure {
     let text = error.to_string();
     Failure { text, ..Failure::from(error.clone()) }
-}
-
-impl<M: Machine> Gathering<M> for Group {
-    fn next(&self) -> MeetingId {
-        Group::next(self)
-    }
-
-    async fn meet(&self, client: &Client<M>, brought: std::result::Result<u64, &Error>) -> Result<Met> {
-        client.meet_with(self, brought.err().map(|error| Failure::from(error.clone()))).await?;
-        Ok(Met { members: self.members.clone(), most: brought.unwrap_or(0) })
-    }
-}
-
-impl<M: Machine> Exchanging<M> for Group {
-    fn members(&self) -> &Rc<[NodeId]> {
-        &self.members
-    }
-
-    fn rank(&self) -> usize {
-        self.rank
-    }
-
-    fn next_two(&self) -> [MeetingId; 2] {
-        [Group::next(self), Group::next(self)]
-    }
 }
 
 /// An operation of all members: what each does before they meet, and what the first does after.

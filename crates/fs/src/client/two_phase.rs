@@ -14,7 +14,7 @@
 use layout::{Dimension, Extent, Piece, View};
 use machine::{Machine, Memory, Payload};
 
-use super::together::Exchanging;
+use super::together::{Exchanging, Gathering};
 use super::{File, Group};
 use crate::error::Result;
 use crate::exchange::{Exchange, ExchangeGroup, Own};
@@ -61,7 +61,7 @@ impl<M: Machine> File<M> {
         match direction {
             Direction::Read => {
                 let read = self.transfer_part(direction, part, &staged).await;
-                self.client.barrier_with(group, read).await?;
+                group.meet_after(&self.client, read).await?;
                 let _span = self.notes().span("exchange", || [("bytes", part.bytes)]);
                 let mut put = Ok(());
                 for step in steps {
@@ -86,7 +86,7 @@ impl<M: Machine> File<M> {
                     }
                 }
                 drop(exchanging);
-                self.client.barrier_with(group, got).await?;
+                group.meet_after(&self.client, got).await?;
                 let written = self.transfer_part(direction, part, &staged).await;
                 self.settle(direction, group, written).await
             }

@@ -7,9 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use machine::{Condition, Disk, Duration, Machine, Space};
-
-use crate::either::until_either;
+use machine::{Condition, Disk, Duration, Machine, Space, first_of};
 
 /// How long a caller waits for an answer: longer than a disk that works needs, however busy it is with data, and a
 /// small part of the ten seconds that Prometheus waits for numbers.
@@ -50,7 +48,7 @@ impl<M: Machine> DiskHealth<M> {
                 }
             }
         };
-        until_either(all, self.machine.sleep_until(deadline)).await;
+        first_of(all, self.machine.sleep_until(deadline)).await;
         let answer = |disk: &AskedDisk| if disk.is_asked.get() { None } else { *disk.health.borrow() };
         self.disks.iter().map(answer).collect()
     }

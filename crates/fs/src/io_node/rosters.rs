@@ -20,11 +20,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use machine::{Condition, Duration, Instant, Machine, NodeId, Payload};
+use machine::{Condition, Duration, Instant, Machine, NodeId, Payload, first_of};
 
 use super::IoNode;
 use super::account::Account;
-use crate::either::until_either;
 use crate::endpoint::Mailbox;
 use crate::error::{Failure, FailureKind};
 use crate::name;
@@ -151,7 +150,7 @@ impl<M: Machine> IoNode<M> {
                     if roster.all_are_out() || self.machine.now() >= until {
                         break;
                     }
-                    until_either(roster.changed.wait(), self.machine.sleep_until(until)).await;
+                    first_of(roster.changed.wait(), self.machine.sleep_until(until)).await;
                 }
                 None => break,
             }

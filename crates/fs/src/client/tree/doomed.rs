@@ -7,13 +7,12 @@
 //! again; any client can remove it. So is a file of which a disk was away: its contents there go when the disk is there
 //! again and somebody removes what is doomed.
 
-use machine::{Duration, Machine};
+use machine::{Duration, Machine, first_of};
 use namespace::{FileNumber, Location, RenameMode, TreeAnswer, TreeOperation};
 
 use super::Tree;
 use super::unflushed_names::Flushed;
 use crate::client::unexpected;
-use crate::either::until_either;
 use crate::error::Result;
 use crate::protocol::FileId;
 
@@ -97,7 +96,7 @@ impl<M: Machine> Tree<M> {
     async fn gather(&self) {
         if self.inner.awaited.is_empty() {
             let end = self.machine().now() + GATHERED_FOR;
-            until_either(self.inner.hurry.wait(), self.machine().sleep_until(end)).await;
+            first_of(self.inner.hurry.wait(), self.machine().sleep_until(end)).await;
         }
     }
 

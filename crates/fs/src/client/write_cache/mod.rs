@@ -27,14 +27,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::{Rc, Weak};
 
-use machine::{Condition, Duration, Instant, Machine, Memory, Payload, Work};
+use machine::{Condition, Duration, Instant, Machine, Memory, Payload, Work, first_of};
 
 pub use log::{Division, ENTRY_BYTES, Section};
 
 use super::file::check_no_file_ends_before;
 use super::listed::ListedOperation;
 use super::{Client, ClientInner, File, FileEntries, ListedSettings, Moved};
-use crate::either::until_either;
 use crate::error::{Error, Failure, Result};
 use crate::protocol::{Direction, FileId, Reply};
 use failures::FlushFailures;
@@ -484,7 +483,7 @@ impl<M: Machine> Inner<M> {
         let coordinator = self.membership.coordinator();
         let disconnects = self.client.disconnects_of(coordinator);
         while self.flushes.over.get() < number {
-            until_either(self.flushes.changed.wait(), self.client.inner.lost.wait()).await;
+            first_of(self.flushes.changed.wait(), self.client.inner.lost.wait()).await;
             if self.client.disconnects_of(coordinator) != disconnects {
                 return false;
             }

@@ -1,0 +1,35 @@
+//! Waiting for one of two things.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
+/// What comes first; if both are there, that is what `one` gives. The other future is dropped.
+pub async fn first_of<T>(one: impl Future<Output = T>, other: impl Future<Output = T>) -> T {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(|context| match one.as_mut().poll(context) {
+        Poll::Ready(first) => Poll::Ready(first),
+        Poll::Pending => other.as_mut().poll(context),
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    fn poll<T>(future: impl Future<Output = T>) -> Poll<T> {
+        pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn of_two_that_are_there_the_first_counts() {
+        assert_eq!(poll(first_of(ready(1), ready(2))), Poll::Ready(1));
+        assert_eq!(poll(first_of(pending(), ready(2))), Poll::Ready(2));
+        assert_eq!(poll(first_of(ready(1), pending())), Poll::Ready(1));
+        assert_eq!(poll(first_of(pending::<u8>(), pending())), Poll::Pending);
+    }
+}
