@@ -1,5 +1,17 @@
 //! Operations of the members of a group, a job or a team: the members tell the I/O nodes what each of them has and
 //! meet, the first member asks all I/O nodes to move it, and they meet again.
+//!
+//! ```text
+//!         who is in it                              where it meets               when one is lost
+//! group   a fixed list of nodes, connected to       at its first member          the operation fails for all
+//!         each other                                (Enter)
+//! job     whoever has joined; changes between       at an I/O node, its          that flush fails; the job
+//!         flushes                                   coordinator (Join, Gather,   goes on
+//!                                                   Enter)
+//! team    ranks 0..size, connected to the I/O       at an I/O node, its          the team is over
+//!         nodes only                                coordinator (FormTeam,
+//!                                                   MeetTeam)
+//! ```
 
 use std::rc::Rc;
 
