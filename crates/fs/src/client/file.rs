@@ -615,8 +615,8 @@ impl<M: Machine> File<M> {
         Ok(data)
     }
 
-    /// Takes in that a write of a block is accepted. `disconnects` is the client's count of lost connections when it made
-    /// the request.
+    /// Takes in that a write of a block is accepted. `disconnects` is the client's count of lost connections when it
+    /// made the request.
     fn take_written(&self, stripe: u32, disconnects: u64, (reply, data): (Reply, Payload)) -> Result<()> {
         let node = self.home_of(stripe);
         self.note_accepted(node, incarnation_of(node, &reply)?, disconnects, &[stripe]);

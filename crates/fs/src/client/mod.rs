@@ -8,8 +8,8 @@
 //!   `own_flushes.rs` knows
 //! - `collective.rs`: reading and writing a file together with a group of compute nodes
 //! - `listed.rs`: the same for whatever stretches of files the members list; `selected.rs`: for what they select of a
-//!   file, in closed form; `directories.rs`: the words for it that I/O nodes are sent; `together.rs`: what these have in
-//!   common
+//!   file, in closed form; `directories.rs`: the words for it that I/O nodes are sent; `together.rs`: what these have
+//!   in common
 //! - `team.rs`: processes that meet at an I/O node
 //! - `write_cache/`: what a group writes, kept in its members' memory and flushed together
 //! - `pages/`: the page cache, for programs that read and write a file from front to back
@@ -526,8 +526,8 @@ impl<M: Machine> Client<M> {
         self.io_nodes().iter().map(|&node| self.disconnects_of(node)).collect()
     }
 
-    /// Fails if an I/O node was gone since there were these disconnects: it has forgotten what it was told over a connection
-    /// that is over, and says nothing of it.
+    /// Fails if an I/O node was gone since there were these disconnects: it has forgotten what it was told over a
+    /// connection that is over, and says nothing of it.
     fn check_told(&self, disconnects: &[u64]) -> Result<()> {
         let gone =
             self.io_nodes().iter().zip(disconnects).find(|&(&node, &then)| self.disconnects_of(node) != then);

@@ -47,8 +47,8 @@ impl OwnFlushes {
         }
     }
 
-    /// An acceptance of data by a run of an I/O node, now; `disconnects` is the count of lost connections when the data were
-    /// sent.
+    /// An acceptance of data by a run of an I/O node, now; `disconnects` is the count of lost connections when the data
+    /// were sent.
     pub(super) fn acceptance(&self, incarnation: u64, disconnects: u64) -> Acceptance {
         Acceptance { incarnation, disconnects, flushes: self.begun.get() }
     }

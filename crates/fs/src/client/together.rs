@@ -98,8 +98,8 @@ pub(super) struct Met {
     pub(super) most: u64,
 }
 
-/// The failure that the others are told for an error. Its text names the node, since they hear it from the coordinator of
-/// the meeting.
+/// The failure that the others are told for an error. Its text names the node, since they hear it from the coordinator
+/// of the meeting.
 pub(super) fn brought(error: &Error) -> Failure {
     let text = error.to_string();
     Failure { text, ..Failure::from(error.clone()) }

@@ -74,8 +74,8 @@ impl Unflushed {
         mem::take(&mut self.accepted)
     }
 
-    /// Whether some of the data may be lost: the client's count of lost connections, now `disconnects`, has grown since they
-    /// were accepted.
+    /// Whether some of the data may be lost: the client's count of lost connections, now `disconnects`, has grown since
+    /// they were accepted.
     pub(super) fn may_have_lost(&self, disconnects: u64) -> bool {
         !self.lost.is_empty() || self.accepted.values().any(|accepted| accepted.disconnects != disconnects)
     }

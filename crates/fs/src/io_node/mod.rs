@@ -10,8 +10,8 @@
 //!
 //! - this file: the service, and who does what is asked
 //! - `account.rs`: what is under way for each client
-//! - `block_accesses.rs`: requests for parts of blocks, from their queue to their answer; `pool.rs`: the threads that serve
-//!   them
+//! - `block_accesses.rs`: requests for parts of blocks, from their queue to their answer; `pool.rs`: the threads that
+//!   serve them
 //! - `stripes.rs`: which stripes are open; `open_stripe.rs`: one of them, with its length (`length.rs`), who has
 //!   written to it (`writers.rs`), and what did not get to its disk (`losses.rs`)
 //! - `blocks.rs`: the blocks in memory (the traditional method)

@@ -477,8 +477,8 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Waits until the flush of this number, which the coordinator has named just now, is over; or until the coordinator is gone,
-    /// and with it maybe what it was about to say of that flush.
+    /// Waits until the flush of this number, which the coordinator has named just now, is over; or until the
+    /// coordinator is gone, and with it maybe what it was about to say of that flush.
     async fn is_over(&self, number: u32) -> bool {
         let coordinator = self.membership.coordinator();
         let disconnects = self.client.disconnects_of(coordinator);
@@ -491,8 +491,8 @@ impl<M: Machine> Inner<M> {
         true
     }
 
-    /// Asks the coordinator for a flush later than those that are over here; its number. Joins the job anew if the coordinator
-    /// does not know this member, since it was started anew or out of touch.
+    /// Asks the coordinator for a flush later than those that are over here; its number. Joins the job again if the
+    /// coordinator does not know this member, since it was restarted or out of touch.
     async fn gather(self: &Rc<Self>, reason: Reason) -> Result<u32> {
         let wanted = self.flushes.over.get() + 1;
         match self.membership.gather(&self.client, wanted, reason).await {
