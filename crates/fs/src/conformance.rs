@@ -817,7 +817,10 @@ pub fn commands_without_end_are_refused(testbed: &impl Testbed, base: Base) {
             };
             match Frame::decode(&answer.header) {
                 Ok(Frame::Reply(tag, Reply::Failed(failure))) => {
-                    assert!(tag > COMMANDS / 2 && failure.text.contains("under way already"), "{failure}");
+                    assert!(
+                        tag > COMMANDS / 2 && failure.text.contains("too many commands under way"),
+                        "{failure}"
+                    );
                     refused += 1;
                 }
                 Ok(Frame::Request(_, Request::Memput { .. })) => {}

@@ -74,7 +74,7 @@ pub enum Error {
         expected: String,
     },
     /// An I/O node was started anew since it accepted data of the file that had not been flushed: they are lost.
-    #[error("{name}: {node} was started anew and has lost what was written to it since the last flush")]
+    #[error("{name}: {node} was restarted and has lost writes since the last flush")]
     WriteLost {
         /// The file's name.
         name: String,
@@ -144,7 +144,7 @@ pub enum Error {
     },
     /// The node that keeps the names was started anew since it did something for this client that had not been flushed:
     /// that may be lost.
-    #[error("{keeper} was started anew and may have lost what was done with names since the last flush")]
+    #[error("{keeper} was restarted and may have lost changes of names since the last flush")]
     NamesLost {
         /// The I/O node.
         keeper: NodeId,

@@ -91,7 +91,7 @@ impl Handle {
     /// Does what [`read_at`](Self::read_at) does, having looked what others have written, as [`stat`](Self::stat) does.
     ///
     /// # Errors
-    /// As those of [`read_at`](Self::read_at), or if an agent does not say.
+    /// As those of [`read_at`](Self::read_at), or if an agent does not answer.
     pub fn read_latest_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
         self.read_pages(offset, into, true)
     }
@@ -260,7 +260,7 @@ impl Handle {
     /// have written is read from now on.
     ///
     /// # Errors
-    /// If an agent does not say.
+    /// If an agent does not answer.
     pub fn stat(&self) -> Result<Stat> {
         self.begin_stat().wait()
     }

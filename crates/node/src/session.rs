@@ -35,7 +35,7 @@ impl Session {
     /// The namespace of the set, if it has one. Another client may have begun it since the session was started.
     ///
     /// # Errors
-    /// If the session has ended, or an agent does not say.
+    /// If the session has ended, or an agent does not answer.
     pub fn tree(&self) -> Result<Option<Tree>> {
         const WHAT: &str = "finding the namespace";
         let is_there = self.node.call(WHAT, |node| async move { node.client.find_tree().await })?;
@@ -56,7 +56,7 @@ impl Session {
     /// opened sooner then. Without a namespace no agent is asked.
     ///
     /// # Errors
-    /// If an agent does not say.
+    /// If an agent does not answer.
     pub fn learn_disks(&self) -> Result<()> {
         const WHAT: &str = "asking for the disks";
         self.node.call(WHAT, |node| async move {

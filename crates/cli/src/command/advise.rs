@@ -88,7 +88,7 @@ Examples:
   starfish advise placement --disks 8 --jobs 8 --read-block 1MiB --write-block 256KiB --machine cluster-switch
   starfish advise placement --disks 5 --jobs 5 --format csv";
 
-/// More disks than this nobody would have one by one, and simulating them takes long.
+/// Upper limit of --disks: simulating more takes too long.
 const MOST_DISKS: i64 = 64;
 
 /// The most blocks of all jobs together: some minutes of simulation for each alternative.

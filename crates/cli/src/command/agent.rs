@@ -117,7 +117,7 @@ pub(crate) struct Arguments {
     detach: Option<PathBuf>,
 }
 
-/// More often than each second nobody wants them, and at least each day.
+/// Allowed intervals: one second to one day.
 fn between_copies(text: &str) -> std::result::Result<Duration, String> {
     let time = durations::parse_or_seconds(text)?;
     let fits = (1..=86_400).contains(&time.as_secs());
@@ -183,7 +183,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         machine.spawn("waiting for the signal to stop", async move {
             // Without anybody who could send a signal there is nothing to wait for either.
             let _ = stop.recv_async().await;
-            log::info!("stopping: it was told so by a signal");
+            log::info!("stopping on a signal");
             network.net().close();
             Ok(())
         });
@@ -285,7 +285,7 @@ fn check_used(arguments: &Arguments) -> Result<()> {
     let is_new = |root: &&PathBuf| matches!(Disk::has_been(root), Ok(false));
     match arguments.root.iter().find(is_new) {
         Some(root) if !arguments.create => {
-            let why = "there is nothing of a disk of Starfish in it";
+            let why = "it is not a Starfish disk";
             let failure = Failure::new(format!("--root {}", root.display()), why);
             Err(failure.remedy("Is the disk mounted? If it is a new one, give --create, this time only."))
         }
@@ -334,7 +334,7 @@ fn store_and_copies(settings: &Settings) -> Option<(PathBuf, PathBuf)> {
     }
 }
 
-/// What is not there is nowhere.
+/// False if either path does not exist.
 fn are_on_one_disk(one: &Path, other: &Path) -> bool {
     let device = |path: &Path| path.metadata().ok().map(|found| found.dev());
     device(one).is_some_and(|found| device(other) == Some(found))

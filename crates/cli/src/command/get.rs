@@ -152,7 +152,7 @@ fn means_many(agents: &[Agent], arguments: &Arguments) -> Result<bool> {
     })
 }
 
-/// Where several things that are got come to be.
+/// Where the files go.
 enum Place {
     /// In a directory, under their own names.
     Within(PathBuf),

@@ -120,7 +120,7 @@ enum Listed {
 struct FlatRow {
     name: String,
     state: FlatState,
-    /// As far as they are known, as all that follows.
+    /// This and the following fields: None if unknown.
     bytes: Option<u64>,
     block_bytes: Option<u64>,
     stripes: Option<u32>,

@@ -53,7 +53,7 @@ struct Row {
     name: &'static str,
     /// What it calls itself.
     title: String,
-    /// Of machines alone, as all that follows.
+    /// This and the following fields: None except for machines.
     compute_nodes: Option<u32>,
     io_nodes: Option<u32>,
     disks_per_io_node: Option<u32>,

@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PROGRAM", default_value = "mpirun", value_hint = clap::ValueHint::ExecutablePath)]
     launcher: String,
 
-    /// What the launcher is told: its options, the program, and the program's arguments.
+    /// Arguments for the launcher: its options, the program, and the program's arguments.
     #[arg(value_name = "ARGUMENTS", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }

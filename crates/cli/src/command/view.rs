@@ -25,11 +25,11 @@ pub(crate) struct Arguments {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Begin with a time line for each file, each from its own beginning: a prediction beside what was measured.
+    /// Show one time line per file, each starting at 0, for example a prediction beside a measurement.
     #[arg(long)]
     beside: bool,
 
-    /// Write one page with all of it to FILE instead, which needs neither this program nor a network.
+    /// Write a self-contained HTML page to FILE instead of starting a server.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["no_open", "port"])]
     html: Option<PathBuf>,
 

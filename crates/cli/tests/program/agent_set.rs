@@ -305,10 +305,7 @@ fn an_agent_logs_what_matters_to_whoever_runs_it() {
     let lines = logged(&home, "local-1");
     assert_eq!(
         lines[1..],
-        [
-            "info   stopping: it was told so by a signal",
-            "info   stopped: all it had accepted is on its disks"
-        ]
+        ["info   stopping on a signal", "info   stopped: all it had accepted is on its disks"]
     );
 
     // A stripe is cut while it sleeps. Who looks after the agent learns of it, and whoever reads.

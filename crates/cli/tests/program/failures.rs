@@ -73,7 +73,7 @@ fn what_an_agent_had_accepted_and_lost_when_it_was_killed_is_told() {
     start_anew(&mut store, 1, &options);
     let error = failure(put);
     let address = &store.agents[1].address;
-    assert!(error.contains(&format!("agent {address} was started anew and has lost")), "{error}");
+    assert!(error.contains(&format!("agent {address} was restarted and has lost")), "{error}");
     assert!(error.contains("Write it again"), "{error}");
     assert_eq!(store.run(&["ls"]), "", "nothing half-made stays behind");
 }

@@ -31,7 +31,7 @@ fn an_agent_serves_only_what_is_there_once() {
             .iter()
             .for_each(|stray| std::fs::write(format!("{other}/{stray}"), "of something else").expect("room"));
         let told = not_yet(&["--root", &root, &other]);
-        assert!(told.contains(&format!("--root {other}: there is nothing of a disk")), "{told}");
+        assert!(told.contains(&format!("--root {other}: it is not a Starfish disk")), "{told}");
         assert!(told.contains("mounted?") && told.contains("give --create"), "{told}");
     }
     for twice in [&root, &format!("{other}/../mounted")] {

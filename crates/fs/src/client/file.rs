@@ -38,7 +38,7 @@ struct FileInner {
     striping: Striping,
     /// The I/O node of each stripe.
     homes: Vec<NodeId>,
-    /// It keeps apart what this client has done since the last commit.
+    /// The length, with this client's uncommitted changes kept separately.
     length: Length,
     unfinished: Cell<bool>,
     unflushed: RefCell<Unflushed>,
@@ -696,7 +696,7 @@ pub(super) fn check_no_file_ends_before(extent: Extent) -> Result<()> {
         Ok(())
     } else {
         let Extent { offset, bytes } = extent;
-        Err(Error::Invalid(format!("{bytes} bytes at {offset} reach beyond any file")).into())
+        Err(Error::Invalid(format!("{bytes} bytes at {offset} exceed the maximum file size")).into())
     }
 }
 

@@ -98,7 +98,7 @@ pub struct ClientCounts {
     pub waiting: u64,
 }
 
-/// How an I/O node is.
+/// The state of an I/O node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Examination {
     /// The release of its program, see [`RELEASE`](crate::RELEASE).
@@ -111,14 +111,14 @@ pub struct Examination {
     pub disks: Vec<DiskExamination>,
 }
 
-/// How a disk of an I/O node is, as far as it is known.
+/// The state of a disk of an I/O node, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskExamination {
     /// How much it holds.
     pub space: Option<Space>,
     /// Identifies its device among those of the computer.
     pub device: Option<u64>,
-    /// Whether it is as fast as it is whatever other disks on its device do.
+    /// Whether its speed is independent of other disks on the same device.
     pub has_own_pace: bool,
     /// Why it cannot be used, if that is so.
     pub failure: Option<String>,
@@ -437,12 +437,12 @@ impl<M: Machine> Client<M> {
         self.find(name).await?.complete(name)
     }
 
-    /// Asks an I/O node for nothing of importance, and waits for its answer.
+    /// Makes a round trip to an I/O node, for measuring its latency.
     pub async fn round_trip(&self, node: NodeId) -> Result<()> {
         self.inner.endpoint.call(node, Request::Describe, Payload::empty()).await.map(drop)
     }
 
-    /// Asks an I/O node how it is.
+    /// Asks an I/O node for its state.
     pub async fn examine(&self, node: NodeId) -> Result<Examination> {
         let answer = self.inner.endpoint.call(node, Request::Examine, Payload::empty()).await?;
         let (Reply::Examined { release, date, computer, disks }, _) = answer else {
@@ -582,7 +582,7 @@ fn check_name(name: &str) -> Result<()> {
 }
 
 fn unexpected(node: NodeId) -> Box<Error> {
-    Error::Protocol { node, why: "sent a reply to another question".into() }.into()
+    Error::Protocol { node, why: "sent a reply of the wrong type".into() }.into()
 }
 
 impl<M: Machine> RequestHandler for Rc<ClientInner<M>> {

@@ -135,7 +135,7 @@ impl<M: Machine> IoNode<M> {
                     let caller = request.caller;
                     // Its data go first: what is refused is to hold no memory.
                     drop(request);
-                    return self.refuse(caller, "block requests are waiting");
+                    return self.refuse(caller, "block requests waiting");
                 }
                 let (Caller { node, class, .. }, bytes) = (request.caller, request.bytes);
                 let needs_thread = self.pool.put(class, node, bytes, request);
@@ -251,7 +251,7 @@ impl<M: Machine> IoNode<M> {
         let Some(permit) = write.account.commands.try_take() else {
             // Its data go first: what is refused is to hold no memory.
             drop(write);
-            return self.refuse(caller, "commands are under way");
+            return self.refuse(caller, "commands under way");
         };
         let node = self.clone();
         self.machine.spawn("request", async move {

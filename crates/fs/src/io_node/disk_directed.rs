@@ -233,7 +233,7 @@ pub(super) async fn move_each<Block, Buffer>(
 }
 
 impl<M: Machine> StripeTransfer<M> {
-    /// A buffer's life.
+    /// The task of one buffer: moves blocks until none is left.
     async fn move_blocks(
         &self,
         buffers: &TaskGroup<Box<Failure>>,

@@ -198,7 +198,7 @@ impl<M: Machine> IoNode<M> {
         files: &[(FileNumber, u64)],
     ) -> Result<Reply, Box<Failure>> {
         if files.len() > HELD_MAX || !self.keeper.holds.hold_again(client, files) {
-            return Err(Failure::invalid("more files are held than a client can hold, or say at once").into());
+            return Err(Failure::invalid("too many open files: in one request, or held by one client").into());
         }
         Ok(Reply::Done)
     }

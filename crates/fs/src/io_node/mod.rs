@@ -193,7 +193,7 @@ impl<M: Machine> IoNode<M> {
     fn start_command(self: &Rc<Self>, caller: Caller, command: Request) {
         let account = self.accounts.of(caller.node);
         let Some(permit) = account.commands.try_take() else {
-            return self.refuse(caller, "commands are under way");
+            return self.refuse(caller, "commands under way");
         };
         let node = self.clone();
         let serve = command.spans().serve;
@@ -208,18 +208,18 @@ impl<M: Machine> IoNode<M> {
         });
     }
 
-    /// Refuses a request of a client that is at its limit; `are_there` says of what.
-    fn refuse(self: &Rc<Self>, caller: Caller, are_there: &'static str) {
+    /// Refuses a request of a client that is at its limit; `what` says of what.
+    fn refuse(self: &Rc<Self>, caller: Caller, what: &'static str) {
         self.refused.set(self.refused.get() + 1);
         let account = self.accounts.of(caller.node);
         let Some(permit) = account.refusals.try_take() else {
-            let why = "it asks for too much, and takes no answers";
+            let why = "it has too many requests in flight and reads no replies";
             return self.machine.net().give_up(caller.node, why);
         };
         let node = self.clone();
         self.machine.spawn("refusal", async move {
             let _permit = permit;
-            let text = format!("too many {are_there} already that {} has asked for", caller.node);
+            let text = format!("{} has too many {what}", caller.node);
             node.endpoint.reply(caller, Err(Failure::new(FailureKind::Io, text).into())).await
         });
     }

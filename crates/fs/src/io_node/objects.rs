@@ -34,14 +34,14 @@ pub(super) fn found(opened: machine::Result<Object>) -> Result<Option<Object>, B
 /// The note of a stripe from the last commit of its file.
 pub(super) fn committed(name: &str, disk: usize, object: &Object) -> Result<Option<Committed>, Box<Failure>> {
     Committed::decode(&object.note).map_err(|why| {
-        let text = format!("{name}: the note on its stripe on disk {disk} is none of ours: {why}");
+        let text = format!("{name}: disk {disk}: the commit note on its stripe is not valid: {why}");
         Failure::new(FailureKind::Damaged, text).into()
     })
 }
 
 pub(super) fn read_label(name: &str, disk: usize, label: &[u8]) -> Result<Label, Box<Failure>> {
     Label::decode(label).map_err(|why| {
-        let text = format!("{name}: what lies on disk {disk} is no stripe of ours: {why}");
+        let text = format!("{name}: disk {disk}: not a Starfish stripe: {why}");
         Failure::new(FailureKind::Damaged, text).into()
     })
 }

@@ -165,7 +165,7 @@ where
         }
     }
 
-    /// A buffer's life.
+    /// The task of one buffer: moves blocks until none is left.
     async fn move_blocks(
         &self,
         buffers: &TaskGroup<Box<Failure>>,

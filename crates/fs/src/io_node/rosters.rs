@@ -184,14 +184,14 @@ impl<M: Machine> IoNode<M> {
 impl Rosters {
     /// The roster of the members of a job that know these I/O nodes; an empty one, not entered yet, if there is none.
     fn of_job(&self, job: &str, incarnation: u64, io_nodes: u64) -> Result<Rc<Roster>, Box<Failure>> {
-        name::check(job).map_err(|why| Failure::invalid(format!("a job of the name {job:?}: {why}")))?;
+        name::check(job).map_err(|why| Failure::invalid(format!("job name {job:?}: {why}")))?;
         // Another one at each run of this node.
         let group = name::hash_of(job, &[incarnation, io_nodes]);
         let all = self.0.borrow();
         match all.get(&group) {
             Some(roster) if roster.job == job => Ok(roster.clone()),
             Some(other) => {
-                let why = format!("the jobs {job} and {} have the same number: use another name", other.job);
+                let why = format!("the names of jobs {job} and {} collide: rename one of them", other.job);
                 Err(Failure::invalid(why).into())
             }
             None if all.len() >= JOBS_MAX => {
@@ -221,7 +221,10 @@ impl Rosters {
         let roster = self.of_member(client, id.group)?;
         let current = roster.flush.borrow().clone();
         let flush = current.filter(|flush| flush.is_of(id, client)).ok_or_else(|| {
-            Failure::invalid(format!("{client} comes to meeting {} of a flush that is not on", id.operation))
+            Failure::invalid(format!(
+                "{client} came to meeting {} of a flush that is not in progress",
+                id.operation
+            ))
         })?;
         let meeting = flush.meeting(id);
         if meeting.come.borrow().contains(&client) {
@@ -302,7 +305,7 @@ impl Roster {
             return Err(Failure::invalid(format!("{} has {MEMBERS_MAX} members already", self.job)).into());
         }
         name::check(&member.name)
-            .map_err(|why| Failure::invalid(format!("a member of the name {:?}: {why}", member.name)))?;
+            .map_err(|why| Failure::invalid(format!("member name {:?}: {why}", member.name)))?;
         members.push(member);
         Ok(())
     }

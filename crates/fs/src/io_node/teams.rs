@@ -84,10 +84,10 @@ impl Teams {
         rank: u32,
         size: u32,
     ) -> Served {
-        name::check(&name).map_err(|why| Failure::invalid(format!("a team of the name {name:?}: {why}")))?;
+        name::check(&name).map_err(|why| Failure::invalid(format!("team name {name:?}: {why}")))?;
         if !(1..=SIZE_MAX).contains(&size) || rank >= size {
             let text = format!(
-                "rank {rank} of a team of {size}: there are teams of up to {SIZE_MAX}, from rank 0 on"
+                "rank {rank} of a team of {size}: a team has 1 to {SIZE_MAX} members, with ranks from 0"
             );
             return Err(Failure::invalid(text).into());
         }
@@ -113,10 +113,8 @@ impl Teams {
         let mut forming = self.forming.borrow_mut();
         if let Some(team) = forming.get(name) {
             if team.size != size {
-                let text = format!(
-                    "the team {name} is of {} to some of its members, of {size} to others",
-                    team.size
-                );
+                let text =
+                    format!("the members disagree on the size of team {name}: {} and {size}", team.size);
                 return Err(Failure::invalid(text).into());
             }
             return Ok(team.clone());
@@ -144,7 +142,7 @@ impl Teams {
         let team = self.formed.borrow().get(&id.group).cloned();
         let team = team.and_then(|team| Some((team.rank_of(client)?, team)));
         let (rank, team) = team.ok_or_else(|| {
-            let text = "the members met at this I/O node, which was started anew and does not know them";
+            let text = "the I/O node at which the team met has been restarted, so the team is over";
             Failure::new(FailureKind::NoTeam, text)
         })?;
         let meeting = team.meetings.borrow_mut().entry(id.operation).or_default().clone();

@@ -106,7 +106,7 @@ Examples:
     --trace write.tlv --trace-html write.html    measured beside predicted, to look at
   TMPDIR=/mnt/disk starfish bench enwrich --disk-model host";
 
-/// How there is only one measurement.
+/// The options that reduce the run to one measurement.
 const ONE: &str = "Name one of --patterns, --records and --methods.";
 
 /// The name that stands for the disk under TMPDIR.

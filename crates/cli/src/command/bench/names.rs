@@ -97,7 +97,7 @@ Examples:
   starfish bench names --predict loopback --clients 64
   TMPDIR=/mnt/disk starfish bench names --disk-model st318416w";
 
-/// How there is only one measurement.
+/// The options that reduce the run to one measurement.
 const ONE: &str = "Name one of --work and one of --clients.";
 
 /// The disk model that stands for none, as in a machine's description.

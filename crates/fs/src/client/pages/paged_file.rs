@@ -23,6 +23,7 @@ use super::table::{Look, PageKey};
 use super::transfer::{PinnedPage, about};
 use super::window::{Order, Window};
 use crate::client::File;
+use crate::client::file::check_no_file_ends_before;
 use crate::client::unflushed::UnflushedMark;
 use crate::error::{Error, Result};
 use crate::protocol::FileId;
@@ -220,10 +221,9 @@ impl<M: Machine> PagedFile<M> {
         Ok(found)
     }
 
-    /// Reads what the page at `offset` has of `bytes` that are wanted from there on: nothing at the end of the file,
-    /// and otherwise some. The other pages of them begin to be read on demand, as many as an adaptive window can have:
-    /// they
-    /// need not wait for each other.
+    /// Reads up to `bytes` bytes from `offset`, not beyond its page: nothing at the end of the file, and otherwise
+    /// some. The other pages of these bytes are requested on demand, too, as many as an adaptive window can have, so
+    /// that they do not wait for each other.
     pub async fn read_some(&self, offset: u64, bytes: u64) -> Result<Payload> {
         self.file.cuts.none().await;
         let page_bytes = self.page_bytes();
@@ -242,9 +242,9 @@ impl<M: Machine> PagedFile<M> {
         self.read_page(page, part_of_page(extent, page, page_bytes), too).await
     }
 
-    /// Reads what the page at `offset` has of `bytes` that are wanted from there on, for who goes on elsewhere and will
-    /// not come back: nothing at the end of the file, and otherwise some. A page that is not there is not brought in:
-    /// these bytes alone are asked for, and nobody keeps them. The window stays where it is.
+    /// Reads up to `bytes` bytes from `offset`, not beyond its page, without caching or prefetching: for random access.
+    /// Nothing is read at the end of the file, and otherwise some. Of a page that is not in the cache only these bytes
+    /// are requested. The window stays where it is.
     pub async fn read_alone(&self, offset: u64, bytes: u64) -> Result<Payload> {
         self.file.cuts.none().await;
         let page_bytes = self.page_bytes();
@@ -349,10 +349,7 @@ impl<M: Machine> PagedFile<M> {
     /// which nobody has been told; then nothing has been written.
     pub async fn write(&self, offset: u64, data: Payload) -> Result<()> {
         let extent = Extent::new(offset, data.len());
-        if extent.clip(layout::FILE_BYTES_MAX) != extent {
-            let text = format!("{}: {} bytes at {offset} reach beyond any file", self.name(), data.len());
-            return Err(Error::Invalid(text).into());
-        }
+        check_no_file_ends_before(extent)?;
         self.file.failures.check(&self.told)?;
         if extent.bytes == 0 {
             return Ok(());

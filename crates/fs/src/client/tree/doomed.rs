@@ -134,7 +134,7 @@ impl<M: Machine> Tree<M> {
     /// Removes the contents of all files that are doomed; of how many nothing is left.
     ///
     /// # Errors
-    /// If the keeper does not say, or an I/O node cannot remove them.
+    /// If the keeper does not answer, or an I/O node cannot remove them.
     pub async fn remove_doomed(&self) -> Result<u64> {
         let (mut after, mut removed) = (FileNumber(0), 0);
         loop {

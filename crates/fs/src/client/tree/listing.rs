@@ -26,7 +26,7 @@ impl<M: Machine> Tree<M> {
     /// removed.
     ///
     /// # Errors
-    /// If it is no directory, or the keeper does not say.
+    /// If it is no directory, or the keeper does not answer.
     pub async fn some_entries(&self, directory: FileNumber, after: Vec<u8>) -> Result<Option<SomeEntries>> {
         match self.perform(TreeOperation::List { directory, after, bytes_max: ANSWER_BYTES }).await {
             Ok(TreeAnswer::Entries { directory, mut entries, more }) => {
@@ -60,7 +60,7 @@ impl<M: Machine> Tree<M> {
     /// All records of the namespace, to be checked.
     ///
     /// # Errors
-    /// If the keeper does not say.
+    /// If the keeper does not answer.
     pub async fn survey(&self) -> Result<Vec<SurveyedRecord>> {
         let (mut all, mut after) = (Vec::new(), Vec::new());
         loop {

@@ -181,7 +181,7 @@ impl<M: Machine> OpenTreeFile<M> {
     /// What is known of the file after asking the keeper, with what this client has written.
     ///
     /// # Errors
-    /// If the keeper does not say.
+    /// If the keeper does not answer.
     pub async fn attributes(&self) -> Result<Inode> {
         self.note_given_up();
         let inode = self.tree.inode(TreeOperation::Get { number: self.number() }).await?;
@@ -438,7 +438,7 @@ impl<M: Machine> OpenTreeFile<M> {
     /// meanwhile.
     ///
     /// # Errors
-    /// If the keeper does not say how long it is, or refuses it.
+    /// If the keeper does not answer, or refuses it.
     pub async fn extend(&self, end: u64) -> Result<()> {
         if self.attributes().await?.size >= end {
             return Ok(());
