@@ -452,6 +452,23 @@ fn accesses_of_one_disk_queue_and_a_flush_waits_for_the_medium() {
 }
 
 #[test]
+fn an_access_that_is_handed_over_takes_that_much_longer() {
+    let taken = |hand_over: &str| {
+        let changes = [("disks.hand_over", hand_over)];
+        let simulation = simulation(&MachineDescription::load_with("loopback", &changes).expect("sound"));
+        let node = simulation.io_nodes()[0].clone();
+        let object = node.disks()[0].install("file", 0, &Payload::zeros(8192)).expect("room");
+        let read = simulation.run(async move {
+            let into = node.buffers().take(8192).await;
+            node.disks()[0].read(object, 0, into).await.expect("it is there");
+            node.now().since(Instant::START)
+        });
+        read.expect("a run").as_nanos()
+    };
+    assert_eq!(taken("25 us"), taken("0 us") + 25_000);
+}
+
+#[test]
 fn sixteen_disks_read_a_contiguous_file_near_their_rate() {
     const BLOCKS: u64 = 80;
     let simulation = simulation(&starfish(&[]));
