@@ -49,10 +49,10 @@ struct Waiting {
     done: u64,
 }
 
-/// A transaction that touches these entries, or a flush.
+/// A transaction that touches these entries, or a flush of all transactions up to one.
 enum Waited {
     Transaction(Touched),
-    Flush,
+    Flush(u64),
 }
 
 #[derive(Default)]
@@ -163,7 +163,7 @@ impl Store {
                     all.read += touched.read;
                     all.changed += touched.changed;
                 }
-                Waited::Flush => flushes = true,
+                Waited::Flush(needed) => flushes |= self.state.borrow().flushed < needed,
             }
         }
         let has_transactions = batch.iter().any(|request| matches!(request, Waited::Transaction(_)));
@@ -211,7 +211,7 @@ impl MetadataStore for Metadata {
         let needed = self.store.state.borrow().committed;
         // The caller that was to flush for others may have given up.
         while self.store.state.borrow().flushed < needed {
-            self.wait_for(Waited::Flush).await;
+            self.wait_for(Waited::Flush(needed)).await;
         }
         Ok(())
     }
