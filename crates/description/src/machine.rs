@@ -180,6 +180,9 @@ pub struct Disks {
     pub per_io_node: Sourced<u32>,
     /// Whether a flush waits until the disk's own buffer is on the medium.
     pub wait_for_disk_buffer: Sourced<bool>,
+    /// Time until another thread of the node has begun an access of a disk, or work on an object's name, and until its
+    /// end is known, together; the processor is free meanwhile. Without it the node's own thread does both.
+    pub hand_over: Option<Sourced<Time>>,
 }
 
 /// The buses of the I/O nodes; a node's disks are dealt out to its buses in turn.
@@ -196,11 +199,12 @@ pub struct Buses {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MetadataCosts {
-    /// Time until another thread of the node has taken over a transaction, or work on an object's name, and until its
-    /// end is known, together; the processor is free meanwhile. What only looks is not handed over while that thread
-    /// has nothing to do.
+    /// Time until another thread of the node has taken over a transaction and until its end is known, together; the
+    /// processor is free meanwhile. What only looks is not handed over while that thread has nothing to do.
     pub hand_over: Sourced<Time>,
-    /// Time of the processor for each transaction.
+    /// Time of the processor for each commit, of all transactions that wait when it begins.
+    pub commit: Sourced<Time>,
+    /// Time of the processor for each transaction besides.
     pub transaction: Sourced<Time>,
     /// Time of the processor for each entry that a transaction reads.
     pub entry: Sourced<Time>,
@@ -272,6 +276,7 @@ impl Description for MachineDescription {
         if let Some(costs) = &self.metadata {
             let MetadataCosts {
                 hand_over,
+                commit,
                 transaction,
                 entry,
                 change,
@@ -281,11 +286,12 @@ impl Description for MachineDescription {
                 flush,
             } = costs;
             let objects = [make_object, find_object, remove_object];
-            [hand_over, transaction, entry, change, flush]
+            [hand_over, commit, transaction, entry, change, flush]
                 .into_iter()
                 .chain(objects)
                 .try_for_each(check_time)?;
         }
+        self.disks.hand_over.iter().try_for_each(check_time)?;
         self.processor.check()?;
         self.network.check(self.node_count())?;
         let model = &self.disks.model;

@@ -56,7 +56,9 @@ impl Node {
             Some(cache) => self.client.explained(FLUSHING, cache.check()),
             None => Ok(()),
         };
-        self.take_in_writes().await.and(told)
+        // What could not be taken in is tried again; a flush that failed is told once.
+        let taken = self.take_in_writes().await;
+        told.and(taken)
     }
 
     /// Closes the file of this number, with all that has been written to it. If that cannot be flushed, the file stays

@@ -27,24 +27,46 @@ impl IoBuf for ByteRun {
 /// The system takes at most 1024 runs at once (`IOV_MAX` of Linux); this many it takes gladly.
 pub(crate) const RUNS_MAX: usize = 512;
 
-/// Appends the runs of `payload`, none of which is copied.
+/// Pieces up to this length are copied if their neighbours are as short: the system takes longer for a run of its own.
+const COPIED_BYTES_MAX: u64 = 256;
+
+/// Appends the runs of `payload`. Only short pieces between others are copied.
 ///
 /// Fails if some of its bytes exist only as a statement: those are for simulated machines.
 pub(crate) fn push_runs(payload: &Payload, runs: &mut Vec<ByteRun>) -> Result<()> {
-    for piece in payload.pieces() {
-        match piece {
-            PayloadPiece::Bytes(shared) => runs.push(ByteRun::Shared(shared.clone())),
-            PayloadPiece::Phantom { source: Source::ZEROS, bytes, .. } => push_zeros(*bytes, runs),
-            PayloadPiece::Phantom { source, .. } => {
-                return Err(Error::Io {
-                    what: "moving a payload".to_owned(),
-                    why: format!(
-                        "bytes of source {} are phantoms, which a real machine cannot move",
-                        source.0
-                    ),
-                }
-                .into());
+    let both_short = |one: &PayloadPiece, next: &PayloadPiece| short(one).and(short(next)).is_some();
+    for pieces in payload.pieces().chunk_by(both_short) {
+        match pieces {
+            [piece] => push_piece(piece, runs)?,
+            short_ones => {
+                let mut copied =
+                    Vec::with_capacity(short_ones.iter().map(|piece| piece.len() as usize).sum());
+                short_ones.iter().filter_map(short).for_each(|bytes| copied.extend_from_slice(bytes));
+                runs.push(ByteRun::Owned(copied));
             }
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of a short piece.
+fn short(piece: &PayloadPiece) -> Option<&[u8]> {
+    match piece {
+        PayloadPiece::Bytes(shared) if piece.len() <= COPIED_BYTES_MAX => Some(shared.as_slice()),
+        _ => None,
+    }
+}
+
+fn push_piece(piece: &PayloadPiece, runs: &mut Vec<ByteRun>) -> Result<()> {
+    match piece {
+        PayloadPiece::Bytes(shared) => runs.push(ByteRun::Shared(shared.clone())),
+        PayloadPiece::Phantom { source: Source::ZEROS, bytes, .. } => push_zeros(*bytes, runs),
+        PayloadPiece::Phantom { source, .. } => {
+            return Err(Error::Io {
+                what: "moving a payload".to_owned(),
+                why: format!("bytes of source {} are phantoms, which a real machine cannot move", source.0),
+            }
+            .into());
         }
     }
     Ok(())
@@ -63,4 +85,28 @@ pub(crate) fn next_batch(runs: &mut Vec<ByteRun>) -> Option<Vec<ByteRun>> {
     let later = runs.split_off(runs.len().min(RUNS_MAX));
     let batch = std::mem::replace(runs, later);
     (!batch.is_empty()).then_some(batch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_pieces_travel_together_and_long_ones_as_they_are() {
+        let memory: Vec<u8> = (0..=255).cycle().take(4096).collect();
+        let all = Payload::from(memory.clone());
+        let mut payload = Payload::empty();
+        // Every second byte, a long piece between two short ones, zeros, and every second byte again.
+        let ones: Vec<(u64, u64)> = (0..100).map(|number| (2 * number, 1)).collect();
+        let parts = [&ones[..], &[(300, 300), (700, 8), (800, 1000)]].concat();
+        parts.iter().for_each(|&(at, bytes)| payload.push(&all.slice(at..at + bytes)));
+        payload.push(&Payload::zeros(5));
+        ones.iter().for_each(|&(at, bytes)| payload.push(&all.slice(at..at + bytes)));
+        let mut runs = Vec::new();
+        push_runs(&payload, &mut runs).expect("real bytes");
+        let is_copied: Vec<bool> = runs.iter().map(|run| matches!(run, ByteRun::Owned(_))).collect();
+        assert_eq!(is_copied, [true, false, false, false, false, true]);
+        let sent: Vec<u8> = runs.iter().flat_map(|run| run.as_init().to_vec()).collect();
+        assert_eq!(Some(sent), payload.to_vec());
+    }
 }

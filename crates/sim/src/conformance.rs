@@ -54,6 +54,7 @@ pub fn metadata_costs() -> MetadataCosts {
     let time = |nanoseconds| Sourced::new(Time(Duration::from_nanos(nanoseconds)), "for tests");
     MetadataCosts {
         hand_over: time(10_000),
+        commit: time(3_000),
         transaction: time(20_000),
         entry: time(2_000),
         change: time(2_000),

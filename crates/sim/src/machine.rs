@@ -9,7 +9,7 @@ use std::future::Future;
 use std::ops::Range;
 use std::rc::Rc;
 
-use description::MetadataCosts;
+use description::MachineDescription;
 use machine::{BufferPool, Computer, Duration, Instant, Machine, Net as _, NodeId, NodeNotes, Result, Work};
 
 use crate::random::RandomStream;
@@ -42,13 +42,15 @@ impl SimMachine {
         world: Rc<World>,
         index: usize,
         disks: Range<usize>,
-        metadata: Option<&MetadataCosts>,
+        description: &MachineDescription,
         buffer_bytes: u64,
     ) -> Self {
+        // Only I/O nodes have disks, and a place for metadata.
+        let metadata = description.metadata.as_ref().filter(|_| !disks.is_empty());
         let node = Node {
             index,
             net: Net::new(world.clone(), index),
-            disks: disks.map(|disk| Disk::new(world.clone(), index, disk, metadata)).collect(),
+            disks: disks.map(|disk| Disk::new(world.clone(), index, disk, description)).collect(),
             metadata: metadata.map(|costs| Metadata::new(world.clone(), index, costs)),
             buffers: BufferPool::new(buffer_bytes),
             notes: world.notes[index].clone(),

@@ -193,7 +193,10 @@ impl Processors {
         let end = begin + nanoseconds;
         processor.interrupts_until = end;
         processor.interrupt_waits.add(begin - now);
-        processor.stolen += nanoseconds;
+        // One that waits for a shared processor until the running work is through takes nothing from that.
+        if begin < processor.finish + processor.stolen {
+            processor.stolen += nanoseconds;
+        }
         processor.interrupt_time += nanoseconds;
         end
     }

@@ -37,10 +37,10 @@ impl Simulation {
         let node = |index: usize| {
             let (world, buffer_bytes) = (world.clone(), settings.buffer_bytes);
             match index.checked_sub(compute_count) {
-                None => SimMachine::new(world, index, 0..0, None, buffer_bytes),
+                None => SimMachine::new(world, index, 0..0, description, buffer_bytes),
                 Some(io_node) => {
                     let disks = io_node * per_node..(io_node + 1) * per_node;
-                    SimMachine::new(world, index, disks, description.metadata.as_ref(), buffer_bytes)
+                    SimMachine::new(world, index, disks, description, buffer_bytes)
                 }
             }
         };

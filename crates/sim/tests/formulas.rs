@@ -250,6 +250,35 @@ fn processes_of_one_computer_have_its_processors_in_order_of_asking() {
 }
 
 #[test]
+fn an_interrupt_that_has_to_wait_for_a_processor_takes_nothing_from_work_that_is_through_by_then() {
+    let changes = [
+        ("nodes.compute", "2"),
+        ("processor.shared", "1"),
+        ("processor.system.switch_thread", "0"),
+        ("processor.cost.call_memget.cycles", "300"),
+        ("processor.cost.handle_memget.cycles", "600"),
+    ];
+    let simulation = simulation(&MachineDescription::load_with("loopback", &changes).expect("sound"));
+    let log = Log::default();
+    for (node, name, start, work) in [
+        (0, "first thread", 0, Work::CallMemget),
+        (1, "thread of another", 0, Work::CallMemget),
+        (0, "interrupt", 10, Work::HandleMemget { bytes: 8 }),
+    ] {
+        let (machine, log) = (simulation.node(node).clone(), log.clone());
+        simulation.node(node).spawn(name, async move {
+            machine.sleep_until(Instant::from_nanos(start)).await;
+            machine.compute(work).await;
+            log.note(name, &machine);
+            Ok(())
+        });
+    }
+    simulation.run_until_idle().expect("nothing fails");
+    // At 3 GHz.
+    assert_eq!(log.take(), [("first thread", 100), ("thread of another", 200), ("interrupt", 400)]);
+}
+
+#[test]
 fn interrupts_come_first_and_threads_take_turns() {
     let simulation = simulation(&starfish(&[]));
     let log = Log::default();
@@ -449,6 +478,23 @@ fn accesses_of_one_disk_queue_and_a_flush_waits_for_the_medium() {
         noted.sort_by_key(|&(_, time)| time);
         assert_eq!(noted, expected, "with wait_for_disk_buffer = {waits}");
     }
+}
+
+#[test]
+fn an_access_that_is_handed_over_takes_that_much_longer() {
+    let taken = |hand_over: &str| {
+        let changes = [("disks.hand_over", hand_over)];
+        let simulation = simulation(&MachineDescription::load_with("loopback", &changes).expect("sound"));
+        let node = simulation.io_nodes()[0].clone();
+        let object = node.disks()[0].install("file", 0, &Payload::zeros(8192)).expect("room");
+        let read = simulation.run(async move {
+            let into = node.buffers().take(8192).await;
+            node.disks()[0].read(object, 0, into).await.expect("it is there");
+            node.now().since(Instant::START)
+        });
+        read.expect("a run").as_nanos()
+    };
+    assert_eq!(taken("25 us"), taken("0 us") + 25_000);
 }
 
 #[test]

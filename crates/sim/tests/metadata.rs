@@ -87,9 +87,27 @@ fn transactions_take_the_processor_and_flushes_share_the_device() {
         (transactions, machine.now().since(start))
     });
     let (transactions, with_flushes) = taken.expect("a run");
-    // All are handed over at once, and done one after the other.
-    assert_eq!(transactions, Duration::from_micros(10 + 10 * (20 + 3 * 2)));
+    // All are handed over at once. The thread commits the first alone, and meanwhile the others have come.
+    assert_eq!(transactions, Duration::from_micros(10 + 2 * 3 + 10 * (20 + 3 * 2)));
     assert_eq!(with_flushes, transactions + Duration::from_millis(1));
+}
+
+#[test]
+fn a_transaction_waits_for_a_flush_that_has_begun() {
+    let simulation = node();
+    let (all, machine) = (store(&simulation), simulation.io_nodes()[0].clone());
+    let taken = simulation.run(async move {
+        make_counted_transactions(&all, 0..1).await;
+        let start = machine.now();
+        let transaction = async {
+            make_counted_transactions(&all, 1..2).await;
+            Ok(())
+        };
+        futures(all.flush(), transaction).await;
+        machine.now().since(start)
+    });
+    // It is handed over meanwhile.
+    assert_eq!(taken.expect("a run"), Duration::from_micros(1000 + 3 + 20 + 3 * 2));
 }
 
 /// Waits for both, which are under way at once.

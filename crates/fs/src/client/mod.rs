@@ -695,10 +695,12 @@ impl<M: Machine> ClientInner<M> {
                 Failure::invalid(format!("pieces of {named} bytes with data of {}", data.len())).into()
             );
         }
+        let memory = self.opened_memory(id)?;
         let mut at = 0;
         for &(offset, bytes) in pieces {
             let bytes = u64::from(bytes);
-            self.memory(id, offset, bytes)?.place(offset, &data.slice(at..at + bytes));
+            check_part(&memory, offset, bytes)?;
+            memory.place(offset, &data.slice(at..at + bytes));
             at += bytes;
         }
         Ok(())
@@ -708,25 +710,35 @@ impl<M: Machine> ClientInner<M> {
     fn gather(&self, id: MemoryId, pieces: &[(u64, u32)]) -> std::result::Result<Payload, Box<Failure>> {
         let named: u64 = pieces.iter().map(|&(_, bytes)| u64::from(bytes)).sum();
         check_memget(named)?;
-        let mut data = Payload::empty();
+        let (memory, mut data) = (self.opened_memory(id)?, Payload::empty());
         for &(offset, bytes) in pieces {
             let bytes = u64::from(bytes);
-            data.push(&self.memory(id, offset, bytes)?.get(offset, bytes));
+            check_part(&memory, offset, bytes)?;
+            data.push(&memory.get(offset, bytes));
         }
         Ok(data)
     }
 
     /// The open memory of that name, if it holds the bytes asked for.
     fn memory(&self, id: MemoryId, offset: u64, bytes: u64) -> std::result::Result<Memory, Box<Failure>> {
-        let memories = self.memories.borrow();
-        let memory = memories.get(&id).ok_or_else(|| Failure::invalid(format!("{id:?} is not open")))?;
-        if memory.holds(offset, bytes) {
-            Ok(memory.clone())
-        } else {
-            let length = memory.len();
-            Err(Failure::invalid(format!("{bytes} bytes at {offset} of a memory of {length}")).into())
-        }
+        let memory = self.opened_memory(id)?;
+        check_part(&memory, offset, bytes)?;
+        Ok(memory)
     }
+
+    /// The open memory of that name.
+    fn opened_memory(&self, id: MemoryId) -> std::result::Result<Memory, Box<Failure>> {
+        let memory = self.memories.borrow().get(&id).cloned();
+        memory.ok_or_else(|| Failure::invalid(format!("{id:?} is not open")).into())
+    }
+}
+
+fn check_part(memory: &Memory, offset: u64, bytes: u64) -> std::result::Result<(), Box<Failure>> {
+    if memory.holds(offset, bytes) {
+        return Ok(());
+    }
+    let length = memory.len();
+    Err(Failure::invalid(format!("{bytes} bytes at {offset} of a memory of {length}")).into())
 }
 
 fn check_memget(bytes: u64) -> std::result::Result<(), Box<Failure>> {

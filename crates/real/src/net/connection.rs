@@ -232,9 +232,12 @@ async fn write_all(stream: &mut TcpStream, runs: &mut Vec<ByteRun>) -> io::Resul
     Ok(())
 }
 
-/// Reads ahead by so much: the lengths and the header of a message, together with the messages around it if
-/// these are small. What of a large payload comes along is copied, so more would not be better.
-const STAGING_BYTES: usize = 4 * 1024;
+/// Reads ahead by so much: a message with a small payload, whole, together with the messages around it if these are
+/// smaller. What of a large payload comes along is copied, so more would not be better.
+const STAGING_BYTES: usize = SMALL_PAYLOAD_BYTES as usize + HEADS_BYTES;
+
+/// Enough for the lengths and the header of a message that moves a small payload.
+const HEADS_BYTES: usize = 256;
 
 /// A payload this short is not worth a buffer of the pool; the bound on messages bounds these too.
 const SMALL_PAYLOAD_BYTES: u64 = 4096;

@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use description::MetadataCosts;
+use description::{MachineDescription, MetadataCosts};
 use machine::{
     Buf, Duration, Error, Instant, NOTE_BYTES_MAX, Object, ObjectId, Payload, Permits, Result, Space, Stage,
 };
 
 use super::other_thread::OtherThread;
-use crate::disk::{DiskAccess, Drive, Ongoing, Transfer, no_space};
+use crate::disk::{DiskAccess, Drive, Transfer, no_space};
 use crate::network::own;
 use crate::random::RandomStream;
 use crate::store::StoredObject;
@@ -23,12 +23,12 @@ use crate::world::World;
 pub struct Disk {
     world: Rc<World>,
     index: usize,
+    thread: OtherThread,
     names: Option<Rc<ObjectNames>>,
 }
 
-/// Who works on the names of objects, if the description says what that takes: one at a time.
+/// What work on the names of objects takes, if the description says so: it is done one at a time.
 struct ObjectNames {
-    thread: OtherThread,
     turns: Permits,
     make: Duration,
     find: Duration,
@@ -37,21 +37,22 @@ struct ObjectNames {
 
 impl Disk {
     /// The disk `index` of the machine, which is one of a node's.
-    pub(super) fn new(world: Rc<World>, node: usize, index: usize, costs: Option<&MetadataCosts>) -> Self {
-        let names = costs.map(|costs| {
-            let thread = OtherThread::new(world.clone(), node, costs.hand_over.value.0);
+    pub(super) fn new(world: Rc<World>, node: usize, index: usize, description: &MachineDescription) -> Self {
+        let hand_over = description.disks.hand_over.as_ref().map_or(Duration::ZERO, |time| time.value.0);
+        let thread = OtherThread::new(world.clone(), node, hand_over);
+        let names = description.metadata.as_ref().map(|costs| {
             let MetadataCosts { make_object, find_object, remove_object, .. } = costs;
             let [make, find, remove] = [make_object, find_object, remove_object].map(|cost| cost.value.0);
-            Rc::new(ObjectNames { thread, turns: Permits::new(1), make, find, remove })
+            Rc::new(ObjectNames { turns: Permits::new(1), make, find, remove })
         });
-        Disk { world, index, names }
+        Disk { world, index, thread, names }
     }
 
     /// Lets the time pass that something takes with the names of objects.
     async fn at_names(&self, what: impl FnOnce(&ObjectNames) -> Duration) {
         let Some(names) = self.names.as_deref() else { return };
         let _turn = names.turns.take().await;
-        names.thread.work(what(names).as_nanos(), ProcessorActivity::Object).await;
+        self.thread.work(what(names).as_nanos(), ProcessorActivity::Object).await;
     }
 
     /// Lets the time pass that it takes to look for objects, all at once, and to remove those that are there.
@@ -157,9 +158,10 @@ impl Disk {
         self.drive().borrow_mut().store.object_mut(object.0).map(change).unwrap_or(());
     }
 
-    fn transfer(&self, object: ObjectId, offset: u64, access: DiskAccess) -> Ongoing<'_> {
+    async fn transfer(&self, object: ObjectId, offset: u64, access: DiskAccess) -> Result<DiskAccess> {
+        self.thread.take_over().await;
         let World { executor, processors, costs, disks, .. } = &*self.world;
-        disks.begin(executor, processors, costs, Transfer::new(self.index, object, offset, access))
+        disks.begin(executor, processors, costs, Transfer::new(self.index, object, offset, access)).await
     }
 }
 

@@ -6,8 +6,7 @@ use std::rc::Rc;
 
 use description::{MetadataCosts, Sourced, Time};
 use machine::{
-    InFlight, Instant, MetadataChanges, MetadataEntry, MetadataStore, MetadataTable, Permits, Result,
-    Transaction,
+    InFlight, MetadataChanges, MetadataEntry, MetadataStore, MetadataTable, Permits, Result, Transaction,
 };
 
 use super::other_thread::OtherThread;
@@ -16,11 +15,14 @@ use crate::sleep::Sleep;
 use crate::trace::ProcessorActivity;
 use crate::world::World;
 
+/// Transactions that are committed at once, at most: as many as real nodes commit together.
+const TOGETHER_MAX: usize = 64;
+
 /// The store of metadata of a simulated node.
 ///
 /// A transaction takes the node's processor, then comes about in one instant. It is handed over to another thread, but
-/// for one that only looks while the other has nothing to do. Flushes take turns at the device, and one that others
-/// have waited for is theirs, too.
+/// for one that only looks while the other has nothing to do. That thread commits at once what waits for it, and
+/// does nothing else while the device flushes what was committed.
 #[derive(Clone)]
 pub struct Metadata {
     store: Rc<Store>,
@@ -33,7 +35,24 @@ struct Store {
     handed_over: InFlight,
     costs: MetadataCosts,
     state: RefCell<State>,
-    device: Permits,
+    /// Whose turn it is at the thread, and what waits for it.
+    turns: Permits,
+    waiting: RefCell<Waiting>,
+}
+
+/// What waits for the thread, numbered from 1 on in the order in which it came.
+#[derive(Default)]
+struct Waiting {
+    requests: VecDeque<Waited>,
+    /// The number of the last one that came, and of the last one that is done.
+    came: u64,
+    done: u64,
+}
+
+/// A transaction that touches these entries, or a flush of all transactions up to one.
+enum Waited {
+    Transaction(Touched),
+    Flush(u64),
 }
 
 #[derive(Default)]
@@ -48,10 +67,10 @@ struct State {
 
 impl Metadata {
     pub(super) fn new(world: Rc<World>, node: usize, costs: &MetadataCosts) -> Self {
-        let (state, device) = (RefCell::default(), Permits::new(1));
+        let (state, waiting, turns) = (RefCell::default(), RefCell::default(), Permits::new(1));
         let thread = OtherThread::new(world.clone(), node, costs.hand_over.value.0);
         let (handed_over, costs) = (InFlight::new(), costs.clone());
-        Metadata { store: Rc::new(Store { world, thread, handed_over, costs, state, device }) }
+        Metadata { store: Rc::new(Store { world, thread, handed_over, costs, state, turns, waiting }) }
     }
 
     /// Keeps from now on what is to be known when the node crashes.
@@ -63,6 +82,8 @@ impl Metadata {
 
     /// Takes back the last transactions, as many as is drawn, of those that are not on the device.
     pub(super) fn crash(&self, stream: &mut RandomStream) {
+        // What waited is gone with the node.
+        self.store.waiting.take();
         let mut state = self.store.state.borrow_mut();
         state.table.run += 1;
         let State { table, committed, flushed, undo, .. } = &mut *state;
@@ -87,7 +108,13 @@ impl Metadata {
         let mut touched = Touched::default();
         let tried = state.borrow().table.attempt(|table| body(&mut Counted { table, touched: &mut touched }));
         drop(tried);
-        self.compute(touched, is_handed_over).await;
+        match is_handed_over {
+            true => {
+                self.store.thread.take_over().await;
+                self.wait_for(Waited::Transaction(touched)).await;
+            }
+            false => self.store.compute(self.store.cost(touched), touched).await,
+        }
         let attempt = state.borrow().table.attempt(&mut body);
         let (answer, changes) = attempt?;
         if answer.is_ok() && !changes.is_empty() {
@@ -96,17 +123,72 @@ impl Metadata {
         Ok(answer)
     }
 
-    /// Lets the time pass that a transaction takes.
-    async fn compute(&self, Touched { read, changed }: Touched, is_handed_over: bool) {
-        let Store { thread, costs, .. } = &*self.store;
+    /// Lets the time pass until the thread has done something for which it waits, with all that waits with it.
+    async fn wait_for(&self, request: Waited) {
+        let Store { turns, waiting, .. } = &*self.store;
+        let number = waiting.borrow_mut().add(request);
+        let _turn = turns.take().await;
+        if waiting.borrow().done < number {
+            let (batch, last) = waiting.borrow_mut().take_batch();
+            self.store.carry_out_batch(batch).await;
+            waiting.borrow_mut().done = last;
+        }
+    }
+}
+
+impl Waiting {
+    /// Adds a request; its number.
+    fn add(&mut self, request: Waited) -> u64 {
+        self.requests.push_back(request);
+        self.came += 1;
+        self.came
+    }
+
+    /// What is done together now, and the number of its last request.
+    fn take_batch(&mut self) -> (Vec<Waited>, u64) {
+        let count = self.requests.len().min(TOGETHER_MAX);
+        let batch = self.requests.drain(..count).collect();
+        (batch, self.came - self.requests.len() as u64)
+    }
+}
+
+impl Store {
+    /// Lets the time pass that a commit of these requests takes, and a flush if one is among them.
+    async fn carry_out_batch(&self, batch: Vec<Waited>) {
+        let (mut nanoseconds, mut all, mut flushes) = (0u64, Touched::default(), false);
+        for request in &batch {
+            match *request {
+                Waited::Transaction(touched) => {
+                    nanoseconds = nanoseconds.saturating_add(self.cost(touched));
+                    all.read += touched.read;
+                    all.changed += touched.changed;
+                }
+                Waited::Flush(needed) => flushes |= self.state.borrow().flushed < needed,
+            }
+        }
+        let has_transactions = batch.iter().any(|request| matches!(request, Waited::Transaction(_)));
+        if has_transactions {
+            let commit = self.costs.commit.value.0.as_nanos();
+            self.compute(nanoseconds.saturating_add(commit), all).await;
+        }
+        if flushes {
+            let through = self.state.borrow().committed;
+            let executor = &self.world.executor;
+            Sleep::until(executor, executor.now().saturating_add(self.costs.flush.value.0.as_nanos())).await;
+            self.state.borrow_mut().flushed(through);
+        }
+    }
+
+    /// What the processor works for a transaction, in nanoseconds.
+    fn cost(&self, Touched { read, changed }: Touched) -> u64 {
+        let costs = &self.costs;
         let all = |each: &Sourced<Time>, count: u64| each.value.0.as_nanos().saturating_mul(count);
         let parts = [all(&costs.transaction, 1), all(&costs.entry, read), all(&costs.change, changed)];
-        let nanoseconds = parts.into_iter().fold(0, u64::saturating_add);
-        let activity = ProcessorActivity::Transaction(read + changed);
-        match is_handed_over {
-            true => thread.work(nanoseconds, activity).await,
-            false => thread.work_here(nanoseconds, activity).await,
-        }
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
+
+    async fn compute(&self, nanoseconds: u64, Touched { read, changed }: Touched) {
+        self.thread.work_here(nanoseconds, ProcessorActivity::Transaction(read + changed)).await;
     }
 }
 
@@ -126,16 +208,11 @@ impl MetadataStore for Metadata {
     }
 
     async fn flush(&self) -> Result<()> {
-        let Store { world, costs, state, device, .. } = &*self.store;
-        let needed = state.borrow().committed;
-        let _turn = device.take().await;
-        if state.borrow().flushed >= needed {
-            return Ok(());
+        let needed = self.store.state.borrow().committed;
+        // The caller that was to flush for others may have given up.
+        while self.store.state.borrow().flushed < needed {
+            self.wait_for(Waited::Flush(needed)).await;
         }
-        let through = state.borrow().committed;
-        let end = Instant::from_nanos(world.executor.now()) + costs.flush.value.0;
-        Sleep::until(&world.executor, end.as_nanos()).await;
-        state.borrow_mut().flushed(through);
         Ok(())
     }
 

@@ -24,10 +24,17 @@ impl OtherThread {
         OtherThread { world, node, hand_over }
     }
 
+    /// Lets the time pass in which work is handed over.
+    pub(super) async fn take_over(&self) {
+        if self.hand_over > Duration::ZERO {
+            let executor = &self.world.executor;
+            Sleep::until(executor, executor.now().saturating_add(self.hand_over.as_nanos())).await;
+        }
+    }
+
     /// Lets the time pass in which work is handed over, and then done by the node's processor in `nanoseconds`.
     pub(super) async fn work(&self, nanoseconds: u64, activity: ProcessorActivity) {
-        let executor = &self.world.executor;
-        Sleep::until(executor, executor.now().saturating_add(self.hand_over.as_nanos())).await;
+        self.take_over().await;
         self.work_here(nanoseconds, activity).await;
     }
 

@@ -1,5 +1,6 @@
-//! What small records in a write cache take of this computer's processors: one node writes some and flushes them.
+//! What small records in a write cache take of this computer's processors: some nodes write them and flush them.
 
+use std::thread;
 use std::time::Duration;
 
 use command_line::failure::Result;
@@ -35,27 +36,26 @@ pub(crate) struct CacheCosts {
     sort: Duration,
 }
 
-/// What a node and all agents have worked.
-#[derive(Clone, Copy, Default)]
+/// What each of some nodes has worked to write and to flush, and what agents have worked for each of them.
 struct Worked {
-    node: Duration,
+    writing: Duration,
+    flushing: Duration,
     agents: Duration,
 }
 
 impl CacheCosts {
-    /// Measures them by a node of this process and these agents.
-    pub(crate) fn measure(agents: &Agents) -> Result<CacheCosts> {
-        let of_agents = agents.processor_clock();
-        let measured = this_node::run(agents.agents.clone(), move |connection| async move {
-            let worked = || Worked { node: thread_worked(), agents: of_agents() };
-            // What is no entry's comes with large records, too.
-            let [_, large] = written_and_flushed(&connection, LARGE_BYTES, 1, &worked).await?;
-            let [write, small] = written_and_flushed(&connection, RECORD_BYTES, PASSES, &worked).await?;
-            let each = |all: Duration, but: Duration| all.saturating_sub(but) / RECORDS as u32;
-            let [deal, sort] = [each(small.node, large.node), each(small.agents, large.agents)];
-            Ok(CacheCosts { write: each(write.node, Duration::ZERO), deal, sort })
-        });
-        agents.explain(measured)
+    /// Measures them by as many nodes of this process as there will be processes, all at once, since these share the
+    /// processors and their caches, and by these agents.
+    pub(crate) fn measure(agents: &Agents, processes: u32) -> Result<CacheCosts> {
+        // What is no entry's comes with large records, too.
+        let large = Worked::measure(agents, processes, LARGE_BYTES, 1)?;
+        let small = Worked::measure(agents, processes, RECORD_BYTES, PASSES)?;
+        let each = |all: Duration, but: Duration| all.saturating_sub(but) / RECORDS as u32;
+        Ok(CacheCosts {
+            write: each(small.writing, Duration::ZERO),
+            deal: each(small.flushing, large.flushing),
+            sort: each(small.agents, large.agents),
+        })
     }
 
     /// What a record takes in all.
@@ -87,14 +87,39 @@ impl CacheCosts {
     }
 }
 
-/// What is worked for writing a file in records of this size, in so many passes, into a write cache that has room for
-/// it, and for the flush.
+impl Worked {
+    /// Has so many nodes write and flush at once, each a file of its own in records of this size.
+    fn measure(agents: &Agents, nodes: u32, record_bytes: u64, passes: u64) -> Result<Worked> {
+        let of_agents = agents.processor_clock();
+        let before = of_agents();
+        let outcomes: Result<Vec<[Duration; 2]>> = thread::scope(|scope| {
+            let node = || {
+                this_node::run(agents.agents.clone(), move |connection| async move {
+                    written_and_flushed(&connection, record_bytes, passes).await
+                })
+            };
+            let nodes: Vec<_> = (0..nodes).map(|_| scope.spawn(node)).collect();
+            let end = |node: thread::ScopedJoinHandle<'_, _>| {
+                node.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            // All have ended before the first failure is told.
+            let ended: Vec<Result<_>> = nodes.into_iter().map(end).collect();
+            ended.into_iter().collect()
+        });
+        let outcomes = agents.explain(outcomes)?;
+        let mean = |phase: usize| outcomes.iter().map(|worked| worked[phase]).sum::<Duration>() / nodes;
+        let agents = of_agents().saturating_sub(before) / nodes;
+        Ok(Worked { writing: mean(0), flushing: mean(1), agents })
+    }
+}
+
+/// What this thread works for writing a file in records of this size, in so many passes, into a write cache that has
+/// room for it, and for the flush.
 async fn written_and_flushed(
     connection: &ConnectedNode,
     record_bytes: u64,
     passes: u64,
-    worked: &impl Fn() -> Worked,
-) -> Result<[Worked; 2]> {
+) -> Result<[Duration; 2]> {
     let ConnectedNode { machine, client, .. } = connection;
     let job = format!("costs-{:016x}", node::random()?);
     let file = create(connection, &job).await?;
@@ -105,26 +130,17 @@ async fn written_and_flushed(
     // Taken out of memory, and timed, as a member of a job does.
     let (bytes, mut latencies) = (RECORDS * RECORD_BYTES, Latencies::default());
     let (records, data) = (bytes / record_bytes, Memory::real(vec![1; bytes as usize]));
-    let before = worked();
+    let before = thread_worked();
     for number in (0..passes).flat_map(|first| (first..records).step_by(passes as usize)) {
         let (at, asked) = (number * record_bytes, machine.now());
         connection.explained(&job, cache.write(&file, at, &data.get(at, record_bytes)).await)?;
         latencies.record(machine.now().since(asked));
     }
-    let written = worked();
+    let written = thread_worked();
     connection.explained(&job, cache.flush().await)?;
-    let flushed = worked();
+    let flushed = thread_worked();
     drop(file);
     connection.explained(&job, cache.leave().await)?;
     connection.discard(&job).await?;
-    Ok([written.since(before), flushed.since(written)])
-}
-
-impl Worked {
-    fn since(self, before: Worked) -> Worked {
-        Worked {
-            node: self.node.saturating_sub(before.node),
-            agents: self.agents.saturating_sub(before.agents),
-        }
-    }
+    Ok([written.saturating_sub(before), flushed.saturating_sub(written)])
 }

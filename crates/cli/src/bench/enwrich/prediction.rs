@@ -83,7 +83,7 @@ impl WritePredictor {
         let of = |set: &[String]| Self::of(LOOPBACK, set, probing, count, scheduling);
         let set = fitted(of, set, probing, measured)?;
         let machine = load_machine_of_agents(LOOPBACK, processes, count, 1, &set)?;
-        let of_records = middle_of(rounds, CacheCosts::all, || CacheCosts::measure(agents))?;
+        let of_records = middle_of(rounds, CacheCosts::all, || CacheCosts::measure(agents, processes))?;
         let set = [set, of_records.set(&machine)].concat();
         Self::of(LOOPBACK, &set, processes, count, scheduling)
     }

@@ -19,9 +19,11 @@ use crate::this_node;
 const ENTRIES: u64 = 10_000;
 const ENTRY_BYTES: usize = 200;
 
-/// Transactions that are measured, and how many entries more they read or change than others.
+/// Transactions that are measured, how many of them under way at once where what they have in common is to be little, and
+/// how many entries more some read than others.
 const TRANSACTIONS: u64 = 4096;
-const MORE: u64 = 16;
+const TOGETHER: u32 = 64;
+const MORE_READ: u64 = 16;
 
 /// Objects that are made and removed, and bytes of an access to each.
 const OBJECTS: u32 = 1000;
@@ -35,7 +37,9 @@ const FLUSHES: usize = 31;
 pub(crate) struct StoreCosts {
     /// The time beyond the processor's until another thread has done something.
     hand_over: Duration,
-    /// What a processor works for a transaction, and for each entry that is read or changed besides.
+    /// What a processor works for a commit, for each transaction in it, and for each entry that is read or changed
+    /// besides.
+    commit: Duration,
     transaction: Duration,
     entry: Duration,
     change: Duration,
@@ -45,19 +49,21 @@ pub(crate) struct StoreCosts {
     access: Duration,
     find_object: Duration,
     remove_object: Duration,
+    /// The time beyond the processor's until another thread has made an object, or written to one.
+    disk_hand_over: Duration,
     flush: Duration,
 }
 
 impl StoreCosts {
-    /// Measures a new store and disk in a directory, with so many transactions under way at once.
-    pub(crate) fn measure(directory: &Path, under_way: u32) -> Result<StoreCosts> {
+    /// Measures a new store and disk in a directory.
+    pub(crate) fn measure(directory: &Path) -> Result<StoreCosts> {
         let failed = |why: String| Failure::new("measuring the store of metadata", why);
         let disk = directory.join("disk");
         fs::create_dir_all(&disk).map_err(|error| failed(error.to_string()))?;
         let metadata = Some(MetadataPlace::Directory(directory.join("metadata")));
         let disks = vec![DiskSettings::plain(disk)];
         let settings = Settings { metadata, disks, ..this_node::settings()? };
-        let measured = real::run(settings, move |machine| async move { measure(&machine, under_way).await });
+        let measured = real::run(settings, |machine| async move { measure(&machine).await });
         let measured = measured.map_err(|error| failed(error.to_string()))?;
         measured.map_err(|error| failed(error.to_string()))
     }
@@ -66,6 +72,7 @@ impl StoreCosts {
     pub(crate) fn set(&self, machine: &MachineDescription) -> Vec<String> {
         let StoreCosts {
             hand_over,
+            commit,
             transaction,
             entry,
             change,
@@ -73,65 +80,71 @@ impl StoreCosts {
             access,
             find_object,
             remove_object,
+            disk_hand_over,
             flush,
         } = self;
         let times = [
-            ("hand_over", hand_over),
-            ("transaction", transaction),
-            ("entry", entry),
-            ("change", change),
-            ("make_object", make_object),
-            ("find_object", find_object),
-            ("remove_object", remove_object),
-            ("flush", flush),
+            ("metadata.hand_over", hand_over),
+            ("metadata.commit", commit),
+            ("metadata.transaction", transaction),
+            ("metadata.entry", entry),
+            ("metadata.change", change),
+            ("metadata.make_object", make_object),
+            ("metadata.find_object", find_object),
+            ("metadata.remove_object", remove_object),
+            ("metadata.flush", flush),
+            ("disks.hand_over", disk_hand_over),
         ];
-        let times = times.map(|(key, time)| format!("metadata.{key}={} ns", time.as_nanos()));
+        let times = times.map(|(key, time)| format!("{key}={} ns", time.as_nanos()));
         let cycles = access.as_secs_f64() * machine.processor.clock.value.0 as f64;
         let access = format!("processor.cost.complete_disk_request.cycles={}", cycles.round());
         times.into_iter().chain([access]).collect()
     }
 }
 
-async fn measure(machine: &RealMachine, under_way: u32) -> machine::Result<StoreCosts> {
+async fn measure(machine: &RealMachine) -> machine::Result<StoreCosts> {
     let store = machine.metadata().expect("it has one");
-    for first in (0..ENTRIES).step_by(1000) {
-        transact(store, first, 0, 1000).await?;
-    }
-    let spent = ProcessorTimer::begin();
-    all_transact(store, 1, 1, 1).await?;
-    let hand_over = spent.waiting() / TRANSACTIONS as u32;
+    fill(store).await?;
+    let alone = ProcessorTimer::begin();
+    all_transact(store, 1, 1, Changes::One).await?;
+    let (hand_over, alone) = (alone.waiting() / TRANSACTIONS as u32, alone.working() / TRANSACTIONS as u32);
     let mut of_each = Vec::new();
-    for (read, changed) in [(1, 1), (1 + MORE, 1), (1, 1 + MORE)] {
+    for (read, changes) in [(1, Changes::One), (1 + MORE_READ, Changes::One), (1, Changes::OfNewFile)] {
         let spent = ProcessorTimer::begin();
-        all_transact(store, under_way, read, changed).await?;
+        all_transact(store, TOGETHER, read, changes).await?;
         of_each.push(spent.working() / TRANSACTIONS as u32);
     }
-    let [entry, change] = [1, 2].map(|more| of_each[more].saturating_sub(of_each[0]) / MORE as u32);
+    let [little, read, changed] = of_each.try_into().expect("three were measured");
+    let entry = read.saturating_sub(little) / MORE_READ as u32;
+    let change = changed.saturating_sub(little) / NEW_FILE_CHANGES;
     let mut flushes = Vec::new();
     for number in 0..FLUSHES as u64 {
-        transact(store, number, 1, 1).await?;
+        transact(store, number, 1, Changes::One).await?;
         let begin = Instant::now();
         store.flush().await?;
         flushes.push(begin.elapsed());
     }
     flushes.sort_unstable();
-    let [make_object, access, remove, find_object] = of_objects(machine).await?;
+    let ([make_object, access, remove, find_object], disk_hand_over) = of_objects(machine).await?;
     Ok(StoreCosts {
         hand_over,
-        transaction: of_each[0].saturating_sub(entry + change),
+        commit: alone.saturating_sub(little),
+        transaction: little.saturating_sub(entry + change),
         entry,
         change,
         make_object,
         access,
         find_object,
         remove_object: remove.saturating_sub(find_object),
+        disk_hand_over,
         flush: flushes[FLUSHES / 2],
     })
 }
 
 /// What a processor works for making an object, for an access to it, for removing it, and for finding that there is
-/// none. Objects are removed as agents do it, so many at once.
-async fn of_objects(machine: &RealMachine) -> machine::Result<[Duration; 4]> {
+/// none; and how long it waits for another thread that makes an object or has access to one. Objects are removed as
+/// agents do it, so many at once.
+async fn of_objects(machine: &RealMachine) -> machine::Result<([Duration; 4], Duration)> {
     let (disk, mut objects) = (&machine.disks()[0], Vec::new());
     let name = |number: u32| format!("object {number}");
     let names: Vec<String> = (0..OBJECTS).map(name).collect();
@@ -146,13 +159,13 @@ async fn of_objects(machine: &RealMachine) -> machine::Result<[Duration; 4]> {
     for name in &names {
         objects.push(disk.create_unflushed(name, b"of a label that says whose it is").await?.id);
     }
-    let (making, accessing) = (making.working(), ProcessorTimer::begin());
+    let (waiting, making, accessing) = (making.waiting(), making.working(), ProcessorTimer::begin());
     for object in objects {
         disk.write(object, 0, vec![9; ACCESS_BYTES].into()).await?;
     }
-    let accessing = accessing.working();
+    let (waiting, accessing) = (waiting + accessing.waiting(), accessing.working());
     let (removing, finding_none) = (remove_all().await?, remove_all().await?);
-    Ok([making, accessing, removing, finding_none].map(|all| all / OBJECTS))
+    Ok(([making, accessing, removing, finding_none].map(|all| all / OBJECTS), waiting / (2 * OBJECTS)))
 }
 
 /// Tells the time from when it began, and how much of that processors have worked for this process.
@@ -177,25 +190,55 @@ impl ProcessorTimer {
     }
 }
 
+/// What a transaction changes.
+#[derive(Clone, Copy)]
+enum Changes {
+    /// One entry that is there.
+    One,
+    /// And as many new ones as a new file has, far from each other: each kind of entry has its own range of keys.
+    OfNewFile,
+}
+
+/// Entries that a new file has of its own, or that are written again for it: its inode, its name and its directory.
+const NEW_FILE_CHANGES: u32 = 3;
+
 /// Makes transactions, so many of them under way at once.
-async fn all_transact(store: &Metadata, under_way: u32, read: u64, changed: u64) -> machine::Result<()> {
+async fn all_transact(store: &Metadata, under_way: u32, read: u64, changes: Changes) -> machine::Result<()> {
     let lanes = (0..u64::from(under_way)).map(|lane| async move {
         for number in (lane..TRANSACTIONS).step_by(under_way as usize) {
-            transact(store, number.wrapping_mul(7919), read, changed).await?;
+            transact(store, number, read, changes).await?;
         }
         machine::Result::Ok(())
     });
     try_join_all(lanes).await.map(drop)
 }
 
-/// Reads and changes entries from the one of this number on.
-async fn transact(store: &Metadata, first: u64, read: u64, changed: u64) -> machine::Result<()> {
+/// Puts all entries there that are read and changed.
+async fn fill(store: &Metadata) -> machine::Result<()> {
+    for first in (0..ENTRIES).step_by(1000) {
+        let filled = store.transact(move |t| {
+            for number in first..first + 1000 {
+                t.put(&key(number), &[8; ENTRY_BYTES])?;
+            }
+            Ok(Ok::<_, ()>(()))
+        });
+        filled.await?.expect("nothing refuses it");
+    }
+    Ok(())
+}
+
+/// Reads entries from one on that belongs to this number, and changes what is said.
+async fn transact(store: &Metadata, number: u64, read: u64, changes: Changes) -> machine::Result<()> {
+    let first = number.wrapping_mul(7919);
     let done = store.transact(move |t| {
         for number in first..first + read {
             t.get(&key(number))?;
         }
-        for number in first..first + changed {
-            t.put(&key(number), &[8; ENTRY_BYTES])?;
+        t.put(&key(first), &[8; ENTRY_BYTES])?;
+        if let Changes::OfNewFile = changes {
+            for kind in (1..).take(NEW_FILE_CHANGES as usize) {
+                t.put(&new_key(kind, number), &[8; ENTRY_BYTES])?;
+            }
         }
         Ok(Ok::<_, ()>(()))
     });
@@ -203,7 +246,15 @@ async fn transact(store: &Metadata, first: u64, read: u64, changed: u64) -> mach
     Ok(())
 }
 
-/// In the order of the numbers: what one transaction reads or changes is near each other, as the names of a directory.
-fn key(number: u64) -> [u8; 8] {
-    (number % ENTRIES).to_be_bytes()
+/// The key of an entry that is there. In the order of the numbers: what one transaction reads is near each other, as the
+/// names of a directory.
+fn key(number: u64) -> [u8; 9] {
+    new_key(0, number % ENTRIES)
+}
+
+/// The key of an entry of this kind.
+fn new_key(kind: u8, number: u64) -> [u8; 9] {
+    let mut key = [kind; 9];
+    key[1..].copy_from_slice(&number.to_be_bytes());
+    key
 }

@@ -153,8 +153,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             })
             .transpose()?;
         if let (Some(agents), Entry::Vacant(entry)) = (&agents, with_costs.entry(cell.clients)) {
-            let under_way = cell.clients * cell.outstanding;
-            let store = StoreCosts::measure(&agents.path(&format!("store{under_way}")), under_way)?;
+            let store = StoreCosts::measure(&agents.path(&format!("store{}", cell.clients)))?;
             entry.insert(predictor.with_costs(agents, cell.clients, arguments.rounds.rounds, &store)?);
         }
         let of_cell = with_costs.get(&cell.clients).unwrap_or(&predictor);
