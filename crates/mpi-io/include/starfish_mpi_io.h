@@ -101,6 +101,10 @@ int starfish_mpi_connect(const char *name, int begins);
 /* Says which of how many processes this is, before it opens its first file: for what is recorded. */
 void starfish_mpi_process(uint32_t rank, uint32_t size);
 
+/* Says how the MPI moves its messages on, before the first file is opened. Whoever waits for other processes calls that now
+   and then, in the thread that has called the core: they may wait for messages of this one. */
+void starfish_mpi_progress(void (*progress)(void));
+
 /* Draws a name for a group that nobody else has. */
 int starfish_mpi_draw_name(char name[STARFISH_MPI_NAME_BYTES]);
 

@@ -28,11 +28,14 @@ struct request {
     /* The MPI, and whoever completes it. */
     atomic_int holders;
     struct request *next;
+    /* The one that this thread was completing when it came to this one: it is in an error handler. */
+    struct request *outer;
 };
 
 /* Those that nobody completes yet, in the order in which they were made. */
 static struct request *first, **end = &first;
 static atomic_int under_way;
+static _Thread_local struct request *completed_here;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void starfish_shim_set_status(MPI_Status *status, size_t bytes)
@@ -100,12 +103,16 @@ static int let_go(void *held)
 /* Completes one that has been taken; waits for it, if it has not ended. */
 static void complete(struct request *request)
 {
-    struct our_file *file = request->file;
     int class = starfish_shim_end(&request->transfer, &request->moved);
-    request->code = starfish_shim_fail(file, class);
+    request->outer = completed_here;
+    completed_here = request;
+    request->code = starfish_shim_fail(request->file, class);
+    completed_here = request->outer;
     PMPI_Grequest_complete(request->handle);
-    /* From here on it may be closed. */
-    atomic_fetch_sub(&file->requests, 1);
+    /* From here on it may be closed, and is, if an error handler has done so. */
+    if (request->file) {
+        atomic_fetch_sub(&request->file->requests, 1);
+    }
     let_go(request);
 }
 
@@ -237,6 +244,13 @@ void starfish_shim_settle(struct our_file *file)
 {
     for (struct request *request; (request = take((struct meant){.file = file}));) {
         complete(request);
+    }
+    /* Those whose error handlers call this have nothing left to do with the file. */
+    for (struct request *request = completed_here; request; request = request->outer) {
+        if (request->file == file) {
+            request->file = NULL;
+            atomic_fetch_sub(&file->requests, 1);
+        }
     }
     /* Another thread may be completing one. */
     while (atomic_load(&file->requests)) {

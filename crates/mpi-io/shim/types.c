@@ -88,7 +88,8 @@ static int get_contents(MPI_Datatype type, struct contents *contents)
 }
 #endif
 
-static int is_named(MPI_Datatype type)
+/* Whether a type is the MPI's own: a named one, or one that parameters of a language ask for. Nobody frees these. */
+static int is_of_mpi(MPI_Datatype type)
 {
     int combiner;
 #if MPI_VERSION >= 4
@@ -98,7 +99,20 @@ static int is_named(MPI_Datatype type)
     int integers, addresses, types;
     int code = PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
 #endif
-    return code == MPI_SUCCESS && combiner == MPI_COMBINER_NAMED;
+    if (code != MPI_SUCCESS) {
+        return 0;
+    }
+    switch (combiner) {
+    case MPI_COMBINER_NAMED:
+    case MPI_COMBINER_F90_REAL:
+    case MPI_COMBINER_F90_COMPLEX:
+    case MPI_COMBINER_F90_INTEGER:
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+    case MPI_COMBINER_VALUE_INDEX:
+#endif
+        return 1;
+    default: return 0;
+    }
 }
 
 static void free_contents(struct contents *contents)
@@ -115,7 +129,7 @@ static void free_contents(struct contents *contents)
 MPI_Datatype starfish_shim_keep(MPI_Datatype type)
 {
     MPI_Datatype kept = type;
-    if (!is_named(type)) {
+    if (!is_of_mpi(type)) {
         PMPI_Type_dup(type, &kept);
     }
     return kept;
@@ -123,7 +137,7 @@ MPI_Datatype starfish_shim_keep(MPI_Datatype type)
 
 void starfish_shim_let_go(MPI_Datatype *type)
 {
-    if (!is_named(*type)) {
+    if (!is_of_mpi(*type)) {
         PMPI_Type_free(type);
     }
 }
@@ -313,7 +327,7 @@ starfish_mpi_type *starfish_shim_flatten(MPI_Datatype type)
 
 int starfish_shim_is_run(MPI_Datatype type)
 {
-    if (is_named(type)) {
+    if (is_of_mpi(type)) {
         MPI_Count size;
         MPI_Aint lower, extent;
         PMPI_Type_size_x(type, &size);

@@ -42,7 +42,8 @@ impl Alone {
 
     fn begin_plain_write(&self, selection: Selection, bytes: Vec<u8>) -> Pending<()> {
         match selection.runs() {
-            1 => self.handle.begin_write(selection.span().offset, bytes),
+            // A write cache that has no room waits for the node thread, which this may be.
+            1 if !self.handle.caches_writes() => self.handle.begin_write(selection.span().offset, bytes),
             _ => self.handle.begin_write_selected(selection, bytes),
         }
     }

@@ -28,6 +28,7 @@ use crate::names::NamedPlace;
 use crate::open_files;
 use crate::process;
 use crate::recording;
+use crate::waiting::{self, Progress};
 
 /// The number of the outcome of `call`. A panic stays here: it has been told on standard error.
 fn to_c(call: impl FnOnce() -> Outcome<()>) -> c_int {
@@ -196,6 +197,11 @@ unsafe extern "C" fn starfish_mpi_connect(name: *const c_char, begins: c_int) ->
 #[unsafe(no_mangle)]
 extern "C" fn starfish_mpi_process(rank: u32, size: u32) {
     recording::note_process(rank, size);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn starfish_mpi_progress(progress: Progress) {
+    waiting::note_progress(progress);
 }
 
 #[unsafe(no_mangle)]

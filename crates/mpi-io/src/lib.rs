@@ -18,6 +18,7 @@
 //!
 //! - `c.rs`: the functions of the header; start here
 //! - `collective_file.rs`: an open file; `mode.rs`: how it was opened; `members.rs`: those who have it open
+//! - `waiting.rs`: for other processes
 //! - `moving.rs`: reading and writing it; `alone.rs`: by this process for itself
 //! - `file_type.rs`, `file_array.rs`: types as selections; `file_view.rs`: what a process sees of a file
 //! - `shared_pointer.rs`, `atomic.rs`: what processes on any hosts share
@@ -50,4 +51,5 @@ mod open_files;
 mod process;
 mod recording;
 mod shared_pointer;
+mod waiting;
 mod way;

@@ -8,6 +8,7 @@ use node::{Handle, Pending, SelectedSettings, Session, Team};
 
 use crate::failure::{ErrorClass, MpiError, Outcome};
 use crate::hints::CommonHints;
+use crate::waiting::wait;
 
 /// The processes that have opened a file together, as one of them knows them.
 pub(crate) struct Members {
@@ -42,7 +43,7 @@ impl Members {
 
     /// What each has brought, by rank.
     pub(crate) fn gather(&self, value: u64) -> Outcome<Vec<u64>> {
-        self.team.gather(value).wait().map_err(|error| self.common(error))
+        wait(self.team.gather(value)).map_err(|error| self.common(error))
     }
 
     /// Waits for the others; fails if it has failed for any of them. The first for which it has tells why.
@@ -86,7 +87,7 @@ impl Members {
 
     /// Leaves them, at the end of the process: nobody waits for it any more.
     pub(crate) fn leave(&self) {
-        // That it has not been told, the others find out.
+        // That it has not been told, the others find out. The MPI may have ended already.
         let _ = self.team.leave().wait();
     }
 
@@ -110,7 +111,7 @@ impl Members {
 
     /// Brings what all have written onto the disks.
     pub(crate) fn sync(&self, file: &Handle) -> Outcome<()> {
-        self.team.sync(file).wait().map_err(|error| self.common(error))
+        wait(self.team.sync(file)).map_err(|error| self.common(error))
     }
 
     /// Begins to read what this member has selected, together with the others.

@@ -13,6 +13,7 @@ use crate::collective_file::{CollectiveFile, argument, position_at};
 use crate::data_call::DataCall;
 use crate::failure::{ErrorClass, MpiError, Outcome};
 use crate::file_view::FileView;
+use crate::waiting::wait;
 use crate::way::{Choice, Situation, Way};
 
 /// A call that has begun. Its data are moved whether it is ended or not.
@@ -91,8 +92,8 @@ impl CollectiveFile {
         };
         let moved = match data {
             Data::Moved => selection.bytes(),
-            Data::Written(data) => data.wait().map(|()| selection.bytes()).map_err(failed)?,
-            Data::Read(data) => put(&data.wait().map_err(failed)?, into),
+            Data::Written(data) => wait(data).map(|()| selection.bytes()).map_err(failed)?,
+            Data::Read(data) => put(&wait(data).map_err(failed)?, into),
             Data::InPages { is_seen } => {
                 let at = selection.span().offset;
                 let read = if is_seen {

@@ -104,6 +104,92 @@ static void messages(MPI_File file)
     free(message);
 }
 
+/* Blocking calls of all processes. */
+
+static void write_all(MPI_File file)
+{
+    OK(MPI_File_write_at_all(file, rank, &rank, 1, MPI_INT, ignored));
+}
+
+static void read_all(MPI_File file)
+{
+    int back;
+    OK(MPI_File_read_at_all(file, rank, &back, 1, MPI_INT, ignored));
+}
+
+static void write_ordered(MPI_File file)
+{
+    OK(MPI_File_write_ordered(file, &rank, 1, MPI_INT, ignored));
+}
+
+static void seek_shared(MPI_File file)
+{
+    OK(MPI_File_seek_shared(file, 0, MPI_SEEK_SET));
+}
+
+static void sync_all(MPI_File file)
+{
+    OK(MPI_File_sync(file));
+}
+
+static void set_size(MPI_File file)
+{
+    OK(MPI_File_set_size(file, 1 << 20));
+}
+
+static void set_info(MPI_File file)
+{
+    OK(MPI_File_set_info(file, MPI_INFO_NULL));
+}
+
+static void split(MPI_File file)
+{
+    OK(MPI_File_write_at_all_begin(file, rank, &rank, 1, MPI_INT));
+    OK(MPI_File_write_at_all_end(file, &rank, ignored));
+}
+
+/* Which waits for a request. */
+static void settle(MPI_File file)
+{
+    MPI_Request request;
+    OK(MPI_File_iwrite_at_all(file, rank, &rank, 1, MPI_INT, &request));
+    OK(MPI_File_sync(file));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
+static void open_and_close(MPI_File file)
+{
+    (void)file;
+    MPI_File other = opened("starfish:mpi/begun-other");
+    OK(MPI_File_close(&other));
+}
+
+/* While somebody waits in a blocking call, a message of his goes on: the next process comes to the call with it. */
+static void messages_beside(void (*call)(MPI_File), MPI_File file)
+{
+    enum { LARGE = 1 << 20 };
+    char *message = calloc(LARGE, 1);
+    MPI_Request sent = MPI_REQUEST_NULL;
+    if (rank > 0) {
+        MPI_Recv(message, LARGE, MPI_CHAR, rank - 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    if (rank < size - 1) {
+        MPI_Isend(message, LARGE, MPI_CHAR, rank + 1, 3, MPI_COMM_WORLD, &sent);
+    }
+    call(file);
+    OK(MPI_Wait(&sent, MPI_STATUS_IGNORE));
+    free(message);
+}
+
+static void blocking(MPI_File file)
+{
+    static void (*const calls[])(MPI_File) = {write_all, read_all, write_ordered, seek_shared, sync_all,
+                                              set_size,  set_info, split,         settle,      open_and_close};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        messages_beside(calls[i], file);
+    }
+}
+
 /* What was begun is made in that order, and the pointer goes on with each. */
 static void many(MPI_File file)
 {
@@ -307,6 +393,39 @@ static void errors(void)
     FAILS(MPI_File_close(&file), MPI_ERR_IO);
 }
 
+static MPI_File closed;
+
+static void close_it(MPI_File *file, int *code, ...)
+{
+    (void)file;
+    (void)code;
+    /* These fail, too, and come here. */
+    if (handled++ == 0) {
+        MPI_File_sync(closed);
+        MPI_File_close(&closed);
+    }
+}
+
+/* The handler of a request's error may do with the file what waits for its requests. */
+static void closed_by_handler(void)
+{
+    MPI_Errhandler handler;
+    MPI_Request request;
+    int number = rank;
+    closed = opened("starfish:mpi/begun-closed");
+    handled = 0;
+    MPI_File_create_errhandler(close_it, &handler);
+    OK(MPI_File_set_errhandler(closed, handler));
+    if (rank) {
+        OK(MPI_File_iread_at_all(closed, rank, &number, 1, MPI_INT, &request));
+    } else {
+        OK(MPI_File_iwrite_at_all(closed, rank, &number, 1, MPI_INT, &request));
+    }
+    FAILS(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_ERR_IO);
+    CHECK(handled > 0 && closed == MPI_FILE_NULL);
+    MPI_Errhandler_free(&handler);
+}
+
 int main(int argc, char **argv)
 {
     begin(&argc, &argv);
@@ -314,6 +433,7 @@ int main(int argc, char **argv)
     MPI_File file = opened("starfish:mpi/begun");
     chain(file);
     messages(file);
+    blocking(file);
     many(file);
     strange_ends(file);
     memory(file);
@@ -325,5 +445,6 @@ int main(int argc, char **argv)
     OK(MPI_File_close(&file));
     OK(MPI_Wait(&last, MPI_STATUS_IGNORE));
     errors();
+    closed_by_handler();
     return end();
 }

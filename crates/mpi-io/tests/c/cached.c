@@ -16,6 +16,27 @@ static void sync_all(MPI_File file)
     OK(MPI_File_sync(file));
 }
 
+/* In atomic mode what one writes, more than any queue holds, another reads at once. */
+static void atomic(MPI_File file)
+{
+    enum { LARGE = 1 << 20 };
+    char *bytes = malloc(LARGE);
+    int other = (rank + 1) % size;
+    OK(MPI_File_set_atomicity(file, 1));
+    for (int round = 0; round < 3; round++) {
+        memset(bytes, 'a' + 5 * round + rank, LARGE);
+        OK(MPI_File_write_at(file, (rank + 1) * (MPI_Offset)LARGE, bytes, LARGE, MPI_CHAR, MPI_STATUS_IGNORE));
+        MPI_Barrier(MPI_COMM_WORLD);
+        OK(MPI_File_read_at(file, (other + 1) * (MPI_Offset)LARGE, bytes, LARGE, MPI_CHAR, MPI_STATUS_IGNORE));
+        for (int i = 0; i < LARGE; i++) {
+            CHECK(bytes[i] == 'a' + 5 * round + other);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    OK(MPI_File_set_atomicity(file, 0));
+    free(bytes);
+}
+
 int main(int argc, char **argv)
 {
     begin(&argc, &argv);
@@ -44,6 +65,9 @@ int main(int argc, char **argv)
     CHECK(position == 100);
     sync_all(file);
     CHECK(size_of(file) == 100);
+    atomic(file);
+    MPI_Barrier(MPI_COMM_WORLD);
+    OK(MPI_File_set_size(file, 100));
     /* The last makes it longer, which others may see at once. */
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == size - 1) {

@@ -15,12 +15,16 @@ static int draw(int below)
 
 static MPI_Datatype named(void)
 {
-    switch (draw(6)) {
+    MPI_Datatype kind;
+    switch (draw(8)) {
     case 0: return MPI_CHAR;
     case 1: return MPI_SHORT;
     case 2: return MPI_INT;
     case 3: return MPI_DOUBLE;
     case 4: return MPI_SHORT_INT;
+    /* Kinds of Fortran have no name, and nobody frees them; an MPI may know none. */
+    case 5: return MPI_Type_create_f90_real(12, 100, &kind) == MPI_SUCCESS ? kind : MPI_DOUBLE;
+    case 6: return MPI_Type_create_f90_integer(4, &kind) == MPI_SUCCESS ? kind : MPI_SHORT;
     default: return MPI_DOUBLE_INT;
     }
 }
@@ -121,7 +125,10 @@ static int is_right(MPI_Datatype type)
     if (bytes > 200000 || reach > 2000000) {
         return -1;
     }
+    /* As in a program that has said nothing of errors. */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     starfish_mpi_type *flat = starfish_shim_flatten(type);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (!flat) {
         /* Data that do not ascend are no type of a file. */
         return -1;
