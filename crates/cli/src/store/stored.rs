@@ -161,7 +161,7 @@ pub(crate) enum PutFile {
     /// Under its flat name, unfinished.
     Flat { connection: ConnectedNode, name: String, file: File<RealMachine> },
     /// In a namespace.
-    Hidden(HiddenFile),
+    Hidden(Box<HiddenFile>),
 }
 
 impl PutFile {
@@ -173,7 +173,8 @@ impl PutFile {
         wanted: WantedFile,
     ) -> Result<PutFile> {
         if let Some(namespace) = namespace {
-            return Ok(PutFile::Hidden(HiddenFile::begin(namespace, name.as_bytes(), wanted).await?));
+            let hidden = HiddenFile::begin(namespace, name.as_bytes(), wanted).await?;
+            return Ok(PutFile::Hidden(Box::new(hidden)));
         }
         let created = connection.create(name, wanted.striping, wanted.replace).await;
         let file = created.map_err(|error| match error.kind() {
