@@ -13,7 +13,7 @@ use fs::{Advice, OpenTreeFile};
 use fuser::{Errno, FileAttr, FopenFlags, WriteFlags};
 use layout::Extent;
 use machine::Payload;
-use namespace::{AttributeChanges, FileNumber, Location, TreeOperation};
+use namespace::{AttributeChanges, FileNumber, Location, TreeOperation, TreeRefusal};
 use nix::libc;
 use real::RealMachine;
 
@@ -26,6 +26,10 @@ use crate::tally::add;
 
 /// Zeros that are written at a time.
 const ZEROS_AT_ONCE: u64 = 1 << 20;
+
+/// Has the kernel look up a path once more, and open what is there: it checks whether the caller may, and follows links
+/// only if he wants that. Of what it is told to be made for the caller it checks nothing.
+const LOOK_AGAIN: Errno = Errno::ESTALE;
 
 /// What is to happen to a part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,13 +68,10 @@ impl MountedTree {
         let what = named(&at);
         let Maker { mode, uid, gid } = maker;
         let new = self.new_file().await?;
-        let exclusive = flags & libc::O_EXCL != 0;
-        let operation = TreeOperation::Make { at, new, mode, uid, gid, exclusive };
-        let file = self.settle(&what, self.tree().open(operation).await)?;
-        if flags & libc::O_TRUNC != 0 && file.known().size > 0 {
-            // Somebody else has made it since the kernel looked.
-            let emptied = file.set_len(0).await;
-            self.settle(&what, emptied)?;
+        let operation = TreeOperation::Make { at, new, mode, uid, gid, exclusive: true };
+        let made = self.tree().open(operation).await;
+        if flags & libc::O_EXCL == 0 && made.as_ref().is_err_and(|error| may_be_there(error)) {
+            return Err(LOOK_AGAIN);
         }
         let attributes = attributes_of(&file.known());
         let (handle, open_flags) = self.opened(file, flags);
@@ -234,6 +235,11 @@ impl MountedFile {
 }
 
 /// Has a range read as zeros, as far as the file has it. What is in a hole does so, and stays in one.
+/// Whether what was to be made may be there: somebody else has made it, or nobody knows whether it was made.
+fn may_be_there(error: &fs::Error) -> bool {
+    matches!(error, fs::Error::Refused(TreeRefusal::Exists)) || error.is_of_new_start()
+}
+
 async fn zero(open: &MountedFile, mut from: u64, end: u64) -> fs::Result<()> {
     let end = end.min(open.file.attributes().await?.size);
     let paged = open.file.paged();
