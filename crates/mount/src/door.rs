@@ -471,15 +471,12 @@ impl Filesystem for KernelDoor {
         _number: INodeNo,
         handle: FileHandle,
         _flags: OpenFlags,
-        owner: Option<LockOwner>,
+        _owner: Option<LockOwner>,
         _flush: bool,
         reply: ReplyEmpty,
     ) {
         let work = move |tree: Rc<MountedTree>| async move {
-            let unlocked = match owner {
-                Some(owner) => tree.unlock_all(handle.0, owner.0).await,
-                None => Ok(()),
-            };
+            let unlocked = tree.unlock_all_through(handle.0).await;
             tree.close(handle.0).await.and(unlocked)
         };
         self.begin("release", reply, work, tell_done);
