@@ -73,6 +73,7 @@ impl MountedTree {
         if flags & libc::O_EXCL == 0 && made.as_ref().is_err_and(|error| may_be_there(error)) {
             return Err(LOOK_AGAIN);
         }
+        let file = self.settle(&what, made)?;
         let attributes = attributes_of(&file.known());
         let (handle, open_flags) = self.opened(file, flags);
         Ok((attributes, handle, open_flags))
@@ -94,7 +95,7 @@ impl MountedTree {
             // Otherwise it is told by that who has closed the file, and has no locks on it any more.
             open_flags |= FopenFlags::FOPEN_NOFLUSH;
         }
-        (self.enter(file, HandleUse { writes, appends, is_direct }), open_flags)
+        (self.enter(file, HandleUse { writes, is_direct }), open_flags)
     }
 
     /// Whether a handle that is opened now goes past the kernel's pages, whatever is written where.
@@ -130,32 +131,39 @@ impl MountedTree {
         self.check_locks(&open).await?;
         let cache = self.tree().cache();
         let (bytes, data) = (data.len() as u32, cache.take_in(data));
-        // The kernel has pages of mapped memory written through any handle, and they have their places.
-        let wrote = if open.used.appends && !how.contains(WriteFlags::FUSE_WRITE_CACHE) {
+        // What the kernel has pages of has its place: also what was mapped, whatever the handle it comes through. The
+        // program may have changed its mind since it opened the file (F_SETFL).
+        let has_place = !open.used.is_direct || how.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let appends = flags & libc::O_APPEND != 0 && !has_place;
+        let wrote = if appends {
             open.file.append(data).await.map(drop)
         } else {
             open.file.write(offset, data).await
         };
         self.spare.give(bytes as usize, |bytes| cache.spare_memory(bytes));
         self.settle(about(open.file.number()), wrote)?;
-        if !open.used.appends {
+        if !appends {
             open.let_go_of_passed(offset, bytes.into());
         }
         if open.used.is_direct {
             self.note_written_past_pages(open.file.number());
         }
         add(&self.tally.written_bytes, bytes.into());
-        if how.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID)
-            && let Some(mode) = without_rights(&open.file.known())
-        {
-            let changes = AttributeChanges { mode: Some(mode), ..AttributeChanges::default() };
-            let changed = open.file.change(changes).await;
-            self.settle(about(open.file.number()), changed)?;
+        if how.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
+            self.take_rights(&open).await?;
         }
         if flags & (libc::O_SYNC | libc::O_DSYNC) != 0 {
             self.sync_file(&open).await?;
         }
         Ok(bytes)
+    }
+
+    /// Has a file that runs as somebody else not do so any more.
+    async fn take_rights(&self, open: &MountedFile) -> Outcome<()> {
+        let Some(mode) = without_rights(&open.file.known()) else { return Ok(()) };
+        let changes = AttributeChanges { mode: Some(mode), ..AttributeChanges::default() };
+        let changed = open.file.change(changes).await;
+        self.settle(about(open.file.number()), changed).map(drop)
     }
 
     /// Sends what was written, for whoever opens the file after this. What could not be sent is told here, and again to
@@ -200,16 +208,21 @@ impl MountedTree {
         self.settle(about(open.file.number()), found)?.ok_or(Errno::ENXIO)
     }
 
+    /// Does something to a part of a file. `may_keep_rights` as with [`change`](Self::change).
     pub(crate) async fn allocate(
         &self,
         handle: u64,
         offset: u64,
         bytes: u64,
         what: Allocation,
+        may_keep_rights: bool,
     ) -> Outcome<()> {
         let open = self.file(handle)?;
         self.check_locks(&open).await?;
         let end = offset.checked_add(bytes).ok_or(Errno::EFBIG)?;
+        if !may_keep_rights {
+            self.take_rights(&open).await?;
+        }
         let done = match what {
             Allocation::Extend => open.file.extend(end).await,
             Allocation::Zero { keeps_length: true } => zero(&open, offset, end).await,
@@ -220,6 +233,11 @@ impl MountedTree {
         };
         self.settle(about(open.file.number()), done)
     }
+}
+
+/// Whether what was to be made may be there: somebody else has made it, or nobody knows whether it was made.
+fn may_be_there(error: &fs::Error) -> bool {
+    matches!(error, fs::Error::Refused(TreeRefusal::Exists)) || error.is_of_new_start()
 }
 
 impl MountedFile {
@@ -235,11 +253,6 @@ impl MountedFile {
 }
 
 /// Has a range read as zeros, as far as the file has it. What is in a hole does so, and stays in one.
-/// Whether what was to be made may be there: somebody else has made it, or nobody knows whether it was made.
-fn may_be_there(error: &fs::Error) -> bool {
-    matches!(error, fs::Error::Refused(TreeRefusal::Exists)) || error.is_of_new_start()
-}
-
 async fn zero(open: &MountedFile, mut from: u64, end: u64) -> fs::Result<()> {
     let end = end.min(open.file.attributes().await?.size);
     let paged = open.file.paged();

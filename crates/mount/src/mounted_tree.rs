@@ -77,8 +77,6 @@ pub(crate) struct MountedFile {
 #[derive(Clone, Copy)]
 pub(crate) struct HandleUse {
     pub(crate) writes: bool,
-    /// Whether all that is written through it goes to the end of the file.
-    pub(crate) appends: bool,
     /// Whether it goes past the kernel's pages.
     pub(crate) is_direct: bool,
 }
@@ -204,6 +202,8 @@ impl MountedTree {
         handle
     }
 
+    /// What the handles are for that are open on a file here.
+    pub(crate) fn uses_of(&self, number: FileNumber) -> Vec<HandleUse> {
         self.handles_on(number).iter().map(|open| open.used).collect()
     }
 
@@ -213,8 +213,6 @@ impl MountedTree {
     }
 
     fn handles_on(&self, number: FileNumber) -> Vec<Rc<MountedFile>> {
-    /// What the handles are for that are open on a file here.
-    pub(crate) fn uses_of(&self, number: FileNumber) -> Vec<HandleUse> {
         let (by_number, files) = (self.by_number.borrow(), self.files.borrow());
         let handles = by_number.get(&number).into_iter().flatten();
         handles.filter_map(|handle| files.get(handle)).cloned().collect()
