@@ -328,7 +328,7 @@ impl Error {
     }
 
     /// Whether the I/O node may have been started anew: opening the file again, and asking once more, may help.
-    pub(crate) fn is_of_new_start(&self) -> bool {
+    pub fn is_of_new_start(&self) -> bool {
         self.is_remote(FailureKind::NotOpen)
             || matches!(self, Error::Machine(machine::Error::PeerGone { .. }))
     }

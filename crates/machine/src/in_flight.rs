@@ -1,6 +1,7 @@
 //! Operations in flight: counted by guards, so that the count is right however an operation ends.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::rc::Rc;
 
@@ -14,7 +15,10 @@ pub struct InFlight(Rc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    count: Cell<usize>,
+    /// How many have been begun.
+    begun: Cell<u64>,
+    /// Which of these have not ended.
+    running: RefCell<BTreeSet<u64>>,
     fell: Condition,
 }
 
@@ -26,13 +30,15 @@ impl InFlight {
 
     /// Begins an operation. It is in flight until what this gives is dropped.
     pub fn begin(&self) -> OperationInFlight {
-        self.0.count.set(self.0.count.get() + 1);
-        OperationInFlight(self.0.clone())
+        let number = self.0.begun.get() + 1;
+        self.0.begun.set(number);
+        self.0.running.borrow_mut().insert(number);
+        OperationInFlight { all: self.0.clone(), number }
     }
 
     /// The number of operations in flight.
     pub fn count(&self) -> usize {
-        self.0.count.get()
+        self.0.running.borrow().len()
     }
 
     /// Whether none is in flight.
@@ -43,6 +49,14 @@ impl InFlight {
     /// Waits until none is in flight: not at all if none is now.
     pub async fn none(&self) {
         while !self.is_empty() {
+            self.0.fell.wait().await;
+        }
+    }
+
+    /// Waits until those that are in flight now have ended, whatever is begun meanwhile.
+    pub async fn begun_before(&self) {
+        let last = self.0.begun.get();
+        while self.0.running.borrow().first().is_some_and(|&first| first <= last) {
             self.0.fell.wait().await;
         }
     }
@@ -61,11 +75,14 @@ impl fmt::Debug for InFlight {
 
 /// An operation in flight. Dropping it, when and however that happens, ends it.
 #[must_use = "dropped at once, the operation ends at once"]
-pub struct OperationInFlight(Rc<Inner>);
+pub struct OperationInFlight {
+    all: Rc<Inner>,
+    number: u64,
+}
 
 impl Drop for OperationInFlight {
     fn drop(&mut self) {
-        self.0.count.set(self.0.count.get() - 1);
-        self.0.fell.wake_all();
+        self.all.running.borrow_mut().remove(&self.number);
+        self.all.fell.wake_all();
     }
 }

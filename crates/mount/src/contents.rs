@@ -13,7 +13,7 @@ use fs::{Advice, OpenTreeFile};
 use fuser::{Errno, FileAttr, FopenFlags, WriteFlags};
 use layout::Extent;
 use machine::Payload;
-use namespace::{AttributeChanges, FileNumber, Location, TreeOperation};
+use namespace::{AttributeChanges, FileNumber, Location, TreeOperation, TreeRefusal};
 use nix::libc;
 use real::RealMachine;
 
@@ -26,6 +26,10 @@ use crate::tally::add;
 
 /// Zeros that are written at a time.
 const ZEROS_AT_ONCE: u64 = 1 << 20;
+
+/// Has the kernel look up a path once more, and open what is there: it checks whether the caller may, and follows links
+/// only if he wants that. Of what it is told to be made for the caller it checks nothing.
+const LOOK_AGAIN: Errno = Errno::ESTALE;
 
 /// What is to happen to a part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,14 +68,12 @@ impl MountedTree {
         let what = named(&at);
         let Maker { mode, uid, gid } = maker;
         let new = self.new_file().await?;
-        let exclusive = flags & libc::O_EXCL != 0;
-        let operation = TreeOperation::Make { at, new, mode, uid, gid, exclusive };
-        let file = self.settle(&what, self.tree().open(operation).await)?;
-        if flags & libc::O_TRUNC != 0 && file.known().size > 0 {
-            // Somebody else has made it since the kernel looked.
-            let emptied = file.set_len(0).await;
-            self.settle(&what, emptied)?;
+        let operation = TreeOperation::Make { at, new, mode, uid, gid, exclusive: true };
+        let made = self.tree().open(operation).await;
+        if flags & libc::O_EXCL == 0 && made.as_ref().is_err_and(|error| may_be_there(error)) {
+            return Err(LOOK_AGAIN);
         }
+        let file = self.settle(&what, made)?;
         let attributes = attributes_of(&file.known());
         let (handle, open_flags) = self.opened(file, flags);
         Ok((attributes, handle, open_flags))
@@ -93,7 +95,7 @@ impl MountedTree {
             // Otherwise it is told by that who has closed the file, and has no locks on it any more.
             open_flags |= FopenFlags::FOPEN_NOFLUSH;
         }
-        (self.enter(file, HandleUse { writes, appends, is_direct }), open_flags)
+        (self.enter(file, HandleUse { writes, is_direct }), open_flags)
     }
 
     /// Whether a handle that is opened now goes past the kernel's pages, whatever is written where.
@@ -129,32 +131,39 @@ impl MountedTree {
         self.check_locks(&open).await?;
         let cache = self.tree().cache();
         let (bytes, data) = (data.len() as u32, cache.take_in(data));
-        // The kernel has pages of mapped memory written through any handle, and they have their places.
-        let wrote = if open.used.appends && !how.contains(WriteFlags::FUSE_WRITE_CACHE) {
+        // What the kernel has pages of has its place: also what was mapped, whatever the handle it comes through. The
+        // program may have changed its mind since it opened the file (F_SETFL).
+        let has_place = !open.used.is_direct || how.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let appends = flags & libc::O_APPEND != 0 && !has_place;
+        let wrote = if appends {
             open.file.append(data).await.map(drop)
         } else {
             open.file.write(offset, data).await
         };
         self.spare.give(bytes as usize, |bytes| cache.spare_memory(bytes));
         self.settle(about(open.file.number()), wrote)?;
-        if !open.used.appends {
+        if !appends {
             open.let_go_of_passed(offset, bytes.into());
         }
         if open.used.is_direct {
             self.note_written_past_pages(open.file.number());
         }
         add(&self.tally.written_bytes, bytes.into());
-        if how.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID)
-            && let Some(mode) = without_rights(&open.file.known())
-        {
-            let changes = AttributeChanges { mode: Some(mode), ..AttributeChanges::default() };
-            let changed = open.file.change(changes).await;
-            self.settle(about(open.file.number()), changed)?;
+        if how.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
+            self.take_rights(&open).await?;
         }
         if flags & (libc::O_SYNC | libc::O_DSYNC) != 0 {
             self.sync_file(&open).await?;
         }
         Ok(bytes)
+    }
+
+    /// Has a file that runs as somebody else not do so any more.
+    async fn take_rights(&self, open: &MountedFile) -> Outcome<()> {
+        let Some(mode) = without_rights(&open.file.known()) else { return Ok(()) };
+        let changes = AttributeChanges { mode: Some(mode), ..AttributeChanges::default() };
+        let changed = open.file.change(changes).await;
+        self.settle(about(open.file.number()), changed).map(drop)
     }
 
     /// Sends what was written, for whoever opens the file after this. What could not be sent is told here, and again to
@@ -199,16 +208,21 @@ impl MountedTree {
         self.settle(about(open.file.number()), found)?.ok_or(Errno::ENXIO)
     }
 
+    /// Does something to a part of a file. `may_keep_rights` as with [`change`](Self::change).
     pub(crate) async fn allocate(
         &self,
         handle: u64,
         offset: u64,
         bytes: u64,
         what: Allocation,
+        may_keep_rights: bool,
     ) -> Outcome<()> {
         let open = self.file(handle)?;
         self.check_locks(&open).await?;
         let end = offset.checked_add(bytes).ok_or(Errno::EFBIG)?;
+        if !may_keep_rights {
+            self.take_rights(&open).await?;
+        }
         let done = match what {
             Allocation::Extend => open.file.extend(end).await,
             Allocation::Zero { keeps_length: true } => zero(&open, offset, end).await,
@@ -219,6 +233,11 @@ impl MountedTree {
         };
         self.settle(about(open.file.number()), done)
     }
+}
+
+/// Whether what was to be made may be there: somebody else has made it, or nobody knows whether it was made.
+fn may_be_there(error: &fs::Error) -> bool {
+    matches!(error, fs::Error::Refused(TreeRefusal::Exists)) || error.is_of_new_start()
 }
 
 impl MountedFile {

@@ -471,15 +471,12 @@ impl Filesystem for KernelDoor {
         _number: INodeNo,
         handle: FileHandle,
         _flags: OpenFlags,
-        owner: Option<LockOwner>,
+        _owner: Option<LockOwner>,
         _flush: bool,
         reply: ReplyEmpty,
     ) {
         let work = move |tree: Rc<MountedTree>| async move {
-            let unlocked = match owner {
-                Some(owner) => tree.unlock_all(handle.0, owner.0).await,
-                None => Ok(()),
-            };
+            let unlocked = tree.unlock_all_through(handle.0).await;
             tree.close(handle.0).await.and(unlocked)
         };
         self.begin("release", reply, work, tell_done);
@@ -487,7 +484,7 @@ impl Filesystem for KernelDoor {
 
     fn fallocate(
         &self,
-        _request: &Request,
+        request: &Request,
         _number: INodeNo,
         handle: FileHandle,
         offset: u64,
@@ -503,8 +500,10 @@ impl Filesystem for KernelDoor {
             mode if mode == zero => Allocation::Zero { keeps_length: false },
             _ => return reply.error(Errno::EOPNOTSUPP),
         };
-        let work =
-            move |tree: Rc<MountedTree>| async move { tree.allocate(handle.0, offset, bytes, what).await };
+        let may_keep_rights = request.uid() == 0;
+        let work = async move |tree: Rc<MountedTree>| {
+            tree.allocate(handle.0, offset, bytes, what, may_keep_rights).await
+        };
         self.begin("fallocate", reply, work, tell_done);
     }
 

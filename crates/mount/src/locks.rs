@@ -87,7 +87,7 @@ impl MountedTree {
             first_of(self.unlocked.wait(), self.node.machine().sleep_until(next)).await;
             pause = ASK_AGAIN_MOST.min(pause + pause);
         }
-        self.lockers.borrow_mut().insert(wanted.owner, wanted.process);
+        open.lockers.borrow_mut().insert(wanted.owner, wanted.process);
         self.see_anew(&open).await
     }
 
@@ -98,17 +98,28 @@ impl MountedTree {
         let held = self.tree().who_locks(number, wanted.owner, wanted.range, mode).await;
         let held = self.settle_lock(number, held)?;
         Ok(held.map(|HeldLock { owner, range, mode }| {
-            let process = owner.and_then(|owner| self.lockers.borrow().get(&owner).copied());
+            let process = owner.and_then(|owner| self.locker(number, owner));
             KernelLock { range, kind: kind_of(mode), process: process.unwrap_or(0) }
         }))
     }
 
-    /// Takes from somebody all that he has locked of a file.
+    /// Takes from an owner all that he has locked of a file.
     pub(crate) async fn unlock_all(&self, handle: u64, owner: u64) -> Outcome<()> {
         let open = self.file(handle)?;
-        let unlocked = self.unlock(&open, owner, LockRange::WHOLE).await;
-        self.lockers.borrow_mut().remove(&owner);
-        unlocked
+        open.lockers.borrow_mut().remove(&owner);
+        self.unlock(&open, owner, LockRange::WHOLE).await
+    }
+
+    /// Takes from all who have locked through a handle, which is being closed, what they have locked of the file. With
+    /// locks of the open file (F_OFD_SETLK) the kernel does not say whose go.
+    pub(crate) async fn unlock_all_through(&self, handle: u64) -> Outcome<()> {
+        let open = self.file(handle)?;
+        let lockers = open.lockers.take();
+        let mut outcome = Ok(());
+        for owner in lockers.into_keys() {
+            outcome = outcome.and(self.unlock(&open, owner, LockRange::WHOLE).await);
+        }
+        outcome
     }
 
     async fn unlock(&self, open: &MountedFile, owner: u64, range: LockRange) -> Outcome<()> {

@@ -52,8 +52,6 @@ pub(crate) struct MountedTree {
     notifier: Notifier,
     hearer: Hearer,
     pub(crate) spare: SpareGiver,
-    /// The processes that have locks, by what the kernel calls them as owners.
-    pub(crate) lockers: RefCell<BTreeMap<u64, u32>>,
     pub(crate) tally: MountTally,
     /// The calls under way.
     pub(crate) calls: InFlight,
@@ -69,6 +67,8 @@ pub(crate) struct MountedFile {
     pub(crate) used: HandleUse,
     /// What was written through this handle from front to back.
     pub(crate) passing: Cell<Passing>,
+    /// Those who have got locks through this handle, by what the kernel calls them as owners, and their processes.
+    pub(crate) lockers: RefCell<BTreeMap<u64, u32>>,
     /// The calls under way: the file is closed after them.
     calls: InFlight,
 }
@@ -77,8 +77,6 @@ pub(crate) struct MountedFile {
 #[derive(Clone, Copy)]
 pub(crate) struct HandleUse {
     pub(crate) writes: bool,
-    /// Whether all that is written through it goes to the end of the file.
-    pub(crate) appends: bool,
     /// Whether it goes past the kernel's pages.
     pub(crate) is_direct: bool,
 }
@@ -133,7 +131,6 @@ pub(crate) async fn serve(
         notifier,
         hearer,
         spare,
-        lockers: RefCell::default(),
         tally: MountTally::default(),
         calls: InFlight::new(),
         unlocked: Condition::new(),
@@ -198,7 +195,8 @@ impl MountedTree {
     /// Enters an open file; its number for the kernel.
     pub(crate) fn enter(&self, file: OpenTreeFile<RealMachine>, used: HandleUse) -> u64 {
         let (handle, number) = (self.new_handle(), file.number());
-        let open = MountedFile { file, used, passing: Cell::default(), calls: InFlight::new() };
+        let (passing, lockers, calls) = (Cell::default(), RefCell::default(), InFlight::new());
+        let open = MountedFile { file, used, passing, lockers, calls };
         self.files.borrow_mut().insert(handle, Rc::new(open));
         self.by_number.borrow_mut().entry(number).or_default().push(handle);
         handle
@@ -206,9 +204,18 @@ impl MountedTree {
 
     /// What the handles are for that are open on a file here.
     pub(crate) fn uses_of(&self, number: FileNumber) -> Vec<HandleUse> {
+        self.handles_on(number).iter().map(|open| open.used).collect()
+    }
+
+    /// The process that has got locks on a file here as this owner.
+    pub(crate) fn locker(&self, number: FileNumber, owner: u64) -> Option<u32> {
+        self.handles_on(number).iter().find_map(|open| open.lockers.borrow().get(&owner).copied())
+    }
+
+    fn handles_on(&self, number: FileNumber) -> Vec<Rc<MountedFile>> {
         let (by_number, files) = (self.by_number.borrow(), self.files.borrow());
         let handles = by_number.get(&number).into_iter().flatten();
-        handles.filter_map(|handle| files.get(handle)).map(|open| open.used).collect()
+        handles.filter_map(|handle| files.get(handle)).cloned().collect()
     }
 
     /// The open file that the kernel has this number for.

@@ -20,12 +20,14 @@ pub(crate) struct TreeSpace {
 }
 
 impl MountedTree {
-    /// The space on all disks of the set. What several agents have on one device counts once.
+    /// The space on all disks of the set whose agents answer. What several agents have on one device counts once.
     pub(crate) async fn space(&self) -> Outcome<TreeSpace> {
         const WHAT: &str = "asking for space";
         let (mut bytes, mut devices, mut disks) = (0, BTreeMap::new(), Vec::new());
         for &node in self.node.client().io_nodes() {
-            let examined = self.settle(WHAT, self.node.client().examine(node).await)?;
+            let examined = self.settle(WHAT, self.node.client().examine(node).await);
+            // What is on an agent that is away nobody can use.
+            let Ok(examined) = examined else { continue };
             let computer = examined.computer.map(|computer| computer.id);
             for (index, disk) in examined.disks.into_iter().enumerate() {
                 let Some(space) = disk.space else { continue };

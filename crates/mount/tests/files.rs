@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 use common::{Mount, has};
 use mount::{LockScope, MountCounts, MountSettings};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::statvfs::statvfs;
 use test_agents::Agents;
 
 /// Two mounts of the same agents.
@@ -307,6 +309,47 @@ fn two_mounts_append_to_one_file_and_lose_nothing() {
 }
 
 #[test]
+fn who_does_not_append_any_more_writes_where_he_says() {
+    let Some(mount) = Mount::of_new_agents() else { return };
+    let open =
+        || File::options().read(true).append(true).create(true).open(mount.at("file")).expect("a file");
+    let mut file = open();
+    file.write_all(b"some text").expect("room");
+    file.write_at(b" more", 0).expect("room");
+    fcntl(&file, FcntlArg::F_SETFL(OFlag::empty())).expect("it appends no more");
+    file.write_all_at(b"S", 0).expect("room");
+    fcntl(&file, FcntlArg::F_SETFL(OFlag::O_APPEND)).expect("it appends again");
+    file.write_all(b".").expect("room");
+    drop(file);
+    assert_eq!(fs::read(mount.at("file")).expect("a file"), b"Some text more.");
+    mount.end();
+}
+
+#[test]
+fn a_file_that_is_allocated_by_another_user_does_not_run_as_its_owner() {
+    if !nix::unistd::geteuid().is_root() {
+        return println!("SKIPPED: only root can be somebody else");
+    }
+    let agents = Agents::start(1);
+    let settings = MountSettings { allow_other: true, ..MountSettings::default() };
+    let Some(mount) = Mount::of(&agents, "a", settings).filter(|_| has("python3")) else { return };
+    let program = "
+import os
+file = os.open('file', os.O_RDWR | os.O_CREAT)
+def mode_after(user):
+    os.fchown(file, 1000, 1000)
+    os.fchmod(file, 0o4755)
+    os.seteuid(user)
+    os.posix_fallocate(file, 0, 100)
+    os.seteuid(0)
+    return os.fstat(file).st_mode & 0o7777
+print(oct(mode_after(0)), oct(mode_after(1000)))
+";
+    assert_eq!(mount.run("python3", &["-c", program]), "0o4755 0o755\n");
+    mount.end();
+}
+
+#[test]
 fn a_name_moves_in_one_mount_and_has_moved_in_the_other() {
     let Some((a, b)) = two() else { return };
     fs::create_dir(a.at("from")).expect("a directory");
@@ -444,14 +487,27 @@ fn who_removes_files_of_a_directory_does_not_ask_for_it_each_time() {
     mount.end();
 }
 
+/// Which of two agents does not keep the names.
+fn who_keeps_no_names(agents: &Agents) -> usize {
+    let [first, second] = [0, 1].map(|index| {
+        let identity = fs::read(agents.agents[index].disk.join(".starfish.disk"));
+        identity.expect("a disk has an identity")
+    });
+    usize::from(first < second)
+}
+
 #[test]
 fn an_agent_that_is_gone_is_an_error_and_no_hang() {
     let mut agents = Agents::start(2);
     let Some(mount) = Mount::of(&agents, "a", MountSettings::default()) else { return };
     fs::write(mount.at("file"), vec![1; 2_000_000]).expect("a file");
     all_closed(&mount);
-    agents.agents[1].end();
+    let total = || statvfs(&mount.path).expect("what is there").blocks();
+    let of_both = total();
+    let without_names = who_keeps_no_names(&agents);
+    agents.agents[without_names].end();
     let start = Instant::now();
+    assert!(total() <= of_both, "space on the agent that is there");
     // The kernel has pages of it.
     let opened = File::options().read(true).custom_flags(nix::libc::O_DIRECT).open(mount.at("file"));
     let read = opened.and_then(|mut file| file.read_to_end(&mut Vec::new()));

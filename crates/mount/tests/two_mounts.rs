@@ -4,8 +4,9 @@ mod common;
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, symlink};
 use std::path::Path;
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -145,6 +146,8 @@ lock(there, fcntl.F_RDLCK, 10, 0)
 assert refused(here, fcntl.F_WRLCK, 1 << 40, 1)
 assert who(there, 3, 1) == (fcntl.F_WRLCK, 0, 10, 0), who(there, 3, 1)
 assert who(here, 10, 1) == (fcntl.F_RDLCK, 10, 0, 0), who(here, 10, 1)
+# Closing another file lets go of nothing, and forgets nobody.
+open('another', 'w').close()
 child = 'import fcntl, struct, os; f = open(\"file\", \"r+b\"); a = struct.pack(\"hhqqi4x\", 1, 0, 0, 1, 0); \
 print(struct.unpack(\"hhqqi4x\", fcntl.fcntl(f, fcntl.F_GETLK, a))[4])'
 process = int(subprocess.run([sys.executable, '-c', child], stdout=subprocess.PIPE, check=True).stdout)
@@ -168,6 +171,88 @@ out, _ = waiting.communicate(timeout=20)
 assert out == b\"b'written under the lock'\\n\", out
 ";
     mounts.one.run("python3", &["-c", program]);
+    mounts.end();
+}
+
+/// Locks of an open file are those of no process: they go with the last descriptor of it.
+#[test]
+fn locks_of_an_open_file_go_when_it_is_closed_or_its_program_killed() {
+    let Some(mounts) = Mounts::new().filter(|_| has("python3")) else { return };
+    let program = "
+import errno, fcntl, os, struct, subprocess, sys, time
+def lock(file):
+    fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack('hhqqi4x', fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+def is_held():
+    try:
+        lock(there)
+    except OSError as error:
+        assert error.errno == errno.EAGAIN, error
+        return True
+    return False
+def lock_when_free():
+    end = time.monotonic() + 10
+    while is_held():
+        assert time.monotonic() < end, 'it is held for ever'
+        time.sleep(0.01)
+    fcntl.fcntl(there, fcntl.F_OFD_SETLK, struct.pack('hhqqi4x', fcntl.F_UNLCK, os.SEEK_SET, 0, 0, 0))
+here = open('file', 'w+b')
+there = open('../other/file', 'r+b')
+lock(here)
+os.close(os.dup(here.fileno()))
+assert is_held()
+here.close()
+lock_when_free()
+here = open('file', 'r+b')
+program = 'import fcntl, os, struct, sys; \
+fcntl.fcntl(int(sys.argv[1]), fcntl.F_OFD_SETLK, struct.pack(\"hhqqi4x\", 1, 0, 0, 0, 0)); os.kill(os.getpid(), 9)'
+subprocess.run([sys.executable, '-c', program, str(here.fileno())], pass_fds=[here.fileno()])
+assert is_held(), 'this process has the file open, too'
+here.close()
+lock_when_free()
+program = 'import fcntl, os, struct, sys; file = open(\"file\", \"r+b\"); \
+fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack(\"hhqqi4x\", 1, 0, 0, 0, 0)); os.kill(os.getpid(), 9)'
+subprocess.run([sys.executable, '-c', program])
+lock_when_free()
+";
+    mounts.one.run("python3", &["-c", program]);
+    mounts.end();
+}
+
+/// The kernel checks what a program may do with a file, and whether a link is followed, where it finds it: not where it
+/// has one made.
+#[test]
+fn what_another_mount_makes_meanwhile_is_opened_as_if_it_had_been_there() {
+    let Some(mounts) = Mounts::new() else { return };
+    const ROUNDS: usize = 100;
+    fs::write(mounts.one.at("victim"), b"text").expect("a file");
+    let victim = fs::metadata(mounts.one.at("victim")).expect("there").ino();
+    let together = Arc::new(Barrier::new(2));
+    let maker = {
+        let (together, directory) = (together.clone(), mounts.other.path.clone());
+        thread::spawn(move || {
+            for round in 0..ROUNDS {
+                together.wait();
+                // One of the two comes first.
+                let _ = symlink("victim", directory.join(format!("link {round}")));
+                let file = directory.join(format!("file {round}"));
+                let _ = File::options().write(true).create_new(true).mode(0o600).open(file);
+            }
+        })
+    };
+    for round in 0..ROUNDS {
+        let open = |name: &str, flags| {
+            let path = mounts.one.at(format!("{name} {round}"));
+            File::options().read(true).write(true).create(true).truncate(true).custom_flags(flags).open(path)
+        };
+        together.wait();
+        match open("link", nix::libc::O_NOFOLLOW) {
+            Ok(file) => assert_ne!(file.metadata().expect("open").ino(), victim, "a link was followed"),
+            Err(error) => assert_eq!(error.raw_os_error(), Some(nix::libc::ELOOP), "{error}"),
+        }
+        open("file", 0).expect("whoever has made it");
+    }
+    maker.join().expect("no surprise");
+    assert_eq!(fs::read(mounts.one.at("victim")).expect("a file"), b"text");
     mounts.end();
 }
 

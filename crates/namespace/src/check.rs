@@ -107,6 +107,9 @@ fn about_inode(
         } else if names != inode.links {
             let text = format!("{:x} has {names} names, and counts {}", number.0, inode.links);
             complain(text, recount(names, None, None));
+        } else if names > 0 && is_doomed {
+            let text = format!("{:x} has a name, and is noted to have none", number.0);
+            complain(text, recount(names, None, None));
         }
         return found;
     };
@@ -167,6 +170,9 @@ impl Records<'_> {
                 inode.size = entries.unwrap_or(inode.size);
                 if let (InodeKind::Directory { parent }, Some(at)) = (&mut inode.kind, at) {
                     *parent = *at;
+                }
+                if *links > 0 {
+                    self.transaction.remove(&keys::doomed(*number))?;
                 }
                 self.put_inode(&inode)
             }

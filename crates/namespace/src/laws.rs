@@ -411,6 +411,32 @@ fn what_is_damaged_is_found_and_mended() {
     assert_eq!(complaints(&tree.records(500)), []);
 }
 
+/// Records that were put back may say both that a file has a name and that it has none.
+#[test]
+fn a_file_with_a_name_is_not_forgotten_and_ceases_to_be_doomed() {
+    let mut tree = Tree::new();
+    let file = tree.file("named").expect("a file");
+    let number = file.number;
+    for links in [1, 0] {
+        let inode = store::encoded_inode(&Inode { links, ..file.clone() });
+        let changes = [(keys::inode(number), Some(inode)), (keys::doomed(number), Some(Vec::new()))];
+        tree.table.apply(changes.into_iter().collect());
+        let disks = disks_of(&mut tree, number);
+        if links > 0 {
+            let forget = TreeOperation::Forget { numbers: vec![number], disks };
+            assert_eq!(tree.ask(forget), Ok(TreeAnswer::Forgotten(Vec::new())));
+            let list = TreeOperation::ListDoomed { after: FileNumber(0), most: 9 };
+            assert_eq!(tree.ask(list), Ok(TreeAnswer::Numbers(Vec::new())));
+        }
+        for Complaint { repair, .. } in complaints(&tree.records(500)) {
+            tree.ask(TreeOperation::Mend { repair }).expect("mended");
+        }
+        assert_eq!(tree.look("named").map(|inode| inode.links), Ok(1));
+        assert!(!tree.records(500).contains(&SurveyedRecord::Doomed(number)));
+        tree.check();
+    }
+}
+
 #[test]
 fn a_namespace_is_begun_once_and_a_newer_one_is_let_alone() {
     let mut tree = Tree::new();

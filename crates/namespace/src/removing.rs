@@ -43,14 +43,23 @@ impl Records<'_> {
         after: FileNumber,
         most: u32,
     ) -> Step<Vec<(FileNumber, Option<FileLayout>)>> {
-        let (from, to) = (keys::after(keys::doomed(after)), keys::end_of_space(Space::Doomed));
-        let found = self.transaction.range(&from, &to, most as usize)?;
+        let (mut from, to) = (keys::after(keys::doomed(after)), keys::end_of_space(Space::Doomed));
         let mut doomed = Vec::new();
-        for (key, _) in found {
-            let (number, _) = keys::parts(&key).ok_or(TreeRefusal::Damaged)?;
-            doomed.push((number, self.inode(number)?.layout()));
+        loop {
+            let asked = most as usize - doomed.len();
+            let found = self.transaction.range(&from, &to, asked)?;
+            let is_end = found.len() < asked;
+            for (key, _) in found {
+                let (number, _) = keys::parts(&key).ok_or(TreeRefusal::Damaged)?;
+                let inode = self.inode(number)?;
+                // What has a name all the same is to be mended.
+                doomed.extend((inode.links == 0).then(|| (number, inode.layout())));
+                from = keys::after(key);
+            }
+            if is_end || doomed.len() == most as usize {
+                return Ok(doomed);
+            }
         }
-        Ok(doomed)
     }
 
     /// Forgets files without names that can have contents on these disks only; which they were. What has a name
@@ -60,11 +69,15 @@ impl Records<'_> {
         let reached: BTreeSet<u64> = disks.iter().copied().chain([NO_DISK]).collect();
         let mut lists: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         let mut forgotten = Vec::new();
-        for &number in numbers {
+        for &number in &numbers.iter().copied().collect::<BTreeSet<_>>() {
             if self.transaction.get(&keys::doomed(number))?.is_none() {
                 continue;
             }
-            if let Some(layout) = self.inode(number)?.layout() {
+            let inode = self.inode(number)?;
+            if inode.links > 0 {
+                continue;
+            }
+            if let Some(layout) = inode.layout() {
                 let list = match lists.entry(layout.disks) {
                     Entry::Occupied(known) => known.into_mut(),
                     Entry::Vacant(new) => new.insert(match self.disks(layout.disks) {
@@ -77,9 +90,9 @@ impl Records<'_> {
                     continue;
                 }
             }
-            self.erase(number)?;
             forgotten.push(number);
         }
+        self.erase(&forgotten)?;
         Ok(forgotten)
     }
 
@@ -98,17 +111,19 @@ impl Records<'_> {
             return Ok(true);
         }
         self.note_directory(inode);
-        self.erase(inode.number)?;
+        self.erase(&[inode.number])?;
         Ok(true)
     }
 
-    /// Removes an inode and all that hangs on it.
-    pub(crate) fn erase(&mut self, number: FileNumber) -> Step<()> {
-        self.transaction.remove(&keys::inode(number))?;
-        self.transaction.remove(&keys::doomed(number))?;
-        self.remove_extended_of(number)?;
+    /// Removes inodes, each named once, and all that hangs on them.
+    fn erase(&mut self, numbers: &[FileNumber]) -> Step<()> {
+        for &number in numbers {
+            self.transaction.remove(&keys::inode(number))?;
+            self.transaction.remove(&keys::doomed(number))?;
+            self.remove_extended_of(number)?;
+        }
         let header = self.header()?;
-        self.put_header(TreeHeader { inodes: header.inodes.saturating_sub(1), ..header })
+        self.put_header(TreeHeader { inodes: header.inodes.saturating_sub(numbers.len() as u64), ..header })
     }
 }
 

@@ -39,6 +39,8 @@ pub(super) struct Faults {
     pub(super) flushes: Cell<u32>,
     flushing: InFlight,
     pub(super) flushing_most: Cell<usize>,
+    /// How often the store of metadata has been flushed.
+    pub(super) metadata_flushes: Cell<u32>,
     /// How many of the next copies into the cache meet a defect.
     pub(super) defective_copies: Cell<u32>,
     /// How often the names have been listed.
@@ -246,6 +248,7 @@ impl<M: Machine> MetadataStore for FaultyMetadata<M> {
     }
 
     fn flush(&self) -> impl Future<Output = Result<()>> {
+        self.faults.metadata_flushes.set(self.faults.metadata_flushes.get() + 1);
         self.store.flush()
     }
 

@@ -1,6 +1,6 @@
 //! What holds of names, and of files that clients share by them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use layout::{Extent, Selection, Striping};
@@ -10,8 +10,8 @@ use machine::{
     Transaction,
 };
 use namespace::{
-    AttributeChanges, FileLayout, FileNumber, Location, NewInode, RenameMode, TreeOperation, TreeRefusal,
-    WhatToRemove, WrittenContents,
+    AttributeChanges, FileLayout, FileNumber, Location, NewInode, RenameMode, TreeAnswer, TreeOperation,
+    TreeRefusal, WhatToRemove, WrittenContents,
 };
 
 use super::faulty::Faulty;
@@ -682,6 +682,107 @@ pub fn a_file_without_names_lives_until_its_last_close(testbed: &impl Testbed, b
         trees[1].contents_gone().await;
         assert_eq!(files(&client).await, 0);
         assert_eq!(trees[0].remove_doomed().await, Ok(0), "nothing is left");
+    });
+}
+
+/// Files that are open stand in nobody's way who looks for what can go, however many there are. What has contents on a
+/// disk that is nowhere is gone through once.
+pub fn what_cannot_go_hides_nothing_that_can(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let trees = trees(base, &nodes).await;
+        let held = make(&trees[0], "held", true).await.expect("made");
+        let other = make(&trees[0], "other", true).await.expect("made");
+        let number = other.number();
+        write(&other, 0, &contents(BLOCK)).await;
+        other.close().await.expect("closed");
+        for path in ["held", "other"] {
+            let (at, what) = (Location::of_path(path), WhatToRemove::File);
+            trees[0].perform(TreeOperation::Remove { at, what }).await.expect("removed");
+        }
+        let list = TreeOperation::ListDoomed { after: FileNumber(0), most: 1 };
+        let TreeAnswer::Numbers(listed) = trees[0].perform(list).await.expect("listed") else { panic!() };
+        assert_eq!(listed.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [number]);
+        assert_eq!(trees[0].remove_doomed().await, Ok(1));
+        held.close().await.expect("closed");
+        trees[0].contents_gone().await;
+        // A list of disks one of which nobody has.
+        let disks = trees[0].cache().client().disks_by_identity().await.expect("known");
+        let disks: Vec<u64> = disks.keys().copied().take(2).chain([4711]).collect();
+        let list = TreeOperation::EnterDisks { disks };
+        let TreeAnswer::Number(disks) = trees[0].perform(list).await.expect("entered") else { panic!() };
+        let new = NewInode::File { striping: Striping::new(BLOCK, 3).expect("a striping"), disks };
+        let at = Location::of_path("lost");
+        let make = TreeOperation::Make { at, new, mode: 0o644, uid: 1, gid: 2, exclusive: true };
+        trees[0].perform(make).await.expect("made");
+        remove(&trees[0], "lost").await.expect("removed");
+        trees[0].contents_gone().await;
+        let keeper = nodes.iter().find(|node| node.node() == trees[0].keeper()).expect("one of them");
+        let flushes = |tree: usize| {
+            let (tree, before) = (trees[tree].clone(), keeper.faults().metadata_flushes.get());
+            async move {
+                assert_eq!(tree.remove_doomed().await, Ok(0), "it stays doomed");
+                keeper.faults().metadata_flushes.get() - before
+            }
+        };
+        assert_eq!(flushes(0).await, 0, "this client has done what it can");
+        assert_eq!((flushes(1).await, flushes(1).await), (1, 0), "so has the other one then");
+    });
+}
+
+/// Handles on a file that a client opens at once know what is written through each other.
+pub fn what_is_opened_at_once_is_one_file(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        make(&trees[0], "file", true).await.expect("made").close().await.expect("closed");
+        // This client does not know the disks yet, so both wait for them.
+        let (opening, opened) = (Tasks::default(), Rc::new(RefCell::new(Vec::new())));
+        for _ in 0..2 {
+            let (tree, opened) = (trees[1].clone(), opened.clone());
+            opening.begin(&nodes[4], async move {
+                let file = open(&tree, "file").await.expect("opened");
+                opened.borrow_mut().push(file);
+            });
+        }
+        opening.wait().await;
+        let files = opened.take();
+        write(&files[0], 0, &[1; 10]).await;
+        assert_eq!(files[1].append(Payload::from(vec![2; 5])).await, Ok(10));
+        assert_eq!(read(&files[0]).await, [[1; 5], [1; 5], [2; 5]].concat());
+    });
+}
+
+/// Who flushes a file waits for what was written before, and not for what others write to it meanwhile without end.
+pub fn who_flushes_a_file_waits_for_nothing_later(testbed: &impl Testbed, base: Base) {
+    const ROUNDS: u64 = 2000;
+    run(testbed, 5, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        let file = make(&trees[0], "file", true).await.expect("made");
+        let other = open(&trees[0], "file").await.expect("opened");
+        write(&file, 7 * BLOCK, &[7; 10]).await;
+        let (writing, ended) = (Tasks::default(), Rc::new(Cell::new(false)));
+        let (has_begun, may_end) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(false)));
+        writing.begin(&nodes[3], {
+            let (ended, has_begun, may_end) = (ended.clone(), has_begun.clone(), may_end.clone());
+            async move {
+                for round in 0..ROUNDS {
+                    write(&other, round % 6 * BLOCK, &[1; BLOCK as usize]).await;
+                    has_begun.set(round > 10);
+                    if may_end.get() {
+                        break;
+                    }
+                }
+                ended.set(true);
+            }
+        });
+        until(&nodes[3], || has_begun.get()).await;
+        file.flush().await.expect("flushed");
+        assert!(!ended.get(), "it is not waited for");
+        let found = open(&trees[1], "file").await.expect("opened");
+        let data = found.paged().read(7 * BLOCK, 10).await.expect("read");
+        assert_eq!(data.to_vec(), Some(vec![7; 10]));
+        may_end.set(true);
+        writing.wait().await;
     });
 }
 

@@ -2,10 +2,11 @@
 //!
 //! - Each operation is one transaction of the node's metadata store.
 //! - Who has a file open holds it (`holds.rs`): a file without names is told to nobody as doomed while it is held.
-//!   After a start of the node clients hold again, so for [`GRACE`] nothing that an earlier run has left is doomed.
+//!   After a start of the node clients hold again, so for [`GRACE`] nothing that was made before is doomed, whoever has
+//!   taken its names away, and when.
 
 use std::cell::{RefCell, RefMut};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use machine::{Duration, Instant, Machine, MetadataStore, NodeId, Transaction};
 use namespace::{
@@ -32,7 +33,8 @@ pub(super) struct Keeper {
 #[derive(Default)]
 struct DoomedHere {
     run: u64,
-    files: BTreeSet<FileNumber>,
+    /// Each with when all who have it open have said so.
+    files: BTreeMap<FileNumber, Instant>,
 }
 
 impl Keeper {
@@ -48,38 +50,29 @@ impl Keeper {
     }
 
     /// The files that have lost their names since the node began, as far as that holds in this run of the store.
-    fn doomed_here(&self, run: u64) -> RefMut<'_, BTreeSet<FileNumber>> {
+    fn doomed_here(&self, run: u64) -> RefMut<'_, BTreeMap<FileNumber, Instant>> {
         let mut doomed = self.doomed_here.borrow_mut();
         if doomed.run != run {
-            *doomed = DoomedHere { run, files: BTreeSet::new() };
+            *doomed = DoomedHere { run, files: BTreeMap::new() };
         }
         RefMut::map(doomed, |doomed| &mut doomed.files)
     }
 
     /// Whether nobody can need a file any more that has no names in this run of the store.
     fn is_free(&self, number: FileNumber, run: u64, now: Instant) -> bool {
-        let is_known = self.doomed_here(run).contains(&number) || now.since(self.began) >= GRACE;
-        is_known && !self.holds.is_held(number)
+        let known_from = self.doomed_here(run).get(&number).copied().unwrap_or(self.began + GRACE);
+        now >= known_from && !self.holds.is_held(number)
+    }
+
+    /// Whether somebody may have a file open who has not said so: one that was made so long ago, before the node began.
+    fn is_older(&self, age: Duration, now: Instant) -> bool {
+        let up = now.since(self.began);
+        up < GRACE && age > up
     }
 
     /// Whether a file that was made so long ago may be open somewhere.
     fn may_be_open(&self, number: FileNumber, age: Duration, now: Instant) -> bool {
-        let up = now.since(self.began);
-        self.holds.is_held(number) || (up < GRACE && age > up)
-    }
-
-    /// Takes note of what an answer says in this run of the store, and leaves out of it what is held.
-    fn note(&self, answer: &mut TreeAnswer, run: u64, now: Instant) {
-        match answer {
-            TreeAnswer::Removed { doomed } => {
-                if let Some(number) = *doomed {
-                    self.doomed_here(run).insert(number);
-                }
-                *doomed = doomed.filter(|&number| self.is_free(number, run, now));
-            }
-            TreeAnswer::Numbers(numbers) => numbers.retain(|&(number, _)| self.is_free(number, run, now)),
-            _ => {}
-        }
+        self.holds.is_held(number) || self.is_older(age, now)
     }
 }
 
@@ -96,6 +89,9 @@ impl<M: Machine> IoNode<M> {
         {
             return Ok(Reply::Refused(TreeRefusal::Busy));
         }
+        if let TreeOperation::ListDoomed { after, most } = operation {
+            return self.list_free(after, most).await;
+        }
         let begins = matches!(operation, TreeOperation::Begin { .. });
         let (Performed { mut answer, directories }, run) = match self.transact(operation).await? {
             Ok(done) => done,
@@ -106,13 +102,68 @@ impl<M: Machine> IoNode<M> {
         }
         if let TreeAnswer::Forgotten(forgotten) = &answer {
             // Not before: until then somebody might be let open what is going.
-            self.keeper.doomed_here(run).retain(|number| !forgotten.contains(number));
+            let mut doomed = self.keeper.doomed_here(run);
+            for number in forgotten {
+                doomed.remove(number);
+            }
         }
-        self.keeper.note(&mut answer, run, self.machine.now());
+        if let TreeAnswer::Removed { doomed } = &mut answer
+            && let Some(number) = *doomed
+        {
+            let known_from = self.held_known_from(number).await;
+            self.keeper.doomed_here(run).insert(number, known_from);
+            *doomed = Some(number).filter(|_| self.keeper.is_free(number, run, self.machine.now()));
+        }
         if hold && let Some(refusal) = self.hold(client, &answer, run) {
             return Ok(Reply::Refused(refusal));
         }
         Ok(tree_reply(answer, directories, run))
+    }
+
+    /// The first files after this one, at most so many, that have no names and that nobody can need any more. None are
+    /// answered at the end only, however many are held before.
+    async fn list_free(&self, mut after: FileNumber, most: u32) -> Result<Reply, Box<Failure>> {
+        loop {
+            let (Performed { mut answer, directories }, run) =
+                match self.transact(TreeOperation::ListDoomed { after, most }).await? {
+                    Ok(done) => done,
+                    Err(refusal) => return Ok(Reply::Refused(refusal)),
+                };
+            if let TreeAnswer::Numbers(numbers) = &mut answer
+                && let Some(&(last, _)) = numbers.last()
+            {
+                let now = self.machine.now();
+                numbers.retain(|&(number, _)| self.keeper.is_free(number, run, now));
+                if numbers.is_empty() {
+                    after = last;
+                    continue;
+                }
+            }
+            return Ok(tree_reply(answer, directories, run));
+        }
+    }
+
+    /// From when on it is known who has a file open that has lost its last name.
+    async fn held_known_from(&self, number: FileNumber) -> Instant {
+        let now = self.machine.now();
+        let later = self.keeper.began + GRACE;
+        if now >= later {
+            return now;
+        }
+        match self.transact(TreeOperation::Get { number }).await {
+            Ok(Ok((Performed { answer: TreeAnswer::Inode(inode), .. }, _)))
+                if !self.keeper.is_older(self.age(&inode), now) =>
+            {
+                now
+            }
+            _ => later,
+        }
+    }
+
+    /// How long ago something was made.
+    fn age(&self, inode: &Inode) -> Duration {
+        let age = (self.machine.date().as_nanos() as i64).saturating_sub(inode.made).max(0);
+        Duration::from_nanos(age as u64)
     }
 
     /// Whether what has this name may be open somewhere. What is not there is not.
@@ -121,9 +172,7 @@ impl<M: Machine> IoNode<M> {
         let Ok((Performed { answer: TreeAnswer::Inode(inode), .. }, _)) = look else {
             return Ok(false);
         };
-        let age = (self.machine.date().as_nanos() as i64).saturating_sub(inode.made).max(0);
-        let age = Duration::from_nanos(age as u64);
-        Ok(self.keeper.may_be_open(inode.number, age, self.machine.now()))
+        Ok(self.keeper.may_be_open(inode.number, self.age(&inode), self.machine.now()))
     }
 
     /// Performs an operation; and in which run of the store that was.
@@ -187,8 +236,8 @@ impl<M: Machine> IoNode<M> {
 
     fn doomed_by_letting_go(&self, client: NodeId, number: FileNumber, run: u64) -> Option<FileNumber> {
         self.keeper.holds.let_go(client, number);
-        let is_doomed = self.keeper.doomed_here(run).contains(&number);
-        Some(number).filter(|_| is_doomed && !self.keeper.holds.is_held(number))
+        let is_doomed = self.keeper.doomed_here(run).contains_key(&number);
+        Some(number).filter(|_| is_doomed && self.keeper.is_free(number, run, self.machine.now()))
     }
 
     /// A client whose connection had ended says what it holds.

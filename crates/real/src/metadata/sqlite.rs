@@ -128,7 +128,9 @@ impl Sqlite {
 
     fn note_size(&self, connection: &Connection) {
         let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-        let bytes = number("page_count").and_then(|pages| Ok(pages * number("page_size")?));
+        // Pages of what was removed are read by nobody.
+        let used = number("page_count").and_then(|pages| Ok(pages - number("freelist_count")?));
+        let bytes = used.and_then(|pages| Ok(pages * number("page_size")?));
         // A quarter is for what SQLite keeps with the pages. If it does not say, there will be failures to tell of.
         self.fits_memory.set(bytes.is_ok_and(|bytes| bytes <= (CACHE_KIB << 10) / 4 * 3));
     }
@@ -391,6 +393,21 @@ mod tests {
         assert!(matches!(full, Error::NoSpace { .. }), "{full:?}");
         assert_eq!(carry_out(&database, 0..10, 10), Ok(10));
         assert_eq!(carry_out(&database, 10..20, 100), Ok(20));
+    }
+
+    #[test]
+    fn a_store_that_was_large_fits_into_memory_when_most_of_it_is_gone() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let database = Sqlite::at(&place.path().join("store"), 7).expect("a place");
+        carry_out(&database, 0..9000, 3000).expect("room");
+        let connection = database.open.get().expect("it is open");
+        let fits = || {
+            database.note_size(connection);
+            database.fits_memory.get()
+        };
+        assert!(!fits());
+        connection.execute("DELETE FROM entries", []).expect("removed");
+        assert!(fits());
     }
 
     #[test]

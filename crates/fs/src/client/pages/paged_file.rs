@@ -525,7 +525,7 @@ impl<M: Machine> PagedFile<M> {
         let outcome = if self.file.file.is_numbered() { self.send().await } else { self.commit().await };
         if outcome.is_err() {
             // What is on its way has to come to its end, but nobody is told of it any more.
-            self.file.writes.none().await;
+            self.file.writes.begun_before().await;
             if self.file.handles.get() == 1 {
                 self.cache.forget(&self.file);
             }

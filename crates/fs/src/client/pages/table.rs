@@ -80,9 +80,14 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Woken when a transfer of the page ends.
-    pub(super) fn settled(&self) -> Rc<Condition> {
-        self.settled.clone()
+    /// Whether it has bytes that are not on their way.
+    pub(super) fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// Whether it could not be written.
+    pub(super) fn has_failed(&self) -> bool {
+        self.write_failure.is_some()
     }
 
     fn slices(&self, set: &ByteSet) -> Vec<(u64, Payload)> {

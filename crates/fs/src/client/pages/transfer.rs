@@ -9,12 +9,12 @@
 use std::rc::Rc;
 
 use layout::Extent;
-use machine::{Class, Condition, Machine, OperationInFlight, Payload, Permit};
+use machine::{Class, Machine, OperationInFlight, Payload, Permit};
 
 use super::Inner;
 use super::failures::Reported;
 use super::files::LogicalFile;
-use super::table::{Page, PageKey, Place, Room, State};
+use super::table::{PageKey, Place, Room};
 use super::window::Bounds;
 use crate::error::{FailureKind, Result};
 
@@ -250,31 +250,44 @@ impl<M: Machine> Inner<M> {
     }
 
     /// Sends everything dirty of a file, and waits until it has been accepted or has failed. What failed before is
-    /// tried again, once.
+    /// tried again, once. What others write meanwhile is not waited for: they may do so without end.
     pub(super) async fn write_out(self: &Rc<Self>, file: &Rc<LogicalFile<M>>) {
         self.hurry(file);
-        let mut again = true;
+        let (mut due, mut again) = (self.dirty_pages(file), true);
         loop {
-            let unwritten = self.table.borrow().unwritten(file.number, again);
+            due.retain(|&key| !self.is_leaving(key, again));
             again = false;
-            let mut reading = None;
-            for place in unwritten {
-                if !self.start_writing(place, Class::Demand) {
-                    reading = Some(place);
-                }
-            }
-            let settled = reading.and_then(|place| self.pending(place));
-            if !file.writes.is_empty() {
-                file.writes.none().await;
-            } else if let Some(settled) = settled {
-                settled.wait().await;
-            } else {
-                break;
-            }
+            let Some(pending) = due.last().and_then(|&key| self.table.borrow().pending(key)) else { break };
+            pending.wait().await;
         }
-        if self.size_questions.is_empty() {
+        file.writes.begun_before().await;
+        let has_left = file.writes.is_empty() && self.table.borrow().unwritten(file.number, false).is_empty();
+        if has_left && self.size_questions.is_empty() {
             file.length.settle(u64::MAX);
         }
+    }
+
+    /// The pages of a file with dirty bytes, also those that are being written without these.
+    fn dirty_pages(&self, file: &LogicalFile<M>) -> Vec<PageKey> {
+        let table = self.table.borrow();
+        let unwritten = table.unwritten(file.number, true).into_iter();
+        let pages = unwritten.chain(self.write_list.places()).map(|place| table.page(place));
+        pages.filter(|page| page.key.file == file.number && page.is_dirty()).map(|page| page.key).collect()
+    }
+
+    /// Begins to write a page that has been dirty, if that is possible now; whether nothing of that is left to be
+    /// written then. What could not be written before is tried if it is to be tried again.
+    fn is_leaving(self: &Rc<Self>, key: PageKey, again: bool) -> bool {
+        let place = {
+            let table = self.table.borrow();
+            let Some(place) = table.find(key) else { return true };
+            let page = table.page(place);
+            if !page.is_dirty() || (page.has_failed() && !again) {
+                return true;
+            }
+            place
+        };
+        self.start_writing(place, Class::Demand)
     }
 
     /// Promotes all background writes of a file to demand.
@@ -284,12 +297,6 @@ impl<M: Machine> Inner<M> {
         for place in self.write_list.hurry(of_file) {
             self.tell_to_promote(file, table.page(place).key.page * file.page_bytes());
         }
-    }
-
-    fn pending(&self, place: Place) -> Option<Rc<Condition>> {
-        let table = self.table.borrow();
-        let page: &Page = table.page(place);
-        (page.state == State::PendingRead).then(|| page.settled())
     }
 
     /// Brings everything written to a file onto the media, what other clients have sent included if `all` says so, and

@@ -60,6 +60,13 @@ impl WriteList {
         self.being_sent.borrow_mut().remove(&place);
     }
 
+    /// All pages of the list.
+    pub(super) fn places(&self) -> Vec<Place> {
+        let waiting = self.waiting.borrow();
+        let waiting = waiting.iter().map(|waiting| waiting.place);
+        waiting.chain(self.being_sent.borrow().keys().copied()).collect()
+    }
+
     /// Promotes pages to demand. Gives those that were being sent in the background.
     pub(super) fn hurry(&self, is_meant: impl Fn(Place) -> bool) -> Vec<Place> {
         for waiting in self.waiting.borrow_mut().iter_mut().filter(|waiting| is_meant(waiting.place)) {

@@ -5,7 +5,10 @@
 //! the same reason it leaves those alone of which the keeper has been gone since, or whose store is in another run.
 //! What is left, since it failed or was stopped on the way, the keeper still knows as doomed, unless it has its name
 //! again; any client can remove it. So is a file of which a disk was away: its contents there go when the disk is there
-//! again and somebody removes what is doomed.
+//! again and somebody removes what is doomed. Until then a client that has removed them elsewhere leaves it alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use machine::{Duration, Machine, first_of};
 use namespace::{FileNumber, Location, RenameMode, TreeAnswer, TreeOperation};
@@ -14,7 +17,7 @@ use super::Tree;
 use super::unflushed_names::Flushed;
 use crate::client::unexpected;
 use crate::error::Result;
-use crate::protocol::FileId;
+use crate::protocol::{FileId, Reply, Request};
 
 /// How many files are removed at a time.
 const AT_ONCE: u32 = 512;
@@ -30,6 +33,9 @@ pub(super) struct DoomedFile {
     /// How often what the keeper had said had come undone, before it said so.
     crashes: u64,
 }
+
+/// Files without names that are known still when their contents are gone from these disks.
+pub(super) type PartlyGone = BTreeMap<FileNumber, Rc<BTreeSet<u64>>>;
 
 impl<M: Machine> Tree<M> {
     /// Has a name removed or moved, and removes the contents of the file that has none then. A file that takes
@@ -124,30 +130,58 @@ impl<M: Machine> Tree<M> {
         for &file in &files {
             self.cache().give_up_numbered(file).await;
         }
-        let disks = self.cache().client().remove_numbered(&files).await?.into_iter().collect();
-        match self.perform(TreeOperation::Forget { numbers, disks }).await? {
-            TreeAnswer::Forgotten(forgotten) => Ok(forgotten.len() as u64),
+        let reached = self.cache().client().remove_numbered(&files).await?;
+        let disks = reached.iter().copied().collect();
+        match self.perform(TreeOperation::Forget { numbers: numbers.clone(), disks }).await? {
+            TreeAnswer::Forgotten(forgotten) => {
+                let forgotten: BTreeSet<_> = forgotten.into_iter().collect();
+                let (reached, left) =
+                    (Rc::new(reached), numbers.iter().filter(|number| !forgotten.contains(number)));
+                self.inner.partly_gone.borrow_mut().extend(left.map(|&number| (number, reached.clone())));
+                Ok(forgotten.len() as u64)
+            }
             _ => Err(unexpected(self.keeper())),
         }
     }
 
-    /// Removes the contents of all files that are doomed; of how many nothing is left.
+    /// The disks of all I/O nodes that say which they have.
+    async fn disks_there(&self) -> BTreeSet<u64> {
+        let answers = self.cache().client().ask_all(|_| Some(Request::DescribeDisks)).await;
+        let described = answers.into_iter().filter_map(|(_, answer)| match answer {
+            Ok((Reply::DisksDescribed { identities }, _)) => Some(identities),
+            _ => None,
+        });
+        described.flatten().flatten().collect()
+    }
+
+    /// Removes the contents of all files that are doomed, as far as they may be on disks that are there; of how many
+    /// nothing is left.
     ///
     /// # Errors
     /// If the keeper does not answer, or an I/O node cannot remove them.
     pub async fn remove_doomed(&self) -> Result<u64> {
         let (mut after, mut removed) = (FileNumber(0), 0);
+        // What is not listed any more is left out of what is kept.
+        let partly_gone = self.inner.partly_gone.take();
+        let there = if partly_gone.is_empty() { BTreeSet::new() } else { self.disks_there().await };
         loop {
             let crashes = self.crashes();
             let list = TreeOperation::ListDoomed { after, most: AT_ONCE };
             let TreeAnswer::Numbers(numbers) = self.perform(list).await? else {
                 return Err(unexpected(self.keeper()));
             };
-            let doomed: Vec<DoomedFile> =
-                numbers.into_iter().map(|(number, _)| DoomedFile { number, crashes }).collect();
-            let Some(last) = doomed.last() else { return Ok(removed) };
-            after = last.number;
-            removed += self.remove_contents(&doomed).await?;
+            let Some(&(last, _)) = numbers.last() else { return Ok(removed) };
+            after = last;
+            let mut doomed = Vec::new();
+            for (number, _) in numbers {
+                match partly_gone.get(&number).filter(|gone| there.is_subset(gone)) {
+                    Some(gone) => drop(self.inner.partly_gone.borrow_mut().insert(number, gone.clone())),
+                    None => doomed.push(DoomedFile { number, crashes }),
+                }
+            }
+            if !doomed.is_empty() {
+                removed += self.remove_contents(&doomed).await?;
+            }
         }
     }
 }

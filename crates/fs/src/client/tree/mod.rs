@@ -27,7 +27,7 @@ use machine::{Condition, InFlight, Machine, NodeId, Payload};
 use namespace::{FileNumber, Inode, Performed, TreeAnswer, TreeOperation, TreeRefusal, TreeUse};
 
 use changed_directories::ChangedDirectories;
-use doomed::DoomedFile;
+use doomed::{DoomedFile, PartlyGone};
 use holds::TreeHolds;
 pub use listing::SomeEntries;
 use locks::TreeLocks;
@@ -65,6 +65,8 @@ struct TreeInner<M: Machine> {
     /// Files without names whose contents are to be removed, and whether that is going on.
     doomed: RefCell<Vec<DoomedFile>>,
     removing: InFlight,
+    /// Those that stay doomed, since some of their disks are not there.
+    partly_gone: RefCell<PartlyGone>,
     /// Who waits until they are gone, and how those hear of it that gather more.
     awaited: InFlight,
     hurry: Condition,
@@ -206,6 +208,7 @@ impl<M: Machine> Tree<M> {
                 states: RefCell::default(),
                 doomed: RefCell::default(),
                 removing: InFlight::new(),
+                partly_gone: RefCell::default(),
                 awaited: InFlight::new(),
                 hurry: Condition::new(),
                 changed_directories: ChangedDirectories::default(),

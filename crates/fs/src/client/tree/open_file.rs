@@ -96,9 +96,10 @@ impl<M: Machine> Tree<M> {
     async fn open_held(&self, inode: Inode) -> Result<OpenTreeFile<M>> {
         let numbered = self.numbered(&inode).await?;
         let number = inode.number;
-        let known = self.inner.states.borrow().get(&number).cloned();
         let paged = self.cache().open_numbered(numbered).await?;
         self.note_lease(number);
+        // Nothing is waited for from here on: of two who open the file at once the second finds what the first enters.
+        let known = self.inner.states.borrow().get(&number).cloned();
         let state = match known {
             Some(state) => {
                 self.note_inode(&state, &paged, inode);
