@@ -118,10 +118,10 @@ fn begun(mpi: &'static Mpi) {
     succeed(testbed.launch(4, &program).env(VARIABLE, testbed.agents.path("run")));
     let log = read(&testbed, "run", 4);
     let calls = log.calls().expect("format 2");
-    assert_eq!((calls.left_out, calls.openings.len()), (0, 2));
+    assert_eq!((calls.left_out, calls.openings.len()), (0, 4));
     // Whatever each of the four has begun, but for what has failed.
     let totals = log.totals();
-    assert_eq!((totals.reads, totals.writes), (4 * 61, 4 * 383));
+    assert_eq!((totals.reads, totals.writes), (4 * 62, 4 * 387));
 }
 
 #[test]
