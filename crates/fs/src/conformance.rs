@@ -91,9 +91,10 @@ pub use recordings::what_nodes_do_is_recorded_on_demand;
 pub use seeded::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_a_seed};
 pub use selected::{
     a_team_fails_together, selections_of_a_seed, small_parts_of_blocks_travel_together,
-    what_is_selected_agrees_with_files_in_memory, what_is_selected_is_told_again_to_a_new_run,
-    what_is_selected_of_a_numbered_file_touches_its_stripes, what_is_written_together_is_written_in_order,
-    what_several_select_beyond_the_end_stays, what_several_select_of_new_blocks_stays,
+    what_has_failed_leaves_room_for_other_teams, what_is_selected_agrees_with_files_in_memory,
+    what_is_selected_is_told_again_to_a_new_run, what_is_selected_of_a_numbered_file_touches_its_stripes,
+    what_is_written_together_is_written_in_order, what_several_select_beyond_the_end_stays,
+    what_several_select_of_new_blocks_stays,
 };
 
 pub use syncs::members_sync_what_all_have_written;
@@ -256,6 +257,7 @@ macro_rules! for_all_promises {
             what_is_selected_is_told_again_to_a_new_run,
             a_selection_that_lies_is_refused,
             a_team_fails_together,
+            what_has_failed_leaves_room_for_other_teams,
             what_a_team_writes_is_known_to_all_its_members,
             stripes_stay_found_when_others_write,
             members_sync_what_all_have_written,
