@@ -404,8 +404,8 @@ pub fn a_loss_is_told_to_all_who_flush_at_once(testbed: &impl Testbed, base: Bas
     });
 }
 
-/// What an I/O node has lost of a temporary file, which is never flushed, is reported to who asks before what was read of
-/// the file counts.
+/// What an I/O node has lost of a temporary file, which is never flushed, is reported to who asks before what was read
+/// of the file counts.
 pub fn what_is_lost_of_a_temporary_file_is_told(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (name, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));

@@ -445,8 +445,8 @@ pub fn a_team_fails_together(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// What a member has selected for an operation that has failed is forgotten, though its team does nothing more: there is
-/// as much room for its selections with another team.
+/// What a member has selected for an operation that has failed is forgotten, though its team does nothing more: there
+/// is as much room for its selections with another team.
 pub fn what_has_failed_leaves_room_for_other_teams(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;

@@ -499,8 +499,8 @@ impl<M: Machine> PagedFile<M> {
     }
 
     /// Reports what I/O nodes have accepted and lost before it was flushed, as far as any write that failed, if this
-    /// handle has not done so. Only if an I/O node was gone meanwhile does this flush what has been sent: of a temporary
-    /// file, too.
+    /// handle has not done so. Only if an I/O node was gone meanwhile does this flush what has been sent, also of a
+    /// temporary file.
     pub async fn check_losses(&self) -> Result<()> {
         self.cache.look_for_losses(&self.file).await;
         self.file.failures.tell(&self.told)
