@@ -565,7 +565,14 @@ impl Read for Temporary {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Temporary::Local(file) => file.read(into),
-            Temporary::Striped { file, .. } => file.read(into),
+            Temporary::Striped { file, .. } => {
+                let read = file.read(into)?;
+                if read == 0 && !into.is_empty() {
+                    // At its end, all that was read of it counts.
+                    file.check_losses()?;
+                }
+                Ok(read)
+            }
         }
     }
 }

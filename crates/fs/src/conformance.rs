@@ -79,7 +79,7 @@ pub use pages::{
     clients_see_what_others_have_flushed, hints_move_pages, many_share_a_small_cache,
     random_cached_operations_agree_with_files_in_memory, temporary_files_reach_no_disk,
     the_pages_of_a_request_are_read_together, what_is_cut_off_does_not_come_back,
-    what_is_read_alone_is_not_kept,
+    what_is_lost_of_a_temporary_file_is_told, what_is_read_alone_is_not_kept,
 };
 
 pub use counts::{an_io_node_reads_from_its_disks_what_is_read_alone, what_an_io_node_does_is_counted};
@@ -91,9 +91,10 @@ pub use recordings::what_nodes_do_is_recorded_on_demand;
 pub use seeded::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_a_seed};
 pub use selected::{
     a_team_fails_together, selections_of_a_seed, small_parts_of_blocks_travel_together,
-    what_is_selected_agrees_with_files_in_memory, what_is_selected_is_told_again_to_a_new_run,
-    what_is_selected_of_a_numbered_file_touches_its_stripes, what_is_written_together_is_written_in_order,
-    what_several_select_beyond_the_end_stays, what_several_select_of_new_blocks_stays,
+    what_has_failed_leaves_room_for_other_teams, what_is_selected_agrees_with_files_in_memory,
+    what_is_selected_is_told_again_to_a_new_run, what_is_selected_of_a_numbered_file_touches_its_stripes,
+    what_is_written_together_is_written_in_order, what_several_select_beyond_the_end_stays,
+    what_several_select_of_new_blocks_stays,
 };
 
 pub use syncs::members_sync_what_all_have_written;
@@ -260,6 +261,8 @@ macro_rules! for_all_promises {
             what_is_selected_is_told_again_to_a_new_run,
             a_selection_that_lies_is_refused,
             a_team_fails_together,
+            what_has_failed_leaves_room_for_other_teams,
+            what_is_lost_of_a_temporary_file_is_told,
             what_a_team_writes_is_known_to_all_its_members,
             stripes_stay_found_when_others_write,
             members_sync_what_all_have_written,

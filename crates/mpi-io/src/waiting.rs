@@ -22,8 +22,8 @@ pub(crate) fn note_progress(progress: Progress) {
     PROGRESS.get_or_init(|| progress);
 }
 
-/// Waits for a call while the messages of this process go on: in the thread that has called MPI, and with nothing locked
-/// that a call of MPI may want.
+/// Waits for a call while the messages of this process go on: in the thread that has called MPI, and with nothing
+/// locked that a call of MPI may want.
 pub(crate) fn wait<T>(mut call: Pending<T>) -> node::Result<T> {
     loop {
         match call.wait_for(PAUSE) {

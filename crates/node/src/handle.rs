@@ -256,6 +256,16 @@ impl Handle {
         self.begin(move |file| async move { file.send().await })
     }
 
+    /// Fails if an agent was restarted since it accepted what was written here, and has lost it: what is missing is
+    /// read as zeros. For a file that is never flushed, as one that is [temporary](Advice::Temporary), before what was
+    /// read of it counts. Nobody is asked, and nothing flushed, unless an agent was gone.
+    ///
+    /// # Errors
+    /// As said, or another failure of a write that was not told.
+    pub fn check_losses(&self) -> Result<()> {
+        self.begin(move |file| async move { file.check_losses().await }).wait()
+    }
+
     /// The file's metadata, with all that was written through this session. If others have changed the file, what they
     /// have written is read from now on.
     ///

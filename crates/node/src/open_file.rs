@@ -313,6 +313,10 @@ impl OpenFile {
         self.explained(self.file.truncate(bytes).await)
     }
 
+    pub(crate) async fn check_losses(&self) -> Result<()> {
+        self.explained(self.file.check_losses().await)
+    }
+
     pub(crate) async fn flush(&self) -> Result<()> {
         self.knows_end.set(false);
         self.flush_written().await?;

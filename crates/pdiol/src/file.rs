@@ -98,6 +98,15 @@ impl File {
         self.writes.take_failure().and(flushed)
     }
 
+    /// Reports what agents have lost that were restarted since it was written, or any other write that failed since
+    /// the last report: what is missing is read as zeros. For a temporary file, which nobody flushes, before what was
+    /// read of it counts.
+    pub fn check_losses(&mut self) -> Result<()> {
+        self.settle();
+        let checked = self.handle.check_losses();
+        self.writes.take_failure().and(checked)
+    }
+
     /// Closes the file, and reports any write that failed since the last report.
     pub fn close(mut self) -> Result<()> {
         self.end()

@@ -185,10 +185,12 @@ impl Merging {
 
     fn step(&mut self) -> Result<()> {
         let Some(mut head) = self.heads.peek_mut() else { return Ok(()) };
-        if !head.next()? {
+        let has_next = head.next();
+        if !matches!(has_next, Ok(true)) {
+            // It has no line by which the heap could place it.
             PeekMut::pop(head);
         }
-        Ok(())
+        has_next.map(drop)
     }
 }
 

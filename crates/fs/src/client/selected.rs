@@ -209,7 +209,13 @@ impl<M: Machine> File<M> {
             self.client.attempt(gathering, operation).await
         };
         let reopen = async || self.refresh().await.map(drop);
-        let moved = attempts(attempt, reopen, fits).await?;
+        let moved = match attempts(attempt, reopen, fits).await {
+            Ok(moved) => moved,
+            Err(error) => {
+                self.withdraw_selection(MemoryId::Collective(gathering.next())).await;
+                return Err(error);
+            }
+        };
         if direction == Direction::Write && !settings.to_media {
             for (node, incarnation, stripes) in accepted.take() {
                 self.note_accepted(node, incarnation, disconnects, &stripes);
@@ -246,16 +252,14 @@ impl<M: Machine> File<M> {
         let endpoint = &self.client.inner.endpoint;
         endpoint.machine().compute(Work::DealEntries { entries: parts.len() as u64 }).await;
         let (mailbox, mut asked) = (Mailbox::new(), Vec::new());
-        let homes: BTreeSet<NodeId> =
-            (0..self.striping().stripe_count()).map(|stripe| self.home_of(stripe)).collect();
-        for node in homes {
+        for node in self.all_homes() {
             let mut here: Vec<SelectedPart> = parts
                 .iter()
                 .zip(&touched)
                 .filter_map(|(part, touched)| self.part_at(node, part, touched))
                 .collect();
             if here.is_empty() {
-                here.push(SelectedPart { at: 0, selection: Selection::empty(), stripes: Vec::new() });
+                here.push(nothing());
             }
             let count = here.len() as u32;
             for part in here {
@@ -275,6 +279,22 @@ impl<M: Machine> File<M> {
             }
         }
         outcome.map(|()| told)
+    }
+
+    /// Has all I/O nodes forget what this member has selected for an operation that has failed, in which no more of it
+    /// is going to be moved: of what a member of a group has told they keep the latest, which is nothing now. Nobody
+    /// waits for their answers.
+    async fn withdraw_selection(&self, memory: MemoryId) {
+        for node in self.all_homes() {
+            let selecting = Selecting { memory, file: self.id(), parts: 1, part: nothing() };
+            let request = Request::Select(Box::new(selecting));
+            self.client.inner.endpoint.begin(node, request, Payload::empty(), &Mailbox::new(), 0).await;
+        }
+    }
+
+    /// The I/O nodes that have a stripe.
+    fn all_homes(&self) -> BTreeSet<NodeId> {
+        (0..self.striping().stripe_count()).map(|stripe| self.home_of(stripe)).collect()
     }
 
     /// What an I/O node is told of a part, if it has any of the stripes that this touches.
@@ -341,6 +361,11 @@ impl<M: Machine> File<M> {
         }
         Ok(())
     }
+}
+
+/// What an I/O node is told of which a member has selected nothing.
+fn nothing() -> SelectedPart {
+    SelectedPart { at: 0, selection: Selection::empty(), stripes: Vec::new() }
 }
 
 /// Cuts a selection into parts that take at most `most` bytes of a header each; `at` is where it begins in memory.

@@ -404,6 +404,27 @@ pub fn a_loss_is_told_to_all_who_flush_at_once(testbed: &impl Testbed, base: Bas
     });
 }
 
+/// What an I/O node has lost of a temporary file, which is never flushed, is reported to who asks before what was read
+/// of the file counts.
+pub fn what_is_lost_of_a_temporary_file_is_told(testbed: &impl Testbed, base: Base) {
+    run(testbed, 2, move |nodes| async move {
+        let (name, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
+        let client = Client::connect(nodes[1].clone(), vec![name], base.client()).await.expect("it answers");
+        let cache = cache_of(&client, 4, Prefetch::Adaptive);
+        let file = cache.open("file").await.expect("opened");
+        file.advise(Advice::Temporary);
+        // More than there is room for here, of which some is sent to each run.
+        write(&file, 0, &contents(8 * BLOCK)).await;
+        assert_eq!(file.check_losses().await, Ok(()));
+        io_node.start_anew();
+        write(&file, 8 * BLOCK, &contents(8 * BLOCK)).await;
+        assert_eq!(file.flush().await, Ok(()), "nothing of it is flushed");
+        let error = file.check_losses().await.expect_err("it is lost");
+        assert!(matches!(*error, Error::WriteLost { .. }), "{error}");
+        assert_eq!(file.check_losses().await, Ok(()), "it is told once");
+    });
+}
+
 /// Hints move pages when they are given: random brings in nothing, will-need what it names, don't-need drops that, and
 /// a final write leaves nothing, not even of a temporary file.
 pub fn hints_move_pages(testbed: &impl Testbed, base: Base) {

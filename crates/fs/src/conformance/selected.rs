@@ -445,6 +445,44 @@ pub fn a_team_fails_together(testbed: &impl Testbed, base: Base) {
     });
 }
 
+/// What a member has selected for an operation that has failed is forgotten, though its team does nothing more: there
+/// is as much room for its selections with another team.
+pub fn what_has_failed_leaves_room_for_other_teams(testbed: &impl Testbed, base: Base) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
+        let file = finished(&clients[0], "shared", FileId(1)).await;
+        file.commit().await.expect("committed");
+        let tasks = Tasks::default();
+        for (rank, client) in (0..2).zip(&clients) {
+            let client = client.clone();
+            tasks.begin(&nodes[2 + rank as usize], async move {
+                let file = client.open("shared").await.expect("opened");
+                // More than half of what one client may have selected, behind the end of the file.
+                let extents = (0..300_000 * u64::from(rank == 0))
+                    .scan(0, |end, number| {
+                        let extent = Extent::new(*end + 1 + number * 7919 % 97, 1 + number % 2);
+                        *end = extent.end();
+                        Some(extent)
+                    })
+                    .collect::<Vec<_>>();
+                let selection = Selection::list(&extents).expect("in order");
+                for (name, is_short) in [("one", true), ("other", false)] {
+                    let team = TeamMembership::form(&client, name, rank, 2).await.expect("formed");
+                    let turn = team.turn(team.next_turn(), TeamStep::read(TO_DISKS.method)).await;
+                    let (own, short) = match (rank, is_short) {
+                        (1, true) => (Selection::contiguous(Extent::new(0, 9)).expect("an extent"), 1),
+                        _ => (selection.clone(), 0),
+                    };
+                    let memory = Memory::real(vec![0; (own.bytes() - short) as usize]);
+                    let read = file.read_selected(Company::Team(&turn), &own, &memory, TO_DISKS).await;
+                    assert_eq!(read.is_err(), is_short, "{read:?}");
+                }
+            });
+        }
+        tasks.wait().await;
+    });
+}
+
 /// What is selected is told again, and asked for once more, if an I/O node has been started anew; and what it accepted
 /// and has lost is told at the next flush.
 pub fn what_is_selected_is_told_again_to_a_new_run(testbed: &impl Testbed, base: Base) {

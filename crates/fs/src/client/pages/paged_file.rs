@@ -495,6 +495,14 @@ impl<M: Machine> PagedFile<M> {
         self.file.failures.tell(&self.told)
     }
 
+    /// Reports what I/O nodes have accepted and lost before it was flushed, as far as any write that failed, if this
+    /// handle has not done so. Only if an I/O node was gone meanwhile does this flush what has been sent, also of a
+    /// temporary file.
+    pub async fn check_losses(&self) -> Result<()> {
+        self.cache.look_for_losses(&self.file).await;
+        self.file.failures.tell(&self.told)
+    }
+
     /// As [`send`](Self::send), for one of several who share the handle: what failed is still to be reported.
     pub async fn send_shared(&self) -> Result<()> {
         self.write_out().await;

@@ -312,11 +312,10 @@ impl<M: Machine> Inner<M> {
         file.failures.tell(told)
     }
 
-    /// If an I/O node was gone since it accepted data of a file without a name, finds out whether they are lost:
-    /// nothing else may tell before the file is closed, and closing it is to report the loss. Files with names are
-    /// flushed when they are closed.
+    /// If an I/O node was gone since it accepted data of a file, finds out whether they are lost: nothing else may tell
+    /// before a file without a name is closed, or one that is never flushed is read.
     pub(super) async fn look_for_losses(&self, file: &Rc<LogicalFile<M>>) {
-        if file.file.is_numbered() && file.file.may_have_lost() {
+        if file.file.may_have_lost() {
             file.failures.note(self.bring_to_media(file, false).await);
         }
     }
