@@ -19,8 +19,8 @@ use crate::this_node;
 const ENTRIES: u64 = 10_000;
 const ENTRY_BYTES: usize = 200;
 
-/// Transactions that are measured, how many of them under way at once where what they have in common is to be little, and
-/// how many entries more some read than others.
+/// Transactions that are measured, how many of them under way at once where what they have in common is to be little,
+/// and how many entries more some read than others.
 const TRANSACTIONS: u64 = 4096;
 const TOGETHER: u32 = 64;
 const MORE_READ: u64 = 16;
@@ -246,8 +246,8 @@ async fn transact(store: &Metadata, number: u64, read: u64, changes: Changes) ->
     Ok(())
 }
 
-/// The key of an entry that is there. In the order of the numbers: what one transaction reads is near each other, as the
-/// names of a directory.
+/// The key of an entry that is there. In the order of the numbers: what one transaction reads is near each other, as
+/// the names of a directory.
 fn key(number: u64) -> [u8; 9] {
     new_key(0, number % ENTRIES)
 }
