@@ -142,7 +142,8 @@ impl Teams {
         let team = self.formed.borrow().get(&id.group).cloned();
         let team = team.and_then(|team| Some((team.rank_of(client)?, team)));
         let (rank, team) = team.ok_or_else(|| {
-            let text = "the I/O node at which the team met has been restarted, so the team is over";
+            let text =
+                "the team is over: the I/O node at which it met was restarted, or has lost this member";
             Failure::new(FailureKind::NoTeam, text)
         })?;
         let meeting = team.meetings.borrow_mut().entry(id.operation).or_default().clone();
@@ -461,7 +462,7 @@ mod tests {
             let failure = poll(&mut coming).expect("answered").expect_err("refused");
             assert_eq!((failure.lost_rank, &*failure.text), (Some(1), "rank 1 of the team team is gone"));
         }
-        assert!(text(poll(&mut meet(&teams, group, 2, 11, None))).contains("does not know them"));
+        assert!(text(poll(&mut meet(&teams, group, 2, 11, None))).contains("has lost this member"));
         teams.leave(NodeId(10), group);
         assert!(teams.formed.borrow().is_empty());
         // A meeting that is over is not lost with who leaves after it.
@@ -480,9 +481,9 @@ mod tests {
         for (mut coming, why) in [
             (form(&teams, 10, 1, 2), "which"),
             (form(&teams, 11, 0, 2), "rank 1 already"),
-            (form(&teams, 10, 0, 3), "to others"),
-            (form(&teams, 10, 2, 2), "from rank 0 on"),
-            (form(&teams, 10, 0, SIZE_MAX + 1), "up to"),
+            (form(&teams, 10, 0, 3), "size of team team: 2 and 3"),
+            (form(&teams, 10, 2, 2), "with ranks from 0"),
+            (form(&teams, 10, 0, SIZE_MAX + 1), "has 1 to"),
         ] {
             assert!(text(poll(&mut coming)).contains(why), "{why}");
         }
