@@ -18,7 +18,7 @@ use crate::random::new_file_id;
 /// A node that is connected to the agents. Cloning gives another handle on the same.
 ///
 /// Its calls are those that have to say more than the client's of the file system; for the others there is
-/// [`client`](Self::client), whose errors [`told`](Self::told) puts into words.
+/// [`client`](Self::client), whose errors [`explained`](Self::explained) puts into words.
 #[derive(Clone)]
 pub struct ConnectedNode {
     /// The node.
