@@ -125,37 +125,6 @@ pub fn an_idle_clients_file_is_left_alone(seed: u64) -> bool {
     })
 }
 
-/// Whether the contents of a file without a name are there for a while after a crash of the keeper that the file is
-/// older than, though nobody is known to have it open: who has may not have said so yet. Of one that was made after the
-/// crash they go at once.
-pub fn an_older_file_waits_for_who_may_have_it_open(seed: u64) -> bool {
-    run(seed, async |test, file| {
-        let new = NewInode::PlacedFile(file.known().layout().expect("a file"));
-        file.close().await.map_err(told)?;
-        test.crash_keeper();
-        let other = test.other_tree().await?;
-        let younger = Location::of_path("younger");
-        let make =
-            TreeOperation::Make { at: younger.clone(), new, mode: 0o644, uid: 0, gid: 0, exclusive: true };
-        let file = other.open(make).await.map_err(told)?;
-        fill(&file, 2, BYTES).await?;
-        file.close().await.map_err(told)?;
-        let stripes =
-            async || Ok::<_, String>(other.cache().client().list_numbered().await.map_err(told)?.len());
-        let before = stripes().await?;
-        other.unname(remove()).await.map_err(told)?;
-        other.contents_gone().await;
-        let kept = stripes().await? == before && other.remove_doomed().await.map_err(told)? == 0;
-        let what = WhatToRemove::File;
-        other.unname(TreeOperation::Remove { at: younger, what }).await.map_err(told)?;
-        other.contents_gone().await;
-        let younger_gone = stripes().await? == before / 2;
-        test.looker.sleep_until(test.looker.now() + Duration::from_secs(70)).await;
-        let removed = other.remove_doomed().await.map_err(told)?;
-        Ok(kept && younger_gone && removed == 1 && stripes().await? == 0)
-    })
-}
-
 /// Removes a file and crashes the keeper while other removals are gathered that go together with it; whether the name
 /// is there again.
 ///

@@ -2,7 +2,6 @@
 
 use seeds::keeper_crashes::{
     a_crash_takes_what_was_written, a_removed_file_comes_back, an_idle_clients_file_is_left_alone,
-    an_older_file_waits_for_who_may_have_it_open,
 };
 
 #[test]
@@ -15,13 +14,6 @@ fn what_comes_in_the_place_of_what_a_crash_has_taken_is_seen() {
 fn what_an_idle_client_has_open_outlives_the_keeper() {
     for seed in 0..5 {
         assert!(an_idle_clients_file_is_left_alone(seed), "seed {seed}");
-    }
-}
-
-#[test]
-fn what_may_be_open_elsewhere_outlives_the_keeper_for_a_while() {
-    for seed in 0..5 {
-        assert!(an_older_file_waits_for_who_may_have_it_open(seed), "seed {seed}");
     }
 }
 

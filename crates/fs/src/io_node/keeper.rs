@@ -2,11 +2,10 @@
 //!
 //! - Each operation is one transaction of the node's metadata store.
 //! - Who has a file open holds it (`holds.rs`): a file without names is told to nobody as doomed while it is held.
-//!   After a start of the node clients hold again, so for [`GRACE`] nothing that was made before is doomed, whoever has
-//!   taken its names away, and when.
+//!   After a start of the node clients hold again, so for [`GRACE`] nothing that an earlier run has left is doomed.
 
 use std::cell::{RefCell, RefMut};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use machine::{Duration, Instant, Machine, MetadataStore, NodeId, Transaction};
 use namespace::{
@@ -33,8 +32,7 @@ pub(super) struct Keeper {
 #[derive(Default)]
 struct DoomedHere {
     run: u64,
-    /// Each with when all who have it open have said so.
-    files: BTreeMap<FileNumber, Instant>,
+    files: BTreeSet<FileNumber>,
 }
 
 impl Keeper {
@@ -50,29 +48,24 @@ impl Keeper {
     }
 
     /// The files that have lost their names since the node began, as far as that holds in this run of the store.
-    fn doomed_here(&self, run: u64) -> RefMut<'_, BTreeMap<FileNumber, Instant>> {
+    fn doomed_here(&self, run: u64) -> RefMut<'_, BTreeSet<FileNumber>> {
         let mut doomed = self.doomed_here.borrow_mut();
         if doomed.run != run {
-            *doomed = DoomedHere { run, files: BTreeMap::new() };
+            *doomed = DoomedHere { run, files: BTreeSet::new() };
         }
         RefMut::map(doomed, |doomed| &mut doomed.files)
     }
 
     /// Whether nobody can need a file any more that has no names in this run of the store.
     fn is_free(&self, number: FileNumber, run: u64, now: Instant) -> bool {
-        let known_from = self.doomed_here(run).get(&number).copied().unwrap_or(self.began + GRACE);
-        now >= known_from && !self.holds.is_held(number)
-    }
-
-    /// Whether somebody may have a file open who has not said so: one that was made so long ago, before the node began.
-    fn is_older(&self, age: Duration, now: Instant) -> bool {
-        let up = now.since(self.began);
-        up < GRACE && age > up
+        let is_known = self.doomed_here(run).contains(&number) || now.since(self.began) >= GRACE;
+        is_known && !self.holds.is_held(number)
     }
 
     /// Whether a file that was made so long ago may be open somewhere.
     fn may_be_open(&self, number: FileNumber, age: Duration, now: Instant) -> bool {
-        self.holds.is_held(number) || self.is_older(age, now)
+        let up = now.since(self.began);
+        self.holds.is_held(number) || (up < GRACE && age > up)
     }
 }
 
@@ -110,8 +103,7 @@ impl<M: Machine> IoNode<M> {
         if let TreeAnswer::Removed { doomed } = &mut answer
             && let Some(number) = *doomed
         {
-            let known_from = self.held_known_from(number).await;
-            self.keeper.doomed_here(run).insert(number, known_from);
+            self.keeper.doomed_here(run).insert(number);
             *doomed = Some(number).filter(|_| self.keeper.is_free(number, run, self.machine.now()));
         }
         if hold && let Some(refusal) = self.hold(client, &answer, run) {
@@ -143,36 +135,15 @@ impl<M: Machine> IoNode<M> {
         }
     }
 
-    /// From when on it is known who has a file open that has lost its last name.
-    async fn held_known_from(&self, number: FileNumber) -> Instant {
-        let now = self.machine.now();
-        let later = self.keeper.began + GRACE;
-        if now >= later {
-            return now;
-        }
-        match self.transact(TreeOperation::Get { number }).await {
-            Ok(Ok((Performed { answer: TreeAnswer::Inode(inode), .. }, _)))
-                if !self.keeper.is_older(self.age(&inode), now) =>
-            {
-                now
-            }
-            _ => later,
-        }
-    }
-
-    /// How long ago something was made.
-    fn age(&self, inode: &Inode) -> Duration {
-        let age = (self.machine.date().as_nanos() as i64).saturating_sub(inode.made).max(0);
-        Duration::from_nanos(age as u64)
-    }
-
     /// Whether what has this name may be open somewhere. What is not there is not.
     async fn may_be_open(&self, at: Location) -> Result<bool, Box<Failure>> {
         let look = self.transact(TreeOperation::Look { at, follow: false }).await?;
         let Ok((Performed { answer: TreeAnswer::Inode(inode), .. }, _)) = look else {
             return Ok(false);
         };
-        Ok(self.keeper.may_be_open(inode.number, self.age(&inode), self.machine.now()))
+        let age = (self.machine.date().as_nanos() as i64).saturating_sub(inode.made).max(0);
+        let age = Duration::from_nanos(age as u64);
+        Ok(self.keeper.may_be_open(inode.number, age, self.machine.now()))
     }
 
     /// Performs an operation; and in which run of the store that was.
@@ -236,8 +207,8 @@ impl<M: Machine> IoNode<M> {
 
     fn doomed_by_letting_go(&self, client: NodeId, number: FileNumber, run: u64) -> Option<FileNumber> {
         self.keeper.holds.let_go(client, number);
-        let is_doomed = self.keeper.doomed_here(run).contains_key(&number);
-        Some(number).filter(|_| is_doomed && self.keeper.is_free(number, run, self.machine.now()))
+        let is_doomed = self.keeper.doomed_here(run).contains(&number);
+        Some(number).filter(|_| is_doomed && !self.keeper.holds.is_held(number))
     }
 
     /// A client whose connection had ended says what it holds.
