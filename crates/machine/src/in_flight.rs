@@ -1,7 +1,7 @@
 //! Operations in flight: counted by guards, so that the count is right however an operation ends.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 use std::fmt;
 use std::rc::Rc;
 
@@ -15,10 +15,12 @@ pub struct InFlight(Rc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// How many have been begun.
-    begun: Cell<u64>,
-    /// Which of these have not ended.
-    running: RefCell<BTreeSet<u64>>,
+    /// The number of the newest generation, and of its operations in flight. A generation is what was begun until
+    /// somebody waits for all that is in flight then.
+    generation: Cell<u64>,
+    newest: Cell<usize>,
+    /// Those of the generations before, as far back as one has operations in flight.
+    older: RefCell<VecDeque<usize>>,
     fell: Condition,
 }
 
@@ -30,15 +32,13 @@ impl InFlight {
 
     /// Begins an operation. It is in flight until what this gives is dropped.
     pub fn begin(&self) -> OperationInFlight {
-        let number = self.0.begun.get() + 1;
-        self.0.begun.set(number);
-        self.0.running.borrow_mut().insert(number);
-        OperationInFlight { all: self.0.clone(), number }
+        self.0.newest.set(self.0.newest.get() + 1);
+        OperationInFlight { all: self.0.clone(), generation: self.0.generation.get() }
     }
 
     /// The number of operations in flight.
     pub fn count(&self) -> usize {
-        self.0.running.borrow().len()
+        self.0.newest.get() + self.0.older.borrow().iter().sum::<usize>()
     }
 
     /// Whether none is in flight.
@@ -55,8 +55,12 @@ impl InFlight {
 
     /// Waits until those that are in flight now have ended, whatever is begun meanwhile.
     pub async fn begun_before(&self) {
-        let last = self.0.begun.get();
-        while self.0.running.borrow().first().is_some_and(|&first| first <= last) {
+        if self.0.newest.get() > 0 {
+            self.0.older.borrow_mut().push_back(self.0.newest.take());
+            self.0.generation.set(self.0.generation.get() + 1);
+        }
+        let later = self.0.generation.get();
+        while self.0.oldest() < later {
             self.0.fell.wait().await;
         }
     }
@@ -64,6 +68,25 @@ impl InFlight {
     /// Waits until one of them ends.
     pub async fn next_end(&self) {
         self.0.fell.wait().await;
+    }
+}
+
+impl Inner {
+    /// The number of the first generation with operations in flight, or of the newest.
+    fn oldest(&self) -> u64 {
+        self.generation.get() - self.older.borrow().len() as u64
+    }
+
+    fn end(&self, generation: u64) {
+        if generation == self.generation.get() {
+            return self.newest.set(self.newest.get() - 1);
+        }
+        let at = (generation - self.oldest()) as usize;
+        let mut older = self.older.borrow_mut();
+        older[at] -= 1;
+        while older.front() == Some(&0) {
+            older.pop_front();
+        }
     }
 }
 
@@ -77,12 +100,58 @@ impl fmt::Debug for InFlight {
 #[must_use = "dropped at once, the operation ends at once"]
 pub struct OperationInFlight {
     all: Rc<Inner>,
-    number: u64,
+    generation: u64,
 }
 
 impl Drop for OperationInFlight {
     fn drop(&mut self) {
-        self.all.running.borrow_mut().remove(&self.number);
+        self.all.end(self.generation);
         self.all.fell.wake_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::{Pin, pin};
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn is_over(waiting: &mut Pin<&mut impl Future<Output = ()>>) -> bool {
+        waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
+    }
+
+    #[test]
+    fn what_is_begun_later_is_not_waited_for() {
+        let all = InFlight::new();
+        assert!(is_over(&mut pin!(all.begun_before())), "nothing is in flight");
+        let (first, second) = (all.begin(), all.begin());
+        let mut of_two = pin!(all.begun_before());
+        assert!(!is_over(&mut of_two));
+        let third = all.begin();
+        let mut of_three = pin!(all.begun_before());
+        assert!(!is_over(&mut of_three));
+        let fourth = all.begin();
+        assert_eq!(all.count(), 4);
+        // A younger one that ends first leaves the order as it is.
+        drop(third);
+        assert!(!is_over(&mut of_three), "it has the first two before it");
+        drop(first);
+        assert!(!is_over(&mut of_two) && !is_over(&mut of_three));
+        drop(second);
+        assert!(is_over(&mut of_two) && is_over(&mut of_three));
+        assert_eq!(all.count(), 1);
+        let mut of_one = pin!(all.begun_before());
+        assert!(!is_over(&mut of_one));
+        let mut of_the_same = pin!(all.begun_before());
+        assert!(!is_over(&mut of_the_same));
+        let fifth = all.begin();
+        let mut of_both = pin!(all.begun_before());
+        assert!(!is_over(&mut of_both));
+        drop(fourth);
+        assert!(is_over(&mut of_one) && is_over(&mut of_the_same) && !is_over(&mut of_both));
+        drop(fifth);
+        assert!(all.is_empty() && is_over(&mut pin!(all.none())));
     }
 }
