@@ -51,9 +51,8 @@ impl<M: Machine> Client<M> {
 
     async fn ask_for_identities(&self) -> Result<Rc<DisksByIdentity>> {
         let mut disks = DisksByIdentity::new();
-        for (node, answer) in self.ask_all(|_| Some(Request::DescribeDisks)).await {
-            let (Reply::DisksDescribed { identities }, _) = answer? else { return Err(unexpected(node)) };
-            let known = (0..).zip(identities).filter_map(|(disk, identity)| Some((disk, identity?)));
+        for (node, identities) in self.described_disks().await {
+            let known = (0..).zip(identities?).filter_map(|(disk, identity)| Some((disk, identity?)));
             for (disk, identity) in known {
                 if let Some((other, other_disk)) = disks.insert(identity, (node, disk)) {
                     let why = format!(
@@ -68,6 +67,17 @@ impl<M: Machine> Client<M> {
         let disks = Rc::new(disks);
         self.inner.disks_by_identity.replace(Some(disks.clone()));
         Ok(disks)
+    }
+
+    /// The identities of the disks of all I/O nodes, as each has them: none of a disk of which it cannot be read.
+    pub(super) async fn described_disks(&self) -> Vec<(NodeId, Result<Vec<Option<u64>>>)> {
+        let answers = self.ask_all(|_| Some(Request::DescribeDisks)).await;
+        let described = |(node, answer): (NodeId, Result<(Reply, _)>)| match answer {
+            Ok((Reply::DisksDescribed { identities }, _)) => (node, Ok(identities)),
+            Ok(_) => (node, Err(unexpected(node))),
+            Err(error) => (node, Err(error)),
+        };
+        answers.into_iter().map(described).collect()
     }
 
     /// Opens a file by its number. The I/O nodes are not asked for it before something is read or written; the first

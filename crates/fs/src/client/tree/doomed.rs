@@ -17,7 +17,7 @@ use super::Tree;
 use super::unflushed_names::Flushed;
 use crate::client::unexpected;
 use crate::error::Result;
-use crate::protocol::{FileId, Reply, Request};
+use crate::protocol::FileId;
 
 /// How many files are removed at a time.
 const AT_ONCE: u32 = 512;
@@ -146,12 +146,8 @@ impl<M: Machine> Tree<M> {
 
     /// The disks of all I/O nodes that say which they have.
     async fn disks_there(&self) -> BTreeSet<u64> {
-        let answers = self.cache().client().ask_all(|_| Some(Request::DescribeDisks)).await;
-        let described = answers.into_iter().filter_map(|(_, answer)| match answer {
-            Ok((Reply::DisksDescribed { identities }, _)) => Some(identities),
-            _ => None,
-        });
-        described.flatten().flatten().collect()
+        let described = self.cache().client().described_disks().await;
+        described.into_iter().filter_map(|(_, identities)| identities.ok()).flatten().flatten().collect()
     }
 
     /// Removes the contents of all files that are doomed, as far as they may be on disks that are there; of how many
