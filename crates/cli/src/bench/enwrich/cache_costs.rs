@@ -1,8 +1,8 @@
 //! What small records in a write cache take of this computer's processors: some nodes write them and flush them.
 
-use std::thread;
 use std::time::Duration;
 
+use agent_set::at_once;
 use command_line::failure::Result;
 use description::MachineDescription;
 use fs::{WriteCache, WriteCacheSettings};
@@ -92,21 +92,13 @@ impl Worked {
     fn measure(agents: &Agents, nodes: u32, record_bytes: u64, passes: u64) -> Result<Worked> {
         let of_agents = agents.processor_clock();
         let before = of_agents();
-        let outcomes: Result<Vec<[Duration; 2]>> = thread::scope(|scope| {
-            let node = || {
-                this_node::run(agents.agents.clone(), move |connection| async move {
-                    written_and_flushed(&connection, record_bytes, passes).await
-                })
-            };
-            let nodes: Vec<_> = (0..nodes).map(|_| scope.spawn(node)).collect();
-            let end = |node: thread::ScopedJoinHandle<'_, _>| {
-                node.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            // All have ended before the first failure is told.
-            let ended: Vec<Result<_>> = nodes.into_iter().map(end).collect();
-            ended.into_iter().collect()
+        let all: Vec<u32> = (0..nodes).collect();
+        let outcomes = at_once(&all, |_| {
+            this_node::run(agents.agents.clone(), move |connection| async move {
+                written_and_flushed(&connection, record_bytes, passes).await
+            })
         });
-        let outcomes = agents.explain(outcomes)?;
+        let outcomes: Vec<[Duration; 2]> = agents.explain(outcomes.into_iter().collect::<Result<_>>())?;
         let mean = |phase: usize| outcomes.iter().map(|worked| worked[phase]).sum::<Duration>() / nodes;
         let agents = of_agents().saturating_sub(before) / nodes;
         Ok(Worked { writing: mean(0), flushing: mean(1), agents })
