@@ -27,14 +27,16 @@ fn compiled(text: &str) -> Result<Pattern> {
 /// is meant by it alone, and so is what is no text. A link at the end is not followed unless `follow` says so.
 pub(crate) async fn found(namespace: &Namespace, name: &OsStr, follow: bool) -> Result<Vec<FoundPath>> {
     let path = name.as_bytes();
-    let pattern = name.to_str().filter(|text| is_pattern(text));
-    let meant = match pattern {
-        Some(text) if namespace.find_at(path, false).await?.is_none() => matching(namespace, text).await?,
-        _ => vec![namespace.look_at_link(path).await?],
+    let meant = match name.to_str().filter(|text| is_pattern(text)) {
+        None => vec![namespace.look_at_link(path).await?],
+        Some(text) => match namespace.find_at(path, false).await? {
+            Some(found) => vec![found],
+            None => match matching(namespace, text).await? {
+                none if none.is_empty() => return Err(nothing_like(text)),
+                all => all,
+            },
+        },
     };
-    if meant.is_empty() {
-        return Err(nothing_like(pattern.unwrap_or_default()));
-    }
     let mut all = Vec::new();
     for found in meant {
         let is_followed = follow && matches!(found.inode.kind, InodeKind::Link { .. });
