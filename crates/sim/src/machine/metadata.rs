@@ -155,21 +155,20 @@ impl Waiting {
 impl Store {
     /// Lets the time pass that a commit of these requests takes, and a flush if one is among them.
     async fn carry_out_batch(&self, batch: Vec<Waited>) {
-        let (mut nanoseconds, mut all, mut flushes) = (0u64, Touched::default(), false);
-        for request in &batch {
-            match *request {
+        let (mut work, mut all, mut flushes) = (None::<u64>, Touched::default(), false);
+        for request in batch {
+            match request {
                 Waited::Transaction(touched) => {
-                    nanoseconds = nanoseconds.saturating_add(self.cost(touched));
+                    let before = work.unwrap_or(self.costs.commit.value.0.as_nanos());
+                    work = Some(before.saturating_add(self.cost(touched)));
                     all.read += touched.read;
                     all.changed += touched.changed;
                 }
                 Waited::Flush(needed) => flushes |= self.state.borrow().flushed < needed,
             }
         }
-        let has_transactions = batch.iter().any(|request| matches!(request, Waited::Transaction(_)));
-        if has_transactions {
-            let commit = self.costs.commit.value.0.as_nanos();
-            self.compute(nanoseconds.saturating_add(commit), all).await;
+        if let Some(nanoseconds) = work {
+            self.compute(nanoseconds, all).await;
         }
         if flushes {
             let through = self.state.borrow().committed;
