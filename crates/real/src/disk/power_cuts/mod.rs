@@ -4,7 +4,8 @@
 //! After each cut the object is opened again and all of it is read. Units that were flushed and not touched since are
 //! as they were, and never told as damaged; a unit that was touched is any of the versions it has had since, or is told
 //! as damaged. The length lies between the least and the greatest since the flush. Then the program goes on with the
-//! contents found. Now and then the agent is killed instead, or the disk is full.
+//! contents found. Now and then the agent is killed instead, or the disk is full. In other programs a sync fails, and
+//! from then on so does every flush, until the power fails.
 //!
 //! Every other object is made without waiting for the medium. Until its first flush has been told, a cut may leave none
 //! of it, in its directory as in the model; from then on it is like the others.
@@ -23,6 +24,7 @@ use super::directory::Directory;
 use super::layout::{GROUP_BYTES, UNIT_BYTES};
 use super::name::{self, ObjectFileKind};
 use super::stored::{Fault, OpenObject};
+use super::sync_failure::SyncFailure;
 use super::units::Seal;
 use crate::Driver;
 use medium::ModelFile;
@@ -39,6 +41,7 @@ const CUTS_OF_ONE: u64 = 8;
 const GROUPS: u64 = 22;
 
 /// A small stream of numbers.
+#[derive(Clone)]
 pub(super) struct Draw(u64);
 
 impl Draw {
@@ -145,6 +148,8 @@ struct Trial {
     expected: Expected,
     /// Places that are written again and again.
     hot: Vec<u64>,
+    /// Whether syncs fail now and then.
+    syncs_fail: bool,
     draw: Draw,
 }
 
@@ -159,7 +164,7 @@ impl Trial {
         let object = open(&file, seal);
         let mut draw = Draw(seed | 1 << 40);
         let hot = (0..6).map(|_| draw.below(GROUPS * GROUP_BYTES)).collect();
-        Trial { file, is_new, seal, object, expected: Expected::default(), hot, draw }
+        Trial { file, is_new, seal, object, expected: Expected::default(), hot, syncs_fail: false, draw }
     }
 
     /// Whether there is the object still after a cut, as its directory says: one that was never flushed may be gone,
@@ -219,8 +224,12 @@ impl Trial {
     async fn run(&mut self) {
         loop {
             let step = self.step();
-            if self.draw.below(12) == 0 {
+            let has_failed = self.file.has_failed_sync();
+            if self.draw.below(12) == 0 && !has_failed {
                 self.file.be_full_after(self.draw.below(4));
+            }
+            if self.syncs_fail && !has_failed && self.draw.below(12) == 0 {
+                self.file.fail_sync(&mut self.draw);
             }
             let outcome = match step {
                 Step::Write(offset, data) => {
@@ -237,7 +246,9 @@ impl Trial {
                 }),
                 Step::Commit(_) if self.is_new => Ok(()),
                 Step::Commit(note) => {
-                    self.expected.next_note = Some(note.clone());
+                    if !has_failed {
+                        self.expected.next_note = Some(note.clone());
+                    }
                     let committed = self.object.commit(&note).await;
                     committed.map(|()| {
                         self.expected.flush();
@@ -247,6 +258,8 @@ impl Trial {
                 Step::Read(offset, bytes) => {
                     read(&self.object, offset, bytes).await.map(|data| self.check(offset, &data))
                 }
+                // What it has not told to be flushed, the next agent may take for flushed.
+                Step::Kill if has_failed => Ok(()),
                 Step::Kill => {
                     self.file = self.file.after_kill();
                     return;
@@ -260,6 +273,8 @@ impl Trial {
                     assert!(self.look().await.is_empty());
                 }
                 Err(_) if !self.file.has_power() => return,
+                // All that was written can still be read.
+                Err(Fault::Io(_)) if self.file.has_failed_sync() => assert!(self.look().await.is_empty()),
                 Err(fault) => panic!("{fault:?}"),
             }
         }
@@ -347,7 +362,7 @@ fn contents(file: &ModelFile, seal: Seal) -> super::contents::FoundContents {
 }
 
 fn open(file: &ModelFile, seal: Seal) -> Rc<OpenObject<ModelFile>> {
-    OpenObject::new(file.clone(), contents(file, seal)).into()
+    OpenObject::new(file.clone(), contents(file, seal), SyncFailure::default()).into()
 }
 
 async fn read(object: &OpenObject<ModelFile>, offset: u64, bytes: u64) -> Result<Vec<u8>, Fault> {
@@ -360,28 +375,31 @@ async fn read(object: &OpenObject<ModelFile>, offset: u64, bytes: u64) -> Result
 fn what_was_flushed_survives_power_cuts() {
     let cuts = std::env::var(CUTS_VARIABLE).map_or(CUTS, |cuts| cuts.parse().expect("a number of cuts"));
     for seed in 1..=cuts.div_ceil(CUTS_OF_ONE) {
-        println!("seed {seed}");
-        let trial = async {
-            let mut trial = Trial::new(seed, seed % 2 == 0);
-            for _ in 0..CUTS_OF_ONE {
-                trial.file.fail_power_after(1 + trial.draw.below(60));
-                trial.run().await;
-                while trial.file.has_power() {
-                    // It was the agent that was killed.
-                    trial.check_note();
-                    trial.open_again(false).await;
-                    trial.file.fail_power_after(1 + trial.draw.below(60));
-                    trial.run().await;
-                }
-                trial.file = trial.file.after_power_cut(&mut trial.draw);
-                if !trial.is_there() {
-                    return;
-                }
-                trial.check_note();
-                trial.open_again(true).await;
-            }
-        };
-        crate::block_on(Driver::Polling, trial).expect("a runtime");
+        for syncs_fail in [false, true] {
+            println!("seed {seed}, syncs {}", if syncs_fail { "fail" } else { "succeed" });
+            crate::block_on(Driver::Polling, cut_power(seed, syncs_fail)).expect("a runtime");
+        }
+    }
+}
+
+async fn cut_power(seed: u64, syncs_fail: bool) {
+    let mut trial = Trial { syncs_fail, ..Trial::new(seed, seed % 2 == 0) };
+    for _ in 0..CUTS_OF_ONE {
+        trial.file.fail_power_after(1 + trial.draw.below(60));
+        trial.run().await;
+        while trial.file.has_power() {
+            // It was the agent that was killed.
+            trial.check_note();
+            trial.open_again(false).await;
+            trial.file.fail_power_after(1 + trial.draw.below(60));
+            trial.run().await;
+        }
+        trial.file = trial.file.after_power_cut(&mut trial.draw);
+        if !trial.is_there() {
+            return;
+        }
+        trial.check_note();
+        trial.open_again(true).await;
     }
 }
 
