@@ -42,6 +42,9 @@ use sqlite::FILE;
 /// Transactions and flushes that wait for the thread, beyond which who asks waits before.
 const WAITING_MAX: usize = 256;
 
+/// How long to wait for a store to close: for the copy on its way, and for the last one.
+pub(crate) const CLOSING: Duration = PATIENCE.saturating_mul(2);
+
 /// Transactions that become one commit.
 const TOGETHER_MAX: usize = 64;
 
