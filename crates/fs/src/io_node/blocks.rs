@@ -404,14 +404,28 @@ impl<M: Machine> Blocks<M> {
         }
     }
 
-    /// Forgets all blocks of a stripe, once they are idle. What is not on its way to the disk never gets there.
-    pub(super) async fn give_up_all(&self, stripe: &Barred) {
+    /// Forgets all blocks of a stripe, once they are idle. What is not on its way to the disk never gets there; says
+    /// what that was.
+    pub(super) async fn give_up_all(&self, stripe: &Barred) -> ByteSet {
+        let mut given_up = ByteSet::default();
         loop {
-            self.cache.borrow_mut().give_up(stripe.key());
+            for (block, bytes) in self.cache.borrow_mut().give_up(stripe.key()) {
+                let start = block * stripe.block_bytes();
+                bytes.runs().iter().for_each(|run| given_up.insert(start + run.start..start + run.end));
+            }
             if self.cache.borrow_mut().forget(stripe.key(), 0) {
-                return;
+                return given_up;
             }
             self.room.wait().await;
+        }
+    }
+
+    /// Notes that what was given up of a stripe is lost, since the stripe stays all the same.
+    pub(super) fn lose_given_up(&self, stripe: &OpenStripe, given_up: &ByteSet, failure: &Failure) {
+        given_up.runs().iter().for_each(|run| stripe.losses.note(run.clone(), failure));
+        stripe.length.fall_back(self.cache.borrow().dirty_end(stripe.key(), stripe.block_bytes()));
+        if !given_up.is_empty() {
+            stripe.writers.fail(failure);
         }
     }
 

@@ -14,6 +14,7 @@ use namespace::{
 };
 
 use super::IoNode;
+use super::account::Account;
 use super::holds::{GRACE, Holds};
 use super::locks::LockTable;
 use crate::error::{Failure, FailureKind};
@@ -88,6 +89,7 @@ impl<M: Machine> IoNode<M> {
     pub(super) async fn perform(
         &self,
         client: NodeId,
+        account: &Account,
         operation: TreeOperation,
         hold: bool,
     ) -> Result<Reply, Box<Failure>> {
@@ -109,8 +111,12 @@ impl<M: Machine> IoNode<M> {
             self.keeper.doomed_here(run).retain(|number| !forgotten.contains(number));
         }
         self.keeper.note(&mut answer, run, self.machine.now());
-        if hold && let Some(refusal) = self.hold(client, &answer, run) {
-            return Ok(Reply::Refused(refusal));
+        if hold {
+            // What a client holds has been forgotten with its connection.
+            account.check()?;
+            if let Some(refusal) = self.hold(client, &answer, run) {
+                return Ok(Reply::Refused(refusal));
+            }
         }
         Ok(tree_reply(answer, directories, run))
     }
