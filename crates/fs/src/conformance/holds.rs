@@ -49,8 +49,8 @@ pub fn an_open_file_outlives_a_broken_connection(testbed: &impl Testbed, base: B
     });
 }
 
-/// An open over a connection that breaks meanwhile holds nothing: when the file is removed, and closed by who has opened
-/// it over the next connection, its contents go.
+/// An open over a connection that breaks meanwhile holds nothing: when the file has been closed by who has opened it
+/// over the next connection, and is removed, its contents go.
 pub fn an_open_over_a_broken_connection_holds_nothing(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);

@@ -5,8 +5,8 @@
 //! `header.rs` and `name.rs` (the object of a file, and its name), `layout.rs` (what is where in a file), `units.rs`
 //! (the checksums, and why they survive power cuts), `record.rs` (what was flushed), `contents.rs` (what is found when
 //! a file is opened), `stored.rs` (an open object), `file.rs` (its file), `at_once.rs` (what needs no waiting),
-//! `write_back.rs` (what goes on to the medium), `objects.rs` (which objects are open), `sync_failure.rs` (what could not
-//! be brought there), `pace.rs` (modelled time). Here these become the operations of a [`machine::Disk`].
+//! `write_back.rs` (what goes on to the medium), `objects.rs` (which objects are open), `sync_failure.rs` (what could
+//! not be brought there), `pace.rs` (modelled time). Here these become the operations of a [`machine::Disk`].
 //!
 //! Data go through the system's page cache. Every operation runs as a transfer: it is completed even if its caller no
 //! longer waits.

@@ -394,7 +394,7 @@ fn what_was_flushed_survives_power_cuts() {
 
 async fn cut_power(seed: u64) {
     let syncs_fail = seed.is_multiple_of(SYNCS_FAIL_IN);
-    let mut trial = Trial { syncs_fail, ..Trial::new(seed, seed % 2 == 0) };
+    let mut trial = Trial { syncs_fail, ..Trial::new(seed, seed.is_multiple_of(2)) };
     for _ in 0..CUTS_OF_ONE {
         trial.file.fail_power_after(1 + trial.draw.below(60));
         trial.run().await;
