@@ -260,8 +260,8 @@ impl Cache {
         last.unwrap_or(0)
     }
 
-    /// Gives up what of a stripe is not on the disk yet, since the stripe is about to be removed; says what that was, by
-    /// block.
+    /// Gives up what of a stripe is not on the disk yet, since the stripe is about to be removed; says what that was,
+    /// by block.
     pub(crate) fn give_up(&mut self, stripe: StripeKey) -> Vec<(u64, ByteSet)> {
         let places = self.by_key.range(key_range(stripe, 0));
         let given_up = places.map(|(key, &place)| (key.block, std::mem::take(&mut self.blocks[place].dirty)));
