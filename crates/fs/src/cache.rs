@@ -260,11 +260,12 @@ impl Cache {
         last.unwrap_or(0)
     }
 
-    /// Gives up what of a stripe is not on the disk yet: the stripe is about to be removed.
-    pub(crate) fn give_up(&mut self, stripe: StripeKey) {
-        for (_, &place) in self.by_key.range(key_range(stripe, 0)) {
-            self.blocks[place].dirty = ByteSet::default();
-        }
+    /// Gives up what of a stripe is not on the disk yet, since the stripe is about to be removed; says what that was,
+    /// by block.
+    pub(crate) fn give_up(&mut self, stripe: StripeKey) -> Vec<(u64, ByteSet)> {
+        let places = self.by_key.range(key_range(stripe, 0));
+        let given_up = places.map(|(key, &place)| (key.block, std::mem::take(&mut self.blocks[place].dirty)));
+        given_up.filter(|(_, bytes)| !bytes.is_empty()).collect()
     }
 
     /// Forgets the blocks of a stripe from `first` on. Returns whether all were idle and are gone.
@@ -388,7 +389,7 @@ mod tests {
         cache.give_up(stripe(1));
         cache.give_up(StripeKey { opening: 8, ..stripe(0) });
         assert_eq!(cache.find_unwritten(key(2)), Some(place), "another stripe");
-        cache.give_up(stripe(0));
+        assert_eq!(cache.give_up(stripe(0)), [(2, ByteSet::whole(4))]);
         assert!(cache.unwritten(None).is_empty());
     }
 

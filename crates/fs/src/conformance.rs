@@ -52,15 +52,16 @@ pub use failures::{
     a_collective_operation_opens_its_file_again, a_failed_collective_operation_has_ended_at_all_disks,
     a_failed_flush_is_told_through_all_handles, a_failed_flush_is_told_to_all_who_have_written,
     a_file_is_cut_and_removed_however_much_is_appended,
+    a_file_that_could_not_be_removed_lacks_nothing_silently,
     a_file_with_larger_blocks_than_an_io_node_takes_is_refused,
-    a_write_that_fails_behind_one_member_fails_the_whole_group,
+    a_write_that_fails_behind_one_member_fails_the_whole_group, after_a_failed_sync_a_file_is_never_flushed,
     an_io_node_that_stops_writes_out_all_that_it_can, changes_of_a_file_end_while_others_write,
     later_writes_of_a_block_reach_the_disk_later, many_pieces_of_a_block_are_written_together,
     what_a_sharer_of_a_handle_has_heard_is_told_to_the_others, what_is_accepted_has_room,
     what_is_written_through_is_at_its_disk, what_no_disk_can_hold_is_refused,
     what_waits_for_more_is_written_back,
 };
-pub use holds::an_open_file_outlives_a_broken_connection;
+pub use holds::{an_open_file_outlives_a_broken_connection, an_open_over_a_broken_connection_holds_nothing};
 pub use listed::{a_directory_that_is_forgotten_is_told_again, listed_stretches_agree_with_files_in_memory};
 pub use numbered::{
     a_numbered_file_is_read_by_whoever_knows_it, a_numbered_file_that_is_removed_stays_removed,
@@ -183,6 +184,8 @@ macro_rules! for_all_promises {
             a_collective_operation_opens_its_file_again,
             a_file_with_larger_blocks_than_an_io_node_takes_is_refused,
             a_failed_flush_is_told_to_all_who_have_written,
+            after_a_failed_sync_a_file_is_never_flushed,
+            a_file_that_could_not_be_removed_lacks_nothing_silently,
             a_failed_flush_is_told_through_all_handles,
             what_a_sharer_of_a_handle_has_heard_is_told_to_the_others,
             later_writes_of_a_block_reach_the_disk_later,
@@ -276,6 +279,7 @@ macro_rules! for_all_promises {
             what_is_told_before_it_is_sent_is_told_again,
             a_cut_and_a_write_come_one_after_the_other,
             an_open_file_outlives_a_broken_connection,
+            an_open_over_a_broken_connection_holds_nothing,
             who_changes_names_knows_their_directories,
             a_lost_stripe_is_no_hole,
             what_nobody_has_written_counts_nowhere,

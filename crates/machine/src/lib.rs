@@ -347,6 +347,9 @@ pub trait Disk {
     fn data_after(&self, object: ObjectId, offset: u64) -> impl Future<Output = Result<Option<Range<u64>>>>;
 
     /// Waits until everything written to the object is on the medium, and the existence of the object, too.
+    ///
+    /// If the medium fails, nobody can say later what it has: no flush or commit of the object succeeds then as long
+    /// as the node runs.
     fn flush(&self, object: ObjectId) -> impl Future<Output = Result<()>>;
 
     /// As [`flush`](Self::flush), and replaces the object's note by another, of [`NOTE_BYTES_MAX`] bytes at most, in

@@ -181,20 +181,27 @@ const PAGES: u64 = 100;
 /// A frame in which a stranger asks for a page, on demand or in the background.
 fn ask(tag: u64, class: u8) -> Vec<u8> {
     let offset = tag % PAGES * PAGE;
-    let request = Request::Read { file: FileId(1), stripe: 0, offset, bytes: PAGE as u32 };
+    frame(tag, class, Request::Read { file: FileId(1), stripe: 0, offset, bytes: PAGE as u32 })
+}
+
+fn frame(tag: u64, class: u8, request: Request) -> Vec<u8> {
     let header = Frame::Request(tag, request).encode();
     let mut frame = prelude(header.len() as u32, 0);
     frame[3] = class;
     [frame, header].concat()
 }
 
-/// The second node as a client of the first, which has few threads and a cache for more than the file, and the file.
-async fn client_with_file(nodes: &[RealMachine]) -> fs::Result<(Client<RealMachine>, File<RealMachine>)> {
-    let settings = IoNodeSettings {
-        threads: Threads::Pool(16),
-        cache_blocks: 2 * PAGES as usize,
-        ..IoNodeSettings::agent()
-    };
+/// Few threads, and a cache for more than the file.
+fn few_threads() -> IoNodeSettings {
+    let (threads, cache_blocks) = (Threads::Pool(16), 2 * PAGES as usize);
+    IoNodeSettings { threads, cache_blocks, ..IoNodeSettings::agent() }
+}
+
+/// The second node as a client of the first, and the file.
+async fn client_with_file(
+    nodes: &[RealMachine],
+    settings: IoNodeSettings,
+) -> fs::Result<(Client<RealMachine>, File<RealMachine>)> {
     let client = client_of(nodes, settings).await?;
     let file = client.create("file", FileId(1), PAGE).await?;
     Ok((client, file))
@@ -203,10 +210,12 @@ async fn client_with_file(nodes: &[RealMachine]) -> fs::Result<(Client<RealMachi
 /// A stranger sends `frames`, which ask for more than sockets hold, over its connection for data and takes no answers;
 /// then a client does `work`.
 fn beside_a_stranger(
+    settings: IoNodeSettings,
     frames: &[u8],
     work: impl AsyncFn(Client<RealMachine>, File<RealMachine>) -> fs::Result<()> + Copy + 'static,
 ) {
     for driver in drivers() {
+        let settings = settings.clone();
         let outcome = run_nodes(
             driver,
             2,
@@ -214,7 +223,7 @@ fn beside_a_stranger(
             |settings| settings,
             async |nodes| {
                 let nodes: Vec<RealMachine> = nodes;
-                let (client, file) = client_with_file(&nodes).await?;
+                let (client, file) = client_with_file(&nodes, settings).await?;
                 let memory = Memory::real(vec![3; (PAGES * PAGE) as usize]);
                 file.write(0, memory.len(), &memory, 0).await?;
                 file.flush().await?;
@@ -242,7 +251,7 @@ fn beside_a_stranger(
 fn who_sends_garbage_and_takes_no_answers_keeps_nobody_from_being_heard() {
     let mut frames: Vec<u8> = (1..=600).flat_map(|tag| ask(tag, b'd')).collect();
     frames.extend([prelude(5, 0), b"trash".to_vec()].concat());
-    beside_a_stranger(&frames, async |client, _| {
+    beside_a_stranger(few_threads(), &frames, async |client, _| {
         assert_eq!(client.list().await?, ["file"]);
         Ok(())
     });
@@ -251,9 +260,35 @@ fn who_sends_garbage_and_takes_no_answers_keeps_nobody_from_being_heard() {
 #[test]
 fn who_takes_no_answers_keeps_no_threads_that_others_need() {
     let frames: Vec<u8> = (1..=1200).flat_map(|tag| ask(tag, b"db"[tag as usize % 2])).collect();
-    beside_a_stranger(&frames, async |_, file| {
+    beside_a_stranger(few_threads(), &frames, async |_, file| {
         let memory = Memory::real(vec![0; (PAGES * PAGE) as usize]);
         assert_eq!(file.read(0, PAGES * PAGE, &memory, 0).await?, PAGES * PAGE);
+        Ok(())
+    });
+}
+
+#[test]
+fn who_takes_no_answers_keeps_no_memory_that_random_reads_need() {
+    // The cache has less than the file, and answers to the stranger are more than there is memory for parts of blocks.
+    const CACHED: u64 = 40;
+    let settings = IoNodeSettings {
+        threads: Threads::Pool(64),
+        cache_blocks: CACHED as usize,
+        block_bytes_max: PAGE,
+        patience: None,
+        ..IoNodeSettings::agent()
+    };
+    let alone = |tag: u64| {
+        let offset = tag % (PAGES - CACHED) * PAGE;
+        frame(tag, b'd', Request::ReadAlone { file: FileId(1), stripe: 0, offset, bytes: PAGE as u32 })
+    };
+    let frames: Vec<u8> = (1..=1000).flat_map(alone).collect();
+    beside_a_stranger(settings, &frames, async |client, file| {
+        file.commit().await?;
+        let file = PageCache::new(client, PageCacheSettings::default()).open("file").await?;
+        for page in 0..PAGES - CACHED {
+            assert_eq!(file.read_alone(page * PAGE + 5, 10).await?.to_vec(), Some(vec![3; 10]));
+        }
         Ok(())
     });
 }
@@ -293,7 +328,7 @@ fn who_asks_without_end_keeps_nobody_from_being_heard() {
             |settings| settings,
             async |nodes| {
                 let nodes: Vec<RealMachine> = nodes;
-                let (client, file) = client_with_file(&nodes).await?;
+                let (client, file) = client_with_file(&nodes, few_threads()).await?;
                 file.truncate(PAGES * PAGE).await?;
                 let [control, mut data] = join(&nodes[0], 7).await;
                 let frames = frames.clone();

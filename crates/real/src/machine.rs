@@ -15,7 +15,7 @@ use nix::time::{ClockId, clock_gettime};
 use crate::clock::Clock;
 use crate::computer;
 use crate::disk::Disk;
-use crate::metadata::Metadata;
+use crate::metadata::{self, Metadata};
 use crate::net::{HANDSHAKES_MAX, Net};
 use crate::settings::{Limits, Peer, Settings};
 use crate::task::{RunningTask, Tasks};
@@ -151,12 +151,12 @@ impl RealMachine {
         let drained = async {
             self.inner.net.drained().await;
             self.inner.tasks.transfers_completed().await;
-            if let Some(metadata) = &self.inner.metadata {
-                metadata.close().await;
-            }
         };
         // After this limit, peers that have not taken what was sent to them are waited for no longer.
         let _ = compio::time::timeout(self.inner.drain, drained).await;
+        if let Some(metadata) = &self.inner.metadata {
+            let _ = compio::time::timeout(metadata::CLOSING, metadata.close()).await;
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use machine::{Error, Machine, MetadataStore, NodeId, NodePart, Result};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use proptest::prelude::*;
-use real::{Metadata, MetadataCopies, MetadataPlace, Report, Settings};
+use real::{Limits, Metadata, MetadataCopies, MetadataPlace, Report, Settings};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -266,6 +266,20 @@ fn copies_are_made_while_the_store_is_used_and_when_it_is_closed() {
     copy_of_file(&copies, &directory);
     assert_eq!(left_in(&directory), 9);
     assert_eq!(fs::read_dir(&copies).expect("ours").count(), 1);
+}
+
+#[test]
+fn the_last_copy_is_waited_for_longer_than_the_network() {
+    let (place, directory) = place();
+    let copies = place.path().join("copies");
+    fs::create_dir(&copies).expect("room");
+    let settings = copied(&directory, &copies, Duration::from_secs(3600), &Reports::default());
+    let settings = Settings { limits: Limits { drain: Duration::ZERO, ..Limits::default() }, ..settings };
+    real::run(settings, |machine| async move {
+        make_counted_transactions(machine.metadata().expect("it has one"), 0..9).await;
+    })
+    .expect("it starts");
+    assert!(copies.join(FILE).exists());
 }
 
 /// A pipe that nobody reads from holds up who opens it as a server does that has gone.

@@ -252,6 +252,51 @@ pub fn a_failed_flush_is_told_to_all_who_have_written(testbed: &impl Testbed, ba
     });
 }
 
+/// When the medium of a disk could not take what was written, no later flush of the file succeeds, and it is not
+/// committed: nobody knows what is there. Another file can take its place.
+pub fn after_a_failed_sync_a_file_is_never_flushed(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let clients = start(base, &nodes, 1, settings(base)).await;
+        let file = clients[0].create("failed", FileId(1), BLOCK).await.expect("created");
+        write(&file, 0, &contents(BLOCK)).await;
+        nodes[0].faults().failing_syncs.set(1);
+        for _ in 0..2 {
+            file.flush().await.expect_err("what was written may be lost");
+            file.commit().await.expect_err("nor is it committed");
+        }
+        let error = clients[1].open("failed").await.err().expect("it is not finished");
+        assert!(error.to_string().contains("unfinished"), "{error}");
+        clients[0].unlink_unfinished("failed").await.expect("removed");
+        let file = finished(&clients[0], "failed", FileId(2)).await;
+        write(&file, 0, &contents(BLOCK)).await;
+        file.flush().await.expect("it is another object");
+    });
+}
+
+/// What was written to a file that another client tries in vain to remove is at the disk after a flush, or the writer
+/// hears that it is not; whoever reads it, too.
+pub fn a_file_that_could_not_be_removed_lacks_nothing_silently(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let clients = start(base, &nodes, 1, settings(base)).await;
+        let file = finished(&clients[0], "file", FileId(1)).await;
+        write(&file, 0, &contents(BLOCK)).await;
+        file.flush().await.expect("flushed");
+        write(&file, 5, &[1; 5]).await;
+        nodes[0].faults().failing_removals.set(1);
+        clients[1].unlink("file").await.expect_err("a fault on purpose");
+        let text = file.flush().await.expect_err("what was written is lost").to_string();
+        assert!(text.contains("removing"), "{text}");
+        let memory = Memory::real(vec![0; 10]);
+        assert!(file.read(0, 10, &memory, 0).await.is_err());
+        write(&file, 5, &[2; 5]).await;
+        file.flush().await.expect("it was written again");
+        let expected = [&contents(BLOCK)[..5], &[2; 5]].concat();
+        assert!(read(&file, 0, 10).await == expected);
+    });
+}
+
 /// The page cache of a client of two I/O nodes, on which the file "shared" is.
 async fn cache_with_shared_file<M: Machine>(base: Base, nodes: &[M]) -> PageCache<M> {
     let client = &start(base, nodes, 2, settings(base)).await[0];

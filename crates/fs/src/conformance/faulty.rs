@@ -2,6 +2,7 @@
 //! All else is the machine's below.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::ops::Range;
 use std::rc::Rc;
@@ -29,6 +30,10 @@ pub(super) struct Faults {
     pub(super) failing_writes: Cell<u32>,
     /// How many of the next flushes fail.
     pub(super) failing_flushes: Cell<u32>,
+    /// How many of the next flushes find that the medium has failed, and with how many objects that has happened: no
+    /// flush of these succeeds any more.
+    pub(super) failing_syncs: Cell<u32>,
+    unsynced: RefCell<BTreeSet<(NodeId, usize, ObjectId)>>,
     /// How many of the next removals of objects fail.
     pub(super) failing_removals: Cell<u32>,
     /// How many of the next transactions on metadata fail.
@@ -70,7 +75,7 @@ impl Faults {
         self.crashes.set(self.crashes.get() + 1);
     }
 
-    /// Lets writes and lists that come from now on wait until [`release`](Self::release).
+    /// Lets writes, lists and operations on metadata that come from now on wait until [`release`](Self::release).
     pub(super) fn hold(&self) {
         self.holding.set(true);
     }
@@ -235,16 +240,18 @@ impl<M: Machine> MetadataStore for FaultyMetadata<M> {
         mut body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
     ) -> Result<std::result::Result<T, E>> {
         fail(&self.faults.failing_transactions, "a transaction")?;
+        self.faults.wait().await;
         let crashes = self.faults.crashes.get();
         self.store.transact(move |transaction| body(&mut Crashed { transaction, crashes })).await
     }
 
-    fn look<T: Send + 'static, E: Send + 'static>(
+    async fn look<T: Send + 'static, E: Send + 'static>(
         &self,
         mut body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
-    ) -> impl Future<Output = Result<std::result::Result<T, E>>> {
+    ) -> Result<std::result::Result<T, E>> {
+        self.faults.wait().await;
         let crashes = self.faults.crashes.get();
-        self.store.look(move |transaction| body(&mut Crashed { transaction, crashes }))
+        self.store.look(move |transaction| body(&mut Crashed { transaction, crashes })).await
     }
 
     fn flush(&self) -> impl Future<Output = Result<()>> {
@@ -267,6 +274,15 @@ pub(super) struct FaultyDisk<M: Machine> {
 impl<M: Machine> FaultyDisk<M> {
     fn disk(&self) -> &M::Disk {
         &self.machine.disks()[self.index]
+    }
+
+    /// Fails if a flush of the object is to fail, or has found before that the medium has failed.
+    fn check_flush(&self, object: ObjectId) -> Result<()> {
+        fail(&self.faults.failing_flushes, "flushing")?;
+        let (mut unsynced, object) =
+            (self.faults.unsynced.borrow_mut(), (self.machine.node(), self.index, object));
+        fail(&self.faults.failing_syncs, "flushing").inspect_err(|_| _ = unsynced.insert(object))?;
+        fail(&Cell::new(unsynced.contains(&object).into()), "flushing after a failed sync")
     }
 }
 
@@ -347,7 +363,7 @@ impl<M: Machine> Disk for FaultyDisk<M> {
 
     async fn flush(&self, object: ObjectId) -> Result<()> {
         self.faults.flushes.set(self.faults.flushes.get() + 1);
-        fail(&self.faults.failing_flushes, "flushing")?;
+        self.check_flush(object)?;
         let _flushing = self.faults.flushing.begin();
         let most = self.faults.flushing.count().max(self.faults.flushing_most.get());
         self.faults.flushing_most.set(most);
@@ -357,7 +373,7 @@ impl<M: Machine> Disk for FaultyDisk<M> {
     }
 
     async fn commit(&self, object: ObjectId, note: &[u8]) -> Result<()> {
-        fail(&self.faults.failing_flushes, "flushing")?;
+        self.check_flush(object)?;
         self.disk().commit(object, note).await
     }
 

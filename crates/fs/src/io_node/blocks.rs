@@ -24,7 +24,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
-use machine::{BufferPool, Condition, Duration, Machine, NodeId, Payload, Work};
+use machine::{Buf, BufferPool, Condition, Duration, Machine, NodeId, Payload, Work};
 
 use super::account::Account;
 use super::counts::CacheCounts;
@@ -175,7 +175,8 @@ impl<M: Machine> Blocks<M> {
     }
 
     /// Reads part of a block. If that is all that its reader wants of the block, which is not in the cache, that part
-    /// alone is read from the disk.
+    /// alone is read from the disk. Answers that leave slowly may have all of the memory for that: then the block goes
+    /// through the cache.
     pub(super) async fn read(
         self: &Rc<Self>,
         file: FileId,
@@ -192,11 +193,14 @@ impl<M: Machine> Blocks<M> {
         self.lookups.note(cached.is_some(), bytes);
         match cached {
             Some(data) => Ok(data),
-            // Whatever was written before is in the cache, or else on the disk.
-            None if is_alone && !self.cache.borrow().contains(part.key) => {
-                self.read_alone(&stripe, offset, bytes, user).await
+            None => {
+                // Whatever was written before is in the cache, or else on the disk.
+                let is_alone = is_alone && !self.cache.borrow().contains(part.key);
+                match is_alone.then(|| self.parts.try_take(bytes)).flatten() {
+                    Some(into) => self.read_alone(&stripe, offset, into, user).await,
+                    None => self.read_through(&stripe, part, user).await,
+                }
             }
-            None => self.read_through(&stripe, part, user).await,
         }
     }
 
@@ -205,13 +209,13 @@ impl<M: Machine> Blocks<M> {
         &self,
         stripe: &Rc<OpenStripe>,
         offset: u64,
-        bytes: u64,
+        into: Buf,
         user: DiskUser,
     ) -> Result<Payload, Box<Failure>> {
+        let bytes = into.len();
         if bytes == 0 {
             return Ok(Payload::empty());
         }
-        let into = self.parts.take(bytes).await;
         let buffer = self.read_disk(stripe, offset, into, user).await?;
         Ok(buffer.slice(0..bytes))
     }
@@ -400,14 +404,28 @@ impl<M: Machine> Blocks<M> {
         }
     }
 
-    /// Forgets all blocks of a stripe, once they are idle. What is not on its way to the disk never gets there.
-    pub(super) async fn give_up_all(&self, stripe: &Barred) {
+    /// Forgets all blocks of a stripe, once they are idle. What is not on its way to the disk never gets there; says
+    /// what that was.
+    pub(super) async fn give_up_all(&self, stripe: &Barred) -> ByteSet {
+        let mut given_up = ByteSet::default();
         loop {
-            self.cache.borrow_mut().give_up(stripe.key());
+            for (block, bytes) in self.cache.borrow_mut().give_up(stripe.key()) {
+                let start = block * stripe.block_bytes();
+                bytes.runs().iter().for_each(|run| given_up.insert(start + run.start..start + run.end));
+            }
             if self.cache.borrow_mut().forget(stripe.key(), 0) {
-                return;
+                return given_up;
             }
             self.room.wait().await;
+        }
+    }
+
+    /// Notes that what was given up of a stripe is lost, since the stripe stays all the same.
+    pub(super) fn lose_given_up(&self, stripe: &OpenStripe, given_up: &ByteSet, failure: &Failure) {
+        given_up.runs().iter().for_each(|run| stripe.losses.note(run.clone(), failure));
+        stripe.length.fall_back(self.cache.borrow().dirty_end(stripe.key(), stripe.block_bytes()));
+        if !given_up.is_empty() {
+            stripe.writers.fail(failure);
         }
     }
 

@@ -14,6 +14,7 @@ use namespace::{
 };
 
 use super::IoNode;
+use super::account::Account;
 use super::holds::{GRACE, Holds};
 use super::locks::LockTable;
 use crate::error::{Failure, FailureKind};
@@ -74,6 +75,7 @@ impl<M: Machine> IoNode<M> {
     pub(super) async fn perform(
         &self,
         client: NodeId,
+        account: &Account,
         operation: TreeOperation,
         hold: bool,
     ) -> Result<Reply, Box<Failure>> {
@@ -106,8 +108,12 @@ impl<M: Machine> IoNode<M> {
             self.keeper.doomed_here(run).insert(number);
             *doomed = Some(number).filter(|_| self.keeper.is_free(number, run, self.machine.now()));
         }
-        if hold && let Some(refusal) = self.hold(client, &answer, run) {
-            return Ok(Reply::Refused(refusal));
+        if hold {
+            // What a client holds has been forgotten with its connection.
+            account.check()?;
+            if let Some(refusal) = self.hold(client, &answer, run) {
+                return Ok(Reply::Refused(refusal));
+            }
         }
         Ok(tree_reply(answer, directories, run))
     }

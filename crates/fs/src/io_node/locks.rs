@@ -64,6 +64,8 @@ pub(super) struct LockTable {
 struct Lease {
     client: NodeId,
     until: Instant,
+    /// How many locks are of it.
+    locks: usize,
 }
 
 /// A lease that has ended with exclusive locks.
@@ -154,16 +156,15 @@ impl LockTable {
         let mut leases = self.leases.borrow_mut();
         let has_room = leases.values().filter(|lease| lease.client == client).count() < LEASES_MAX;
         if has_room {
-            leases.insert(lease, Lease { client, until: now + LEASE });
+            leases.insert(lease, Lease { client, until: now + LEASE, locks: 0 });
         }
         has_room
     }
 
     /// How many locks a client has.
     fn count(&self, client: NodeId) -> usize {
-        let (leases, files) = (self.leases.borrow(), self.files.borrow());
-        let all = files.values().flat_map(RangeLocks::all);
-        all.filter(|lock| leases.get(&lock.owner.0).is_some_and(|lease| lease.client == client)).count()
+        let leases = self.leases.borrow();
+        leases.values().filter(|lease| lease.client == client).map(|lease| lease.locks).sum()
     }
 
     /// Does a step for a lease that is good.
@@ -178,11 +179,14 @@ impl LockTable {
             },
             LockStep::Release => LockAnswer::Done { lease },
         };
-        let is_done = matches!(answer, LockAnswer::Done { .. });
+        let (is_done, before) = (matches!(answer, LockAnswer::Done { .. }), locks.all().len());
         match step {
             LockStep::Set(mode) if is_done => locks.set(owner, range, Some(mode)),
             LockStep::Release => locks.set(owner, range, None),
             _ => {}
+        }
+        if let Some(lease) = self.leases.borrow_mut().get_mut(&lease) {
+            lease.locks = lease.locks + locks.all().len() - before;
         }
         if locks.all().is_empty() {
             files.remove(&number);
@@ -258,6 +262,34 @@ mod tests {
             }
         }
         lease
+    }
+
+    #[test]
+    fn counting_a_clients_locks_costs_no_more_when_there_are_many() {
+        const FILES: u64 = 20_000;
+        let table = LockTable::new(Instant::START);
+        lock(&table, 1, 0..FILES, 1);
+        let lease = lock(&table, 2, 0..0, 0);
+        let change = |number, step| {
+            let range = LockRange { first: 0, last: 9 };
+            let number = FileNumber(FILES + number);
+            let request = LockRequest { lease, number, owner: 1, range, step, claims: false };
+            assert!(matches!(table.step(lease, &request), LockAnswer::Done { .. }));
+        };
+        for number in 0..FILES {
+            change(number, LockStep::Set(LockMode::Exclusive));
+            change(number, LockStep::Set(LockMode::Shared));
+            assert_eq!(
+                (table.count(NodeId(1)), table.count(NodeId(2))),
+                (FILES as usize, 1 + number as usize)
+            );
+        }
+        for number in 0..FILES {
+            change(number, LockStep::Release);
+        }
+        assert_eq!(table.count(NodeId(2)), 0);
+        table.end_leases(Instant::START + LEASE);
+        assert_eq!(table.count(NodeId(1)), 0);
     }
 
     #[test]

@@ -324,7 +324,7 @@ impl<M: Machine> IoNode<M> {
             Request::FlushOwn => self.flush_own(client).await,
             Request::RemoveNumbered { files } => self.remove_numbered(&files).await,
             Request::ListNumbered { after } => self.list_numbered(&account.bookmark, after).await,
-            Request::Tree { operation, hold } => self.perform(client, *operation, hold).await,
+            Request::Tree { operation, hold } => self.perform(client, account, *operation, hold).await,
             Request::LetGo { number } => Ok(self.let_go(client, number)),
             Request::LetGoWritten { number, written } => self.let_go_written(client, number, written).await,
             Request::HoldAgain { files } => self.hold_again(client, &files),

@@ -17,6 +17,7 @@ use super::home::Home;
 use super::listing::Listings;
 use super::objects::{committed, found};
 use super::open_stripe::{Barred, OpenStripe};
+use crate::byte_set::ByteSet;
 use crate::error::{Failure, FailureKind};
 use crate::name;
 use crate::protocol::{Committed, FileId, FoundStripe, Label, Reply, StripeHome};
@@ -227,11 +228,15 @@ impl<M: Machine> IoNode<M> {
     ) -> Result<(), Box<Failure>> {
         let stripe = label.and_then(|label| self.stripes.get(label.file, label.stripe).ok());
         let barred = stripe.map(|stripe| stripe.bar_writes());
-        if let Some(stripe) = &barred {
-            self.blocks.give_up_all(stripe).await;
-        }
+        let given_up = match &barred {
+            Some(stripe) => self.blocks.give_up_all(stripe).await,
+            None => ByteSet::default(),
+        };
         if object_too {
-            disk.remove(name, stage).await?;
+            let removed = disk.remove(name, stage).await.map_err(Box::<Failure>::from);
+            removed.inspect_err(|failure| {
+                barred.iter().for_each(|stripe| self.blocks.lose_given_up(stripe, &given_up, failure));
+            })?;
         }
         if let Some(stripe) = &barred {
             self.forget_removed(stripe).await;

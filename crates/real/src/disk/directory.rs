@@ -71,8 +71,8 @@ impl Directory {
     pub(crate) fn take(path: &Path, node: NodeId) -> Result<Self> {
         let failed = |error| io_error(&describe(path), error);
         match DirBuilder::new().mode(MODE).create(path) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
-            _ => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => made.and_then(|()| sync_parent(path)).map_err(failed)?,
         }
         let lock = Lock::take(path, node)?;
         let found_identity = disk_identity::read(path)?;
@@ -402,6 +402,12 @@ impl Directory {
         let synced = File::open(&self.path).and_then(|directory| directory.sync_all());
         synced.map_err(|error| io_error(&describe(&self.path), error))
     }
+}
+
+/// Waits until a directory that was made is there on the medium.
+fn sync_parent(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    File::open(parent)?.sync_all()
 }
 
 /// What the file of an object begins with.

@@ -5,8 +5,8 @@
 //! `header.rs` and `name.rs` (the object of a file, and its name), `layout.rs` (what is where in a file), `units.rs`
 //! (the checksums, and why they survive power cuts), `record.rs` (what was flushed), `contents.rs` (what is found when
 //! a file is opened), `stored.rs` (an open object), `file.rs` (its file), `at_once.rs` (what needs no waiting),
-//! `write_back.rs` (what goes on to the medium), `objects.rs` (which objects are open), `pace.rs` (modelled time). Here
-//! these become the operations of a [`machine::Disk`].
+//! `write_back.rs` (what goes on to the medium), `objects.rs` (which objects are open), `sync_failure.rs` (what could
+//! not be brought there), `pace.rs` (modelled time). Here these become the operations of a [`machine::Disk`].
 //!
 //! Data go through the system's page cache. Every operation runs as a transfer: it is completed even if its caller no
 //! longer waits.
@@ -30,6 +30,7 @@ mod pace;
 mod power_cuts;
 mod record;
 mod stored;
+mod sync_failure;
 mod units;
 mod write_back;
 
@@ -145,8 +146,13 @@ impl Disk {
     /// Notes that the run of this number ends in order, for the next one to find.
     ///
     /// # Errors
-    /// If the directory cannot be written to.
+    /// If the directory cannot be written to, or a flush has failed, so that something may not be there.
     pub fn note_end(&self, run: u64) -> Result<()> {
+        if self.inner.objects.borrow().has_failed_sync() {
+            let (what, why) =
+                (self.inner.directory.described(), "a flush of an object has failed".to_owned());
+            return Err(Error::Io { what, why }.into());
+        }
         self.inner.directory.note_end(run)
     }
 
@@ -353,9 +359,9 @@ impl Inner {
     fn enter(&self, found: Found) -> Object {
         let Found { file, stage, is_new, identity, header, contents } = found;
         let file = SystemFile::new(for_runtime(file), self.at_once.clone());
-        let stored = OpenObject::new(file, contents);
+        let open = |sync_failure| OpenObject::new(file, contents, sync_failure);
         let mut objects = self.objects.borrow_mut();
-        let (id, stored) = objects.enter(&header.name, stage, identity, stored);
+        let (id, stored) = objects.enter(&header.name, stage, identity, open);
         objects.set_new(id, is_new);
         Object { id, label: header.label, bytes: stored.bytes(), note: stored.note() }
     }

@@ -11,6 +11,7 @@ use std::rc::Rc;
 use machine::{ObjectId, Stage};
 
 use super::identity::Identity;
+use super::sync_failure::SyncFailure;
 
 /// The objects of one disk that have been opened; `F` is an open file.
 pub(crate) struct Objects<F> {
@@ -29,6 +30,8 @@ struct Known<F> {
     identity: Identity,
     /// Whether it has never been flushed.
     is_new: bool,
+    /// Outlives the file's being closed.
+    sync_failure: SyncFailure,
     file: Option<Rc<F>>,
     last_use: u64,
 }
@@ -57,13 +60,14 @@ impl<F> Objects<F> {
     }
 
     /// Enters the file of the object `name` of this stage, and returns the id of the object in this file, with the file
-    /// that is open from now on: if it was already, that one, for there may be more to it than what is on the disk.
+    /// that is open from now on: if it was already, that one, for there may be more to it than what is on the disk;
+    /// else what `open` makes of whether a sync of the object has failed.
     pub(crate) fn enter(
         &mut self,
         name: &str,
         stage: Stage,
         identity: Identity,
-        file: F,
+        open: impl FnOnce(SyncFailure) -> F,
     ) -> (ObjectId, Rc<F>) {
         let known = self.by_name.get(&(name.to_owned(), stage)).copied();
         let id = match known.filter(|id| self.by_id[id].identity == identity) {
@@ -79,9 +83,12 @@ impl<F> Objects<F> {
         self.by_name.insert((name.clone(), stage), id);
         let before = self.by_id.remove(&id);
         self.by_use.remove(&before.as_ref().map_or(0, |before| before.last_use));
-        let file = before.and_then(|before| before.file).unwrap_or_else(|| file.into());
+        let (sync_failure, file) =
+            before.map(|before| (before.sync_failure, before.file)).unwrap_or_default();
+        let file = file.unwrap_or_else(|| open(sync_failure.clone()).into());
+        let (is_new, open_file) = (false, Some(file.clone()));
         let known =
-            Known { name, stage, identity, is_new: false, file: Some(file.clone()), last_use: self.uses };
+            Known { name, stage, identity, is_new, sync_failure, file: open_file, last_use: self.uses };
         self.by_id.insert(id, known);
         self.by_use.insert(self.uses, id);
         self.close_excess();
@@ -136,6 +143,11 @@ impl<F> Objects<F> {
         }
     }
 
+    /// Whether a sync of any of them has failed.
+    pub(crate) fn has_failed_sync(&self) -> bool {
+        self.by_id.values().any(|known| known.sync_failure.is_noted())
+    }
+
     fn close_excess(&mut self) {
         while self.by_use.len() > self.open_max {
             let is_idle = |id| self.by_id[id].file.as_ref().is_some_and(|file| Rc::strong_count(file) == 1);
@@ -165,7 +177,7 @@ mod tests {
     fn opening_costs_no_more_when_many_have_been_opened() {
         let (start, mut objects) = (Instant::now(), Objects::new(100));
         for inode in 0..60_000 {
-            objects.enter(&inode.to_string(), Stage::Published, identity(inode), inode);
+            objects.enter(&inode.to_string(), Stage::Published, identity(inode), |_| inode);
         }
         // To look through all of them each time takes more than ten seconds; this, a tenth of one.
         assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
@@ -174,25 +186,43 @@ mod tests {
     #[test]
     fn what_is_in_use_stays_open_and_what_is_not_makes_room() {
         let mut objects = Objects::new(2);
-        let (first, in_use) = objects.enter("first", Stage::Published, identity(1), 1);
-        let (second, _) = objects.enter("second", Stage::Published, identity(2), 2);
-        let (third, _) = objects.enter("third", Stage::Published, identity(3), 3);
+        let (first, in_use) = objects.enter("first", Stage::Published, identity(1), |_| 1);
+        let (second, _) = objects.enter("second", Stage::Published, identity(2), |_| 2);
+        let (third, _) = objects.enter("third", Stage::Published, identity(3), |_| 3);
         assert!(
             is_open(&mut objects, first) && !is_open(&mut objects, second) && is_open(&mut objects, third)
         );
         // Opening it anew gives the very same file.
-        let (again, file) = objects.enter("first", Stage::Published, identity(1), 10);
+        let (again, file) = objects.enter("first", Stage::Published, identity(1), |_| 10);
         assert!(again == first && Rc::ptr_eq(&file, &in_use));
     }
 
     #[test]
     fn what_is_removed_is_closed_when_nobody_uses_it_any_more() {
         let mut objects = Objects::new(2);
-        let (id, in_use) = objects.enter("thing", Stage::Published, identity(1), 1);
+        let (id, in_use) = objects.enter("thing", Stage::Published, identity(1), |_| 1);
         objects.forget("thing", Stage::Published);
         assert!(matches!(objects.access(id), Access::Missing));
         assert_eq!(Rc::strong_count(&in_use), 1);
-        let (new, _) = objects.enter("thing", Stage::Published, identity(2), 2);
+        let (new, _) = objects.enter("thing", Stage::Published, identity(2), |_| 2);
         assert_ne!(id, new);
+    }
+
+    #[test]
+    fn a_sync_that_has_failed_is_remembered_while_the_file_is_closed() {
+        let mut objects = Objects::new(1);
+        let mut enter = |name, inode| {
+            objects.enter(name, Stage::Published, identity(inode), |failure| failure).1.is_noted()
+        };
+        assert!(!enter("failed", 1));
+        let Some(known) = objects.by_id.values().next() else { panic!("it was entered") };
+        known.sync_failure.note(&std::io::Error::other("the medium has failed"));
+        let mut enter = |name, inode| {
+            objects.enter(name, Stage::Published, identity(inode), |failure| failure).1.is_noted()
+        };
+        assert!(!enter("other", 2));
+        assert!(enter("failed", 1));
+        assert!(!enter("failed", 3), "it is another one, of the same name");
+        assert!(!objects.has_failed_sync());
     }
 }

@@ -16,6 +16,7 @@ use super::contents::FoundContents;
 use super::file::{ObjectFile, SystemFile};
 use super::layout::{GROUP_BYTES, Layout, UNIT_BYTES, group_end, group_of};
 use super::record::{Groups, Record};
+use super::sync_failure::SyncFailure;
 use super::units::{Seal, Sums, UnitSums, is_zeros};
 use crate::bytes::{ByteRun, push_runs};
 
@@ -58,6 +59,7 @@ pub(crate) struct OpenObject<F = SystemFile> {
     sums: RefCell<Vec<Kept>>,
     /// Groups that we have written since the last flush, and that are not kept: not all of their units are settled.
     unsettled: RefCell<BTreeSet<u64>>,
+    sync_failure: SyncFailure,
     turns: Permits,
 }
 
@@ -74,7 +76,8 @@ struct Kept {
 }
 
 impl<F: ObjectFile> OpenObject<F> {
-    pub(crate) fn new(file: F, contents: FoundContents) -> Self {
+    /// The object of a file, which notes in `sync_failure` if a sync of it fails.
+    pub(crate) fn new(file: F, contents: FoundContents, sync_failure: SyncFailure) -> Self {
         let FoundContents { seal, bytes, has_excess, is_read_only, record, .. } = contents;
         OpenObject {
             file,
@@ -86,6 +89,7 @@ impl<F: ObjectFile> OpenObject<F> {
             record: RefCell::new(record),
             sums: RefCell::default(),
             unsettled: RefCell::default(),
+            sync_failure,
             turns: Permits::new(1),
         }
     }
@@ -342,13 +346,13 @@ impl<F: ObjectFile> OpenObject<F> {
     async fn cut(&self, bytes: u64, turn: &Permit) -> Result<(), Fault> {
         // First, so that the file is never shorter than is said; nor is what remains, if all that told of its end is
         // cut away.
-        self.file.sync().await?;
+        self.sync().await?;
         self.write_record(|record| {
             record.bytes = bytes;
             record.written.cut(bytes);
         })
         .await?;
-        self.file.sync().await?;
+        self.sync().await?;
         let within = (bytes % UNIT_BYTES) as usize;
         if within > 0 {
             let (group, at) = (group_of(bytes), bytes - within as u64);
@@ -447,13 +451,19 @@ impl<F: ObjectFile> OpenObject<F> {
         let turn = self.turns.take().await;
         self.flush_units(&turn).await?;
         self.write_record(|record| record.note = note.to_vec()).await?;
-        Ok(self.file.sync().await?)
+        self.sync().await
+    }
+
+    /// Brings all that was written to the file onto the medium, unless that has failed before.
+    async fn sync(&self) -> Result<(), Fault> {
+        self.sync_failure.check()?;
+        Ok(self.file.sync().await.inspect_err(|error| self.sync_failure.note(error))?)
     }
 
     async fn flush_units(&self, turn: &Permit) -> Result<(), Fault> {
         self.mark_flushed(turn).await?;
         self.write_changed_sums().await?;
-        self.file.sync().await?;
+        self.sync().await?;
         self.settle(turn).await
     }
 
@@ -540,7 +550,7 @@ impl<F: ObjectFile> OpenObject<F> {
             _ => return Ok(()),
         };
         if !unsettled.is_empty() {
-            self.file.sync().await?;
+            self.sync().await?;
         }
         for at in unsettled {
             // What is damaged keeps its sums, and can be written anew.
@@ -728,7 +738,7 @@ mod tests {
 
     fn stored(place: &Path, found: super::super::directory::Found) -> OpenObject {
         let file = SystemFile::new(for_runtime(found.file), AtOnce::of(place).into());
-        OpenObject::new(file, found.contents)
+        OpenObject::new(file, found.contents, SyncFailure::default())
     }
 
     #[test]

@@ -52,6 +52,14 @@ impl Database {
         }
     }
 
+    /// Whether it is away, so that nothing can be carried out for now.
+    pub(super) fn is_away(&self) -> bool {
+        match self {
+            Database::File(_) => false,
+            Database::Server(server) => server.is_given_up(),
+        }
+    }
+
     /// A number that is another one after each change of a file.
     pub(super) fn changes(&self) -> u64 {
         match self {

@@ -3,11 +3,17 @@
 use std::path::Path;
 
 use machine::{Error, NodePart};
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 /// The store as error messages call it.
 pub(super) fn describe(path: &Path) -> String {
     format!("store of metadata {}", path.display())
+}
+
+/// Whether it is the medium that did not take what was written before.
+pub(super) fn is_of_a_sync(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    matches!(code, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC))
 }
 
 /// A failure of the store at `path`, told apart as far as callers care.

@@ -42,6 +42,9 @@ use sqlite::FILE;
 /// Transactions and flushes that wait for the thread, beyond which who asks waits before.
 const WAITING_MAX: usize = 256;
 
+/// How long to wait for a store to close: for the copy on its way, and for the last one.
+pub(crate) const CLOSING: Duration = PATIENCE.saturating_mul(2);
+
 /// Transactions that become one commit.
 const TOGETHER_MAX: usize = 64;
 
@@ -300,7 +303,7 @@ impl Keeper {
                 all.into_iter().for_each(|asked| self.answer(asked));
                 Ok(())
             }
-            Err(error) if all.len() + flushes.len() <= 1 => {
+            Err(error) if all.len() + flushes.len() <= 1 || self.database.is_away() => {
                 self.reports.failed(&error);
                 all.into_iter().for_each(|asked| asked.answer(Err(error.clone())));
                 Err(error)
@@ -324,5 +327,50 @@ impl Keeper {
             self.reports.defect(error);
         }
         asked.answer(Ok(()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+
+    use machine::NodeId;
+
+    use super::postgres::Postgres;
+    use super::*;
+    use crate::report::Reporter;
+
+    #[test]
+    fn what_was_asked_for_together_fails_together_while_the_server_is_away() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = format!("postgresql://names@{}/names", listener.local_addr().expect("bound"));
+        let reports = Reports { node: NodeId(1), reporter: Reporter::new(|_| ()) };
+        let run = Run::default();
+        let server = Postgres::at(&address, run, reports.clone()).expect("an address");
+        server.give_up();
+        let keeper = Keeper { database: Database::Server(server.into()), copies: None, reports };
+        let (tell, answers) = flume::unbounded();
+        let ask = |_| -> Box<dyn Asked> {
+            let body = |_: &mut dyn Transaction| Ok(Ok::<(), ()>(()));
+            Box::new(Body::new(body, tell.clone()))
+        };
+        let (all, attempts) = ((0..3).map(ask).collect(), AtomicU64::new(0));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                // Whoever calls is cut off, until the test itself calls.
+                while let Ok((mut stream, _)) = listener.accept() {
+                    let mut first = [0];
+                    if stream.read(&mut first).unwrap_or(0) == 0 {
+                        break;
+                    }
+                    attempts.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            keeper.carry_out(all, Vec::new());
+            drop(TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens"));
+        });
+        assert_eq!(answers.try_iter().filter(Result::is_err).count(), 3);
+        assert_eq!(attempts.into_inner(), 1);
     }
 }

@@ -131,6 +131,7 @@ impl Postgres {
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(PATIENCE);
         }
+        keep_alive(&mut config);
         Ok(Postgres {
             what: describe(&config),
             config,
@@ -166,6 +167,16 @@ impl Postgres {
                 }
             }
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn give_up(&self) {
+        self.given_up.set(Instant::now().checked_sub(2 * PATIENCE));
+    }
+
+    /// Whether the server was given up, and has not answered since.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.given_up.get().is_some()
     }
 
     /// Ends the session, and with it the lock.
@@ -399,6 +410,20 @@ impl MetadataEntries for StoreEntries<'_> {
     }
 }
 
+/// Has the system ask a silent server whether it is there, unless the address says how often: one that vanishes while
+/// an answer is awaited is given up after [`PATIENCE`].
+fn keep_alive(config: &mut Config) {
+    if config.get_keepalives_idle() == Config::new().get_keepalives_idle() {
+        config.keepalives_idle(PATIENCE / 5);
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_interval(PATIENCE / 5);
+    }
+    if config.get_keepalives_retries().is_none() {
+        config.keepalives_retries(4);
+    }
+}
+
 /// The store as error messages call it.
 fn describe(config: &Config) -> String {
     let hosts: Vec<String> = config
@@ -421,4 +446,24 @@ fn with_causes(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_server_is_asked_whether_it_is_there_as_often_as_its_address_says() {
+        let kept_alive = |address: &str| {
+            let mut config = address.parse().expect("an address");
+            keep_alive(&mut config);
+            (config.get_keepalives_idle(), config.get_keepalives_interval(), config.get_keepalives_retries())
+        };
+        let (idle, interval, retries) = kept_alive("postgresql://names@server/names");
+        assert!(idle + interval.expect("given") * retries.expect("given") <= PATIENCE);
+        let chosen = kept_alive(
+            "postgresql://names@server/names?keepalives_idle=60&keepalives_interval=7&keepalives_retries=9",
+        );
+        assert_eq!(chosen, (Duration::from_secs(60), Some(Duration::from_secs(7)), Some(9)));
+    }
 }

@@ -19,7 +19,7 @@ use rusqlite::{Connection, OpenFlags, ToSql};
 
 use super::asked::Asked;
 use super::entries::{Entries, TABLE};
-use super::failures::{describe, failure};
+use super::failures::{describe, failure, is_of_a_sync};
 use super::reserve::Reserve;
 use crate::disk::{Identity, io_error};
 
@@ -58,6 +58,9 @@ pub(super) struct Sqlite {
     reserve: Reserve,
     /// Whether all that was committed is known to be on the medium.
     is_flushed: Cell<bool>,
+    /// Why a sync has failed, if one has. The system reports that once, and takes what it could not write for written:
+    /// a later sync succeeds without it.
+    sync_failure: OnceCell<String>,
     /// How many commits have changed anything.
     changes: Cell<u64>,
     /// Whether the whole file fits into the memory for pages: then each is read from the medium once, if at all.
@@ -75,13 +78,17 @@ impl Sqlite {
         let (open, reserve) = (OnceCell::new(), Reserve::of(&path));
         let (is_flushed, changes) = (true.into(), 0.into());
         let (fits_memory, waits) = (false.into(), Cell::default());
-        Ok(Sqlite { path, place, run, open, reserve, is_flushed, changes, fits_memory, waits })
+        let sync_failure = OnceCell::new();
+        Ok(Sqlite { path, place, run, open, reserve, is_flushed, sync_failure, changes, fits_memory, waits })
     }
 
     /// Carries out transactions as one commit of SQLite; if it is to be a flush, one that waits until they are on the
     /// medium, with all before them. If it fails, none of them has changed anything. On a full disk the reserve is
-    /// used.
+    /// used. After a sync has failed no flush succeeds any more.
     pub(super) fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {
+        if is_flush {
+            self.check_syncs()?;
+        }
         let connection = match self.connection()? {
             Some(connection) => connection,
             None if self.changes_nothing(all) => return Ok(()),
@@ -140,7 +147,7 @@ impl Sqlite {
         if self.waits.get() != Some(is_flush) {
             let mode = if is_flush { "FULL" } else { "NORMAL" };
             let set = connection.pragma_update(None, "synchronous", mode);
-            set.map_err(|error| failure(&self.path, &error))?;
+            set.map_err(|error| self.failed(&error))?;
             self.waits.set(Some(is_flush));
         }
         let committed = self.commit_on(connection, all, is_flush);
@@ -162,7 +169,7 @@ impl Sqlite {
 
     /// Commits; says whether anything has changed.
     fn commit_on(&self, connection: &Connection, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<bool> {
-        let failed = |error| failure(&self.path, &error);
+        let failed = |error| self.failed(&error);
         let perform =
             |sql: &str| connection.prepare_cached(sql).and_then(|mut sql| sql.execute([])).map_err(failed);
         perform("BEGIN")?;
@@ -191,7 +198,26 @@ impl Sqlite {
     fn make_room(&self, connection: &Connection) {
         self.reserve.give();
         // If that fails, the next attempt tells why.
-        let _ = connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()));
+        let _ = connection
+            .query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()))
+            .map_err(|error| self.failed(&error));
+    }
+
+    /// A failure of the database, which is noted if it is one of a sync.
+    fn failed(&self, error: &rusqlite::Error) -> Box<Error> {
+        if is_of_a_sync(error) {
+            self.sync_failure.get_or_init(|| error.to_string());
+        }
+        failure(&self.path, error)
+    }
+
+    /// Fails if a sync has failed.
+    fn check_syncs(&self) -> Result<()> {
+        let Some(why) = self.sync_failure.get() else { return Ok(()) };
+        let why = format!(
+            "a flush of it has failed ({why}), and what was changed before may be lost: restart the agent"
+        );
+        Err(Error::Io { what: describe(&self.path), why }.into())
     }
 
     /// A number that is another one after each change.
@@ -357,6 +383,7 @@ mod tests {
 
     use machine::{METADATA_KEY_BYTES_MAX, Transaction};
     use nix::unistd::{Uid, geteuid, setfsuid};
+    use rusqlite::ffi;
 
     use super::super::asked::Body;
     use super::*;
@@ -425,6 +452,22 @@ mod tests {
         assert!(after > before, "a commit waits for the medium");
         assert_eq!(database.commit(&mut [], true), Ok(()));
         assert_eq!(journal(), after);
+    }
+
+    #[test]
+    fn after_a_failed_sync_no_flush_succeeds() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let database = Sqlite::at(&place.path().join("store"), 7).expect("a place");
+        assert_eq!(carry_out(&database, 0..1, 1), Ok(1));
+        let failed = |code| database.failed(&rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
+        failed(ffi::SQLITE_IOERR_WRITE);
+        assert_eq!(database.commit(&mut [], true), Ok(()), "what was not written is written again");
+        failed(ffi::SQLITE_IOERR_FSYNC);
+        for _ in 0..2 {
+            let refused = database.commit(&mut [], true).expect_err("something may not be there");
+            assert!(refused.to_string().contains("restart the agent"), "{refused}");
+            assert!(carry_out(&database, 1..2, 1).is_ok(), "names can still be changed");
+        }
     }
 
     /// Entries that come while it is copied are in the copy or not, transaction by transaction.

@@ -4,6 +4,9 @@
 //! what the system had at any instant since: sectors reach it in any order, or not at all. Lengths reach it in
 //! order, as file systems keep a journal of them; and what lay behind a cut that has reached it, or behind the end,
 //! does not come back.
+//!
+//! A sync that fails says so once. The system goes on with what was written last, and takes it for written: no later
+//! sync brings it to the medium, unless it is written again.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -39,10 +42,15 @@ struct State {
     /// Each sector as it was at the last sync and after each change since, with the instant.
     sectors: BTreeMap<u64, Vec<(u64, Sector)>>,
     lengths: Vec<(u64, u64)>,
+    /// Sectors that a failed sync has left behind, as the system has them.
+    left_behind: BTreeMap<u64, Sector>,
     /// Instants of cuts, and the first sectors that they took whole.
     cuts: Vec<(u64, u64)>,
     power_fails_after: Option<u64>,
     full_after: Option<u64>,
+    /// Draws what the next sync leaves behind, if it is to fail.
+    failing_sync: Option<Draw>,
+    has_failed_sync: bool,
 }
 
 /// What has reached the medium when the power fails.
@@ -92,6 +100,16 @@ impl ModelFile {
     /// Lets the medium be full, once, after `changes` more changes.
     pub(super) fn be_full_after(&self, changes: u64) {
         self.0.borrow_mut().full_after = Some(changes);
+    }
+
+    /// Lets the next sync fail.
+    pub(super) fn fail_sync(&self, draw: &mut Draw) {
+        self.0.borrow_mut().failing_sync = Some(Draw(draw.next()));
+    }
+
+    /// Whether a sync has failed.
+    pub(super) fn has_failed_sync(&self) -> bool {
+        self.0.borrow().has_failed_sync
     }
 
     pub(super) fn has_power(&self) -> bool {
@@ -147,12 +165,13 @@ impl State {
     }
 
     fn sector(&self, number: u64) -> [u8; SECTOR_BYTES] {
-        let newest = self.sectors.get(&number).and_then(|versions| versions.last());
-        newest.map_or([0; SECTOR_BYTES], |(_, sector)| **sector)
+        let written = || self.sectors.get(&number)?.last().map(|(_, sector)| sector);
+        self.left_behind.get(&number).or_else(written).map_or([0; SECTOR_BYTES], |sector| **sector)
     }
 
     fn set_sector(&mut self, number: u64, sector: [u8; SECTOR_BYTES]) {
         let zeros = || vec![(0, Rc::new([0; SECTOR_BYTES]))];
+        self.left_behind.remove(&number);
         self.sectors.entry(number).or_insert_with(zeros).push((self.now, Rc::new(sector)));
     }
 
@@ -174,6 +193,7 @@ impl State {
         if bytes < self.bytes() {
             self.clear_behind(bytes);
             let first = bytes.div_ceil(SECTOR);
+            self.left_behind.split_off(&first);
             let behind: Vec<u64> = self.sectors.range(first..).map(|(number, _)| *number).collect();
             behind.into_iter().for_each(|number| self.set_sector(number, [0; SECTOR_BYTES]));
             self.cuts.push((self.now, first));
@@ -190,6 +210,23 @@ impl State {
         self.lengths = vec![(0, self.bytes())];
         self.cuts.clear();
         self.now = 0;
+    }
+
+    /// Of some pages, takes what was written since the last sync for written, though it is not on the medium.
+    fn fail_sync(&mut self, draw: &mut Draw) {
+        let (mut page, mut is_lost) = (u64::MAX, false);
+        for (&number, versions) in &mut self.sectors {
+            if number / PAGE_SECTORS != page {
+                (page, is_lost) = (number / PAGE_SECTORS, draw.below(2) == 0);
+            }
+            if is_lost && let Some((_, newest)) = versions.last() {
+                self.left_behind.entry(number).or_insert_with(|| newest.clone());
+                // Cuts are in the journal.
+                let is_cut = |at| self.cuts.iter().any(|(cut, first)| *cut == at && *first <= number);
+                versions.retain(|(at, _)| *at == 0 || is_cut(*at));
+            }
+        }
+        (self.has_failed_sync, self.full_after) = (true, None);
     }
 
     fn on_medium(&self, reached: Reached, draw: &mut Draw) -> State {
@@ -302,6 +339,10 @@ impl ObjectFile for ModelFile {
         let mut state = self.0.borrow_mut();
         state.check_power()?;
         state.use_power()?;
+        if let Some(mut draw) = state.failing_sync.take() {
+            state.fail_sync(&mut draw);
+            return Err(io::Error::other("the medium has failed"));
+        }
         state.settle();
         Ok(())
     }

@@ -4,7 +4,8 @@
 //! After each cut the object is opened again and all of it is read. Units that were flushed and not touched since are
 //! as they were, and never told as damaged; a unit that was touched is any of the versions it has had since, or is told
 //! as damaged. The length lies between the least and the greatest since the flush. Then the program goes on with the
-//! contents found. Now and then the agent is killed instead, or the disk is full.
+//! contents found. Now and then the agent is killed instead, or the disk is full. In other programs a sync fails, and
+//! from then on so does every flush, until the power fails.
 //!
 //! Every other object is made without waiting for the medium. Until its first flush has been told, a cut may leave none
 //! of it, in its directory as in the model; from then on it is like the others.
@@ -23,6 +24,7 @@ use super::directory::Directory;
 use super::layout::{GROUP_BYTES, UNIT_BYTES};
 use super::name::{self, ObjectFileKind};
 use super::stored::{Fault, OpenObject};
+use super::sync_failure::SyncFailure;
 use super::units::Seal;
 use crate::Driver;
 use medium::ModelFile;
@@ -35,10 +37,14 @@ const CUTS: u64 = 200;
 /// Cuts of one object after another, before there is a new one.
 const CUTS_OF_ONE: u64 = 8;
 
+/// Every so many objects have syncs that fail.
+const SYNCS_FAIL_IN: u64 = 5;
+
 /// More groups than an open object keeps the sums of.
 const GROUPS: u64 = 22;
 
 /// A small stream of numbers.
+#[derive(Clone)]
 pub(super) struct Draw(u64);
 
 impl Draw {
@@ -145,6 +151,8 @@ struct Trial {
     expected: Expected,
     /// Places that are written again and again.
     hot: Vec<u64>,
+    /// Whether syncs fail now and then.
+    syncs_fail: bool,
     draw: Draw,
 }
 
@@ -159,7 +167,7 @@ impl Trial {
         let object = open(&file, seal);
         let mut draw = Draw(seed | 1 << 40);
         let hot = (0..6).map(|_| draw.below(GROUPS * GROUP_BYTES)).collect();
-        Trial { file, is_new, seal, object, expected: Expected::default(), hot, draw }
+        Trial { file, is_new, seal, object, expected: Expected::default(), hot, syncs_fail: false, draw }
     }
 
     /// Whether there is the object still after a cut, as its directory says: one that was never flushed may be gone,
@@ -219,8 +227,12 @@ impl Trial {
     async fn run(&mut self) {
         loop {
             let step = self.step();
-            if self.draw.below(12) == 0 {
+            let has_failed = self.file.has_failed_sync();
+            if self.draw.below(12) == 0 && !has_failed {
                 self.file.be_full_after(self.draw.below(4));
+            }
+            if self.syncs_fail && !has_failed && self.draw.below(12) == 0 {
+                self.file.fail_sync(&mut self.draw);
             }
             let outcome = match step {
                 Step::Write(offset, data) => {
@@ -237,7 +249,9 @@ impl Trial {
                 }),
                 Step::Commit(_) if self.is_new => Ok(()),
                 Step::Commit(note) => {
-                    self.expected.next_note = Some(note.clone());
+                    if !has_failed {
+                        self.expected.next_note = Some(note.clone());
+                    }
                     let committed = self.object.commit(&note).await;
                     committed.map(|()| {
                         self.expected.flush();
@@ -247,6 +261,8 @@ impl Trial {
                 Step::Read(offset, bytes) => {
                     read(&self.object, offset, bytes).await.map(|data| self.check(offset, &data))
                 }
+                // What it has not told to be flushed, the next agent may take for flushed.
+                Step::Kill if has_failed => Ok(()),
                 Step::Kill => {
                     self.file = self.file.after_kill();
                     return;
@@ -260,6 +276,13 @@ impl Trial {
                     assert!(self.look().await.is_empty());
                 }
                 Err(_) if !self.file.has_power() => return,
+                // All that was written can still be read.
+                Err(Fault::Io(_)) if self.file.has_failed_sync() => {
+                    assert!(self.look().await.is_empty());
+                    if self.draw.below(4) == 0 {
+                        return self.file.fail_power_after(0);
+                    }
+                }
                 Err(fault) => panic!("{fault:?}"),
             }
         }
@@ -299,6 +322,10 @@ impl Trial {
                     expected.units.insert(number, unit);
                 }
                 Err(Fault::Damaged(_)) if touched.is_some() => _ = damaged.insert(number),
+                // Sums that were cleared before it grew to there may have been left behind, for any time.
+                Err(Fault::Damaged(_)) if self.syncs_fail && number * UNIT_BYTES >= least => {
+                    damaged.insert(number);
+                }
                 Err(_) if !self.file.has_power() => return damaged,
                 Err(fault) => panic!("unit {number}: {fault:?}"),
             }
@@ -347,7 +374,7 @@ fn contents(file: &ModelFile, seal: Seal) -> super::contents::FoundContents {
 }
 
 fn open(file: &ModelFile, seal: Seal) -> Rc<OpenObject<ModelFile>> {
-    OpenObject::new(file.clone(), contents(file, seal)).into()
+    OpenObject::new(file.clone(), contents(file, seal), SyncFailure::default()).into()
 }
 
 async fn read(object: &OpenObject<ModelFile>, offset: u64, bytes: u64) -> Result<Vec<u8>, Fault> {
@@ -361,27 +388,29 @@ fn what_was_flushed_survives_power_cuts() {
     let cuts = std::env::var(CUTS_VARIABLE).map_or(CUTS, |cuts| cuts.parse().expect("a number of cuts"));
     for seed in 1..=cuts.div_ceil(CUTS_OF_ONE) {
         println!("seed {seed}");
-        let trial = async {
-            let mut trial = Trial::new(seed, seed % 2 == 0);
-            for _ in 0..CUTS_OF_ONE {
-                trial.file.fail_power_after(1 + trial.draw.below(60));
-                trial.run().await;
-                while trial.file.has_power() {
-                    // It was the agent that was killed.
-                    trial.check_note();
-                    trial.open_again(false).await;
-                    trial.file.fail_power_after(1 + trial.draw.below(60));
-                    trial.run().await;
-                }
-                trial.file = trial.file.after_power_cut(&mut trial.draw);
-                if !trial.is_there() {
-                    return;
-                }
-                trial.check_note();
-                trial.open_again(true).await;
-            }
-        };
-        crate::block_on(Driver::Polling, trial).expect("a runtime");
+        crate::block_on(Driver::Polling, cut_power(seed)).expect("a runtime");
+    }
+}
+
+async fn cut_power(seed: u64) {
+    let syncs_fail = seed.is_multiple_of(SYNCS_FAIL_IN);
+    let mut trial = Trial { syncs_fail, ..Trial::new(seed, seed.is_multiple_of(2)) };
+    for _ in 0..CUTS_OF_ONE {
+        trial.file.fail_power_after(1 + trial.draw.below(60));
+        trial.run().await;
+        while trial.file.has_power() {
+            // It was the agent that was killed.
+            trial.check_note();
+            trial.open_again(false).await;
+            trial.file.fail_power_after(1 + trial.draw.below(60));
+            trial.run().await;
+        }
+        trial.file = trial.file.after_power_cut(&mut trial.draw);
+        if !trial.is_there() {
+            return;
+        }
+        trial.check_note();
+        trial.open_again(true).await;
     }
 }
 
