@@ -1,8 +1,8 @@
 //! Things that are half done: temporary files, and files that are not whole yet.
 //!
-//! Such a thing is undone when its [`HalfDone`] is dropped, and when the program is interrupted. Making one and noting
-//! it is one step under a lock, which an interruption keeps until the program is gone. So nothing is left that was made
-//! in time, and nothing new is begun.
+//! Such a thing is undone when its [`HalfDone`] is dropped, and when the program is interrupted. It is noted before it is
+//! made, and made under a lock, which an interruption keeps until the program is gone. So nothing is left that was made
+//! in time, nothing new is begun, and what is being made when there is no time left is named.
 
 use std::fmt;
 use std::io;
@@ -13,6 +13,10 @@ use std::time::Duration;
 
 use crate::signals::{INTERRUPTED, end_when_interrupted};
 
+/// Held as long as something is being made, which may take as long as an agent is silent.
+static MAKING: Mutex<()> = Mutex::new(());
+
+/// Held for moments, until an interruption keeps it.
 static NOTED: Mutex<Notes> = Mutex::new(Notes { last: 0, things: Vec::new() });
 
 /// All that is half done, in the order in which it was begun.
@@ -42,13 +46,15 @@ impl HalfDone {
         undo: impl FnOnce() + Send + 'static,
         make: impl FnOnce() -> Result<T, E>,
     ) -> Result<(T, HalfDone), E> {
-        let mut noted = noted();
-        let made = make()?;
-        // No number is used again: the `HalfDone` of a thing that was kept may still be about to be dropped.
-        noted.last += 1;
-        let number = noted.last;
-        noted.things.push(Noted { number, left: left.into(), undo: Box::new(undo) });
-        Ok((made, HalfDone(number)))
+        let _making = lock(&MAKING);
+        let number = note(left.into(), Box::new(undo));
+        match make() {
+            Ok(made) => Ok((made, HalfDone(number))),
+            Err(error) => {
+                take(number);
+                Err(error)
+            }
+        }
     }
 
     /// As [`make`](Self::make), for a thing that is there already, or will be.
@@ -77,14 +83,24 @@ impl fmt::Debug for HalfDone {
     }
 }
 
+/// Notes a thing; its number.
+fn note(left: String, undo: Box<dyn FnOnce() + Send>) -> u64 {
+    let mut noted = lock(&NOTED);
+    // No number is used again: the `HalfDone` of a thing that was kept may still be about to be dropped.
+    noted.last += 1;
+    let number = noted.last;
+    noted.things.push(Noted { number, left, undo });
+    number
+}
+
 fn take(number: u64) -> Option<Noted> {
-    let mut noted = noted();
+    let mut noted = lock(&NOTED);
     let index = noted.things.iter().position(|other| other.number == number)?;
     Some(noted.things.remove(index))
 }
 
-fn noted() -> MutexGuard<'static, Notes> {
-    NOTED.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// From now on an interruption undoes what is half done and ends the program. Replaces what was to happen before.
@@ -99,14 +115,16 @@ pub fn undo_when_interrupted(
 ) -> io::Result<()> {
     let out_of_time = Arc::new(out_of_time);
     end_when_interrupted(move || {
-        let mut noted = noted();
-        let left: Vec<String> = noted.things.iter().map(|noted| noted.left.clone()).collect();
+        let left: Vec<String> = lock(&NOTED).things.iter().map(|noted| noted.left.clone()).collect();
         let out_of_time = out_of_time.clone();
         thread::spawn(move || {
             thread::sleep(limit);
             out_of_time(&left);
             exit(INTERRUPTED);
         });
+        let _making = lock(&MAKING);
+        // Kept until the end: what is being undone cannot be said to stay.
+        let mut noted = lock(&NOTED);
         // Backwards: what was begun first may be what others are part of.
         noted.things.drain(..).rev().for_each(|noted| (noted.undo)());
         exit(INTERRUPTED);
@@ -115,9 +133,45 @@ pub fn undo_when_interrupted(
 
 #[cfg(test)]
 mod tests {
+    use std::env;
+    use std::process::Command;
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use signal_hook::consts::SIGINT;
+    use signal_hook::low_level::raise;
+
     use super::*;
+
+    /// Set in a process of the test that is interrupted.
+    const IS_INTERRUPTED: &str = "STARFISH_TEST_IS_INTERRUPTED";
+
+    #[test]
+    fn what_takes_forever_to_be_made_is_named_and_holds_up_no_interruption() {
+        if env::var_os(IS_INTERRUPTED).is_none() {
+            let this =
+                "half_done::tests::what_takes_forever_to_be_made_is_named_and_holds_up_no_interruption";
+            let program = env::current_exe().expect("this one");
+            let output =
+                Command::new(program).args(["--exact", this, "--nocapture"]).env(IS_INTERRUPTED, "").output();
+            let output = output.expect("a program");
+            assert_eq!(output.status.code(), Some(INTERRUPTED));
+            assert!(String::from_utf8_lossy(&output.stderr).contains("left: the file, the thing"));
+            return;
+        }
+        let out_of_time = |left: &[String]| eprintln!("left: {}", left.join(", "));
+        undo_when_interrupted(Duration::from_millis(100), out_of_time).expect("prepared");
+        let _whole = HalfDone::begin("the file", || {});
+        let made = HalfDone::make(
+            "the thing",
+            || {},
+            || {
+                raise(SIGINT).expect("sent");
+                thread::sleep(Duration::from_secs(60));
+                Err::<(), _>("the agent is silent")
+            },
+        );
+        panic!("made {:?}", made.is_ok());
+    }
 
     #[test]
     fn what_is_dropped_is_undone_once_and_what_is_kept_stays() {
