@@ -13,8 +13,9 @@ use machine::{Class, Machine, Memory, NodeId, NodeNotes, Payload, Permits, Work}
 use super::attachments::{Attachment, Attachments};
 use super::length::Length;
 use super::own_flushes::Acceptance;
+use super::serving::OpenMemory;
 use super::unflushed::{ClosedFiles, Unflushed, UnflushedMark};
-use super::{Client, FileStat, OpenMemory};
+use super::{Client, FileStat};
 use crate::endpoint::{Answer, Mailbox};
 use crate::error::{Error, FailureKind, Result};
 use crate::number;
