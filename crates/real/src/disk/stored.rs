@@ -228,28 +228,22 @@ impl<F: ObjectFile> OpenObject<F> {
         } else {
             None
         };
+        let kept = |at| {
+            let both = [(first, &head), (last, &tail)].into_iter();
+            both.filter(|&(place, _)| place == at).find_map(|(_, old)| old.as_ref())
+        };
         let mut data = Pieces::new(&runs);
-        let mut new = Vec::with_capacity(((units_end - first) / UNIT_BYTES) as usize);
-        for at in (first..units_end).step_by(UNIT) {
+        let new_sum = |at| {
             let within = (offset.max(at) - at) as usize..(end.min(at + UNIT_BYTES) - at) as usize;
-            let old = [(first, &head), (last, &tail)]
-                .into_iter()
-                .find(|(place, old)| *place == at && old.is_some());
-            new.push(match old {
-                _ if within.len() == UNIT => self.seal.sum(at, data.next(UNIT)),
-                Some((_, Some(old))) => {
-                    let mut unit = old.data.clone();
-                    unit[within.clone()].copy_from_slice(data.next(within.len()));
-                    self.seal.sum(at, &unit)
-                }
-                // Zeros were there, or nothing.
-                _ => {
-                    let mut unit = vec![0; UNIT];
-                    unit[within.clone()].copy_from_slice(data.next(within.len()));
-                    self.seal.sum(at, &unit)
-                }
-            });
-        }
+            if within.len() == UNIT {
+                return self.seal.sum(at, data.next(UNIT));
+            }
+            // Zeros were there, or nothing.
+            let mut unit = kept(at).map_or_else(|| vec![0; UNIT], |old| old.data.clone());
+            unit[within.clone()].copy_from_slice(data.next(within.len()));
+            self.seal.sum(at, &unit)
+        };
+        let new: Vec<_> = (first..units_end).step_by(UNIT).map(new_sum).collect();
         let bytes_then = self.bytes.get().max(end);
         self.change_sums(group, first..units_end, |at, unit| {
             let new = new[((at - first) / UNIT_BYTES) as usize];
