@@ -15,7 +15,7 @@ use nix::unistd;
 use trace::FileWriter;
 
 use crate::declared::{Declarations, declared};
-use crate::error::{Error, Refused, Result, invalid};
+use crate::error::{Error, Result, invalid};
 use crate::row::{self, Rows, rows};
 use crate::settings::Settings;
 use crate::switch::{self, RecordingSwitch};
@@ -164,7 +164,8 @@ pub fn finish() -> Result<()> {
             switch::turn(RecordingSwitch::Idle);
             Ok(())
         }
-        None => Err(switch::not_on().err().unwrap_or(Refused::NotStarted).into()),
+        // Off in a process that was forked off, it is nobody's to end.
+        None => Ok(switch::not_on()?),
     }
 }
 
@@ -268,10 +269,11 @@ extern "C" fn after_fork_in_parent() {
     drop(LOCKS.take().map(ManuallyDrop::into_inner));
 }
 
-/// The writer is not here, and the file is the parent's: nothing is recorded until this process begins.
+/// The writer is not here, and the file is the parent's: nothing is recorded until this process begins. What was
+/// switched off stays so until then.
 extern "C" fn after_fork_in_child() {
     let Some(mut locks) = LOCKS.take().map(ManuallyDrop::into_inner) else { return };
-    if let Some(Begun::On(running)) = locks.begun.take_if(|begun| matches!(begun, Begun::On(_))) {
+    if let Some(Begun::On(running)) = locks.begun.take() {
         // It shares the lock of the file, which is to end with the parent.
         let _ = unistd::close(running.descriptor);
         // Its thread does not exist, and cannot be detached.

@@ -1,6 +1,24 @@
 /* off.c - with TLV=off every call succeeds, and there is no file. */
 #include "check.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A process that is forked off may begin a recording of its own, as where its parent records. */
+static void fork_off(void)
+{
+    int status;
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        CHECK(TLV_Record(1) == 0 && TLV_Finalize() == 0 && TLV_Record(1) == 0);
+        CHECK(TLV_Initialize("child") == 0 && TLV_Record(1) == 0 && TLV_Finalize() == 0);
+        CHECK_FAILS(EBADF, "TLV_Initialize", TLV_Record(1) == -1);
+        exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 int main(void)
 {
     CHECK_FAILS(EBADF, "TLV_Initialize", TLV_Record(1) == -1);
@@ -14,6 +32,7 @@ int main(void)
     CHECK(tlv_number(0, 1) == 0 && tlv_real(0, 1) == 0 && tlv_text(0, "text") == 0);
     CHECK(tlv_count(0, 1) == 0 && tlv_count_real(0, 1) == 0);
     CHECK(tlv_flow_out(1) == 0 && tlv_flow_in(1) == 0 && tlv_thread("name") == 0);
+    fork_off();
     CHECK(TLV_Finalize() == 0);
     CHECK(!tlv_off_());
     CHECK_FAILS(EBADF, "TLV_Initialize", TLV_Record(1) == -1);
