@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::lease::Lending;
 use crate::random::random;
 use crate::settings::{CacheWrites, Settings};
+use crate::temporary_files::TemporaryFiles;
 
 /// A client node that is connected to the agents.
 pub(crate) struct ClientNode {
@@ -23,6 +24,7 @@ pub(crate) struct ClientNode {
     pub(crate) connection: ConnectedNode,
     /// The namespace of the set, once it is known that there is one.
     pub(crate) tree: RefCell<Option<Tree<RealMachine>>>,
+    pub(crate) temporary_files: TemporaryFiles,
 }
 
 impl ClientNode {
@@ -38,8 +40,8 @@ impl ClientNode {
             Some(settings) => Some(join_job(&connection, settings).await?),
             None => None,
         };
-        let tree = RefCell::default();
-        let node = ClientNode { cache, write_cache, settings, lending: RefCell::default(), connection, tree };
+        let (lending, tree, temporary_files) = Default::default();
+        let node = ClientNode { cache, write_cache, settings, lending, connection, tree, temporary_files };
         node.find_tree().await?;
         Ok(node)
     }
@@ -63,6 +65,15 @@ impl ClientNode {
         let tree = self.explained("beginning a namespace", Tree::find_or_begin(&self.cache, new).await)?;
         self.tree.replace(Some(tree));
         Ok(())
+    }
+
+    /// Removes the temporary files of the namespace, and their contents.
+    pub(crate) async fn remove_temporary_files(&self) -> Result<()> {
+        let Some(tree) = self.tree.borrow().clone() else { return Ok(()) };
+        let removed =
+            self.temporary_files.remove_all(&tree, |name, removed| self.explained(name, removed)).await;
+        tree.contents_gone().await;
+        removed
     }
 
     /// Puts an error of the file system into words the user knows; `what` is what was to be done.

@@ -21,6 +21,8 @@ use crate::stat::Stat;
 pub(crate) struct OpenFile {
     client: Rc<ClientNode>,
     name: String,
+    /// What it was opened by, unless that was its number.
+    path: Option<Vec<u8>>,
     file: NamedContents,
     /// The calls under way: the file is closed after them.
     calls: InFlight,
@@ -38,13 +40,20 @@ pub(crate) struct OpenFiles {
 }
 
 impl OpenFiles {
-    /// Enters a file; its number.
-    pub(crate) fn enter(&self, client: &Rc<ClientNode>, name: &str, file: NamedContents) -> u64 {
+    /// Enters a file, which was opened by this path if not by its number; the number that handles have for it.
+    pub(crate) fn enter(
+        &self,
+        client: &Rc<ClientNode>,
+        name: &str,
+        path: Option<Vec<u8>>,
+        file: NamedContents,
+    ) -> u64 {
         let number = self.last.get() + 1;
         self.last.set(number);
         let file = OpenFile {
             client: client.clone(),
             name: name.to_owned(),
+            path,
             file,
             calls: InFlight::new(),
             is_unclosed: Cell::new(false),
@@ -354,6 +363,9 @@ impl OpenFile {
     }
 
     pub(crate) fn advise(&self, advice: Advice) {
+        if let (Some(number), Some(path)) = (self.file.number(), &self.path) {
+            self.client.temporary_files.note(number, path, advice);
+        }
         self.file.advise(advice);
     }
 

@@ -93,7 +93,7 @@ impl Session {
                 node.client.explained(&owned, file.refresh().await)?;
             }
             let page_bytes = file.page_bytes();
-            Ok((node.files.enter(&node.client, &owned, file), page_bytes))
+            Ok((node.files.enter(&node.client, &owned, Some(path), file), page_bytes))
         })?;
         Ok(Handle::new(self.node.clone(), name, options, number, page_bytes))
     }
@@ -201,6 +201,7 @@ impl Session {
         const WHAT: &str = "writing out what was written behind";
         self.node.call(WHAT, |node| async move {
             let ended = node.end_write_cache().await;
+            let ended = ended.and(node.client.remove_temporary_files().await);
             ended.and(node.client.explained(WHAT, node.client.cache.finish().await))
         })
     }

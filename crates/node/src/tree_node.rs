@@ -85,6 +85,6 @@ impl TreeNode {
 
     /// Enters an open file into those that handles mean; its number.
     pub(crate) fn enter(&self, name: &str, file: OpenTreeFile<RealMachine>) -> u64 {
-        self.node.files.enter(&self.node.client, name, NamedContents::OfTree(file))
+        self.node.files.enter(&self.node.client, name, None, NamedContents::OfTree(file))
     }
 }

@@ -22,6 +22,19 @@ int main(int argc, char **argv)
     CHECK_FAILS(EINVAL, pdiol_fopen(name, "r\xff") == NULL);
     CHECK(pdiol_unlink(name) == 0);
     CHECK_FAILS(ENOENT, pdiol_unlink(name) == -1);
+    /* A temporary file goes with the session, unless its name is another's by then. */
+    for (int which = 0; which < 2; which++) {
+        file = pdiol_fopen(which == 0 ? name : "other", "wx");
+        CHECK(file != NULL && pdiol_hint(file, AP_SEQUENTIAL, TEMPORARY_FILE) == 0);
+        CHECK(pdiol_fwrite("decaf", 1, 5, file) == 5 && pdiol_fclose(file) == 0);
+    }
+    CHECK(pdiol_unlink("other") == 0);
+    file = pdiol_fopen("other", "wx");
+    CHECK(file != NULL && pdiol_fwrite("stays", 1, 5, file) == 5 && pdiol_fclose(file) == 0);
+    CHECK(finalize_pdiol() == 0);
+    CHECK(initialize_pdiol(NULL, NULL) == 0);
+    CHECK_FAILS(ENOENT, pdiol_stat(name, &state) == -1);
+    CHECK(pdiol_stat("other", &state) == 0 && state.size == 5);
     CHECK(finalize_pdiol() == 0);
     return 0;
 }

@@ -318,11 +318,13 @@ impl<M: Machine> PageCache<M> {
     }
 
     /// Brings everything written through the cache to the media, finishes the files that were begun, and removes the
-    /// temporary files that are left. Reports the first failure after all has been tried. Call this at the end.
+    /// temporary files that are left and have names here, as numbered ones have not. Reports the first failure after
+    /// all has been tried. Call this at the end.
     pub async fn finish(&self) -> Result<()> {
         let mut outcome = Ok(());
         for file in self.inner.files.all() {
-            let finished = if file.temporary.get() && !file.unlinked.get() {
+            let is_named = !file.unlinked.get() && !file.file.is_numbered();
+            let finished = if file.temporary.get() && is_named {
                 self.unlink(file.file.name()).await
             } else {
                 self.inner.commit(&file, &file.failures.cursor()).await

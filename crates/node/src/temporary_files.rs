@@ -1,0 +1,60 @@
+//! Temporary files of a namespace: who says that a file is one may have closed it long before the session ends, and its
+//! name goes with the session. (Of flat names the page cache removes them, which knows only these.)
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use fs::{Advice, Tree};
+use namespace::{FileNumber, Location, TreeOperation, TreeRefusal, WhatToRemove};
+use real::RealMachine;
+
+use crate::error::Result;
+
+/// The paths of temporary files, by their numbers.
+#[derive(Default)]
+pub(crate) struct TemporaryFiles(RefCell<BTreeMap<FileNumber, Vec<u8>>>);
+
+impl TemporaryFiles {
+    /// Takes in advice on a file that was opened by this path.
+    pub(crate) fn note(&self, number: FileNumber, path: &[u8], advice: Advice) {
+        let mut paths = self.0.borrow_mut();
+        match advice {
+            Advice::Temporary => {
+                paths.insert(number, path.to_vec());
+            }
+            Advice::FinalWrite => {
+                paths.remove(&number);
+            }
+            _ => {}
+        }
+    }
+
+    /// Removes their names, those that are still theirs. Returns the first failure after all has been tried; `explained`
+    /// puts what a path's removal comes to into the user's words.
+    pub(crate) async fn remove_all(
+        &self,
+        tree: &Tree<RealMachine>,
+        explained: impl Fn(&str, fs::Result<()>) -> Result<()>,
+    ) -> Result<()> {
+        let mut outcome = Ok(());
+        for (number, path) in self.0.take() {
+            let removed = remove(tree, number, &path).await;
+            outcome = outcome.and(explained(&String::from_utf8_lossy(&path), removed));
+        }
+        outcome
+    }
+}
+
+/// Removes a file's name, unless it is another's, or gone.
+async fn remove(tree: &Tree<RealMachine>, number: FileNumber, path: &[u8]) -> fs::Result<()> {
+    let at = Location::of_path(path);
+    let found = tree.inode(TreeOperation::Look { at: at.clone(), follow: false }).await;
+    match found {
+        Ok(inode) if inode.number == number => {
+            tree.unname(TreeOperation::Remove { at, what: WhatToRemove::File }).await
+        }
+        Ok(_) => Ok(()),
+        Err(error) if matches!(*error, fs::Error::Refused(TreeRefusal::NotFound)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
