@@ -136,6 +136,14 @@ extern "C" fn at_exit() {
     }
 }
 
+unsafe extern "C" fn before_fork() {
+    process::prepare_fork();
+}
+
+unsafe extern "C" fn in_forking() {
+    process::end_fork();
+}
+
 unsafe extern "C" fn in_forked() {
     process::note_fork();
 }
@@ -147,7 +155,7 @@ unsafe extern "C" fn initialize_pdiol(pargc: *mut c_int, pargv: *mut *mut *mut c
         // SAFETY: functions without arguments, of code that is not unloaded before the process ends.
         unsafe {
             libc::atexit(at_exit);
-            libc::pthread_atfork(None, None, Some(in_forked));
+            libc::pthread_atfork(Some(before_fork), Some(in_forking), Some(in_forked));
         }
     });
     // SAFETY: the arguments of `main`, or null.
@@ -304,10 +312,18 @@ unsafe extern "C" fn pdiol_fadvise(file: *const Handle, offset: i64, length: i64
 
 // Reading and writing.
 
-/// Bytes of `items` items of `size` bytes; an error if no memory could hold them.
-fn bytes_of(size: usize, items: usize) -> Result<usize> {
+/// Bytes of `items` items of `size` bytes in a buffer; an error if no memory could hold them, or there is none.
+fn bytes_of(buffer: *const c_void, size: usize, items: usize) -> Result<usize> {
     let bytes = size.checked_mul(items).filter(|&bytes| isize::try_from(bytes).is_ok());
-    bytes.ok_or_else(|| invalid("size and nmemb", "no buffer has that many bytes"))
+    let bytes = bytes.ok_or_else(|| invalid("size and nmemb", "no buffer has that many bytes"))?;
+    if buffer.is_null() && bytes > 0 {
+        return Err(no_buffer());
+    }
+    Ok(bytes)
+}
+
+fn no_buffer() -> Error {
+    invalid("a buffer", "it is NULL")
 }
 
 /// The number of whole items in `bytes`; -1 if there is an error and none.
@@ -320,7 +336,7 @@ fn items(bytes: usize, size: usize, outcome: Result<()>) -> isize {
 unsafe extern "C" fn pdiol_fread(into: *mut c_void, size: usize, nmemb: usize, file: *const Handle) -> isize {
     let mut read = 0;
     let work = |stream: &mut Stream| {
-        let bytes = bytes_of(size, nmemb)?;
+        let bytes = bytes_of(into, size, nmemb)?;
         while read < bytes {
             let found = stream.fetch(bytes - read)?;
             let count = found.len().min(bytes - read);
@@ -348,7 +364,7 @@ unsafe extern "C" fn pdiol_fwrite(
 ) -> isize {
     let mut written = 0;
     let work = |stream: &mut Stream| {
-        let bytes = bytes_of(size, nmemb)?;
+        let bytes = bytes_of(from, size, nmemb)?;
         if bytes == 0 {
             return Ok(());
         }
@@ -370,6 +386,9 @@ unsafe extern "C" fn pdiol_fgets(into: *mut c_char, size: c_int, file: *const Ha
     let work = |stream: &mut Stream| {
         let room = usize::try_from(size).ok().and_then(|size| size.checked_sub(1));
         let room = room.ok_or_else(|| invalid("the size of a line", "it is not positive"))?;
+        if into.is_null() {
+            return Err(no_buffer());
+        }
         let mut is_whole = false;
         while read < room && !is_whole {
             let found = stream.fetch(1)?;

@@ -1,7 +1,9 @@
 //! The session of this process, and its open files.
 
+use std::cell::Cell;
 use std::env;
 use std::ffi::OsString;
+use std::mem::{self, ManuallyDrop};
 use std::path::Path;
 use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,11 +19,21 @@ use crate::options::{self, Asked, Options};
 /// State between `initialize_pdiol` and `finalize_pdiol`.
 struct Process {
     session: Session,
-    open: Vec<Arc<Handle>>,
     log: Log,
 }
 
 static PROCESS: Mutex<Option<Process>> = Mutex::new(None);
+
+/// The open files. Held for moments, and while the process is forked.
+static OPEN: Mutex<Vec<Arc<Handle>>> = Mutex::new(Vec::new());
+
+/// The lock of the open files. Never destroyed with a thread, which can fork even when its other values have been.
+type LockedFiles = ManuallyDrop<MutexGuard<'static, Vec<Arc<Handle>>>>;
+
+thread_local! {
+    /// While this thread forks the process.
+    static OPEN_WHILE_FORKING: Cell<Option<LockedFiles>> = const { Cell::new(None) };
+}
 
 /// Whether there is a session, or one is being started.
 static HAS_SESSION: AtomicBool = AtomicBool::new(false);
@@ -32,6 +44,10 @@ static IS_FORKED: AtomicBool = AtomicBool::new(false);
 
 fn process() -> MutexGuard<'static, Option<Process>> {
     PROCESS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn open() -> MutexGuard<'static, Vec<Arc<Handle>>> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Starts the session as the command line and the environment say. Takes the options of PDIOL out of `arguments`.
@@ -56,9 +72,24 @@ pub(crate) fn start(arguments: &mut Vec<OsString>) -> Result<()> {
     Ok(())
 }
 
-/// Called in a process that has just been forked off.
+/// Called before the process is forked, in the thread that does so.
+pub(crate) fn prepare_fork() {
+    OPEN_WHILE_FORKING.set(Some(ManuallyDrop::new(open())));
+}
+
+/// Called in the parent when it has been forked.
+pub(crate) fn end_fork() {
+    drop(OPEN_WHILE_FORKING.take().map(ManuallyDrop::into_inner));
+}
+
+/// Called in a process that has just been forked off. Its files show nothing any more: the inline functions of the
+/// header would read bytes and fill room without asking here.
 pub(crate) fn note_fork() {
-    IS_FORKED.fetch_or(HAS_SESSION.load(Ordering::Relaxed), Ordering::Relaxed);
+    let open = OPEN_WHILE_FORKING.take().map(ManuallyDrop::into_inner);
+    if HAS_SESSION.load(Ordering::Relaxed) {
+        IS_FORKED.store(true, Ordering::Relaxed);
+        open.iter().flat_map(|open| open.iter()).for_each(|handle| handle.front.clear());
+    }
 }
 
 /// Whether the session is another process's.
@@ -100,7 +131,7 @@ impl Process {
         for agent in &settings.agents {
             log.line(&format!("agent {} at {}", agent.name, agent.address));
         }
-        Ok(Process { session: Session::start(settings)?, open: Vec::new(), log })
+        Ok(Process { session: Session::start(settings)?, log })
     }
 }
 
@@ -108,12 +139,12 @@ impl Process {
 pub(crate) fn finish() -> Result<()> {
     const WHAT: &str = "finalize_pdiol";
     check_not_forked(WHAT)?;
-    let Some(Process { session, open, log }) = process().take() else {
+    let Some(Process { session, log }) = process().take() else {
         return Err(not_started(WHAT));
     };
     HAS_SESSION.store(false, Ordering::Relaxed);
     let mut outcome = Ok(());
-    for handle in open {
+    for handle in mem::take(&mut *open()) {
         outcome = outcome.and(handle.close());
     }
     outcome = outcome.and(session.finish());
@@ -134,21 +165,17 @@ pub(crate) fn session(what: &str) -> Result<Session> {
 
 /// Notes a file that is open.
 pub(crate) fn enter(handle: &Arc<Handle>) {
-    if let Some(process) = process().as_mut() {
-        process.open.push(handle.clone());
-    }
+    open().push(handle.clone());
 }
 
 /// Forgets a file that is about to be closed.
 pub(crate) fn leave(handle: &Arc<Handle>) {
-    if let Some(process) = process().as_mut() {
-        process.open.retain(|other| !Arc::ptr_eq(other, handle));
-    }
+    open().retain(|other| !Arc::ptr_eq(other, handle));
 }
 
 /// The files that are open.
 pub(crate) fn open_files() -> Vec<Arc<Handle>> {
-    process().as_ref().map_or_else(Vec::new, |process| process.open.clone())
+    open().clone()
 }
 
 fn not_started(what: &str) -> Error {

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static PFS_FILE *file, *locked;
+static PFS_FILE *file, *locked, *reading;
 
 /* How a child ends that does WORK. One that hangs is ended by a signal. */
 static int forked(void (*work)(void))
@@ -51,6 +51,11 @@ static void use_files(void)
     CHECK_FORKED(pdiol_stat("fork", &state) == -1);
     CHECK_FORKED(pdiol_fopen("fork", "r") == NULL);
     CHECK_FORKED(pdiol_unlink("fork") == -1);
+    /* The inline functions have nothing at hand, neither bytes nor room. */
+    CHECK_FORKED(pdiol_getc(reading) == EOF);
+    CHECK_FORKED(pdiol_getc_unlocked(reading) == EOF);
+    CHECK_FORKED(pdiol_putc('x', file) == EOF);
+    CHECK_FORKED(pdiol_putc_unlocked('x', file) == EOF);
     CHECK_FORKED((pdiol_getc)(locked) == EOF);
     CHECK_FORKED((pdiol_putc)('x', locked) == EOF);
     CHECK_FORKED(pdiol_ftrylockfile(locked) != 0);
@@ -92,6 +97,9 @@ int main(int argc, char **argv)
 
     file = pdiol_fopen("fork", "w+");
     CHECK(file != NULL && pdiol_putc('a', file) == 'a');
+    reading = pdiol_fopen("reading", "w+");
+    CHECK(reading != NULL && pdiol_fputs("text", reading) >= 0 && pdiol_fseek(reading, 0, SEEK_SET) == 0);
+    CHECK(pdiol_getc(reading) == 't');
     locked = pdiol_fopen("locked", "w+");
     CHECK(locked != NULL && pdiol_fputs("text", locked) >= 0);
     CHECK(sem_init(&is_locked, 0, 0) == 0 && sem_init(&is_over, 0, 0) == 0);
@@ -102,6 +110,7 @@ int main(int argc, char **argv)
 
     /* The parent goes on, and what it had written before is written once. */
     CHECK(pdiol_putc('b', file) == 'b' && pdiol_fclose(file) == 0 && pdiol_fclose(locked) == 0);
+    CHECK(pdiol_getc(reading) == 'e' && pdiol_fclose(reading) == 0);
     CHECK(pdiol_stat("fork", &state) == 0 && state.size == 2);
     CHECK(finalize_pdiol() == 0);
 

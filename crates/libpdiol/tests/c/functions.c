@@ -167,6 +167,10 @@ static void refusals(void)
     CHECK_FAILS(EINVAL, pdiol_fseek(reading, 0, 17) == -1);
     CHECK_FAILS(EINVAL, pdiol_fread(&byte, SIZE_MAX, 2, reading) == -1);
     CHECK(pdiol_fread(&byte, 0, 5, reading) == 0 && pdiol_fread(&byte, 1, 0, reading) == 0);
+    CHECK_FAILS(EINVAL, pdiol_fread(NULL, 1, 1, reading) == -1);
+    CHECK_FAILS(EINVAL, pdiol_fwrite(NULL, 1, 1, writing) == -1);
+    CHECK_FAILS(EINVAL, pdiol_fgets(NULL, 8, reading) == NULL);
+    CHECK(pdiol_fread(NULL, 1, 0, reading) == 0 && pdiol_fwrite(NULL, 0, 1, writing) == 0);
     CHECK_FAILS(EINVAL, pdiol_hint(reading, 17, 0) == -1);
     CHECK_FAILS(EINVAL, pdiol_hint(reading, AP_SEQUENTIAL, 64) == -1);
     CHECK(pdiol_hint(reading, AP_RANDOM, 0) == 0 && pdiol_hint(writing, AP_SEQUENTIAL, FINAL_WRITE) == 0);
