@@ -1,8 +1,8 @@
 //! Things that are half done: temporary files, and files that are not whole yet.
 //!
-//! Such a thing is undone when its [`HalfDone`] is dropped, and when the program is interrupted. It is noted before it is
-//! made, and made under a lock, which an interruption keeps until the program is gone. So nothing is left that was made
-//! in time, nothing new is begun, and what is being made when there is no time left is named.
+//! Such a thing is undone when its [`HalfDone`] is dropped, and when the program is interrupted. It is noted before it
+//! is made, and made under a lock, which an interruption keeps until the program is gone. So nothing is left that was
+//! made in time, nothing new is begun, and what is being made when there is no time left is named.
 
 use std::fmt;
 use std::io;

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::lease::Lending;
 use crate::random::random;
 use crate::settings::{CacheWrites, Settings};
-use crate::temporary_files::TemporaryFiles;
+use crate::temporary_paths::TemporaryPaths;
 
 /// A client node that is connected to the agents.
 pub(crate) struct ClientNode {
@@ -24,7 +24,7 @@ pub(crate) struct ClientNode {
     pub(crate) connection: ConnectedNode,
     /// The namespace of the set, once it is known that there is one.
     pub(crate) tree: RefCell<Option<Tree<RealMachine>>>,
-    pub(crate) temporary_files: TemporaryFiles,
+    pub(crate) temporary_paths: TemporaryPaths,
 }
 
 impl ClientNode {
@@ -40,8 +40,8 @@ impl ClientNode {
             Some(settings) => Some(join_job(&connection, settings).await?),
             None => None,
         };
-        let (lending, tree, temporary_files) = Default::default();
-        let node = ClientNode { cache, write_cache, settings, lending, connection, tree, temporary_files };
+        let (lending, tree, temporary_paths) = Default::default();
+        let node = ClientNode { cache, write_cache, settings, lending, connection, tree, temporary_paths };
         node.find_tree().await?;
         Ok(node)
     }
@@ -71,7 +71,7 @@ impl ClientNode {
     pub(crate) async fn remove_temporary_files(&self) -> Result<()> {
         let Some(tree) = self.tree.borrow().clone() else { return Ok(()) };
         let removed =
-            self.temporary_files.remove_all(&tree, |name, removed| self.explained(name, removed)).await;
+            self.temporary_paths.remove_all(&tree, |name, removed| self.explained(name, removed)).await;
         tree.contents_gone().await;
         removed
     }

@@ -38,7 +38,7 @@
 //! - `thread.rs`: the node thread; `client_node.rs`: its client; `contents.rs`: what a name means, and `stat.rs` what
 //!   there is to know of it; `open_file.rs`: the node thread's half of an open file, of which `lone_reads.rs` says what
 //!   is read past the page cache; `lease.rs`: pages lent to other threads; `write_queue.rs`: writes on their way to the
-//!   write cache, which `cached_write.rs` puts there and `taker.rs` takes out; `temporary_files.rs`: what goes with the
+//!   write cache, which `cached_write.rs` puts there and `taker.rs` takes out; `temporary_paths.rs`: what goes with the
 //!   session
 //! - [`ConnectedNode`] in `connected.rs`: a connected node, for programs that need no thread; [`whole_file`]: files
 //!   copied in and out; [`sparse`]: their holes; [`BlockingWork`] in `blocking_work.rs`: what no node may wait for
@@ -80,7 +80,7 @@ mod stat;
 mod taker;
 mod team;
 mod teams;
-mod temporary_files;
+mod temporary_paths;
 mod thread;
 mod thread_clock;
 mod traced_call;

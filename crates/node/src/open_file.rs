@@ -364,7 +364,7 @@ impl OpenFile {
 
     pub(crate) fn advise(&self, advice: Advice) {
         if let (Some(number), Some(path)) = (self.file.number(), &self.path) {
-            self.client.temporary_files.note(number, path, advice);
+            self.client.temporary_paths.note(number, path, advice);
         }
         self.file.advise(advice);
     }

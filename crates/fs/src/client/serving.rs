@@ -1,5 +1,5 @@
-//! What a compute node does for others: it lets I/O nodes put data into the memory that it has opened, and get data from
-//! there, it takes part in flushes of write caches, and it keeps the barriers of groups of which it is the first.
+//! What a compute node does for others: it lets I/O nodes put data into the memory that it has opened, and get data
+//! from there, it takes part in flushes of write caches, and it keeps the barriers of groups of which it is the first.
 
 use std::rc::Rc;
 

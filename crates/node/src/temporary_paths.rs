@@ -12,9 +12,9 @@ use crate::error::Result;
 
 /// The paths of temporary files, by their numbers.
 #[derive(Default)]
-pub(crate) struct TemporaryFiles(RefCell<BTreeMap<FileNumber, Vec<u8>>>);
+pub(crate) struct TemporaryPaths(RefCell<BTreeMap<FileNumber, Vec<u8>>>);
 
-impl TemporaryFiles {
+impl TemporaryPaths {
     /// Takes in advice on a file that was opened by this path.
     pub(crate) fn note(&self, number: FileNumber, path: &[u8], advice: Advice) {
         let mut paths = self.0.borrow_mut();
@@ -29,8 +29,8 @@ impl TemporaryFiles {
         }
     }
 
-    /// Removes their names, those that are still theirs. Returns the first failure after all has been tried; `explained`
-    /// puts what a path's removal comes to into the user's words.
+    /// Removes their names, those that are still theirs. Returns the first failure after all has been tried;
+    /// `explained` puts the outcome of a path's removal into the user's words.
     pub(crate) async fn remove_all(
         &self,
         tree: &Tree<RealMachine>,
