@@ -24,7 +24,8 @@
 //! - `collectives.rs`: collective requests that are served together; `disk_directed.rs`: one on a dense view;
 //!   `listed.rs`: one on whatever its members list; `selected.rs`: one on what they select, in closed form; both by
 //!   `staged.rs`, what has been told, and `partial_blocks.rs`, moving parts of blocks
-//! - `rosters.rs`: who flushes write caches together; `teams.rs`: who meets here
+//! - `meetings.rs`: clients that meet here: `rosters.rs`, to flush write caches together; `teams.rs`, as processes that
+//!   have ranks
 //! - `keeper.rs`: the namespace of the set, if this node keeps it; `holds.rs`: who has which of its files open;
 //!   `locks.rs`: who has locked which parts of them
 //! - `fences.rs`: whose locks have ended, so that nothing more is accepted that was written under them
@@ -52,6 +53,7 @@ mod listed;
 mod listing;
 mod locks;
 mod losses;
+mod meetings;
 mod names;
 mod numbered;
 mod objects;

@@ -24,6 +24,7 @@ use machine::{Condition, Duration, Instant, Machine, NodeId, Payload, first_of};
 
 use super::IoNode;
 use super::account::Account;
+use super::meetings::{Meeting, Served, with_names};
 use crate::endpoint::Mailbox;
 use crate::error::{Failure, FailureKind};
 use crate::name;
@@ -38,8 +39,6 @@ const MEMBERS_MAX: usize = 4096;
 /// How long a member out of room waits for others before the first flush. Processes that are started together write
 /// their first records some tens of milliseconds apart.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
-
-type Served = Result<Reply, Box<Failure>>;
 
 /// The rosters that this I/O node keeps, by group.
 #[derive(Default)]
@@ -101,16 +100,7 @@ struct Flush {
     members: RefCell<Vec<Member>>,
     /// What the others are told of the first of them that was lost.
     lost: RefCell<Option<Failure>>,
-    meetings: [Meeting; 2],
-}
-
-#[derive(Default)]
-struct Meeting {
-    come: RefCell<Vec<NodeId>>,
-    /// The first failure that a member has brought.
-    brought: RefCell<Option<Failure>>,
-    /// What all are told, once all have come.
-    outcome: RefCell<Option<Result<Vec<u64>, Failure>>>,
+    meetings: [Meeting<NodeId, ()>; 2],
 }
 
 impl<M: Machine> IoNode<M> {
@@ -227,20 +217,9 @@ impl Rosters {
             ))
         })?;
         let meeting = flush.meeting(id);
-        if meeting.come.borrow().contains(&client) {
-            return Err(Failure::invalid(format!("{client} has come to this meeting already")).into());
-        }
-        meeting.come.borrow_mut().push(client);
-        if let Some(failure) = failure {
-            meeting.brought.borrow_mut().get_or_insert(flush.with_names(failure));
-        }
+        meeting.come(client, client, (), failure.map(|failure| flush.with_names(failure)))?;
         roster.settle(now);
-        loop {
-            if let Some(outcome) = meeting.outcome.borrow().clone() {
-                return Ok(Reply::Met { members: outcome? });
-            }
-            roster.changed.wait().await;
-        }
+        Ok(Reply::Met { members: meeting.outcome(&roster.changed).await? })
     }
 
     /// Takes a client off the roster of a group, after the flush that is going on.
@@ -400,37 +379,34 @@ impl Flush {
     }
 
     /// A failure with the names of the members that it tells of.
-    fn with_names(&self, mut failure: Failure) -> Failure {
-        for Member { node, name } in self.members.borrow().iter() {
-            failure.text = failure.text.replace(&node.to_string(), name);
-        }
-        failure
+    fn with_names(&self, failure: Failure) -> Failure {
+        let members = self.members.borrow();
+        with_names(failure, members.iter().map(|member| (member.node, member.name.clone())))
     }
 
-    fn meeting(&self, id: MeetingId) -> &Meeting {
+    fn meeting(&self, id: MeetingId) -> &Meeting<NodeId, ()> {
         &self.meetings[(id.operation as usize + 1) % 2]
     }
 
     /// Ends a meeting if all have come; says whether it is over.
-    fn end(&self, meeting: &Meeting) -> bool {
-        if meeting.outcome.borrow().is_some() {
+    fn end(&self, meeting: &Meeting<NodeId, ()>) -> bool {
+        if meeting.is_over() {
             return true;
         }
         let members = self.members.borrow();
-        let come = meeting.come.borrow();
-        if !members.iter().all(|member| come.contains(&member.node)) {
+        if !members.iter().all(|member| meeting.present().contains_key(&member.node)) {
             return false;
         }
-        // The loss of a member takes precedence over other failures, which may come of it.
-        let failure = self.lost.borrow().clone().or_else(|| meeting.brought.borrow().clone());
-        let numbers = members.iter().map(|member| member.node.0).collect();
-        meeting.outcome.replace(Some(failure.map_or(Ok(numbers), Err)));
+        meeting.end(self.lost.borrow().clone(), members.iter().map(|member| member.node.0).collect());
         true
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
     use super::*;
 
     const GROUP: u64 = 7;
@@ -448,13 +424,20 @@ mod tests {
     fn come(roster: &Roster, flush: &Flush, step: usize, members: &[u64], brought: Option<&str>) {
         let meeting =
             flush.meeting(MeetingId { group: GROUP, operation: 2 * flush.number - 1 + step as u32 });
-        meeting.come.borrow_mut().extend(members.iter().map(|&node| NodeId(node)));
-        *meeting.brought.borrow_mut() = brought.map(Failure::invalid);
+        for &node in members {
+            let failure = brought.map(Failure::invalid);
+            meeting.come(NodeId(node), NodeId(node), (), failure).expect("it has not come yet");
+        }
         roster.settle(Instant::START);
     }
 
     fn outcome(flush: &Flush, step: usize) -> Option<Result<Vec<u64>, String>> {
-        flush.meetings[step].outcome.borrow().clone().map(|outcome| outcome.map_err(|failure| failure.text))
+        let meeting = &flush.meetings[step];
+        let outcome = pin!(meeting.outcome(&Condition::new())).poll(&mut Context::from_waker(Waker::noop()));
+        match outcome {
+            Poll::Ready(outcome) => Some(outcome.map_err(|failure| failure.text)),
+            Poll::Pending => None,
+        }
     }
 
     #[test]

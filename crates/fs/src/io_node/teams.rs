@@ -15,6 +15,7 @@ use std::rc::Rc;
 
 use machine::{Condition, NodeId};
 
+use super::meetings::{Meeting, Served, with_names};
 use crate::error::{Failure, FailureKind};
 use crate::name;
 use crate::protocol::{MeetingId, Reply, TeamStep};
@@ -24,8 +25,6 @@ const TEAMS_MAX: usize = 4096;
 
 /// The most members of a team: their names fit in a header.
 const SIZE_MAX: u32 = 4096;
-
-type Served = Result<Reply, Box<Failure>>;
 
 /// The teams that meet at this I/O node.
 #[derive(Default)]
@@ -48,7 +47,7 @@ struct Team {
     /// Why it is lost, if it is.
     lost: RefCell<Option<Failure>>,
     /// Meetings to which a member has come and which not all have left.
-    meetings: RefCell<BTreeMap<u32, Rc<Meeting>>>,
+    meetings: RefCell<BTreeMap<u32, Rc<Meeting<u32, Coming>>>>,
     changed: Condition,
 }
 
@@ -59,19 +58,6 @@ pub(super) struct Coming {
     pub(super) step: TeamStep,
     /// What it brings, for all to know.
     pub(super) value: u64,
-}
-
-/// A meeting.
-#[derive(Default)]
-struct Meeting {
-    /// The members that have come, by rank.
-    present: RefCell<BTreeMap<u32, Coming>>,
-    /// The first failure that any of them brings.
-    failure: RefCell<Option<Failure>>,
-    /// What all are told, once all have come.
-    outcome: RefCell<Option<Result<Vec<u64>, Failure>>>,
-    /// How many have been told.
-    told: Cell<u32>,
 }
 
 impl Teams {
@@ -147,25 +133,14 @@ impl Teams {
             Failure::new(FailureKind::NoTeam, text)
         })?;
         let meeting = team.meetings.borrow_mut().entry(id.operation).or_default().clone();
-        if meeting.present.borrow_mut().insert(rank, coming).is_some() {
-            return Err(Failure::invalid(format!("{client} has come to this meeting already")).into());
-        }
-        if let Some(failure) = failure {
-            meeting.failure.borrow_mut().get_or_insert(team.with_ranks(failure));
-        }
+        meeting.come(client, rank, coming, failure.map(|failure| team.with_ranks(failure)))?;
         team.end_if_out_of_step();
         team.settle(&meeting);
-        loop {
-            let outcome = meeting.outcome.borrow().clone();
-            if let Some(outcome) = outcome {
-                meeting.told.set(meeting.told.get() + 1);
-                if meeting.told.get() as usize == meeting.present.borrow().len() {
-                    team.meetings.borrow_mut().remove(&id.operation);
-                }
-                return Ok(Reply::TeamMet { values: outcome? });
-            }
-            team.changed.wait().await;
+        let outcome = meeting.outcome(&team.changed).await;
+        if meeting.all_are_told() {
+            team.meetings.borrow_mut().remove(&id.operation);
         }
+        Ok(Reply::TeamMet { values: outcome? })
     }
 
     /// Whether a client is a member of a team of this group.
@@ -266,9 +241,9 @@ impl Team {
     /// The steps that members wait for, each with their ranks, of all meetings.
     fn waiting(&self) -> Vec<(TeamStep, Vec<u32>)> {
         let mut waiting: Vec<(TeamStep, Vec<u32>)> = Vec::new();
-        for meeting in self.meetings.borrow().values().filter(|meeting| meeting.outcome.borrow().is_none()) {
+        for meeting in self.meetings.borrow().values().filter(|meeting| !meeting.is_over()) {
             let of_others = waiting.len();
-            for (&rank, &Coming { step, .. }) in meeting.present.borrow().iter() {
+            for (&rank, &Coming { step, .. }) in meeting.present().iter() {
                 match waiting[of_others..].iter_mut().find(|(other, _)| *other == step) {
                     Some((_, ranks)) => ranks.push(rank),
                     None => waiting.push((step, vec![rank])),
@@ -281,31 +256,27 @@ impl Team {
     /// Ends the team: members that wait for others are told why, and so are those that come later.
     fn end(&self, why: Failure) {
         self.lost.borrow_mut().get_or_insert(why);
-        let meetings: Vec<Rc<Meeting>> = self.meetings.borrow().values().cloned().collect();
+        let meetings: Vec<_> = self.meetings.borrow().values().cloned().collect();
         meetings.iter().for_each(|meeting| self.settle(meeting));
         self.changed.wake_all();
     }
 
     /// Ends a meeting if all members have come, or one of them never will.
-    fn settle(&self, meeting: &Meeting) {
-        let present = meeting.present.borrow();
+    fn settle(&self, meeting: &Meeting<u32, Coming>) {
+        let present = meeting.present();
         let all_have_come = present.len() as u64 == u64::from(self.size);
         let lost = self.lost.borrow().clone().filter(|_| !all_have_come || !is_of_one(&present));
-        if meeting.outcome.borrow().is_some() || !all_have_come && lost.is_none() {
+        if meeting.is_over() || !all_have_come && lost.is_none() {
             return;
         }
-        let failure = lost.or_else(|| meeting.failure.borrow().clone());
-        let values = || present.values().map(|coming| coming.value).collect();
-        meeting.outcome.replace(Some(failure.map_or_else(|| Ok(values()), Err)));
+        meeting.end(lost, present.values().map(|coming| coming.value).collect());
         self.changed.wake_all();
     }
 
     /// A failure with the ranks of the members that it tells of.
-    fn with_ranks(&self, mut failure: Failure) -> Failure {
-        for (rank, member) in self.members.borrow().iter() {
-            failure.text = failure.text.replace(&member.to_string(), &format!("rank {rank}"));
-        }
-        failure
+    fn with_ranks(&self, failure: Failure) -> Failure {
+        let members = self.members.borrow();
+        with_names(failure, members.iter().map(|(rank, &member)| (member, format!("rank {rank}"))))
     }
 }
 
