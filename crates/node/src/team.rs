@@ -33,8 +33,8 @@ struct Shared {
     number: u64,
     /// How many calls there have been.
     calls: AtomicU32,
-    /// Whether the members reach each other, or are about to.
-    is_reached: AtomicBool,
+    /// Whether the members are connected to each other. It changes at turns, and is the same for all of them at each.
+    is_connected: Arc<AtomicBool>,
     node: Arc<NodeThread>,
 }
 
@@ -52,8 +52,8 @@ impl Session {
             let formed = fs::TeamMembership::form(&node.client.connection.client, &owned, rank, size).await;
             Ok(node.teams.enter(node.client.explained(&owned, formed)?))
         })?;
-        let (name, calls, is_reached) = (name.into(), AtomicU32::new(0), AtomicBool::new(size == 1));
-        Ok(Team(Arc::new(Shared { name, rank, size, number, calls, is_reached, node })))
+        let (name, calls, is_connected) = (name.into(), AtomicU32::new(0), AtomicBool::new(size == 1).into());
+        Ok(Team(Arc::new(Shared { name, rank, size, number, calls, is_connected, node })))
     }
 }
 
@@ -183,17 +183,22 @@ impl Team {
         })
     }
 
-    /// The same of moving data. Members who exchange data connect to each other before they do so first.
+    /// The same of moving data. Members that exchange data take a turn before, in which they connect to each other
+    /// unless they are connected.
     fn begin_moving<T, F>(&self, what: &Arc<str>, step: TeamStep, job: F) -> Pending<T>
     where
         T: Send + 'static,
         F: AsyncFnOnce(Rc<Node>, Arc<str>, TeamTurn<'_, RealMachine>) -> Result<T> + Send + 'static,
     {
         let exchanges = matches!(step, TeamStep::Move { in_two_phases: true, .. });
-        let is_first = exchanges && !self.0.is_reached.swap(true, Ordering::Relaxed);
-        let connecting = is_first.then(|| {
-            self.begin(&self.0.name, step, async |node, name, turn| {
-                node.client.explained(&name, reach_each_other(&node.client, &turn).await)
+        let connecting = exchanges.then(|| {
+            let is_connected = self.0.is_connected.clone();
+            self.begin(&self.0.name, step, async move |node, name, turn| {
+                if !is_connected.load(Ordering::Relaxed) {
+                    node.client.explained(&name, reach_each_other(&node.client, &turn).await)?;
+                    is_connected.store(true, Ordering::Relaxed);
+                }
+                Ok(())
             })
         });
         self.begin(what, step, async move |node, name, turn| {
