@@ -36,7 +36,7 @@ static void forget(struct elements *of)
 static int describe(struct elements *of, const struct our_file *file, const void *buffer, MPI_Count count,
                     MPI_Datatype type)
 {
-    MPI_Aint lower;
+    MPI_Aint lower, first;
     if (count < 0) {
         return starfish_mpi_note_error(STARFISH_MPI_COUNT, "a count is negative");
     }
@@ -52,8 +52,10 @@ static int describe(struct elements *of, const struct our_file *file, const void
     of->type = type;
     of->representation = file->representation;
     of->is_own = 0;
-    of->is_run = file->representation != EXTERNAL32 && starfish_shim_is_run(type);
-    if (!of->is_run && of->size > PACKED_MAX) {
+    of->is_run = file->representation != EXTERNAL32 && starfish_shim_is_run(type, count, &first);
+    if (of->is_run) {
+        of->first += first;
+    } else if (of->size > PACKED_MAX) {
         return starfish_mpi_note_error(STARFISH_MPI_UNSUPPORTED,
                                        "a type in memory of more than 1 GiB, with gaps: make it of smaller ones");
     }
@@ -155,7 +157,7 @@ int starfish_shim_read(struct our_file *file, int place, int together, MPI_Offse
     }
     size_t bytes = (size_t)(of.count * of.size);
     if (of.is_run) {
-        return starfish_mpi_read(file->core, place, together, offset, buffer, bytes, moved);
+        return starfish_mpi_read(file->core, place, together, offset, of.first, bytes, moved);
     }
     char *packed = malloc(bytes + 1);
     class = packed ? starfish_mpi_read(file->core, place, together, offset, packed, bytes, moved)
@@ -177,7 +179,7 @@ int starfish_shim_write(struct our_file *file, int place, int together, MPI_Offs
     }
     size_t bytes = (size_t)(of.count * of.size);
     if (of.is_run) {
-        class = starfish_mpi_write(file->core, place, together, offset, buffer, bytes);
+        class = starfish_mpi_write(file->core, place, together, offset, of.first, bytes);
     } else {
         char *packed = malloc(bytes + 1);
         class = packed ? convert_all(&of, 1, packed, (MPI_Count)bytes) : no_memory();
