@@ -192,9 +192,6 @@ starfish_mpi_type *starfish_mpi_type_dealt(size_t sides, const int64_t *lengths,
                                            int rows_first, const starfish_mpi_type *type);
 void starfish_mpi_type_free(starfish_mpi_type *type);
 
-/* Whether any number of them, one next to the other, are a run of bytes: 1 or 0. */
-int starfish_mpi_type_is_run(const starfish_mpi_type *type);
-
 /* The run of data that begins with the byte at `position` of the data of a type: its displacement, and its bytes;
    none at the end. */
 int starfish_mpi_type_run(const starfish_mpi_type *type, int64_t position, int64_t *displacement, int64_t *bytes);

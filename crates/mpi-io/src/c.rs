@@ -729,12 +729,6 @@ unsafe extern "C" fn starfish_mpi_type_free(freed: *mut FileType) {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn starfish_mpi_type_is_run(of: *const FileType) -> c_int {
-    // SAFETY: a type or null, as the header asks for.
-    unsafe { type_(of) }.is_ok_and(FileType::is_contiguous).into()
-}
-
-#[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_type_run(
     of: *const FileType,
     position: i64,

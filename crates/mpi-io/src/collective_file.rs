@@ -219,6 +219,10 @@ fn missing(started: &Connected, path: &str, error: node::Error) -> MpiError {
 impl CollectiveFile {
     /// Sets the view; pointers begin at 0. No displacement stands for where the shared pointer is.
     pub(crate) fn set_view(&self, view: FileView) -> Outcome<()> {
+        if self.mode.writes && view.overlaps() {
+            let why = "a view: its data overlap, which is for files that are open for reading only";
+            return Err(MpiError::new(ErrorClass::Type, why));
+        }
         let mut state = self.state();
         state.view = view;
         state.position = 0;

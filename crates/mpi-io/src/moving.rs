@@ -13,6 +13,7 @@ use crate::collective_file::{CollectiveFile, argument, position_at};
 use crate::data_call::DataCall;
 use crate::failure::{ErrorClass, MpiError, Outcome};
 use crate::file_view::FileView;
+use crate::type_data::TypeData;
 use crate::waiting::wait;
 use crate::way::{Choice, Situation, Way};
 
@@ -28,7 +29,18 @@ pub(crate) struct Moving {
 /// Where a call moves data: of the stream, and of the file.
 struct Located {
     position: u64,
-    selection: Selection,
+    data: TypeData,
+}
+
+impl Located {
+    fn selection(&self) -> &Selection {
+        self.data.selection()
+    }
+
+    /// Whether it is all of one piece, and not more than that.
+    fn is_piece(&self) -> bool {
+        self.selection().runs() == 1 && self.selection().bytes() == self.data.bytes()
+    }
 }
 
 /// The data of a call, on their way.
@@ -85,17 +97,17 @@ impl CollectiveFile {
     /// Waits for a call, and puts what it has read into memory that is as long as was asked for; how many bytes it has
     /// moved.
     pub(crate) fn end(&self, moving: Moving, into: &mut [u8]) -> Outcome<u64> {
-        let Moving { call, located: Located { position, selection }, data, stops_at_end } = moving;
+        let Moving { call, located: Located { position, data: wanted }, data, stops_at_end } = moving;
         let failed = |error: node::Error| match call.is_common() {
             true => self.members.common(error),
             false => error.into(),
         };
         let moved = match data {
-            Data::Moved => selection.bytes(),
-            Data::Written(data) => wait(data).map(|()| selection.bytes()).map_err(failed)?,
-            Data::Read(data) => put(&wait(data).map_err(failed)?, into),
+            Data::Moved => wanted.bytes(),
+            Data::Written(data) => wait(data).map(|()| wanted.bytes()).map_err(failed)?,
+            Data::Read(data) => wanted.put(&wait(data).map_err(failed)?, into),
             Data::InPages { is_seen } => {
-                let at = selection.span().offset;
+                let at = wanted.selection().span().offset;
                 let read = if is_seen {
                     self.handle.read_latest_at(at, into)
                 } else {
@@ -107,12 +119,12 @@ impl CollectiveFile {
         if stops_at_end {
             let mut state = self.state();
             // Unless somebody has moved it since.
-            if state.position == position + selection.bytes() {
+            if state.position == position + wanted.bytes() {
                 // Behind the last elementary type of which there was something.
                 state.position = position + moved.next_multiple_of(state.view.unit());
             }
         }
-        call.done(&self.account, self.recorder.as_ref(), &selection, moved);
+        call.done(&self.account, self.recorder.as_ref(), wanted.selection(), moved);
         Ok(moved)
     }
 
@@ -126,10 +138,12 @@ impl CollectiveFile {
                 let how = self.state().hints.moves(method);
                 Data::Read(self.members.begin_read(&self.handle, selection_of(&located), how))
             }
-            (_, Ok(located)) if located.selection.is_empty() => Data::Moved,
-            (Way::PageCache, Ok(_)) if waits => Data::InPages { is_seen: self.is_seen(place) },
+            (_, Ok(located)) if located.selection().is_empty() => Data::Moved,
+            (Way::PageCache, Ok(located)) if waits && located.is_piece() => {
+                Data::InPages { is_seen: self.is_seen(place) }
+            }
             (_, Ok(located)) => {
-                Data::Read(self.alone(way, place).begin_read(&self.started.tree, located.selection.clone()))
+                Data::Read(self.alone(way, place).begin_read(&self.started.tree, located.selection().clone()))
             }
             (_, Err(_)) => Data::Moved,
         };
@@ -147,12 +161,12 @@ impl CollectiveFile {
                 let own = if located.is_ok() { bytes.to_vec() } else { Vec::new() };
                 Data::Written(self.members.begin_write(&self.handle, selection_of(&located), own, how))
             }
-            (_, Ok(located)) if located.selection.is_empty() => Data::Moved,
+            (_, Ok(located)) if located.selection().is_empty() => Data::Moved,
             (Way::WriteCached, Ok(located)) => {
-                self.write_cached(&located.selection, self.is_seen(place), bytes)?
+                self.write_cached(located.selection(), self.is_seen(place), bytes)?
             }
             (_, Ok(located)) => {
-                let (alone, selection) = (self.alone(way, place), located.selection.clone());
+                let (alone, selection) = (self.alone(way, place), located.selection().clone());
                 Data::Written(alone.begin_write(&self.started.tree, selection, bytes.to_vec()))
             }
             (_, Err(_)) => Data::Moved,
@@ -214,8 +228,8 @@ impl CollectiveFile {
             CallPlace::Ordered => self.take_turn(bytes)?,
             _ => self.take_place(place, bytes)?,
         };
-        let selection = self.state().view.select(position, bytes)?;
-        Ok(Located { position, selection })
+        let data = self.state().view.select(position, bytes)?;
+        Ok(Located { position, data })
     }
 
     fn take_place(&self, place: CallPlace, bytes: u64) -> Outcome<u64> {
@@ -258,18 +272,12 @@ impl CollectiveFile {
 
 /// What a member selects of a call that all make: nothing, if it has failed to find out.
 fn selection_of(located: &Outcome<Located>) -> Selection {
-    located.as_ref().map_or(Selection::empty(), |located| located.selection.clone())
+    located.as_ref().map_or(Selection::empty(), |located| located.selection().clone())
 }
 
 /// Of how many pieces a call is that may have failed to find out.
 fn pieces_of(located: &Outcome<Located>) -> u64 {
-    located.as_ref().map_or(0, |located| located.selection.runs())
-}
-
-/// Copies what was read; how much that is.
-fn put(bytes: &[u8], into: &mut [u8]) -> u64 {
-    into[..bytes.len()].copy_from_slice(bytes);
-    bytes.len() as u64
+    located.as_ref().map_or(0, |located| located.selection().runs())
 }
 
 /// How many elementary types these bytes are.
