@@ -345,3 +345,11 @@ int starfish_shim_is_run(MPI_Datatype type, MPI_Count count, MPI_Aint *first)
     starfish_mpi_type_free(flat);
     return is_run;
 }
+
+int starfish_shim_is_alike(MPI_Datatype type)
+{
+    MPI_Count size;
+    MPI_Aint bytes;
+    return PMPI_Type_size_x(type, &size) == MPI_SUCCESS &&
+           PMPI_Pack_external_size("external32", 1, type, &bytes) == MPI_SUCCESS && bytes == size;
+}
