@@ -362,12 +362,16 @@ DEFINE(File_get_info, (MPI_File fh, MPI_Info *info), (fh, info))
 
 /* Views. */
 
-static int set_view(struct our_file *file, MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype)
+static int set_view(struct our_file *file, MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype,
+                    enum representation representation)
 {
     MPI_Count unit;
     if (etype == MPI_DATATYPE_NULL || filetype == MPI_DATATYPE_NULL ||
         PMPI_Type_size_x(etype, &unit) != MPI_SUCCESS) {
         return starfish_mpi_note_error(STARFISH_MPI_TYPE, "a view: there is no such type");
+    }
+    if (representation == EXTERNAL32 && !(starfish_shim_is_alike(etype) && starfish_shim_is_alike(filetype))) {
+        return starfish_mpi_note_error(STARFISH_MPI_UNSUPPORTED, "a view by a type whose size is another in external32");
     }
     int class = 0;
     int64_t at = displacement;
@@ -386,6 +390,7 @@ static int set_view(struct our_file *file, MPI_Offset displacement, MPI_Datatype
         file->etype = of_units;
         file->filetype = of_file;
         file->displacement = at;
+        file->representation = representation;
     }
     return class;
 }
@@ -414,9 +419,8 @@ DEFINE(File_set_view,
     if (wanted == UNKNOWN) {
         return starfish_shim_raise(file, MPI_ERR_UNSUPPORTED_DATAREP);
     }
-    int class = set_view(settled(file), displacement, etype, filetype);
+    int class = set_view(settled(file), displacement, etype, filetype, wanted);
     if (!class) {
-        file->representation = wanted;
         char **hints = hints_of(info);
         starfish_mpi_set_view_hints(file->core, (const char *const *)hints);
         free_hints(hints);

@@ -23,6 +23,7 @@ enum representation { NATIVE, INTERNAL, EXTERNAL32, UNKNOWN };
 
 /* Elements of a type in memory. */
 struct elements {
+    /* Where they begin; of a run its first byte of data. */
     char *first;
     MPI_Count count;
     MPI_Datatype type;
@@ -95,7 +96,10 @@ HIDDEN void starfish_shim_close_surrogate(struct our_file *file);
 
 /* types.c */
 HIDDEN starfish_mpi_type *starfish_shim_flatten(MPI_Datatype type);
-HIDDEN int starfish_shim_is_run(MPI_Datatype type);
+/* Whether the data of so many elements, one next to the other, are one run of bytes, and where that begins. */
+HIDDEN int starfish_shim_is_run(MPI_Datatype type, MPI_Count count, MPI_Aint *first);
+/* Whether it has as many bytes in external32 as in memory. */
+HIDDEN int starfish_shim_is_alike(MPI_Datatype type);
 HIDDEN MPI_Datatype starfish_shim_keep(MPI_Datatype type);
 HIDDEN void starfish_shim_let_go(MPI_Datatype *type);
 

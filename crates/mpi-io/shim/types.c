@@ -325,17 +325,31 @@ starfish_mpi_type *starfish_shim_flatten(MPI_Datatype type)
     return flatten(type, 0);
 }
 
-int starfish_shim_is_run(MPI_Datatype type)
+int starfish_shim_is_run(MPI_Datatype type, MPI_Count count, MPI_Aint *first)
 {
-    if (is_of_mpi(type)) {
-        MPI_Count size;
-        MPI_Aint lower, extent;
-        PMPI_Type_size_x(type, &size);
-        PMPI_Type_get_extent(type, &lower, &extent);
-        return size == extent;
+    MPI_Count size;
+    MPI_Aint lower, extent, reach;
+    PMPI_Type_size_x(type, &size);
+    PMPI_Type_get_extent(type, &lower, &extent);
+    PMPI_Type_get_true_extent(type, first, &reach);
+    if (size != reach || (count > 1 && size != extent)) {
+        return 0;
     }
+    if (is_of_mpi(type)) {
+        return 1;
+    }
+    /* As long as their bytes are many, data may be in another order still, or lie on each other. */
+    int64_t begin, bytes;
     starfish_mpi_type *flat = flatten(type, 0);
-    int is_run = flat && starfish_mpi_type_is_run(flat);
+    int is_run = flat && starfish_mpi_type_run(flat, 0, &begin, &bytes) == 0 && bytes == size;
     starfish_mpi_type_free(flat);
     return is_run;
+}
+
+int starfish_shim_is_alike(MPI_Datatype type)
+{
+    MPI_Count size;
+    MPI_Aint bytes;
+    return PMPI_Type_size_x(type, &size) == MPI_SUCCESS &&
+           PMPI_Pack_external_size("external32", 1, type, &bytes) == MPI_SUCCESS && bytes == size;
 }

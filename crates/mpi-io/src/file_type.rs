@@ -1,11 +1,13 @@
 //! Types of MPI as selections of a file.
 //!
 //! A type is a map of bytes, repeated every `extent` bytes. MPI wants the bytes of a type of a file in ascending order,
-//! without overlap; so they are a [`Selection`], a small tree whatever the number of bytes.
+//! and without overlap if it is written; so they are a [`Selection`], a small tree whatever the number of bytes, unless
+//! they overlap (`type_data.rs`).
 
 use layout::{Extent, Selection};
 
 use crate::failure::{ErrorClass, MpiError, Outcome};
+use crate::type_data::TypeData;
 
 /// A type of MPI, as far as files are concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +15,7 @@ pub(crate) struct FileType {
     /// The displacement of the first byte of data.
     first: i64,
     /// The data, counted from that byte.
-    data: Selection,
+    data: TypeData,
     /// Where the type begins and ends for whatever comes next to it.
     bounds: TypeBounds,
 }
@@ -41,12 +43,13 @@ impl FileType {
     /// `count` bytes in a row.
     pub(crate) fn bytes(count: i64) -> Outcome<FileType> {
         let data = Selection::contiguous(Extent::new(0, count_of(count)?))?;
-        Ok(FileType { first: 0, data, bounds: TypeBounds { lower: 0, upper: count } })
+        let bounds = TypeBounds { lower: 0, upper: count };
+        Ok(FileType { first: 0, data: TypeData::Once(data), bounds })
     }
 
     /// Nothing at all.
     fn nothing() -> FileType {
-        FileType { first: 0, data: Selection::empty(), bounds: TypeBounds { lower: 0, upper: 0 } }
+        FileType { first: 0, data: TypeData::EMPTY, bounds: TypeBounds { lower: 0, upper: 0 } }
     }
 
     /// From one to the next, in bytes.
@@ -59,28 +62,21 @@ impl FileType {
         self.data.bytes()
     }
 
-    /// Whether any number of them, one next to the other, is one run of bytes that begins at displacement 0.
-    pub(crate) fn is_contiguous(&self) -> bool {
-        let size = self.size() as i64;
-        self.data.runs() <= 1 && self.first == 0 && self.bounds == TypeBounds { lower: 0, upper: size }
-    }
-
     /// The data in a file of whose bytes this type begins to be counted at `displacement`.
-    pub(crate) fn placed(&self, displacement: u64) -> Outcome<Selection> {
+    pub(crate) fn placed(&self, displacement: u64) -> Outcome<TypeData> {
         if self.size() == 0 {
-            return Ok(Selection::empty());
+            return Ok(TypeData::EMPTY);
         }
         let first = displacement.checked_add_signed(self.first);
         let first = first.ok_or_else(|| wrong("it begins before the file"))?;
-        Ok(self.data.shifted(first)?)
+        self.data.shifted(first)
     }
 
     /// The run of data that begins with the byte at `position` of the data: its displacement, and its bytes; none at
     /// the end.
     pub(crate) fn run_at(&self, position: i64) -> Outcome<(i64, i64)> {
-        let rest = self.data.slice(count_of(position)?, u64::MAX)?;
-        let run = rest.chunks().next();
-        Ok(run.map_or((0, 0), |run| (self.first + run.file_offset as i64, run.bytes as i64)))
+        let run = self.data.run_at(count_of(position)?)?;
+        Ok(run.map_or((0, 0), |run| (self.first + run.offset as i64, run.bytes as i64)))
     }
 
     /// The same with other bounds.
@@ -108,7 +104,7 @@ impl FileType {
                 let span = fits(stride.checked_mul(count - 1))?;
                 let last = self.moved_bounds(span)?;
                 let data = match self.size() {
-                    0 => Selection::empty(),
+                    0 => TypeData::EMPTY,
                     _ => {
                         let stride = u64::try_from(stride);
                         self.data.repeated(
@@ -147,7 +143,7 @@ impl FileType {
             }
         }
         let bounds = bounds.unwrap_or(TypeBounds { lower: 0, upper: 0 });
-        Ok(FileType { first: first.unwrap_or(0), data: Selection::joined(&joined)?, bounds })
+        Ok(FileType { first: first.unwrap_or(0), data: TypeData::joined(&joined)?, bounds })
     }
 
     fn moved_bounds(&self, bytes: i64) -> Outcome<TypeBounds> {
@@ -177,7 +173,6 @@ mod tests {
         let vector = FileType::bytes(2).and_then(|pair| pair.contiguous(2)?.strided(2, 6)).expect("a type");
         assert_eq!(map(&vector), [0, 1, 2, 3, 6, 7, 8, 9]);
         assert_eq!(vector.bounds, TypeBounds { lower: 0, upper: 10 });
-        assert!(!vector.is_contiguous());
     }
 
     #[test]
@@ -185,26 +180,40 @@ mod tests {
         let byte = FileType::bytes(1).expect("a byte");
         let type_ = byte.indexed([(1, -3), (0, -9), (2, 4)].into_iter()).expect("a type");
         assert_eq!((map(&type_), type_.bounds), (vec![-3, 4, 5], TypeBounds { lower: -3, upper: 6 }));
-        assert_eq!(type_.placed(10).expect("within a file").span(), Extent::new(7, 9));
+        assert_eq!(type_.placed(10).expect("within a file").selection().span(), Extent::new(7, 9));
         assert_eq!(type_.placed(2).expect_err("before it").class, ErrorClass::Type);
     }
 
     #[test]
     fn what_is_not_in_ascending_order_is_refused() {
         let byte = FileType::bytes(1).expect("a byte");
-        for blocks in [[(1, 4), (1, 0)], [(2, 0), (1, 1)]] {
-            assert_eq!(byte.indexed(blocks.into_iter()).expect_err("wrong").class, ErrorClass::Type);
+        let parts = byte.strided(2, 10).expect("two bytes");
+        for (of, blocks) in [(&byte, [(1, 4), (1, 0)]), (&parts, [(1, 0), (1, 5)])] {
+            assert_eq!(of.indexed(blocks.into_iter()).expect_err("wrong").class, ErrorClass::Type);
         }
         assert_eq!(byte.strided(2, -1).expect_err("downwards").class, ErrorClass::Type);
-        assert_eq!(byte.strided(2, 0).expect_err("the same twice").class, ErrorClass::Type);
+        assert_eq!(parts.strided(2, 5).expect_err("back again").class, ErrorClass::Type);
         assert_eq!(FileType::bytes(-1).expect_err("negative").class, ErrorClass::Type);
         assert_eq!(byte.strided(i64::MAX, i64::MAX).expect_err("too far").class, ErrorClass::Type);
     }
 
     #[test]
+    fn data_may_overlap() {
+        let byte = FileType::bytes(1).expect("a byte");
+        let pair = byte.contiguous(2).expect("a pair");
+        assert_eq!(map(&pair.strided(3, 1).expect("a type")), [0, 1, 1, 2, 2, 3]);
+        assert_eq!(map(&byte.strided(2, 0).expect("the same twice")), [0, 0]);
+        let type_ = pair.indexed([(1, -3), (2, -2), (1, 4)].into_iter()).expect("a type");
+        assert_eq!((map(&type_), type_.size()), (vec![-3, -2, -2, -1, 0, 1, 4, 5], 8));
+        assert_eq!(type_.run_at(3), Ok((-1, 3)));
+        assert_eq!(type_.bounds, TypeBounds { lower: -3, upper: 6 });
+        assert_eq!(byte.strided(1 << 20, 0).expect_err("too many").class, ErrorClass::Unsupported);
+    }
+
+    #[test]
     fn a_thousand_million_pieces_are_a_few_nodes() {
         let eight = FileType::bytes(8).and_then(|eight| eight.strided(1_000_000_000, 32)).expect("a type");
-        assert_eq!((eight.size(), eight.data.runs()), (8_000_000_000, 1_000_000_000));
+        assert_eq!((eight.size(), eight.data.selection().runs()), (8_000_000_000, 1_000_000_000));
         assert!(eight.resized(0, 32_000_000_000).and_then(|tile| tile.contiguous(3)).is_ok());
     }
 
@@ -212,7 +221,5 @@ mod tests {
     fn other_bounds_are_another_extent() {
         let byte = FileType::bytes(1).and_then(|byte| byte.resized(-2, 5)).expect("a type");
         assert_eq!(map(&byte.contiguous(3).expect("a type")), [0, 5, 10]);
-        assert!(FileType::bytes(3).is_ok_and(|bytes| bytes.is_contiguous()));
-        assert!(!byte.is_contiguous());
     }
 }

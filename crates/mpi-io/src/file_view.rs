@@ -2,22 +2,24 @@
 //!
 //! The type of a view is repeated, each its extent after the one before. Libraries make types whose data reach beyond
 //! their bounds, of parts that have bounds of their own, and use them once. Repeated they would overlap, so they are
-//! there once.
+//! there once. Of a file that is only read a type may overlap itself (`type_data.rs`).
 
-use layout::{Selection, SelectionError};
+use layout::SelectionError;
 
 use crate::failure::{ErrorClass, MpiError, Outcome};
 use crate::file_type::FileType;
+use crate::type_data::TypeData;
 
 /// A view: a type, repeated from a displacement on to the end of the largest file, and the unit in which is counted.
 #[derive(Clone, Debug)]
 pub(crate) struct FileView {
     displacement: u64,
-    /// Whether the type is there once, since it cannot be repeated.
-    is_once: bool,
+    /// Bytes of the file from one type to the next; none if it is there once, since it cannot be repeated.
+    extent: Option<u64>,
     /// Bytes of data of the elementary type.
     unit: u64,
-    selected: Selection,
+    /// All that is selected; of a type that overlaps itself the first.
+    selected: TypeData,
 }
 
 fn wrong(class: ErrorClass, why: &str) -> MpiError {
@@ -41,18 +43,20 @@ impl FileView {
             return Err(wrong(ErrorClass::Argument, "its type does not consist of elementary types"));
         }
         let tile = of.placed(displacement)?;
-        let (selected, is_once) = match of.size() {
-            0 => (tile, false),
+        let (selected, extent) = match of.size() {
+            0 => (tile, Some(0)),
             _ => {
                 let extent = u64::try_from(of.extent()?).ok().filter(|&extent| extent > 0);
                 let extent = extent.ok_or_else(|| wrong(ErrorClass::Type, "its type has no extent"))?;
-                match tile.tiled(extent) {
-                    Err(SelectionError::RepetitionOverlaps { .. }) => (tile, true),
-                    tiled => (tiled?, false),
-                }
+                repeated(tile, extent)?
             }
         };
-        Ok(FileView { displacement, is_once, unit, selected })
+        Ok(FileView { displacement, extent, unit, selected })
+    }
+
+    /// Whether it has some bytes of the file more than once.
+    pub(crate) fn overlaps(&self) -> bool {
+        !self.selected.is_once()
     }
 
     /// Bytes of an elementary type.
@@ -61,35 +65,68 @@ impl FileView {
     }
 
     /// The bytes of the file from this position of the stream on, so many of them.
-    pub(crate) fn select(&self, position: u64, bytes: u64) -> Outcome<Selection> {
-        let found = self.selected.slice(position, bytes)?;
-        match found.bytes() == bytes {
-            true => Ok(found),
-            false if self.is_once => {
+    pub(crate) fn select(&self, position: u64, bytes: u64) -> Outcome<TypeData> {
+        if bytes == 0 {
+            return Ok(TypeData::EMPTY);
+        }
+        let found = match &self.selected {
+            TypeData::Once(selection) => TypeData::Once(selection.slice(position, bytes)?),
+            TypeData::Overlapping(type_) => {
+                TypeData::Overlapping(type_.slice(self.extent, position, bytes)?)
+            }
+        };
+        match (found.bytes() == bytes, self.extent) {
+            (true, _) => Ok(found),
+            (false, None) => {
                 let why = "its type, repeated, would overlap itself, so there is no more than one of it";
                 Err(wrong(ErrorClass::Type, why))
             }
-            false => Err(wrong(ErrorClass::Argument, "no file is long enough for what is wanted of it")),
+            (false, Some(_)) => {
+                Err(wrong(ErrorClass::Argument, "no file is long enough for what is wanted of it"))
+            }
         }
     }
 
     /// The offset in the file of the byte at this position of the stream.
     pub(crate) fn offset_of(&self, position: u64) -> Outcome<u64> {
-        if self.selected.is_empty() {
+        if self.selected.bytes() == 0 {
             return Ok(self.displacement);
         }
-        Ok(self.select(position, 1)?.span().offset)
+        Ok(self.select(position, 1)?.selection().span().offset)
     }
 
-    /// The position of the first elementary type that does not begin before this offset of the file.
+    /// The position of the first elementary type that does not begin before this offset of the file; of data that
+    /// overlap, the one behind as many as have bytes before it.
     pub(crate) fn position_of(&self, offset: u64) -> u64 {
-        self.selected.bytes_before(offset).div_ceil(self.unit) * self.unit
+        let before = match &self.selected {
+            TypeData::Once(selection) => selection.bytes_before(offset),
+            TypeData::Overlapping(type_) => {
+                let extent = self.extent.unwrap_or(u64::MAX);
+                let times = offset.saturating_sub(type_.first()) / extent;
+                times * type_.bytes() + type_.bytes_before(offset - times * extent)
+            }
+        };
+        before.div_ceil(self.unit) * self.unit
+    }
+}
+
+/// All that is selected by a type at every `extent` bytes, and the extent; by one of them, if more would overlap.
+fn repeated(tile: TypeData, extent: u64) -> Outcome<(TypeData, Option<u64>)> {
+    match &tile {
+        TypeData::Once(selection) => match selection.tiled(extent) {
+            Err(SelectionError::RepetitionOverlaps { .. }) => Ok((tile, None)),
+            tiled => Ok((TypeData::Once(tiled?), Some(extent))),
+        },
+        TypeData::Overlapping(type_) => {
+            let fits = type_.reach() <= extent;
+            Ok((tile, fits.then_some(extent)))
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use layout::Extent;
+    use layout::{Extent, Selection};
 
     use super::*;
 
@@ -99,16 +136,20 @@ mod tests {
         FileView::new(5, 2, &pair).expect("a view")
     }
 
+    fn selected(view: &FileView, position: u64, bytes: u64) -> Selection {
+        view.select(position, bytes).expect("they are there").selection().clone()
+    }
+
     #[test]
     fn a_stream_is_what_the_view_selects() {
-        let found = pairs().select(2, 4).expect("two pairs");
+        let found = selected(&pairs(), 2, 4);
         assert_eq!(found.span(), Extent::new(9, 6));
         assert_eq!((found.bytes(), found.runs()), (4, 2));
         assert_eq!(pairs().offset_of(4), Ok(13));
         assert_eq!([0, 6, 7, 13, 14].map(|offset| pairs().position_of(offset)), [0, 2, 2, 4, 6]);
         let all = FileView::of_bytes();
         assert_eq!((all.unit(), all.position_of(77)), (1, 77));
-        assert_eq!(all.select(3, 9).expect("bytes").span(), Extent::new(3, 9));
+        assert_eq!(selected(&all, 3, 9).span(), Extent::new(3, 9));
     }
 
     /// As HDF5 and PnetCDF make them: of the parts of a struct, one has bounds of its own, which become those of all.
@@ -118,10 +159,31 @@ mod tests {
         let wide =
             two.indexed([(1, 0), (1, 10)].into_iter()).and_then(|wide| wide.resized(8, 4)).expect("a type");
         let view = FileView::new(3, 1, &wide).expect("a view");
-        assert_eq!(view.select(1, 3).map(|found| found.span()), Ok(Extent::new(4, 11)));
+        assert_eq!(selected(&view, 1, 3).span(), Extent::new(4, 11));
         assert_eq!(view.offset_of(3), Ok(14));
         assert_eq!(view.select(3, 2).expect_err("it is there once").class, ErrorClass::Type);
         assert_eq!(view.position_of(100), 4);
+    }
+
+    #[test]
+    fn a_type_that_overlaps_itself_is_repeated_as_far_as_it_does_not_overlap_the_next() {
+        let two = FileType::bytes(2).expect("a type");
+        let twice = two.indexed([(2, 0), (2, 2)].into_iter()).expect("bytes 2 and 3 twice");
+        let view = FileView::new(10, 2, &twice.resized(0, 8).expect("a type")).expect("a view");
+        assert!(view.overlaps() && !pairs().overlaps());
+        assert_eq!(
+            (0..6).map(|unit| view.offset_of(2 * unit)).collect::<Outcome<Vec<u64>>>(),
+            Ok(vec![10, 12, 12, 14, 18, 20])
+        );
+        let found = view.select(4, 8).expect("of two types");
+        assert_eq!(
+            (found.bytes(), found.selection().span(), found.selection().runs()),
+            (8, Extent::new(12, 10), 2)
+        );
+        assert_eq!([0, 10, 12, 14, 18, 21].map(|offset| view.position_of(offset)), [0, 0, 2, 6, 8, 12]);
+        let once = FileView::new(10, 2, &twice.resized(0, 4).expect("a type")).expect("a view");
+        assert_eq!(once.select(2, 8).expect_err("it is there once").class, ErrorClass::Type);
+        assert_eq!(selected(&once, 0, 8).span(), Extent::new(10, 6));
     }
 
     #[test]

@@ -20,7 +20,8 @@
 //! - `collective_file.rs`: an open file; `mode.rs`: how it was opened; `members.rs`: those who have it open
 //! - `waiting.rs`: for other processes
 //! - `moving.rs`: reading and writing it; `alone.rs`: by this process for itself
-//! - `file_type.rs`, `file_array.rs`: types as selections; `file_view.rs`: what a process sees of a file
+//! - `file_type.rs`, `file_array.rs`: types as selections; `type_data.rs`: their data, which may overlap;
+//!   `file_view.rs`: what a process sees of a file
 //! - `shared_pointer.rs`, `atomic.rs`: what processes on any hosts share
 //! - `hints.rs`: what is in force of an `MPI_Info`; `hint_file.rs`: ROMIO's file of them
 //! - `call_place.rs`: where a call begins; `way.rs`: which way its data go, and why; `data_call.rs`: a call that is
@@ -51,5 +52,6 @@ mod open_files;
 mod process;
 mod recording;
 mod shared_pointer;
+mod type_data;
 mod waiting;
 mod way;

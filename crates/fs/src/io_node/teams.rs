@@ -44,6 +44,8 @@ struct Team {
     size: u32,
     /// The members that have come, by rank.
     members: RefCell<BTreeMap<u32, NodeId>>,
+    /// Their ranks.
+    ranks: RefCell<BTreeMap<NodeId, u32>>,
     /// Why it is lost, if it is.
     lost: RefCell<Option<Failure>>,
     /// Meetings to which a member has come and which not all have left.
@@ -181,12 +183,13 @@ impl Teams {
 
 impl Team {
     fn new(name: String, group: u64, size: u32) -> Self {
-        let (members, lost, meetings) = (RefCell::default(), RefCell::default(), RefCell::default());
-        Team { name, group, size, members, lost, meetings, changed: Condition::new() }
+        let (members, ranks) = (RefCell::default(), RefCell::default());
+        let (lost, meetings) = (RefCell::default(), RefCell::default());
+        Team { name, group, size, members, ranks, lost, meetings, changed: Condition::new() }
     }
 
     fn rank_of(&self, client: NodeId) -> Option<u32> {
-        self.members.borrow().iter().find(|(_, member)| **member == client).map(|(&rank, _)| rank)
+        self.ranks.borrow().get(&client).copied()
     }
 
     fn add(&self, client: NodeId, rank: u32) -> Result<(), Box<Failure>> {
@@ -204,6 +207,7 @@ impl Team {
             return Err(Failure::invalid(text).into());
         }
         members.insert(rank, client);
+        self.ranks.borrow_mut().insert(client, rank);
         Ok(())
     }
 
@@ -218,7 +222,7 @@ impl Team {
 
     /// Notes that a member takes part in nothing any more; `what` says what it does instead.
     fn lose(&self, client: NodeId, kind: FailureKind, what: &str) {
-        let Some(rank) = self.rank_of(client) else { return };
+        let Some(rank) = self.ranks.borrow_mut().remove(&client) else { return };
         self.members.borrow_mut().remove(&rank);
         let failure = Failure::new(kind, format!("rank {rank} of the team {} {what}", self.name));
         self.end(Failure { lost_rank: Some(rank), ..failure });
@@ -227,30 +231,22 @@ impl Team {
     /// Ends the team if all members wait, but not for the same step of the same meeting: then no meeting would ever be
     /// complete, or all have come to one meeting for different steps. A member waits in one meeting at a time.
     fn end_if_out_of_step(&self) {
-        let apart = self.waiting();
-        let members: usize = apart.iter().map(|(_, ranks)| ranks.len()).sum();
-        if apart.len() < 2 || (members as u64) < u64::from(self.size) {
+        let meetings = self.meetings.borrow();
+        let incomplete = || meetings.values().filter(|meeting| !meeting.is_over());
+        let waiting: usize = incomplete().map(|meeting| meeting.present().len()).sum();
+        // Until all wait, whom the others wait for need not be known.
+        if (waiting as u64) < u64::from(self.size) {
             return;
         }
+        let apart: Vec<_> = incomplete().flat_map(|meeting| steps_of(&meeting.present())).collect();
+        if apart.len() < 2 {
+            return;
+        }
+        drop(meetings);
         let each = apart.iter().map(|(step, ranks)| format!("{step} of {}", ranks_in_words(ranks)));
         let each = each.collect::<Vec<_>>().join(" and ");
         let text = format!("the members of the team {} are out of step: {each}", self.name);
         self.end(Failure::new(FailureKind::OutOfStep, text));
-    }
-
-    /// The steps that members wait for, each with their ranks, of all meetings.
-    fn waiting(&self) -> Vec<(TeamStep, Vec<u32>)> {
-        let mut waiting: Vec<(TeamStep, Vec<u32>)> = Vec::new();
-        for meeting in self.meetings.borrow().values().filter(|meeting| !meeting.is_over()) {
-            let of_others = waiting.len();
-            for (&rank, &Coming { step, .. }) in meeting.present().iter() {
-                match waiting[of_others..].iter_mut().find(|(other, _)| *other == step) {
-                    Some((_, ranks)) => ranks.push(rank),
-                    None => waiting.push((step, vec![rank])),
-                }
-            }
-        }
-        waiting
     }
 
     /// Ends the team: members that wait for others are told why, and so are those that come later.
@@ -278,6 +274,18 @@ impl Team {
         let members = self.members.borrow();
         with_names(failure, members.iter().map(|(rank, &member)| (member, format!("rank {rank}"))))
     }
+}
+
+/// The steps that members of a meeting have come for, each with their ranks.
+fn steps_of(present: &BTreeMap<u32, Coming>) -> Vec<(TeamStep, Vec<u32>)> {
+    let mut steps: Vec<(TeamStep, Vec<u32>)> = Vec::new();
+    for (&rank, &Coming { step, .. }) in present {
+        match steps.iter_mut().find(|(other, _)| *other == step) {
+            Some((_, ranks)) => ranks.push(rank),
+            None => steps.push((step, vec![rank])),
+        }
+    }
+    steps
 }
 
 /// Whether all who are present have come for the same step.

@@ -125,6 +125,11 @@ static void representations(void)
     /* Half as long there, but for Open MPI. */
     if (packed != sizeof(long)) {
         FAILS(MPI_File_get_type_extent(file, longs, &extent), MPI_ERR_UNSUPPORTED_OPERATION);
+        FAILS(MPI_File_set_view(file, 0, MPI_LONG, MPI_LONG, "external32", MPI_INFO_NULL),
+              MPI_ERR_UNSUPPORTED_OPERATION);
+        FAILS(MPI_File_set_view(file, 0, MPI_BYTE, longs, "external32", MPI_INFO_NULL), MPI_ERR_UNSUPPORTED_OPERATION);
+        OK(MPI_File_get_view(file, &displacement, &found[0], &found[1], representation));
+        CHECK(found[0] == MPI_INT && strcmp(representation, "external32") == 0);
     }
     MPI_Type_free(&gaps);
     MPI_Type_free(&longs);

@@ -1,4 +1,7 @@
 /* What is more than one call can move: an error with its class, and the next call is as any other. */
+#include <limits.h>
+#include <sys/mman.h>
+
 #include "check.h"
 
 /* Runs of bytes of which none is like another. */
@@ -77,6 +80,56 @@ static void element(const char *name)
     OK(MPI_File_close(&file));
 }
 
+/* Elements with gaps that no memory has room for once they are packed: the others need not wait. */
+static void too_many(const char *name)
+{
+    MPI_File file = opened(name);
+    MPI_Datatype type;
+    MPI_Request request;
+    unsigned char one = (unsigned char)('a' + rank), back;
+    MPI_Type_vector(1 << 27, 1, 2, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    if (rank == 0) {
+        FAILS(MPI_File_write_at_all(file, 0, &one, INT_MAX, type, MPI_STATUS_IGNORE), MPI_ERR_NO_MEM);
+        FAILS(MPI_File_iwrite_at_all(file, 0, &one, INT_MAX, type, &request), MPI_ERR_NO_MEM);
+        CHECK(request == MPI_REQUEST_NULL);
+    } else {
+        OK(MPI_File_write_at_all(file, rank, &one, 1, MPI_BYTE, MPI_STATUS_IGNORE));
+        OK(MPI_File_iwrite_at_all(file, size + rank, &one, 1, MPI_BYTE, &request));
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        OK(MPI_File_read_at(file, size + rank, &back, 1, MPI_BYTE, MPI_STATUS_IGNORE));
+        CHECK(back == one);
+    }
+    MPI_Type_free(&type);
+    OK(MPI_File_close(&file));
+}
+
+/* As long an element in one piece, which begins behind the beginning of its type. */
+static void whole_element(const char *name)
+{
+    MPI_File file = opened(name);
+    MPI_Datatype type, moved;
+    MPI_Aint begin = 64;
+    int count = (1 << 30) + 64, one = 1;
+    MPI_Count found;
+    MPI_Status status;
+    /* Nobody touches but its first bytes. */
+    unsigned char *memory = mmap(NULL, (size_t)count + 64, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(memory != MAP_FAILED);
+    MPI_Type_contiguous(count, MPI_BYTE, &type);
+    MPI_Type_create_hindexed(1, &one, &begin, type, &moved);
+    MPI_Type_commit(&moved);
+    OK(MPI_File_write_at_all(file, rank, &(char){(char)('a' + rank)}, 1, MPI_BYTE, MPI_STATUS_IGNORE));
+    OK(MPI_File_read_at(file, 0, memory, 1, moved, &status));
+    MPI_Get_elements_x(&status, MPI_BYTE, &found);
+    CHECK(found == size && memory[63] == 0 && memory[64 + rank] == 'a' + rank && memory[64 + size] == 0);
+    munmap(memory, (size_t)count + 64);
+    MPI_Type_free(&type);
+    MPI_Type_free(&moved);
+    OK(MPI_File_close(&file));
+}
+
 /* The arguments: how many runs, and whether that is too many. */
 int main(int argc, char **argv)
 {
@@ -84,5 +137,7 @@ int main(int argc, char **argv)
     CHECK(argc == 3);
     runs("starfish:mpi/runs", atoi(argv[1]), strcmp(argv[2], "refused") == 0);
     element("starfish:mpi/element");
+    too_many("starfish:mpi/too-many");
+    whole_element("starfish:mpi/whole-element");
     return end();
 }

@@ -178,6 +178,107 @@ static void absolute_memory(void)
     OK(MPI_File_close(&file));
 }
 
+/* A file that is only read may be seen by a type that overlaps itself. */
+static void overlapping_views(void)
+{
+    const char *name = "starfish:mpi/views";
+    MPI_File file = opened(name);
+    int values[60], back[32] = {0}, places[] = {0, 2}, count;
+    for (int i = 0; i < 60; i++) {
+        values[i] = i;
+    }
+    MPI_Datatype blocks, type, thrice;
+    MPI_Type_create_indexed_block(2, 4, places, MPI_INT, &blocks);
+    MPI_Type_create_resized(blocks, 0, 8 * sizeof(int), &type);
+    MPI_Type_create_hvector(3, 1, 0, MPI_INT, &thrice);
+    MPI_Type_commit(&type);
+    MPI_Type_commit(&thrice);
+    OK(MPI_File_write_at_all(file, 0, values, rank == 0 ? 60 : 0, MPI_INT, MPI_STATUS_IGNORE));
+    FAILS(MPI_File_set_view(file, 0, MPI_INT, type, "native", MPI_INFO_NULL), MPI_ERR_TYPE);
+    OK(MPI_File_close(&file));
+    OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
+    OK(MPI_File_set_view(file, 0, MPI_INT, type, "native", MPI_INFO_NULL));
+    int each[] = {0, 1, 2, 3, 2, 3, 4, 5};
+    for (int position = rank; position < 20; position += size) {
+        /* All come as often. */
+        int wanted = 1 + position * 7 % 30;
+        MPI_Status status;
+        for (int together = 0; together < 2; together++) {
+            memset(back, 0, sizeof back);
+            OK(together ? MPI_File_read_at_all(file, position, back, wanted, MPI_INT, &status)
+                        : MPI_File_read_at(file, position, back, wanted, MPI_INT, &status));
+            MPI_Get_count(&status, MPI_INT, &count);
+            CHECK(count == wanted);
+            for (int i = 0; i < wanted; i++) {
+                CHECK(back[i] == 8 * ((position + i) / 8) + each[(position + i) % 8]);
+            }
+        }
+    }
+    /* The file ends with element 59, so of the last type two elements are not there. */
+    MPI_Status status;
+    MPI_Offset offset;
+    OK(MPI_File_seek(file, 56, MPI_SEEK_SET));
+    OK(MPI_File_read(file, back, 16, MPI_INT, &status));
+    MPI_Get_count(&status, MPI_INT, &count);
+    CHECK(count == 6 && back[0] == 56 && back[3] == 59 && back[4] == 58 && back[5] == 59);
+    OK(MPI_File_get_position(file, &offset));
+    CHECK(offset == 62);
+    OK(MPI_File_seek(file, 0, MPI_SEEK_END));
+    OK(MPI_File_get_position(file, &offset));
+    CHECK(offset == 62);
+    OK(MPI_File_get_byte_offset(file, 12, &offset));
+    CHECK(offset == 10 * (MPI_Offset)sizeof(int));
+    OK(MPI_File_set_view(file, 0, MPI_INT, thrice, "native", MPI_INFO_NULL));
+    MPI_Request request;
+    OK(MPI_File_iread_at_all(file, 3 * rank + 1, back, 4, MPI_INT, &request));
+    OK(MPI_Wait(&request, &status));
+    CHECK(back[0] == rank && back[1] == rank && back[2] == rank + 1 && back[3] == rank + 1);
+    MPI_Type_free(&blocks);
+    MPI_Type_free(&type);
+    MPI_Type_free(&thrice);
+    OK(MPI_File_close(&file));
+}
+
+/* Memory that is one run of bytes, though its type begins elsewhere or is longer. */
+static void runs_of_memory(void)
+{
+    MPI_File file = opened("starfish:mpi/memory");
+    int memory[8], back[8], length = 3, one = 1;
+    MPI_Aint begin = 2 * sizeof(int), address;
+    MPI_Datatype later, longer, shorter, absolute;
+    MPI_Type_create_hindexed(1, &length, &begin, MPI_INT, &later);
+    MPI_Type_create_resized(later, 0, 7 * sizeof(int), &longer);
+    MPI_Type_create_resized(later, 0, sizeof(int), &shorter);
+    MPI_Get_address(memory + 1, &address);
+    MPI_Type_create_hindexed(1, &one, &address, MPI_INT, &absolute);
+    MPI_Datatype types[] = {later, longer, shorter};
+    MPI_Type_commit(&absolute);
+    OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+    for (int i = 0; i < 8; i++) {
+        memory[i] = 10 * rank + i;
+    }
+    for (int i = 0; i < 3; i++) {
+        MPI_Type_commit(&types[i]);
+        MPI_Offset place = 100 * i + 10 * rank;
+        OK(MPI_File_write_at_all(file, place, memory, 1, types[i], MPI_STATUS_IGNORE));
+        memset(back, 0, sizeof back);
+        OK(MPI_File_read_at(file, place, back, 1, types[i], MPI_STATUS_IGNORE));
+        CHECK(memcmp(back + 2, memory + 2, sizeof(int[3])) == 0 && back[1] == 0 && back[5] == 0);
+    }
+    /* Several of them are several runs, or lie on each other. */
+    OK(MPI_File_write_at(file, 1000 + 10 * rank, memory, 2, shorter, MPI_STATUS_IGNORE));
+    OK(MPI_File_read_at(file, 1000 + 10 * rank, back, 6, MPI_INT, MPI_STATUS_IGNORE));
+    CHECK(memcmp(back, memory + 2, sizeof(int[3])) == 0 && memcmp(back + 3, memory + 3, sizeof(int[3])) == 0);
+    OK(MPI_File_write_at(file, 2000 + rank, MPI_BOTTOM, 1, absolute, MPI_STATUS_IGNORE));
+    OK(MPI_File_read_at(file, 2000 + rank, back, 1, MPI_INT, MPI_STATUS_IGNORE));
+    CHECK(back[0] == memory[1]);
+    for (int i = 0; i < 3; i++) {
+        MPI_Type_free(&types[i]);
+    }
+    MPI_Type_free(&absolute);
+    OK(MPI_File_close(&file));
+}
+
 /* Data that do not ascend are no view: why not is told of whatever is made of them, too. */
 static void downwards(void)
 {
@@ -209,5 +310,7 @@ int main(int argc, char **argv)
     far_away((MPI_Offset)1 << 40);
     nothing_at_all();
     absolute_memory();
+    runs_of_memory();
+    overlapping_views();
     return end();
 }

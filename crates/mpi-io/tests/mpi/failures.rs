@@ -76,6 +76,28 @@ fn members_that_do_different_things_are_told_so_with_open_mpi() {
     out_of_step(&OPEN_MPI);
 }
 
+/// Members that cannot connect to each other fail together, and connect when they can.
+fn reached(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let program = testbed.compile("reached", &[]);
+    let mut command = testbed.launch(3, &program);
+    let output = succeed(command.env("STARFISH_MPI_HINTS", "starfish_method=two-phase"));
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let told: Vec<&str> = text.lines().filter(|line| line.starts_with("starfish: mpi/reached: ")).collect();
+    assert_eq!(told.len(), 2, "{text}");
+    assert!(told.iter().all(|line| line.contains("Too many open files")), "{text}");
+}
+
+#[test]
+fn members_that_could_not_reach_each_other_do_so_later_with_mpich() {
+    reached(&MPICH);
+}
+
+#[test]
+fn members_that_could_not_reach_each_other_do_so_later_with_open_mpi() {
+    reached(&OPEN_MPI);
+}
+
 /// What is more than one call can move is refused with words for people, once by each process that cannot or for all.
 fn limits(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
