@@ -905,6 +905,28 @@ fn links_to_directories_are_directories_for_mkdir() {
 }
 
 #[test]
+fn what_cannot_be_moved_or_checked_keeps_nothing_else_from_it() {
+    let store = store(&[1]);
+    for name in ["one", "two", "three"] {
+        fs::write(store.path(name), name).expect("room");
+        store.run(&["put", name]);
+    }
+    let told = store.run_failing(&["mv", "one", "missing", "two", "none*", "d"]);
+    assert!(told.contains("missing: no such file") && told.contains("none*: nothing has"), "{told}");
+    assert_eq!(store.run(&["ls", "-R"]), "d/\nd/one\nd/two\nthree\n");
+    // The last name is a directory's if several are given, though one of them alone is there.
+    let told = store.run_failing(&["mv", "three", "missing", "new"]);
+    assert!(told.contains("missing: no such file") && told.contains("new: there is no such dir"), "{told}");
+    let told = store.run_failing(&["mv", "three", "nowhere/three"]);
+    assert!(told.contains("nowhere/: there is no such directory") && told.contains("mkdir -p"), "{told}");
+    assert_eq!(store.run(&["ls", "-R"]), "d/\nd/one\nd/two\nthree\n");
+    let output = finish(store.command(&["fsck", "missing", "d/one", "three"]));
+    let told = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("missing: no such file") && told.contains("2 files, 8 B read back"), "{told}");
+}
+
+#[test]
 fn patterns_pass_over_what_is_no_directory() {
     let store = store(&[1]);
     store.make_file("x", 10);
