@@ -1,5 +1,5 @@
-//! What is kept of a directory that is open: the names that the kernel was given, each at its place, and how many it takes
-//! at a time.
+//! What is kept of a directory that is open: the names that the kernel was given, each at its place, and how many it
+//! takes at a time.
 
 use std::cell::{Cell, RefCell};
 
@@ -51,8 +51,8 @@ impl OpenDirectory {
         self.asked_bytes.get()
     }
 
-    /// Notes how many entries the kernel had room for of those that were asked for. About as many are asked for the next
-    /// time: older kernels take a page at a time, and the keeper would read all others in vain.
+    /// Notes how many entries the kernel had room for of those that were asked for. About as many are asked for the
+    /// next time: older kernels take a page at a time, and the keeper would read all others in vain.
     pub(crate) fn note_taken(&self, taken: usize, of: usize) {
         let asked = u64::from(self.asked_bytes.get());
         let next = if taken == of { asked * 2 } else { asked * (taken as u64 + 1) / of as u64 };

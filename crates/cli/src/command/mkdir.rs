@@ -13,8 +13,8 @@ use crate::this_node;
 /// Make directories. The first begins the namespace, if the agents have none.
 ///
 /// One of the agents keeps the namespace, so all agents of the set must be named, and answer, when it is begun. From
-/// then on names are paths, for all commands and programs. Files that were put before keep their flat names; `get`, `cat`, `ls`, `stat`
-/// and `rm` find them with --flat.
+/// then on names are paths, for all commands and programs. Files that were put before keep their flat names; `get`,
+/// `cat`, `ls`, `stat` and `rm` find them with --flat.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

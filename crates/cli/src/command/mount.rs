@@ -60,9 +60,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = timeout)]
     wait: Duration,
 
-    /// Continue without agents that do not answer in that time, as if they were not named. What they have of files gives
-    /// errors until it is mounted again, and new files are striped over the disks of the others only. The agent that
-    /// keeps the names has to answer.
+    /// Continue without agents that do not answer in that time, as if they were not named. What they have of files
+    /// gives errors until it is mounted again, and new files are striped over the disks of the others only. The agent
+    /// that keeps the names has to answer.
     #[arg(long)]
     without_missing: bool,
 
