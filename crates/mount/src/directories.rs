@@ -46,7 +46,7 @@ impl MountedTree {
     ) -> Outcome<()> {
         let open = self.directories.borrow().get(&handle).cloned().ok_or(Errno::EBADF)?;
         if position == 0 {
-            open.given.borrow_mut().clear();
+            open.begin();
         }
         let Some(SomeEntries { directory, entries, .. }) = self.entries(&open, position).await? else {
             return Ok(());
@@ -59,24 +59,31 @@ impl MountedTree {
                 return Ok(());
             }
         }
+        let (offered, mut taken) = (entries.len(), 0);
+        let mut place = (position as usize).saturating_sub(FIRST.len());
         for entry in entries {
             let inode = self.seen(entry.inode).await;
-            let position = FIRST.len() as u64 + open.given.borrow().len() as u64 + 1;
+            place = open.place_of(place, &entry.name);
+            let position = (FIRST.len() + place) as u64 + 1;
             let entry = ListedEntry { name: entry.name, number: inode.number, inode: Some(inode), position };
             if !give(&entry) {
-                return Ok(());
+                break;
             }
-            open.given.borrow_mut().push(entry.name.into());
+            open.note_given(place, entry.name);
+            place += 1;
+            taken += 1;
         }
+        open.note_taken(taken, offered);
         Ok(())
     }
 
     /// Entries after a position; nothing if the directory has been removed.
     async fn entries(&self, open: &OpenDirectory, position: u64) -> Outcome<Option<SomeEntries>> {
         let after = match position.checked_sub(FIRST.len() as u64 + 1) {
-            Some(place) => open.given.borrow().get(place as usize).ok_or(Errno::EINVAL)?.to_vec(),
+            Some(place) => open.given(place as usize).ok_or(Errno::EINVAL)?,
             None => Vec::new(),
         };
-        self.settle(about(open.number), self.tree().some_entries(open.number, after).await)
+        let listed = self.tree().some_entries(open.number, after, open.asked_bytes()).await;
+        self.settle(about(open.number), listed)
     }
 }

@@ -1,18 +1,110 @@
-//! What is kept of a directory that is open.
+//! What is kept of a directory that is open: the names that the kernel was given, each at its place, and how many it
+//! takes at a time.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use namespace::FileNumber;
+
+/// The bytes of entries that are asked for first, and at most.
+const ASKED_BYTES_MAX: u32 = 32 << 10;
 
 /// A directory that is open.
 pub(crate) struct OpenDirectory {
     pub(crate) number: FileNumber,
     /// The names given so far.
-    pub(crate) given: RefCell<Vec<Box<[u8]>>>,
+    given: RefCell<Vec<Box<[u8]>>>,
+    asked_bytes: Cell<u32>,
 }
 
 impl OpenDirectory {
     pub(crate) fn new(number: FileNumber) -> Self {
-        OpenDirectory { number, given: RefCell::default() }
+        OpenDirectory { number, given: RefCell::default(), asked_bytes: Cell::new(ASKED_BYTES_MAX) }
+    }
+
+    /// Forgets the names that were given: the directory is listed from its beginning.
+    pub(crate) fn begin(&self) {
+        self.given.borrow_mut().clear();
+    }
+
+    /// The name that was given at a place.
+    pub(crate) fn given(&self, place: usize) -> Option<Vec<u8>> {
+        self.given.borrow().get(place).map(|name| name.to_vec())
+    }
+
+    /// The place of the name that comes after the one before `place`: that one, if it was given there before, or else a
+    /// new one. So a program that goes back and reads again takes no more memory each time.
+    pub(crate) fn place_of(&self, place: usize, name: &[u8]) -> usize {
+        let given = self.given.borrow();
+        if given.get(place).is_some_and(|given| **given == *name) { place } else { given.len() }
+    }
+
+    /// Notes that a name was given at its place.
+    pub(crate) fn note_given(&self, place: usize, name: Vec<u8>) {
+        let mut given = self.given.borrow_mut();
+        if place == given.len() {
+            given.push(name.into());
+        }
+    }
+
+    /// How many bytes of entries are to be asked for.
+    pub(crate) fn asked_bytes(&self) -> u32 {
+        self.asked_bytes.get()
+    }
+
+    /// Notes how many entries the kernel had room for of those that were asked for. About as many are asked for the
+    /// next time: older kernels take a page at a time, and the keeper would read all others in vain.
+    pub(crate) fn note_taken(&self, taken: usize, of: usize) {
+        let asked = u64::from(self.asked_bytes.get());
+        let next = if taken == of { asked * 2 } else { asked * (taken as u64 + 1) / of as u64 };
+        self.asked_bytes.set(next.min(ASKED_BYTES_MAX.into()) as u32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(open: &OpenDirectory, mut place: usize, names: &[&str]) -> Vec<usize> {
+        let give = |name: &&str| {
+            let given = open.place_of(place, name.as_bytes());
+            open.note_given(given, name.as_bytes().to_vec());
+            place = given + 1;
+            given
+        };
+        names.iter().map(give).collect()
+    }
+
+    #[test]
+    fn what_is_listed_once_more_has_the_places_it_had() {
+        let open = OpenDirectory::new(FileNumber::ROOT);
+        assert_eq!(list(&open, 0, &["a", "b", "d", "e"]), [0, 1, 2, 3]);
+        for _ in 0..3 {
+            assert_eq!(list(&open, 1, &["b", "d"]), [1, 2]);
+        }
+        // What has come meanwhile has a place of its own, and so have those after it; the others keep theirs.
+        assert_eq!(list(&open, 1, &["b", "c", "d"]), [1, 4, 5]);
+        assert_eq!(open.given(2), Some(b"d".to_vec()));
+        assert_eq!(list(&open, 4, &["c", "d", "e", "f"]), [4, 5, 6, 7]);
+        open.begin();
+        assert_eq!(list(&open, 0, &["a"]), [0]);
+        assert_eq!(open.given(1), None);
+    }
+
+    #[test]
+    fn about_as_many_entries_are_asked_for_as_the_kernel_takes() {
+        let open = OpenDirectory::new(FileNumber::ROOT);
+        let entry_bytes = 130;
+        let mut offered = 0;
+        for room in [21, 21, 21, 1000, 1000, 1000, 1000, 1000] {
+            let there = open.asked_bytes() as usize / entry_bytes;
+            offered = there.max(1);
+            open.note_taken(offered.min(room), offered);
+            if room == 21 {
+                assert!((21..30).contains(&(open.asked_bytes() as usize / entry_bytes)), "{offered}");
+            }
+        }
+        assert_eq!(offered, ASKED_BYTES_MAX as usize / entry_bytes, "it has room again");
+        open.note_taken(0, 200);
+        assert!(open.asked_bytes() > 0);
     }
 }

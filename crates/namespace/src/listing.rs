@@ -6,7 +6,7 @@ use crate::operation::DirectoryEntry;
 use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step, number_of};
 
-/// Entries that are read from the store at a time.
+/// The most entries that are read from the store at a time.
 const ENTRIES_AT_ONCE: usize = 256;
 
 /// The bytes that an inode takes in an answer, with its entry and without its names: rather too many.
@@ -26,9 +26,11 @@ impl Records<'_> {
         let mut from = keys::after(keys::entry(number, after));
         let to = keys::end_of(Space::Entry, number);
         let (mut entries, mut bytes) = (Vec::new(), 0);
+        // As many as there can be room for, and one by which it is known that there are others.
+        let at_once = ENTRIES_AT_ONCE.min(bytes_max / INODE_BYTES + 1);
         loop {
-            let found = self.transaction.range(&from, &to, ENTRIES_AT_ONCE)?;
-            let is_end = found.len() < ENTRIES_AT_ONCE;
+            let found = self.transaction.range(&from, &to, at_once)?;
+            let is_end = found.len() < at_once;
             for (key, value) in found {
                 let (_, name) = keys::parts(&key).ok_or(TreeRefusal::Damaged)?;
                 let inode = self.known(number_of(&value)?)?;

@@ -253,9 +253,15 @@ impl Wish {
     /// The contents of files of a namespace.
     async fn paths(&self, namespace: &Namespace, names: &[String]) -> Result<Report> {
         let connection = &namespace.connection;
-        let (mut paths, mut inodes) = (BTreeMap::new(), BTreeMap::new());
+        let (mut paths, mut inodes, mut failures) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         for name in names {
-            let found = namespace.look(name.as_bytes()).await?;
+            let found = match namespace.look(name.as_bytes()).await {
+                Ok(found) => found,
+                Err(error) => {
+                    failures.push(error.to_string());
+                    continue;
+                }
+            };
             let within = if found.inode.is_directory() { namespace.walk(&found).await? } else { Vec::new() };
             for found in within.into_iter().chain([found]).filter(|found| found.inode.layout().is_some()) {
                 paths.insert(found.inode.number, shown(&found.path));
@@ -263,7 +269,8 @@ impl Wish {
             }
         }
         if inodes.is_empty() {
-            return Ok(Report::of(connection, Check::default(), str::to_owned));
+            let report = Report::of(connection, Check::default(), str::to_owned);
+            return Ok(Report { failures, ..report });
         }
         let object = |number: &FileNumber| fs::object_name(FileId(number.0));
         let wanted: Vec<String> = inodes.keys().map(object).collect();
@@ -273,6 +280,7 @@ impl Wish {
         let of_number = |object: &str| number_of(object).map_or_else(|| object.to_owned(), called);
         let mut report = Report::of(connection, contents, of_number);
         report.findings.extend(lost.findings(called));
+        report.failures.extend(failures);
         report.is_disk_away = lost.is_disk_away();
         Ok(report)
     }

@@ -12,9 +12,9 @@ use crate::this_node;
 
 /// Make directories. The first begins the namespace, if the agents have none.
 ///
-/// One of the agents keeps the namespace, so begin it when all agents of the set are named. From then on names are
-/// paths, for all commands and programs. Files that were put before keep their flat names; `get`, `cat`, `ls`, `stat`
-/// and `rm` find them with --flat.
+/// One of the agents keeps the namespace, so all agents of the set must be named, and answer, when it is begun. From
+/// then on names are paths, for all commands and programs. Files that were put before keep their flat names; `get`,
+/// `cat`, `ls`, `stat` and `rm` find them with --flat.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -38,7 +38,7 @@ Examples:
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
-    let lines = this_node::run(agents, move |connection| async move {
+    let lines = this_node::run_with_present(agents, move |connection| async move {
         check_first(&connection, &arguments).await?;
         let (namespace, lines) = Namespace::find_or_begin(&connection).await?;
         let mut outcome = Ok(());
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             };
             if let Err(error) = made {
                 let failure = match error.kind() {
-                    ErrorKind::Exists => {
+                    ErrorKind::Exists if !arguments.parents => {
                         Failure::from(error).remedy("With -p, a directory that exists is accepted.")
                     }
                     _ => error.into(),

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
 use mount::{LockScope, MountSettings, MountedDirectory, unmount};
-use node::{ErrorKind, Session, Settings, Size, Tree, agents};
+use node::{Agent, ErrorKind, Session, Settings, Size, Tree, agents};
 
 use crate::output::durations;
 use crate::serving::agent_log;
 use crate::serving::mount_metrics;
-use crate::store::agents::AgentsArgs;
+use crate::store::agents::{AgentsArgs, those_present};
 use crate::store::namespace::Namespace;
 use crate::{interrupt, local, this_node};
 
@@ -59,6 +59,12 @@ pub(crate) struct Arguments {
     /// goes away later is waited for, and then its files give errors until it is back.
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = timeout)]
     wait: Duration,
+
+    /// Continue without agents that do not answer in that time, as if they were not named. What they have of files
+    /// gives errors until it is mounted again, and new files are striped over the disks of the others only. The agent
+    /// that keeps the names has to answer.
+    #[arg(long)]
+    without_missing: bool,
 
     /// Bypass the kernel's page cache, except for files that are mapped into memory.
     #[arg(long)]
@@ -176,17 +182,22 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 /// How often agents are called again that do not answer yet.
 const CALL_EVERY: Duration = Duration::from_millis(500);
 
-/// Starts the session, as soon as all agents answer.
+/// Starts the session, as soon as all agents answer; or without those that do not in time, if that is asked for.
 fn start(arguments: &Arguments) -> Result<Session> {
     let (begin, mut is_told) = (Instant::now(), false);
     loop {
-        let started = settings(arguments).and_then(|settings| Ok(Session::start(settings)?));
+        let agents = arguments.agents.find();
+        let started =
+            agents.and_then(|agents| settings(arguments, agents)).and_then(|it| Ok(Session::start(it)?));
         let failure = match started {
             Err(failure) if is_of_absence(&failure) => failure,
             started => return started,
         };
         if begin.elapsed() >= arguments.wait {
-            return Err(failure.also(WAITING));
+            return match arguments.without_missing {
+                true => start_without_missing(arguments),
+                false => Err(failure.also(WAITING)),
+            };
         }
         if !is_told {
             log::warn!("waiting for agents, {} s at most: {failure}", arguments.wait.as_secs_f64());
@@ -196,21 +207,32 @@ fn start(arguments: &Arguments) -> Result<Session> {
     }
 }
 
+/// Starts the session with those of the agents that answer. One of them keeps the namespace, if there is one.
+fn start_without_missing(arguments: &Arguments) -> Result<Session> {
+    let agents = arguments.agents.find()?;
+    let present = this_node::run_with_present(agents.clone(), |connection| async move {
+        Namespace::find(&connection).await?;
+        connection.absence().unwrap_or_else(|absence| log::warn!("mounting without agents: {absence}"));
+        Ok(those_present(&connection, agents))
+    })?;
+    Ok(Session::start(settings(arguments, present)?)?)
+}
+
 /// Whether agents do not answer, or their computers are not known, as long as the network is not there.
 fn is_of_absence(failure: &Failure) -> bool {
     let kinds = [ErrorKind::Unreachable, ErrorKind::UnknownHost, ErrorKind::Gone];
     failure.kind().is_some_and(|kind| kinds.contains(&kind))
 }
 
-const WAITING: &str = "All agents have to answer when a mount begins; --wait TIME waits for them.";
+const WAITING: &str = "All agents have to answer when a mount begins; --wait TIME waits for them, and --without-missing \
+                       leaves them out.";
 
 /// How the line begins that says that it is mounted.
 const MOUNTED: &str = "mounted in ";
 
 const IN_BACKGROUND: &str = "mounting in the background";
 
-fn settings(arguments: &Arguments) -> Result<Settings> {
-    let agents = arguments.agents.find()?;
+fn settings(arguments: &Arguments, agents: Vec<Agent>) -> Result<Settings> {
     let mut settings = Settings::of_environment(agents).map_err(|error| Failure::from(error).of_usage())?;
     // What one computer has cached others would not see after a close.
     settings.write_cache = None;

@@ -17,7 +17,8 @@ use crate::this_node;
 /// Rename files and directories, or move them into a directory.
 ///
 /// Each is one step: nobody sees a moment at which neither name or both are there. A file that has the new name is
-/// replaced in the same step. No data move. If two of them would get the same name, none is moved.
+/// replaced in the same step. No data move. If one of them cannot be moved, the others still are; if two would get the
+/// same name, none is.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -46,15 +47,19 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         let Some(namespace) = Namespace::find(&connection).await? else {
             return Err(no_namespace(&connection, &shown(to.as_bytes())));
         };
-        let (to, mut found) = (to.as_bytes(), Vec::new());
-        for from in from {
-            found.extend(globs::found(&namespace, from, false).await?);
-        }
+        let (to, mut found, mut outcome) = (to.as_bytes(), Vec::new(), Ok(()));
         let is_directory = namespace.is_directory(to).await?;
-        if !is_directory && (found.len() > 1 || to.ends_with(b"/") && !found[0].inode.is_directory()) {
-            return Err(
-                Failure::new(shown(to), "there is no such directory").remedy("`starfish mkdir -p` makes it.")
-            );
+        for from in from {
+            match globs::found(&namespace, from, false).await {
+                Ok(meant) => found.extend(meant),
+                Err(failure) => failure.join(&mut outcome),
+            }
+        }
+        let are_many = from.len() > 1 || found.len() > 1;
+        let has_file = found.iter().any(|found| !found.inode.is_directory());
+        if !is_directory && (are_many || to.ends_with(b"/") && has_file) {
+            no_directory(to).join(&mut outcome);
+            return outcome;
         }
         let mode = if arguments.no_clobber { RenameMode::Keep } else { RenameMode::Replace };
         let moves = found.into_iter().map(|from| {
@@ -63,10 +68,14 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             (from, to)
         });
         let moves: Vec<_> = moves.collect();
-        many::check_distinct(moves.iter().map(|(from, to)| (&*from.path, &**to)))?;
-        let mut outcome = Ok(());
+        if let Err(failure) = many::check_distinct(moves.iter().map(|(from, to)| (&*from.path, &**to))) {
+            failure.join(&mut outcome);
+            return outcome;
+        }
         for (from, to) in moves {
             let moved = namespace.rename(&from.path, &to, mode).await.map_err(|error| match error.kind() {
+                // The file is there, as was seen before.
+                ErrorKind::NotFound if !is_directory => no_directory(split(trimmed(&to)).0),
                 ErrorKind::Exists => Failure::from(error).remedy("Leave out --no-clobber to replace it."),
                 ErrorKind::Invalid => Failure::new(shown(&to), "a directory cannot be moved into itself"),
                 _ => error.into(),
@@ -78,4 +87,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         namespace.flush().await?;
         outcome
     })
+}
+
+fn no_directory(path: &[u8]) -> Failure {
+    Failure::new(shown(path), "there is no such directory").remedy("`starfish mkdir -p` makes it.")
 }

@@ -16,7 +16,7 @@ use crate::account::explained::explained;
 use crate::interrupt;
 use crate::interrupt::Interruption;
 use crate::local::{self, Hashing, STANDARD};
-use crate::store::agents::AgentsArgs;
+use crate::store::agents::{AgentsArgs, those_present};
 use crate::store::beforehand;
 use crate::store::many;
 use crate::store::namespace::{Namespace, joined, no_namespace};
@@ -176,7 +176,7 @@ fn those_that_answer(agents: Vec<Agent>, name: &str, replaces: bool) -> Result<V
                 other => drop(connection.explained(&name, other)?),
             }
         }
-        Ok(agents.into_iter().filter(|agent| connection.present().any(|name| name == agent.name)).collect())
+        Ok(those_present(&connection, agents))
     })
 }
 

@@ -166,6 +166,11 @@ impl AgentsArgs {
     }
 }
 
+/// Those of the agents that answer.
+pub(crate) fn those_present(connection: &ConnectedNode, agents: Vec<Agent>) -> Vec<Agent> {
+    agents.into_iter().filter(|agent| connection.present().any(|name| name == agent.name)).collect()
+}
+
 /// Naming the agents is a matter of how the program is called.
 fn wrong(error: node::Error) -> Failure {
     Failure::from(error).of_usage()

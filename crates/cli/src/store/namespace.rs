@@ -264,13 +264,17 @@ impl Namespace {
         self.perform(path, link).await.map(drop)
     }
 
-    /// Makes a directory and those above it, unless they are there.
+    /// Makes a directory and those above it, unless they are there, or links to directories.
     pub(crate) async fn make_directories(&self, path: &[u8]) -> Result<()> {
         let mut so_far = if path.starts_with(b"/") { b"/".to_vec() } else { Vec::new() };
         for part in path.split(|&byte| byte == b'/').filter(|part| !part.is_empty()) {
             so_far = joined(&so_far, part);
-            if !matches!(part, b"." | b"..") {
-                self.make_directory_unless_there(&so_far, DIRECTORY_MODE).await?;
+            if matches!(part, b"." | b"..") {
+                continue;
+            }
+            match self.make_directory(&so_far).await {
+                Err(error) if error.kind() == ErrorKind::Exists && self.is_directory(&so_far).await? => {}
+                made => made?,
             }
         }
         Ok(())

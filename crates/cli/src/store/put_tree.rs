@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::num::NonZeroU32;
 use std::os::unix::ffi::OsStrExt;
@@ -52,6 +53,8 @@ pub(crate) struct LocalTree {
     pub(crate) bytes: u64,
     /// How many of them are not in holes.
     pub(crate) data_bytes: u64,
+    /// What could not be looked at, which has been told.
+    failed: FailedFiles,
 }
 
 /// Something in a local directory.
@@ -71,28 +74,53 @@ impl LocalEntry {
     fn shared(&self) -> Option<LocalFile> {
         (self.found.nlink() > 1).then(|| (self.found.dev(), self.found.ino()))
     }
+
+    /// What is in this directory, in the order of the names. Of what has gone meanwhile, or cannot be looked at for
+    /// another reason, that is told and counted as failed.
+    fn entries(&self, failed: &mut FailedFiles) -> Result<Vec<LocalEntry>> {
+        let mut entries = Vec::new();
+        for name in names_in(&self.path).map_err(failed_at(&self.path))? {
+            let path = self.path.join(&name);
+            match std::fs::symlink_metadata(&path) {
+                Ok(found) => {
+                    entries.push(LocalEntry { path, name: joined(&self.name, name.as_bytes()), found });
+                }
+                Err(error) => failed.note(&failed_at(&path)(error)),
+            }
+        }
+        Ok(entries)
+    }
+}
+
+fn names_in(directory: &Path) -> std::io::Result<Vec<OsString>> {
+    let entries = std::fs::read_dir(directory)?;
+    let mut names: Vec<_> = entries.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<_>>()?;
+    names.sort();
+    Ok(names)
+}
+
+fn failed_at(path: &Path) -> impl Fn(std::io::Error) -> Failure + use<> {
+    let what = path.display().to_string();
+    move |error| Failure::new(&*what, error)
 }
 
 impl LocalTree {
-    /// Looks at all that is in a directory. What is no file, directory or link is told and left out.
+    /// Looks at all that is in a directory. What is no file, directory or link is told and left out; what cannot be
+    /// looked at within it is told.
     pub(crate) fn of(top: &Path) -> Result<LocalTree> {
-        let failed = |path: &Path| {
-            let what = path.display().to_string();
-            move |error: std::io::Error| Failure::new(what, error)
-        };
         let (mut tree, mut known) = (LocalTree::default(), BTreeSet::new());
-        let found = std::fs::metadata(top).map_err(failed(top))?;
+        let found = std::fs::metadata(top).map_err(failed_at(top))?;
         let mut directories = vec![LocalEntry { path: top.to_owned(), name: Vec::new(), found }];
         while let Some(directory) = directories.pop() {
-            let entries = std::fs::read_dir(&directory.path).map_err(failed(&directory.path))?;
-            let mut entries: Vec<_> =
-                entries.collect::<std::io::Result<_>>().map_err(failed(&directory.path))?;
-            entries.sort_by_key(std::fs::DirEntry::file_name);
+            let entries = match directory.entries(&mut tree.failed) {
+                Err(failure) if !directory.name.is_empty() => {
+                    tree.failed.note(&failure);
+                    Vec::new()
+                }
+                entries => entries?,
+            };
             for entry in entries {
-                let path = entry.path();
-                let found = entry.metadata().map_err(failed(&path))?;
-                let name = joined(&directory.name, entry.file_name().as_bytes());
-                let (kind, entry) = (found.file_type(), LocalEntry { path, name, found });
+                let kind = entry.found.file_type();
                 if kind.is_dir() {
                     directories.push(entry);
                 } else if kind.is_file() && entry.shared().is_some_and(|file| !known.insert(file)) {
@@ -166,7 +194,7 @@ impl TreeUpload {
         for directory in local.directories {
             directories.push((self.make_directory(&directory).await?, directory));
         }
-        let mut failed = FailedFiles::default();
+        let mut failed = local.failed;
         for link in &local.links {
             if let Err(failure) = self.put_link(link).await {
                 failed.note(&failure);
@@ -363,5 +391,35 @@ impl TreeUpload {
             striped @ CopyError::Striped(_) => failed_to_put(&shown(&self.path_of(entry)), striped),
         })?;
         Ok(hidden.complete(uploaded).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+
+    use nix::fcntl::{OFlag, openat};
+    use nix::sys::stat::{Mode, mkdirat};
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_looked_at_keeps_nothing_else_from_being_put() {
+        let top = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(top.path().join("x")).expect("room");
+        for name in ["before", "x/within", "y"] {
+            std::fs::write(top.path().join(name), "1").expect("room");
+        }
+        // Deeper than a path can be long.
+        let name = "d".repeat(200);
+        let mut directory = OwnedFd::from(File::open(top.path().join("x")).expect("it is there"));
+        for _ in 0..25 {
+            mkdirat(&directory, &*name, Mode::S_IRWXU).expect("room");
+            directory = openat(&directory, &*name, OFlag::O_DIRECTORY, Mode::empty()).expect("it is there");
+        }
+        let tree = LocalTree::of(top.path()).expect("the rest of it");
+        assert_eq!((tree.files.len(), tree.bytes, tree.failed.all), (3, 3, 1));
+        let missing = LocalTree::of(&top.path().join("z")).expect_err("it is not there").to_string();
+        assert!(missing.contains("No such file"), "{missing}");
     }
 }

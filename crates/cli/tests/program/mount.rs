@@ -220,6 +220,48 @@ fn a_mount_waits_for_agents_that_are_not_there_yet() {
     point.unmount();
 }
 
+/// What lies on the others can be used, and new files be made, until it is mounted again with all of them.
+#[test]
+fn a_mount_can_begin_without_agents_that_do_not_keep_the_names() {
+    const FILES: usize = 4;
+    let Some(mut point) = MountPoint::new() else { return };
+    point.store.make_file("local", 5000);
+    let names: Vec<String> = (0..FILES).map(|file| format!("file-{file}")).collect();
+    for name in &names {
+        // Files that are made one after the other begin on different disks.
+        point.store.run(&["put", "local", name, "--disks", "1"]);
+    }
+    let doctor = point.store.run(&["doctor", "--quick"]);
+    let keeper = doctor.split("agent ").find_map(|rest| rest.split_once(" keeps it")).expect("a keeper").0;
+    let other = usize::from(point.store.agents[0].address == keeper);
+    let stop = |agent: &mut Agent| agent.child.kill().and_then(|()| agent.child.wait()).expect("it ends");
+    stop(&mut point.store.agents[other]);
+    let refused = fail(point.command(&["mount"], &["--background", "--log", "refused.log"]), 1);
+    assert!(refused.contains("--without-missing"), "{refused}");
+    let options = ["--background", "--without-missing", "--log", "without.log"];
+    succeed(point.command(&["mount"], &options));
+    let (address, roots) =
+        (point.store.agents[other].address.clone(), point.store.agents[other].roots.clone());
+    let log = fs::read_to_string(point.store.path("without.log")).expect("a log");
+    assert!(log.contains("mounting without agents") && log.contains(&address), "{log}");
+    let read = |name: &String| fs::read(point.path.join(name)).map_err(|error| error.raw_os_error());
+    let (whole, failed): (Vec<_>, Vec<_>) = names.iter().map(read).partition(Result::is_ok);
+    assert_eq!((whole.len(), failed.len()), (FILES / 2, FILES / 2));
+    assert!(failed.into_iter().all(|failed| failed == Err(Some(nix::libc::EIO))));
+    fs::write(point.path.join("new"), "text").expect("room on the other one");
+    point.unmount();
+    point.store.agents[other] = Agent::start_at(&address, roots, &[]);
+    succeed(point.command(&["mount"], &["--background", "--log", "again.log"]));
+    for name in &names {
+        assert_eq!(fs::read(point.path.join(name)).expect("it is whole").len(), 5000);
+    }
+    assert_eq!(fs::read(point.path.join("new")).expect("it is whole"), b"text");
+    point.unmount();
+    stop(&mut point.store.agents[1 - other]);
+    let refused = fail(point.command(&["mount"], &options), 1);
+    assert!(refused.contains("an agent that does not answer keeps it") && !point.is_mounted(), "{refused}");
+}
+
 #[test]
 fn mount_8_calls_it_by_another_name() {
     let Some(point) = MountPoint::new() else { return };

@@ -888,6 +888,45 @@ fn links_take_the_place_of_what_has_their_names() {
 }
 
 #[test]
+fn links_to_directories_are_directories_for_mkdir() {
+    let store = store(&[1]);
+    fs::create_dir_all(store.path("tree/real")).expect("room");
+    symlink("real", store.path("tree/link")).expect("room");
+    symlink("nowhere", store.path("tree/dangling")).expect("room");
+    fs::write(store.path("tree/file"), "text").expect("room");
+    store.run(&["put", "-r", "tree"]);
+    store.run(&["mkdir", "-p", "tree/link", "tree/link/one/two"]);
+    assert_eq!(store.run(&["ls", "-R", "tree/real"]), "tree/real/one/\ntree/real/one/two/\n");
+    for path in ["tree/file", "tree/file/sub", "tree/dangling"] {
+        let told = store.run_failing(&["mkdir", "-p", path]);
+        assert!(told.contains("exists already") && !told.contains("-p"), "{path}: {told}");
+    }
+    assert!(store.run_failing(&["mkdir", "tree/real"]).contains("With -p"));
+}
+
+#[test]
+fn what_cannot_be_moved_or_checked_keeps_nothing_else_from_it() {
+    let store = store(&[1]);
+    for name in ["one", "two", "three"] {
+        fs::write(store.path(name), name).expect("room");
+        store.run(&["put", name]);
+    }
+    let told = store.run_failing(&["mv", "one", "missing", "two", "none*", "d"]);
+    assert!(told.contains("missing: no such file") && told.contains("none*: nothing has"), "{told}");
+    assert_eq!(store.run(&["ls", "-R"]), "d/\nd/one\nd/two\nthree\n");
+    // The last name is a directory's if several are given, though one of them alone is there.
+    let told = store.run_failing(&["mv", "three", "missing", "new"]);
+    assert!(told.contains("missing: no such file") && told.contains("new: there is no such dir"), "{told}");
+    let told = store.run_failing(&["mv", "three", "nowhere/three"]);
+    assert!(told.contains("nowhere/: there is no such directory") && told.contains("mkdir -p"), "{told}");
+    assert_eq!(store.run(&["ls", "-R"]), "d/\nd/one\nd/two\nthree\n");
+    let output = finish(store.command(&["fsck", "missing", "d/one", "three"]));
+    let told = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("missing: no such file") && told.contains("2 files, 8 B read back"), "{told}");
+}
+
+#[test]
 fn patterns_pass_over_what_is_no_directory() {
     let store = store(&[1]);
     store.make_file("x", 10);
@@ -1001,6 +1040,10 @@ fn an_agent_that_does_not_answer_is_named_and_matters_only_to_who_needs_it() {
     // All names are there.
     assert_eq!(store.run(&["ls"]), "d/\n");
     assert!(store.run(&["ls", "-l", "d"]).contains(" 600000 "));
+    store.run(&["mkdir", "-p", "other/directory"]);
+    store.run(&["mv", "other", "d/other"]);
+    assert_eq!(store.run(&["ls", "-R", "d"]), "d/file\nd/other/\nd/other/directory/\n");
+    store.run(&["rm", "-r", "d/other"]);
     for command in [&["get", "d/file", "rest"][..], &["get", "-r", "d", "tree"], &["get", "d/f*", "."]] {
         let output = finish(store.command(&[command, &["--skip-damaged"]].concat()));
         let told = String::from_utf8(output.stderr).expect("text");

@@ -15,20 +15,26 @@ const ANSWER_BYTES: u32 = 32 << 10;
 pub struct SomeEntries {
     /// The directory.
     pub directory: Inode,
-    /// As many as one answer has.
+    /// At least one, unless there are none.
     pub entries: Vec<DirectoryEntry>,
     /// Whether there are others after them.
     pub more: bool,
 }
 
 impl<M: Machine> Tree<M> {
-    /// The entries of a directory after the name `after`, as many as one answer has; nothing if the directory has been
-    /// removed.
+    /// The entries of a directory after the name `after`, until they have so many bytes or are as many as one answer
+    /// has; nothing if the directory has been removed.
     ///
     /// # Errors
     /// If it is no directory, or the keeper does not answer.
-    pub async fn some_entries(&self, directory: FileNumber, after: Vec<u8>) -> Result<Option<SomeEntries>> {
-        match self.perform(TreeOperation::List { directory, after, bytes_max: ANSWER_BYTES }).await {
+    pub async fn some_entries(
+        &self,
+        directory: FileNumber,
+        after: Vec<u8>,
+        bytes_max: u32,
+    ) -> Result<Option<SomeEntries>> {
+        let bytes_max = bytes_max.min(ANSWER_BYTES);
+        match self.perform(TreeOperation::List { directory, after, bytes_max }).await {
             Ok(TreeAnswer::Entries { directory, mut entries, more }) => {
                 for entry in &mut entries {
                     entry.inode = self.seen(entry.inode.clone());
@@ -47,7 +53,7 @@ impl<M: Machine> Tree<M> {
     /// As those of [`some_entries`](Self::some_entries).
     pub async fn entries(&self, directory: FileNumber) -> Result<Vec<DirectoryEntry>> {
         let (mut found, mut after) = (Vec::new(), Vec::new());
-        while let Some(some) = self.some_entries(directory, after).await? {
+        while let Some(some) = self.some_entries(directory, after, ANSWER_BYTES).await? {
             found.extend(some.entries);
             if !some.more {
                 break;
