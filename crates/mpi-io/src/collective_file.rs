@@ -21,6 +21,7 @@ use crate::mode::AccessMode;
 use crate::process::Connected;
 use crate::recording::CallRecorder;
 use crate::shared_pointer::SharedPointer;
+use crate::waiting::wait;
 
 /// An open file.
 pub(crate) struct CollectiveFile {
@@ -125,7 +126,9 @@ impl CollectiveFile {
     /// Closes it, as all members do.
     pub(crate) fn close(&self) -> Outcome<()> {
         let _call = self.traced("MPI_File_close");
-        let mut outcome = self.members.agree(self.handle.close().map_err(MpiError::from));
+        // Calls with which this member has nothing to do any more may be under way still.
+        let closed = wait(self.handle.begin_close());
+        let mut outcome = self.members.agree(closed.map_err(MpiError::from));
         self.state().shared.remove();
         if self.mode.deletes {
             let unlink = || self.started.session.unlink(&self.path).map_err(MpiError::from);

@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use fs::{SelectedSettings, TeamStep, TeamTurn};
 use layout::Selection;
+use machine::OperationInFlight;
 use real::RealMachine;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Handle;
+use crate::open_file::OpenFile;
 use crate::pending::Pending;
 use crate::reach::reach_each_other;
 use crate::session::Session;
@@ -92,12 +94,16 @@ impl Team {
     /// If the file is not open for reading, or not all of it can be read.
     pub fn read(&self, file: &Handle, selection: Selection, how: SelectedSettings) -> Pending<Vec<u8>> {
         let opened = self.usable(file, file.options().reads(), "it is not open for reading");
-        self.begin_moving(file.shared_name(), TeamStep::read(how.method), async move |node, name, turn| {
-            let file = opened.and_then(|number| node.files.begin_call(number, &name));
-            let (file, _call) = joined(&turn, file).await?;
-            joined(&turn, node.take_in_writes().await).await?;
-            file.read_selected(Some(&turn), &selection, how).await
-        })
+        self.begin_moving(
+            file.shared_name(),
+            TeamStep::read(how.method),
+            opened,
+            async move |node, file, turn| {
+                let (file, _call) = joined(&turn, file).await?;
+                joined(&turn, node.take_in_writes().await).await?;
+                file.read_selected(Some(&turn), &selection, how).await
+            },
+        )
     }
 
     /// Writes what this member has selected of a file of the namespace, together with the other members: `bytes` are as
@@ -119,12 +125,16 @@ impl Team {
         how: SelectedSettings,
     ) -> Pending<()> {
         let opened = self.usable(file, file.options().writes(), "it is not open for writing");
-        self.begin_moving(file.shared_name(), TeamStep::write(how.method), async move |node, name, turn| {
-            let file = opened.and_then(|number| node.files.begin_call(number, &name));
-            let (file, _call) = joined(&turn, file).await?;
-            joined(&turn, node.take_in_writes().await).await?;
-            file.write_selected(Some(&turn), &selection, bytes, how).await
-        })
+        self.begin_moving(
+            file.shared_name(),
+            TeamStep::write(how.method),
+            opened,
+            async move |node, file, turn| {
+                let (file, _call) = joined(&turn, file).await?;
+                joined(&turn, node.take_in_writes().await).await?;
+                file.write_selected(Some(&turn), &selection, bytes, how).await
+            },
+        )
     }
 
     /// Waits until everything that the members have written to a file of the namespace is on the disks: of each member
@@ -134,8 +144,7 @@ impl Team {
     /// The first failure of any member's writes that was not told, or if an agent cannot do it.
     pub fn sync(&self, file: &Handle) -> Pending<()> {
         let opened = self.number_of(file);
-        self.begin(file.shared_name(), TeamStep::Sync, async move |node, name, turn| {
-            let file = opened.and_then(|number| node.files.begin_call(number, &name));
+        self.begin_on(file.shared_name(), TeamStep::Sync, opened, async move |node, file, turn| {
             let (file, _call) = joined(&turn, file).await?;
             joined(&turn, node.take_in_writes().await).await?;
             file.sync_together(&turn).await
@@ -174,21 +183,48 @@ impl Team {
         T: Send + 'static,
         F: AsyncFnOnce(Rc<Node>, Arc<str>, TeamTurn<'_, RealMachine>) -> Result<T> + Send + 'static,
     {
+        self.begin_with(what, step, |_, name| name.clone(), job)
+    }
+
+    /// The same with an open file, if it is one. It is not closed before that has been done.
+    fn begin_on<T, F>(&self, name: &Arc<str>, step: TeamStep, file: Result<u64>, job: F) -> Pending<T>
+    where
+        T: Send + 'static,
+        F: AsyncFnOnce(Rc<Node>, Result<FileInCall>, TeamTurn<'_, RealMachine>) -> Result<T> + Send + 'static,
+    {
+        let prepare =
+            |node: &Node, name: &Arc<str>| file.and_then(|number| node.files.begin_call(number, name));
+        self.begin_with(name, step, prepare, job)
+    }
+
+    /// Begins the next thing that the members do together, with what this member prepares before its turn comes.
+    fn begin_with<T, P, F>(
+        &self,
+        what: &Arc<str>,
+        step: TeamStep,
+        prepare: impl FnOnce(&Node, &Arc<str>) -> P + Send + 'static,
+        job: F,
+    ) -> Pending<T>
+    where
+        T: Send + 'static,
+        P: 'static,
+        F: AsyncFnOnce(Rc<Node>, P, TeamTurn<'_, RealMachine>) -> Result<T> + Send + 'static,
+    {
         let (number, named) = (self.0.number, what.clone());
         let call = self.0.calls.fetch_add(1, Ordering::Relaxed);
         self.0.node.begin(what, move |node| async move {
-            let team = node.teams.get(number);
+            let (team, prepared) = (node.teams.get(number), prepare(&node, &named));
             let turn = team.turn(call, step).await;
-            job(node, named, turn).await
+            job(node, prepared, turn).await
         })
     }
 
-    /// The same of moving data. Members that exchange data take a turn before, in which they connect to each other
-    /// unless they are connected.
-    fn begin_moving<T, F>(&self, what: &Arc<str>, step: TeamStep, job: F) -> Pending<T>
+    /// The same of moving data of a file. Members that exchange data take a turn before, in which they connect to each
+    /// other unless they are connected.
+    fn begin_moving<T, F>(&self, name: &Arc<str>, step: TeamStep, file: Result<u64>, job: F) -> Pending<T>
     where
         T: Send + 'static,
-        F: AsyncFnOnce(Rc<Node>, Arc<str>, TeamTurn<'_, RealMachine>) -> Result<T> + Send + 'static,
+        F: AsyncFnOnce(Rc<Node>, Result<FileInCall>, TeamTurn<'_, RealMachine>) -> Result<T> + Send + 'static,
     {
         let exchanges = matches!(step, TeamStep::Move { in_two_phases: true, .. });
         let connecting = exchanges.then(|| {
@@ -201,16 +237,19 @@ impl Team {
                 Ok(())
             })
         });
-        self.begin(what, step, async move |node, name, turn| {
+        self.begin_on(name, step, file, async move |node, file, turn| {
             let connected = match connecting {
                 Some(connecting) => connecting.await,
                 None => Ok(()),
             };
             joined(&turn, connected).await?;
-            job(node, name, turn).await
+            job(node, file, turn).await
         })
     }
 }
+
+/// An open file, and what keeps it open.
+type FileInCall = (Rc<OpenFile>, OperationInFlight);
 
 /// What this member needs for a turn, if it has it. Otherwise the others are told that it has not.
 async fn joined<T>(turn: &TeamTurn<'_, RealMachine>, needed: Result<T>) -> Result<T> {
