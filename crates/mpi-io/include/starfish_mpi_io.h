@@ -156,6 +156,17 @@ int starfish_mpi_read(starfish_mpi_file *file, int place, int together, int64_t 
 int starfish_mpi_write(starfish_mpi_file *file, int place, int together, int64_t units, const void *from,
                        size_t bytes);
 
+/* The same of elements that are packed into memory of the core's, or unpacked from there. `packing` does that, in the
+   thread that calls: it is handed `of`, the memory and its bytes, all that there are or as many as were read, and
+   returns 0 or the class of an error that it has noted. Who cannot pack takes part with nothing, if all do. */
+
+typedef int (*starfish_mpi_packing)(const void *of, void *packed, size_t bytes);
+
+int starfish_mpi_read_packed(starfish_mpi_file *file, int place, int together, int64_t units,
+                             starfish_mpi_packing unpack, const void *of, size_t bytes, size_t *moved);
+int starfish_mpi_write_packed(starfish_mpi_file *file, int place, int together, int64_t units,
+                              starfish_mpi_packing pack, const void *of, size_t bytes);
+
 /* The same, begun for whoever does something else meanwhile. Whoever cannot take part is told at once, and there is no
    call then. What is written is copied. */
 
@@ -163,6 +174,9 @@ int starfish_mpi_begin_read(starfish_mpi_file *file, int place, int together, in
                             starfish_mpi_call **call);
 int starfish_mpi_begin_write(starfish_mpi_file *file, int place, int together, int64_t units, const void *from,
                              size_t bytes, starfish_mpi_call **call);
+int starfish_mpi_begin_write_packed(starfish_mpi_file *file, int place, int together, int64_t units,
+                                    starfish_mpi_packing pack, const void *of, size_t bytes,
+                                    starfish_mpi_call **call);
 
 /* Whether a call has ended, well or not, and nobody has to wait for it: 1 or 0. */
 int starfish_mpi_is_done(const starfish_mpi_call *call);
@@ -170,6 +184,9 @@ int starfish_mpi_is_done(const starfish_mpi_call *call);
 /* Waits for a call, and frees it. What was read goes into memory of so many bytes, as many as were asked for. `moved` is
    how many were moved. */
 int starfish_mpi_end(starfish_mpi_call *call, void *into, size_t bytes, size_t *moved);
+
+/* The same of a call that reads, whose elements are unpacked. */
+int starfish_mpi_end_packed(starfish_mpi_call *call, starfish_mpi_packing unpack, const void *of, size_t *moved);
 
 /* Frees a call without waiting for it: it goes on, and nobody is told what comes of it. */
 void starfish_mpi_let_go(starfish_mpi_call *call);

@@ -65,11 +65,6 @@ static int describe(struct elements *of, const struct our_file *file, const void
     return !of->is_run && buffer == MPI_BOTTOM ? anchor(of) : 0;
 }
 
-static int no_memory(void)
-{
-    return starfish_mpi_note_error(STARFISH_MPI_NO_MEMORY, "there is no memory to pack in");
-}
-
 /* Packs so many elements to a place, or unpacks them from there. */
 static int convert(const struct elements *of, int packs, MPI_Count from, int count, char *packed)
 {
@@ -89,9 +84,9 @@ static int convert(const struct elements *of, int packs, MPI_Count from, int cou
 }
 
 /* Packs or unpacks whole elements, as many as `bytes` has. */
-static int convert_all(const struct elements *of, int packs, char *packed, MPI_Count bytes)
+static int convert_all(const struct elements *of, int packs, char *packed, size_t bytes)
 {
-    MPI_Count count = of->size ? bytes / of->size : 0, most = of->size ? PACKED_MAX / of->size : 1;
+    MPI_Count count = of->size ? (MPI_Count)bytes / of->size : 0, most = of->size ? PACKED_MAX / of->size : 1;
     int class = 0;
     for (MPI_Count done = 0; done < count && !class;) {
         int now = (int)(count - done < most ? count - done : most);
@@ -102,21 +97,28 @@ static int convert_all(const struct elements *of, int packs, char *packed, MPI_C
     return class;
 }
 
-/* The bytes that were read, to where they belong: also those of an element that is not all there. */
-static int unpack(const struct elements *of, char *packed, MPI_Count bytes)
+static int pack(const void *elements, void *packed, size_t bytes)
 {
+    return convert_all(elements, 1, packed, bytes);
+}
+
+/* The bytes that were read, to where they belong: also those of an element that is not all there. */
+static int unpack(const void *elements, void *packed, size_t bytes)
+{
+    const struct elements *of = elements;
     int class = convert_all(of, 0, packed, bytes);
-    MPI_Count rest = of->size ? bytes % of->size : 0;
+    size_t rest = of->size ? bytes % (size_t)of->size : 0;
     if (class || !rest) {
         return class;
     }
+    MPI_Count last = (MPI_Count)bytes / of->size;
     char *element = malloc((size_t)of->size);
     if (!element) {
-        return no_memory();
+        return starfish_mpi_note_error(STARFISH_MPI_NO_MEMORY, "there is no memory to pack in");
     }
-    class = convert(of, 1, bytes / of->size, 1, element);
-    memcpy(element, packed + (bytes - rest), (size_t)rest);
-    class = class ? class : convert(of, 0, bytes / of->size, 1, element);
+    class = convert(of, 1, last, 1, element);
+    memcpy(element, (char *)packed + (bytes - rest), rest);
+    class = class ? class : convert(of, 0, last, 1, element);
     free(element);
     return class;
 }
@@ -155,11 +157,7 @@ int starfish_shim_read(struct our_file *file, int place, int together, MPI_Offse
     if (of.is_run) {
         return starfish_mpi_read(file->core, place, together, offset, of.first, bytes, moved);
     }
-    char *packed = malloc(bytes + 1);
-    class = packed ? starfish_mpi_read(file->core, place, together, offset, packed, bytes, moved)
-                   : give_up(file, 0, place, together, offset, no_memory());
-    class = class ? class : unpack(&of, packed, (MPI_Count)*moved);
-    free(packed);
+    class = starfish_mpi_read_packed(file->core, place, together, offset, unpack, &of, bytes, moved);
     forget(&of);
     return class;
 }
@@ -177,11 +175,7 @@ int starfish_shim_write(struct our_file *file, int place, int together, MPI_Offs
     if (of.is_run) {
         class = starfish_mpi_write(file->core, place, together, offset, of.first, bytes);
     } else {
-        char *packed = malloc(bytes + 1);
-        class = packed ? convert_all(&of, 1, packed, (MPI_Count)bytes) : no_memory();
-        class = class ? give_up(file, 1, place, together, offset, class)
-                      : starfish_mpi_write(file->core, place, together, offset, packed, bytes);
-        free(packed);
+        class = starfish_mpi_write_packed(file->core, place, together, offset, pack, &of, bytes);
         forget(&of);
     }
     *moved = class ? 0 : bytes;
@@ -209,12 +203,12 @@ static int give_up_begun(struct our_file *file, const struct transfer *transfer,
 static int begin_write(struct our_file *file, struct transfer *transfer, int place, int together, MPI_Offset offset)
 {
     struct elements *of = &transfer->of;
-    char *packed = of->is_run ? NULL : malloc(transfer->bytes + 1);
-    int class = of->is_run ? 0 : packed ? convert_all(of, 1, packed, (MPI_Count)transfer->bytes) : no_memory();
-    class = class ? give_up_begun(file, transfer, place, together, offset, class)
-                  : starfish_mpi_begin_write(file->core, place, together, offset, of->is_run ? of->first : packed,
-                                             transfer->bytes, &transfer->call);
-    free(packed);
+    if (of->is_run) {
+        return starfish_mpi_begin_write(file->core, place, together, offset, of->first, transfer->bytes,
+                                        &transfer->call);
+    }
+    int class = starfish_mpi_begin_write_packed(file->core, place, together, offset, pack, of, transfer->bytes,
+                                                &transfer->call);
     forget(of);
     return class;
 }
@@ -250,14 +244,7 @@ int starfish_shim_end(struct transfer *transfer, size_t *moved)
         return starfish_mpi_end(transfer->call, transfer->writes ? NULL : of->first,
                                 transfer->writes ? 0 : transfer->bytes, moved);
     }
-    char *packed = malloc(transfer->bytes + 1);
-    int class = packed ? starfish_mpi_end(transfer->call, packed, transfer->bytes, moved) : no_memory();
-    if (packed) {
-        class = class ? class : unpack(of, packed, (MPI_Count)*moved);
-        free(packed);
-    } else {
-        starfish_mpi_let_go(transfer->call);
-    }
+    int class = starfish_mpi_end_packed(transfer->call, unpack, of, moved);
     forget(of);
     return class;
 }

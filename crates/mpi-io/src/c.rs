@@ -6,6 +6,7 @@
 
 #![expect(unsafe_code, reason = "a face for C: see above")]
 
+use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -484,7 +485,103 @@ unsafe extern "C" fn starfish_mpi_write(
 ) -> c_int {
     // SAFETY: there are as many, and a file, as the header asks for.
     let (from, to) = unsafe { (array(from.cast::<u8>(), bytes), file(to)) };
-    of_file(to, || to.write(place_of(place, units)?, together != 0, from))
+    of_file(to, || to.write(place_of(place, units)?, together != 0, from.into()))
+}
+
+// The same of memory that is packed.
+
+/// Packs elements into memory for so many bytes, or unpacks them from there; the class of an error, which it has noted.
+type Packing = unsafe extern "C" fn(of: *const c_void, packed: *mut c_void, bytes: usize) -> c_int;
+
+/// Elements, packed into memory of ours; the class of an error, which has been noted.
+///
+/// # Safety
+/// `pack` packs so many bytes of them.
+unsafe fn packed(pack: Packing, of: *const c_void, bytes: usize) -> Result<Vec<u8>, c_int> {
+    let mut packed = Vec::<u8>::new();
+    if packed.try_reserve_exact(bytes).is_err() {
+        let error = MpiError::new(ErrorClass::NoMemory, "there is no memory to pack in");
+        return Err(to_c(|| Err(error)));
+    }
+    // SAFETY: as the caller says; there is room for them.
+    match unsafe { pack(of, packed.as_mut_ptr().cast(), bytes) } {
+        0 => {
+            // SAFETY: they have been packed there.
+            unsafe { packed.set_len(bytes) };
+            Ok(packed)
+        }
+        class => Err(class),
+    }
+}
+
+/// Unpacks what was read, if it was, and says how many bytes that are.
+///
+/// # Safety
+/// `unpack` unpacks any number of bytes up to what was asked for, and there is room for a number.
+unsafe fn unpacked(
+    read: impl FnOnce() -> Outcome<Vec<u8>>,
+    about: &CollectiveFile,
+    (unpack, of): (Packing, *const c_void),
+    moved: *mut usize,
+) -> c_int {
+    let mut bytes = Vec::new();
+    let class = of_file(about, || {
+        bytes = read()?;
+        Ok(())
+    });
+    if class != 0 {
+        return class;
+    }
+    // SAFETY: as the caller says.
+    unsafe {
+        moved.write(bytes.len());
+        unpack(of, bytes.as_mut_ptr().cast(), bytes.len())
+    }
+}
+
+/// Begins a call with nothing, if all members make it, so that the others need not wait; returns the class of why.
+fn give_up(class: c_int, of: &CollectiveFile, place: c_int, together: c_int, units: i64) -> c_int {
+    if together != 0 {
+        // Why is told by whoever knows the class.
+        let _ = place_of(place, units).and_then(|place| of.begin_write(place, true, Cow::Borrowed(&[])));
+    }
+    class
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_read_packed(
+    from: *const CollectiveFile,
+    place: c_int,
+    together: c_int,
+    units: i64,
+    unpack: Packing,
+    of: *const c_void,
+    bytes: usize,
+    moved: *mut usize,
+) -> c_int {
+    // SAFETY: a file, as the header asks for.
+    let from = unsafe { file(from) };
+    let read = || from.read_own(place_of(place, units)?, together != 0, bytes as u64);
+    // SAFETY: a function that unpacks these and room for a number, as the header asks for.
+    unsafe { unpacked(read, from, (unpack, of), moved) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_write_packed(
+    to: *const CollectiveFile,
+    place: c_int,
+    together: c_int,
+    units: i64,
+    pack: Packing,
+    of: *const c_void,
+    bytes: usize,
+) -> c_int {
+    // SAFETY: a file and a function that packs these, as the header asks for.
+    let (to, packed) = unsafe { (file(to), packed(pack, of, bytes)) };
+    match packed {
+        Ok(bytes) => of_file(to, || to.write(place_of(place, units)?, together != 0, bytes.into())),
+        Err(class) => give_up(class, to, place, together, units),
+    }
 }
 
 // Calls under way.
@@ -543,9 +640,31 @@ unsafe extern "C" fn starfish_mpi_begin_write(
 ) -> c_int {
     // SAFETY: there are as many, as the header asks for.
     let from = unsafe { array(from.cast::<u8>(), bytes) };
-    let write = |to: &CollectiveFile| to.begin_write(place_of(place, units)?, together != 0, from);
+    let write = |to: &CollectiveFile| to.begin_write(place_of(place, units)?, together != 0, from.into());
     // SAFETY: a file and room for a pointer, as the header asks for.
     unsafe { begin(file(to), into, write) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_begin_write_packed(
+    to: *const CollectiveFile,
+    place: c_int,
+    together: c_int,
+    units: i64,
+    pack: Packing,
+    of: *const c_void,
+    bytes: usize,
+    into: *mut *mut BegunCall,
+) -> c_int {
+    // SAFETY: a file and a function that packs these, as the header asks for.
+    let (to, packed) = unsafe { (file(to), packed(pack, of, bytes)) };
+    let bytes = match packed {
+        Ok(bytes) => bytes,
+        Err(class) => return give_up(class, to, place, together, units),
+    };
+    let write = |to: &CollectiveFile| to.begin_write(place_of(place, units)?, together != 0, bytes.into());
+    // SAFETY: there is room for a pointer, as the header asks for.
+    unsafe { begin(to, into, write) }
 }
 
 #[unsafe(no_mangle)]
@@ -571,6 +690,19 @@ unsafe extern "C" fn starfish_mpi_end(
         unsafe { moved.write(bytes as usize) };
         Ok(())
     })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_end_packed(
+    ended: *mut BegunCall,
+    unpack: Packing,
+    of: *const c_void,
+    moved: *mut usize,
+) -> c_int {
+    // SAFETY: a function that begins gave it away, and the caller gives it back, once.
+    let BegunCall { of: file, moving } = *unsafe { Box::from_raw(ended) };
+    // SAFETY: a function that unpacks these and room for a number, as the header asks for.
+    unsafe { unpacked(|| file.end_own(moving), &file, (unpack, of), moved) }
 }
 
 #[unsafe(no_mangle)]

@@ -9,7 +9,7 @@ use namespace::TreeRefusal;
 use node::ErrorKind;
 
 /// The classes of errors that MPI-IO knows, numbered as the header has them. Greater ones come first when members
-/// fail differently. The last two are the shim's, which finds out by itself.
+/// fail differently. The last but one is the shim's, which finds out by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(i32)]
 pub(crate) enum ErrorClass {

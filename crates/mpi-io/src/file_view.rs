@@ -56,7 +56,7 @@ impl FileView {
 
     /// Whether it has some bytes of the file more than once.
     pub(crate) fn overlaps(&self) -> bool {
-        matches!(self.selected, TypeData::Overlapping(_))
+        !self.selected.is_once()
     }
 
     /// Bytes of an elementary type.
@@ -95,7 +95,8 @@ impl FileView {
         Ok(self.select(position, 1)?.selection().span().offset)
     }
 
-    /// The position of the first elementary type that does not begin before this offset of the file.
+    /// The position of the first elementary type that does not begin before this offset of the file; of data that
+    /// overlap, the one behind as many as have bytes before it.
     pub(crate) fn position_of(&self, offset: u64) -> u64 {
         let before = match &self.selected {
             TypeData::Once(selection) => selection.bytes_before(offset),
@@ -179,7 +180,7 @@ mod tests {
             (found.bytes(), found.selection().span(), found.selection().runs()),
             (8, Extent::new(12, 10), 2)
         );
-        assert_eq!([0, 10, 12, 13, 18, 21].map(|offset| view.position_of(offset)), [0, 0, 2, 6, 8, 12]);
+        assert_eq!([0, 10, 12, 14, 18, 21].map(|offset| view.position_of(offset)), [0, 0, 2, 6, 8, 12]);
         let once = FileView::new(10, 2, &twice.resized(0, 4).expect("a type")).expect("a view");
         assert_eq!(once.select(2, 8).expect_err("it is there once").class, ErrorClass::Type);
         assert_eq!(selected(&once, 0, 8).span(), Extent::new(10, 6));

@@ -4,6 +4,8 @@
 //! Collective calls have their place among those of the file when they are begun, whatever is under way still. The
 //! pointer of the process is moved on by what a call asks for when it is begun, the shared one too.
 
+use std::borrow::Cow;
+
 use layout::{Operation, Selection};
 use node::Pending;
 
@@ -74,8 +76,14 @@ impl CollectiveFile {
         self.end(moving, into)
     }
 
+    /// Reads so many bytes, together with the other members or not: as many as there were before the file ended.
+    pub(crate) fn read_own(&self, place: CallPlace, together: bool, bytes: u64) -> Outcome<Vec<u8>> {
+        let moving = self.begin_reading(place, together, bytes, true)?;
+        self.end_own(moving)
+    }
+
     /// Writes from memory, together with the other members or not.
-    pub(crate) fn write(&self, place: CallPlace, together: bool, bytes: &[u8]) -> Outcome<()> {
+    pub(crate) fn write(&self, place: CallPlace, together: bool, bytes: Cow<'_, [u8]>) -> Outcome<()> {
         let moving = self.begin_writing(place, together, bytes)?;
         self.end(moving, &mut []).map(drop)
     }
@@ -88,44 +96,77 @@ impl CollectiveFile {
     }
 
     /// Begins to write for whoever does something else meanwhile. The memory is the caller's again.
-    pub(crate) fn begin_write(&self, place: CallPlace, together: bool, bytes: &[u8]) -> Outcome<Moving> {
+    pub(crate) fn begin_write(
+        &self,
+        place: CallPlace,
+        together: bool,
+        bytes: Cow<'_, [u8]>,
+    ) -> Outcome<Moving> {
+        let count = bytes.len() as u64;
         let mut moving = self.begin_writing(place, together, bytes)?;
-        moving.call.returns(bytes.len() as u64);
+        moving.call.returns(count);
         Ok(moving)
     }
 
     /// Waits for a call, and puts what it has read into memory that is as long as was asked for; how many bytes it has
     /// moved.
     pub(crate) fn end(&self, moving: Moving, into: &mut [u8]) -> Outcome<u64> {
-        let Moving { call, located: Located { position, data: wanted }, data, stops_at_end } = moving;
-        let failed = |error: node::Error| match call.is_common() {
-            true => self.members.common(error),
-            false => error.into(),
-        };
+        let Moving { call, located, data, stops_at_end } = moving;
+        let wanted = &located.data;
         let moved = match data {
             Data::Moved => wanted.bytes(),
-            Data::Written(data) => wait(data).map(|()| wanted.bytes()).map_err(failed)?,
-            Data::Read(data) => wanted.put(&wait(data).map_err(failed)?, into),
-            Data::InPages { is_seen } => {
-                let at = wanted.selection().span().offset;
-                let read = if is_seen {
-                    self.handle.read_latest_at(at, into)
-                } else {
-                    self.handle.read_at(at, into)
-                };
-                read.map_err(failed)? as u64
-            }
+            Data::Written(data) => self.wait_for(&call, data).map(|()| wanted.bytes())?,
+            Data::Read(data) => wanted.put(&self.wait_for(&call, data)?, into),
+            Data::InPages { is_seen } => self.read_pages(&call, wanted, is_seen, into)?,
         };
+        self.ended(call, &located, stops_at_end, moved);
+        Ok(moved)
+    }
+
+    /// Waits for a call that reads; what it has read.
+    pub(crate) fn end_own(&self, moving: Moving) -> Outcome<Vec<u8>> {
+        match moving {
+            Moving { call, located, data: Data::Read(data), stops_at_end } if located.data.is_once() => {
+                let read = self.wait_for(&call, data)?;
+                self.ended(call, &located, stops_at_end, read.len() as u64);
+                Ok(read)
+            }
+            moving => {
+                let mut read = memory_of(moving.located.data.bytes())?;
+                let moved = self.end(moving, &mut read)?;
+                read.truncate(moved as usize);
+                Ok(read)
+            }
+        }
+    }
+
+    fn wait_for<T>(&self, call: &DataCall, data: Pending<T>) -> Outcome<T> {
+        wait(data).map_err(|error| self.failed(call, error))
+    }
+
+    fn failed(&self, call: &DataCall, error: node::Error) -> MpiError {
+        if call.is_common() { self.members.common(error) } else { error.into() }
+    }
+
+    /// Reads one piece from pages.
+    fn read_pages(&self, call: &DataCall, wanted: &TypeData, is_seen: bool, into: &mut [u8]) -> Outcome<u64> {
+        let at = wanted.selection().span().offset;
+        let read = if is_seen { self.handle.read_latest_at(at, into) } else { self.handle.read_at(at, into) };
+        Ok(read.map_err(|error| self.failed(call, error))? as u64)
+    }
+
+    /// A call has moved so many bytes.
+    fn ended(&self, call: DataCall, located: &Located, stops_at_end: bool, moved: u64) {
+        let Located { position, data } = located;
         if stops_at_end {
             let mut state = self.state();
             // Unless somebody has moved it since.
-            if state.position == position + wanted.bytes() {
+            if state.position == position + data.bytes() {
                 // Behind the last elementary type of which there was something.
                 state.position = position + moved.next_multiple_of(state.view.unit());
             }
         }
-        call.done(&self.account, self.recorder.as_ref(), wanted.selection(), moved);
-        Ok(moved)
+        call.done(&self.account, self.recorder.as_ref(), data.selection(), moved);
     }
 
     fn begin_reading(&self, place: CallPlace, together: bool, bytes: u64, waits: bool) -> Outcome<Moving> {
@@ -150,7 +191,7 @@ impl CollectiveFile {
         Ok(Moving { call, located: located?, data, stops_at_end: waits && place == CallPlace::Own })
     }
 
-    fn begin_writing(&self, place: CallPlace, together: bool, bytes: &[u8]) -> Outcome<Moving> {
+    fn begin_writing(&self, place: CallPlace, together: bool, bytes: Cow<'_, [u8]>) -> Outcome<Moving> {
         self.check_writes()?;
         let mut call = self.begin(Operation::Write, place, together);
         let located = self.locate(place, bytes.len() as u64);
@@ -158,16 +199,16 @@ impl CollectiveFile {
         let data = match (way, &located) {
             (Way::Together(method), _) => {
                 let how = self.state().hints.moves(method);
-                let own = if located.is_ok() { bytes.to_vec() } else { Vec::new() };
+                let own = if located.is_ok() { bytes.into_owned() } else { Vec::new() };
                 Data::Written(self.members.begin_write(&self.handle, selection_of(&located), own, how))
             }
             (_, Ok(located)) if located.selection().is_empty() => Data::Moved,
             (Way::WriteCached, Ok(located)) => {
-                self.write_cached(located.selection(), self.is_seen(place), bytes)?
+                self.write_cached(located.selection(), self.is_seen(place), &bytes)?
             }
             (_, Ok(located)) => {
                 let (alone, selection) = (self.alone(way, place), located.selection().clone());
-                Data::Written(alone.begin_write(&self.started.tree, selection, bytes.to_vec()))
+                Data::Written(alone.begin_write(&self.started.tree, selection, bytes.into_owned()))
             }
             (_, Err(_)) => Data::Moved,
         };
@@ -278,6 +319,17 @@ fn selection_of(located: &Outcome<Located>) -> Selection {
 /// Of how many pieces a call is that may have failed to find out.
 fn pieces_of(located: &Outcome<Located>) -> u64 {
     located.as_ref().map_or(0, |located| located.selection().runs())
+}
+
+/// Memory for so many bytes: zeros.
+fn memory_of(bytes: u64) -> Outcome<Vec<u8>> {
+    let mut memory = Vec::new();
+    let is_there = usize::try_from(bytes).is_ok_and(|bytes| memory.try_reserve_exact(bytes).is_ok());
+    if !is_there {
+        return Err(MpiError::new(ErrorClass::NoMemory, "there is no memory for what is to be read"));
+    }
+    memory.resize(bytes as usize, 0);
+    Ok(memory)
 }
 
 /// How many elementary types these bytes are.

@@ -42,6 +42,11 @@ impl TypeData {
         }
     }
 
+    /// Whether they are each byte once.
+    pub(crate) fn is_once(&self) -> bool {
+        matches!(self, TypeData::Once(_))
+    }
+
     /// The bytes of the file that they are.
     pub(crate) fn selection(&self) -> &Selection {
         match self {

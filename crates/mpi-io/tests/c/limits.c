@@ -1,4 +1,5 @@
 /* What is more than one call can move: an error with its class, and the next call is as any other. */
+#include <limits.h>
 #include <sys/mman.h>
 
 #include "check.h"
@@ -79,6 +80,30 @@ static void element(const char *name)
     OK(MPI_File_close(&file));
 }
 
+/* Elements with gaps that no memory has room for once they are packed: the others need not wait. */
+static void too_many(const char *name)
+{
+    MPI_File file = opened(name);
+    MPI_Datatype type;
+    MPI_Request request;
+    unsigned char one = (unsigned char)('a' + rank), back;
+    MPI_Type_vector(1 << 27, 1, 2, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    if (rank == 0) {
+        FAILS(MPI_File_write_at_all(file, 0, &one, INT_MAX, type, MPI_STATUS_IGNORE), MPI_ERR_NO_MEM);
+        FAILS(MPI_File_iwrite_at_all(file, 0, &one, INT_MAX, type, &request), MPI_ERR_NO_MEM);
+        CHECK(request == MPI_REQUEST_NULL);
+    } else {
+        OK(MPI_File_write_at_all(file, rank, &one, 1, MPI_BYTE, MPI_STATUS_IGNORE));
+        OK(MPI_File_iwrite_at_all(file, size + rank, &one, 1, MPI_BYTE, &request));
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        OK(MPI_File_read_at(file, size + rank, &back, 1, MPI_BYTE, MPI_STATUS_IGNORE));
+        CHECK(back == one);
+    }
+    MPI_Type_free(&type);
+    OK(MPI_File_close(&file));
+}
+
 /* As long an element in one piece, which begins behind the beginning of its type. */
 static void whole_element(const char *name)
 {
@@ -112,6 +137,7 @@ int main(int argc, char **argv)
     CHECK(argc == 3);
     runs("starfish:mpi/runs", atoi(argv[1]), strcmp(argv[2], "refused") == 0);
     element("starfish:mpi/element");
+    too_many("starfish:mpi/too-many");
     whole_element("starfish:mpi/whole-element");
     return end();
 }
