@@ -1,5 +1,6 @@
 /* Types and offsets that nobody would choose. They work, or are refused with an error. */
 #include <stdint.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -142,6 +143,23 @@ static void nothing_at_all(void)
     OK(MPI_File_get_size(file, &bytes));
     CHECK(bytes == 0);
     MPI_Type_free(&empty);
+    OK(MPI_File_close(&file));
+}
+
+/* Who cannot take part in calls, and closes the file at once, has the others make theirs. */
+static void given_up(void)
+{
+    MPI_File file = opened("starfish:mpi/given-up");
+    MPI_Request requests[2];
+    MPI_Status statuses[2];
+    if (rank) {
+        usleep(50000);
+    }
+    for (int i = 0; i < 2; i++) {
+        int code = MPI_File_iwrite_at_all(file, rank - 1, &rank, 1, MPI_BYTE, &requests[i]);
+        CHECK(class_of(code) == (rank ? MPI_SUCCESS : MPI_ERR_ARG));
+    }
+    OK(MPI_Waitall(2, requests, statuses));
     OK(MPI_File_close(&file));
 }
 
@@ -309,6 +327,7 @@ int main(int argc, char **argv)
     far_away((MPI_Offset)1 << 34);
     far_away((MPI_Offset)1 << 40);
     nothing_at_all();
+    given_up();
     absolute_memory();
     runs_of_memory();
     overlapping_views();
