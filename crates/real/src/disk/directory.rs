@@ -357,7 +357,7 @@ impl Directory {
         Ok(names)
     }
 
-    /// Removes an object, also one that is damaged.
+    /// Removes an object, also one that is damaged. It is so on the medium after the next [`sync`](Self::sync).
     pub(crate) fn remove(&self, name: &str, stage: Stage) -> Result<()> {
         self.check_path()?;
         let removed = self.with_file(name, stage, |path, _| match fs::remove_file(path) {
@@ -365,11 +365,7 @@ impl Directory {
             Err(error) if error.kind() == ErrorKind::IsADirectory => fs::remove_dir(path),
             removed => removed,
         });
-        removed.map_err(|error| io_error(&self.describe(name, stage), error))?;
-        match stage {
-            Stage::Pending => Ok(()),
-            Stage::Published => self.sync(),
-        }
+        removed.map_err(|error| io_error(&self.describe(name, stage), error))
     }
 
     /// Gives a pending object its published name, also if there is another of that name. It is so on the medium after

@@ -238,7 +238,14 @@ impl machine::Disk for Disk {
 
     async fn remove(&self, name: &str, stage: Stage) -> Result<()> {
         let removed = self.remove_all(vec![name.to_owned()], stage).await?;
-        removed.into_iter().next().expect("as many as names")
+        removed.into_iter().next().expect("as many as names")?;
+        match stage {
+            Stage::Pending => Ok(()),
+            Stage::Published => {
+                let inner = self.inner.clone();
+                self.tasks.complete("removing an object", async move { inner.flush_directory().await }).await
+            }
+        }
     }
 
     async fn remove_pending(&self, names: &[String]) -> Result<()> {
@@ -328,15 +335,10 @@ impl machine::Disk for Disk {
 }
 
 impl Inner {
-    /// Takes note of the outcome of the removal of an object.
+    /// Takes note of the outcome of the removal of an object. One that could not be removed is known as before.
     fn note_removed(&self, name: &str, stage: Stage, outcome: Result<()>) -> Result<()> {
-        // If it was the flushing of the directory that failed, it is removed all the same.
-        let is_missing = outcome.as_ref().is_err_and(|error| matches!(**error, Error::NotFound { .. }));
-        if !is_missing {
+        if outcome.is_ok() {
             self.objects.borrow_mut().forget(name, stage);
-        }
-        // What was published is removed on the medium, too, when that has succeeded.
-        if !is_missing && (stage == Stage::Pending || outcome.is_err()) {
             self.directory_changed.set(true);
         }
         outcome
@@ -522,6 +524,28 @@ mod tests {
             assert_eq!(disk.open("name", Stage::Published).await.expect("still there").bytes, 12);
             assert_ne!(first.id, second.id);
         });
+    }
+
+    #[test]
+    fn what_could_not_be_removed_is_known_as_before() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let (path, aside) = (place.path().join("name.new"), place.path().join("aside"));
+        let disks = vec![DiskSettings::plain(place.path().to_owned())];
+        let settings = crate::Settings { disks, ..crate::Settings::new(NodeId(1)) };
+        let test = |machine: crate::RealMachine| async move {
+            let disk = &machine.disks()[0];
+            let object = disk.create_unflushed("name", b"").await.expect("room").id;
+            disk.write(object, 0, Payload::from(b"written".to_vec())).await.expect("room");
+            std::fs::rename(&path, &aside).expect("it is there");
+            std::fs::create_dir_all(path.join("not empty")).expect("room");
+            disk.remove_pending(&["name".to_owned()]).await.expect_err("a directory is in its place");
+            std::fs::remove_dir_all(&path).expect("ours");
+            std::fs::rename(&aside, &path).expect("it is there");
+            disk.flush(object).await.expect("it is the same object");
+            let found = disk.open("name", Stage::Pending).await.expect("it is there");
+            assert_eq!((found.id, found.bytes), (object, 7));
+        };
+        crate::run(settings, test).expect("a node");
     }
 
     #[test]
