@@ -108,7 +108,8 @@ impl Disk {
             catalogue: Permits::new(1),
             objects: RefCell::new(Objects::new(open_max)),
             known_damaged: RefCell::default(),
-            directory_changed: Cell::new(false),
+            // By an earlier run, which may have been killed.
+            directory_changed: Cell::new(true),
             directory_flush: Permits::new(1),
             at_once: AtOnce::of(&settings.directory).into(),
             pace,
@@ -148,6 +149,7 @@ impl Disk {
     /// # Errors
     /// If the directory cannot be written to, or a flush has failed, so that something may not be there.
     pub fn note_end(&self, run: u64) -> Result<()> {
+        self.inner.directory.check_syncs()?;
         if self.inner.objects.borrow().has_failed_sync() {
             let (what, why) =
                 (self.inner.directory.described(), "a flush of an object has failed".to_owned());
@@ -452,7 +454,7 @@ impl Inner {
         if self.directory_changed.replace(false) {
             let directory = self.directory.clone();
             let synced = blocking(move || directory.sync()).await;
-            // The next flush tries again.
+            // The next flush is to fail, too.
             self.directory_changed.set(self.directory_changed.get() || synced.is_err());
             synced?;
         }
@@ -516,13 +518,26 @@ mod tests {
             let second = disk.create("name", b"second").await.expect("that stage is free");
             let published = disk.open("name", Stage::Published).await.expect("it has its name");
             assert_eq!((published.id, &*published.label), (first.id, &b"first"[..]));
-            disk.inner.directory.fail_syncs(false);
             disk.write(first.id, 0, Payload::from(b"of the first".to_vec())).await.expect("room");
-            disk.flush(first.id).await.expect("this tells it");
-            assert!(!disk.inner.directory_changed.get());
             disk.remove("name", Stage::Pending).await.expect("the second");
             assert_eq!(disk.open("name", Stage::Published).await.expect("still there").bytes, 12);
             assert_ne!(first.id, second.id);
+        });
+    }
+
+    #[test]
+    fn after_a_failed_sync_of_the_directory_nothing_is_flushed() {
+        with_a_disk(|machine| async move {
+            let disk = &machine.disks()[0];
+            let object = disk.create("name", b"").await.expect("room").id;
+            disk.inner.directory.fail_syncs(true);
+            disk.flush(object).await.expect_err("the medium was not told");
+            disk.inner.directory.fail_syncs(false);
+            for _ in 0..2 {
+                let error = disk.flush(object).await.expect_err("the system has reported it before");
+                assert!(error.to_string().contains("restart the agent"), "{error}");
+            }
+            disk.note_end(7).expect_err("something may not be there");
         });
     }
 
