@@ -11,7 +11,7 @@
 //! A block in use is pinned. Of the blocks that are neither pinned, loading nor dirty, the least recently used is
 //! evicted first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
 use std::rc::Rc;
 
@@ -239,6 +239,12 @@ impl Cache {
         blocks.filter(|block| block.needs_writing()).map(|block| block.key).collect()
     }
 
+    /// The stripes of which something is not at the disk yet, each once.
+    pub(crate) fn unwritten_stripes(&self) -> BTreeSet<StripeKey> {
+        let blocks = self.blocks.iter().filter(|(_, block)| block.writers > 0 || block.needs_writing());
+        blocks.map(|(_, block)| block.key.stripe).collect()
+    }
+
     /// The place of a block, if it is dirty and no task is writing it yet.
     pub(crate) fn find_unwritten(&self, key: BlockKey) -> Option<CacheSlot> {
         self.by_key.get(&key).copied().filter(|&place| self.blocks[place].needs_writing())
@@ -386,11 +392,14 @@ mod tests {
         cache.block(place).mark_written(0..4, NodeId(1));
         cache.unpin(place);
         assert_eq!(cache.unwritten(None), [key(2)]);
+        assert_eq!(cache.unwritten_stripes(), BTreeSet::from([stripe(0)]));
         cache.give_up(stripe(1));
         cache.give_up(StripeKey { opening: 8, ..stripe(0) });
         assert_eq!(cache.find_unwritten(key(2)), Some(place), "another stripe");
         assert_eq!(cache.give_up(stripe(0)), [(2, ByteSet::whole(4))]);
-        assert!(cache.unwritten(None).is_empty());
+        assert!(cache.unwritten(None).is_empty() && cache.unwritten_stripes().is_empty());
+        cache.block(place).writers = 1;
+        assert_eq!(cache.unwritten_stripes(), BTreeSet::from([stripe(0)]), "it is on its way");
     }
 
     #[test]

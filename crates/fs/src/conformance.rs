@@ -66,10 +66,10 @@ pub use listed::{a_directory_that_is_forgotten_is_told_again, listed_stretches_a
 pub use numbered::{
     a_numbered_file_is_read_by_whoever_knows_it, a_numbered_file_that_is_removed_stays_removed,
     a_numbered_file_touches_the_disks_it_has_bytes_on, a_numbered_write_that_was_lost_is_told,
-    all_numbered_files_are_listed, cached_numbered_files_are_close_to_open_consistent,
-    data_and_holes_of_a_file_are_found, numbered_files_are_read_and_written_together,
-    numbered_stripes_are_told_apart, random_numbered_operations_agree_with_a_file_in_memory,
-    who_closes_a_numbered_file_is_told_what_was_lost,
+    a_stripe_that_could_not_be_removed_lacks_nothing_silently, all_numbered_files_are_listed,
+    cached_numbered_files_are_close_to_open_consistent, data_and_holes_of_a_file_are_found,
+    numbered_files_are_read_and_written_together, numbered_stripes_are_told_apart,
+    random_numbered_operations_agree_with_a_file_in_memory, who_closes_a_numbered_file_is_told_what_was_lost,
 };
 pub use pages::{
     a_cached_file_that_is_given_up_leaves_the_one_it_was_to_replace, a_client_reads_what_it_has_written,
@@ -238,6 +238,7 @@ macro_rules! for_all_promises {
             numbered_files_are_read_and_written_together,
             cached_numbered_files_are_close_to_open_consistent,
             a_numbered_file_that_is_removed_stays_removed,
+            a_stripe_that_could_not_be_removed_lacks_nothing_silently,
             all_numbered_files_are_listed,
             numbered_stripes_are_told_apart,
             a_numbered_write_that_was_lost_is_told,

@@ -1,8 +1,8 @@
-//! The keeper of a namespace crashes while clients have files open, or have just removed one. A seed draws what is left
-//! of what it had not flushed.
+//! The keeper of a namespace, or all I/O nodes, crash while clients have files open, or have just removed one. A seed
+//! draws what is left of what they had not flushed.
 
 use description::{Description, MachineDescription};
-use fs::{Configuration, Error, IoNodeSettings, OpenTreeFile, Tree};
+use fs::{Configuration, Error, FileId, IoNodeSettings, OpenTreeFile, Tree};
 use layout::Striping;
 use machine::{Duration, Machine, Payload};
 use namespace::{Location, NewInode, TreeOperation, TreeRefusal, WhatToRemove};
@@ -31,25 +31,37 @@ impl Crashing {
         self.nodes.crash(keeper.expect("one of them"), self.seed);
     }
 
+    fn crash_all(&self) {
+        (0..self.nodes.count()).for_each(|node| self.nodes.crash(node as usize, self.seed));
+    }
+
     async fn other_tree(&self) -> Result<Tree<SimMachine>, String> {
         tree_of(Configuration::Agent, &self.looker, &self.nodes.names(), self.seed).await
     }
 }
 
-fn at() -> Location {
-    Location::of_path("file")
+fn at(path: &str) -> Location {
+    Location::of_path(path)
 }
 
 fn look() -> TreeOperation {
-    TreeOperation::Look { at: at(), follow: true }
+    TreeOperation::Look { at: at("file"), follow: true }
 }
 
 fn remove() -> TreeOperation {
-    TreeOperation::Remove { at: at(), what: WhatToRemove::File }
+    TreeOperation::Remove { at: at("file"), what: WhatToRemove::File }
 }
 
 fn told(error: Box<Error>) -> String {
     error.to_string()
+}
+
+/// Makes a file of two stripes.
+async fn make(tree: &Tree<SimMachine>, path: &str) -> Result<OpenTreeFile<SimMachine>, String> {
+    let disks = tree.all_disks().await.map_err(told)?;
+    let new = NewInode::File { striping: Striping::new(BLOCK, 2).expect("a striping"), disks };
+    let make = TreeOperation::Make { at: at(path), new, mode: 0o644, uid: 0, gid: 0, exclusive: true };
+    tree.open(make).await.map_err(told)
 }
 
 async fn fill(file: &OpenTreeFile<SimMachine>, byte: u8, bytes: u64) -> Result<(), String> {
@@ -81,10 +93,7 @@ fn run<T: 'static>(
     let test = async move {
         let nodes = CrashingNodes::start(io_nodes, settings);
         let tree = tree_of(base, &client, &nodes.names(), seed).await?;
-        let disks = tree.all_disks().await.map_err(told)?;
-        let new = NewInode::File { striping: Striping::new(BLOCK, 2).expect("a striping"), disks };
-        let make = TreeOperation::Make { at: at(), new, mode: 0o644, uid: 0, gid: 0, exclusive: true };
-        let file = tree.open(make).await.map_err(told)?;
+        let file = make(&tree, "file").await?;
         fill(&file, 1, BYTES).await?;
         file.sync().await.map_err(told)?;
         test(Crashing { tree, looker, nodes, seed }, file).await
@@ -145,5 +154,39 @@ pub fn a_removed_file_comes_back(seed: u64) -> bool {
         assert_eq!(other.known().size, BYTES, "seed {}", test.seed);
         assert!(has(&other, 1, BYTES).await?, "seed {}", test.seed);
         Ok(true)
+    })
+}
+
+/// Whether a crash takes a stripe that a client has made and not flushed. The client gets an error for that and writes
+/// it again; before that the file can be read, with zeros in its place.
+///
+/// # Panics
+/// If the client gets no error, or the file cannot be read or written.
+pub fn a_crash_takes_a_new_stripe(seed: u64) -> bool {
+    run(seed, async |test, _| {
+        let file = make(&test.tree, "longer").await?;
+        fill(&file, 1, BLOCK).await?;
+        file.sync().await.map_err(told)?;
+        file.write(BLOCK, Payload::from(vec![1; BLOCK as usize])).await.map_err(told)?;
+        file.paged().send().await.map_err(told)?;
+        test.crash_all();
+        // The client has heard of it when it flushes.
+        test.looker.sleep_until(test.looker.now() + Duration::from_millis(5)).await;
+        let lost = file.sync().await.expect_err("what was not flushed may be lost");
+        assert!(matches!(*lost, Error::WriteLost { .. }), "seed {}: {lost}", test.seed);
+        let tree = test.other_tree().await?;
+        let look = || TreeOperation::Look { at: at("longer"), follow: true };
+        let other = tree.open(look()).await.map_err(told)?;
+        assert!(has(&other, 1, BLOCK).await?, "seed {}", test.seed);
+        other.paged().read(BLOCK, BLOCK).await.map_err(told)?;
+        other.close().await.map_err(told)?;
+        let number = FileId(file.number().0);
+        let stripes = tree.cache().client().list_numbered().await.map_err(told)?;
+        let is_taken = stripes.iter().filter(|(_, stripe)| stripe.file == number).count() == 1;
+        file.write(BLOCK, Payload::from(vec![1; BLOCK as usize])).await.map_err(told)?;
+        file.sync().await.map_err(told)?;
+        let other = tree.open(look()).await.map_err(told)?;
+        assert!(has(&other, 1, 2 * BLOCK).await?, "seed {}", test.seed);
+        Ok(is_taken)
     })
 }

@@ -9,7 +9,7 @@
 //!
 //! - `kind.rs`: the kinds of runs; `draw.rs`: the numbers that follow from a seed
 //! - `testbed.rs`: the machines that they run on; `crashing_nodes.rs`: I/O nodes that crash and are started anew
-//! - `keeper_crashes.rs`: what clients that have files open see when the keeper of a namespace crashes
+//! - `keeper_crashes.rs`: what clients that have files open see when the keeper of a namespace, or all I/O nodes, crash
 //! - `crashes.rs`, `trees.rs`: what is left then of files, and of a namespace
 //! - `sweep.rs`: many runs on all processors, until one fails, all are done or the sweep is stopped
 //!

@@ -109,11 +109,15 @@ impl Attachments {
         self.get(stripe) == Attachment::Attached
     }
 
-    /// Notes that nothing is known of the stripes any more, but for what others know: what was made here may be lost
-    /// with its I/O node, which its writer is told, and may make it again.
-    pub(super) fn forget(&self) {
-        self.stripes.borrow_mut().fill(Attachment::Unknown);
-        self.stored.set(self.heard.get());
+    /// Notes that nothing is known any more of the stripes that `is_forgotten` picks, except what others know: what was
+    /// made here may be lost with its I/O node. Its writer gets an error for that, and may make it again.
+    pub(super) fn forget(&self, is_forgotten: impl Fn(u32) -> bool) {
+        for (stripe, attachment) in (0..).zip(self.stripes.borrow_mut().iter_mut()) {
+            if is_forgotten(stripe) {
+                *attachment = Attachment::Unknown;
+            }
+        }
+        self.count_stored(self.heard.get());
     }
 
     /// Notes that stripes which were not there may be there now.
@@ -156,5 +160,23 @@ impl Attachments {
     /// Whether a flush has anything to do.
     pub(super) fn has_unflushed(&self) -> bool {
         !self.is_old_flushed() || !self.written.borrow().is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_forgotten_stripes_those_count_as_made_that_others_know_of() {
+        let attachments = Attachments::new(vec![7; 5], 1, BTreeSet::new());
+        (1..4).for_each(|stripe| attachments.set(stripe, Attachment::Attached));
+        assert_eq!(attachments.stored(), 4);
+        attachments.forget(|stripe| stripe == 2);
+        assert!(attachments.stored() == 2 && attachments.is_attached(1) && attachments.is_attached(3));
+        attachments.hear_stored(3, false);
+        assert_eq!(attachments.stored(), 4, "the one behind is open");
+        attachments.forget(|_| true);
+        assert!(attachments.stored() == 3 && !attachments.is_attached(3));
     }
 }

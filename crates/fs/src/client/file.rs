@@ -179,7 +179,7 @@ impl<M: Machine> File<M> {
     /// For a file without a name no I/O node is asked: its stripes are looked for again when they are needed.
     pub async fn refresh(&self) -> Result<u64> {
         if let Some(attachments) = self.attachments() {
-            attachments.forget();
+            attachments.forget(|_| true);
             return Ok(self.bytes());
         }
         let name = &self.inner.name;
@@ -376,12 +376,14 @@ impl<M: Machine> File<M> {
         }
     }
 
-    /// Fails, once, if writes were lost because an I/O node was restarted.
+    /// Fails, once, if writes were lost because an I/O node was restarted. Stripes of such a node may be lost, too.
     pub(super) fn check_lost(&self) -> Result<()> {
-        match self.inner.unflushed.borrow_mut().take_lost() {
-            Some(node) => Err(Error::WriteLost { name: self.inner.name.clone(), node }.into()),
-            None => Ok(()),
+        let lost = self.inner.unflushed.borrow_mut().take_lost();
+        let Some(&node) = lost.first() else { return Ok(()) };
+        if let Some(attachments) = self.attachments() {
+            attachments.forget(|stripe| lost.contains(&self.home_of(stripe)));
         }
+        Err(Error::WriteLost { name: self.inner.name.clone(), node }.into())
     }
 
     /// Asks I/O nodes of the file; says which run of each has answered.

@@ -84,9 +84,9 @@ impl Unflushed {
         self.accepted.is_empty() && self.lost.is_empty()
     }
 
-    /// The first of the nodes that have lost something, if there is one; all are forgotten.
-    pub(super) fn take_lost(&mut self) -> Option<NodeId> {
-        mem::take(&mut self.lost).pop_first()
+    /// The nodes that have lost something; they are forgotten.
+    pub(super) fn take_lost(&mut self) -> BTreeSet<NodeId> {
+        mem::take(&mut self.lost)
     }
 
     pub(super) fn mark(&self) -> UnflushedMark {
@@ -163,8 +163,8 @@ mod tests {
     fn what_another_run_has_accepted_is_lost() {
         let mut unflushed = accepted(&[(1, 7), (2, 8), (1, 9)]);
         assert!(unflushed.mark().has_lost);
-        assert_eq!(unflushed.take_lost(), Some(NodeId(1)));
-        assert_eq!(unflushed.take_lost(), None);
+        assert_eq!(unflushed.take_lost(), BTreeSet::from([NodeId(1)]));
+        assert_eq!(unflushed.take_lost(), BTreeSet::new());
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use layout::{Operation, Pattern, Problem, Striping};
 use machine::conformance::Testbed;
-use machine::{Disk, Machine, Memory, NodeId, Payload, Stage};
+use machine::{Disk, Machine, Memory, Net, NodeId, Payload, Stage};
 
+use super::faulty::Faulty;
 use super::tasks::Tasks;
 use super::{BLOCK, Base, Draw, Restarting, bytes_of, contents, put, read, run, small, start, write};
 use crate::protocol::Label;
@@ -336,6 +337,34 @@ pub fn a_numbered_file_that_is_removed_stays_removed(testbed: &impl Testbed, bas
     });
 }
 
+/// If a stripe cannot be removed, the others are. An I/O node that has given up what was written to it reports that
+/// when it stops: a later run would else take all of it for stored.
+pub fn a_stripe_that_could_not_be_removed_lacks_nothing_silently(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let stopped = Tasks::default();
+        for (node, fails) in nodes[..2].iter().zip([true, false]) {
+            let (io_node, settings) = (node.clone(), small(base, Threads::Pool(4)));
+            stopped.begin(node, async move {
+                let ended = crate::serve(io_node, settings).await;
+                assert_eq!(ended.is_err_and(|error| error.to_string().contains("removing")), fails);
+            });
+        }
+        let names = nodes[..2].iter().map(|node| node.node()).collect();
+        let client = Client::connect(nodes[2].clone(), names, base.client()).await.expect("they answer");
+        let file = open(&client, &numbered(&nodes[..2], 1, 0, 0).await, 0).await;
+        write(&file, 0, &contents(BLOCK + BLOCK / 2)).await;
+        file.flush().await.expect("flushed");
+        write(&file, 5, &[1; 5]).await;
+        nodes[0].faults().failing_removals.set(1);
+        let error = client.remove_numbered(&[FileId(1)]).await.expect_err("a fault on purpose");
+        assert!(error.to_string().contains("removing"), "{error}");
+        assert_eq!(holders(&nodes[..2], FileId(1)).await, [0]);
+        nodes[..2].iter().for_each(|node| node.net().close());
+        stopped.wait().await;
+    });
+}
+
 /// All files are listed, however many, with the stripes of each; names are listed apart from them.
 pub fn all_numbered_files_are_listed(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
@@ -431,7 +460,7 @@ pub fn numbered_stripes_are_told_apart(testbed: &impl Testbed, base: Base) {
     });
     // One directory is a copy of the other.
     run(testbed, 3, move |nodes| async move {
-        let twice = super::faulty::Faulty::with_disks_of(nodes[1].clone(), &nodes[..1]);
+        let twice = Faulty::with_disks_of(nodes[1].clone(), &nodes[..1]);
         let settings = small(base, Threads::Pool(4));
         nodes[1].spawn("I/O node", crate::serve(twice, settings.clone()));
         nodes[0].spawn("I/O node", crate::serve(nodes[0].clone(), settings));

@@ -326,7 +326,8 @@ impl<M: Machine> Blocks<M> {
             return Ok(());
         }
         // What waits here may be for other disks, or take less than was thought.
-        for other in self.stripes.all() {
+        let unwritten = self.cache.borrow().unwritten_stripes();
+        for other in unwritten.into_iter().filter_map(|key| self.stripes.find(key)) {
             self.write_out(&other).await;
         }
         if self.disks.look_for_room(stripe, bytes, 0).await? {

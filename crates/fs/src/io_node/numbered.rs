@@ -237,7 +237,8 @@ impl<M: Machine> IoNode<M> {
         self.bring_to_media(client, &attached, async |stripe| self.flush_disk(stripe).await).await
     }
 
-    /// Removes all stripes of files. Those that cannot be removed keep none of the others.
+    /// Removes all stripes of files. Those that cannot be removed keep none of the others, and stay without what was
+    /// not at the disk.
     pub(super) async fn remove_numbered(self: &Rc<Self>, files: &[FileId]) -> Result<Reply, Box<Failure>> {
         if files.len() > REMOVED_MAX {
             let text = format!("{} files to be removed at once: {REMOVED_MAX} at most", files.len());
@@ -265,18 +266,30 @@ impl<M: Machine> IoNode<M> {
             let open = self.stripes.of_file(file).into_iter().filter(|stripe| stripe.name == *name);
             barred.extend(open.map(|stripe| stripe.bar_writes()));
         }
+        let mut given_up = Vec::new();
         for stripe in &barred {
-            self.blocks.give_up_all(stripe).await;
+            given_up.push(self.blocks.give_up_all(stripe).await);
         }
         let names: Vec<String> = names.into_keys().collect();
-        let mut outcome = Ok(());
+        let mut outcomes = Vec::new();
         for disk in self.machine.disks() {
-            outcome = outcome.and(disk.remove_pending(&names).await);
+            outcomes.push(disk.remove_pending(&names).await.map_err(Box::<Failure>::from));
         }
-        for stripe in &barred {
-            self.forget_removed(stripe).await;
+        for (stripe, given_up) in barred.iter().zip(&given_up) {
+            match &outcomes[stripe.home.disk] {
+                Err(failure) if self.may_be_there(stripe).await => {
+                    self.blocks.lose_given_up(stripe, given_up, failure);
+                }
+                _ => self.forget_removed(stripe).await,
+            }
         }
-        Ok(outcome?)
+        outcomes.into_iter().collect()
+    }
+
+    /// Whether the object of a stripe may still be there, though it was to be removed with others.
+    async fn may_be_there(&self, stripe: &OpenStripe) -> bool {
+        let opened = self.disks.of(stripe.home).open(&stripe.name, Stage::Pending).await;
+        !matches!(found(opened), Ok(None))
     }
 
     /// Adds what the disks have of a numbered file to a list.

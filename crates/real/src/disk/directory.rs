@@ -16,6 +16,7 @@ use std::fs::{self, DirBuilder, File, FileType, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use machine::{Error, NO_DISK, NodeId, Result, Space, Stage};
@@ -58,6 +59,9 @@ pub(crate) struct Directory {
     unborn: AtomicU64,
     /// Held for as long as it is there.
     lock: Lock,
+    /// Why a sync has failed, if one has. The system reports that once, and takes what it could not write for written:
+    /// a later sync succeeds without it.
+    sync_failure: OnceLock<String>,
     /// Whether the medium takes nothing, for tests.
     #[cfg(test)]
     syncs_fail: std::sync::atomic::AtomicBool,
@@ -91,6 +95,7 @@ impl Directory {
             found_identity,
             unborn: AtomicU64::new(0),
             lock,
+            sync_failure: OnceLock::new(),
             #[cfg(test)]
             syncs_fail: false.into(),
         })
@@ -357,7 +362,7 @@ impl Directory {
         Ok(names)
     }
 
-    /// Removes an object, also one that is damaged.
+    /// Removes an object, also one that is damaged. It is so on the medium after the next [`sync`](Self::sync).
     pub(crate) fn remove(&self, name: &str, stage: Stage) -> Result<()> {
         self.check_path()?;
         let removed = self.with_file(name, stage, |path, _| match fs::remove_file(path) {
@@ -365,11 +370,7 @@ impl Directory {
             Err(error) if error.kind() == ErrorKind::IsADirectory => fs::remove_dir(path),
             removed => removed,
         });
-        removed.map_err(|error| io_error(&self.describe(name, stage), error))?;
-        match stage {
-            Stage::Pending => Ok(()),
-            Stage::Published => self.sync(),
-        }
+        removed.map_err(|error| io_error(&self.describe(name, stage), error))
     }
 
     /// Gives a pending object its published name, also if there is another of that name. It is so on the medium after
@@ -393,14 +394,31 @@ impl Directory {
         self.syncs_fail.store(fail, Ordering::Relaxed);
     }
 
-    /// Waits until all that was made and removed is so on the medium.
+    /// Waits until all that was made and removed is so on the medium. After that has failed it never succeeds.
     pub(crate) fn sync(&self) -> Result<()> {
+        self.check_syncs()?;
+        let failed = |error| io_error(&describe(&self.path), error);
+        let directory = File::open(&self.path).map_err(failed)?;
+        let synced = self.sync_file(&directory);
+        synced.inspect_err(|error| _ = self.sync_failure.set(error.to_string())).map_err(failed)
+    }
+
+    fn sync_file(&self, directory: &File) -> io::Result<()> {
         #[cfg(test)]
         if self.syncs_fail.load(Ordering::Relaxed) {
-            return Err(io_error(&describe(&self.path), ErrorKind::Other.into()));
+            return Err(ErrorKind::Other.into());
         }
-        let synced = File::open(&self.path).and_then(|directory| directory.sync_all());
-        synced.map_err(|error| io_error(&describe(&self.path), error))
+        directory.sync_all()
+    }
+
+    /// Fails if a sync has failed.
+    pub(crate) fn check_syncs(&self) -> Result<()> {
+        let Some(why) = self.sync_failure.get() else { return Ok(()) };
+        let why = format!(
+            "a flush of it has failed ({why}), and files that were made, named or removed may not be so after a power \
+             cut: restart the agent"
+        );
+        Err(Error::Io { what: describe(&self.path), why }.into())
     }
 }
 

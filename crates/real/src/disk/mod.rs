@@ -108,7 +108,8 @@ impl Disk {
             catalogue: Permits::new(1),
             objects: RefCell::new(Objects::new(open_max)),
             known_damaged: RefCell::default(),
-            directory_changed: Cell::new(false),
+            // By an earlier run, which may have been killed.
+            directory_changed: Cell::new(true),
             directory_flush: Permits::new(1),
             at_once: AtOnce::of(&settings.directory).into(),
             pace,
@@ -148,6 +149,7 @@ impl Disk {
     /// # Errors
     /// If the directory cannot be written to, or a flush has failed, so that something may not be there.
     pub fn note_end(&self, run: u64) -> Result<()> {
+        self.inner.directory.check_syncs()?;
         if self.inner.objects.borrow().has_failed_sync() {
             let (what, why) =
                 (self.inner.directory.described(), "a flush of an object has failed".to_owned());
@@ -238,7 +240,14 @@ impl machine::Disk for Disk {
 
     async fn remove(&self, name: &str, stage: Stage) -> Result<()> {
         let removed = self.remove_all(vec![name.to_owned()], stage).await?;
-        removed.into_iter().next().expect("as many as names")
+        removed.into_iter().next().expect("as many as names")?;
+        match stage {
+            Stage::Pending => Ok(()),
+            Stage::Published => {
+                let inner = self.inner.clone();
+                self.tasks.complete("removing an object", async move { inner.flush_directory().await }).await
+            }
+        }
     }
 
     async fn remove_pending(&self, names: &[String]) -> Result<()> {
@@ -328,15 +337,10 @@ impl machine::Disk for Disk {
 }
 
 impl Inner {
-    /// Takes note of the outcome of the removal of an object.
+    /// Takes note of the outcome of the removal of an object. One that could not be removed is known as before.
     fn note_removed(&self, name: &str, stage: Stage, outcome: Result<()>) -> Result<()> {
-        // If it was the flushing of the directory that failed, it is removed all the same.
-        let is_missing = outcome.as_ref().is_err_and(|error| matches!(**error, Error::NotFound { .. }));
-        if !is_missing {
+        if outcome.is_ok() {
             self.objects.borrow_mut().forget(name, stage);
-        }
-        // What was published is removed on the medium, too, when that has succeeded.
-        if !is_missing && (stage == Stage::Pending || outcome.is_err()) {
             self.directory_changed.set(true);
         }
         outcome
@@ -450,7 +454,7 @@ impl Inner {
         if self.directory_changed.replace(false) {
             let directory = self.directory.clone();
             let synced = blocking(move || directory.sync()).await;
-            // The next flush tries again.
+            // The next flush is to fail, too.
             self.directory_changed.set(self.directory_changed.get() || synced.is_err());
             synced?;
         }
@@ -514,14 +518,49 @@ mod tests {
             let second = disk.create("name", b"second").await.expect("that stage is free");
             let published = disk.open("name", Stage::Published).await.expect("it has its name");
             assert_eq!((published.id, &*published.label), (first.id, &b"first"[..]));
-            disk.inner.directory.fail_syncs(false);
             disk.write(first.id, 0, Payload::from(b"of the first".to_vec())).await.expect("room");
-            disk.flush(first.id).await.expect("this tells it");
-            assert!(!disk.inner.directory_changed.get());
             disk.remove("name", Stage::Pending).await.expect("the second");
             assert_eq!(disk.open("name", Stage::Published).await.expect("still there").bytes, 12);
             assert_ne!(first.id, second.id);
         });
+    }
+
+    #[test]
+    fn after_a_failed_sync_of_the_directory_nothing_is_flushed() {
+        with_a_disk(|machine| async move {
+            let disk = &machine.disks()[0];
+            let object = disk.create("name", b"").await.expect("room").id;
+            disk.inner.directory.fail_syncs(true);
+            disk.flush(object).await.expect_err("the medium was not told");
+            disk.inner.directory.fail_syncs(false);
+            for _ in 0..2 {
+                let error = disk.flush(object).await.expect_err("the system has reported it before");
+                assert!(error.to_string().contains("restart the agent"), "{error}");
+            }
+            disk.note_end(7).expect_err("something may not be there");
+        });
+    }
+
+    #[test]
+    fn what_could_not_be_removed_is_known_as_before() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let (path, aside) = (place.path().join("name.new"), place.path().join("aside"));
+        let disks = vec![DiskSettings::plain(place.path().to_owned())];
+        let settings = crate::Settings { disks, ..crate::Settings::new(NodeId(1)) };
+        let test = |machine: crate::RealMachine| async move {
+            let disk = &machine.disks()[0];
+            let object = disk.create_unflushed("name", b"").await.expect("room").id;
+            disk.write(object, 0, Payload::from(b"written".to_vec())).await.expect("room");
+            std::fs::rename(&path, &aside).expect("it is there");
+            std::fs::create_dir_all(path.join("not empty")).expect("room");
+            disk.remove_pending(&["name".to_owned()]).await.expect_err("a directory is in its place");
+            std::fs::remove_dir_all(&path).expect("ours");
+            std::fs::rename(&aside, &path).expect("it is there");
+            disk.flush(object).await.expect("it is the same object");
+            let found = disk.open("name", Stage::Pending).await.expect("it is there");
+            assert_eq!((found.id, found.bytes), (object, 7));
+        };
+        crate::run(settings, test).expect("a node");
     }
 
     #[test]

@@ -1,21 +1,24 @@
 //! A store in a SQLite database: its file, and transactions on it.
 //!
-//! SQLite appends what a commit changes to a journal beside the file (`namespace.db-wal`), and moves it into the file
-//! some thousand pages later. A commit that does not wait for the medium is in the system's memory, which a killed
-//! process leaves behind; one that does has everything there before it, since the journal is one file. The file is
-//! locked for this process as long as it is open.
+//! SQLite appends what a commit changes to a journal beside the file (`namespace.db-wal`), which a commit some thousand
+//! pages later moves into the file: in a hook of ours, since SQLite's automatic checkpoints drop their errors. A commit
+//! that does not wait for the medium is in the system's memory, which a killed process leaves behind; one that does has
+//! everything there before it, since the journal is one file. The file is locked for this process as long as it is
+//! open.
 
 use std::cell::{Cell, OnceCell};
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use machine::{Error, METADATA_VALUE_BYTES_MAX, MetadataTable, Result};
 use rusqlite::backup::{Backup, StepResult};
+use rusqlite::hooks::Wal;
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, OpenFlags, ToSql};
+use rusqlite::{Connection, OpenFlags};
 
 use super::asked::Asked;
 use super::entries::{Entries, TABLE};
@@ -33,7 +36,7 @@ const APPLICATION: i64 = 0x5374_6172;
 const VERSION: i64 = 1;
 
 /// Pages of the journal, of 4 KiB, after which they are moved into the file.
-const JOURNAL_PAGES: i64 = 4000;
+const JOURNAL_PAGES: i32 = 4000;
 
 /// Memory for pages of the file.
 const CACHE_KIB: i64 = 32 << 10;
@@ -60,7 +63,7 @@ pub(super) struct Sqlite {
     is_flushed: Cell<bool>,
     /// Why a sync has failed, if one has. The system reports that once, and takes what it could not write for written:
     /// a later sync succeeds without it.
-    sync_failure: OnceCell<String>,
+    sync_failure: Arc<OnceLock<String>>,
     /// How many commits have changed anything.
     changes: Cell<u64>,
     /// Whether the whole file fits into the memory for pages: then each is read from the medium once, if at all.
@@ -78,7 +81,7 @@ impl Sqlite {
         let (open, reserve) = (OnceCell::new(), Reserve::of(&path));
         let (is_flushed, changes) = (true.into(), 0.into());
         let (fits_memory, waits) = (false.into(), Cell::default());
-        let sync_failure = OnceCell::new();
+        let sync_failure = Arc::default();
         Ok(Sqlite { path, place, run, open, reserve, is_flushed, sync_failure, changes, fits_memory, waits })
     }
 
@@ -205,9 +208,7 @@ impl Sqlite {
 
     /// A failure of the database, which is noted if it is one of a sync.
     fn failed(&self, error: &rusqlite::Error) -> Box<Error> {
-        if is_of_a_sync(error) {
-            self.sync_failure.get_or_init(|| error.to_string());
-        }
+        note_failed_sync(&self.sync_failure, error);
         failure(&self.path, error)
     }
 
@@ -255,8 +256,10 @@ impl Sqlite {
     }
 
     fn open(&self) -> Result<&Connection> {
-        let connection = open(&self.path)?;
+        let mut connection = open(&self.path)?;
         if !connection.is_readonly("main").unwrap_or(true) {
+            let moved = move_long_journals(&mut connection, self.sync_failure.clone());
+            moved.map_err(|error| self.failed(&error))?;
             self.reserve.fill();
         }
         // What a killed process has committed may still be in the system's memory.
@@ -327,15 +330,35 @@ fn open(path: &Path) -> Result<Connection> {
     set_up(&connection).map_err(failed)?;
     let is_new = check(&connection, path)?;
     if !is_read_only {
-        let set = |name, value: &dyn ToSql| connection.pragma_update(None, name, value);
-        set("journal_mode", &"WAL")
-            .and_then(|()| set("wal_autocheckpoint", &JOURNAL_PAGES))
-            .map_err(failed)?;
+        connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
     }
     if is_new {
         begin(&connection).map_err(failed)?;
     }
     Ok(connection)
+}
+
+/// Has each commit that makes the journal long move it into the file. What fails then is tried again by the next
+/// commit, except a sync.
+fn move_long_journals(
+    connection: &mut Connection,
+    sync_failure: Arc<OnceLock<String>>,
+) -> rusqlite::Result<()> {
+    connection.wal_hook(Some(move |journal: &mut Wal, pages| {
+        if pages >= JOURNAL_PAGES
+            && let Err(error) = journal.checkpoint()
+        {
+            note_failed_sync(&sync_failure, &error);
+        }
+        // The commit is done, whatever failed.
+        Ok(())
+    }))
+}
+
+fn note_failed_sync(noted: &OnceLock<String>, error: &rusqlite::Error) {
+    if is_of_a_sync(error) {
+        noted.get_or_init(|| error.to_string());
+    }
 }
 
 fn set_up(connection: &Connection) -> rusqlite::Result<()> {
@@ -468,6 +491,22 @@ mod tests {
             assert!(refused.to_string().contains("restart the agent"), "{refused}");
             assert!(carry_out(&database, 1..2, 1).is_ok(), "names can still be changed");
         }
+    }
+
+    #[test]
+    fn a_long_journal_is_moved_into_the_file_where_its_failures_are_seen() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let database = Sqlite::at(&place.path().join("store"), 7).expect("a place");
+        let bytes = || fs::metadata(place.path().join("store").join(FILE)).expect("it is there").len();
+        assert_eq!(carry_out(&database, 0..1, 1), Ok(1));
+        let (before, pages) = (bytes(), JOURNAL_PAGES as u64);
+        carry_out(&database, 1..pages / 2, 3000).expect("room");
+        assert_eq!(bytes(), before);
+        carry_out(&database, pages / 2..pages + 100, 3000).expect("room");
+        assert!(bytes() > pages * 4096);
+        let connection = database.open.get().expect("it is open");
+        let by_itself = connection.pragma_query_value(None, "wal_autocheckpoint", |row| row.get::<_, i64>(0));
+        assert_eq!(by_itself, Ok(0), "SQLite tells nobody what fails then");
     }
 
     /// Entries that come while it is copied are in the copy or not, transaction by transaction.
