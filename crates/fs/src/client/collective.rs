@@ -102,12 +102,12 @@ impl Group {
 
 /// The nodes that have come to a barrier that this node keeps.
 #[derive(Default)]
-pub(super) struct Meeting {
+pub(super) struct Barrier {
     /// The nodes that have come, members or not, in order of arrival, each with the failure that it brings.
     entered: Vec<(Caller, Option<Failure>)>,
 }
 
-impl Meeting {
+impl Barrier {
     fn has(&self, node: NodeId) -> bool {
         self.entered.iter().any(|(entered, _)| entered.node == node)
     }
@@ -276,7 +276,7 @@ impl<M: Machine> ClientInner<M> {
     ) -> machine::Result<()> {
         // A node that was gone has come back.
         self.gone.borrow_mut().remove(&node.node);
-        let is_early = |meeting: &&Meeting| meeting.has(node.node);
+        let is_early = |meeting: &&Barrier| meeting.has(node.node);
         if self.meetings.borrow().values().filter(is_early).count() >= EARLY_MAX {
             return self.refuse(node, "has come to too many meetings").await;
         }

@@ -76,7 +76,7 @@ use crate::name;
 use crate::protocol::{FileId, MeetingId, MemoryId, Reply, Request};
 use crate::settings::ClientSettings;
 use crate::traffic::{ServedRequests, TrafficCounts};
-use collective::Meeting;
+use collective::Barrier;
 use file::UnderWay;
 use own_flushes::OwnFlushes;
 use unflushed::ClosedFiles;
@@ -122,7 +122,7 @@ struct ClientInner<M: Machine> {
     /// Memory open to others, for collective operations under way.
     memories: RefCell<BTreeMap<MemoryId, Memory>>,
     /// Barriers this node keeps, as the first of its group.
-    meetings: RefCell<BTreeMap<MeetingId, Meeting>>,
+    meetings: RefCell<BTreeMap<MeetingId, Barrier>>,
     meeting_changed: Condition,
     gone: RefCell<BTreeSet<NodeId>>,
     /// How often each peer was gone.
