@@ -28,7 +28,7 @@ fn modules(text: &Text) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What the items of lists in the comment at the head name: `a.rs`, `a/`, `a/b.rs` or `a`, between backquotes.
+/// What the items of lists in the comment at the head name, between backquotes: files, folders or modules.
 fn listed(text: &Text) -> BTreeSet<&str> {
     let mut is_item = false;
     let head = text.text.lines().map_while(|line| line.strip_prefix("//!"));

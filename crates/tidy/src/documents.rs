@@ -1,4 +1,5 @@
-//! Decision records that can be found, are complete and name what was fitted; links that lead somewhere.
+//! Decision records that can be found, are complete and name what was fitted; links that lead somewhere, and sources
+//! that are there.
 
 use std::path::{Path, PathBuf};
 
@@ -80,6 +81,33 @@ pub fn every_link_leads_somewhere(tree: &Tree, root: &Path) -> Vec<String> {
     complaints
 }
 
+/// Each source that prose or a comment names, by the end of its path, is there.
+pub fn every_source_that_is_named_is_there(tree: &Tree) -> Vec<String> {
+    let sources: Vec<&str> = tree.ending(".rs").map(|text| &*text.path).collect();
+    let is_there = |name: &str| {
+        let ends_so = |path: &&str| {
+            path.strip_suffix(name).is_some_and(|folder| folder.is_empty() || folder.ends_with('/'))
+        };
+        sources.iter().any(ends_so)
+    };
+    let mut complaints = Vec::new();
+    for text in tree.ending(".md").chain(tree.ending(".rs")) {
+        let is_prose = |line: &&str| text.path.ends_with(".md") || line.trim_start().starts_with("//");
+        let missing =
+            text.text.lines().filter(is_prose).flat_map(sources_named).filter(|name| !is_there(name));
+        complaints.extend(missing.map(|name| format!("{}: there is no {name}", text.path)));
+    }
+    complaints
+}
+
+/// What stands between backquotes and looks like a source.
+fn sources_named(line: &str) -> impl Iterator<Item = &str> {
+    let quoted = line.split('`').skip(1).step_by(2);
+    quoted.filter(|name| {
+        name.len() > ".rs".len() && name.ends_with(".rs") && !name.contains(['*', ' ', '<', '{'])
+    })
+}
+
 /// Targets of Markdown links that are files of the project.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
@@ -120,6 +148,22 @@ mod tests {
         let tree = Tree::of(&[("machines/m.toml", machine), (CALIBRATION, "`b`")]);
         let complaints = every_calibrated_number_is_on_record(&tree);
         assert_eq!(complaints, [format!("{CALIBRATION}: does not name a of machines/m.toml")]);
+    }
+
+    #[test]
+    fn a_source_that_is_named_and_not_there_is_a_complaint() {
+        let tree = Tree::of(&[
+            (
+                "docs/a.md",
+                "`client/file.rs` and `file.rs` are there, `ile.rs` and `*.rs` are no names or no files",
+            ),
+            ("crates/fs/src/client/file.rs", "//! See `gone.rs`.\nlet name = \"`none.rs`\";"),
+        ]);
+        let complaints = every_source_that_is_named_is_there(&tree);
+        assert_eq!(
+            complaints,
+            ["docs/a.md: there is no ile.rs", "crates/fs/src/client/file.rs: there is no gone.rs"]
+        );
     }
 
     #[test]

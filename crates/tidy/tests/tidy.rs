@@ -114,3 +114,8 @@ fn every_calibrated_number_is_on_record() {
 fn every_link_leads_somewhere() {
     none(|tree| documents::every_link_leads_somewhere(tree, &root()));
 }
+
+#[test]
+fn every_source_that_is_named_is_there() {
+    none(documents::every_source_that_is_named_is_there);
+}

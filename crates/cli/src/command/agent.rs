@@ -112,7 +112,7 @@ pub(crate) struct Arguments {
     #[arg(long, hide = true)]
     until_input_ends: bool,
 
-    /// Go on in the background, with the log in this file, once standard input says so: see `agent_set/start.rs`.
+    /// Go on in the background, with the log in this file, once standard input says so: see `agent-set/src/start.rs`.
     #[arg(long, hide = true, value_name = "LOG")]
     detach: Option<PathBuf>,
 }

@@ -1,6 +1,6 @@
 //! An agent in the background: this process starts another of its kind, sees it listen, and leaves it alone.
 //!
-//! See `agent_set/start.rs` for the conversation with the process that asked for it.
+//! See `agent-set/src/start.rs` for the conversation with the process that asked for it.
 
 use std::env;
 use std::ffi::OsString;
