@@ -137,7 +137,7 @@ mod tests {
     use std::process::Command;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use signal_hook::consts::SIGINT;
+    use signal_hook::consts::SIGTERM;
     use signal_hook::low_level::raise;
 
     use super::*;
@@ -165,7 +165,8 @@ mod tests {
             "the thing",
             || {},
             || {
-                raise(SIGINT).expect("sent");
+                // Where tests run in the background SIGINT is ignored.
+                raise(SIGTERM).expect("sent");
                 thread::sleep(Duration::from_secs(60));
                 Err::<(), _>("the agent is silent")
             },

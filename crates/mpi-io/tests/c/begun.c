@@ -426,23 +426,6 @@ static void closed_by_handler(void)
     MPI_Errhandler_free(&handler);
 }
 
-/* Who cannot take part in calls, and closes the file at once, has the others make theirs. */
-static void given_up(void)
-{
-    MPI_File file = opened("starfish:mpi/given-up");
-    MPI_Request requests[2];
-    int number = rank;
-    if (rank) {
-        usleep(50000);
-    }
-    for (int i = 0; i < 2; i++) {
-        int code = MPI_File_iwrite_at_all(file, rank ? rank : -1, &number, 1, MPI_INT, &requests[i]);
-        CHECK(class_of(code) == (rank ? MPI_SUCCESS : MPI_ERR_ARG));
-    }
-    OK(MPI_Waitall(2, requests, ignored));
-    OK(MPI_File_close(&file));
-}
-
 int main(int argc, char **argv)
 {
     begin(&argc, &argv);
@@ -461,7 +444,6 @@ int main(int argc, char **argv)
     OK(MPI_File_iwrite_at_all(file, rank, &number, 1, MPI_INT, &last));
     OK(MPI_File_close(&file));
     OK(MPI_Wait(&last, MPI_STATUS_IGNORE));
-    given_up();
     errors();
     closed_by_handler();
     return end();
