@@ -5,12 +5,16 @@
 //! bytes to the pool. The bound of the pool is a node's flow control: a task that finds no buffer free waits, in order
 //! of arrival.
 
+use std::cell::{Ref, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
 use crate::payload::{Payload, PayloadPiece, PayloadReader, SharedBytes};
 use crate::permits::Permit;
 use crate::slot::{Grant, Hoard, MemorySlot};
+
+/// Phantoms that a buffer takes before they become its contents.
+const PUTS_MAX: usize = 1 << 16;
 
 /// A bounded set of buffers, by bytes. Cloning gives another handle on the same pool.
 #[derive(Clone)]
@@ -77,7 +81,7 @@ impl BufferPool {
 
     fn lend(&self, bytes: u64, permit: Permit, share: Option<Rc<Grant>>) -> Buf {
         let grant = Grant::new(self.hoard.clone(), permit, share);
-        Buf { grant, contents: Payload::zeros(bytes) }
+        Buf { grant, bytes, contents: Payload::zeros(bytes).into(), puts: RefCell::default() }
     }
 }
 
@@ -87,23 +91,42 @@ impl BufferPool {
 /// memory (zeros, phantoms) keeps nothing: hold the buffer itself until its transfer is over.
 pub struct Buf {
     grant: Rc<Grant>,
-    contents: Payload,
+    bytes: u64,
+    contents: RefCell<Payload>,
+    /// Phantoms that were put and are not among the contents yet, with their offsets: of thousands that are put one by
+    /// one, all are taken in at once.
+    puts: RefCell<Vec<(u64, Payload)>>,
 }
 
 impl Buf {
     /// Length in bytes.
     pub fn len(&self) -> u64 {
-        self.contents.len()
+        self.bytes
     }
 
     /// Whether the buffer has no bytes.
     pub fn is_empty(&self) -> bool {
-        self.contents.is_empty()
+        self.bytes == 0
     }
 
     /// The bytes `range` of the contents, shared: later changes to the buffer do not show in them.
     pub fn slice(&self, range: Range<u64>) -> Payload {
-        self.contents.slice(range)
+        self.settled().slice(range)
+    }
+
+    /// The contents, with all that was put.
+    fn settled(&self) -> Ref<'_, Payload> {
+        let puts = self.puts.take();
+        if !puts.is_empty() {
+            let contents = with_puts(&self.contents.borrow(), &puts);
+            self.contents.replace(contents);
+        }
+        self.contents.borrow()
+    }
+
+    fn set_contents(&mut self, contents: Payload) {
+        self.puts.get_mut().clear();
+        *self.contents.get_mut() = contents;
     }
 
     /// Puts `payload` at offset `at` of the contents.
@@ -117,8 +140,10 @@ impl Buf {
             let target = &mut self.exclusive_memory()[at as usize..end as usize];
             assert!(payload.copy_to(target), "all pieces are real");
         } else {
-            let (before, after) = (self.contents.slice(0..at), self.contents.slice(end..bytes));
-            self.contents = Payload::concat([&before, payload, &after]);
+            self.puts.get_mut().push((at, payload.clone()));
+            if self.puts.get_mut().len() == PUTS_MAX {
+                drop(self.settled());
+            }
         }
     }
 
@@ -139,7 +164,9 @@ impl Buf {
                 self.put(at, &payload.slice(start..payload.len().min(start + part_bytes)));
             }
         } else {
-            self.contents = interleaved(&self.contents, payload, places.map(|place| (place, part_bytes)));
+            let places = places.map(|place| (place, part_bytes));
+            let contents = interleaved(&self.settled(), payload, places);
+            self.set_contents(contents);
         }
     }
 
@@ -160,7 +187,8 @@ impl Buf {
         } else if !payload.is_empty() && payload.pieces().iter().all(is_real) {
             self.scatter(places, &Payload::from(payload.to_vec().expect("it is real")));
         } else {
-            self.contents = interleaved(&self.contents, payload, places);
+            let contents = interleaved(&self.settled(), payload, places);
+            self.set_contents(contents);
         }
     }
 
@@ -170,8 +198,8 @@ impl Buf {
     /// # Panics
     /// If one is not within the buffer, or they are not `bytes` together.
     pub fn gather(&self, places: impl Iterator<Item = (u64, u64)>, bytes: u64) -> Payload {
-        let mut gathered = Payload::empty();
-        if let Some(contents) = self.contents.as_contiguous() {
+        let (mut gathered, contents) = (Payload::empty(), self.settled());
+        if let Some(contents) = contents.as_contiguous() {
             let mut memory = vec![0; bytes as usize];
             let mut rest = &mut memory[..];
             for (at, bytes) in places {
@@ -182,7 +210,7 @@ impl Buf {
             assert!(rest.is_empty(), "{} bytes more than there are at these places", rest.len());
             return Payload::from(memory);
         }
-        let mut contents = PayloadReader::of(&self.contents);
+        let mut contents = PayloadReader::of(&contents);
         let mut end = 0;
         for (at, bytes) in places {
             contents.take(at - end, drop);
@@ -199,7 +227,7 @@ impl Buf {
     /// If it is not exactly as long as the buffer.
     pub fn fill(&mut self, payload: Payload) {
         assert_eq!(payload.len(), self.len(), "as long as the buffer");
-        self.contents = payload;
+        self.set_contents(payload);
     }
 
     /// Makes `payload` the contents, and its memory this pool's: another pool that lent it has its bytes back at
@@ -219,7 +247,7 @@ impl Buf {
             contents.push(&Payload::from(take_over(&self.grant, piece)));
         }
         contents.push(&Payload::zeros(bytes - contents.len()));
-        self.contents = contents;
+        self.set_contents(contents);
     }
 
     /// Takes memory for a device that fills a vector; its length is 0, its capacity the buffer's.
@@ -227,7 +255,8 @@ impl Buf {
     /// The contents are zeros until [`fill_memory`](Self::fill_memory) gives the memory back.
     pub fn take_memory(&mut self) -> Vec<u8> {
         let bytes = self.len();
-        let contents = std::mem::replace(&mut self.contents, Payload::zeros(bytes));
+        let contents = self.contents.take();
+        self.set_contents(Payload::zeros(bytes));
         let own = contents.into_single_piece().and_then(PayloadPiece::into_exclusive_memory);
         let mut memory = own.unwrap_or_else(|| self.grant.take_spare());
         memory.clear();
@@ -244,20 +273,21 @@ impl Buf {
         assert!(memory.len() <= bytes, "memory no longer than the buffer");
         memory.resize(bytes, 0);
         let slot = Rc::new(MemorySlot::pooled(memory, self.grant.clone()));
-        self.contents = Payload::from(PayloadPiece::Bytes(SharedBytes::new(slot, 0..bytes)));
+        self.set_contents(Payload::from(PayloadPiece::Bytes(SharedBytes::new(slot, 0..bytes))));
     }
 
     /// The contents as memory that is not shared, copied there if they are shared now.
     fn exclusive_memory(&mut self) -> &mut [u8] {
-        if self.contents.exclusive_bytes().is_none() {
-            let old = self.contents.clone();
+        drop(self.settled());
+        if self.contents.get_mut().exclusive_bytes().is_none() {
+            let old = self.contents.get_mut().clone();
             let mut memory = self.take_memory();
             memory.resize(old.len() as usize, 0);
             assert!(old.copy_to(&mut memory), "a buffer holds real bytes or phantoms, not both");
             drop(old);
             self.fill_memory(memory);
         }
-        self.contents.exclusive_bytes().expect("just made exclusive")
+        self.contents.get_mut().exclusive_bytes().expect("just made exclusive")
     }
 }
 
@@ -287,6 +317,20 @@ fn interleaved(contents: &Payload, payload: &Payload, places: impl Iterator<Item
     }
     rest.take(contents.len() - whole.len(), |piece| whole.push(&piece.into()));
     whole
+}
+
+/// The contents with payloads at these offsets; where they overlap, the last one counts.
+fn with_puts(contents: &Payload, puts: &[(u64, Payload)]) -> Payload {
+    let mut ordered: Vec<&(u64, Payload)> = puts.iter().collect();
+    ordered.sort_by_key(|(at, _)| *at);
+    if ordered.windows(2).all(|pair| pair[0].0 + pair[0].1.len() <= pair[1].0) {
+        let payload = Payload::concat(ordered.iter().map(|(_, payload)| payload));
+        return interleaved(contents, &payload, ordered.iter().map(|(at, payload)| (*at, payload.len())));
+    }
+    puts.iter().fold(contents.clone(), |contents, (at, payload)| {
+        let after = contents.slice(at + payload.len()..contents.len());
+        Payload::concat([&contents.slice(0..*at), payload, &after])
+    })
 }
 
 /// The piece, with memory that no other pool misses.
@@ -409,6 +453,30 @@ mod tests {
             }
             assert_eq!(scattered.slice(0..30), single.slice(0..30));
             assert_eq!(scattered.gather(places.into_iter(), bytes), payload);
+        }
+    }
+
+    #[test]
+    fn phantoms_are_put_in_any_order_and_the_last_one_counts() {
+        const BYTES: u64 = 40;
+        let pool = BufferPool::new(2 * BYTES);
+        for (step, bytes) in [(7, 1), (7, 3), (11, 9)] {
+            let (mut buffer, mut expected) =
+                (pool.try_take(BYTES).expect("room"), vec![(Source::ZEROS, 0); BYTES as usize]);
+            for number in 0..60 {
+                let (at, source) = (number * step % (BYTES - bytes), Source(1 + number));
+                buffer.put(at, &Payload::phantom(source, 100 + at, bytes));
+                (at..at + bytes).for_each(|byte| expected[byte as usize] = (source, 100 + byte));
+                if number % 17 == 0 {
+                    assert_eq!(buffer.slice(at..at + bytes), Payload::phantom(source, 100 + at, bytes));
+                }
+            }
+            let expected: Vec<_> =
+                expected.into_iter().map(|(source, offset)| Payload::phantom(source, offset, 1)).collect();
+            assert_eq!(buffer.slice(0..BYTES), Payload::concat(&expected));
+            buffer.put(3, &Payload::phantom(Source(99), 0, 2));
+            buffer.fill(Payload::zeros(BYTES));
+            assert_eq!(buffer.slice(0..BYTES), Payload::zeros(BYTES), "what was put before is gone");
         }
     }
 
