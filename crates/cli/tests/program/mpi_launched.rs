@@ -71,6 +71,8 @@ fn launched(mpi: &Mpi) {
     let mut command = store.command(&told);
     command.arg(&program).arg("starfish:field").env_remove("LD_PRELOAD");
     command.env("STARFISH_MPI_LIBRARIES", place.path().join("lib/starfish")).env("STARFISH_TRACE", &trace);
+    // Launchers of Open MPI that make a directory for all of them there at once get in each other's way.
+    command.env("TMPDIR", place.path());
     let mut bounded = Command::new("timeout");
     bounded.arg(PATIENCE).arg(command.get_program()).args(command.get_args());
     give_environment_of(&command, &mut bounded);

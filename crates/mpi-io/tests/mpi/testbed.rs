@@ -174,6 +174,8 @@ impl Testbed {
         let libraries = format!("LD_LIBRARY_PATH={}", core().display());
         command.arg(format!("LD_PRELOAD={}", self.shim.display())).arg(libraries).arg(program);
         command.env("STARFISH_AGENTS", self.agents.names()).env("STARFISH_KEY_FILE", self.agents.key_file());
+        // Launchers of Open MPI that make a directory for all of them there at once get in each other's way.
+        command.env("TMPDIR", self.agents.path(""));
         command
     }
 
