@@ -16,7 +16,6 @@ use std::fs::{self, DirBuilder, File, FileType, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use machine::{Error, NO_DISK, NodeId, Result, Space, Stage};
@@ -32,6 +31,7 @@ use super::layout::Layout;
 use super::lock::Lock;
 use super::name::{self, Decoded, ObjectFileKind};
 use super::record::Record;
+use super::sync_failure::SyncFailure;
 use super::units::Seal;
 use crate::random::draw;
 
@@ -59,9 +59,7 @@ pub(crate) struct Directory {
     unborn: AtomicU64,
     /// Held for as long as it is there.
     lock: Lock,
-    /// Why a sync has failed, if one has. The system reports that once, and takes what it could not write for written:
-    /// a later sync succeeds without it.
-    sync_failure: OnceLock<String>,
+    sync_failure: SyncFailure,
     /// Whether the medium takes nothing, for tests.
     #[cfg(test)]
     syncs_fail: std::sync::atomic::AtomicBool,
@@ -95,7 +93,7 @@ impl Directory {
             found_identity,
             unborn: AtomicU64::new(0),
             lock,
-            sync_failure: OnceLock::new(),
+            sync_failure: SyncFailure::default(),
             #[cfg(test)]
             syncs_fail: false.into(),
         })
@@ -400,7 +398,7 @@ impl Directory {
         let failed = |error| io_error(&describe(&self.path), error);
         let directory = File::open(&self.path).map_err(failed)?;
         let synced = self.sync_file(&directory);
-        synced.inspect_err(|error| _ = self.sync_failure.set(error.to_string())).map_err(failed)
+        synced.inspect_err(|error| self.sync_failure.note(error)).map_err(failed)
     }
 
     fn sync_file(&self, directory: &File) -> io::Result<()> {
@@ -413,12 +411,9 @@ impl Directory {
 
     /// Fails if a sync has failed.
     pub(crate) fn check_syncs(&self) -> Result<()> {
-        let Some(why) = self.sync_failure.get() else { return Ok(()) };
-        let why = format!(
-            "a flush of it has failed ({why}), and files that were made, named or removed may not be so after a power \
-             cut: restart the agent"
-        );
-        Err(Error::Io { what: describe(&self.path), why }.into())
+        let consequence =
+            "files that were made, named or removed may not be so after a power cut: restart the agent";
+        self.sync_failure.check(consequence).map_err(|error| io_error(&describe(&self.path), error))
     }
 }
 

@@ -57,6 +57,7 @@ pub(crate) use identity::Identity;
 use objects::{Access, Objects};
 use pace::{Kind, ObjectExtent, Pace};
 use stored::{Fault, OpenObject};
+pub(crate) use sync_failure::SyncFailure;
 
 /// A disk of a real node. Cloning gives another handle.
 #[derive(Clone)]

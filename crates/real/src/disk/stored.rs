@@ -450,7 +450,9 @@ impl<F: ObjectFile> OpenObject<F> {
 
     /// Brings all that was written to the file onto the medium, unless that has failed before.
     async fn sync(&self) -> Result<(), Fault> {
-        self.sync_failure.check()?;
+        self.sync_failure.check(
+            "what was written to it may be lost: remove the file or restart the agent, and write it again",
+        )?;
         Ok(self.file.sync().await.inspect_err(|error| self.sync_failure.note(error))?)
     }
 

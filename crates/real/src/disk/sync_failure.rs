@@ -1,19 +1,20 @@
-//! A failed sync of an object's file.
+//! A failed sync of a file or a directory.
 //!
 //! The system reports it once, and takes what it could not write for written: the next sync succeeds without it. So
-//! after the first failure no sync of the object is tried any more, also after its file was closed and opened again.
+//! after the first failure no sync of the same thing is tried any more in this run of the node, also after a file was
+//! closed and opened again.
 
-use std::cell::OnceCell;
+use std::fmt::Display;
 use std::io;
-use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
 
-/// Whether a sync of an object has failed in this run of the node. Cloning gives another handle.
+/// Whether a sync of something has failed in this run of the node. Cloning gives another handle.
 #[derive(Clone, Default)]
-pub(crate) struct SyncFailure(Rc<OnceCell<String>>);
+pub(crate) struct SyncFailure(Arc<OnceLock<String>>);
 
 impl SyncFailure {
     /// Notes that a sync has failed.
-    pub(crate) fn note(&self, error: &io::Error) {
+    pub(crate) fn note(&self, error: &impl Display) {
         self.0.get_or_init(|| error.to_string());
     }
 
@@ -22,12 +23,9 @@ impl SyncFailure {
         self.0.get().is_some()
     }
 
-    /// Fails if one has.
-    pub(crate) fn check(&self) -> io::Result<()> {
+    /// Fails if one has; `consequence` says what may be lost, and what to do.
+    pub(crate) fn check(&self, consequence: &str) -> io::Result<()> {
         let Some(why) = self.0.get() else { return Ok(()) };
-        Err(io::Error::other(format!(
-            "a flush of it has failed ({why}), and what was written to it may be lost: remove the file or restart the \
-             agent, and write it again"
-        )))
+        Err(io::Error::other(format!("a flush of it has failed ({why}), and {consequence}")))
     }
 }

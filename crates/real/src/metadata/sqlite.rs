@@ -11,7 +11,6 @@ use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use machine::{Error, METADATA_VALUE_BYTES_MAX, MetadataTable, Result};
@@ -24,7 +23,7 @@ use super::asked::Asked;
 use super::entries::{Entries, TABLE};
 use super::failures::{describe, failure, is_of_a_sync};
 use super::reserve::Reserve;
-use crate::disk::{Identity, io_error};
+use crate::disk::{Identity, SyncFailure, io_error};
 
 /// The file within the directory.
 pub(super) const FILE: &str = "namespace.db";
@@ -61,9 +60,7 @@ pub(super) struct Sqlite {
     reserve: Reserve,
     /// Whether all that was committed is known to be on the medium.
     is_flushed: Cell<bool>,
-    /// Why a sync has failed, if one has. The system reports that once, and takes what it could not write for written:
-    /// a later sync succeeds without it.
-    sync_failure: Arc<OnceLock<String>>,
+    sync_failure: SyncFailure,
     /// How many commits have changed anything.
     changes: Cell<u64>,
     /// Whether the whole file fits into the memory for pages: then each is read from the medium once, if at all.
@@ -81,7 +78,7 @@ impl Sqlite {
         let (open, reserve) = (OnceCell::new(), Reserve::of(&path));
         let (is_flushed, changes) = (true.into(), 0.into());
         let (fits_memory, waits) = (false.into(), Cell::default());
-        let sync_failure = Arc::default();
+        let sync_failure = SyncFailure::default();
         Ok(Sqlite { path, place, run, open, reserve, is_flushed, sync_failure, changes, fits_memory, waits })
     }
 
@@ -214,11 +211,8 @@ impl Sqlite {
 
     /// Fails if a sync has failed.
     fn check_syncs(&self) -> Result<()> {
-        let Some(why) = self.sync_failure.get() else { return Ok(()) };
-        let why = format!(
-            "a flush of it has failed ({why}), and what was changed before may be lost: restart the agent"
-        );
-        Err(Error::Io { what: describe(&self.path), why }.into())
+        let checked = self.sync_failure.check("what was changed before may be lost: restart the agent");
+        checked.map_err(|error| io_error(&describe(&self.path), error))
     }
 
     /// A number that is another one after each change.
@@ -340,10 +334,7 @@ fn open(path: &Path) -> Result<Connection> {
 
 /// Has each commit that makes the journal long move it into the file. What fails then is tried again by the next
 /// commit, except a sync.
-fn move_long_journals(
-    connection: &mut Connection,
-    sync_failure: Arc<OnceLock<String>>,
-) -> rusqlite::Result<()> {
+fn move_long_journals(connection: &mut Connection, sync_failure: SyncFailure) -> rusqlite::Result<()> {
     connection.wal_hook(Some(move |journal: &mut Wal, pages| {
         if pages >= JOURNAL_PAGES
             && let Err(error) = journal.checkpoint()
@@ -355,9 +346,9 @@ fn move_long_journals(
     }))
 }
 
-fn note_failed_sync(noted: &OnceLock<String>, error: &rusqlite::Error) {
+fn note_failed_sync(sync_failure: &SyncFailure, error: &rusqlite::Error) {
     if is_of_a_sync(error) {
-        noted.get_or_init(|| error.to_string());
+        sync_failure.note(error);
     }
 }
 
