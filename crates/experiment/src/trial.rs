@@ -199,7 +199,9 @@ impl Experiment {
             return Err(Error::invalid(format!("no job can use {}, which is striped", file.name)));
         };
         let made = match &file.place {
-            FilePlace::Disks(disks) => client.create_on(&file.name, id, file.block_bytes, disks).await?,
+            FilePlace::Disks(disks) => {
+                client.create_on(&file.name, id, file.block_bytes, disks, false).await?
+            }
             _ => client.create(&file.name, id, file.block_bytes).await?,
         };
         match file.beginning {

@@ -687,7 +687,7 @@ pub fn all_names_are_listed_however_many(testbed: &impl Testbed, base: Base) {
 pub fn a_file_lies_on_the_disks_that_were_chosen(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let client = &start(base, &nodes, 3, small(base, Threads::Pool(4))).await[0];
-        let file = client.create_on("chosen", FileId(1), BLOCK, &[2, 0]).await.expect("created");
+        let file = client.create_on("chosen", FileId(1), BLOCK, &[2, 0], false).await.expect("created");
         let data: Vec<u8> = (0..3 * BLOCK).map(|at| (at / 7) as u8).collect();
         file.write(0, 3 * BLOCK, &Memory::real(data.clone()), 0).await.expect("written");
         file.commit().await.expect("committed");
@@ -698,7 +698,8 @@ pub fn a_file_lies_on_the_disks_that_were_chosen(testbed: &impl Testbed, base: B
         assert_eq!(opened.read(0, 3 * BLOCK, &memory, 0).await, Ok(3 * BLOCK));
         assert!(memory.into_vec() == Some(data));
         for (disks, named) in [(&[1, 1][..], "disk 1"), (&[0, 3], "disk 3")] {
-            let error = client.create_on("other", FileId(2), BLOCK, disks).await.err().expect("refused");
+            let error =
+                client.create_on("other", FileId(2), BLOCK, disks, false).await.err().expect("refused");
             assert!(error.to_string().contains(named), "{error}");
         }
         assert_eq!(client.list().await, Ok(vec!["chosen".to_owned()]));

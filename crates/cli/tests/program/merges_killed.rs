@@ -41,7 +41,7 @@ fn experiment() -> Experiment {
 async fn create(connection: &ConnectedNode, file: &StoredFile) -> Result<File<RealMachine>, Error> {
     let FilePlace::Disks(disks) = &file.place else { panic!("{} lies on a disk of its own", file.name) };
     let id = node::new_file_id().expect("randomness");
-    Ok(connection.client.create_on(&file.name, id, file.block_bytes, disks).await?)
+    Ok(connection.client.create_on(&file.name, id, file.block_bytes, disks, false).await?)
 }
 
 async fn make_runs(connection: ConnectedNode) {

@@ -21,6 +21,7 @@ struct NewFile<'a> {
     /// The finished file of that name that it is to take the place of.
     replaces: Option<FileId>,
 }
+
 impl<M: Machine> Client<M> {
     /// Makes an empty file over all disks, in blocks of `block_bytes`.
     ///
@@ -40,7 +41,8 @@ impl<M: Machine> Client<M> {
     }
 
     /// Makes an empty file with a stripe on each of `disks`, in this order, in blocks of `block_bytes`. Disks are known
-    /// by their index: disk *i* is that of stripe *i* of a file over all disks.
+    /// by their index: disk *i* is that of stripe *i* of a file over all disks. If the file `replaces` the finished one
+    /// of that name, that stays as it is until the new one is committed.
     ///
     /// Otherwise like [`create`](Self::create). Fails if there is no such disk, or one is named twice.
     pub async fn create_on(
@@ -49,9 +51,11 @@ impl<M: Machine> Client<M> {
         file: FileId,
         block_bytes: u64,
         disks: &[u32],
+        replaces: bool,
     ) -> Result<File<M>> {
         let striping = self.check_disks(name, block_bytes, disks)?;
-        self.create_new(NewFile { name, file, striping, disks: Some(disks), replaces: None }).await
+        let replaces = if replaces { self.replaced(name).await? } else { None };
+        self.create_new(NewFile { name, file, striping, disks: Some(disks), replaces }).await
     }
 
     /// How a file lies on these disks; refuses what [`create_on`](Self::create_on) does.
@@ -66,20 +70,6 @@ impl<M: Machine> Client<M> {
             }
         }
         Ok(striping)
-    }
-
-    /// As [`create_on`](Self::create_on), but if there is a finished file of that name, it stays as it is until the new
-    /// one is committed, and is replaced then.
-    pub async fn create_replacing_on(
-        &self,
-        name: &str,
-        file: FileId,
-        block_bytes: u64,
-        disks: &[u32],
-    ) -> Result<File<M>> {
-        let striping = self.check_disks(name, block_bytes, disks)?;
-        let replaces = self.replaced(name).await?;
-        self.create_new(NewFile { name, file, striping, disks: Some(disks), replaces }).await
     }
 
     /// As [`create_striped`](Self::create_striped), but if there is a finished file of that name, it stays as it is

@@ -44,6 +44,7 @@ pub struct HeldUpExamination {
     /// How long ago the last of them was.
     pub ago: Duration,
 }
+
 impl<M: Machine> Client<M> {
     /// Asks an I/O node for its state.
     pub async fn examine(&self, node: NodeId) -> Result<Examination> {

@@ -122,6 +122,6 @@ async fn create(connection: &ConnectedNode, file: &StoredFile) -> Result<File<Re
         return Err(Failure::new(&file.name, "a run lies on a disk of its own"));
     };
     let created =
-        connection.client.create_on(&file.name, node::new_file_id()?, file.block_bytes, disks).await;
+        connection.client.create_on(&file.name, node::new_file_id()?, file.block_bytes, disks, false).await;
     Ok(connection.explained(&file.name, created)?)
 }

@@ -259,8 +259,7 @@ impl<M: Machine> PageCache<M> {
         self.inner.enter_created(self.inner.client.create_replacing(name, file, striping).await?)
     }
 
-    /// Makes an empty file on these disks, as with [`Client::create_on`]; or, if it is to replace one of that name, as
-    /// with [`Client::create_replacing_on`].
+    /// Makes an empty file on these disks, as with [`Client::create_on`].
     pub async fn create_on(
         &self,
         name: &str,
@@ -271,12 +270,8 @@ impl<M: Machine> PageCache<M> {
     ) -> Result<PagedFile<M>> {
         self.inner.check_page(name, page_bytes)?;
         let _turn = self.inner.files.names.take(name.to_owned()).await;
-        let client = &self.inner.client;
-        let made = match replaces {
-            true => client.create_replacing_on(name, file, page_bytes, disks).await,
-            false => client.create_on(name, file, page_bytes, disks).await,
-        };
-        self.inner.enter_created(made?)
+        let made = self.inner.client.create_on(name, file, page_bytes, disks, replaces).await?;
+        self.inner.enter_created(made)
     }
 
     /// Refuses what no file here can be, as [`Client::check_striping`] does, and pages larger than the cache.
