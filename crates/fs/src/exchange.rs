@@ -456,11 +456,8 @@ impl<M: Machine> Exchange<M> {
         let bytes = part.iter().map(P::bytes).sum();
         check_length(self.members[destination], &data, bytes)?;
         self.machine().compute(Work::ReturnMemget { bytes }).await;
-        let mut at = 0;
-        for piece in part {
-            place(piece, &data.slice(at..at + piece.bytes()));
-            at += piece.bytes();
-        }
+        let mut data = data.reader();
+        part.iter().for_each(|piece| place(piece, &data.part(piece.bytes())));
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use std::cell::{Ref, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::payload::{Payload, PayloadPiece, PayloadReader, SharedBytes};
+use crate::payload::{Payload, PayloadPiece, SharedBytes};
 use crate::permits::Permit;
 use crate::slot::{Grant, Hoard, MemorySlot};
 
@@ -210,7 +210,7 @@ impl Buf {
             assert!(rest.is_empty(), "{} bytes more than there are at these places", rest.len());
             return Payload::from(memory);
         }
-        let mut contents = PayloadReader::of(&contents);
+        let mut contents = contents.reader();
         let mut end = 0;
         for (at, bytes) in places {
             contents.take(at - end, drop);
@@ -303,7 +303,7 @@ fn copy(from: &[u8], to: &mut [u8]) {
 /// The contents with parts of a payload at these places, offsets and lengths, in one pass: there may be thousands. The
 /// last part may be shorter than its place.
 fn interleaved(contents: &Payload, payload: &Payload, places: impl Iterator<Item = (u64, u64)>) -> Payload {
-    let (mut rest, mut parts) = (PayloadReader::of(contents), PayloadReader::of(payload));
+    let (mut rest, mut parts) = (contents.reader(), payload.reader());
     let (mut whole, mut left) = (Payload::empty(), payload.len());
     for (place, bytes) in places {
         let bytes = bytes.min(left);

@@ -64,7 +64,7 @@ pub use metadata::{
 };
 pub use note_ring::{KeptEvent, KeptNote, NoteRing, NoteRow};
 pub use notes::{NodeNotes, NotedSpan, NotedStretch, Present};
-pub use payload::{Payload, PayloadPiece, SharedBytes, Source};
+pub use payload::{Payload, PayloadPiece, PayloadReader, SharedBytes, Source};
 pub use permits::{Permit, Permits};
 pub use recorder::{NotedEvent, Recorder, RowId};
 pub use size::parse_bytes;

@@ -217,6 +217,11 @@ impl Payload {
         part
     }
 
+    /// Reads this payload from front to back.
+    pub fn reader(&self) -> PayloadReader<'_> {
+        PayloadReader { pieces: self.pieces().iter(), rest: None }
+    }
+
     /// Appends `next`.
     pub fn push(&mut self, next: &Payload) {
         for piece in next.pieces() {
@@ -331,16 +336,19 @@ impl Payload {
     }
 }
 
-/// Reads a payload from front to back, however many pieces it is of.
-pub(crate) struct PayloadReader<'a> {
+/// Reads a payload from front to back, none of its pieces twice, however many they are.
+pub struct PayloadReader<'a> {
     pieces: std::slice::Iter<'a, PayloadPiece>,
     /// What is left of the piece at hand.
     rest: Option<PayloadPiece>,
 }
 
-impl<'a> PayloadReader<'a> {
-    pub(crate) fn of(payload: &'a Payload) -> Self {
-        PayloadReader { pieces: payload.pieces().iter(), rest: None }
+impl PayloadReader<'_> {
+    /// The next `bytes` bytes, shared with the payload; fewer at the end.
+    pub fn part(&mut self, bytes: u64) -> Payload {
+        let mut part = Payload::empty();
+        self.take(bytes, |piece| part.push_piece(piece));
+        part
     }
 
     /// Hands the next `bytes` bytes on, piece by piece; fewer at the end.
@@ -388,30 +396,15 @@ impl PartialEq for Payload {
         if self.bytes != other.bytes {
             return false;
         }
-        let mut at = 0;
-        while at < self.bytes {
-            let (mine, theirs) = (self.piece_at(at), other.piece_at(at));
-            let bytes = mine.len().min(theirs.len());
-            if !same_bytes(&mine.slice(0..bytes), &theirs.slice(0..bytes)) {
-                return false;
-            }
-            at += bytes;
-        }
-        true
-    }
-}
-
-impl Payload {
-    /// The rest, from byte `at` on, of the piece that holds it.
-    fn piece_at(&self, at: u64) -> PayloadPiece {
-        let mut start = 0;
-        for piece in self.pieces() {
-            if at < start + piece.len() {
-                return piece.slice(at - start..piece.len());
-            }
-            start += piece.len();
-        }
-        panic!("byte {at} of a payload of {}", self.bytes)
+        let (mut equal, mut theirs) = (true, other.reader());
+        self.reader().take(self.bytes, |mine| {
+            let mut at = 0;
+            theirs.take(mine.len(), |theirs| {
+                equal = equal && same_bytes(&mine.slice(at..at + theirs.len()), &theirs);
+                at += theirs.len();
+            });
+        });
+        equal
     }
 }
 

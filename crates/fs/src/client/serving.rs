@@ -121,12 +121,11 @@ impl<M: Machine> ClientInner<M> {
             );
         }
         let memory = self.opened_memory(id)?;
-        let mut at = 0;
+        let mut data = data.reader();
         for &(offset, bytes) in pieces {
             let bytes = u64::from(bytes);
             check_part(&memory, offset, bytes)?;
-            memory.place(offset, &data.slice(at..at + bytes));
-            at += bytes;
+            memory.place(offset, &data.part(bytes));
         }
         Ok(())
     }
