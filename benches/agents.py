@@ -18,6 +18,8 @@ class Agents:
     def start(self, *more):
         """Start them, or start them anew, with more options."""
         self.stop()
+        # Without the key of whoever runs this: neither agents nor programs take it.
+        os.environ["STARFISH_KEY_FILE"] = "none"
         addresses = []
         for number in range(self.count):
             command = [self.programs / "starfish", "agent", "--until-input-ends", "--listen", "127.0.0.1:0", "--create"]
@@ -28,7 +30,6 @@ class Agents:
             self.running.append(agent)
             addresses.append(agent.stdout.readline().removeprefix("listening on ").split(",")[0])
         os.environ["STARFISH_AGENTS"] = ",".join(addresses)
-        os.environ["STARFISH_KEY_FILE"] = "none"
 
     def stop(self):
         """End them; what they have accepted is written first."""
