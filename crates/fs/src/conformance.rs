@@ -61,7 +61,10 @@ pub use failures::{
     what_is_written_through_is_at_its_disk, what_no_disk_can_hold_is_refused,
     what_waits_for_more_is_written_back,
 };
-pub use holds::{an_open_file_outlives_a_broken_connection, an_open_over_a_broken_connection_holds_nothing};
+pub use holds::{
+    an_open_file_outlives_a_broken_connection, an_open_over_a_broken_connection_holds_nothing,
+    open_files_outlive_a_new_start_of_the_keeper,
+};
 pub use listed::{a_directory_that_is_forgotten_is_told_again, listed_stretches_agree_with_files_in_memory};
 pub use numbered::{
     a_numbered_file_is_read_by_whoever_knows_it, a_numbered_file_that_is_removed_stays_removed,
@@ -281,6 +284,7 @@ macro_rules! for_all_promises {
             a_cut_and_a_write_come_one_after_the_other,
             an_open_file_outlives_a_broken_connection,
             an_open_over_a_broken_connection_holds_nothing,
+            open_files_outlive_a_new_start_of_the_keeper,
             who_changes_names_knows_their_directories,
             a_lost_stripe_is_no_hole,
             what_nobody_has_written_counts_nowhere,

@@ -2,9 +2,9 @@
 //! draws what is left of what they had not flushed.
 
 use description::{Description, MachineDescription};
-use fs::{Configuration, Error, FileId, IoNodeSettings, OpenTreeFile, Tree};
+use fs::{Configuration, Error, FileId, IoNodeSettings, ListedStripe, OpenTreeFile, Tree};
 use layout::Striping;
-use machine::{Duration, Machine, Payload};
+use machine::{Duration, Machine, NodeId, Payload};
 use namespace::{Location, NewInode, TreeOperation, TreeRefusal, WhatToRemove};
 use sim::conformance::metadata_costs;
 use sim::{SimMachine, Simulation};
@@ -33,6 +33,25 @@ impl Crashing {
 
     fn crash_all(&self) {
         (0..self.nodes.count()).for_each(|node| self.nodes.crash(node as usize, self.seed));
+    }
+
+    /// The I/O node that has a stripe of a file, if there is one.
+    async fn home(&self, file: &OpenTreeFile<SimMachine>, stripe: u32) -> Result<Option<NodeId>, String> {
+        let (number, client) = (FileId(file.number().0), self.tree.cache().client());
+        let stripes = client.list_numbered().await.map_err(told)?;
+        let is_it = |listed: &ListedStripe| {
+            listed.file == number && listed.stripe.is_some_and(|(index, _)| index == stripe)
+        };
+        Ok(stripes.iter().find(|(_, listed)| is_it(listed)).map(|(node, _)| *node))
+    }
+
+    /// Crashes the I/O node that has a stripe of a file, and waits until the clients have heard of it.
+    async fn crash_home(&self, file: &OpenTreeFile<SimMachine>, stripe: u32) -> Result<(), String> {
+        let home = self.home(file, stripe).await?;
+        let index = self.nodes.names().iter().position(|node| Some(*node) == home);
+        self.nodes.crash(index.expect("a stripe that there is"), self.seed);
+        self.looker.sleep_until(self.looker.now() + Duration::from_millis(5)).await;
+        Ok(())
     }
 
     async fn other_tree(&self) -> Result<Tree<SimMachine>, String> {
@@ -180,13 +199,70 @@ pub fn a_crash_takes_a_new_stripe(seed: u64) -> bool {
         assert!(has(&other, 1, BLOCK).await?, "seed {}", test.seed);
         other.paged().read(BLOCK, BLOCK).await.map_err(told)?;
         other.close().await.map_err(told)?;
-        let number = FileId(file.number().0);
-        let stripes = tree.cache().client().list_numbered().await.map_err(told)?;
-        let is_taken = stripes.iter().filter(|(_, stripe)| stripe.file == number).count() == 1;
+        let is_taken = test.home(&file, 1).await?.is_none();
         file.write(BLOCK, Payload::from(vec![1; BLOCK as usize])).await.map_err(told)?;
         file.sync().await.map_err(told)?;
         let other = tree.open(look()).await.map_err(told)?;
         assert!(has(&other, 1, 2 * BLOCK).await?, "seed {}", test.seed);
+        Ok(is_taken)
+    })
+}
+
+/// Whether a crash takes a stripe that a client has made and not flushed, though it has told the keeper of it. The
+/// client gets an error for that, and can read and write the file as before.
+///
+/// # Panics
+/// If the client gets no error, or the file cannot be read or written.
+pub fn a_crash_takes_a_stripe_that_the_keeper_knows(seed: u64) -> bool {
+    run(seed, async |test, _| {
+        let file = make(&test.tree, "longer").await?;
+        fill(&file, 1, BLOCK).await?;
+        file.sync().await.map_err(told)?;
+        fill(&file, 1, 2 * BLOCK).await?;
+        test.tree.flush().await.map_err(told)?;
+        test.crash_home(&file, 1).await?;
+        let lost = file.sync().await.expect_err("what was not flushed may be lost");
+        assert!(matches!(*lost, Error::WriteLost { .. }), "seed {}: {lost}", test.seed);
+        let is_taken = test.home(&file, 1).await?.is_none();
+        file.paged().read(BLOCK, BLOCK).await.map_err(told)?;
+        file.write(BLOCK, Payload::from(vec![1; BLOCK as usize])).await.map_err(told)?;
+        file.sync().await.map_err(told)?;
+        let look = TreeOperation::Look { at: at("longer"), follow: true };
+        let other = test.other_tree().await?.open(look).await.map_err(told)?;
+        assert!(has(&other, 1, 2 * BLOCK).await?, "seed {}", test.seed);
+        Ok(is_taken)
+    })
+}
+
+/// Whether a crash takes a stripe that a client has made and not flushed, and that another one has open, which goes on
+/// writing elsewhere in the file.
+///
+/// # Panics
+/// If the other client tells the keeper of the lost stripe, or the file cannot be read or written.
+pub fn a_crash_takes_a_stripe_that_another_client_has_open(seed: u64) -> bool {
+    run(seed, async |test, _| {
+        let file = make(&test.tree, "longer").await?;
+        fill(&file, 1, BLOCK).await?;
+        file.set_len(2 * BLOCK).await.map_err(told)?;
+        file.sync().await.map_err(told)?;
+        file.write(BLOCK, Payload::from(vec![1; BLOCK as usize])).await.map_err(told)?;
+        file.paged().send().await.map_err(told)?;
+        let tree = test.other_tree().await?;
+        let look = || TreeOperation::Look { at: at("longer"), follow: true };
+        let other = tree.open(look()).await.map_err(told)?;
+        assert!(has(&other, 1, 2 * BLOCK).await?, "seed {}", test.seed);
+        test.crash_home(&file, 1).await?;
+        fill(&other, 1, BLOCK).await?;
+        let is_taken = test.home(&file, 1).await?.is_none();
+        let stored = tree.inode(look()).await.map_err(told)?.stored_stripes;
+        assert_eq!(stored, if is_taken { 1 } else { 2 }, "seed {}", test.seed);
+        file.sync().await.expect_err("what was not flushed may be lost");
+        file.paged().read(BLOCK, BLOCK).await.map_err(told)?;
+        file.write(BLOCK, Payload::from(vec![2; BLOCK as usize])).await.map_err(told)?;
+        file.sync().await.map_err(told)?;
+        other.attributes().await.map_err(told)?;
+        let read = other.paged().read(BLOCK, BLOCK).await.map_err(told)?;
+        assert_eq!(read.to_vec(), Some(vec![2; BLOCK as usize]), "seed {}", test.seed);
         Ok(is_taken)
     })
 }

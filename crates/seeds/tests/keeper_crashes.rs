@@ -1,7 +1,8 @@
 //! The keeper of a namespace, or all I/O nodes, crash while clients have files open, or have just removed one.
 
 use seeds::keeper_crashes::{
-    a_crash_takes_a_new_stripe, a_crash_takes_what_was_written, a_removed_file_comes_back,
+    a_crash_takes_a_new_stripe, a_crash_takes_a_stripe_that_another_client_has_open,
+    a_crash_takes_a_stripe_that_the_keeper_knows, a_crash_takes_what_was_written, a_removed_file_comes_back,
     an_idle_clients_file_is_left_alone,
 };
 
@@ -26,6 +27,12 @@ fn what_a_crash_brings_back_has_its_contents() {
 
 #[test]
 fn what_a_crash_has_taken_can_be_read_and_written_again() {
-    let taken = (0..20).filter(|&seed| a_crash_takes_a_new_stripe(seed)).count();
-    assert!((1..20).contains(&taken), "{taken} of 20 crashes have taken a stripe");
+    for crash in [
+        a_crash_takes_a_new_stripe,
+        a_crash_takes_a_stripe_that_the_keeper_knows,
+        a_crash_takes_a_stripe_that_another_client_has_open,
+    ] {
+        let taken = (0..20).filter(|&seed| crash(seed)).count();
+        assert!((1..20).contains(&taken), "{taken} of 20 crashes have taken a stripe");
+    }
 }

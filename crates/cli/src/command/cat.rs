@@ -13,7 +13,8 @@ use crate::store::transfer::{self, Get, Method, MethodArgs};
 
 /// Print files to standard output, one after the other.
 ///
-/// Data are prefetched from the disks while the output is consumed, in a bounded window of memory.
+/// Data are prefetched from the disks while the output is consumed, in a bounded window of memory. A file that cannot
+/// be read is reported, and the others are printed.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -38,10 +39,16 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
     let method = MethodArgs { method: Method::Traditional, compute_nodes: 1 };
     let get = Get { flat: arguments.flat.flat, ..Get::finished(method) };
+    let mut outcome = Ok(());
     for name in &arguments.names {
         let (_, output) = local::create(Path::new(STANDARD), name, false)?;
         let progress = Progress::bytes(Show::Never, name);
-        transfer::get(&agents, name, get, Hashing::new(Dense(output), false), &progress)?;
+        match transfer::get(&agents, name, get, Hashing::new(Dense(output), false), &progress) {
+            Ok(_) => {}
+            Err(failure) if failure.kind().is_some() => failure.join(&mut outcome),
+            // Nothing more can be printed.
+            Err(failure) => return outcome.and(Err(failure)),
+        }
     }
-    Ok(())
+    outcome
 }

@@ -102,6 +102,8 @@ struct Report {
     failures: Vec<String>,
     /// Number of inodes of the namespace, if there is one and all of it was checked.
     inodes: Option<usize>,
+    /// How many of them are of files that have been removed, and whose contents are still to go.
+    removed: Option<usize>,
     /// What was mended.
     mended: Vec<String>,
     /// Whether something is missing that may be on a disk that is away.
@@ -238,6 +240,7 @@ impl Wish {
             check = TreeCheck::of(namespace).await?;
         }
         report.inodes = Some(check.inodes);
+        report.removed = Some(check.removed);
         report.findings.extend(check.findings(namespace));
         report.is_disk_away = check.is_disk_away();
         if !check.stored.is_empty() {
@@ -336,6 +339,7 @@ impl Report {
             findings,
             failures,
             inodes: None,
+            removed: None,
             mended: Vec::new(),
             is_disk_away: false,
         }
@@ -381,6 +385,12 @@ impl Report {
         let mut lines = Vec::new();
         lines.extend(self.failures.iter().chain(&self.mended).cloned());
         lines.extend(self.inodes.map(|inodes| format!("The namespace has {}.", counted(inodes, "inode"))));
+        let removed = self.removed.filter(|removed| *removed > 0);
+        lines.extend(
+            removed.map(|removed| {
+                format!("The contents of {} are still to go.", counted(removed, "removed file"))
+            }),
+        );
         let read = Size(self.bytes).rounded();
         let verdict = match self.hurt() {
             0 if self.failures.is_empty() => "all is well",

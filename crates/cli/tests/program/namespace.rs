@@ -767,6 +767,11 @@ fn no_two_things_get_one_name() {
     assert_eq!(fs::read_dir(store.path("got")).expect("a directory").count(), 0);
     store.run(&["mv", "d/one/result.dat", "d/two/sub", "archive"]);
     assert_eq!(store.run(&["cat", "archive/result.dat", "archive/sub/file"]), "onetwo");
+    let names = ["cat", "archive", "archive/result.dat", "nowhere", "archive/sub/file"];
+    let output = finish(store.command(&names));
+    let told = String::from_utf8(output.stderr).expect("text");
+    assert_eq!((output.status.code(), &*output.stdout), (Some(1), &b"onetwo"[..]), "{told}");
+    assert!(told.contains("archive: it is a directory") && told.contains("nowhere: no such"), "{told}");
 }
 
 /// Agents whose disks are so slow that there is a while to look while `FILE_BYTES` are got, with a namespace.

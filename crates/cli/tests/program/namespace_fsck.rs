@@ -160,7 +160,9 @@ fn damage_is_told_by_path_and_a_hole_is_none() {
     let wrong = rest.iter().zip(contents(BYTES)).filter(|(read, written)| **read != *written).count();
     assert!(rest.len() == BYTES && (1..=4096).contains(&wrong), "{wrong} of {}", rest.len());
     store.run(&["rm", damaged]);
-    fsck(&store, &[], 0);
+    let report = fsck(&store, &[], 0);
+    // So soon after a start of the keeper somebody might have it open.
+    assert_eq!((&report["removed"], &report["files"]), (&Value::from(1), &Value::from(1)));
     // One disk has all of it, and nothing is missing on the other.
     store.run(&["put", "local", "d/small", "--block", "1MiB"]);
     fsck(&store, &["d/small"], 0);
@@ -720,7 +722,11 @@ fn what_is_removed_while_an_agent_is_away_goes_when_it_is_back() {
 #[test]
 fn a_file_that_its_agents_refuse_is_not_well() {
     let mut store = store(2);
-    put_names_back(&mut store, |store| store.run(&["rm", "d/file"]));
+    let file = number(&store, "d/file");
+    put_names_back(&mut store, |store| {
+        change(store, |database| remove(database, b'i', file, b""));
+        fsck(store, &["--repair", "--remove-unnamed"], 0);
+    });
     let refused = fail(store.command(&["get", "d/file", "got"]), 1);
     assert!(refused.contains("has been removed") || refused.contains("is missing"), "{refused}");
     for names in [&["d/file"][..], &["d"], &[]] {

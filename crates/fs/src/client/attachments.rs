@@ -21,6 +21,12 @@ pub(super) struct Attachments {
     pub(super) asking: Permits,
     /// Stripes with writes that I/O nodes have accepted and not flushed yet.
     pub(super) written: RefCell<BTreeSet<u32>>,
+    /// Stripes that were made here, as far as is known, and not flushed since.
+    made: RefCell<BTreeSet<u32>>,
+    /// Those of them that may be lost, as this client was told: it may make them again, whatever others know.
+    lost: RefCell<BTreeSet<u32>>,
+    /// How often any node had been gone when it was last asked whether what is open is there.
+    asked_at: Cell<u64>,
     /// How often others have changed the file, as far as is known; what was there when it was opened is the first time.
     changes: Cell<u64>,
     /// How many of these are known to be on the media.
@@ -36,7 +42,8 @@ pub(super) enum Attachment {
 }
 
 impl Attachments {
-    pub(super) fn new(disks: Vec<u64>, stored: u32, nowhere: BTreeSet<u32>) -> Self {
+    /// What is known when any node has been gone so often.
+    pub(super) fn new(disks: Vec<u64>, stored: u32, nowhere: BTreeSet<u32>, disconnects: u64) -> Self {
         Attachments {
             nowhere,
             stripes: RefCell::new(vec![Attachment::Unknown; disks.len()]),
@@ -45,6 +52,9 @@ impl Attachments {
             disks,
             asking: Permits::new(1),
             written: RefCell::default(),
+            made: RefCell::default(),
+            lost: RefCell::default(),
+            asked_at: Cell::new(disconnects),
             changes: Cell::new(1),
             changes_flushed: Cell::new(0),
         }
@@ -62,7 +72,16 @@ impl Attachments {
     /// Notes what is known of a stripe.
     pub(super) fn set(&self, stripe: u32, attachment: Attachment) {
         self.stripes.borrow_mut()[stripe as usize] = attachment;
+        if attachment == Attachment::Attached {
+            self.lost.borrow_mut().remove(&stripe);
+        }
         self.count_stored(self.stored.get());
+    }
+
+    /// Notes that a stripe is open which this client was the first to write to, as far as is known.
+    pub(super) fn set_made(&self, stripe: u32) {
+        self.made.borrow_mut().insert(stripe);
+        self.set(stripe, Attachment::Attached);
     }
 
     /// Notes that the first `known` stripes have been made, and those after them that are open.
@@ -79,7 +98,7 @@ impl Attachments {
 
     /// Whether a stripe is known to have been made: if it is nowhere, it is lost.
     pub(super) fn is_stored(&self, stripe: u32) -> bool {
-        stripe < self.stored.get()
+        stripe < self.stored.get() && !self.lost.borrow().contains(&stripe)
     }
 
     /// Takes in how many of the first stripes others know to have been made, beside those that are known here; or
@@ -87,6 +106,9 @@ impl Attachments {
     pub(super) fn hear_stored(&self, stored: u32, instead: bool) {
         let stored = stored.min(self.disks.len() as u32);
         let known = |known: &Cell<u32>| if instead { stored } else { known.get().max(stored) };
+        if instead {
+            self.lost.borrow_mut().clear();
+        }
         self.heard.set(known(&self.heard));
         self.count_stored(known(&self.stored));
     }
@@ -109,8 +131,15 @@ impl Attachments {
         self.get(stripe) == Attachment::Attached
     }
 
+    /// Notes that what was not flushed of the stripes that `is_lost` picks is lost with their I/O nodes, and that its
+    /// writer gets an error for that: what was made here may be made again.
+    pub(super) fn lose(&self, is_lost: impl Fn(u32) -> bool) {
+        self.lost.borrow_mut().extend(self.made.borrow().iter().copied().filter(|&stripe| is_lost(stripe)));
+        self.forget(is_lost);
+    }
+
     /// Notes that nothing is known any more of the stripes that `is_forgotten` picks, except what others know: what was
-    /// made here may be lost with its I/O node. Its writer gets an error for that, and may make it again.
+    /// made here may be lost with its I/O node.
     pub(super) fn forget(&self, is_forgotten: impl Fn(u32) -> bool) {
         for (stripe, attachment) in (0..).zip(self.stripes.borrow_mut().iter_mut()) {
             if is_forgotten(stripe) {
@@ -127,6 +156,16 @@ impl Attachments {
         }
     }
 
+    /// Whether any node was gone since the last time; it has been `disconnects` times. Then stripes that others do not
+    /// know of may be lost, and nothing is known of them any more.
+    pub(super) fn forget_doubtful(&self, disconnects: u64) -> bool {
+        let was_gone = self.asked_at.replace(disconnects) != disconnects;
+        if was_gone {
+            self.forget(|stripe| stripe >= self.heard.get());
+        }
+        was_gone
+    }
+
     pub(super) fn note_written(&self, stripe: u32) {
         self.written.borrow_mut().insert(stripe);
     }
@@ -134,6 +173,11 @@ impl Attachments {
     /// Notes that others have changed the file.
     pub(super) fn note_changed(&self) {
         self.changes.set(self.changes.get() + 1);
+    }
+
+    /// Notes that what was written to these stripes is on the media.
+    pub(super) fn note_written_flushed(&self, stripes: &BTreeSet<u32>) {
+        self.made.borrow_mut().retain(|stripe| !stripes.contains(stripe));
     }
 
     /// How often others have changed the file, for [`note_flushed`](Self::note_flushed).
@@ -154,7 +198,7 @@ impl Attachments {
     /// Notes that somebody else has flushed all stripes.
     pub(super) fn flushed_by_other(&self) {
         self.note_flushed(self.changes());
-        self.written.borrow_mut().clear();
+        self.note_written_flushed(&self.written.take());
     }
 
     /// Whether a flush has anything to do.
@@ -169,7 +213,7 @@ mod tests {
 
     #[test]
     fn of_forgotten_stripes_those_count_as_made_that_others_know_of() {
-        let attachments = Attachments::new(vec![7; 5], 1, BTreeSet::new());
+        let attachments = Attachments::new(vec![7; 5], 1, BTreeSet::new(), 0);
         (1..4).for_each(|stripe| attachments.set(stripe, Attachment::Attached));
         assert_eq!(attachments.stored(), 4);
         attachments.forget(|stripe| stripe == 2);
@@ -178,5 +222,33 @@ mod tests {
         assert_eq!(attachments.stored(), 4, "the one behind is open");
         attachments.forget(|_| true);
         assert!(attachments.stored() == 3 && !attachments.is_attached(3));
+    }
+
+    #[test]
+    fn what_was_made_here_and_lost_may_be_made_again_whatever_others_know() {
+        let attachments = Attachments::new(vec![7; 5], 1, BTreeSet::new(), 0);
+        (1..4).for_each(|stripe| attachments.set_made(stripe));
+        attachments.note_written_flushed(&BTreeSet::from([2]));
+        attachments.hear_stored(4, false);
+        attachments.lose(|stripe| stripe < 3);
+        let stored = || (0..5).filter(|&stripe| attachments.is_stored(stripe)).collect::<Vec<_>>();
+        assert_eq!(stored(), [0, 2, 3]);
+        attachments.set_made(1);
+        assert_eq!(stored(), [0, 1, 2, 3]);
+        attachments.lose(|_| true);
+        assert_eq!(stored(), [0, 2]);
+        attachments.hear_stored(0, true);
+        attachments.hear_stored(2, false);
+        assert_eq!(stored(), [0, 1], "it was cut to nothing, and others have written it");
+    }
+
+    #[test]
+    fn of_open_stripes_those_are_doubtful_that_nobody_else_knows_of() {
+        let attachments = Attachments::new(vec![7; 5], 1, BTreeSet::new(), 3);
+        [0, 1, 3].into_iter().for_each(|stripe| attachments.set(stripe, Attachment::Attached));
+        assert!(!attachments.forget_doubtful(3) && attachments.stored() == 2);
+        assert!(attachments.forget_doubtful(4) && attachments.stored() == 1);
+        assert_eq!([0, 1, 3].map(|stripe| attachments.is_attached(stripe)), [true, false, false]);
+        assert!(!attachments.forget_doubtful(4));
     }
 }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use layout::{BlockRequest, Extent, StripePlace, Striping};
 use machine::{Class, Machine, Memory, NodeId, NodeNotes, Payload, Permits, Work};
 
-use super::attachments::{Attachment, Attachments};
+use super::attachments::Attachments;
 use super::length::Length;
 use super::own_flushes::Acceptance;
 use super::serving::OpenMemory;
@@ -381,7 +381,7 @@ impl<M: Machine> File<M> {
         let lost = self.inner.unflushed.borrow_mut().take_lost();
         let Some(&node) = lost.first() else { return Ok(()) };
         if let Some(attachments) = self.attachments() {
-            attachments.forget(|stripe| lost.contains(&self.home_of(stripe)));
+            attachments.lose(|stripe| lost.contains(&self.home_of(stripe)));
         }
         Err(Error::WriteLost { name: self.inner.name.clone(), node }.into())
     }
@@ -581,7 +581,7 @@ impl<M: Machine> File<M> {
         let (striping, disk) = (self.striping(), attachments.disks[stripe as usize]);
         let request = Request::WriteNumbered { file, striping, stripe, disk, offset };
         let answer = endpoint.call_in(class, node, request, data).await?;
-        attachments.set(stripe, Attachment::Attached);
+        attachments.set_made(stripe);
         Ok(answer)
     }
 

@@ -107,7 +107,7 @@ impl<M: Machine> Client<M> {
         let homes = disks.iter().map(home).collect();
         let nowhere = (0..).zip(&disks).filter(|(_, identity)| !places.contains_key(identity));
         let nowhere = nowhere.map(|(stripe, _)| stripe).collect();
-        let attachments = Attachments::new(disks, stored_stripes, nowhere);
+        let attachments = Attachments::new(disks, stored_stripes, nowhere, self.disconnects());
         Ok(File::of_number(self.clone(), number, striping, homes, bytes, attachments))
     }
 
@@ -288,15 +288,15 @@ impl<M: Machine> File<M> {
                     let attached: BTreeSet<u32> = stripes.into_iter().map(|(stripe, _)| stripe).collect();
                     for &stripe in wanted.iter().filter(|&&stripe| self.home_of(stripe) == node) {
                         let is_there = attached.contains(&stripe);
-                        attachments.set(
-                            stripe,
-                            match is_there {
-                                true => Attachment::Attached,
-                                // It is asked for again, by whoever wants it.
-                                false if attachments.is_stored(stripe) => Attachment::Unknown,
-                                false => Attachment::Absent,
-                            },
-                        );
+                        match is_there {
+                            true if create => attachments.set_made(stripe),
+                            true => attachments.set(stripe, Attachment::Attached),
+                            // It is asked for again, by whoever wants it.
+                            false if attachments.is_stored(stripe) => {
+                                attachments.set(stripe, Attachment::Unknown);
+                            }
+                            false => attachments.set(stripe, Attachment::Absent),
+                        }
                         if create && !is_there {
                             outcome = Err(unexpected(node));
                         }
@@ -361,7 +361,10 @@ impl<M: Machine> File<M> {
             unknown => unknown,
         };
         match &flushed {
-            Ok(()) => attachments.note_flushed(changes),
+            Ok(()) => {
+                attachments.note_flushed(changes);
+                attachments.note_written_flushed(&written);
+            }
             Err(_) => attachments.written.borrow_mut().extend(written),
         }
         flushed
@@ -401,9 +404,15 @@ impl<M: Machine> File<M> {
         .await
     }
 
-    /// How many of the first stripes of a file without a name are known to have been made.
-    pub(super) fn stored_stripes(&self) -> u32 {
-        self.attachments().map_or(0, Attachments::stored)
+    /// How many of the first stripes of a file without a name are known to have been made. If an I/O node was gone
+    /// since that was last asked, those that others do not know of are looked for again.
+    pub(super) async fn stored_stripes(&self) -> u32 {
+        let Some(attachments) = self.attachments() else { return 0 };
+        if attachments.forget_doubtful(self.client.disconnects()) {
+            // What an I/O node has that does not answer does not count yet.
+            let _ = self.look_for_stored(self.bytes()).await;
+        }
+        attachments.stored()
     }
 
     /// Takes in how many of the first stripes of a file without a name others know to have been made. If it is empty,

@@ -114,7 +114,7 @@ impl<M: Machine> Faulty<M> {
         nodes.into_iter().map(|machine| Self::with_disks_of(machine.clone(), &[machine])).collect()
     }
 
-    /// The same node, with the disks of these machines and with faults to come.
+    /// The same node, with the disks of these machines, the names of the first of them, and with faults to come.
     pub(super) fn with_disks_of(machine: M, machines: &[M]) -> Self {
         let faults = Rc::new(Faults::default());
         let disk =
@@ -122,7 +122,7 @@ impl<M: Machine> Faulty<M> {
         let disks_of =
             |machine: &M| (0..machine.disks().len()).map(|index| disk(machine, index)).collect::<Vec<_>>();
         let disks = machines.iter().flat_map(disks_of).collect();
-        let metadata = machine.metadata().cloned();
+        let metadata = machines.first().and_then(|first| first.metadata()).cloned();
         let metadata = metadata.map(|store| FaultyMetadata { store, faults: faults.clone() });
         Faulty { machine, disks, metadata, faults }
     }

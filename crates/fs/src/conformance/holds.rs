@@ -1,12 +1,13 @@
 //! What holds of files without names that somebody has open when connections to the keeper break.
 
 use machine::conformance::Testbed;
-use machine::{Machine, Net};
+use machine::{Duration, Machine, Net};
 
 use super::faulty::Faulty;
 use super::tasks::{Tasks, rest};
-use super::trees::{files, make, open, read, remove, trees, write};
-use super::{BLOCK, Base, contents, run};
+use super::trees::{cache, files, make, open, read, remove, rename, trees, write};
+use super::{BLOCK, Base, contents, run, small};
+use crate::{Client, IoNodeSettings, OpenTreeFile, Threads, Tree};
 
 /// A file without a name that a client has open stays when the client's connection to the keeper breaks: while it does
 /// nothing, when another client removes what nobody has open, and when it closes one of several handles. It goes with
@@ -46,6 +47,56 @@ pub fn an_open_file_outlives_a_broken_connection(testbed: &impl Testbed, base: B
         kept.close().await.expect("closed");
         trees[0].contents_gone().await;
         assert_eq!(files(&client).await, 0);
+    });
+}
+
+/// Files that a client has open outlive what another client does with their names after a new start of the keeper that
+/// the first one has not noticed yet: it removes them, and has others take their places. What was made since goes at
+/// once, and all else when the keeper has waited for those who have it open.
+pub fn open_files_outlive_a_new_start_of_the_keeper(testbed: &impl Testbed, base: Base) {
+    run(testbed, 6, move |nodes| async move {
+        let tree = trees(base, &nodes[..4]).await.remove(0);
+        let mut kept = Vec::new();
+        for name in ["removed", "replaced", "other"] {
+            let file = make(&tree, name, true).await.expect("made");
+            write(&file, 0, &contents(3 * BLOCK)).await;
+            file.sync().await.expect("on the media");
+            kept.push(file);
+        }
+        let (keeper, mut others) =
+            nodes[..3].iter().partition::<Vec<_>, _>(|node| node.node() == tree.keeper());
+        keeper[0].net().close();
+        rest(&nodes[3]).await;
+        let successor = Faulty::with_disks_of(nodes[4].clone(), &[keeper[0].clone()]);
+        let settings = IoNodeSettings { incarnation: 1, ..small(base, Threads::Pool(4)) };
+        nodes[4].spawn("I/O node", crate::serve(successor.clone(), settings));
+        others.push(&nodes[4]);
+        let names = others.iter().map(|node| node.node()).collect();
+        let client = Client::connect(nodes[5].clone(), names, base.client()).await.expect("they answer");
+        let tree = Tree::find(&cache(client.clone())).await.expect("they answer").expect("it is there");
+        remove(&tree, "removed").await.expect("removed");
+        rename(&tree, "other", "replaced").await.expect("replaced");
+        let new = make(&tree, "new", true).await.expect("made");
+        write(&new, 0, &contents(BLOCK)).await;
+        new.close().await.expect("closed");
+        tree.contents_gone().await;
+        assert_eq!(files(&client).await, 4);
+        remove(&tree, "new").await.expect("removed");
+        tree.contents_gone().await;
+        assert_eq!((tree.remove_doomed().await, files(&client).await), (Ok(0), 3));
+        let is_read = async |file: &OpenTreeFile<_>| {
+            let mut blocks = 0;
+            for block in 0..3 {
+                blocks += usize::from(file.paged().read(block * BLOCK, BLOCK).await.is_ok());
+            }
+            blocks
+        };
+        for file in &kept {
+            file.paged().refresh().await.expect("it is open");
+            assert_eq!(is_read(file).await, 2, "what the others have is there");
+        }
+        successor.faults().jumped.set(Duration::from_secs(60));
+        assert_eq!((tree.remove_doomed().await, files(&client).await), (Ok(2), 1));
     });
 }
 

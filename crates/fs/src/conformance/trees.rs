@@ -34,7 +34,7 @@ pub(super) async fn trees<M: Machine>(base: Base, nodes: &[M]) -> Vec<Tree<M>> {
     trees
 }
 
-fn cache<M: Machine>(client: Client<M>) -> PageCache<M> {
+pub(super) fn cache<M: Machine>(client: Client<M>) -> PageCache<M> {
     let settings = PageCacheSettings { bytes: 8 * BLOCK, prefetch: Prefetch::Adaptive, write_behind: true };
     PageCache::new(client, settings)
 }
@@ -61,7 +61,7 @@ pub(super) async fn remove<M: Machine>(tree: &Tree<M>, path: &str) -> Result<()>
     tree.unname(TreeOperation::Remove { at, what: WhatToRemove::File }).await
 }
 
-async fn rename<M: Machine>(tree: &Tree<M>, from: &str, to: &str) -> Result<()> {
+pub(super) async fn rename<M: Machine>(tree: &Tree<M>, from: &str, to: &str) -> Result<()> {
     let (from, to) = (Location::of_path(from), Location::of_path(to));
     tree.unname(TreeOperation::Rename { from, to, mode: RenameMode::Replace }).await
 }

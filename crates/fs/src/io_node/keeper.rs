@@ -2,10 +2,10 @@
 //!
 //! - Each operation is one transaction of the node's metadata store.
 //! - Who has a file open holds it (`holds.rs`): a file without names is told to nobody as doomed while it is held.
-//!   After a start of the node clients hold again, so for [`GRACE`] nothing that an earlier run has left is doomed.
+//!   After a start of the node clients hold again, so for [`GRACE`] nothing is doomed but what was made since.
 
-use std::cell::{RefCell, RefMut};
-use std::collections::BTreeSet;
+use std::cell::{Cell, RefCell, RefMut};
+use std::collections::BTreeMap;
 
 use machine::{Duration, Instant, Machine, MetadataStore, NodeId, Transaction};
 use namespace::{
@@ -23,6 +23,8 @@ use crate::protocol::{HELD_MAX, Reply};
 /// Who holds files, and which have lost their names.
 pub(super) struct Keeper {
     began: Instant,
+    /// When all who held files in an earlier run have said so.
+    grace_ends: Cell<Instant>,
     holds: Holds,
     doomed_here: RefCell<DoomedHere>,
     pub(super) locks: LockTable,
@@ -33,13 +35,26 @@ pub(super) struct Keeper {
 #[derive(Default)]
 struct DoomedHere {
     run: u64,
-    files: BTreeSet<FileNumber>,
+    /// With when all who hold each of them have said so.
+    files: BTreeMap<FileNumber, Instant>,
 }
 
 impl Keeper {
     pub(super) fn new(began: Instant) -> Self {
         let (holds, doomed_here) = (Holds::default(), RefCell::default());
-        Keeper { began, holds, doomed_here, locks: LockTable::new(began) }
+        Keeper {
+            began,
+            grace_ends: Cell::new(began + GRACE),
+            holds,
+            doomed_here,
+            locks: LockTable::new(began),
+        }
+    }
+
+    /// Notes that the namespace was begun by this run: in an earlier one nobody had anything of it.
+    fn note_beginning(&self) {
+        self.grace_ends.set(self.began);
+        self.locks.note_beginning();
     }
 
     /// Notes that a client is gone. Its locks end with its lease.
@@ -49,24 +64,30 @@ impl Keeper {
     }
 
     /// The files that have lost their names since the node began, as far as that holds in this run of the store.
-    fn doomed_here(&self, run: u64) -> RefMut<'_, BTreeSet<FileNumber>> {
+    fn doomed_here(&self, run: u64) -> RefMut<'_, BTreeMap<FileNumber, Instant>> {
         let mut doomed = self.doomed_here.borrow_mut();
         if doomed.run != run {
-            *doomed = DoomedHere { run, files: BTreeSet::new() };
+            *doomed = DoomedHere { run, files: BTreeMap::new() };
         }
         RefMut::map(doomed, |doomed| &mut doomed.files)
     }
 
     /// Whether nobody can need a file any more that has no names in this run of the store.
     fn is_free(&self, number: FileNumber, run: u64, now: Instant) -> bool {
-        let is_known = self.doomed_here(run).contains(&number) || now.since(self.began) >= GRACE;
-        is_known && !self.holds.is_held(number)
+        let holders_known = self.doomed_here(run).get(&number).copied();
+        !self.may_be_open(number, holders_known.unwrap_or(self.grace_ends.get()), now)
     }
 
-    /// Whether a file that was made so long ago may be open somewhere.
-    fn may_be_open(&self, number: FileNumber, age: Duration, now: Instant) -> bool {
-        let up = now.since(self.began);
-        self.holds.is_held(number) || (up < GRACE && age > up)
+    /// Whether a file may be open somewhere of which all who hold it have said so at `holders_known`.
+    fn may_be_open(&self, number: FileNumber, holders_known: Instant, now: Instant) -> bool {
+        self.holds.is_held(number) || now < holders_known
+    }
+
+    /// When all who hold a file have said so that is that old now: from the first if it was made since the node began.
+    /// One of a later date than now may be of any age: the clock was set back.
+    fn holders_known(&self, age: Option<Duration>, now: Instant) -> Instant {
+        let is_made_since = age.is_some_and(|age| age <= now.since(self.began));
+        if is_made_since { self.began } else { self.grace_ends.get() }
     }
 }
 
@@ -93,7 +114,7 @@ impl<M: Machine> IoNode<M> {
             Err(refusal) => return Ok(Reply::Refused(refusal)),
         };
         if begins {
-            self.keeper.locks.note_beginning();
+            self.keeper.note_beginning();
         }
         if let TreeAnswer::Forgotten(forgotten) = &answer {
             // Not before: until then somebody might be let open what is going.
@@ -105,7 +126,8 @@ impl<M: Machine> IoNode<M> {
         if let TreeAnswer::Removed { doomed } = &mut answer
             && let Some(number) = *doomed
         {
-            self.keeper.doomed_here(run).insert(number);
+            let holders_known = self.holders_known(number).await;
+            self.keeper.doomed_here(run).insert(number, holders_known);
             *doomed = Some(number).filter(|_| self.keeper.is_free(number, run, self.machine.now()));
         }
         if hold {
@@ -147,9 +169,28 @@ impl<M: Machine> IoNode<M> {
         let Ok((Performed { answer: TreeAnswer::Inode(inode), .. }, _)) = look else {
             return Ok(false);
         };
-        let age = (self.machine.date().as_nanos() as i64).saturating_sub(inode.made).max(0);
-        let age = Duration::from_nanos(age as u64);
-        Ok(self.keeper.may_be_open(inode.number, age, self.machine.now()))
+        let now = self.machine.now();
+        Ok(self.keeper.may_be_open(inode.number, self.keeper.holders_known(self.age(&inode), now), now))
+    }
+
+    /// When all who hold a file have said so.
+    async fn holders_known(&self, number: FileNumber) -> Instant {
+        let grace_ends = self.keeper.grace_ends.get();
+        if self.machine.now() >= grace_ends {
+            return grace_ends;
+        }
+        match self.transact(TreeOperation::Get { number }).await {
+            Ok(Ok((Performed { answer: TreeAnswer::Inode(inode), .. }, _))) => {
+                self.keeper.holders_known(self.age(&inode), self.machine.now())
+            }
+            _ => grace_ends,
+        }
+    }
+
+    /// For how long there has been a file.
+    fn age(&self, inode: &Inode) -> Option<Duration> {
+        let age = (self.machine.date().as_nanos() as i64).checked_sub(inode.made)?;
+        u64::try_from(age).ok().map(Duration::from_nanos)
     }
 
     /// Performs an operation; and in which run of the store that was.
@@ -213,8 +254,8 @@ impl<M: Machine> IoNode<M> {
 
     fn doomed_by_letting_go(&self, client: NodeId, number: FileNumber, run: u64) -> Option<FileNumber> {
         self.keeper.holds.let_go(client, number);
-        let is_doomed = self.keeper.doomed_here(run).contains(&number);
-        Some(number).filter(|_| is_doomed && !self.keeper.holds.is_held(number))
+        let is_doomed = self.keeper.doomed_here(run).contains_key(&number);
+        Some(number).filter(|_| is_doomed && self.keeper.is_free(number, run, self.machine.now()))
     }
 
     /// A client whose connection had ended says what it holds.
@@ -261,11 +302,15 @@ mod tests {
         let seconds = Duration::from_secs;
         let began = Instant::from_nanos(7);
         let keeper = Keeper::new(began);
-        let may_be_open = |age, up| keeper.may_be_open(FileNumber(1), seconds(age), began + seconds(up));
-        assert!(may_be_open(100, 10) && !may_be_open(9, 10) && !may_be_open(100, 60));
+        let may_be_open = |age: Option<u64>, up| {
+            let now = began + seconds(up);
+            keeper.may_be_open(FileNumber(1), keeper.holders_known(age.map(seconds), now), now)
+        };
+        assert!(may_be_open(Some(100), 10) && may_be_open(None, 10) && !may_be_open(Some(9), 10));
+        assert!(!may_be_open(Some(100), 60) && !may_be_open(None, 60));
         assert!(keeper.holds.hold(NodeId(1), FileNumber(1)));
-        assert!(may_be_open(9, 10) && may_be_open(100, 60));
+        assert!(may_be_open(Some(9), 10) && may_be_open(Some(100), 60));
         keeper.holds.let_go(NodeId(1), FileNumber(1));
-        assert!(!may_be_open(9, 10));
+        assert!(!may_be_open(Some(9), 10));
     }
 }

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! That a stripe is nowhere is a finding if the file's inode says that it was made; of others it may be that nothing
-//! was ever written to them. That the disk of one is nowhere is a finding.
+//! was ever written to them. That the disk of one is nowhere is a finding. Of files that have been removed, and whose
+//! contents are still to go, nothing is.
 //!
 //! How files without an inode get one is told in `adoption.rs`.
 
@@ -60,7 +61,9 @@ pub(super) struct TreeCheck {
     lost: Vec<LostStripe>,
     /// How many inodes there are.
     pub(super) inodes: usize,
-    /// Files that have stripes, by the names of those on their disks.
+    /// How many of them are of files that have been removed, and whose contents are still to go.
+    pub(super) removed: usize,
+    /// Files that have a name and stripes, by the names of these on their disks.
     pub(super) stored: BTreeSet<String>,
 }
 
@@ -89,10 +92,12 @@ impl TreeCheck {
         }
         let places = connection.explained("asking for disks", connection.client.disks_by_identity().await)?;
         let lost = all_lost(namespace, &places, &known, &listed).await?;
-        let stored = listed.iter().map(|(_, stripe)| stripe.file);
-        let stored = stored.filter(|file| !unnamed.contains_key(file)).map(fs::object_name).collect();
+        let named = |file: &FileId| known.get(&FileNumber(file.0)).is_some_and(|inode| inode.links > 0);
+        let stored =
+            listed.iter().map(|(_, stripe)| stripe.file).filter(named).map(fs::object_name).collect();
         let inodes = known.len();
-        Ok(TreeCheck { paths: paths(&records), complaints, unnamed, lost, inodes, stored })
+        let removed = records.iter().filter(|record| matches!(record, SurveyedRecord::Doomed(_))).count();
+        Ok(TreeCheck { paths: paths(&records), complaints, unnamed, lost, inodes, removed, stored })
     }
 
     /// What a file is called, of which this is the name of the stripes on their disks.

@@ -312,7 +312,7 @@ impl<M: Machine> OpenTreeFile<M> {
         self.tell().await?;
         // Members of a team have made stripes, too.
         self.paged.file().look_for_stored(end).await?;
-        let written = self.written(end, bytes);
+        let written = self.written(end, bytes).await;
         let inode = self.tree.inode(TreeOperation::Wrote { number: self.number(), written }).await?;
         let bytes = inode.size;
         self.paged.file().note_counted(end);
@@ -322,8 +322,8 @@ impl<M: Machine> OpenTreeFile<M> {
     }
 
     /// What the keeper is told of contents that were written up to `end`.
-    fn written(&self, end: u64, bytes: u64) -> WrittenContents {
-        WrittenContents { end, stored_stripes: self.paged.file().stored_stripes(), bytes }
+    async fn written(&self, end: u64, bytes: u64) -> WrittenContents {
+        WrittenContents { end, stored_stripes: self.paged.file().stored_stripes().await, bytes }
     }
 
     /// Leaves out of what the keeper is to be told what was given up.
@@ -337,7 +337,7 @@ impl<M: Machine> OpenTreeFile<M> {
     /// Tells the keeper of what was written and sent.
     async fn tell(&self) -> Result<()> {
         let _turn = self.state.telling.take().await;
-        let Some(untold) = self.take_untold() else { return Ok(()) };
+        let Some(untold) = self.take_untold().await else { return Ok(()) };
         let (number, written) = (self.number(), untold.written);
         let told = self.tree.inode(TreeOperation::Wrote { number, written }).await;
         self.note_told(untold, told.map(Some))
@@ -346,20 +346,20 @@ impl<M: Machine> OpenTreeFile<M> {
     /// Lets go of the file, and tells the keeper of what was written and sent, if it does not know: in one message.
     async fn tell_and_let_go(&self) -> Result<()> {
         let _turn = self.state.telling.take().await;
-        let Some(untold) = self.take_untold() else { return self.tree.let_go(self.number()).await };
+        let Some(untold) = self.take_untold().await else { return self.tree.let_go(self.number()).await };
         let told = self.tree.let_go_written(self.number(), untold.written).await;
         self.note_told(untold, told)
     }
 
     /// What the keeper is to be told, if there is anything. Whoever opens the file after that may read it before what
     /// has not been sent yet is there: of this the keeper is told once more.
-    fn take_untold(&self) -> Option<Untold> {
+    async fn take_untold(&self) -> Option<Untold> {
         let time = self.state.written_at.get()?;
         if self.paged.is_sent() {
             self.state.written_at.set(None);
         }
         self.note_given_up();
-        let written = self.written(self.state.written_end.get(), self.state.written_bytes.take());
+        let written = self.written(self.state.written_end.get(), self.state.written_bytes.take()).await;
         Some(Untold { time, written })
     }
 
@@ -445,7 +445,7 @@ impl<M: Machine> OpenTreeFile<M> {
             return Ok(());
         }
         self.tell().await?;
-        let written = self.written(end, 0);
+        let written = self.written(end, 0).await;
         let inode = self.tree.inode(TreeOperation::Wrote { number: self.number(), written }).await?;
         self.take_own(inode);
         Ok(())
