@@ -315,6 +315,11 @@ def small(bench):
     told("list", lambda: os.listdir(directory))
     told("ls -l", lambda: bench.run("ls", "-l", directory))
     told("unlink", lambda: [os.unlink(name) for name in names])
+    with bench.mounted() as _:
+        directory.rmdir()
+        make()
+    # As a user removes them: the names are listed first, which tells the kernel all it asks about each otherwise.
+    told("rm -r", lambda: bench.run("rm", "-r", directory))
 
 
 def main():

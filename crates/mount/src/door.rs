@@ -39,10 +39,9 @@ const REQUEST_BYTES_MAX: u32 = 1 << 20;
 const BACKGROUND_MAX: u16 = 64;
 
 /// What we have the kernel do, where it can.
-const WANTED: [InitFlags; 7] = [
+const WANTED: [InitFlags; 6] = [
     InitFlags::FUSE_PARALLEL_DIROPS,
     InitFlags::FUSE_DO_READDIRPLUS,
-    InitFlags::FUSE_READDIRPLUS_AUTO,
     // Otherwise it asks for a file's capabilities before each write.
     InitFlags::FUSE_HANDLE_KILLPRIV_V2,
     InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,

@@ -356,19 +356,47 @@ fn locks_outlast_a_new_start_of_the_agent_that_keeps_them() {
     point.unmount();
 }
 
-#[test]
-fn a_mount_tells_prometheus_what_it_does() {
-    let Some(point) = MountPoint::new() else { return };
+/// Mounts with metrics; where they are told.
+fn mount_with_metrics(point: &MountPoint) -> String {
     let mut command = point.command(&["mount"], &["--background", "--log", "mount.log", "--metrics", "0"]);
     command.env("STARFISH_LOG", "info");
     succeed(command);
     let log = fs::read_to_string(point.store.path("mount.log")).expect("a log");
     let told = log.split_once("metrics: http://").and_then(|(_, rest)| rest.split_once("/metrics"));
     let (address, _) = told.unwrap_or_else(|| panic!("{log}"));
+    address.to_owned()
+}
+
+#[test]
+fn what_was_listed_is_not_looked_up_again() {
+    const FILES: usize = 600;
+    let Some(point) = MountPoint::new() else { return };
+    succeed(point.command(&["mount"], &["--background"]));
+    let directory = point.path.join("many");
+    fs::create_dir(&directory).expect("a directory");
+    (0..FILES).for_each(|file| fs::write(directory.join(format!("{file:04}")), "").expect("a file"));
+    point.unmount();
+    let address = mount_with_metrics(&point);
+    let listed: Vec<_> = fs::read_dir(&directory).expect("a directory").collect();
+    assert_eq!(listed.len(), FILES);
+    listed.into_iter().for_each(|entry| fs::remove_file(entry.expect("an entry").path()).expect("removed"));
+    let (_, body) = ask(&address, "GET /metrics HTTP/1.1\r\n\r\n");
+    let count = |operation| {
+        value(&parse(&body), "starfish_mount_request_seconds_count", &[("operation", operation)])
+    };
+    let (lookups, unlinks) = (count("lookup").unwrap_or_default(), count("unlink"));
+    assert!(unlinks == Some(FILES as f64) && lookups < 10.0, "{lookups} lookups, {unlinks:?} unlinks");
+    point.unmount();
+}
+
+#[test]
+fn a_mount_tells_prometheus_what_it_does() {
+    let Some(point) = MountPoint::new() else { return };
+    let address = mount_with_metrics(&point);
     fs::write(point.path.join("file"), vec![7; 1_000_000]).expect("a file");
     assert_eq!(fs::read(point.path.join("file")).expect("a file").len(), 1_000_000);
     assert!(!point.path.join("nothing").exists());
-    let (head, body) = ask(address, "GET /metrics HTTP/1.1\r\n\r\n");
+    let (head, body) = ask(&address, "GET /metrics HTTP/1.1\r\n\r\n");
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
     let read = parse(&body);
     let total = |name: &str, labels: &[(&str, &str)]| {
