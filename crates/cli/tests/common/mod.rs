@@ -171,6 +171,14 @@ impl Store {
         command
     }
 
+    /// The usual settings of a session with the agents, without the key of whoever runs the tests.
+    pub(crate) fn settings(&self) -> node::Settings {
+        let addresses = self.agents.iter().map(|agent| agent.address.as_str());
+        let mut settings = node::Settings::new(node::agents::named(addresses).expect("addresses"));
+        settings.key = Some("none".into());
+        settings
+    }
+
     /// Runs a command that must succeed, and returns the text it printed.
     pub(crate) fn run(&self, arguments: &[&str]) -> String {
         String::from_utf8(succeed(self.command(arguments))).expect("text")

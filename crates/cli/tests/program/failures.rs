@@ -341,9 +341,7 @@ fn store_with_old_file() -> (Store, node::Session) {
     fs::write(store.path("old"), "old").expect("room");
     store.run(&["mkdir", "dir"]);
     store.run(&["put", "old", "dir/old"]);
-    let addresses: Vec<&str> = store.agents.iter().map(|agent| agent.address.as_str()).collect();
-    let settings = node::Settings::new(node::agents::named(&addresses).expect("addresses"));
-    let session = node::Session::start(settings).expect("they are there");
+    let session = node::Session::start(store.settings()).expect("they are there");
     (store, session)
 }
 

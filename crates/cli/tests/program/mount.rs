@@ -371,7 +371,7 @@ fn mount_with_metrics(point: &MountPoint) -> String {
 fn what_was_listed_is_not_looked_up_again() {
     const FILES: usize = 600;
     let Some(point) = MountPoint::new() else { return };
-    succeed(point.command(&["mount"], &["--background"]));
+    succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
     let directory = point.path.join("many");
     fs::create_dir(&directory).expect("a directory");
     (0..FILES).for_each(|file| fs::write(directory.join(format!("{file:04}")), "").expect("a file"));

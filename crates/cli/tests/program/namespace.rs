@@ -804,8 +804,7 @@ fn a_file_that_changes_while_it_is_got_is_not_got() {
     let store = slow_store();
     store.make_file("local", FILE_BYTES);
     store.run(&["put", "local", "d/file"]);
-    let settings = node::Settings::new(node::agents::named([&*store.agents[0].address]).expect("one"));
-    let session = node::Session::start(settings).expect("it is there");
+    let session = node::Session::start(store.settings()).expect("it is there");
     fs::create_dir(store.path("got")).expect("room");
     for arguments in [&["get", "d/file", "got/file"][..], &["get", "-r", "d/file", "got/", "--resume"]] {
         let child = store.command(arguments).spawn().expect("the program");

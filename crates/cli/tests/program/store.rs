@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Output;
 
 use crate::common::{Store, contents, fail, finish, hash, starfish, succeed, succeed_with_input, wait};
-use pdiol::{OpenOptions, Session, Settings};
+use pdiol::{OpenOptions, Session};
 
 const SIZES: [usize; 6] = [0, 1, 65_535, 65_536, 65_537, 5 << 20];
 
@@ -44,12 +44,7 @@ fn what_is_put_is_got_for_all_sizes_and_both_methods() {
 #[test]
 fn files_of_the_library_and_of_the_program_are_the_same() {
     let store = Store::start(&[1, 2]);
-    let addresses = store.agents.iter().map(|agent| &agent.address);
-    let agents = node::agents::named(addresses).expect("addresses");
-    let mut settings = Settings::new(agents);
-    // As theirs, whatever key the user has.
-    settings.key = Some("none".into());
-    let session = Session::start(settings).expect("they are there");
+    let session = Session::start(store.settings()).expect("they are there");
     for bytes in SIZES {
         let original = store.make_file("original", bytes);
         store.run(&["put", "original", "put", "--replace", "--block", "16KiB"]);

@@ -1,7 +1,6 @@
 //! What goes wrong while the members of a job flush their write caches: an agent that is killed and comes back, and a
 //! disk that is full.
 
-use std::path::Path;
 use std::process::Command;
 use std::sync::Barrier;
 use std::thread;
@@ -17,9 +16,7 @@ const NEW: OpenOptions = WRITE.create(true);
 
 /// The usual settings of a session with the agents, and little patience.
 fn settings(store: &Store) -> Settings {
-    let addresses = store.agents.iter().map(|agent| agent.address.as_str());
-    let mut settings = Settings::new(node::agents::named(addresses).expect("addresses"));
-    settings.key = Some(Path::new("none").into());
+    let mut settings = store.settings();
     settings.cache_bytes = 1 << 20;
     settings.silence = Duration::from_secs(1);
     settings
