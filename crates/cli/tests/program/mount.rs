@@ -356,9 +356,10 @@ fn locks_outlast_a_new_start_of_the_agent_that_keeps_them() {
     point.unmount();
 }
 
-/// Mounts with metrics; where they are told.
+/// Mounts with metrics, and for tests that take a while beside others; where they are told.
 fn mount_with_metrics(point: &MountPoint) -> String {
-    let mut command = point.command(&["mount"], &["--background", "--log", "mount.log", "--metrics", "0"]);
+    let usual = ["--background", "--log", "mount.log", "--metrics", "0", "--attr-timeout", "60"];
+    let mut command = point.command(&["mount"], &usual);
     command.env("STARFISH_LOG", "info");
     succeed(command);
     let log = fs::read_to_string(point.store.path("mount.log")).expect("a log");
