@@ -45,7 +45,8 @@ root=$work/root
 mkdir -p "$root"/var/lib/dpkg/{info,updates,triggers}
 touch "$root/var/lib/dpkg/status"
 
-"$here/deb.sh" "$built" "$work" -z1 > /dev/null
+# It is unpacked at once: how small it is does not matter.
+"$here/deb.sh" "$built" "$work" -Zgzip -z1 > /dev/null
 deb=$(ls "$work"/starfish_*.deb)
 echo "made: $(basename "$deb"), $(($(stat -c %s "$deb") >> 20)) MiB"
 

@@ -1,10 +1,11 @@
 //! An MPI with the shim in front of it, and agents that run in the test's process.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use mount::{MountSettings, MountedDirectory, unmount};
 use namespace::{Location, NewInode, TreeOperation};
@@ -109,6 +110,20 @@ pub(crate) fn core() -> &'static Path {
     })
 }
 
+/// The shim for an MPI: compiled by the first test that wants it, for all.
+fn shim(mpi: &Mpi) -> PathBuf {
+    static COMPILED: Mutex<BTreeMap<&str, PathBuf>> = Mutex::new(BTreeMap::new());
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    let compile = || {
+        // Those of two releases of an MPI may have the same name.
+        let directory = core().join(mpi.compiler.replace('/', "_"));
+        let mut build = Command::new(root().join("shim/build.sh"));
+        let built = succeed(build.arg(mpi.compiler).arg(core()).arg(directory)).stdout;
+        PathBuf::from(String::from_utf8(built).expect("a path").trim_end())
+    };
+    compiled.entry(mpi.compiler).or_insert_with(compile).clone()
+}
+
 /// Agents with a namespace and a directory in it, and where to compile; nothing if there is no such MPI.
 pub(crate) struct Testbed {
     pub(crate) mpi: &'static Mpi,
@@ -133,10 +148,7 @@ impl Testbed {
             exclusive: true,
         };
         tree.inode("mpi", make).wait().expect("a directory");
-        let mut build = Command::new(root().join("shim/build.sh"));
-        let built = succeed(build.arg(mpi.compiler).arg(core()).arg(agents.path("shim"))).stdout;
-        let shim = PathBuf::from(String::from_utf8(built).expect("a path").trim_end());
-        Some(Testbed { mpi, agents, shim })
+        Some(Testbed { mpi, agents, shim: shim(mpi) })
     }
 
     pub(crate) fn compile(&self, name: &str, more: &[&str]) -> PathBuf {
