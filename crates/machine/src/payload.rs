@@ -205,16 +205,9 @@ impl Payload {
         if let (Pieces::One(piece), false) = (&self.pieces, range.is_empty()) {
             return Payload { bytes: range.end - range.start, pieces: Pieces::One(piece.slice(range)) };
         }
-        let mut part = Payload::empty();
-        let mut at = 0;
-        for piece in self.pieces() {
-            let (first, last) = (range.start.max(at), range.end.min(at + piece.len()));
-            if first < last {
-                part.push_piece(piece.slice(first - at..last - at));
-            }
-            at += piece.len();
-        }
-        part
+        let mut reader = self.reader();
+        reader.take(range.start, drop);
+        reader.part(range.end - range.start)
     }
 
     /// Reads this payload from front to back.
