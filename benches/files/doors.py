@@ -315,7 +315,7 @@ def small(bench):
     told("list", lambda: os.listdir(directory))
     told("ls -l", lambda: bench.run("ls", "-l", directory))
     told("unlink", lambda: [os.unlink(name) for name in names])
-    with bench.mounted() as _:
+    with bench.mounted():
         directory.rmdir()
         make()
     # As a user removes them: the names are listed first, which tells the kernel all it asks about each otherwise.

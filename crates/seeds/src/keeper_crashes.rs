@@ -17,6 +17,9 @@ use crate::trees::tree_of;
 /// How long the file is, of ones, when it is flushed.
 const BYTES: u64 = 2 * BLOCK;
 
+/// After what time clients have heard of a crash.
+const UNTIL_HEARD: Duration = Duration::from_millis(5);
+
 /// A client, and a node for another one; two I/O nodes, of which one keeps the namespace.
 struct Crashing {
     tree: Tree<SimMachine>,
@@ -50,8 +53,12 @@ impl Crashing {
         let home = self.home(file, stripe).await?;
         let index = self.nodes.names().iter().position(|node| Some(*node) == home);
         self.nodes.crash(index.expect("a stripe that there is"), self.seed);
-        self.looker.sleep_until(self.looker.now() + Duration::from_millis(5)).await;
+        self.wait(UNTIL_HEARD).await;
         Ok(())
+    }
+
+    async fn wait(&self, time: Duration) {
+        self.looker.sleep_until(self.looker.now() + time).await;
     }
 
     async fn other_tree(&self) -> Result<Tree<SimMachine>, String> {
@@ -63,8 +70,8 @@ fn at(path: &str) -> Location {
     Location::of_path(path)
 }
 
-fn look() -> TreeOperation {
-    TreeOperation::Look { at: at("file"), follow: true }
+fn look(path: &str) -> TreeOperation {
+    TreeOperation::Look { at: at(path), follow: true }
 }
 
 fn remove() -> TreeOperation {
@@ -86,6 +93,18 @@ async fn make(tree: &Tree<SimMachine>, path: &str) -> Result<OpenTreeFile<SimMac
 async fn fill(file: &OpenTreeFile<SimMachine>, byte: u8, bytes: u64) -> Result<(), String> {
     file.write(0, Payload::from(vec![byte; bytes as usize])).await.map_err(told)?;
     file.flush().await.map_err(told)
+}
+
+/// Makes a file of ones, and brings them onto the media.
+async fn make_synced(
+    tree: &Tree<SimMachine>,
+    path: &str,
+    bytes: u64,
+) -> Result<OpenTreeFile<SimMachine>, String> {
+    let file = make(tree, path).await?;
+    fill(&file, 1, bytes).await?;
+    file.sync().await.map_err(told)?;
+    Ok(file)
 }
 
 async fn has(file: &OpenTreeFile<SimMachine>, byte: u8, bytes: u64) -> Result<bool, String> {
@@ -112,9 +131,7 @@ fn run<T: 'static>(
     let test = async move {
         let nodes = CrashingNodes::start(io_nodes, settings);
         let tree = tree_of(base, &client, &nodes.names(), seed).await?;
-        let file = make(&tree, "file").await?;
-        fill(&file, 1, BYTES).await?;
-        file.sync().await.map_err(told)?;
+        let file = make_synced(&tree, "file", BYTES).await?;
         test(Crashing { tree, looker, nodes, seed }, file).await
     };
     simulation.run(test).expect("no task fails").expect("nothing fails")
@@ -129,7 +146,7 @@ pub fn a_crash_takes_what_was_written(seed: u64) -> bool {
     run(seed, async |test, file| {
         fill(&file, 2, 2 * BYTES).await?;
         test.crash_keeper();
-        let other = test.other_tree().await?.open(look()).await.map_err(told)?;
+        let other = test.other_tree().await?.open(look("file")).await.map_err(told)?;
         let is_taken = other.known().size == BYTES;
         fill(&other, 3, 2 * BYTES).await?;
         file.attributes().await.map_err(told)?;
@@ -146,7 +163,7 @@ pub fn an_idle_clients_file_is_left_alone(seed: u64) -> bool {
         test.tree.flush().await.map_err(told)?;
         test.crash_keeper();
         // Longer than a keeper waits for who held files in an earlier run.
-        test.looker.sleep_until(test.looker.now() + Duration::from_secs(70)).await;
+        test.wait(Duration::from_secs(70)).await;
         let removed = test.other_tree().await?.remove_doomed().await.map_err(told)?;
         file.paged().refresh().await.map_err(told)?;
         Ok(removed == 0 && has(&file, 1, BYTES).await?)
@@ -164,9 +181,9 @@ pub fn a_removed_file_comes_back(seed: u64) -> bool {
         test.tree.unname(remove()).await.map_err(told)?;
         test.crash_keeper();
         // The client has heard of it when it comes to the contents.
-        test.looker.sleep_until(test.looker.now() + Duration::from_millis(5)).await;
+        test.wait(UNTIL_HEARD).await;
         test.tree.contents_gone().await;
-        let other = match test.other_tree().await?.open(look()).await {
+        let other = match test.other_tree().await?.open(look("file")).await {
             Err(error) if matches!(*error, Error::Refused(TreeRefusal::NotFound)) => return Ok(false),
             opened => opened.map_err(told)?,
         };
@@ -183,26 +200,23 @@ pub fn a_removed_file_comes_back(seed: u64) -> bool {
 /// If the client gets no error, or the file cannot be read or written.
 pub fn a_crash_takes_a_new_stripe(seed: u64) -> bool {
     run(seed, async |test, _| {
-        let file = make(&test.tree, "longer").await?;
-        fill(&file, 1, BLOCK).await?;
-        file.sync().await.map_err(told)?;
+        let file = make_synced(&test.tree, "longer", BLOCK).await?;
         file.write(BLOCK, Payload::from(vec![1; BLOCK as usize])).await.map_err(told)?;
         file.paged().send().await.map_err(told)?;
         test.crash_all();
         // The client has heard of it when it flushes.
-        test.looker.sleep_until(test.looker.now() + Duration::from_millis(5)).await;
+        test.wait(UNTIL_HEARD).await;
         let lost = file.sync().await.expect_err("what was not flushed may be lost");
         assert!(matches!(*lost, Error::WriteLost { .. }), "seed {}: {lost}", test.seed);
         let tree = test.other_tree().await?;
-        let look = || TreeOperation::Look { at: at("longer"), follow: true };
-        let other = tree.open(look()).await.map_err(told)?;
+        let other = tree.open(look("longer")).await.map_err(told)?;
         assert!(has(&other, 1, BLOCK).await?, "seed {}", test.seed);
         other.paged().read(BLOCK, BLOCK).await.map_err(told)?;
         other.close().await.map_err(told)?;
         let is_taken = test.home(&file, 1).await?.is_none();
         file.write(BLOCK, Payload::from(vec![1; BLOCK as usize])).await.map_err(told)?;
         file.sync().await.map_err(told)?;
-        let other = tree.open(look()).await.map_err(told)?;
+        let other = tree.open(look("longer")).await.map_err(told)?;
         assert!(has(&other, 1, 2 * BLOCK).await?, "seed {}", test.seed);
         Ok(is_taken)
     })
@@ -215,9 +229,7 @@ pub fn a_crash_takes_a_new_stripe(seed: u64) -> bool {
 /// If the client gets no error, or the file cannot be read or written.
 pub fn a_crash_takes_a_stripe_that_the_keeper_knows(seed: u64) -> bool {
     run(seed, async |test, _| {
-        let file = make(&test.tree, "longer").await?;
-        fill(&file, 1, BLOCK).await?;
-        file.sync().await.map_err(told)?;
+        let file = make_synced(&test.tree, "longer", BLOCK).await?;
         fill(&file, 1, 2 * BLOCK).await?;
         test.tree.flush().await.map_err(told)?;
         test.crash_home(&file, 1).await?;
@@ -227,8 +239,7 @@ pub fn a_crash_takes_a_stripe_that_the_keeper_knows(seed: u64) -> bool {
         file.paged().read(BLOCK, BLOCK).await.map_err(told)?;
         file.write(BLOCK, Payload::from(vec![1; BLOCK as usize])).await.map_err(told)?;
         file.sync().await.map_err(told)?;
-        let look = TreeOperation::Look { at: at("longer"), follow: true };
-        let other = test.other_tree().await?.open(look).await.map_err(told)?;
+        let other = test.other_tree().await?.open(look("longer")).await.map_err(told)?;
         assert!(has(&other, 1, 2 * BLOCK).await?, "seed {}", test.seed);
         Ok(is_taken)
     })
@@ -248,13 +259,12 @@ pub fn a_crash_takes_a_stripe_that_another_client_has_open(seed: u64) -> bool {
         file.write(BLOCK, Payload::from(vec![1; BLOCK as usize])).await.map_err(told)?;
         file.paged().send().await.map_err(told)?;
         let tree = test.other_tree().await?;
-        let look = || TreeOperation::Look { at: at("longer"), follow: true };
-        let other = tree.open(look()).await.map_err(told)?;
+        let other = tree.open(look("longer")).await.map_err(told)?;
         assert!(has(&other, 1, 2 * BLOCK).await?, "seed {}", test.seed);
         test.crash_home(&file, 1).await?;
         fill(&other, 1, BLOCK).await?;
         let is_taken = test.home(&file, 1).await?.is_none();
-        let stored = tree.inode(look()).await.map_err(told)?.stored_stripes;
+        let stored = tree.inode(look("longer")).await.map_err(told)?.stored_stripes;
         assert_eq!(stored, if is_taken { 1 } else { 2 }, "seed {}", test.seed);
         file.sync().await.expect_err("what was not flushed may be lost");
         file.paged().read(BLOCK, BLOCK).await.map_err(told)?;

@@ -382,8 +382,8 @@ fn what_was_listed_is_not_looked_up_again() {
     assert_eq!(listed.len(), FILES);
     listed.into_iter().for_each(|entry| fs::remove_file(entry.expect("an entry").path()).expect("removed"));
     let (_, body) = ask(&address, "GET /metrics HTTP/1.1\r\n\r\n");
-    let count =
-        |operation| value(&parse(&body), "starfish_mount_request_seconds_count", &[("operation", operation)]);
+    let read = parse(&body);
+    let count = |operation| value(&read, "starfish_mount_request_seconds_count", &[("operation", operation)]);
     let (lookups, unlinks) = (count("lookup").unwrap_or_default(), count("unlink"));
     assert!(unlinks == Some(FILES as f64) && lookups < 10.0, "{lookups} lookups, {unlinks:?} unlinks");
     point.unmount();
