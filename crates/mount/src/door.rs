@@ -205,7 +205,12 @@ impl Filesystem for KernelDoor {
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let at = location(parent, name);
-        self.begin("lookup", reply, |tree| async move { tree.look(at).await }, tell_entry(self.timeout()));
+        self.begin(
+            "lookup",
+            reply,
+            |tree| async move { tree.look(at).await },
+            |reply, (attributes, believed)| reply.entry(&believed, &attributes, GENERATION),
+        );
     }
 
     fn getattr(&self, _request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {

@@ -1,5 +1,7 @@
 //! Names: looking them up, making, moving and removing them.
 
+use std::time::Duration;
+
 use fuser::FileAttr;
 use namespace::{
     DeviceKind, FileNumber, Inode, InodeKind, Location, NewInode, RenameMode, TreeOperation, WhatToRemove,
@@ -17,10 +19,12 @@ pub(crate) struct Maker {
 }
 
 impl MountedTree {
-    pub(crate) async fn look(&self, at: Location) -> Outcome<FileAttr> {
-        let what = named(&at);
-        let inode = self.settle(what, self.tree().inode(TreeOperation::Look { at, follow: false }).await)?;
-        Ok(attributes_of(&self.seen(inode).await))
+    /// What a name leads to, and for how long that may be believed.
+    pub(crate) async fn look(&self, at: Location) -> Outcome<(FileAttr, Duration)> {
+        let (what, believed) = (named(&at), self.settings.attribute_timeout);
+        let looked = self.tree().look(at.base, at.path, believed.into()).await;
+        let (inode, left) = self.settle(what, looked)?;
+        Ok((attributes_of(&self.seen(inode).await), left.into()))
     }
 
     /// What is to be made for a file with contents.

@@ -390,6 +390,27 @@ fn what_was_listed_is_not_looked_up_again() {
 }
 
 #[test]
+fn names_in_order_take_few_conversations() {
+    const FILES: usize = 600;
+    let Some(point) = MountPoint::new() else { return };
+    succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
+    let names: Vec<_> = (0..FILES).map(|file| point.path.join(format!("{file:04}"))).collect();
+    names.iter().for_each(|name| fs::write(name, "").expect("a file"));
+    point.unmount();
+    let address = mount_with_metrics(&point);
+    let conversations = || {
+        let (_, body) = ask(&address, "GET /metrics HTTP/1.1\r\n\r\n");
+        let asked = [("operation", "names"), ("class", "control")];
+        value(&parse(&body), "starfish_mount_agent_request_seconds_count", &asked).unwrap_or_default()
+    };
+    let before = conversations();
+    names.iter().for_each(|name| assert!(fs::metadata(name).expect("there").is_file()));
+    let taken = conversations() - before;
+    assert!(taken < FILES as f64 / 4.0, "{taken}");
+    point.unmount();
+}
+
+#[test]
 fn a_mount_tells_prometheus_what_it_does() {
     let Some(point) = MountPoint::new() else { return };
     let address = mount_with_metrics(&point);

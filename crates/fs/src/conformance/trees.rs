@@ -650,6 +650,52 @@ pub fn who_changes_names_knows_their_directories(testbed: &impl Testbed, base: B
     });
 }
 
+/// Names that are looked up in their order are listed ahead. What was listed is believed for no longer than the caller
+/// says, and a client sees at once what it has changed itself.
+pub fn names_in_order_are_listed_ahead(testbed: &impl Testbed, base: Base) {
+    const BELIEVED: Duration = Duration::from_millis(400);
+    run(testbed, 5, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        let name = |index: u32| format!("{index:02}");
+        for index in 0..40 {
+            make_directory(&trees[0], &name(index)).await.expect("made");
+        }
+        let at = |index| Location::of_path(name(index));
+        let there = async |index| trees[0].inode(TreeOperation::Look { at: at(index), follow: false }).await;
+        let look = async |index| trees[1].look(FileNumber::ROOT, name(index).into_bytes(), BELIEVED).await;
+        let pause = async |time| nodes[4].sleep_until(nodes[4].now() + time).await;
+        let private = AttributeChanges { mode: Some(0o700), ..AttributeChanges::default() };
+        let change = async |tree: &Tree<_>, index| {
+            let number = there(index).await.expect("there").number;
+            tree.perform(TreeOperation::Change { number, changes: private }).await.expect("changed");
+        };
+        for index in 0..10 {
+            assert_eq!(look(index).await.expect("there").0, there(index).await.expect("there"));
+        }
+        pause(Duration::from_millis(20)).await;
+        let (inode, left) = look(10).await.expect("there");
+        assert_eq!(inode, there(10).await.expect("there"));
+        assert!(left < BELIEVED, "it was listed before: {left}");
+        change(&trees[1], 11).await;
+        let what = WhatToRemove::Directory;
+        trees[1].unname(TreeOperation::Remove { at: at(12), what }).await.expect("removed");
+        rename(&trees[1], "13", "14").await.expect("renamed");
+        let at_inner = Location { base: there(15).await.expect("there").number, path: b"inner".to_vec() };
+        let new = NewInode::Directory;
+        let inner = TreeOperation::Make { at: at_inner, new, mode: 0o755, uid: 1, gid: 2, exclusive: true };
+        trees[1].perform(inner).await.expect("made");
+        change(&trees[0], 39).await;
+        for index in 11..16 {
+            match (look(index).await, there(index).await) {
+                (Ok((inode, _)), Ok(there)) => assert_eq!(inode, there),
+                (looked, there) => assert_eq!(looked.map(drop), there.map(drop)),
+            }
+        }
+        pause(BELIEVED).await;
+        assert_eq!(look(39).await.expect("there").0, there(39).await.expect("there"));
+    });
+}
+
 /// A file that has lost its last name is there for those who have it open, on every client, and its contents go when
 /// the last of them closes it. So does a file that another one replaces.
 pub fn a_file_without_names_lives_until_its_last_close(testbed: &impl Testbed, base: Base) {

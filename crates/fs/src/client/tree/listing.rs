@@ -8,7 +8,7 @@ use crate::client::unexpected;
 use crate::error::{Error, Result};
 
 /// The most bytes of entries or records in one answer, which is the header of a message.
-const ANSWER_BYTES: u32 = 32 << 10;
+pub(super) const ANSWER_BYTES: u32 = 32 << 10;
 
 /// Entries of a directory that follow each other in the order of their names.
 #[derive(Debug)]
@@ -22,8 +22,8 @@ pub struct SomeEntries {
 }
 
 impl<M: Machine> Tree<M> {
-    /// The entries of a directory after the name `after`, until they have so many bytes or are as many as one answer
-    /// has; nothing if the directory has been removed.
+    /// The entries of a directory after the name `after` as the keeper has them, until they have so many bytes or are as
+    /// many as one answer has; nothing if the directory has been removed.
     ///
     /// # Errors
     /// If it is no directory, or the keeper does not answer.
@@ -35,10 +35,7 @@ impl<M: Machine> Tree<M> {
     ) -> Result<Option<SomeEntries>> {
         let bytes_max = bytes_max.min(ANSWER_BYTES);
         match self.perform(TreeOperation::List { directory, after, bytes_max }).await {
-            Ok(TreeAnswer::Entries { directory, mut entries, more }) => {
-                for entry in &mut entries {
-                    entry.inode = self.seen(entry.inode.clone());
-                }
+            Ok(TreeAnswer::Entries { directory, entries, more }) => {
                 Ok(Some(SomeEntries { directory, entries, more }))
             }
             Ok(_) => Err(unexpected(self.keeper())),
@@ -47,14 +44,16 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// All entries of a directory, in the order of their names. If it is removed meanwhile, there are no others.
+    /// All entries of a directory in the order of their names, with what this client has written. If it is removed
+    /// meanwhile, there are no others.
     ///
     /// # Errors
     /// As those of [`some_entries`](Self::some_entries).
     pub async fn entries(&self, directory: FileNumber) -> Result<Vec<DirectoryEntry>> {
         let (mut found, mut after) = (Vec::new(), Vec::new());
         while let Some(some) = self.some_entries(directory, after, ANSWER_BYTES).await? {
-            found.extend(some.entries);
+            let seen = |DirectoryEntry { name, inode }| DirectoryEntry { name, inode: self.seen(inode) };
+            found.extend(some.entries.into_iter().map(seen));
             if !some.more {
                 break;
             }

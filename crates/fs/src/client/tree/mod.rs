@@ -7,11 +7,13 @@
 //! - `doomed.rs`: the contents of files without names, which go
 //! - `changed_directories.rs`: how directories were when this client changed them; `unflushed_names.rs`: what it has
 //!   changed and not flushed
-//! - `listing.rs`: the entries of directories, and all records
+//! - `listing.rs`: the entries of directories, and all records; `entries_ahead.rs`: entries that are listed before they
+//!   are looked up
 //! - `locks.rs`: locks on files
 
 mod changed_directories;
 mod doomed;
+mod entries_ahead;
 mod holds;
 mod listing;
 mod locks;
@@ -28,6 +30,7 @@ use namespace::{FileNumber, Inode, Performed, TreeAnswer, TreeOperation, TreeRef
 
 use changed_directories::ChangedDirectories;
 use doomed::{DoomedFile, PartlyGone};
+use entries_ahead::{EntriesAhead, Touched};
 use holds::TreeHolds;
 pub use listing::SomeEntries;
 use locks::TreeLocks;
@@ -71,6 +74,7 @@ struct TreeInner<M: Machine> {
     awaited: InFlight,
     hurry: Condition,
     changed_directories: ChangedDirectories,
+    entries_ahead: EntriesAhead,
     unflushed_names: UnflushedNames,
     locks: TreeLocks,
 }
@@ -212,6 +216,7 @@ impl<M: Machine> Tree<M> {
                 awaited: InFlight::new(),
                 hurry: Condition::new(),
                 changed_directories: ChangedDirectories::default(),
+                entries_ahead: EntriesAhead::default(),
                 unflushed_names: UnflushedNames::default(),
                 locks: TreeLocks::default(),
             }),
@@ -287,8 +292,13 @@ impl<M: Machine> Tree<M> {
     async fn call(&self, request: Request) -> Result<TreeAnswer> {
         let keeper = self.inner.keeper;
         let endpoint = &self.inner.cache.client().inner.endpoint;
-        let (asked, change) = (self.machine().now(), Change::by(&request));
-        let (reply, _) = endpoint.call(keeper, request, Payload::empty()).await?;
+        let (asked, change, touched) = (self.machine().now(), Change::by(&request), Touched::by(&request));
+        let called = endpoint.call(keeper, request, Payload::empty()).await;
+        if let Some(touched) = touched {
+            // Also if nobody knows whether it was done.
+            self.inner.entries_ahead.forget(&touched);
+        }
+        let (reply, _) = called?;
         let (Performed { answer, directories }, run) = answered(keeper, reply)?;
         self.note_change(change, &answer, &directories, run);
         self.inner.changed_directories.note(directories, asked);

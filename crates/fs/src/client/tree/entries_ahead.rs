@@ -1,0 +1,425 @@
+//! Names of a directory that are looked up one after the other: those that follow are listed before they are asked for.
+//!
+//! A lookup is a conversation with the keeper, and so is a listing, which brings some hundred entries. A kernel that
+//! goes through a list of files looks up each name by itself. When the names come in the order in which directories are
+//! listed, the entries after them are fetched in the background, each time twice as many. They are believed for as long
+//! as the caller says, as if he had listed the directory; what this client changes meanwhile is forgotten.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+
+use machine::{Duration, Instant, Machine};
+use namespace::{DirectoryEntry, FileNumber, Inode, Location, TreeOperation};
+
+use super::Tree;
+use super::listing::{ANSWER_BYTES, SomeEntries};
+use crate::error::Result;
+use crate::protocol::Request;
+
+/// After so many names in order others are expected to follow.
+const NAMES_IN_ORDER: u32 = 3;
+
+/// More entries are listed when fewer than these are left.
+const LEFT_MIN: usize = 8;
+
+/// How many bytes of entries are listed first.
+const LISTED_BYTES_FIRST: u32 = 4 << 10;
+
+/// The most directories whose names are followed at a time.
+const DIRECTORIES_MAX: usize = 16;
+
+/// The directories in which names are looked up.
+#[derive(Default)]
+pub(super) struct EntriesAhead(RefCell<BTreeMap<FileNumber, Ahead>>);
+
+/// A directory in which names are looked up.
+struct Ahead {
+    /// The name that was looked up last, and when.
+    last: Vec<u8>,
+    used: Instant,
+    /// How many names in a row came after the one before them.
+    in_order: u32,
+    /// Entries in the order of their names, each with when it was asked for.
+    entries: VecDeque<(Instant, DirectoryEntry)>,
+    /// Whether there may be others after them.
+    more: bool,
+    /// How many bytes of entries are listed next.
+    bytes: u32,
+    listing: Option<Listing>,
+}
+
+/// A listing under way.
+struct Listing {
+    /// The name after which it begins.
+    after: Vec<u8>,
+    /// What was changed since it was asked for.
+    touched: Vec<Touched>,
+}
+
+/// What a request may change of entries that were listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Touched {
+    /// What these names lead to, and these files and directories.
+    Some { names: Vec<(FileNumber, Vec<u8>)>, numbers: Vec<FileNumber> },
+    /// Nobody knows what.
+    Everything,
+}
+
+impl Touched {
+    /// What a request touches, if it changes anything.
+    pub(super) fn by(request: &Request) -> Option<Touched> {
+        let operation = match request {
+            Request::LetGoWritten { number, .. } => return Some(Touched::number(*number)),
+            Request::Tree { operation, .. } => &**operation,
+            _ => return None,
+        };
+        if operation.only_reads() {
+            return None;
+        }
+        Some(match operation {
+            TreeOperation::Make { at, .. } | TreeOperation::Remove { at, .. } => Touched::at(&[at], None),
+            TreeOperation::Link { number, at } => Touched::at(&[at], Some(*number)),
+            TreeOperation::Rename { from, to, .. } => Touched::at(&[from, to], None),
+            // Disks, and files that have no names.
+            TreeOperation::EnterDisks { .. } | TreeOperation::Forget { .. } => return None,
+            other => other.number().map_or(Touched::Everything, Touched::number),
+        })
+    }
+
+    fn number(number: FileNumber) -> Self {
+        Touched::Some { names: Vec::new(), numbers: vec![number] }
+    }
+
+    /// These names, and their directories; nobody knows which these are if there are several names on the way.
+    fn at(places: &[&Location], number: Option<FileNumber>) -> Self {
+        if places.iter().any(|at| at.path.contains(&b'/')) {
+            return Touched::Everything;
+        }
+        let names = places.iter().map(|at| (at.base, at.path.clone())).collect();
+        Touched::Some { names, numbers: places.iter().map(|at| at.base).chain(number).collect() }
+    }
+
+    /// Whether it may change an entry of this directory.
+    fn has(&self, directory: FileNumber, entry: &DirectoryEntry) -> bool {
+        match self {
+            Touched::Everything => true,
+            Touched::Some { names, numbers } => {
+                numbers.contains(&entry.inode.number)
+                    || names.iter().any(|(base, name)| *base == directory && *name == entry.name)
+            }
+        }
+    }
+}
+
+impl Ahead {
+    fn new(name: &[u8], now: Instant) -> Self {
+        Ahead {
+            last: name.to_vec(),
+            used: now,
+            in_order: 1,
+            entries: VecDeque::new(),
+            more: true,
+            bytes: LISTED_BYTES_FIRST,
+            listing: None,
+        }
+    }
+
+    /// Notes that a name was looked up.
+    fn note(&mut self, name: &[u8], now: Instant) {
+        if name < &*self.last {
+            *self = Ahead::new(name, now);
+        } else if name > &*self.last {
+            self.in_order += 1;
+            self.last = name.to_vec();
+        }
+        self.used = now;
+    }
+
+    /// Takes out the entry of a name, and how old it is. Those before it are expected no more.
+    fn take(&mut self, name: &[u8], believed: Duration, now: Instant) -> Option<(Inode, Duration)> {
+        let is_passed = |(asked, entry): &mut (Instant, DirectoryEntry)| {
+            &*entry.name < name || now.since(*asked) >= believed
+        };
+        while self.entries.pop_front_if(is_passed).is_some() {}
+        let (asked, entry) = self.entries.pop_front_if(|(_, entry)| entry.name == name)?;
+        Some((entry.inode, now.since(asked)))
+    }
+
+    /// Begins the next listing, if it is time for it: the name after which it begins, and of how many bytes.
+    fn begin_listing(&mut self) -> Option<(Vec<u8>, u32)> {
+        let is_due = self.in_order >= NAMES_IN_ORDER && self.more && self.entries.len() < LEFT_MIN;
+        if !is_due || self.listing.is_some() {
+            return None;
+        }
+        let after = self.entries.back().map_or(&self.last, |(_, entry)| &entry.name).clone();
+        self.listing = Some(Listing { after: after.clone(), touched: Vec::new() });
+        let bytes = self.bytes;
+        self.bytes = (bytes * 2).min(ANSWER_BYTES);
+        Some((after, bytes))
+    }
+
+    /// Takes in what a listing of this directory has brought, unless the names begin somewhere else by now.
+    fn end_listing(
+        &mut self,
+        directory: FileNumber,
+        after: &[u8],
+        asked: Instant,
+        listed: Option<SomeEntries>,
+    ) {
+        let Some(Listing { touched, .. }) = self.listing.take_if(|listing| listing.after == after) else {
+            return;
+        };
+        self.more = listed.as_ref().is_some_and(|listed| listed.more);
+        let known = |entry: &DirectoryEntry| {
+            // By another name somebody may change it.
+            let has_one_name = entry.inode.is_directory() || entry.inode.links == 1;
+            has_one_name && !touched.iter().any(|touched| touched.has(directory, entry))
+        };
+        let entries = listed.into_iter().flat_map(|listed| listed.entries).filter(known);
+        self.entries.extend(entries.map(|entry| (asked, entry)));
+    }
+}
+
+impl EntriesAhead {
+    /// What a name leads to, if that was listed and is still believed, and how old it is.
+    fn take(
+        &self,
+        directory: FileNumber,
+        name: &[u8],
+        believed: Duration,
+        now: Instant,
+    ) -> Option<(Inode, Duration)> {
+        self.0.borrow_mut().get_mut(&directory)?.take(name, believed, now)
+    }
+
+    /// Notes that a name was there that was looked up; what is to be listed then.
+    fn note(&self, directory: FileNumber, name: &[u8], now: Instant) -> Option<(Vec<u8>, u32)> {
+        let mut directories = self.0.borrow_mut();
+        if !directories.contains_key(&directory) && directories.len() == DIRECTORIES_MAX {
+            let oldest = directories.iter().min_by_key(|(_, ahead)| ahead.used).map(|(number, _)| *number);
+            oldest.and_then(|oldest| directories.remove(&oldest));
+        }
+        let ahead = directories.entry(directory).or_insert_with(|| Ahead::new(name, now));
+        ahead.note(name, now);
+        ahead.begin_listing()
+    }
+
+    fn end_listing(&self, directory: FileNumber, after: &[u8], asked: Instant, listed: Option<SomeEntries>) {
+        if let Some(ahead) = self.0.borrow_mut().get_mut(&directory) {
+            ahead.end_listing(directory, after, asked, listed);
+        }
+    }
+
+    /// Forgets what a request may have changed, now that it has ended.
+    pub(super) fn forget(&self, touched: &Touched) {
+        let mut directories = self.0.borrow_mut();
+        if *touched == Touched::Everything {
+            directories.clear();
+        }
+        for (&directory, ahead) in &mut *directories {
+            ahead.entries.retain(|(_, entry)| !touched.has(directory, entry));
+            if let Some(listing) = &mut ahead.listing {
+                listing.touched.push(touched.clone());
+            }
+        }
+    }
+}
+
+impl<M: Machine> Tree<M> {
+    /// What a name in a directory leads to, as the keeper has it, and what is left of the time for which the caller
+    /// believes such: if names were looked up in their order, it may be known from a listing.
+    ///
+    /// # Errors
+    /// As those of [`inode`](Self::inode).
+    pub async fn look(
+        &self,
+        directory: FileNumber,
+        name: Vec<u8>,
+        believed: Duration,
+    ) -> Result<(Inode, Duration)> {
+        let (ahead, asked) = (&self.inner.entries_ahead, self.machine().now());
+        let (inode, age) = match ahead.take(directory, &name, believed, asked) {
+            Some(known) => known,
+            None => {
+                let at = Location { base: directory, path: name.clone() };
+                (self.inode(TreeOperation::Look { at, follow: false }).await?, Duration::ZERO)
+            }
+        };
+        if believed > Duration::ZERO
+            && let Some((after, bytes)) = ahead.note(directory, &name, self.machine().now())
+        {
+            self.list_ahead(directory, after, bytes);
+        }
+        Ok((inode, believed - age))
+    }
+
+    /// Begins to list entries of a directory that are expected to be looked up.
+    fn list_ahead(&self, directory: FileNumber, after: Vec<u8>, bytes: u32) {
+        let (tree, asked) = (self.clone(), self.machine().now());
+        self.machine().spawn("listing ahead", async move {
+            // What is wrong with it who looks up the next name is told.
+            let listed = tree.some_entries(directory, after.clone(), bytes).await.ok().flatten();
+            tree.inner.entries_ahead.end_listing(directory, &after, asked, listed);
+            Ok(())
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use namespace::{InodeKind, WhatToRemove};
+
+    use super::*;
+
+    const BELIEVED: Duration = Duration::from_millis(1_000);
+
+    fn at(milliseconds: u64) -> Instant {
+        Instant::from_nanos(milliseconds * 1_000_000)
+    }
+
+    fn name(index: u32) -> Vec<u8> {
+        format!("{index:04}").into_bytes()
+    }
+
+    fn entry(index: u32, links: u32) -> DirectoryEntry {
+        let inode = Inode {
+            number: FileNumber(u64::from(100 + index)),
+            kind: InodeKind::Link { target: b"x".to_vec() },
+            mode: 0o777,
+            uid: 0,
+            gid: 0,
+            links,
+            size: 1,
+            accessed: 0,
+            modified: 0,
+            changed: 0,
+            made: 0,
+            version: 1,
+            stored_stripes: 0,
+            unwritten: 0,
+        };
+        DirectoryEntry { name: name(index), inode }
+    }
+
+    fn listed(indices: impl Iterator<Item = u32>, more: bool) -> Option<SomeEntries> {
+        let directory = entry(0, 2).inode;
+        Some(SomeEntries { directory, entries: indices.map(|index| entry(index, 1)).collect(), more })
+    }
+
+    /// What is known ahead of names 3 to 22, after 0 to 2 were looked up at 0 ms.
+    fn known_ahead() -> EntriesAhead {
+        let ahead = EntriesAhead::default();
+        assert_eq!(ahead.note(FileNumber::ROOT, &name(0), at(0)), None);
+        assert_eq!(ahead.note(FileNumber::ROOT, &name(1), at(0)), None);
+        let listing = ahead.note(FileNumber::ROOT, &name(2), at(0));
+        assert_eq!(listing, Some((name(2), LISTED_BYTES_FIRST)));
+        assert_eq!(ahead.note(FileNumber::ROOT, &name(2), at(0)), None, "one is under way");
+        ahead.end_listing(FileNumber::ROOT, &name(2), at(0), listed(3..23, true));
+        ahead
+    }
+
+    fn take(ahead: &EntriesAhead, index: u32, now: Instant) -> Option<u64> {
+        let taken = ahead.take(FileNumber::ROOT, &name(index), BELIEVED, now);
+        taken.map(|(inode, _)| inode.number.0 - 100)
+    }
+
+    #[test]
+    fn entries_are_listed_ahead_of_names_in_order_and_each_time_more() {
+        let ahead = known_ahead();
+        let mut listings = Vec::new();
+        for index in 3..23 {
+            assert_eq!(take(&ahead, index, at(5)), Some(index.into()));
+            assert_eq!(take(&ahead, index, at(5)), None, "each is taken once");
+            listings.extend(ahead.note(FileNumber::ROOT, &name(index), at(5)));
+        }
+        assert_eq!(listings, [(name(22), 2 * LISTED_BYTES_FIRST)], "before the last one is taken");
+        ahead.end_listing(FileNumber::ROOT, &name(22), at(5), listed(23..25, false));
+        assert_eq!(
+            ahead.take(FileNumber::ROOT, &name(24), BELIEVED, at(7)).expect("listed").1,
+            Duration::from_millis(2)
+        );
+        assert_eq!(ahead.note(FileNumber::ROOT, &name(24), at(7)), None, "there are no others");
+    }
+
+    #[test]
+    fn what_is_not_in_order_is_not_listed() {
+        let ahead = EntriesAhead::default();
+        for index in [5, 3, 4, 1, 2, 0, 1] {
+            assert_eq!(ahead.note(FileNumber::ROOT, &name(index), at(0)), None);
+        }
+        assert!(ahead.note(FileNumber::ROOT, &name(2), at(0)).is_some());
+        // They begin somewhere else before it has brought anything.
+        assert_eq!(ahead.note(FileNumber::ROOT, &name(0), at(0)), None);
+        ahead.end_listing(FileNumber::ROOT, &name(2), at(0), listed(3..9, true));
+        assert_eq!(take(&ahead, 3, at(0)), None);
+    }
+
+    #[test]
+    fn what_was_listed_is_believed_for_a_while() {
+        let ahead = known_ahead();
+        assert_eq!(take(&ahead, 10, at(999)), Some(10));
+        assert_eq!(take(&ahead, 11, at(1000)), None);
+    }
+
+    #[test]
+    fn a_file_with_other_names_is_looked_up() {
+        let ahead = EntriesAhead::default();
+        let listing = (0..3).filter_map(|index| ahead.note(FileNumber::ROOT, &name(index), at(0))).last();
+        assert!(listing.is_some());
+        let mut entries = listed(3..9, true);
+        entries.as_mut().expect("some").entries[1] = entry(4, 2);
+        ahead.end_listing(FileNumber::ROOT, &name(2), at(0), entries);
+        assert_eq!([3, 4, 5].map(|index| take(&ahead, index, at(0))), [Some(3), None, Some(5)]);
+    }
+
+    /// Changes of names 5 to 8.
+    fn changes() -> Vec<TreeOperation> {
+        let place = |index| Location { base: FileNumber::ROOT, path: name(index) };
+        let rename =
+            TreeOperation::Rename { from: place(6), to: place(7), mode: namespace::RenameMode::Replace };
+        let changes = namespace::AttributeChanges::default();
+        vec![
+            TreeOperation::Remove { at: place(5), what: WhatToRemove::File },
+            rename,
+            TreeOperation::Change { number: FileNumber(108), changes },
+        ]
+    }
+
+    fn touched(operation: TreeOperation) -> Touched {
+        Touched::by(&Request::Tree { operation: operation.into(), hold: false })
+            .expect("it changes something")
+    }
+
+    #[test]
+    fn what_is_changed_here_is_forgotten() {
+        let left = [4, 5, 6, 7, 8, 9];
+        let ahead = known_ahead();
+        changes().into_iter().for_each(|change| ahead.forget(&touched(change)));
+        let taken = left.map(|index| take(&ahead, index, at(1)));
+        assert_eq!(taken, [Some(4), None, None, None, None, Some(9)]);
+        // The same, if it is changed while it is listed.
+        let ahead = EntriesAhead::default();
+        assert!((0..3).any(|index| ahead.note(FileNumber::ROOT, &name(index), at(0)).is_some()));
+        changes().into_iter().for_each(|change| ahead.forget(&touched(change)));
+        ahead.end_listing(FileNumber::ROOT, &name(2), at(0), listed(3..23, true));
+        assert_eq!(left.map(|index| take(&ahead, index, at(1))), taken);
+    }
+
+    #[test]
+    fn after_a_change_of_nobody_knows_what_nothing_is_known() {
+        let ahead = known_ahead();
+        let at_path = Location { base: FileNumber(7), path: b"some/where".to_vec() };
+        ahead.forget(&touched(TreeOperation::Remove { at: at_path, what: WhatToRemove::File }));
+        assert_eq!(take(&ahead, 3, at(1)), None);
+    }
+
+    #[test]
+    fn few_directories_are_followed() {
+        let ahead = known_ahead();
+        for other in 0..DIRECTORIES_MAX as u64 {
+            ahead.note(FileNumber(1_000 + other), &name(0), at(1));
+        }
+        assert_eq!(ahead.0.borrow().len(), DIRECTORIES_MAX);
+        assert_eq!(take(&ahead, 3, at(1)), None, "it was used longest ago");
+    }
+}
