@@ -17,7 +17,8 @@ use fs::{
 use layout::Striping;
 use machine::{Duration, InFlight, Machine, NodeId, Payload};
 use namespace::{
-    Location, NewInode, RenameMode, SurveyedRecord, TreeOperation, TreeRefusal, WhatToRemove, complaints,
+    FileNumber, Location, NewInode, RenameMode, SurveyedRecord, TreeOperation, TreeRefusal, WhatToRemove,
+    complaints,
 };
 use sim::conformance::{end_after, metadata_costs};
 use sim::{Layout, SimMachine, Simulation};
@@ -32,29 +33,37 @@ const STEPS: u64 = 25;
 /// The most clients.
 const CLIENTS_MAX: u64 = 64;
 
-/// The names in the directory of a client.
-const NAMES: [&str; 3] = ["a", "b", "c"];
+/// The names in the directory of a client, in the order in which it looks them up: enough for the last ones to be listed
+/// ahead.
+const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+
+/// How long a client believes what was listed.
+const BELIEVED: Duration = Duration::from_millis(1_000);
 
 /// What a file holds: so many bytes, each of which is `fill`; no file.
 type Contents = Option<(u8, u64)>;
 
 /// What may be found by each name of a client: one thing, unless something was under way when it stopped.
 #[derive(Default)]
-struct Expected(RefCell<BTreeMap<&'static str, Vec<Contents>>>);
+struct Expected {
+    contents: RefCell<BTreeMap<&'static str, Vec<Contents>>>,
+    /// What the client has found that cannot be.
+    wrong: RefCell<Option<String>>,
+}
 
 impl Expected {
     fn of(&self, name: &str) -> Vec<Contents> {
-        self.0.borrow().get(name).cloned().unwrap_or_else(|| vec![None])
+        self.contents.borrow().get(name).cloned().unwrap_or_else(|| vec![None])
     }
 
     fn may_become(&self, name: &'static str, contents: Contents) {
         let mut possible = self.of(name);
         possible.push(contents);
-        self.0.borrow_mut().insert(name, possible);
+        self.contents.borrow_mut().insert(name, possible);
     }
 
     fn is(&self, name: &'static str, contents: Contents) {
-        self.0.borrow_mut().insert(name, vec![contents]);
+        self.contents.borrow_mut().insert(name, vec![contents]);
     }
 }
 
@@ -62,6 +71,7 @@ impl Expected {
 struct Worker {
     tree: Tree<SimMachine>,
     directory: String,
+    number: FileNumber,
     expected: Rc<Expected>,
     draw: Draw,
 }
@@ -95,9 +105,31 @@ impl Worker {
     /// Goes on until something fails, or for long enough.
     async fn work(mut self) -> fs::Result<()> {
         for step in 1..=STEPS {
-            match self.draw.below(8) {
+            match self.draw.below(9) {
                 0..5 => self.change(step as u8 | 1).await?,
+                5 => self.look(step as u8 | 1).await?,
                 _ => self.meddle(step).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks its names up, and changes some meanwhile: it knows what each leads to.
+    async fn look(&mut self, fill: u8) -> fs::Result<()> {
+        for name in NAMES {
+            if self.draw.below(4) == 0 {
+                self.change(fill).await?;
+            }
+            let looked = self.tree.look(self.number, name.into(), BELIEVED).await;
+            let bytes = match looked {
+                Ok((inode, _)) => Some(inode.size),
+                Err(error) if is_refused(&error, TreeRefusal::NotFound) => None,
+                Err(error) => return Err(error),
+            };
+            let [contents] = self.expected.of(name)[..] else { unreachable!("nothing has failed yet") };
+            if bytes != contents.map(|(_, bytes)| bytes) {
+                let wrong = format!("{}: looked up {bytes:?}, not {contents:?}", self.path(name));
+                self.expected.wrong.borrow_mut().get_or_insert(wrong);
             }
         }
         Ok(())
@@ -182,16 +214,20 @@ pub(crate) async fn tree_of(
     Tree::find_or_begin(&cache, new).await.map_err(|error| error.to_string())
 }
 
-async fn make_directory(tree: &Tree<SimMachine>, path: &str) -> Result<(), String> {
+async fn make_directory(tree: &Tree<SimMachine>, path: &str) -> Result<FileNumber, String> {
     let (at, new) = (at(path), NewInode::Directory);
     let make = TreeOperation::Make { at, new, mode: 0o755, uid: 0, gid: 0, exclusive: true };
-    tree.perform(make).await.map(drop).map_err(|error| error.to_string())
+    tree.inode(make).await.map(|inode| inode.number).map_err(|error| error.to_string())
+}
+
+fn is_refused(error: &Error, refusal: TreeRefusal) -> bool {
+    matches!(error, Error::Refused(why) if *why == refusal)
 }
 
 /// What there is by a path, and how many of its bytes are what the first is.
 async fn found(tree: &Tree<SimMachine>, path: &str) -> Result<(Contents, u64), String> {
     let file = match tree.open(TreeOperation::Look { at: at(path), follow: true }).await {
-        Err(error) if matches!(*error, Error::Refused(TreeRefusal::NotFound)) => return Ok((None, 0)),
+        Err(error) if is_refused(&error, TreeRefusal::NotFound) => return Ok((None, 0)),
         opened => opened.map_err(|error| format!("{path}: {error}"))?,
     };
     let bytes = file.known().size;
@@ -278,12 +314,12 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
                 make_directory(&tree, "all").await?;
             }
             let directory = format!("d{index}");
-            make_directory(&tree, &directory).await?;
+            let number = make_directory(&tree, &directory).await?;
             tree.flush().await.map_err(|error| error.to_string())?;
             let knows = Rc::new(Expected::default());
             expected.push((directory.clone(), knows.clone()));
-            let worker =
-                Worker { tree, directory, expected: knows, draw: Draw::of(seed ^ (index as u64 + 1) << 40) };
+            let draw = Draw::of(seed ^ (index as u64 + 1) << 40);
+            let worker = Worker { tree, directory, number, expected: knows, draw };
             let (operation, excuse) = (working.begin(), crashing.clone());
             node.spawn("worker", async move {
                 // When an I/O node crashes, whatever it was doing stays as it is.
@@ -302,6 +338,9 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
         working.none().await;
         let tree = tree_of(base, &looker, &names, seed).await?;
         for (directory, expected) in expected {
+            if let Some(wrong) = expected.wrong.take() {
+                return Err(wrong);
+            }
             for name in NAMES {
                 let (path, possible) = (format!("{directory}/{name}"), expected.of(name));
                 let (found, alike) = found(&tree, &path).await?;
