@@ -20,6 +20,7 @@ use slab::Slab;
 
 use crate::byte_set::ByteSet;
 use crate::protocol::FileId;
+use crate::room::TakenRoom;
 
 /// Names a stripe that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +47,8 @@ pub(crate) struct Block {
     pub(crate) valid: ByteSet,
     /// The valid bytes that are not on the disk yet.
     pub(crate) dirty: ByteSet,
+    /// Room for them on the disk.
+    pub(crate) room: TakenRoom,
     pub(crate) loading: bool,
     /// The client that has written to it last, if any has.
     pub(crate) writer: Option<NodeId>,
@@ -206,6 +209,7 @@ impl Cache {
             buffer: Some(buffer),
             valid: ByteSet::default(),
             dirty: ByteSet::default(),
+            room: TakenRoom::default(),
             loading: false,
             writer: None,
             write_queued: false,
@@ -270,7 +274,11 @@ impl Cache {
     /// by block.
     pub(crate) fn give_up(&mut self, stripe: StripeKey) -> Vec<(u64, ByteSet)> {
         let places = self.by_key.range(key_range(stripe, 0));
-        let given_up = places.map(|(key, &place)| (key.block, std::mem::take(&mut self.blocks[place].dirty)));
+        let given_up = places.map(|(key, &place)| {
+            let block = &mut self.blocks[place];
+            block.room = TakenRoom::default();
+            (key.block, std::mem::take(&mut block.dirty))
+        });
         given_up.filter(|(_, bytes)| !bytes.is_empty()).collect()
     }
 

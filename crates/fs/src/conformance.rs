@@ -58,8 +58,8 @@ pub use failures::{
     an_io_node_that_stops_writes_out_all_that_it_can, changes_of_a_file_end_while_others_write,
     later_writes_of_a_block_reach_the_disk_later, many_pieces_of_a_block_are_written_together,
     what_a_sharer_of_a_handle_has_heard_is_told_to_the_others, what_is_accepted_has_room,
-    what_is_written_through_is_at_its_disk, what_no_disk_can_hold_is_refused,
-    what_waits_for_more_is_written_back,
+    what_is_accepted_of_many_files_has_room, what_is_lost_is_no_hole, what_is_written_through_is_at_its_disk,
+    what_no_disk_can_hold_is_refused, what_waits_for_more_is_written_back,
 };
 pub use holds::{
     an_open_file_outlives_a_broken_connection, an_open_over_a_broken_connection_holds_nothing,
@@ -196,6 +196,8 @@ macro_rules! for_all_promises {
             many_pieces_of_a_block_are_written_together,
             what_waits_for_more_is_written_back,
             what_is_accepted_has_room,
+            what_is_accepted_of_many_files_has_room,
+            what_is_lost_is_no_hole,
             what_is_written_through_is_at_its_disk,
             a_failed_collective_operation_has_ended_at_all_disks,
             a_write_that_fails_behind_one_member_fails_the_whole_group,

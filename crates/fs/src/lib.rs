@@ -46,6 +46,7 @@ mod piece_run;
 pub mod protocol;
 mod range_locks;
 mod request_queue;
+mod room;
 mod schedule;
 mod scrub_unit;
 mod selected_parts;

@@ -466,21 +466,27 @@ fn the_doctor_knows_mounts() {
     point.unmount();
 }
 
-#[test]
-fn a_full_disk_is_told_when_a_file_is_closed_or_flushed() {
-    let store = Store::start(&[]);
+/// A mount of agents one of which has a disk of so many bytes in memory; nothing where none can be made.
+fn mount_of_small_disk(bytes: u64) -> Option<(MountPoint, SmallDisk)> {
+    let mut store = Store::start(&[]);
     let disk = store.path("small");
     fs::create_dir(&disk).expect("a directory");
-    let made = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m", "none"]).arg(&disk).output();
+    let size = format!("size={bytes}");
+    let made = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "none"]).arg(&disk).output();
     if !made.expect("a mount command").status.success() {
         println!("SKIPPED: no small disk can be made here");
-        return;
+        return None;
     }
     let small = SmallDisk(disk.clone());
-    let mut store = store;
     store.agents.push(Agent::start(vec![disk], &[]));
-    let Some(point) = MountPoint::of(store) else { return };
+    let point = MountPoint::of(store)?;
     succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
+    Some((point, small))
+}
+
+#[test]
+fn a_full_disk_is_told_when_a_file_is_closed_or_flushed() {
+    let Some((point, small)) = mount_of_small_disk(8 << 20) else { return };
     let file = fs::File::create(point.path.join("large")).expect("a file");
     // What does not fit may be told by any of them, and is told by one.
     let written = (0..64).try_for_each(|_| (&file).write_all(&[1; 1 << 20]));
@@ -496,6 +502,29 @@ fn a_full_disk_is_told_when_a_file_is_closed_or_flushed() {
         })
     };
     within(Duration::from_secs(20), "there is room again", || fits(1_000_000).is_ok());
+    point.unmount();
+    drop(point);
+    drop(small);
+}
+
+#[test]
+fn what_was_closed_before_a_disk_was_full_is_there() {
+    let Some((point, small)) = mount_of_small_disk(24 << 20) else { return };
+    let path = |number: usize| point.path.join(format!("file{number}"));
+    let contents = |number: usize| vec![number as u8; 1000 + number * 77_777 % 400_000];
+    let make = |number| {
+        let file = fs::File::create(path(number))?;
+        (&file).write_all(&contents(number))?;
+        nix::unistd::close(file).map_err(std::io::Error::from)
+    };
+    let closed = (0..1000).take_while(|&number| make(number).is_ok()).count();
+    assert!((80..1000).contains(&closed), "{closed} files");
+    fs::remove_file(path(closed)).ok();
+    point.unmount();
+    succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
+    for number in 0..closed {
+        assert!(fs::read(path(number)).expect("a file") == contents(number), "file {number} of {closed}");
+    }
     point.unmount();
     drop(point);
     drop(small);

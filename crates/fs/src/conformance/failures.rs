@@ -1,6 +1,6 @@
 //! What holds when disks fail, when agents are started anew, and when operations meet that are in each other's way.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use layout::{Pattern, Problem, Striping, View};
@@ -148,6 +148,63 @@ pub fn what_is_accepted_has_room(testbed: &impl Testbed, base: Base) {
         nodes[0].faults().room.set(None);
         write(&file, end, &contents(part)).await;
         file.flush().await.expect("there is room again");
+    });
+}
+
+/// The same holds of many small files that are written at once, in whatever order their blocks come, with holes between
+/// them: what was accepted gets there, and what goes with each file.
+pub fn what_is_accepted_of_many_files_has_room(testbed: &impl Testbed, base: Base) {
+    const ROOM: u64 = 3 << 20;
+    const PARTS: [(u64, u64); 2] = [(17 * BLOCK, BLOCK), (BLOCK, 100)];
+    run(testbed, 4, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        // Many wait in memory.
+        let settings = IoNodeSettings { cache_blocks: 100, ..settings(base) };
+        let clients = start(base, &nodes, 1, settings).await;
+        nodes[0].faults().room.set(Some(ROOM));
+        let (tasks, accepted) = (Tasks::default(), Rc::<RefCell<Vec<_>>>::default());
+        for (index, client) in clients.into_iter().enumerate() {
+            let accepted = accepted.clone();
+            tasks.begin(&nodes[1 + index], async move {
+                for number in 0_u64.. {
+                    let number = 3 * number + index as u64;
+                    let file = finished(&client, &format!("file {number}"), FileId(1 + number)).await;
+                    for (offset, bytes) in PARTS {
+                        let memory = Memory::real(contents(bytes));
+                        if let Err(refused) = file.write(offset, bytes, &memory, 0).await {
+                            assert!(refused.is_remote(FailureKind::NoSpace), "{refused}");
+                            return;
+                        }
+                    }
+                    accepted.borrow_mut().push(file);
+                }
+            });
+        }
+        tasks.wait().await;
+        let accepted = accepted.take();
+        assert!(accepted.len() as u64 > ROOM / (80 << 10), "{} files", accepted.len());
+        for file in accepted {
+            file.flush().await.expect("all that was accepted has room");
+        }
+    });
+}
+
+/// What was accepted and did not get to its disk is no hole.
+pub fn what_is_lost_is_no_hole(testbed: &impl Testbed, base: Base) {
+    // Far from each other, as a disk tells of holes in units of its own.
+    const LOST: u64 = 1024 * BLOCK + 10;
+    run(testbed, 2, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let client = start(base, &nodes, 1, settings(base)).await.remove(0);
+        let file = finished(&client, "lost", FileId(1)).await;
+        write(&file, 4096 * BLOCK, &contents(BLOCK)).await;
+        file.flush().await.expect("flushed");
+        nodes[0].faults().failing_writes.set(1);
+        write(&file, LOST, &[1; 100]).await;
+        file.flush().await.expect_err("it is lost");
+        assert_eq!(file.next_data(0).await, Ok(Some(LOST)));
+        let memory = Memory::real(vec![0; BLOCK as usize]);
+        file.read(1024 * BLOCK, BLOCK, &memory, 0).await.expect_err("it is not zeros");
     });
 }
 

@@ -276,6 +276,28 @@ impl<M: Machine> FaultyDisk<M> {
         &self.machine.disks()[self.index]
     }
 
+    /// What these bytes of an object take on a disk in bytes, as on a real one: nothing where data are, pages elsewhere;
+    /// the first ones bring a header and records, and those of each stretch the sums of all of it.
+    async fn needed(&self, object: ObjectId, part: Range<u64>) -> Result<u64> {
+        const PAGE: u64 = 4096;
+        const FIRST: u64 = 3 * PAGE;
+        const STRETCH: u64 = 1 << 20;
+        const SUMS: u64 = 2 * PAGE;
+        let has = async |part: Range<u64>| {
+            let data = self.disk().data_after(object, part.start).await?;
+            Result::Ok(data.is_some_and(|data| data.start < part.end))
+        };
+        let first = if has(0..u64::MAX).await? { 0 } else { FIRST };
+        let stretch = part.start / STRETCH * STRETCH;
+        let sums = if has(stretch..stretch + STRETCH).await? { 0 } else { SUMS };
+        let (mut pages, mut page) = (0, part.start / PAGE * PAGE);
+        while page < part.end {
+            pages += if has(page..page + PAGE).await? { 0 } else { PAGE };
+            page += PAGE;
+        }
+        Ok(first + sums + pages)
+    }
+
     /// Fails if a flush of the object is to fail, or has found before that the medium has failed.
     fn check_flush(&self, object: ObjectId) -> Result<()> {
         fail(&self.faults.failing_flushes, "flushing")?;
@@ -351,7 +373,8 @@ impl<M: Machine> Disk for FaultyDisk<M> {
         self.faults.wait().await;
         fail(&self.faults.failing_writes, "writing")?;
         if let Some(room) = self.faults.room.get() {
-            let left = room.checked_sub(from.len()).ok_or(Error::NoSpace { what: "a disk".to_owned() })?;
+            let needed = self.needed(object, offset..offset + from.len()).await?;
+            let left = room.checked_sub(needed).ok_or(Error::NoSpace { what: "a disk".to_owned() })?;
             self.faults.room.set(Some(left));
         }
         self.disk().write(object, offset, from).await

@@ -37,6 +37,7 @@ use crate::cache::{BlockKey, Cache, CacheOccupancy, CacheSlot, StripeKey};
 use crate::endpoint::{Caller, Endpoint};
 use crate::error::{Failure, FailureKind};
 use crate::protocol::{Fetch, FileId, Request};
+use crate::room::TakenRoom;
 use crate::schedule::DiskUser;
 use crate::settings::IoNodeSettings;
 
@@ -278,7 +279,7 @@ impl<M: Machine> Blocks<M> {
         stripe.writers.tell(caller.node)?;
         let part = Part::new(&stripe, offset, data.bytes())?;
         self.disks.check_space(&stripe, offset + data.bytes()).await?;
-        self.find_room(&stripe, offset, data.bytes()).await?;
+        let room = self.find_room(&stripe, &(offset..offset + data.bytes())).await?;
         self.machine.compute(Work::LookUpCache).await;
         let pin = self.pin(&stripe, part.key, caller.class.into()).await;
         let place = pin.place;
@@ -300,7 +301,7 @@ impl<M: Machine> Blocks<M> {
             self.fences.check(lease)?;
             account.check()?;
             stripe.writers.note(caller.node);
-            Ok(self.put(&stripe, place, part.range, data, caller.node))
+            Ok(self.put(&stripe, place, part.range, data, (caller.node, room)))
         });
         match outcome {
             Ok(true) => self.start_writing(&stripe, place).await,
@@ -310,28 +311,29 @@ impl<M: Machine> Blocks<M> {
         outcome.map(drop)
     }
 
-    /// Fails if the disk of a stripe has no room for these bytes beside all that was accepted before.
+    /// Takes room for a part of a stripe beside all that was accepted before. Fails if its disk has none.
     async fn find_room(
         self: &Rc<Self>,
         stripe: &Rc<OpenStripe>,
-        offset: u64,
-        bytes: u64,
-    ) -> Result<(), Box<Failure>> {
-        let end = offset + bytes;
-        if self.disks.take_room(stripe, end, bytes) {
-            return Ok(());
+        part: &Range<u64>,
+    ) -> Result<TakenRoom, Box<Failure>> {
+        let bytes = part.end - part.start;
+        if let Some(room) = self.disks.take_room(stripe, bytes) {
+            return Ok(room);
         }
-        let dirty = self.cache.borrow().occupancy().dirty_bytes;
-        if self.disks.look_for_room(stripe, bytes, dirty).await? {
-            return Ok(());
+        if let Some(room) = self.disks.look_for_room(stripe, bytes).await? {
+            return Ok(room);
         }
-        // What waits here may be for other disks, or take less than was thought.
+        if self.disks.has(stripe, part).await? {
+            return Ok(TakenRoom::default());
+        }
+        // What waits here may take less than was thought.
         let unwritten = self.cache.borrow().unwritten_stripes();
         for other in unwritten.into_iter().filter_map(|key| self.stripes.find(key)) {
             self.write_out(&other).await;
         }
-        if self.disks.look_for_room(stripe, bytes, 0).await? {
-            return Ok(());
+        if let Some(room) = self.disks.look_for_room(stripe, bytes).await? {
+            return Ok(room);
         }
         let text = format!("{bytes} bytes of {} have no room on disk {}", stripe.label, stripe.home.disk);
         Err(Failure::new(FailureKind::NoSpace, text).into())
@@ -360,7 +362,7 @@ impl<M: Machine> Blocks<M> {
         place: CacheSlot,
         range: Range<u64>,
         data: Payload,
-        writer: NodeId,
+        (writer, room): (NodeId, TakenRoom),
     ) -> bool {
         let mut cache = self.cache.borrow_mut();
         let block = cache.block(place);
@@ -368,6 +370,7 @@ impl<M: Machine> Blocks<M> {
         stripe.length.reach(offset + data.len());
         stripe.losses.mend(&(offset..offset + data.len()));
         block.write(range.start, data, writer);
+        block.room.join(room, stripe.block_bytes());
         block.dirty == ByteSet::whole(stripe.block_bytes())
     }
 

@@ -13,11 +13,11 @@ use machine::{Buf, Disk, Duration, Instant, Machine, NodeId, NotedSpan, Work};
 use super::counts::IoNodeDiskCounts;
 use super::home::Home;
 use super::open_stripe::OpenStripe;
-use super::room::DiskRoom;
 use crate::backlog::HeldUp;
 use crate::disk_queue::{DiskQueue, DiskTurn};
 use crate::error::{Failure, FailureKind};
 use crate::protocol::Direction;
+use crate::room::{DiskRoom, TakenRoom};
 use crate::schedule::{DiskRequest, DiskUser, Position, Scheduling, Urgency};
 use crate::settings::IoNodeSettings;
 
@@ -283,24 +283,27 @@ impl<M: Machine> Disks<M> {
         Ok(())
     }
 
-    /// Takes room on its disk for `bytes` of a stripe that end at `end`, unless the disk has them already. False if
-    /// there is none as far as is known.
-    pub(super) fn take_room(&self, stripe: &OpenStripe, end: u64, bytes: u64) -> bool {
-        let before = stripe.length.bytes_on_disk();
-        end <= before || self.room.take(stripe.home.disk, before, bytes)
+    /// Takes room on its disk for `bytes` of a stripe; none if there is none as far as is known.
+    pub(super) fn take_room(&self, stripe: &OpenStripe, bytes: u64) -> Option<TakenRoom> {
+        self.room.take(stripe.home.disk, stripe.length.bytes_on_disk(), bytes)
     }
 
-    /// As [`take_room`](Self::take_room), after asking the disk for its free space, of which `dirty` bytes have been
-    /// accepted and not written yet.
+    /// As [`take_room`](Self::take_room), after asking the disk for its free space.
     pub(super) async fn look_for_room(
         &self,
         stripe: &OpenStripe,
         bytes: u64,
-        dirty: u64,
-    ) -> machine::Result<bool> {
+    ) -> machine::Result<Option<TakenRoom>> {
+        let asked = self.room.before_asking(stripe.home.disk);
         let space = self.of(stripe.home).space().await?;
         let before = stripe.length.bytes_on_disk();
-        Ok(self.room.take_of(stripe.home.disk, (before, bytes), space, dirty))
+        Ok(self.room.take_of(stripe.home.disk, (before, bytes), space, asked))
+    }
+
+    /// Whether a disk has all of this part of a stripe, none of it a hole.
+    pub(super) async fn has(&self, stripe: &OpenStripe, part: &Range<u64>) -> machine::Result<bool> {
+        let data = self.of(stripe.home).data_after(stripe.home.object, part.start).await?;
+        Ok(data.is_some_and(|data| data.start <= part.start && part.end <= data.end))
     }
 
     /// Fails if a stripe extended to `end` would be larger than its disk, or than the largest stripe.

@@ -10,7 +10,8 @@ use crate::error::Failure;
 use crate::protocol::{FileId, Reply};
 
 impl<M: Machine> IoNode<M> {
-    /// Where data are in each of these stripes, at an offset or next after it.
+    /// Where data are in each of these stripes, at an offset or next after it. What was lost is no hole: who reads it is
+    /// told.
     pub(super) async fn find_data(
         self: &Rc<Self>,
         file: FileId,
@@ -22,7 +23,9 @@ impl<M: Machine> IoNode<M> {
             // The disk knows of what it has been given.
             self.blocks.write_out(&stripe).await;
             let found = self.disks.of(stripe.home).data_after(stripe.home.object, offset).await?;
-            data.extend(found.map(|Range { start, end }| (index, start, end)));
+            let lost = stripe.losses.after(offset);
+            let first = found.into_iter().chain(lost).min_by_key(|range| range.start);
+            data.extend(first.map(|Range { start, end }| (index, start, end)));
         }
         Ok(Reply::DataFound { data })
     }

@@ -34,6 +34,13 @@ impl Losses {
         }
     }
 
+    /// What was lost at an offset, or next after it.
+    pub(super) fn after(&self, offset: u64) -> Option<Range<u64>> {
+        let bytes = self.bytes.borrow();
+        let lost = bytes.runs().iter().find(|run| offset < run.end)?;
+        Some(lost.start.max(offset)..lost.end)
+    }
+
     /// Notes that the stripe ends at `end`.
     pub(super) fn cut(&self, end: u64) {
         self.bytes.borrow_mut().cut(end);

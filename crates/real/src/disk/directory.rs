@@ -438,6 +438,8 @@ impl BeginOfFile {
         let (record, record_at) = Record::default().encode(&seal.layout, seal.identity);
         bytes.resize(record_at as usize, 0);
         bytes.extend_from_slice(&record);
+        // The other record has its space, too: it is written when the object is flushed, on a disk that may be full then.
+        bytes.resize(seal.layout.groups as usize, 0);
         let (name, label) = (name.to_owned(), label.to_vec());
         let header = Header { layout: seal.layout, name, label, identity: seal.identity };
         Ok(BeginOfFile { header, seal, bytes })
@@ -445,8 +447,7 @@ impl BeginOfFile {
 
     /// Writes it to an empty file.
     fn write(&self, file: &mut File) -> io::Result<()> {
-        file.write_all(&self.bytes)?;
-        file.set_len(self.seal.layout.groups)
+        file.write_all(&self.bytes)
     }
 
     /// The pending object in a file that has nothing else.

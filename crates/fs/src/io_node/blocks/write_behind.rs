@@ -23,6 +23,7 @@ use crate::error::Failure;
 use crate::io_node::disks::RUNS_MAX;
 use crate::io_node::open_stripe::OpenStripe;
 use crate::protocol::{Direction, FileId};
+use crate::room::TakenRoom;
 use crate::schedule::{DiskUser, Urgency};
 
 /// What of a block is taken to its disk: bytes of the stripe, each with its offset.
@@ -31,6 +32,8 @@ struct DirtyBytes {
     runs: Vec<(u64, Payload)>,
     /// All from the first of them to the last, if that is to be written at once.
     span: Option<(u64, Payload)>,
+    /// For the time until they are there.
+    _room: TakenRoom,
 }
 
 /// The turn of a block to be written to its disk, until this is dropped.
@@ -155,7 +158,7 @@ impl<M: Machine> Blocks<M> {
     fn take_dirty(&self, stripe: &OpenStripe, place: CacheSlot) -> DirtyBytes {
         let mut cache = self.cache.borrow_mut();
         let block = cache.block(place);
-        let dirty = std::mem::take(&mut block.dirty);
+        let (dirty, room) = (std::mem::take(&mut block.dirty), std::mem::take(&mut block.room));
         // What is written from now on needs another task.
         block.write_queued = false;
         let start = block.key.block * stripe.block_bytes();
@@ -168,6 +171,7 @@ impl<M: Machine> Blocks<M> {
         DirtyBytes {
             span: many.filter(is_current).as_ref().map(bytes),
             runs: dirty.runs().iter().map(bytes).collect(),
+            _room: room,
         }
     }
 
@@ -175,7 +179,7 @@ impl<M: Machine> Blocks<M> {
         &self,
         stripe: &OpenStripe,
         place: CacheSlot,
-        DirtyBytes { runs, span }: DirtyBytes,
+        DirtyBytes { runs, span, _room }: DirtyBytes,
     ) -> machine::Result<()> {
         let begin = |runs: &[(u64, Payload)]| {
             runs.iter().for_each(|(offset, data)| stripe.length.begin_write(offset + data.len()));

@@ -1,0 +1,186 @@
+//! How much more the disks of an I/O node can take.
+//!
+//! A write is accepted long before it is on its disk, and a full disk might be found only after the writer has closed
+//! its file and is gone. So a write is accepted only if there is room for it beside all that was accepted before and is
+//! not there yet. The free space of a disk is looked up rarely: the number found is counted down, and looked up again
+//! when it is used up.
+//!
+//! ```text
+//!   free space, as the disk says  =  promised to what was accepted  +  left to be accepted  +  left to others
+//! ```
+
+use std::cell::Cell;
+use std::mem;
+use std::rc::Rc;
+
+use machine::Space;
+
+/// What a stripe takes on its disk beside its bytes, at most: its header, records and first sums, or an object's share
+/// of what the disk's own file system keeps. The estimate may be too large: before a write is refused, all is written
+/// out and the free space looked up again.
+const OF_A_STRIPE: u64 = 24 << 10;
+
+/// A disk's own file system gives space in multiples of this.
+const PAGE: u64 = 4096;
+
+/// Sums are a byte for each this many bytes, and come with the first of so many of these.
+const BYTES_OF_A_SUM: u64 = 128;
+const SUMS: u64 = 8192;
+
+/// The most bytes accepted between two looks at a disk's free space, and never more than half of it: others use the
+/// disk, too.
+const COUNTED_DOWN_MAX: u64 = 64 << 20;
+
+/// The room on each disk.
+pub(crate) struct DiskRoom {
+    disks: Vec<Rc<Room>>,
+}
+
+/// The room on a disk, in bytes.
+#[derive(Default)]
+struct Room {
+    /// What can be accepted before the free space has to be looked up again.
+    left: Cell<u64>,
+    /// What is for all that was accepted and is not on the disk yet.
+    promised: Cell<u64>,
+    /// What was ever taken.
+    taken: Cell<u64>,
+}
+
+/// Room for something that was accepted. It is no longer promised when this is dropped, as what it is for is on the
+/// disk, or is not going to be.
+#[derive(Default)]
+pub(crate) struct TakenRoom {
+    of: Option<Rc<Room>>,
+    bytes: u64,
+}
+
+impl Drop for TakenRoom {
+    fn drop(&mut self) {
+        if let Some(room) = &self.of {
+            room.promised.set(room.promised.get() - self.bytes);
+        }
+    }
+}
+
+impl TakenRoom {
+    /// Adds other room for the same block of `block_bytes`, which takes no more than all of its bytes do, however
+    /// often some of them are written.
+    pub(crate) fn join(&mut self, mut other: TakenRoom, block_bytes: u64) {
+        let (most, both) = (needed(0, block_bytes), self.bytes + other.bytes);
+        other.bytes = both.saturating_sub(most);
+        self.bytes = both - other.bytes;
+        // What is too much goes with the other.
+        let of = other.of.clone();
+        self.of = mem::take(&mut self.of).or(of);
+    }
+}
+
+/// What was promised, and ever taken, when somebody began to ask a disk for its free space.
+#[derive(Clone, Copy)]
+pub(crate) struct RoomBefore {
+    promised: u64,
+    taken: u64,
+}
+
+impl DiskRoom {
+    /// For `disks` disks, of whose space nothing is known yet.
+    pub(crate) fn new(disks: usize) -> Self {
+        DiskRoom { disks: (0..disks).map(|_| Rc::default()).collect() }
+    }
+
+    /// Takes room for `bytes` of a stripe that has `before` bytes on its disk; none if there is none as far as is known.
+    pub(crate) fn take(&self, disk: usize, before: u64, bytes: u64) -> Option<TakenRoom> {
+        let room = &self.disks[disk];
+        let needed = needed(before, bytes);
+        room.left.set(room.left.get().checked_sub(needed)?);
+        Some(Room::promise(room, needed))
+    }
+
+    /// How it is, before the disk is asked for its free space.
+    pub(crate) fn before_asking(&self, disk: usize) -> RoomBefore {
+        let room = &self.disks[disk];
+        RoomBefore { promised: room.promised.get(), taken: room.taken.get() }
+    }
+
+    /// As [`take`](Self::take), from the `space` that the disk has reported since. A disk that does not know its space
+    /// takes all.
+    pub(crate) fn take_of(
+        &self,
+        disk: usize,
+        (before, bytes): (u64, u64),
+        space: Option<Space>,
+        asked: RoomBefore,
+    ) -> Option<TakenRoom> {
+        let (room, needed) = (&self.disks[disk], needed(before, bytes));
+        // Of what was promised then some may be there by now; the space may be from before that.
+        let promised = asked.promised + (room.taken.get() - asked.taken);
+        let free = space.map_or(u64::MAX, |space| space.free);
+        let left = free.checked_sub(promised.saturating_add(needed));
+        room.left.set((left.unwrap_or(0) / 2).min(COUNTED_DOWN_MAX));
+        left.map(|_| Room::promise(room, needed))
+    }
+}
+
+impl Room {
+    fn promise(room: &Rc<Room>, bytes: u64) -> TakenRoom {
+        room.promised.set(room.promised.get() + bytes);
+        room.taken.set(room.taken.get() + bytes);
+        TakenRoom { of: Some(room.clone()), bytes }
+    }
+}
+
+/// What `bytes` more of a stripe that has `before` take on its disk, at most.
+fn needed(before: u64, bytes: u64) -> u64 {
+    let stripe = if before == 0 { OF_A_STRIPE } else { 0 };
+    bytes.next_multiple_of(PAGE) + bytes.div_ceil(BYTES_OF_A_SUM).next_multiple_of(SUMS) + stripe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPACE: Option<Space> = Some(Space { bytes: 1 << 20, free: 200_000 });
+
+    #[test]
+    fn what_is_taken_is_not_there_for_others() {
+        let room = DiskRoom::new(2);
+        assert!(room.take(1, 0, 1).is_none(), "nothing is known");
+        let asked = room.before_asking(1);
+        assert!(room.take_of(1, (0, 170_000), SPACE, asked).is_none(), "nor for what goes with them");
+        assert!(room.take(1, 8192, 1).is_none());
+        let taken = room.take_of(1, (0, 80_000), SPACE, asked).expect("there is room");
+        assert!(room.take(1, 8192, 50_000).is_none(), "half of what is left is for others");
+        assert!(room.take(1, 8192, 4096).is_some(), "what is refused takes nothing");
+        assert!(room.take_of(1, (8192, 80_000), SPACE, room.before_asking(1)).is_none(), "it is promised");
+        drop(taken);
+        assert!(room.take_of(1, (8192, 80_000), SPACE, room.before_asking(1)).is_some(), "it is there");
+        assert!(room.take(0, 0, 1).is_none(), "another disk");
+        assert!(room.take_of(0, (0, 1 << 40), None, room.before_asking(0)).is_some());
+        assert!(room.take(0, 0, 1 << 20).is_some() && room.take(0, 0, COUNTED_DOWN_MAX).is_none());
+    }
+
+    #[test]
+    fn what_comes_and_goes_while_a_disk_is_asked_counts() {
+        let room = DiskRoom::new(1);
+        let first = room.take_of(0, (1, 50_000), SPACE, room.before_asking(0)).expect("there is room");
+        let asked = room.before_asking(0);
+        // It gets there, and something else is accepted, after the disk has said how much is free.
+        drop(first);
+        let _second = room.take(0, 1, 50_000).expect("there is room");
+        assert!(room.take_of(0, (1, 80_000), SPACE, asked).is_none());
+        assert!(room.take_of(0, (1, 60_000), SPACE, asked).is_some());
+    }
+
+    #[test]
+    fn a_block_takes_no_more_than_all_of_its_bytes() {
+        let room = DiskRoom::new(1);
+        let mut block = room.take_of(0, (0, 100), None, room.before_asking(0)).expect("there is room");
+        for _ in 0..100 {
+            block.join(room.take(0, 0, 100).expect("there is room"), 8192);
+        }
+        assert_eq!(room.disks[0].promised.get(), needed(0, 8192));
+        drop(block);
+        assert_eq!(room.disks[0].promised.get(), 0);
+    }
+}
