@@ -466,19 +466,11 @@ fn the_doctor_knows_mounts() {
     point.unmount();
 }
 
-/// A mount of agents one of which has a disk of so many bytes in memory; nothing where none can be made.
-fn mount_of_small_disk(bytes: u64) -> Option<(MountPoint, SmallDisk)> {
+/// A mount of an agent whose disk is so large, in memory; nothing where none can be made.
+fn mount_of_small_disk(size: &str) -> Option<(MountPoint, SmallDisk)> {
     let mut store = Store::start(&[]);
-    let disk = store.path("small");
-    fs::create_dir(&disk).expect("a directory");
-    let size = format!("size={bytes}");
-    let made = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "none"]).arg(&disk).output();
-    if !made.expect("a mount command").status.success() {
-        println!("SKIPPED: no small disk can be made here");
-        return None;
-    }
-    let small = SmallDisk(disk.clone());
-    store.agents.push(Agent::start(vec![disk], &[]));
+    let small = SmallDisk::of(&store, size)?;
+    store.agents.push(Agent::start(vec![small.0.clone()], &[]));
     let point = MountPoint::of(store)?;
     succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
     Some((point, small))
@@ -486,7 +478,7 @@ fn mount_of_small_disk(bytes: u64) -> Option<(MountPoint, SmallDisk)> {
 
 #[test]
 fn a_full_disk_is_told_when_a_file_is_closed_or_flushed() {
-    let Some((point, small)) = mount_of_small_disk(8 << 20) else { return };
+    let Some((point, small)) = mount_of_small_disk("8m") else { return };
     let file = fs::File::create(point.path.join("large")).expect("a file");
     // What does not fit may be told by any of them, and is told by one.
     let written = (0..64).try_for_each(|_| (&file).write_all(&[1; 1 << 20]));
@@ -507,9 +499,36 @@ fn a_full_disk_is_told_when_a_file_is_closed_or_flushed() {
     drop(small);
 }
 
+/// However many names were tried to be made there, which need room as well.
+#[test]
+fn on_a_full_disk_that_keeps_the_names_everything_can_be_removed() {
+    let Some((point, small)) = mount_of_small_disk("16m") else { return };
+    let full = point.path.join("full");
+    fs::create_dir(&full).expect("room");
+    let file = |number: usize| {
+        let file = fs::File::create(full.join(format!("file{number}")))?;
+        (&file).write_all(&vec![1; 100_000])?;
+        file.sync_all()
+    };
+    let files = (0..).take_while(|&number| file(number).is_ok()).count();
+    let make = |number: usize| fs::create_dir(full.join(format!("directory{number}")));
+    let refused = (0..10_000).find_map(|number| make(number).err()).expect("there is no room");
+    assert_eq!(refused.raw_os_error(), Some(nix::libc::ENOSPC), "{refused}");
+    (0..3).for_each(|number| fs::remove_file(full.join(format!("file{number}"))).expect("a name"));
+    succeed(point.store.command(&["rm", "-r", "full"]));
+    assert!(files > 50, "{files}");
+    within(Duration::from_secs(20), "its name is gone", || !full.exists());
+    within(Duration::from_secs(20), "there is room again", || {
+        fs::create_dir(point.path.join("again")).is_ok()
+    });
+    point.unmount();
+    drop(point);
+    drop(small);
+}
+
 #[test]
 fn what_was_closed_before_a_disk_was_full_is_there() {
-    let Some((point, small)) = mount_of_small_disk(24 << 20) else { return };
+    let Some((point, small)) = mount_of_small_disk("24m") else { return };
     let path = |number: usize| point.path.join(format!("file{number}"));
     let contents = |number: usize| vec![number as u8; 1000 + number * 77_777 % 400_000];
     let make = |number| {
@@ -553,6 +572,21 @@ fn what_waits_for_a_killed_agent_is_told_with_the_first() {
 
 /// A file system in memory, unmounted in the end.
 struct SmallDisk(std::path::PathBuf);
+
+impl SmallDisk {
+    /// Beside a store, for its agents; none where nobody can make one.
+    fn of(store: &Store, size: &str) -> Option<SmallDisk> {
+        let disk = store.path("small");
+        fs::create_dir(&disk).expect("a directory");
+        let mut mount = Command::new("mount");
+        let made = mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "none"]).arg(&disk).output();
+        if made.expect("a mount command").status.success() {
+            return Some(SmallDisk(disk));
+        }
+        println!("SKIPPED: no small disk can be made here");
+        None
+    }
+}
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {

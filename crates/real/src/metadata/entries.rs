@@ -26,16 +26,22 @@ pub(super) struct Entries<'a> {
     /// The first failure of the store: after it nothing is done any more, since SQLite may have ended its transaction.
     failed: Option<Box<Error>>,
     has_changed: bool,
+    has_removed: bool,
 }
 
 impl<'a> Entries<'a> {
     pub(super) fn new(connection: &'a Connection, path: &'a Path, run: u64) -> Self {
-        Entries { connection, path, run, failed: None, has_changed: false }
+        Entries { connection, path, run, failed: None, has_changed: false, has_removed: false }
     }
 
     /// Whether anything was put or removed; or the failure of the store, if there was one.
     pub(super) fn has_changed(self) -> Result<bool> {
         self.failed.map_or(Ok(self.has_changed), Err)
+    }
+
+    /// Whether there may be more in the store than before: something has changed, and nothing was removed.
+    pub(super) fn adds(&self) -> bool {
+        self.has_changed && !self.has_removed
     }
 
     fn perform<T>(&mut self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
@@ -78,7 +84,8 @@ impl Transaction for Entries<'_> {
 
     fn remove(&mut self, key: &[u8]) -> Result<()> {
         self.has_changed = true;
-        self.perform(|connection| connection.prepare_cached(REMOVE)?.execute([key]))?;
+        let removed = self.perform(|connection| connection.prepare_cached(REMOVE)?.execute([key]))?;
+        self.has_removed |= removed > 0;
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Reserved room on the file system of a database. Without it no file could be removed on a full disk: removing a name
-//! takes a commit, and a commit takes some pages.
+//! takes a commit, and a commit takes some pages. While some of it is given, nothing is added to the database: else
+//! programs that go on making files would use up what is there to remove some.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -14,6 +15,9 @@ use nix::sys::statvfs::statvfs;
 const BYTES: u64 = 1 << 20;
 const GIVEN_BYTES: u64 = BYTES / 4;
 
+/// What is left of the file when all was given, by which it differs from one that never had any space.
+const GIVEN_AWAY: u64 = 1;
+
 /// The reserve is made only where this many times its size is free.
 const FREE_TIMES: u64 = 4;
 
@@ -25,9 +29,6 @@ pub(super) struct Reserve {
 }
 
 impl Reserve {
-    /// How often there is something to give, at most.
-    pub(super) const GIVES: u64 = BYTES / GIVEN_BYTES;
-
     /// The reserve of a database. Its file is not there before it is [filled](Self::fill).
     pub(super) fn of(database: &Path) -> Self {
         Reserve { path: database.with_extension("reserve"), is_settled: false.into() }
@@ -52,15 +53,27 @@ impl Reserve {
         }
     }
 
-    /// Gives some of it back to the file system, where it is soon taken.
-    pub(super) fn give(&self) {
+    /// Gives some of it back to the file system, where it is soon taken; says whether there was anything to give.
+    pub(super) fn give(&self) -> bool {
         self.is_settled.set(false);
-        let give = || {
-            let file = File::options().write(true).open(&self.path)?;
-            file.set_len(file.metadata()?.len().saturating_sub(GIVEN_BYTES))
-        };
-        // What cannot be given is not there.
-        let _: Result<()> = give();
+        let bytes = self.bytes();
+        let left = bytes.saturating_sub(GIVEN_BYTES).max(GIVEN_AWAY);
+        let give = || File::options().write(true).open(&self.path)?.set_len(left);
+        bytes > left && give().is_ok()
+    }
+
+    /// Whether nothing is left to give.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes() <= GIVEN_AWAY
+    }
+
+    /// Whether some of it was given and has not come back.
+    pub(super) fn is_broken(&self) -> bool {
+        !self.is_settled.get() && (GIVEN_AWAY..BYTES).contains(&self.bytes())
+    }
+
+    fn bytes(&self) -> u64 {
+        std::fs::metadata(&self.path).map_or(0, |file| file.len())
     }
 }
 
@@ -72,18 +85,17 @@ mod tests {
     fn it_is_given_in_parts_and_filled_again() {
         let place = tempfile::tempdir().expect("a temporary directory");
         let reserve = Reserve::of(&place.path().join("some.db"));
-        let bytes = || std::fs::metadata(place.path().join("some.reserve")).map_or(0, |file| file.len());
-        reserve.give();
-        assert_eq!(bytes(), 0);
+        assert!(!reserve.give() && reserve.is_empty() && !reserve.is_broken());
         for _ in 0..2 {
             reserve.fill();
-            assert_eq!(bytes(), BYTES);
-            for given in 1..=Reserve::GIVES {
-                reserve.give();
-                assert_eq!(bytes(), BYTES - given * GIVEN_BYTES);
+            assert!(reserve.bytes() == BYTES && !reserve.is_broken());
+            for given in 1..=BYTES / GIVEN_BYTES {
+                assert!(!reserve.is_empty() && reserve.give());
+                assert_eq!(reserve.bytes(), (BYTES - given * GIVEN_BYTES).max(GIVEN_AWAY));
+                // As after a restart.
+                assert!(reserve.is_broken() && Reserve::of(&place.path().join("some.db")).is_broken());
             }
-            reserve.give();
-            assert_eq!(bytes(), 0);
+            assert!(reserve.is_empty() && !reserve.give() && reserve.is_broken());
         }
     }
 }

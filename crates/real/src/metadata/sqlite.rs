@@ -67,6 +67,8 @@ pub(super) struct Sqlite {
     fits_memory: Cell<bool>,
     /// Whether SQLite was told last to wait for the medium with each commit.
     waits: Cell<Option<bool>>,
+    /// Whether one of the transactions that were attempted last has changed something and removed nothing.
+    adds: Cell<bool>,
 }
 
 impl Sqlite {
@@ -77,14 +79,26 @@ impl Sqlite {
         let (path, place) = (directory.join(FILE), (place.to_owned(), identity));
         let (open, reserve) = (OnceCell::new(), Reserve::of(&path));
         let (is_flushed, changes) = (true.into(), 0.into());
-        let (fits_memory, waits) = (false.into(), Cell::default());
+        let (fits_memory, waits, adds) = (false.into(), Cell::default(), Cell::default());
         let sync_failure = SyncFailure::default();
-        Ok(Sqlite { path, place, run, open, reserve, is_flushed, sync_failure, changes, fits_memory, waits })
+        Ok(Sqlite {
+            path,
+            place,
+            run,
+            open,
+            reserve,
+            is_flushed,
+            sync_failure,
+            changes,
+            fits_memory,
+            waits,
+            adds,
+        })
     }
 
     /// Carries out transactions as one commit of SQLite; if it is to be a flush, one that waits until they are on the
     /// medium, with all before them. If it fails, none of them has changed anything. On a full disk the reserve is
-    /// used. After a sync has failed no flush succeeds any more.
+    /// used, if each removes something. After a sync has failed no flush succeeds any more.
     pub(super) fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {
         if is_flush {
             self.check_syncs()?;
@@ -97,15 +111,7 @@ impl Sqlite {
                 self.open()?
             }
         };
-        let mut committed = self.attempt(connection, all, is_flush);
-        for _ in 0..Reserve::GIVES {
-            match &committed {
-                Err(error) if matches!(**error, Error::NoSpace { .. }) => self.make_room(connection),
-                _ => break,
-            }
-            committed = self.attempt(connection, all, is_flush);
-        }
-        let has_changed = committed?;
+        let has_changed = self.attempt_making_room(connection, all, is_flush)?;
         if is_flush {
             self.reserve.fill();
         }
@@ -142,6 +148,28 @@ impl Sqlite {
         self.fits_memory.set(bytes.is_ok_and(|bytes| bytes <= (CACHE_KIB << 10) / 4 * 3));
     }
 
+    /// As [`attempt`](Self::attempt). Where there is no room, the journal is moved into the file, so that its space is
+    /// used again; what adds nothing gets the reserve for that, part by part.
+    fn attempt_making_room(
+        &self,
+        connection: &Connection,
+        all: &mut [Box<dyn Asked>],
+        is_flush: bool,
+    ) -> Result<bool> {
+        let mut committed = self.attempt(connection, all, is_flush);
+        let mut is_moved = lacks_room(&committed) && self.move_journal(connection);
+        loop {
+            // If the file cannot grow even by all of the reserve, the journal does.
+            if is_moved || (lacks_room(&committed) && self.reserve.is_empty()) {
+                committed = self.attempt(connection, all, is_flush);
+            }
+            if !lacks_room(&committed) || self.adds.get() || !self.reserve.give() {
+                return committed;
+            }
+            is_moved = self.move_journal(connection);
+        }
+    }
+
     /// Commits, or leaves all as it was; says whether anything has changed.
     fn attempt(&self, connection: &Connection, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<bool> {
         if self.waits.get() != Some(is_flush) {
@@ -174,10 +202,12 @@ impl Sqlite {
             |sql: &str| connection.prepare_cached(sql).and_then(|mut sql| sql.execute([])).map_err(failed);
         perform("BEGIN")?;
         let mut has_changed = false;
+        self.adds.set(false);
         for asked in all {
             perform("SAVEPOINT one")?;
             let mut entries = Entries::new(connection, &self.path, self.run);
             let is_to_be_kept = asked.carry_out(&mut entries);
+            self.adds.set(self.adds.get() || entries.adds());
             let changes = entries.has_changed()?;
             if is_to_be_kept {
                 has_changed |= changes;
@@ -190,17 +220,20 @@ impl Sqlite {
             // Only a commit that changes something waits for the medium: this does, though it puts what was there.
             connection.pragma_update(None, "user_version", VERSION).map_err(failed)?;
         }
+        if self.adds.get() {
+            self.reserve.fill();
+            if self.reserve.is_broken() {
+                return Err(Error::NoSpace { what: describe(&self.path) }.into());
+            }
+        }
         perform("COMMIT")?;
         Ok(has_changed)
     }
 
-    /// Gives some of the reserve to the file, into which the journal is moved: that begins from its front again.
-    fn make_room(&self, connection: &Connection) {
-        self.reserve.give();
-        // If that fails, the next attempt tells why.
-        let _ = connection
-            .query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()))
-            .map_err(|error| self.failed(&error));
+    /// Moves the journal into the file and begins it from its front again; says whether that succeeded.
+    fn move_journal(&self, connection: &Connection) -> bool {
+        let moved = connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()));
+        moved.map_err(|error| self.failed(&error)).is_ok()
     }
 
     /// A failure of the database, which is noted if it is one of a sync.
@@ -282,6 +315,10 @@ impl Sqlite {
         }
         File::open(&self.place.0).and_then(|place| place.sync_all()).map_err(failed)
     }
+}
+
+fn lacks_room<T>(outcome: &Result<T>) -> bool {
+    matches!(outcome, Err(error) if matches!(**error, Error::NoSpace { .. }))
 }
 
 fn identity(place: &Path) -> Result<Identity> {
@@ -392,8 +429,9 @@ fn begin(connection: &Connection) -> rusqlite::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::fs::Permissions;
-    use std::io;
+    use std::io::{self, Write};
     use std::os::unix::fs::PermissionsExt;
+    use std::process::Command;
 
     use machine::{METADATA_KEY_BYTES_MAX, Transaction};
     use nix::unistd::{Uid, geteuid, setfsuid};
@@ -434,6 +472,76 @@ mod tests {
         assert!(matches!(full, Error::NoSpace { .. }), "{full:?}");
         assert_eq!(carry_out(&database, 0..10, 10), Ok(10));
         assert_eq!(carry_out(&database, 10..20, 100), Ok(20));
+    }
+
+    /// A file system in memory, for which one has to be root.
+    struct SmallDisk(tempfile::TempDir);
+
+    impl SmallDisk {
+        fn of(size: &str) -> Option<SmallDisk> {
+            let place = tempfile::tempdir().expect("a temporary directory");
+            let size = format!("size={size}");
+            let mut mount = Command::new("mount");
+            let made = mount.args(["-t", "tmpfs", "-o", &size, "none"]).arg(place.path()).output();
+            if !made.expect("a mount command").status.success() {
+                println!("SKIPPED: no small disk can be made here");
+                return None;
+            }
+            Some(SmallDisk(place))
+        }
+
+        /// Leaves no room.
+        fn fill(&self) {
+            let mut file =
+                File::options().create(true).append(true).open(self.0.path().join("data")).expect("room");
+            while file.write(&[1; 4096]).is_ok() {}
+        }
+    }
+
+    impl Drop for SmallDisk {
+        fn drop(&mut self) {
+            let _ = Command::new("umount").arg("--lazy").arg(self.0.path()).status();
+        }
+    }
+
+    fn remove(database: &Sqlite, key: u64) -> Result<()> {
+        let (tell, answer) = flume::bounded(1);
+        let body = move |entries: &mut dyn Transaction| Ok(Ok::<(), ()>(entries.remove(&key.to_be_bytes())?));
+        let mut all: [Box<dyn Asked>; 1] = [Box::new(Body::new(body, tell))];
+        let committed = database.commit(&mut all, false);
+        let [asked] = all;
+        asked.answer(committed);
+        answer.recv().expect("it is told").map(|kept| kept.expect("kept"))
+    }
+
+    /// Programs that go on making files do not use up what is there to remove some, nor does a restart.
+    #[test]
+    fn on_a_full_disk_entries_can_be_removed_whatever_was_tried_before() {
+        let Some(disk) = SmallDisk::of("8m") else { return };
+        let directory = disk.0.path().join("store");
+        let mut database = Sqlite::at(&directory, 7).expect("a place");
+        for key in 0..200 {
+            carry_out(&database, key..key + 1, 200).expect("room");
+        }
+        disk.fill();
+        let put_until_full = |database: &Sqlite| {
+            let full = (1000..9000).find_map(|key| carry_out(database, key..key + 1, 200).err());
+            assert!(matches!(*full.expect("there is no room"), Error::NoSpace { .. }));
+        };
+        for key in 0..100 {
+            put_until_full(&database);
+            disk.fill();
+            assert_eq!(remove(&database, key), Ok(()), "{key}");
+            assert_eq!(database.commit(&mut [], true), Ok(()));
+            if key == 50 {
+                database.close();
+                database = Sqlite::at(&directory, 7).expect("a place");
+                disk.fill();
+            }
+        }
+        fs::remove_file(disk.0.path().join("data")).expect("it is there");
+        carry_out(&database, 500..600, 200).expect("there is room again");
+        assert!(!database.reserve.is_broken() && !database.reserve.is_empty());
     }
 
     #[test]
