@@ -1,9 +1,11 @@
 //! `starfish umount`: a directory is as it was before `starfish mount`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use command_line::failure::Result;
+
+use crate::diagnosis::mounts;
 
 /// Unmount what `starfish mount` has mounted in a directory.
 ///
@@ -30,7 +32,16 @@ Examples:
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let Arguments { directory, lazy } = arguments;
-    let synced = if lazy { Ok(()) } else { mount::sync(&directory) };
+    let synced = if lazy { Ok(()) } else { sync(&directory) };
     mount::unmount(&directory, lazy)?;
     Ok(synced?)
+}
+
+/// Waits until all that was written is on the disks, also for a mount that does not answer: whoever has stopped it may
+/// let it go on. That it does not is told.
+fn sync(directory: &Path) -> node::Result<()> {
+    if let Some(silence) = mounts::silence(directory) {
+        eprintln!("starfish: {}", silence.also("This command waits for it."));
+    }
+    mount::sync(directory)
 }

@@ -61,6 +61,12 @@ pub(crate) fn find(agents: &[String]) -> Vec<MountFinding> {
     asked.into_iter().filter_map(|asked| asked.join().ok()).collect()
 }
 
+/// What is wrong with the mount of a directory if it does not answer.
+pub(crate) fn silence(directory: &Path) -> Option<Failure> {
+    let finding = look_at(&ListedMount { source: String::new(), directory: directory.to_owned() });
+    problem(&finding).filter(|_| finding.state == MountState::Silent)
+}
+
 /// A mount is called after the first of its agents, and how many more there are.
 fn is_of(listed: &ListedMount, agents: &[String]) -> bool {
     let first = listed.source.rsplit_once('+').map_or(&*listed.source, |(first, _)| first);

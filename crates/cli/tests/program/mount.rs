@@ -476,6 +476,33 @@ fn mount_of_small_disk(size: &str) -> Option<(MountPoint, SmallDisk)> {
     Some((point, small))
 }
 
+/// Whoever has stopped it may let it go on, and need not wait for that.
+#[test]
+fn unmounting_waits_for_a_mount_that_is_stopped_and_says_so() {
+    let Some(point) = MountPoint::new() else { return };
+    let child = point.command(&["mount"], &[]).spawn().expect("the program");
+    within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+    signal(&child, "STOP");
+    let umount = || {
+        let mut umount = point.command(&["umount"], &[]);
+        let mut umount = umount.stderr(Stdio::piped()).spawn().expect("the program");
+        let mut told = BufReader::new(umount.stderr.take().expect("piped")).lines();
+        let mut line = || told.next().expect("a line").expect("text");
+        let told = [line(), line()].concat();
+        assert!(told.contains("it has not answered") && told.contains("--lazy"), "{told}");
+        assert!(told.contains("kill -CONT") && umount.try_wait().expect("ours").is_none(), "{told}");
+        umount
+    };
+    let mut interrupted = umount();
+    signal(&interrupted, "INT");
+    assert!(!wait(&mut interrupted).success() && point.is_mounted());
+    let mut waiting = umount();
+    signal(&child, "CONT");
+    assert!(wait(&mut waiting).success() && !point.is_mounted());
+    let mut child = child;
+    assert!(wait(&mut child).success());
+}
+
 #[test]
 fn a_full_disk_is_told_when_a_file_is_closed_or_flushed() {
     let Some((point, small)) = mount_of_small_disk("8m") else { return };
