@@ -97,6 +97,8 @@ impl<'a> Host<'a> {
     /// What a command's end without success means, and what to do about it.
     pub fn explain(self, code: Option<i32>, complaints: &str) -> Failure {
         let complaints = complaints.trim();
+        // What a program of ours says of itself is within what this one says.
+        let complaints = complaints.strip_prefix("starfish: ").unwrap_or(complaints);
         let why = if complaints.is_empty() { "it said nothing about why" } else { complaints };
         match (code, self.name) {
             (Some(SSH_FAILED), Some(host)) => {

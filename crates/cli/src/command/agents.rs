@@ -170,18 +170,26 @@ fn up(arguments: &UpArguments) -> Result<()> {
     plan.refuse_other_key(arguments)?;
     plan.refuse_to_lose_files(arguments, state.directory())?;
     let missing: Vec<Wanted> = plan.wanted.iter().filter(|wanted| !plan.runs(wanted)).cloned().collect();
-    let started = plan.start(&missing, common, state.directory(), arguments.create)?;
+    let outcomes = plan.start(&missing, common, state.directory(), arguments.create)?;
+    let (started, not_started) = plan.those_started(&missing, outcomes)?;
     let stopped = at_once(&plan.left_out, |agent| stop(agent, &common.ssh));
     all_or_failures(stopped)?;
     let record = plan.record(&started);
-    let addresses: Vec<String> = record.agents.iter().map(|agent| agent.address.clone()).collect();
-    check(&addresses)?;
+    let addresses = |agents: &mut dyn Iterator<Item = &Started>| -> Vec<String> {
+        agents.map(|agent| agent.address.clone()).collect()
+    };
+    check(&addresses(&mut record.agents.iter().filter(|agent| agent.process.is_some())))?;
     state.write(&record)?;
     let count = started.len();
     started.into_iter().try_for_each(Starting::stay)?;
     plan.tell(&record, count, common);
+    let addresses = addresses(&mut record.agents.iter());
     tell_if_not_found(&addresses);
-    local::print([format!("export STARFISH_AGENTS={}", addresses.join(","))])
+    local::print([format!("export STARFISH_AGENTS={}", addresses.join(","))])?;
+    match do_not(not_started.len(), record.agents.len(), "run") {
+        None => Ok(()),
+        Some(why) => Err(Failure::new("agents up", format!("{why}: {}", not_started.join(", ")))),
+    }
 }
 
 /// The file of the cluster key that the command or the environment names, or else that of the set as it was.
@@ -298,7 +306,7 @@ impl Plan {
             return Ok(());
         }
         let asleep: Vec<Wanted> = asleep.into_iter().map(Started::wanted).collect();
-        let woken = self.start(&asleep, &arguments.common, directory, false)?;
+        let woken = all_or_failures(self.start(&asleep, &arguments.common, directory, false)?)?;
         let all = self.left_out.iter().chain(woken.iter().map(|starting| &starting.started));
         let (names, addresses): (Vec<&str>, Vec<String>) =
             all.map(|agent| (&*agent.name, agent.address.clone())).unzip();
@@ -322,15 +330,15 @@ impl Plan {
         )))
     }
 
-    /// Starts these agents, all at once. They end again unless they are told to stay. Those that were of the set have
-    /// the disks that they had, unless `create` says that they may be new.
+    /// Starts these agents, all at once; the outcome for each. They end again unless they are told to stay. Those that
+    /// were of the set have the disks that they had, unless `create` says that they may be new.
     fn start(
         &self,
         missing: &[Wanted],
         common: &CommonArguments,
         directory: &Path,
         create: bool,
-    ) -> Result<Vec<Starting>> {
+    ) -> Result<Vec<Result<Starting>>> {
         if missing.is_empty() {
             return Ok(Vec::new());
         }
@@ -339,25 +347,59 @@ impl Plan {
         let key = key::path(this_node::key_file()).map(KeyFile::take).transpose()?;
         let start =
             Start { program: &program, remote_program, directory, key, options: &self.options, create };
-        let outcomes = at_once(missing, |wanted| {
+        Ok(at_once(missing, |wanted| {
             // A program with the exported address of an agent finds the next one there.
             let before = self.gone.iter().find(|agent| agent.name == wanted.name);
             start.start(wanted, Host::new(wanted.host.as_deref(), &common.ssh), before)
-        });
-        all_or_failures(outcomes)
+        }))
     }
 
-    /// The agents to record: those wanted, in that order.
+    /// Those that have started, and the names of those that have not. Agents that were of the set before may be
+    /// missing, such as one whose disk is not mounted: why is told, and the others run without it. But none runs if a
+    /// new one has failed, or all have.
+    fn those_started(
+        &self,
+        missing: &[Wanted],
+        outcomes: Vec<Result<Starting>>,
+    ) -> Result<(Vec<Starting>, Vec<String>)> {
+        let was_of_set = |wanted: &Wanted| {
+            self.gone.iter().any(|agent| agent.name == wanted.name && agent.roots == wanted.roots)
+        };
+        let mut may_be_missing =
+            missing.iter().zip(&outcomes).all(|(wanted, outcome)| outcome.is_ok() || was_of_set(wanted));
+        may_be_missing &= !self.running.is_empty() || outcomes.iter().any(Result::is_ok);
+        if !may_be_missing {
+            return all_or_failures(outcomes).map(|started| (started, Vec::new()));
+        }
+        let (mut started, mut not_started) = (Vec::new(), Vec::new());
+        for (wanted, outcome) in missing.iter().zip(outcomes) {
+            match outcome {
+                Ok(starting) => started.push(starting),
+                Err(failure) => {
+                    eprintln!("starfish: {}: not started: {failure}", wanted.name);
+                    not_started.push(wanted.name.clone());
+                }
+            }
+        }
+        Ok((started, not_started))
+    }
+
+    /// The agents to record: those wanted, in that order. Those that have not started are as they were.
     fn record(&self, started: &[Starting]) -> Record {
         let mut agents = self.running.clone();
         agents.extend(started.iter().map(|starting| starting.started.clone()));
+        for agent in self.gone.iter().filter(|agent| !is_left_out(agent, &self.wanted)) {
+            if agents.iter().all(|other| other.name != agent.name) {
+                agents.push(Started { process: None, ..agent.clone() });
+            }
+        }
         agents.sort_by_key(|agent| self.wanted.iter().position(|wanted| wanted.name == agent.name));
         let (options, program, key) = (self.options.clone(), self.program.clone(), self.key.clone());
         Record { options, program, key, agents }
     }
 
     fn tell(&self, record: &Record, started: usize, common: &CommonArguments) {
-        for agent in &record.agents {
+        for agent in record.agents.iter().filter(|agent| agent.process.is_some()) {
             eprintln!("{}: {}, {}", agent.name, agent.address, agent.disks);
         }
         for before in &self.gone {
@@ -374,7 +416,8 @@ impl Plan {
             eprintln!("Options: {now}; before: {before}.");
         }
         let down = common.command("down");
-        match (started, record.agents.len() - started) {
+        match (started, self.running.len()) {
+            (0, before) if before < record.agents.len() => eprintln!("{before} ran already."),
             (0, before) => eprintln!("All {before} run already, as they were started."),
             (started, 0) => eprintln!("Started {started}. `{down}` stops them."),
             (started, before) => eprintln!("Started {started}; {before} ran already."),

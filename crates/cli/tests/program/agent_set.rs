@@ -211,8 +211,23 @@ fn an_agent_whose_disk_is_gone_is_given_a_new_one_only_if_that_is_said() {
         }
         let told = home.fail(&["agents", "up"]);
         assert!(told.contains(disk.to_str().expect("UTF-8")) && told.contains("give --create"), "{told}");
-        until("they end", || agents_below(home.0.path()).is_empty());
+        assert!(
+            told.contains("local 1: not started: ") && told.contains("1 of 2 does not run: local 1"),
+            "{told}"
+        );
+        assert_eq!(told.matches("starfish: ").count(), 2, "each of the two begins with it: {told}");
+        // The other one runs, and goes on.
+        until("one is left", || agents_below(home.0.path()).len() == 1);
     }
+    let told = home.fail(&["agents", "status"]);
+    assert!(told.contains("1 of 2 does not run"), "{told}");
+    home.run(&["agents", "down"]);
+    let keeper = home.path("starfish/local-0/disk");
+    std::fs::rename(&keeper, home.path("away too")).expect("on one file system");
+    let told = home.fail(&["agents", "up"]);
+    assert!(told.contains(keeper.to_str().expect("UTF-8")) && !told.contains("not started"), "{told}");
+    until("none has started", || agents_below(home.0.path()).is_empty());
+    std::fs::rename(home.path("away too"), &keeper).expect("on one file system");
     std::fs::remove_dir(&disk).expect("it is empty still");
     std::fs::rename(&away, &disk).expect("on one file system");
     // Further agents of the set are new ones.
@@ -367,6 +382,7 @@ fn hosts_are_reached_over_ssh() {
     std::fs::rename(home.path("disk2"), home.path("unmounted")).expect("it is there");
     let told = home.fail(&["agents", "up", "--ssh", &ssh]);
     assert!(told.contains("--root disk2: there is no such directory") && told.contains("mounted?"), "{told}");
+    home.run(&["agents", "down", "--ssh", &ssh]);
     std::fs::rename(home.path("unmounted"), home.path("disk2")).expect("it is there");
     // No set has a disk and a copy of it, be they of two agents.
     let identity = own.join(".starfish.disk");
