@@ -324,8 +324,12 @@ impl Plan {
         let more = if flat.len() > EXAMPLES_MAX { ", ..." } else { "" };
         let why = format!("{count} a stripe on {}: {}{more}", names.join(", "), examples.join(", "));
         let up = arguments.common.command("up");
+        let removed = match in_namespace {
+            0 => "",
+            _ => " Contents of files that were removed go within a minute, or by `starfish fsck --repair`.",
+        };
         Err(Failure::new("fewer agents than before", why).remedy(format!(
-            "`{up}` starts all {}. With --anew such files cannot be read.",
+            "`{up}` starts all {}. Get such files and remove them before; with --anew they cannot be read.{removed}",
             self.before.agents.len()
         )))
     }

@@ -190,6 +190,7 @@ fn a_set_is_not_made_smaller_or_different_by_mistake() {
     home.run(&["put", "file", "names/file"]);
     let told = home.fail(&["agents", "up", "--local", "1"]);
     assert!(told.contains("2 files have a stripe on local 1: 1 of the namespace, file"), "{told}");
+    assert!(told.contains("removed go within a minute, or by `starfish fsck --repair`"), "{told}");
     home.run(&["agents", "down"]);
     home.run(&["agents", "up", "--local", "1", "--anew"]);
     assert!(home.fail(&["get", "--flat", "file", "again"]).contains("stripe"));
