@@ -7,14 +7,23 @@
 #include <mpi.h>
 #include <time.h>
 
-/* The time of this process when all begin. An MPI waits by keeping a processor busy: where there are more processes than
-   processors, those that leave a barrier first would count the slices of time that the others wait in it. While they
-   sleep, the others leave it, too. */
+/* Waits until a request is over, asleep but for a look every millisecond. An MPI waits by keeping a processor busy: where
+   there are more processes than processors, who waits so would take them from those who are still at what is timed. */
+static void wait_asleep(MPI_Request request)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    int over = 0;
+    while (MPI_Test(&request, &over, MPI_STATUS_IGNORE), !over) {
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* The time of this process when all begin. */
 static double begin_together(void)
 {
-    const struct timespec pause = {.tv_nsec = 20000000};
-    MPI_Barrier(MPI_COMM_WORLD);
-    nanosleep(&pause, NULL);
+    MPI_Request all;
+    MPI_Ibarrier(MPI_COMM_WORLD, &all);
+    wait_asleep(all);
     return MPI_Wtime();
 }
 
@@ -22,7 +31,9 @@ static double begin_together(void)
 static double longest(double own)
 {
     double of_all;
-    MPI_Allreduce(&own, &of_all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Request all;
+    MPI_Iallreduce(&own, &of_all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD, &all);
+    wait_asleep(all);
     return of_all;
 }
 
