@@ -175,6 +175,10 @@ impl<M: Machine> Exchange<M> {
         self.endpoint.machine()
     }
 
+    pub(crate) fn member_count(&self) -> usize {
+        self.members.len()
+    }
+
     fn is_queued(&self) -> bool {
         !self.queues.is_empty()
     }

@@ -23,7 +23,7 @@
 //! - `flush.rs`: bringing what was accepted onto the media; `holes.rs`: where stripes have data
 //! - `collectives.rs`: collective requests that are served together; `disk_directed.rs`: one on a dense view;
 //!   `listed.rs`: one on whatever its members list; `selected.rs`: one on what they select, in closed form; both by
-//!   `staged.rs`, what has been told, and `partial_blocks.rs`, moving parts of blocks
+//!   `staged.rs`, what has been told, `partial_blocks.rs`, moving parts of blocks, and `portions.rs`, how many at once
 //! - `meetings.rs`: clients that meet here: `rosters.rs`, to flush write caches together; `teams.rs`, as processes that
 //!   have ranks
 //! - `keeper.rs`: the namespace of the set, if this node keeps it; `holds.rs`: who has which of its files open;
@@ -60,6 +60,7 @@ mod objects;
 mod open_stripe;
 mod partial_blocks;
 mod pool;
+mod portions;
 mod recordings;
 mod rosters;
 mod scrub;

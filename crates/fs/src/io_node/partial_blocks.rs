@@ -17,16 +17,13 @@ use super::collectives::PatchedBlock;
 use super::disk_directed::move_each;
 use super::disks::RUNS_MAX;
 use super::open_stripe::{Barred, OpenStripe};
+use super::portions::Portions;
 use crate::error::{Failure, Result as FsResult};
 use crate::exchange::Exchange;
 use crate::give_way::give_way;
 use crate::protocol::Direction;
 use crate::schedule::{DiskUser, Urgency};
 use crate::turns::Turn;
-
-/// A buffer takes at once this fraction of its share of the blocks left, one of `PORTIONS`. The portions shrink, so
-/// that all buffers end together; meanwhile the disk writes what one has while the others get theirs.
-const PORTIONS: usize = 8;
 
 /// What is to be moved of a block.
 pub(super) trait BlockParts<M: Machine>: Sized {
@@ -70,8 +67,7 @@ pub(super) struct PartialTransfer<M: Machine, I> {
     blocks: RefCell<I>,
     buffers: BufferPool,
     block_bytes: u64,
-    /// How many blocks a buffer has room for.
-    blocks_at_once: u64,
+    portions: Portions,
     /// Blocks are written in the order in which they were taken, whichever has its data first: the disk seeks less.
     writes: Line,
 }
@@ -139,8 +135,9 @@ where
         blocks: I,
         (block_bytes, blocks_at_once): (u64, u64),
     ) -> Rc<Self> {
-        let buffers = node.settings.buffers_per_disk as u64 * blocks_at_once;
-        let buffers = BufferPool::new(block_bytes * buffers);
+        let buffers = node.settings.buffers_per_disk;
+        let portions = Portions::new(blocks_at_once as usize, block_bytes, exchange.member_count(), buffers);
+        let buffers = BufferPool::new(block_bytes * buffers as u64 * blocks_at_once);
         let (node, exchange, blocks) = (node.clone(), exchange.clone(), RefCell::new(blocks));
         Rc::new(PartialTransfer {
             node,
@@ -150,7 +147,7 @@ where
             blocks,
             buffers,
             block_bytes,
-            blocks_at_once,
+            portions,
             writes: Line::new(),
         })
     }
@@ -172,7 +169,7 @@ where
         account: &Account,
     ) -> Result<(), Box<Failure>> {
         let mut buffer = Vec::new();
-        for _ in 0..self.blocks_at_once {
+        for _ in 0..self.portions.most() {
             buffer.push(self.buffers.take(self.block_bytes).await);
         }
         let move_found = async |found: Vec<PartialBlock<P>>, buffer| {
@@ -199,9 +196,8 @@ where
             Some(first) => first,
             None => return Some(Vec::new()),
         };
-        let portions = self.node.settings.buffers_per_disk * PORTIONS;
-        let most = (1 + blocks.size_hint().0).div_ceil(portions).min(self.blocks_at_once as usize);
-        let others = iter::from_fn(|| blocks.next().flatten()).take(most - 1);
+        let others = self.portions.next(1 + blocks.size_hint().0) - 1;
+        let others = iter::from_fn(|| blocks.next().flatten()).take(others);
         Some(iter::once(first).chain(others).collect())
     }
 

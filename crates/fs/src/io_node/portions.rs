@@ -1,0 +1,85 @@
+//! How many blocks a buffer of an operation takes at once, where it has room for several.
+//!
+//! Few at once: the disk writes what one buffer has while others get theirs, and all end together. Many at once: each
+//! portion asks every member for what it has of it, so the messages are as many as members times portions.
+
+use std::cell::Cell;
+
+/// A buffer takes at once this fraction of its share of the blocks left, one of `FRACTION`: the portions shrink.
+const FRACTION: usize = 8;
+
+/// They shrink no further than to so many bytes for each member, on average. A message takes as much time of processors
+/// as some tens of thousand bytes, and wakes a process.
+const MEMBER_BYTES_MIN: u64 = 256 << 10;
+
+/// The portions of an operation at one disk.
+pub(super) struct Portions {
+    /// For how many blocks a buffer has room.
+    most: usize,
+    /// Portions shrink to so many blocks, if the first ones are as large, before the last few.
+    fewest: usize,
+    /// How many buffers take them.
+    buffers: usize,
+    last: Cell<usize>,
+}
+
+impl Portions {
+    /// Portions of at most `most` blocks of `block_bytes` bytes, of which `members` have parts, for so many buffers.
+    pub(super) fn new(most: usize, block_bytes: u64, members: usize, buffers: usize) -> Self {
+        let fewest = (MEMBER_BYTES_MIN * members as u64).div_ceil(block_bytes.max(1)) as usize;
+        Portions { most, fewest, buffers, last: Cell::new(0) }
+    }
+
+    pub(super) fn most(&self) -> usize {
+        self.most
+    }
+
+    /// How many blocks a buffer takes next, if so many are left: none if there are none.
+    pub(super) fn next(&self, left: usize) -> usize {
+        let share = left.div_ceil(self.buffers);
+        let fewest = self.fewest.min(self.last.get());
+        let portion = share.div_ceil(FRACTION).max(fewest).min(share).min(self.most);
+        self.last.set(portion);
+        portion
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::iter;
+
+    use super::*;
+
+    const BLOCK: u64 = 256 << 10;
+
+    /// How many blocks two buffers take, one after the other.
+    fn portions(blocks: usize, most: usize, members: usize) -> Vec<usize> {
+        let (portions, mut left) = (Portions::new(most, BLOCK, members, 2), blocks);
+        let next = || {
+            let portion = portions.next(left);
+            left -= portion;
+            (portion > 0).then_some(portion)
+        };
+        iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn portions_of_few_members_shrink() {
+        let of_one = portions(64, 33, 1);
+        assert_eq!((of_one[0], of_one.len()), (4, 33));
+        assert!(of_one.is_sorted_by(|one, next| one >= next));
+        assert_eq!(portions(64, 1, 8), [1; 64], "room for one");
+    }
+
+    #[test]
+    fn portions_of_many_members_stay_as_large_as_the_first() {
+        let of_eight = portions(64, 33, 8);
+        assert_eq!(
+            (&of_eight[..15], &of_eight[15..]),
+            (&[4; 15][..], &[2, 1, 1][..]),
+            "both buffers end together"
+        );
+        assert_eq!(portions(6, 33, 8), [1; 6]);
+        assert!(portions(320, 33, 4).starts_with(&[20, 19, 18, 17, 16]), "as far as to 256 KiB for each");
+    }
+}
