@@ -53,6 +53,18 @@ impl Reserve {
         }
     }
 
+    /// Has the journal take now what `bytes` of it take on the file system, if there is enough room. It would take that
+    /// while data come that were promised the same room.
+    pub(super) fn take_for_journal(&self, bytes: u64) {
+        let journal = self.path.with_extension("db-wal");
+        let take = || {
+            let file = File::options().write(true).open(journal)?;
+            // Its length stays: what is in it ends there.
+            Ok(fallocate(&file, FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, bytes as i64)?)
+        };
+        let _: Result<()> = take();
+    }
+
     /// Gives some of it back to the file system, where it is soon taken; says whether there was anything to give.
     pub(super) fn give(&self) -> bool {
         self.is_settled.set(false);

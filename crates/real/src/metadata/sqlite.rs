@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use machine::{Error, METADATA_VALUE_BYTES_MAX, MetadataTable, Result};
+use nix::sys::statvfs::statvfs;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::hooks::Wal;
 use rusqlite::limits::Limit;
@@ -35,7 +36,15 @@ const APPLICATION: i64 = 0x5374_6172;
 const VERSION: i64 = 1;
 
 /// Pages of the journal, of 4 KiB, after which they are moved into the file.
-const JOURNAL_PAGES: i32 = 4000;
+const JOURNAL_PAGES: u32 = 4000;
+
+/// The journal takes no more than one of so many parts of its file system.
+const JOURNAL_PARTS: u64 = 16;
+
+/// Bytes of a page; what the journal has before each, and before all.
+const PAGE_BYTES: u64 = 4096;
+const PAGE_HEADER: u64 = 24;
+const JOURNAL_HEADER: u64 = 32;
 
 /// Memory for pages of the file.
 const CACHE_KIB: i64 = 32 << 10;
@@ -285,15 +294,25 @@ impl Sqlite {
     fn open(&self) -> Result<&Connection> {
         let mut connection = open(&self.path)?;
         if !connection.is_readonly("main").unwrap_or(true) {
-            let moved = move_long_journals(&mut connection, self.sync_failure.clone());
+            let pages = self.journal_pages();
+            let moved = move_long_journals(&mut connection, pages, self.sync_failure.clone());
             moved.map_err(|error| self.failed(&error))?;
             self.reserve.fill();
+            self.reserve.take_for_journal(JOURNAL_HEADER + u64::from(pages) * (PAGE_HEADER + PAGE_BYTES));
         }
         // What a killed process has committed may still be in the system's memory.
         self.is_flushed.set(false);
         self.waits.set(None);
         self.note_size(&connection);
         Ok(self.open.get_or_init(|| connection))
+    }
+
+    /// How many pages the journal has at most when it is moved: it takes no large part of a small file system.
+    fn journal_pages(&self) -> u32 {
+        let parts = u64::from(JOURNAL_PAGES) * JOURNAL_PARTS;
+        let pages = statvfs(self.path.parent().expect("a file in a directory"))
+            .map_or(parts, |space| space.blocks() * space.fragment_size() / PAGE_BYTES);
+        (pages.min(parts) / JOURNAL_PARTS) as u32
     }
 
     fn exists(&self) -> Result<bool> {
@@ -371,9 +390,13 @@ fn open(path: &Path) -> Result<Connection> {
 
 /// Has each commit that makes the journal long move it into the file. What fails then is tried again by the next
 /// commit, except a sync.
-fn move_long_journals(connection: &mut Connection, sync_failure: SyncFailure) -> rusqlite::Result<()> {
+fn move_long_journals(
+    connection: &mut Connection,
+    pages_max: u32,
+    sync_failure: SyncFailure,
+) -> rusqlite::Result<()> {
     connection.wal_hook(Some(move |journal: &mut Wal, pages| {
-        if pages >= JOURNAL_PAGES
+        if pages >= pages_max as i32
             && let Err(error) = journal.checkpoint()
         {
             note_failed_sync(&sync_failure, &error);
@@ -598,7 +621,7 @@ mod tests {
         let database = Sqlite::at(&place.path().join("store"), 7).expect("a place");
         let bytes = || fs::metadata(place.path().join("store").join(FILE)).expect("it is there").len();
         assert_eq!(carry_out(&database, 0..1, 1), Ok(1));
-        let (before, pages) = (bytes(), JOURNAL_PAGES as u64);
+        let (before, pages) = (bytes(), u64::from(JOURNAL_PAGES));
         carry_out(&database, 1..pages / 2, 3000).expect("room");
         assert_eq!(bytes(), before);
         carry_out(&database, pages / 2..pages + 100, 3000).expect("room");
@@ -606,6 +629,18 @@ mod tests {
         let connection = database.open.get().expect("it is open");
         let by_itself = connection.pragma_query_value(None, "wal_autocheckpoint", |row| row.get::<_, i64>(0));
         assert_eq!(by_itself, Ok(0), "SQLite tells nobody what fails then");
+    }
+
+    #[test]
+    fn the_journal_has_its_room_before_a_disk_is_full() {
+        let Some(disk) = SmallDisk::of("8m") else { return };
+        let database = Sqlite::at(&disk.0.path().join("store"), 7).expect("a place");
+        carry_out(&database, 0..10, 100).expect("room");
+        disk.fill();
+        for number in 0..100 {
+            assert_eq!(carry_out(&database, 0..10, number), Ok(10));
+        }
+        assert!(!database.reserve.is_broken() && !database.reserve.is_empty(), "nothing was given");
     }
 
     /// Entries that come while it is copied are in the copy or not, transaction by transaction.
