@@ -309,7 +309,7 @@ pub fn a_cut_and_a_write_come_one_after_the_other(testbed: &impl Testbed, base: 
 }
 
 /// Who brings all that he has written onto the media is told what cannot be brought there, whatever file it is of and
-/// though he has closed it; nobody else is, and whoever has the file open is told as well.
+/// though he has closed it, unless he has removed it; nobody else is, and whoever has the file open is told as well.
 pub fn all_that_a_client_has_closed_is_flushed_at_once(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -336,6 +336,12 @@ pub fn all_that_a_client_has_closed_is_flushed_at_once(testbed: &impl Testbed, b
         }
         assert_eq!(file.sync().await, Ok(()), "it has been told");
         assert_eq!((trees[0].sync().await, file.close().await), (Ok(()), Ok(())));
+        let file = open(&trees[0], "one").await.expect("opened");
+        write(&file, 0, &contents(3 * BLOCK)).await;
+        file.close().await.expect("closed");
+        fail_flushes(1);
+        remove(&trees[0], "one").await.expect("removed");
+        assert_eq!(trees[0].sync().await, Ok(()), "nobody misses what has no name");
     });
 }
 

@@ -325,6 +325,8 @@ impl<M: Machine> Tree<M> {
     /// # Errors
     /// If an I/O node cannot bring something of it there: the first failure, when all is done that can be.
     pub async fn sync(&self) -> Result<()> {
+        // Nobody misses what was removed, though it could not be brought to a disk.
+        self.contents_gone().await;
         let contents = self.inner.cache.client().flush_own().await;
         contents.and(self.flush().await)
     }
