@@ -157,8 +157,8 @@ impl Sqlite {
         self.fits_memory.set(bytes.is_ok_and(|bytes| bytes <= (CACHE_KIB << 10) / 4 * 3));
     }
 
-    /// As [`attempt`](Self::attempt). Where there is no room, the journal is moved into the file, so that its space is
-    /// used again; what adds nothing gets the reserve for that, part by part.
+    /// As [`attempt`](Self::attempt). Where there is no room, the journal is moved into the file, so that its space
+    /// is used again; what adds nothing gets the reserve for that, part by part.
     fn attempt_making_room(
         &self,
         connection: &Connection,
@@ -216,7 +216,7 @@ impl Sqlite {
             perform("SAVEPOINT one")?;
             let mut entries = Entries::new(connection, &self.path, self.run);
             let is_to_be_kept = asked.carry_out(&mut entries);
-            self.adds.set(self.adds.get() || entries.adds());
+            self.adds.set(self.adds.get() || (is_to_be_kept && entries.adds()));
             let changes = entries.has_changed()?;
             if is_to_be_kept {
                 has_changed |= changes;
