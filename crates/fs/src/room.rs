@@ -92,7 +92,8 @@ impl DiskRoom {
         DiskRoom { disks: (0..disks).map(|_| Rc::default()).collect() }
     }
 
-    /// Takes room for `bytes` of a stripe that has `before` bytes on its disk; none if there is none as far as is known.
+    /// Takes room for `bytes` of a stripe that has `before` bytes on its disk; nothing if there is none as far as is
+    /// known.
     pub(crate) fn take(&self, disk: usize, before: u64, bytes: u64) -> Option<TakenRoom> {
         let room = &self.disks[disk];
         let needed = needed(before, bytes);

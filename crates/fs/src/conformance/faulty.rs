@@ -276,8 +276,8 @@ impl<M: Machine> FaultyDisk<M> {
         &self.machine.disks()[self.index]
     }
 
-    /// What these bytes of an object take on a disk in bytes, as on a real one: nothing where data are, pages elsewhere;
-    /// the first ones bring a header and records, and those of each stretch the sums of all of it.
+    /// What this part of an object takes on a disk in bytes, as on a real one: nothing where data are, pages elsewhere;
+    /// the first one brings a header and records, and the first of each stretch the sums of all of it.
     async fn needed(&self, object: ObjectId, part: Range<u64>) -> Result<u64> {
         const PAGE: u64 = 4096;
         const FIRST: u64 = 3 * PAGE;

@@ -10,8 +10,8 @@ use crate::error::Failure;
 use crate::protocol::{FileId, Reply};
 
 impl<M: Machine> IoNode<M> {
-    /// Where data are in each of these stripes, at an offset or next after it. What was lost is no hole: who reads it is
-    /// told.
+    /// Where data are in each of these stripes, at an offset or next after it. What was lost is no hole: who reads it
+    /// is told.
     pub(super) async fn find_data(
         self: &Rc<Self>,
         file: FileId,

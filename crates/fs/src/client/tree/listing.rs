@@ -22,8 +22,8 @@ pub struct SomeEntries {
 }
 
 impl<M: Machine> Tree<M> {
-    /// The entries of a directory after the name `after` as the keeper has them, until they have so many bytes or are as
-    /// many as one answer has; nothing if the directory has been removed.
+    /// The entries of a directory after the name `after`, as the keeper has them, until they have so many bytes or are
+    /// as many as one answer has; nothing if the directory has been removed.
     ///
     /// # Errors
     /// If it is no directory, or the keeper does not answer.
