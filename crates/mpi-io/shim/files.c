@@ -100,6 +100,17 @@ static int reach_agents(MPI_Comm comm, int rank, const char *name, int amode, st
     return is_first || class ? class : starfish_mpi_connect(name, 0);
 }
 
+/* Tells an error that all processes know of, if this one is to tell it. When it returns the one that is to has done so:
+   a process that goes on may end the program. */
+static int fail_together(MPI_Comm comm, int class)
+{
+    MPI_Request telling;
+    starfish_mpi_tell_error();
+    PMPI_Ibarrier(comm, &telling);
+    await(telling);
+    return class;
+}
+
 /* What fails for any process fails for all, and the first for which it has has the words; so does what they want to open
    in different modes. */
 static int agree(MPI_Comm comm, int rank, int class, int amode)
@@ -109,9 +120,15 @@ static int agree(MPI_Comm comm, int rank, int class, int amode)
     PMPI_Iallreduce(own, all, 4, MPI_INT, MPI_MAX, comm, &agreeing);
     await(agreeing);
     if (all[0]) {
-        return all[3] == -rank ? class : starfish_mpi_note_error(all[0], "another process tells why it has failed");
+        if (all[3] != -rank) {
+            class = starfish_mpi_note_error(all[0], "another process tells why it has failed");
+        }
+        return fail_together(comm, class);
     }
-    return all[1] == -all[2] ? 0 : starfish_mpi_note_error(STARFISH_MPI_NOT_SAME, "the processes give different modes");
+    if (all[1] == -all[2]) {
+        return 0;
+    }
+    return fail_together(comm, starfish_mpi_note_error(STARFISH_MPI_NOT_SAME, "the processes give different modes"));
 }
 
 /* Has the MPI move messages on, by a call that does nothing else. */
@@ -178,8 +195,8 @@ static int find_owner(MPI_Comm comm, const char *name, int *is_ours)
     await(agreeing);
     snprintf(why, sizeof why, "%s: it is on Starfish for other processes, and not for process %d on %s: is it mounted there?",
              name, without, host);
-    return rank == 0 ? starfish_mpi_note_own_error(STARFISH_MPI_BAD_FILE, why)
-                     : starfish_mpi_note_error(STARFISH_MPI_BAD_FILE, why);
+    return fail_together(comm, rank == 0 ? starfish_mpi_note_own_error(STARFISH_MPI_BAD_FILE, why)
+                                         : starfish_mpi_note_error(STARFISH_MPI_BAD_FILE, why));
 }
 
 DEFINE(File_open, (MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_File *fh),

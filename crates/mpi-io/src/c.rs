@@ -8,7 +8,6 @@
 
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::slice;
@@ -162,10 +161,7 @@ unsafe extern "C" fn starfish_mpi_note_own_error(class: c_int, why: *const c_cha
 
 #[unsafe(no_mangle)]
 extern "C" fn starfish_mpi_tell_error() {
-    if let Some(words) = failure::last_words(CallAccount::is_asked_for()) {
-        // Of several processes with one standard error each has its line: it is written at once.
-        let _ = io::stderr().write_all(format!("starfish: {words}\n").as_bytes());
-    }
+    failure::tell_last(CallAccount::is_asked_for());
 }
 
 // Files by name.

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::ffi::c_int;
 use std::fmt;
+use std::io::{self, Write};
 
 use layout::SelectionError;
 use namespace::TreeRefusal;
@@ -89,8 +90,18 @@ impl ErrorClass {
 pub(crate) struct MpiError {
     pub(crate) class: ErrorClass,
     pub(crate) text: String,
-    /// Whether this process says it on standard error: the class does not, and no other process does.
-    is_logged: bool,
+    telling: Telling,
+}
+
+/// Whether this process says an error on standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Telling {
+    /// It does: the class does not tell it, and no other process does.
+    Wanted,
+    /// It does if all errors are asked for.
+    IfAsked,
+    /// It has.
+    Done,
 }
 
 /// The outcome of a call.
@@ -98,19 +109,36 @@ pub(crate) type Outcome<T> = Result<T, MpiError>;
 
 impl MpiError {
     pub(crate) fn new(class: ErrorClass, text: impl Into<String>) -> Self {
-        MpiError { class, text: text.into(), is_logged: class.wants_words() }
+        let telling = if class.wants_words() { Telling::Wanted } else { Telling::IfAsked };
+        MpiError { class, text: text.into(), telling }
     }
 
     /// The same, of which people want to know whatever the class.
     #[must_use]
     pub(crate) fn logged(self) -> Self {
-        MpiError { is_logged: true, ..self }
+        MpiError { telling: Telling::Wanted, ..self }
     }
 
     /// The same, which another process tells if anybody does.
     #[must_use]
     pub(crate) fn logged_elsewhere(self) -> Self {
-        MpiError { is_logged: false, ..self }
+        MpiError { telling: Telling::IfAsked, ..self }
+    }
+
+    /// The same, which has been told now: on standard error, if that is for this process to do, or if all are asked
+    /// for.
+    #[must_use]
+    pub(crate) fn told(self, all: bool) -> Self {
+        let words = self.words(all);
+        // Of several processes with one standard error each has its line: it is written at once.
+        let _ = words.map(|words| io::stderr().write_all(format!("starfish: {words}\n").as_bytes()));
+        MpiError { telling: Telling::Done, ..self }
+    }
+
+    /// What there is to tell: nothing if the class says it, or another process, unless all is asked for.
+    pub(crate) fn words(&self, all: bool) -> Option<&str> {
+        let is_wanted = self.telling == Telling::Wanted || (all && self.telling == Telling::IfAsked);
+        is_wanted.then_some(&self.text)
     }
 
     /// The same without these words.
@@ -133,7 +161,7 @@ impl MpiError {
     #[must_use]
     pub(crate) fn of_setup(self) -> Self {
         let class = if self.class == ErrorClass::Argument { ErrorClass::Io } else { self.class };
-        MpiError { class, is_logged: true, ..self }
+        MpiError { class, telling: Telling::Wanted, ..self }
     }
 }
 
@@ -170,7 +198,7 @@ thread_local! {
     static LAST: RefCell<Option<MpiError>> = const { RefCell::new(None) };
 }
 
-/// The number of an outcome for C: 0 if it is good. What there is to say is kept for [`last_words`].
+/// The number of an outcome for C: 0 if it is good. What there is to say is kept for [`tell_last`].
 pub(crate) fn number(outcome: Outcome<()>) -> c_int {
     let Err(error) = outcome else { return 0 };
     let class = error.class as c_int;
@@ -178,11 +206,9 @@ pub(crate) fn number(outcome: Outcome<()>) -> c_int {
     class
 }
 
-/// What this process says of its thread's last error: nothing if the class says it, or another process, unless all is
-/// asked for.
-pub(crate) fn last_words(all: bool) -> Option<String> {
-    let last = LAST.take()?;
-    (last.is_logged || all).then_some(last.text)
+/// Tells the last error of this thread, once.
+pub(crate) fn tell_last(all: bool) {
+    let _ = LAST.take().map(|error| error.told(all));
 }
 
 #[cfg(test)]
@@ -197,23 +223,17 @@ mod tests {
         assert_eq!(ErrorClass::numbered(99), ErrorClass::Io);
     }
 
-    fn words(error: MpiError, all: bool) -> Option<String> {
-        number(Err(error));
-        last_words(all)
-    }
-
     #[test]
     fn what_a_class_does_not_say_is_told_once() {
         assert_eq!(number(Ok(())), 0);
         let there = MpiError::new(ErrorClass::Exists, "there is one");
         assert_eq!(number(Err(there.clone())), ErrorClass::Exists as c_int);
-        assert_eq!(last_words(false), None);
-        assert_eq!(words(there.clone(), true).as_deref(), Some("there is one"));
-        assert_eq!(words(there.clone().logged(), false).as_deref(), Some("there is one"));
+        assert_eq!((there.words(false), there.words(true)), (None, Some("there is one")));
+        assert_eq!(there.clone().logged().words(false), Some("there is one"));
+        assert_eq!(there.logged().told(false).words(true), None);
         let wrong = MpiError::new(ErrorClass::Io, "it is gone");
-        assert_eq!(words(wrong.clone(), false).as_deref(), Some("it is gone"));
-        assert_eq!(last_words(true), None);
-        assert_eq!(words(wrong.logged_elsewhere(), false), None);
+        assert_eq!(wrong.words(false), Some("it is gone"));
+        assert_eq!(wrong.logged_elsewhere().words(false), None);
     }
 
     #[test]
@@ -226,7 +246,7 @@ mod tests {
     #[test]
     fn a_setup_that_is_wrong_is_no_wrong_argument() {
         let error = MpiError::new(ErrorClass::Argument, "no agent is named").of_setup();
-        assert_eq!((error.class, words(error.clone(), false)), (ErrorClass::Io, Some(error.text)));
+        assert_eq!((error.class, error.words(false)), (ErrorClass::Io, Some(&*error.text)));
         assert_eq!(MpiError::new(ErrorClass::Access, "another key").of_setup().class, ErrorClass::Access);
     }
 }

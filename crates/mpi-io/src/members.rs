@@ -1,11 +1,12 @@
 //! Those who have a file open together.
 //!
 //! They meet at an agent, not in MPI: who waits for a disk does not keep a processor busy with waiting. What fails for
-//! all of them one of them tells.
+//! all of them one of them tells, and if they agree on that, before any of them goes on: it may end the program.
 
 use layout::Selection;
 use node::{Handle, Pending, SelectedSettings, Session, Team};
 
+use crate::account::CallAccount;
 use crate::failure::{ErrorClass, MpiError, Outcome};
 use crate::hints::CommonHints;
 use crate::waiting::wait;
@@ -61,10 +62,11 @@ impl Members {
         });
         let numbers: Outcome<Vec<u64>> =
             told.clone().map(|told| told.into_iter().map(|value| value & CLASS_MASK).collect());
-        let value = match numbers.as_deref() {
-            Ok(&[of_first, ..]) if of_first > 0 && !self.is_first() => return Err(failed_for(0, of_first)),
-            _ => self.agreed(outcome, numbers)?,
+        let outcome = match numbers.as_deref() {
+            Ok(&[of_first, ..]) if of_first > 0 && !self.is_first() => Err(failed_for(0, of_first)),
+            _ => outcome,
         };
+        let value = self.agreed(outcome, numbers)?;
         self.check_common(told?.into_iter().map(|value| value >> CLASS_BITS))?;
         Ok(value)
     }
@@ -82,7 +84,7 @@ impl Members {
         let Some((other, rank)) = brought.find(|(other, _)| *other != of_first) else { return Ok(()) };
         let why = format!("processes 0 and {rank} give different hints: {}", of_first.differences(other));
         let error = MpiError::new(ErrorClass::NotSame, why);
-        Err(if self.is_first() { error.logged() } else { error })
+        Err(self.failed(if self.is_first() { error.logged() } else { error }))
     }
 
     /// Leaves them, at the end of the process: nobody waits for it any more.
@@ -92,16 +94,24 @@ impl Members {
     }
 
     fn agreed<T>(&self, outcome: Outcome<T>, numbers: Outcome<Vec<u64>>) -> Outcome<T> {
-        let first = numbers.iter().flatten().position(|&number| number > 0);
-        let is_elsewhere = |first| first != self.rank() as usize;
-        let value = outcome.map_err(|error| match first {
-            Some(first) if is_elsewhere(first) => error.logged_elsewhere(),
-            _ => error,
-        })?;
-        match numbers?.into_iter().max() {
-            None | Some(0) => Ok(value),
-            Some(number) => Err(failed_for(first.unwrap_or_default(), number)),
-        }
+        let all = numbers.as_deref().unwrap_or_default();
+        let Some(first) = all.iter().position(|&number| number > 0) else {
+            let value = outcome?;
+            return numbers.map(|_| value);
+        };
+        Err(self.failed(match outcome {
+            Err(error) if first == self.rank() as usize => error,
+            Err(error) => error.logged_elsewhere(),
+            Ok(_) => failed_for(first, all.iter().copied().max().unwrap_or_default()),
+        }))
+    }
+
+    /// An error that all members know of, each its own: when this returns, the one that tells it has told it.
+    fn failed(&self, error: MpiError) -> MpiError {
+        let error = error.about(&self.path).told(CallAccount::is_asked_for());
+        // If they do not meet, there is no more to be done for it.
+        let _ = self.gather(0);
+        error
     }
 
     /// What has failed for all of them alike.
@@ -165,13 +175,11 @@ mod tests {
     use node::ErrorKind;
 
     use super::*;
-    use crate::failure::{last_words, number};
 
     /// What a member says when another one is lost, and why that is so.
     fn words(lost: u32, why: &str, rank: u32) -> Option<String> {
         let error = node::Error::new(ErrorKind::Gone, "0123", why).with_lost_rank(lost);
-        number(Err(common(error, "dir/x", "0123", rank)));
-        last_words(false)
+        common(error, "dir/x", "0123", rank).words(false).map(str::to_owned)
     }
 
     #[test]

@@ -135,6 +135,36 @@ fn what_one_call_cannot_move_is_refused_with_open_mpi() {
     limits(&OPEN_MPI);
 }
 
+/// Why a file cannot be opened is told before any process can end the program because of it.
+fn aborted(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let program = testbed.compile("aborted", &[]);
+    let nowhere = testbed.agents.path("nowhere");
+    for (name, key_file, why) in [
+        ("starfish:no/such", None, "starfish: no/such: there is no directory no."),
+        ("starfish:mpi/x", Some(&nowhere), "there is no such file"),
+    ] {
+        // By chance the right process may be the first to end.
+        for _ in 0..5 {
+            let mut command = testbed.launch(4, &program);
+            command.arg(name).envs(key_file.map(|file| ("STARFISH_KEY_FILE", file)));
+            let output = command.output().expect("a launcher");
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(!output.status.success() && text.matches(why).count() == 1, "{name}: {text}");
+        }
+    }
+}
+
+#[test]
+fn why_a_program_is_aborted_is_told_first_with_mpich() {
+    aborted(&MPICH);
+}
+
+#[test]
+fn why_a_program_is_aborted_is_told_first_with_open_mpi() {
+    aborted(&OPEN_MPI);
+}
+
 fn failures(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     let program = testbed.compile("opened", &[]);
