@@ -4,7 +4,7 @@
 //! - [`failure`]: what went wrong, why, and what can be done; [`progress`]: how far a command has come
 //! - `completion.rs`, `bash.rs`, `stored.rs`: completion by Tab; in bash; of names of striped files
 //! - `manual.rs`: manual pages
-//! - `words.rs`: [`visible`] text of others, [`counted`] things, bytes in [`mib`]
+//! - `words.rs`: [`visible`] text of others, bytes in [`mib`]; [`counted`] things
 
 mod bash;
 mod completion;
@@ -16,11 +16,13 @@ mod table;
 mod width;
 mod words;
 
+pub use node::counted;
+
 pub use completion::{SHELLS, Values, complete, fixed, or_path, registration};
 pub use stored::{STRIPED, agents, file_or_stored, stored};
 pub use table::TextTable;
 pub use width::{fitted, of_terminal};
-pub use words::{counted, mib, visible};
+pub use words::{mib, visible};
 
 use clap::Parser;
 

@@ -1,7 +1,6 @@
-//! Words and numbers within messages: names that others have given, how many things there are, and how large.
+//! Words and numbers within messages: names that others have given, and how large things are.
 
 use std::borrow::Cow;
-use std::fmt;
 
 /// Text as it can be shown to people, whatever it does to terminals: with its control characters escaped.
 pub fn visible(text: &str) -> Cow<'_, str> {
@@ -13,11 +12,6 @@ pub fn visible(text: &str) -> Cow<'_, str> {
         if letter.is_control() { shown.extend(letter.escape_default()) } else { shown.push(letter) }
     }
     shown.into()
-}
-
-/// A count with its noun, of which `one` is the singular: `1 trial`, `2 trials`.
-pub fn counted<N: fmt::Display + From<u8> + PartialEq>(count: N, one: &str) -> String {
-    format!("{count} {one}{}", if count == N::from(1) { "" } else { "s" })
 }
 
 /// These bytes in MiB; over seconds it is a throughput.
@@ -33,10 +27,5 @@ mod tests {
     fn control_characters_are_seen_and_do_nothing() {
         assert_eq!(visible("a \u{e4}"), "a \u{e4}");
         assert_eq!(visible("a\x1b[2Jb\n"), "a\\u{1b}[2Jb\\n");
-    }
-
-    #[test]
-    fn one_is_no_plural() {
-        assert_eq!([0_u64, 1, 2].map(|count| counted(count, "trial")), ["0 trials", "1 trial", "2 trials"]);
     }
 }

@@ -6,6 +6,8 @@ use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use node::counted;
+
 use crate::hints::Hints;
 use crate::way::Choice;
 
@@ -52,9 +54,11 @@ impl CallAccount {
         }
         for ((call, Choice { way, why }), CallTotals { calls, bytes, pieces, time }) in kinds.iter() {
             let (way, milliseconds) = (way.name(), time.as_secs_f64() * 1e3);
+            let (calls, bytes, pieces) =
+                (counted(*calls, "call"), counted(*bytes, "byte"), counted(*pieces, "piece"));
             let _ = write!(
                 text,
-                "\nstarfish:   {call}, {way}: {calls} calls, {bytes} bytes in {pieces} pieces, {milliseconds:.1} ms ({why})"
+                "\nstarfish:   {call}, {way}: {calls}, {bytes} in {pieces}, {milliseconds:.1} ms ({why})"
             );
         }
         for (key, value, why) in hints.without_effect() {
@@ -78,6 +82,7 @@ mod tests {
         for bytes in [8, 16] {
             account.note(("collective writes", choice), bytes, 2, Duration::from_millis(1));
         }
+        account.note(("writes", choice), 1, 1, Duration::from_millis(1));
         let mut hints = Hints::usual(4);
         hints.take("cb_nodes", "2");
         let lines = account.lines("x", (0, 4), &hints);
@@ -87,6 +92,7 @@ mod tests {
             ),
             "{lines}"
         );
+        assert!(lines.contains("writes, disk-directed: 1 call, 1 byte in 1 piece, 1.0 ms"), "{lines}");
         assert!(lines.ends_with("the hint cb_nodes=2 has no effect: there are no aggregators"), "{lines}");
     }
 }

@@ -48,7 +48,8 @@
 //! - [`Tree`] in `tree.rs`: the namespace; `tree_node.rs`: its half on the node thread
 //! - `node_trace.rs`: what a node of this process does, added to a trace file; [`TracedCall`] in `traced_call.rs`: the
 //!   calls of the program that cause it; `thread_clock.rs`: the times of these calls
-//! - `names.rs`, `error.rs`, `errno.rs`: what went wrong, with which agent, and what to do
+//! - `names.rs`, `error.rs`, `errno.rs`: what went wrong, with which agent, and what to do; `counted.rs`: how many
+//!   things there are, in messages
 //!
 //! What is not here, on purpose: positions and buffers (crate `pdiol`), and prefetching, replacing and writing behind
 //! (the page cache of `fs`).
@@ -59,6 +60,7 @@ mod cached_write;
 mod client_node;
 mod connected;
 mod contents;
+mod counted;
 mod errno;
 mod error;
 mod handle;
@@ -92,6 +94,7 @@ mod write_queue;
 pub use agents::Agent;
 pub use blocking_work::BlockingWork;
 pub use connected::ConnectedNode;
+pub use counted::counted;
 pub use error::{Error, ErrorKind, Result};
 pub use fs::{Advice, CollectiveMethod, LockMode, LockRange, OpenTreeFile, Prefetch, SelectedSettings};
 pub use handle::Handle;
