@@ -1,5 +1,6 @@
 //! What the user calls each agent, and errors of the file system in these words.
 
+use std::iter;
 use std::path::Path;
 
 use fs::FailureKind;
@@ -69,18 +70,26 @@ impl Names {
         self.present.iter().map(|(_, agent)| agent.name.as_str())
     }
 
-    /// Which agents do not answer and why, in one error; nothing if all do.
+    /// Which agents do not answer and why, in one error, about those with the same reason as the first; nothing if all
+    /// do.
     pub(crate) fn absence(&self) -> Option<Error> {
         let [first, others @ ..] = &*self.absent else { return None };
         if others.is_empty() {
             return Some(first.clone());
         }
-        let of_all = |part: fn(&Error) -> &str, between: &str| {
-            let mut parts: Vec<&str> = self.absent.iter().map(part).collect();
-            parts.dedup();
-            parts.join(between)
+        let with_reason = |why: &str| {
+            let agents = self.absent.iter().filter(|error| error.why() == why).map(Error::what);
+            agents.collect::<Vec<_>>().join(", ")
         };
-        let error = Error::new(first.kind(), of_all(Error::what, ", "), of_all(Error::why, "; "));
+        let mut reasons = vec![first.why()];
+        for other in others.iter().map(Error::why) {
+            if !reasons.contains(&other) {
+                reasons.push(other);
+            }
+        }
+        let further = reasons[1..].iter().map(|why| format!("; {}: {why}", with_reason(why)));
+        let why = iter::once(first.why().to_owned()).chain(further).collect::<String>();
+        let error = Error::new(first.kind(), with_reason(first.why()), why);
         Some(first.remedy().into_iter().fold(error, Error::with_remedy))
     }
 
@@ -209,6 +218,18 @@ mod tests {
             names.explain("x", &fs::Error::NotFound { name: "x".into() }).kind(),
             ErrorKind::Unreachable
         );
+    }
+
+    #[test]
+    fn each_agent_that_does_not_answer_is_told_with_its_own_reason() {
+        let mut names = Names::default();
+        for (name, why) in [("a:1", "no key"), ("b:1", "refused"), ("c:1", "no key"), ("d:1", "refused")] {
+            let error = machine::Error::Io { what: "connecting".into(), why: why.into() };
+            names.enter_absent(&agent(name, None), error, None);
+        }
+        let absence = names.absence().expect("four do not answer");
+        let told = (absence.what(), absence.why());
+        assert_eq!(told, ("agent a:1, agent c:1", "no key; agent b:1, agent d:1: refused"));
     }
 
     #[test]
