@@ -135,7 +135,7 @@ pub enum Error {
     },
     /// The node that keeps the locks of the file has not heard of this client for too long, and may have given them to
     /// others.
-    #[error("the locks on file {} are lost: {keeper} has heard nothing of this client for too long", number.0)]
+    #[error("the locks on file {number} are lost: {keeper} has heard nothing of this client for too long")]
     LocksLost {
         /// The file.
         number: namespace::FileNumber,

@@ -340,5 +340,5 @@ async fn sweep(mount: Weak<MountedTree>) {
 
 /// What an error of this file is about.
 pub(crate) fn about(number: FileNumber) -> impl Display {
-    std::fmt::from_fn(move |f| write!(f, "file {}", number.0))
+    std::fmt::from_fn(move |f| write!(f, "file {number}"))
 }

@@ -218,7 +218,7 @@ impl Records<'_> {
             _ => inode.links = 1,
         }
         self.put_inode(&inode)?;
-        self.put_entry(lost.number, format!("{:016x}", number.0).as_bytes(), number)?;
+        self.put_entry(lost.number, number.to_string().as_bytes(), number)?;
         self.touch_directory(&mut lost, 1)
     }
 
@@ -258,7 +258,7 @@ impl Records<'_> {
         }
         self.reserve(number)?;
         let lost = self.lost_and_found()?;
-        let name = format!("{:016x}", number.0);
+        let name = number.to_string();
         let new = NewInode::PlacedFile(layout);
         let file = NewEntry { new, mode: 0o600, uid: 0, gid: 0, exclusive: true };
         let made = self.make_in(lost.clone(), name.as_bytes(), file)?;

@@ -1,5 +1,7 @@
 //! What is known of a file, whatever its names.
 
+use std::fmt;
+
 use layout::Striping;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +12,12 @@ pub struct FileNumber(pub u64);
 impl FileNumber {
     /// The directory in which all paths begin.
     pub const ROOT: FileNumber = FileNumber(1);
+}
+
+impl fmt::Display for FileNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
 }
 
 /// Nanoseconds since 1970 began, or before it.

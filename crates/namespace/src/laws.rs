@@ -391,7 +391,7 @@ fn what_is_damaged_is_found_and_mended() {
             let _ = tree.ask(TreeOperation::Mend { repair: complaint.repair });
         }
     }
-    let path = format!("lost+found/{:016x}", lost.number.0);
+    let path = format!("lost+found/{}", lost.number);
     assert_eq!(tree.look(&path).map(|inode| inode.number), Ok(lost.number));
     assert_eq!(tree.look("again").map(|inode| inode.links), Ok(2));
     // Of a file of which a disk is lost nobody knows any more which that was.

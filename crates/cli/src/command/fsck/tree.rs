@@ -107,7 +107,7 @@ impl TreeCheck {
     }
 
     fn called(&self, number: FileNumber) -> String {
-        self.paths.get(&number).map_or_else(|| format!("number {:016x}", number.0), |path| shown(path))
+        self.paths.get(&number).map_or_else(|| format!("number {number}"), |path| shown(path))
     }
 
     /// What is wrong.
