@@ -156,12 +156,19 @@ impl LogTables {
         self.torn += 1;
     }
 
-    /// Takes in how many processes there were.
-    pub(crate) fn note_processes(&mut self, processes: u32) -> Result<(), String> {
-        match *self.processes.get_or_insert(processes) {
-            known if known == processes => Ok(()),
-            known => Err(format!("recorded of {processes} processes, and others of {known}")),
+    /// Takes in how many processes there were, as it is said there.
+    pub(crate) fn note_processes(&mut self, processes: u32, place: Place) -> Result<(), Error> {
+        let known = *self.processes.get_or_insert(processes);
+        if known == processes {
+            return Ok(());
         }
+        let why = format!("recorded of {processes} processes, and what comes before it of {known}");
+        // A later run of more processes would have overwritten all of the earlier one.
+        let (fewer, last) = (processes.min(known), processes.min(known).saturating_sub(1));
+        Err(Error::new(place, why).remedy(format!(
+            "Give the logs of one run. If they have the same name, 0 to {last} are of the later run, with number of \
+             processes: {fewer}; those of greater numbers are left from an earlier one."
+        )))
     }
 
     /// Takes in what a node tells of an opening.

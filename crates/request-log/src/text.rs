@@ -212,7 +212,7 @@ impl<'a> Told<'a> {
         let place = words.place(self.operation_column);
         let noted = if self.operation == BEGIN {
             let (_, processes) = words.expect("a number of processes", number)?;
-            tables.note_processes(processes)
+            tables.note_processes(processes, place)
         } else {
             let file = self.file(&words, tables)?;
             let (_, name) = words.expect("the name of an opening", Some)?;
@@ -220,10 +220,11 @@ impl<'a> Told<'a> {
             let (_, size) = words.expect("a number of members", number)?;
             let (_, block_bytes) = words.expect("bytes of a block", number)?;
             let (_, stripes) = words.expect("a number of disks", number)?;
-            tables.note_opening(self.node, file, ToldOpening { name, rank, size, block_bytes, stripes })
+            let told = ToldOpening { name, rank, size, block_bytes, stripes };
+            tables.note_opening(self.node, file, told).map_err(|why| Error::new(place, why))
         };
         words.expect_end()?;
-        noted.map_err(|why| Error::new(place, why))
+        noted
     }
 }
 

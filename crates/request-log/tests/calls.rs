@@ -215,7 +215,7 @@ fn what_is_wrong_is_named_with_its_line_and_column() {
         ("1 0 - write-all a 0 0:8", "line 6, column 5: a write-all is of a file"),
         ("1 0 x sync-all a 0 1 2", "line 6, column 22: expected the end of the line"),
         ("1 0 x swap 0 8", "line 6, column 7: expected read, write or sync"),
-        ("1 0 - begin 3", "line 6, column 7: recorded of 3 processes, and others of 2"),
+        ("1 0 - begin 3", "line 6, column 7: recorded of 3 processes, and what comes before it of 2"),
         ("1 0 x open b 2 2 512 1", "line 6, column 7: rank 2 of 2 processes"),
         ("1 1 x open a 0 2 512 1", "line 6, column 7: rank 0 of opening a is that of node 0 already"),
         ("1 0 y open a 0 2 512 1", "line 6, column 7: opening a is of \"x\" by 2 processes elsewhere"),
@@ -234,6 +234,8 @@ fn what_is_wrong_is_named_with_its_line_and_column() {
         let told = refused(lines);
         assert!(told.starts_with(why), "{lines}: {told}");
     }
+    let mixed = read(&[format!("{HEAD}1 0 - begin 3\n").into_bytes()]).expect_err("of two runs");
+    assert!(mixed.remedy.contains("0 to 1 are of the later run"), "{}", mixed.remedy);
     let old = b"# starfish requests 1\n0 0 x write-all a 0 0:8\n".to_vec();
     assert!(
         read(&[old]).expect_err("no such operation").to_string().contains("expected read, write or sync")
