@@ -7,6 +7,7 @@ by pickling or by a fork, are the options.
 import asyncio
 import atexit
 import contextlib
+import errno
 import os
 import threading
 import traceback
@@ -50,7 +51,15 @@ class SessionOptions:
 
     def connect(self) -> _native.FileSession:
         """Return a new connection."""
-        return _native.FileSession(list(self.agents), self.key_file, self.cache_bytes, self.block_bytes)
+        try:
+            return _native.FileSession(list(self.agents), self.key_file, self.cache_bytes, self.block_bytes)
+        except OSError as error:
+            if error.errno == errno.EHOSTUNREACH:
+                text = (
+                    f"{error.strerror}. In a URL without agents the path has three slashes: {SCHEME}/dir/file"
+                )
+                raise OSError(error.errno, text, error.filename) from None
+            raise
 
 
 def agents_of(agents: str | Iterable[str] | None) -> tuple[str, ...]:

@@ -151,6 +151,8 @@ def test_what_missing_agents_say() -> None:
     with pytest.raises(OSError, match=r"nobody.invalid.*cannot be resolved") as caught:
         StarfishFileSystem("nobody.invalid").ls("/")
     assert caught.value.errno == errno.EHOSTUNREACH
+    with pytest.raises(OSError, match="three slashes: starfish:///dir/file"):
+        fsspec.open("starfish://dir.invalid/file").open()
 
 
 def test_what_cannot_be_listed_is_missing_nowhere(
