@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import dask.dataframe
 import duckdb
@@ -74,6 +75,17 @@ def test_duckdb_asks_for_parquet(striped: StarfishFileSystem, agents: str, folde
         assert counted == [("even", 6), ("odd", 5)]
         database.sql(f"copy (select 42 as answer) to 'starfish://{folder}/answer.parquet'")
     assert pd.read_parquet(f"starfish://{agents}{folder}/answer.parquet")["answer"].tolist() == [42]
+
+
+def test_duckdb_reads_a_database_of_its_own(striped: StarfishFileSystem, folder: str, tmp_path: Path) -> None:
+    local = tmp_path / "made.duckdb"
+    with duckdb.connect(local) as database:
+        database.execute("create table answers as select 42 as answer")
+    striped.put_file(str(local), f"{folder}/made.duckdb")
+    with duckdb.connect() as database:
+        database.register_filesystem(striped)
+        database.execute(f"attach 'starfish://{folder}/made.duckdb' as made (read_only)")
+        assert database.sql("select answer from made.answers").fetchall() == [(42,)]
 
 
 def test_zarr_keeps_its_chunks(agents: str, folder: str, url: str) -> None:
