@@ -52,6 +52,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
                     ErrorKind::Exists if !arguments.parents => {
                         Failure::from(error).remedy("With -p, a directory that exists is accepted.")
                     }
+                    ErrorKind::NotFound if !arguments.parents => {
+                        Failure::from(error).remedy("With -p, missing parent directories are made as well.")
+                    }
                     _ => error.into(),
                 };
                 failure.join(&mut outcome);

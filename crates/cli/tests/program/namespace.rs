@@ -128,6 +128,7 @@ fn names_are_paths_once_there_is_a_namespace() {
     );
     assert!(store.run_failing(&["put", "local", "results/local"]).contains("--replace"));
     assert!(store.run_failing(&["put", "local", "no/such"]).contains("mkdir -p"));
+    assert!(store.run_failing(&["mkdir", "no/such/one"]).contains("With -p, missing parent directories"));
     assert!(store.run_failing(&["get", "results/none"]).contains("no such file"));
     assert!(store.run_failing(&["get", "results", "x"]).contains("`starfish get -r` gets all of it"));
     assert!(store.run_failing(&["rm", "results"]).contains("rm -r"));
