@@ -208,33 +208,29 @@ fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
     let place = Place::of(arguments.local.as_deref(), globs::is_pattern(&name))?;
     let progress = Progress::bytes(arguments.progress, &name);
     let (shown, owned) = (progress.clone(), name.clone());
-    let got = this_node::run_with_present(agents, move |connection| async move {
+    let (got, mut outcome) = this_node::run_with_present(agents, move |connection| async move {
         let Some(namespace) = flat.namespace(&connection).await? else {
             return Err(no_namespace(&connection, &owned));
         };
-        let mut tops = Vec::new();
+        let (mut tops, mut outcome) = (Vec::new(), Ok(()));
         for found in globs::found(&namespace, owned.as_ref(), true).await? {
             if found.inode.is_directory() && !recursive {
-                eprintln!(
-                    "starfish: {}: it is a directory: left out without -r",
-                    namespace::shown(&found.path)
-                );
+                let why = "it is a directory: left out without -r";
+                Failure::new(namespace::shown(&found.path), why).join(&mut outcome);
                 continue;
             }
             let local = place.of_path(&found.path);
             tops.push((found, local));
         }
         many::check_distinct(tops.iter().map(|(found, local)| (&*found.path, local.as_os_str().as_bytes())))?;
-        TreeDownload::new(&namespace, &shown, manner).run(tops).await
+        Ok((TreeDownload::new(&namespace, &shown, manner).run(tops).await?, outcome))
     })?;
     progress.finish();
     if manner.resume {
         eprintln!("starfish: {}: {} of its files were there already", visible(&name), got.skipped);
     }
-    let mut outcome = many::outcome(&name, got.failed);
-    if let Err(damaged) = tell_of_damaged(&name, &got.damaged, got.absence) {
-        damaged.join(&mut outcome);
-    }
+    let of_files = [many::outcome(&name, got.failed), tell_of_damaged(&name, &got.damaged, got.absence)];
+    of_files.into_iter().filter_map(Result::err).for_each(|failure| failure.join(&mut outcome));
     outcome
 }
 

@@ -626,6 +626,14 @@ fn what_is_for_one_file_is_refused_for_several() {
 }
 
 #[test]
+    // A directory that is left out is a failure, whatever else has been got.
+    store.run(&["mkdir", "d/only"]);
+    fs::remove_file(store.path("one")).expect("it was got");
+    for pattern in ["d/on?y", "d/o*"] {
+        let told = fail(store.command(&["get", pattern, "."]), 1);
+        assert!(told.contains("d/only: it is a directory: left out without -r"), "{told}");
+    }
+    assert!(store.path("one").exists() && !store.path("only").exists());
 fn what_users_give_hidden_names_is_theirs() {
     let store = store(&[1]);
     store.make_file("local", 10);
