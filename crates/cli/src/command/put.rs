@@ -62,6 +62,9 @@ pub(crate) struct Arguments {
     resume: bool,
 
     /// Size of a block: bytes on one disk before the file continues on the next.
+    ///
+    /// Each block is a request of its own, so small ones take long: 64 KiB and more are usual, and less than 4 KiB is
+    /// warned of.
     #[arg(long, value_name = "SIZE", default_value = node::BLOCK)]
     block: Size,
 
