@@ -128,13 +128,14 @@ pub(crate) async fn unless<T>(stop: impl Future<Output = ()>, work: impl Future<
 }
 
 impl Undertaking {
-    /// It has been undone, or could not be. Returns what the interrupted work has failed with.
-    pub(crate) fn undone(self, what: &str, outcome: node::Result<()>) -> Failure {
-        if let Err(failure) = outcome.map_err(Failure::from) {
-            // Nobody else says it: what fails while the process ends is not told.
-            eprintln!("starfish: {failure}");
+    /// It has been undone, or could not be. Prints why not, or else `interrupted`, and returns that.
+    pub(crate) fn undone(self, interrupted: Failure, outcome: node::Result<()>) -> Failure {
+        // Nobody else prints it: what fails while the process ends is not told.
+        match outcome.map_err(Failure::from) {
+            Ok(()) => eprintln!("starfish: {interrupted}"),
+            Err(failure) => eprintln!("starfish: {failure}"),
         }
-        Failure::new(what, "interrupted")
+        interrupted
     }
 }
 

@@ -314,7 +314,12 @@ fn put_tree(agents: Vec<Agent>, name: &str, arguments: &Arguments) -> Result<()>
                 let _ = upload.discard().await;
                 Err(failure)
             }
-            None => Err(half_done.undone(&owned, upload.discard().await)),
+            None => {
+                shown.finish();
+                let interrupted = Failure::new(&owned, "interrupted. The files that are there are whole");
+                let interrupted = interrupted.remedy("`starfish put -r --resume` puts the others.");
+                Err(half_done.undone(interrupted, upload.discard().await))
+            }
         }
     })
     .map_err(|failure| with_way_out(failure, name))?;

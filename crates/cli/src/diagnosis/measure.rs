@@ -113,7 +113,7 @@ fn measure(name: &str, bytes: u64, interruption: Interruption) -> Result<(f64, f
         let measured = interruption.unless(write_and_read(&connection, &file, bytes)).await;
         let removed = connection.unlink_if_there(&file).await;
         match measured {
-            None => Err(half_done.undone("doctor", removed)),
+            None => Err(half_done.undone(Failure::new("doctor", "interrupted"), removed)),
             Some(measured) => {
                 let measured = measured?;
                 removed?;

@@ -70,7 +70,10 @@ impl ReplayTask {
             let half_done = interruption.begin(self.left_behind());
             let made = Cell::new(0);
             match interruption.unless(self.make_and_use(&connection, &made)).await {
-                None => Err(half_done.undone("replay", self.remove(&connection, made.get()).await)),
+                None => Err(half_done.undone(
+                    Failure::new("replay", "interrupted"),
+                    self.remove(&connection, made.get()).await,
+                )),
                 Some(outcome) => match (outcome, self.remove(&connection, made.get()).await) {
                     (Err(failure), Err(_)) => Err(failure.also(&self.remedy())),
                     (outcome, removed) => outcome.and_then(|outcome| Ok(removed.map(|()| outcome)?)),

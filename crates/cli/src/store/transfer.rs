@@ -295,7 +295,7 @@ fn put_traditional<R: SparseRead + Send + 'static>(
             let (input, uploaded) = copied.map_err(|error| failed_to_put(&new.name(), error))?;
             Ok(Moved { uploaded, hash: input.hash(), elapsed: None })
         };
-        put_by(upload, &connection, &name, &put, &interruption).await
+        put_by(upload, &connection, &name, &put, &progress, &interruption).await
     })
 }
 
@@ -322,7 +322,7 @@ fn put_disk_directed<R: Read>(
             let elapsed = Some(moved.elapsed + committing.elapsed());
             Ok(Moved { uploaded: Uploaded { bytes, written: bytes }, hash, elapsed })
         };
-        let done = put_by(write, &connection, &name, &put, &interruption).await?;
+        let done = put_by(write, &connection, &name, &put, &progress, &interruption).await?;
         progress.add(bytes);
         // Of a file that was there already, too: the input has been read.
         Ok(Done { hash, ..done })
@@ -343,6 +343,7 @@ async fn put_by(
     connection: &ConnectedNode,
     name: &str,
     put: &Put,
+    progress: &Progress,
     interruption: &Interruption,
 ) -> Result<Done> {
     let namespace = Namespace::find_surely(connection).await?;
@@ -374,7 +375,11 @@ async fn put_by(
             Ok(()) => failure,
             Err(_) => failure.also(&left),
         }),
-        None => Err(half_done.undone(&name, new.discard().await)),
+        None => {
+            progress.finish();
+            let interrupted = Failure::new(&name, "interrupted. Nothing of the new file is left");
+            Err(half_done.undone(interrupted, new.discard().await))
+        }
     }
 }
 

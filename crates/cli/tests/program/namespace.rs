@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -441,6 +441,9 @@ fn an_interrupted_tree_leaves_nothing_half_and_is_gone_on_with() {
         let status = wait(&mut child);
         if signal == "INT" {
             assert_eq!(status.code(), Some(130));
+            let mut said = String::new();
+            child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+            assert!(said.contains("d/: interrupted. ") && said.contains("--resume"), "{said}");
             assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"), "nothing is left half");
         }
         // What is there is whole.
@@ -623,9 +626,6 @@ fn what_is_for_one_file_is_refused_for_several() {
     assert!(!store.path("one").exists() && !store.path("copy").exists());
     store.run(&["get", "d/o*", "."]);
     assert!(store.path("one").exists());
-}
-
-#[test]
     // A directory that is left out is a failure, whatever else has been got.
     store.run(&["mkdir", "d/only"]);
     fs::remove_file(store.path("one")).expect("it was got");
@@ -634,6 +634,9 @@ fn what_is_for_one_file_is_refused_for_several() {
         assert!(told.contains("d/only: it is a directory: left out without -r"), "{told}");
     }
     assert!(store.path("one").exists() && !store.path("only").exists());
+}
+
+#[test]
 fn what_users_give_hidden_names_is_theirs() {
     let store = store(&[1]);
     store.make_file("local", 10);

@@ -45,7 +45,10 @@ impl Task {
             let half_done = interruption.begin(self.left_behind());
             let is_made = Cell::new(false);
             match interruption.unless(self.make_and_use(&connection, &is_made)).await {
-                None => Err(half_done.undone("bench", self.remove(&connection, is_made.get()).await)),
+                None => Err(half_done.undone(
+                    Failure::new("bench", "interrupted"),
+                    self.remove(&connection, is_made.get()).await,
+                )),
                 Some(outcome) if is_made.get() => match (outcome, self.remove(&connection, true).await) {
                     (Err(failure), Err(_)) => Err(failure.also(&self.remedy())),
                     (outcome, removed) => outcome.and_then(|outcome| Ok(removed.map(|()| outcome)?)),
