@@ -26,8 +26,8 @@ fn files_and_environment(mpi: &'static Mpi) {
     let file = file.to_str().expect("text");
     let told = report(&testbed, &[("ROMIO_HINTS", file), ("STARFISH_MPI_HINTS", "starfish_queued=true,x=1")]);
     for (begin, end) in [
-        ("collective writes, through the page cache: 1 calls", "(romio_cb_write=disable)"),
-        ("collective reads, disk-directed: 1 calls", "(auto)"),
+        ("collective writes, through the page cache: 1 call,", "(romio_cb_write=disable)"),
+        ("collective reads, disk-directed: 1 call,", "(auto)"),
         ("the hint cb_nodes=2 has no effect", "there are no aggregators"),
         ("the hint x=1 has no effect", "no such hint is known"),
     ] {
@@ -36,7 +36,7 @@ fn files_and_environment(mpi: &'static Mpi) {
     assert!(!told.contains("starfish_queued"), "{told}");
     let told =
         report(&testbed, &[("ROMIO_HINTS", file), ("STARFISH_MPI_HINTS", "starfish_method=two-phase")]);
-    assert!(has_line(&told, "collective writes, two-phase: 1 calls", "(starfish_method)"), "{told}");
+    assert!(has_line(&told, "collective writes, two-phase: 1 call,", "(starfish_method)"), "{told}");
 }
 
 /// What there cannot be of a file that is made has no effect for its own reason, and the rest has its effect.
