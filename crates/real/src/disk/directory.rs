@@ -438,7 +438,7 @@ impl BeginOfFile {
         let (record, record_at) = Record::default().encode(&seal.layout, seal.identity);
         bytes.resize(record_at as usize, 0);
         bytes.extend_from_slice(&record);
-        // The other record has its space, too: it is written when the object is flushed, on a disk that may be full then.
+        // The other record has its space, too: it is written when the object is flushed, and a disk may be full then.
         bytes.resize(seal.layout.groups as usize, 0);
         let (name, label) = (name.to_owned(), label.to_vec());
         let header = Header { layout: seal.layout, name, label, identity: seal.identity };
