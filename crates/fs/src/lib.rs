@@ -16,7 +16,7 @@
 //! - `cache.rs`, `byte_set.rs`, `coverage.rs`, `piece_run.rs`, `request_queue.rs`, `schedule/`: decisions without
 //!   futures
 //! - `disk_queue.rs`: turns at a disk, and `backlog.rs`: the jobs that are held up there; `turns.rs`: turns at other
-//!   things
+//!   things; `room.rs`: how much more a disk can be given
 //! - `patience.rs`, `give_way.rs`: how long a node waits for others, and how it lets them go on
 //! - `name.rs`, `error.rs`: what a file may be called; what can go wrong; `number.rs`: what stripes of files without
 //!   names are called; `noted.rs`: what is noted of requests;

@@ -34,7 +34,7 @@ const STEPS: u64 = 25;
 const CLIENTS_MAX: u64 = 64;
 
 /// The names in the directory of a client, in the order in which it looks them up: enough for the last ones to be
-/// listed ahead.
+/// prefetched.
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
 /// How long a client believes what was listed.

@@ -26,11 +26,17 @@ async fn create(connection: &ConnectedNode, name: &str) -> File<RealMachine> {
     connection.client.create(name, id, BLOCK).await.expect("it is made")
 }
 
-/// Writes blocks again and again, some at once, until nobody can send anything any more.
-async fn write_on(connection: ConnectedNode, file: File<RealMachine>, stop: flume::Receiver<()>) {
+/// Writes blocks again and again, some at once, until nobody can send anything any more. When the first is written, and
+/// others wait, it says so.
+async fn write_on(
+    connection: ConnectedNode,
+    file: File<RealMachine>,
+    begun: flume::Sender<()>,
+    stop: flume::Receiver<()>,
+) {
     let (is_over, all) = (Rc::new(Cell::new(false)), TaskGroup::<jobs::Error>::new());
     for block in 0..WRITES {
-        let (file, is_over) = (file.clone(), is_over.clone());
+        let (file, is_over, begun) = (file.clone(), is_over.clone(), begun.clone());
         all.spawn(&connection.machine, "block after block", async move {
             let memory = Contents::Real.memory(BLOCK);
             // Never the same block twice in a row, or the second write would be one with the first.
@@ -39,6 +45,7 @@ async fn write_on(connection: ConnectedNode, file: File<RealMachine>, stop: flum
                     break;
                 }
                 file.write_through((turn % 2 * WRITES + block) * BLOCK, BLOCK, &memory, 0).await?;
+                let _ = begun.try_send(());
             }
             Ok(())
         });
@@ -72,8 +79,7 @@ fn an_agent_says_that_one_client_holds_up_another() {
     let writer = client(&[&address], async move |connection: ConnectedNode| {
         let file = create(&connection, "written").await;
         file.truncate(2 * WRITES * BLOCK).await.expect("there is room");
-        begun.send(()).expect("the test waits");
-        write_on(connection, file, stopped).await;
+        write_on(connection, file, begun, stopped).await;
     });
     has_begun.recv().expect("it begins");
     let reader = client(&[&address], async |connection: ConnectedNode| {

@@ -656,9 +656,9 @@ pub fn who_changes_names_knows_their_directories(testbed: &impl Testbed, base: B
     });
 }
 
-/// Names that are looked up in their order are listed ahead. What was listed is believed for no longer than the caller
+/// Entries are prefetched where names are looked up in their order. They are believed for no longer than the caller
 /// says, and a client sees at once what it has changed itself.
-pub fn names_in_order_are_listed_ahead(testbed: &impl Testbed, base: Base) {
+pub fn entries_of_names_in_order_are_prefetched(testbed: &impl Testbed, base: Base) {
     const BELIEVED: Duration = Duration::from_millis(400);
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;

@@ -15,8 +15,7 @@
 //! - `stripes.rs`: which stripes are open; `open_stripe.rs`: one of them, with its length (`length.rs`), who has
 //!   written to it (`writers.rs`), and what did not get to its disk (`losses.rs`)
 //! - `blocks.rs`: the blocks in memory (the traditional method)
-//! - `disks.rs`: whose turn it is at each disk; `../room.rs`: how much more each can be given; `home.rs`: where on them
-//!   a stripe is
+//! - `disks.rs`: whose turn it is at each disk; `home.rs`: where on them a stripe is
 //! - `names.rs`: operations on names; `objects.rs`: what the disks have under them; `creators.rs`: who is writing what
 //!   is unfinished; `listing.rs`: which names there are; `commit.rs`: how files come to be finished
 //! - `numbered.rs`: stripes of files that have a number and no name

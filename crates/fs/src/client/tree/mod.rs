@@ -7,17 +7,17 @@
 //! - `doomed.rs`: the contents of files without names, which go
 //! - `changed_directories.rs`: how directories were when this client changed them; `unflushed_names.rs`: what it has
 //!   changed and not flushed
-//! - `listing.rs`: the entries of directories, and all records; `entries_ahead.rs`: entries that are listed before they
-//!   are looked up
+//! - `listing.rs`: the entries of directories, and all records; `prefetched_entries.rs`: entries that are prefetched
+//!   for those who look them up
 //! - `locks.rs`: locks on files
 
 mod changed_directories;
 mod doomed;
-mod entries_ahead;
 mod holds;
 mod listing;
 mod locks;
 mod open_file;
+mod prefetched_entries;
 mod sync_together;
 mod unflushed_names;
 
@@ -30,12 +30,12 @@ use namespace::{FileNumber, Inode, Performed, TreeAnswer, TreeOperation, TreeRef
 
 use changed_directories::ChangedDirectories;
 use doomed::{DoomedFile, PartlyGone};
-use entries_ahead::{EntriesAhead, Touched};
 use holds::TreeHolds;
 pub use listing::SomeEntries;
 use locks::TreeLocks;
 pub use open_file::OpenTreeFile;
 use open_file::TreeFileState;
+use prefetched_entries::{PrefetchedEntries, Touched};
 use unflushed_names::{Change, UnflushedNames};
 
 use super::{Client, PageCache, unexpected};
@@ -74,7 +74,7 @@ struct TreeInner<M: Machine> {
     awaited: InFlight,
     hurry: Condition,
     changed_directories: ChangedDirectories,
-    entries_ahead: EntriesAhead,
+    prefetched_entries: PrefetchedEntries,
     unflushed_names: UnflushedNames,
     locks: TreeLocks,
 }
@@ -216,7 +216,7 @@ impl<M: Machine> Tree<M> {
                 awaited: InFlight::new(),
                 hurry: Condition::new(),
                 changed_directories: ChangedDirectories::default(),
-                entries_ahead: EntriesAhead::default(),
+                prefetched_entries: PrefetchedEntries::default(),
                 unflushed_names: UnflushedNames::default(),
                 locks: TreeLocks::default(),
             }),
@@ -296,7 +296,7 @@ impl<M: Machine> Tree<M> {
         let called = endpoint.call(keeper, request, Payload::empty()).await;
         if let Some(touched) = touched {
             // Also if nobody knows whether it was done.
-            self.inner.entries_ahead.forget(&touched);
+            self.inner.prefetched_entries.forget(&touched);
         }
         let (reply, _) = called?;
         let (Performed { answer, directories }, run) = answered(keeper, reply)?;

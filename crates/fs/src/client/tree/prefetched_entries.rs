@@ -1,8 +1,8 @@
-//! Names of a directory that are looked up one after the other: those that follow are listed before they are asked for.
+//! Entries of a directory whose names are looked up one after the other, prefetched.
 //!
 //! A lookup is a conversation with the keeper, and so is a listing, which brings some hundred entries. A kernel that
 //! goes through a list of files looks up each name by itself. When the names come in the order in which directories are
-//! listed, the entries after them are fetched in the background, each time twice as many. They are believed for as long
+//! listed, the entries after them are listed in the background, each time twice as many. They are believed for as long
 //! as the caller says, as if he had listed the directory; what this client changes meanwhile is forgotten.
 
 use std::cell::RefCell;
@@ -30,10 +30,10 @@ const DIRECTORIES_MAX: usize = 16;
 
 /// The directories in which names are looked up.
 #[derive(Default)]
-pub(super) struct EntriesAhead(RefCell<BTreeMap<FileNumber, Ahead>>);
+pub(super) struct PrefetchedEntries(RefCell<BTreeMap<FileNumber, Followed>>);
 
 /// A directory in which names are looked up.
-struct Ahead {
+struct Followed {
     /// The name that was looked up last, and when.
     last: Vec<u8>,
     used: Instant,
@@ -111,9 +111,9 @@ impl Touched {
     }
 }
 
-impl Ahead {
+impl Followed {
     fn new(name: &[u8], now: Instant) -> Self {
-        Ahead {
+        Followed {
             last: name.to_vec(),
             used: now,
             in_order: 1,
@@ -127,7 +127,7 @@ impl Ahead {
     /// Notes that a name was looked up.
     fn note(&mut self, name: &[u8], now: Instant) {
         if name < &*self.last {
-            *self = Ahead::new(name, now);
+            *self = Followed::new(name, now);
         } else if name > &*self.last {
             self.in_order += 1;
             self.last = name.to_vec();
@@ -180,7 +180,7 @@ impl Ahead {
     }
 }
 
-impl EntriesAhead {
+impl PrefetchedEntries {
     /// What a name leads to, if that was listed and is still believed, and how old it is.
     fn take(
         &self,
@@ -196,17 +196,18 @@ impl EntriesAhead {
     fn note(&self, directory: FileNumber, name: &[u8], now: Instant) -> Option<(Vec<u8>, u32)> {
         let mut directories = self.0.borrow_mut();
         if !directories.contains_key(&directory) && directories.len() == DIRECTORIES_MAX {
-            let oldest = directories.iter().min_by_key(|(_, ahead)| ahead.used).map(|(number, _)| *number);
+            let oldest =
+                directories.iter().min_by_key(|(_, followed)| followed.used).map(|(number, _)| *number);
             oldest.and_then(|oldest| directories.remove(&oldest));
         }
-        let ahead = directories.entry(directory).or_insert_with(|| Ahead::new(name, now));
-        ahead.note(name, now);
-        ahead.begin_listing()
+        let followed = directories.entry(directory).or_insert_with(|| Followed::new(name, now));
+        followed.note(name, now);
+        followed.begin_listing()
     }
 
     fn end_listing(&self, directory: FileNumber, after: &[u8], asked: Instant, listed: Option<SomeEntries>) {
-        if let Some(ahead) = self.0.borrow_mut().get_mut(&directory) {
-            ahead.end_listing(directory, after, asked, listed);
+        if let Some(followed) = self.0.borrow_mut().get_mut(&directory) {
+            followed.end_listing(directory, after, asked, listed);
         }
     }
 
@@ -216,9 +217,9 @@ impl EntriesAhead {
         if *touched == Touched::Everything {
             directories.clear();
         }
-        for (&directory, ahead) in &mut *directories {
-            ahead.entries.retain(|(_, entry)| !touched.has(directory, entry));
-            if let Some(listing) = &mut ahead.listing {
+        for (&directory, followed) in &mut *directories {
+            followed.entries.retain(|(_, entry)| !touched.has(directory, entry));
+            if let Some(listing) = &mut followed.listing {
                 listing.touched.push(touched.clone());
             }
         }
@@ -237,8 +238,8 @@ impl<M: Machine> Tree<M> {
         name: Vec<u8>,
         believed: Duration,
     ) -> Result<(Inode, Duration)> {
-        let (ahead, asked) = (&self.inner.entries_ahead, self.machine().now());
-        let (inode, age) = match ahead.take(directory, &name, believed, asked) {
+        let (prefetched, asked) = (&self.inner.prefetched_entries, self.machine().now());
+        let (inode, age) = match prefetched.take(directory, &name, believed, asked) {
             Some(known) => known,
             None => {
                 let at = Location { base: directory, path: name.clone() };
@@ -246,20 +247,20 @@ impl<M: Machine> Tree<M> {
             }
         };
         if believed > Duration::ZERO
-            && let Some((after, bytes)) = ahead.note(directory, &name, self.machine().now())
+            && let Some((after, bytes)) = prefetched.note(directory, &name, self.machine().now())
         {
-            self.list_ahead(directory, after, bytes);
+            self.prefetch_entries(directory, after, bytes);
         }
         Ok((inode, believed - age))
     }
 
     /// Begins to list entries of a directory that are expected to be looked up.
-    fn list_ahead(&self, directory: FileNumber, after: Vec<u8>, bytes: u32) {
+    fn prefetch_entries(&self, directory: FileNumber, after: Vec<u8>, bytes: u32) {
         let (tree, asked) = (self.clone(), self.machine().now());
-        self.machine().spawn("listing ahead", async move {
+        self.machine().spawn("prefetching entries", async move {
             // What is wrong with it who looks up the next name is told.
             let listed = tree.some_entries(directory, after.clone(), bytes).await.ok().flatten();
-            tree.inner.entries_ahead.end_listing(directory, &after, asked, listed);
+            tree.inner.prefetched_entries.end_listing(directory, &after, asked, listed);
             Ok(())
         });
     }
@@ -306,70 +307,71 @@ mod tests {
         Some(SomeEntries { directory, entries: indices.map(|index| entry(index, 1)).collect(), more })
     }
 
-    /// What is known ahead of names 3 to 22, after 0 to 2 were looked up at 0 ms.
-    fn known_ahead() -> EntriesAhead {
-        let ahead = EntriesAhead::default();
-        assert_eq!(ahead.note(FileNumber::ROOT, &name(0), at(0)), None);
-        assert_eq!(ahead.note(FileNumber::ROOT, &name(1), at(0)), None);
-        let listing = ahead.note(FileNumber::ROOT, &name(2), at(0));
+    /// What is prefetched of names 3 to 22, after 0 to 2 were looked up at 0 ms.
+    fn some_prefetched() -> PrefetchedEntries {
+        let prefetched = PrefetchedEntries::default();
+        assert_eq!(prefetched.note(FileNumber::ROOT, &name(0), at(0)), None);
+        assert_eq!(prefetched.note(FileNumber::ROOT, &name(1), at(0)), None);
+        let listing = prefetched.note(FileNumber::ROOT, &name(2), at(0));
         assert_eq!(listing, Some((name(2), LISTED_BYTES_FIRST)));
-        assert_eq!(ahead.note(FileNumber::ROOT, &name(2), at(0)), None, "one is under way");
-        ahead.end_listing(FileNumber::ROOT, &name(2), at(0), listed(3..23, true));
-        ahead
+        assert_eq!(prefetched.note(FileNumber::ROOT, &name(2), at(0)), None, "one is under way");
+        prefetched.end_listing(FileNumber::ROOT, &name(2), at(0), listed(3..23, true));
+        prefetched
     }
 
-    fn take(ahead: &EntriesAhead, index: u32, now: Instant) -> Option<u64> {
-        let taken = ahead.take(FileNumber::ROOT, &name(index), BELIEVED, now);
+    fn take(prefetched: &PrefetchedEntries, index: u32, now: Instant) -> Option<u64> {
+        let taken = prefetched.take(FileNumber::ROOT, &name(index), BELIEVED, now);
         taken.map(|(inode, _)| inode.number.0 - 100)
     }
 
     #[test]
-    fn entries_are_listed_ahead_of_names_in_order_and_each_time_more() {
-        let ahead = known_ahead();
+    fn entries_are_prefetched_for_names_in_order_and_each_time_more() {
+        let prefetched = some_prefetched();
         let mut listings = Vec::new();
         for index in 3..23 {
-            assert_eq!(take(&ahead, index, at(5)), Some(index.into()));
-            assert_eq!(take(&ahead, index, at(5)), None, "each is taken once");
-            listings.extend(ahead.note(FileNumber::ROOT, &name(index), at(5)));
+            assert_eq!(take(&prefetched, index, at(5)), Some(index.into()));
+            assert_eq!(take(&prefetched, index, at(5)), None, "each is taken once");
+            listings.extend(prefetched.note(FileNumber::ROOT, &name(index), at(5)));
         }
         assert_eq!(listings, [(name(22), 2 * LISTED_BYTES_FIRST)], "before the last one is taken");
-        ahead.end_listing(FileNumber::ROOT, &name(22), at(5), listed(23..25, false));
+        prefetched.end_listing(FileNumber::ROOT, &name(22), at(5), listed(23..25, false));
         assert_eq!(
-            ahead.take(FileNumber::ROOT, &name(24), BELIEVED, at(7)).expect("listed").1,
+            prefetched.take(FileNumber::ROOT, &name(24), BELIEVED, at(7)).expect("listed").1,
             Duration::from_millis(2)
         );
-        assert_eq!(ahead.note(FileNumber::ROOT, &name(24), at(7)), None, "there are no others");
+        assert_eq!(prefetched.note(FileNumber::ROOT, &name(24), at(7)), None, "there are no others");
     }
 
     #[test]
-    fn what_is_not_in_order_is_not_listed() {
-        let ahead = EntriesAhead::default();
+    fn what_is_not_in_order_prefetches_nothing() {
+        let prefetched = PrefetchedEntries::default();
         for index in [5, 3, 4, 1, 2, 0, 1] {
-            assert_eq!(ahead.note(FileNumber::ROOT, &name(index), at(0)), None);
+            assert_eq!(prefetched.note(FileNumber::ROOT, &name(index), at(0)), None);
         }
-        assert!(ahead.note(FileNumber::ROOT, &name(2), at(0)).is_some());
+        assert!(prefetched.note(FileNumber::ROOT, &name(2), at(0)).is_some());
         // They begin somewhere else before it has brought anything.
-        assert_eq!(ahead.note(FileNumber::ROOT, &name(0), at(0)), None);
-        ahead.end_listing(FileNumber::ROOT, &name(2), at(0), listed(3..9, true));
-        assert_eq!(take(&ahead, 3, at(0)), None);
+        assert_eq!(prefetched.note(FileNumber::ROOT, &name(0), at(0)), None);
+        prefetched.end_listing(FileNumber::ROOT, &name(2), at(0), listed(3..9, true));
+        assert_eq!(take(&prefetched, 3, at(0)), None);
     }
 
     #[test]
     fn what_was_listed_is_believed_for_a_while() {
-        let ahead = known_ahead();
-        assert_eq!(take(&ahead, 10, at(999)), Some(10));
-        assert_eq!(take(&ahead, 11, at(1000)), None);
+        let prefetched = some_prefetched();
+        assert_eq!(take(&prefetched, 10, at(999)), Some(10));
+        assert_eq!(take(&prefetched, 11, at(1000)), None);
     }
 
     #[test]
     fn a_file_with_other_names_is_looked_up() {
-        let ahead = EntriesAhead::default();
-        let listing = (0..3).filter_map(|index| ahead.note(FileNumber::ROOT, &name(index), at(0))).last();
+        let prefetched = PrefetchedEntries::default();
+        let listing =
+            (0..3).filter_map(|index| prefetched.note(FileNumber::ROOT, &name(index), at(0))).last();
         assert!(listing.is_some());
         let mut entries = listed(3..9, true);
         entries.as_mut().expect("some").entries[1] = entry(4, 2);
-        ahead.end_listing(FileNumber::ROOT, &name(2), at(0), entries);
-        assert_eq!([3, 4, 5].map(|index| take(&ahead, index, at(0))), [Some(3), None, Some(5)]);
+        prefetched.end_listing(FileNumber::ROOT, &name(2), at(0), entries);
+        assert_eq!([3, 4, 5].map(|index| take(&prefetched, index, at(0))), [Some(3), None, Some(5)]);
     }
 
     /// Changes of names 5 to 8.
@@ -393,33 +395,33 @@ mod tests {
     #[test]
     fn what_is_changed_here_is_forgotten() {
         let left = [4, 5, 6, 7, 8, 9];
-        let ahead = known_ahead();
-        changes().into_iter().for_each(|change| ahead.forget(&touched(change)));
-        let taken = left.map(|index| take(&ahead, index, at(1)));
+        let prefetched = some_prefetched();
+        changes().into_iter().for_each(|change| prefetched.forget(&touched(change)));
+        let taken = left.map(|index| take(&prefetched, index, at(1)));
         assert_eq!(taken, [Some(4), None, None, None, None, Some(9)]);
         // The same, if it is changed while it is listed.
-        let ahead = EntriesAhead::default();
-        assert!((0..3).any(|index| ahead.note(FileNumber::ROOT, &name(index), at(0)).is_some()));
-        changes().into_iter().for_each(|change| ahead.forget(&touched(change)));
-        ahead.end_listing(FileNumber::ROOT, &name(2), at(0), listed(3..23, true));
-        assert_eq!(left.map(|index| take(&ahead, index, at(1))), taken);
+        let prefetched = PrefetchedEntries::default();
+        assert!((0..3).any(|index| prefetched.note(FileNumber::ROOT, &name(index), at(0)).is_some()));
+        changes().into_iter().for_each(|change| prefetched.forget(&touched(change)));
+        prefetched.end_listing(FileNumber::ROOT, &name(2), at(0), listed(3..23, true));
+        assert_eq!(left.map(|index| take(&prefetched, index, at(1))), taken);
     }
 
     #[test]
     fn after_a_change_of_nobody_knows_what_nothing_is_known() {
-        let ahead = known_ahead();
+        let prefetched = some_prefetched();
         let at_path = Location { base: FileNumber(7), path: b"some/where".to_vec() };
-        ahead.forget(&touched(TreeOperation::Remove { at: at_path, what: WhatToRemove::File }));
-        assert_eq!(take(&ahead, 3, at(1)), None);
+        prefetched.forget(&touched(TreeOperation::Remove { at: at_path, what: WhatToRemove::File }));
+        assert_eq!(take(&prefetched, 3, at(1)), None);
     }
 
     #[test]
     fn few_directories_are_followed() {
-        let ahead = known_ahead();
+        let prefetched = some_prefetched();
         for other in 0..DIRECTORIES_MAX as u64 {
-            ahead.note(FileNumber(1_000 + other), &name(0), at(1));
+            prefetched.note(FileNumber(1_000 + other), &name(0), at(1));
         }
-        assert_eq!(ahead.0.borrow().len(), DIRECTORIES_MAX);
-        assert_eq!(take(&ahead, 3, at(1)), None, "it was used longest ago");
+        assert_eq!(prefetched.0.borrow().len(), DIRECTORIES_MAX);
+        assert_eq!(take(&prefetched, 3, at(1)), None, "it was used longest ago");
     }
 }
