@@ -139,7 +139,7 @@ fn what_one_call_cannot_move_is_refused_with_open_mpi() {
 fn aborted(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     let program = testbed.compile("aborted", &[]);
-    let nowhere = testbed.agents.path("nowhere");
+    let (nowhere, told) = (testbed.agents.path("nowhere"), testbed.agents.path("told"));
     for (name, key_file, why) in [
         ("starfish:no/such", None, "starfish: no/such: there is no directory no."),
         ("starfish:mpi/x", Some(&nowhere), "there is no such file"),
@@ -147,9 +147,10 @@ fn aborted(mpi: &'static Mpi) {
         // By chance the right process may be the first to end.
         for _ in 0..5 {
             let mut command = testbed.launch(4, &program);
-            command.arg(name).envs(key_file.map(|file| ("STARFISH_KEY_FILE", file)));
+            command.arg(name).arg(&told).envs(key_file.map(|file| ("STARFISH_KEY_FILE", file)));
             let output = command.output().expect("a launcher");
-            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            let text = fs::read_to_string(&told).expect("what was told");
+            fs::remove_file(&told).expect("it is there");
             assert!(!output.status.success() && text.matches(why).count() == 1, "{name}: {text}");
         }
     }
