@@ -327,6 +327,11 @@ impl Error {
         matches!(self, Error::Remote { failure, .. } if failure.kind == kind)
     }
 
+    /// Whether the node that keeps the namespace has refused it for this reason.
+    pub fn is_refused(&self, why: namespace::TreeRefusal) -> bool {
+        matches!(self, Error::Refused(refusal) if *refusal == why)
+    }
+
     /// Whether the I/O node may have been started anew: opening the file again, and asking once more, may help.
     pub fn is_of_new_start(&self) -> bool {
         self.is_remote(FailureKind::NotOpen)

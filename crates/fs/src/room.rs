@@ -10,7 +10,6 @@
 //! ```
 
 use std::cell::Cell;
-use std::mem;
 use std::rc::Rc;
 
 use machine::Space;
@@ -74,8 +73,9 @@ impl TakenRoom {
         other.bytes = both.saturating_sub(most);
         self.bytes = both - other.bytes;
         // What is too much goes with the other.
-        let of = other.of.clone();
-        self.of = mem::take(&mut self.of).or(of);
+        if self.of.is_none() {
+            self.of.clone_from(&other.of);
+        }
     }
 }
 

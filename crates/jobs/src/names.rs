@@ -276,8 +276,8 @@ impl<M: Machine> NamesMember<M> {
             let at = Location::of_path(path);
             match self.tree.unname(TreeOperation::Remove { at, what: WhatToRemove::Directory }).await {
                 // Another member is not through yet, or has just been here.
-                Err(error) if is_refused(&error, TreeRefusal::NotEmpty) => {}
-                Err(error) if is_refused(&error, TreeRefusal::NotFound) => {}
+                Err(error) if error.is_refused(TreeRefusal::NotEmpty) => {}
+                Err(error) if error.is_refused(TreeRefusal::NotFound) => {}
                 removed => removed?,
             }
         }
@@ -291,14 +291,10 @@ async fn make_directory<M: Machine>(tree: &Tree<M>, path: &str) -> Result<FileNu
     let make = TreeOperation::Make { at, new: NewInode::Directory, mode, uid, gid, exclusive: true };
     match tree.perform(make).await {
         Ok(TreeAnswer::Inode(inode)) => return Ok(inode.number),
-        Err(error) if !is_refused(&error, TreeRefusal::Exists) => return Err(error.into()),
+        Err(error) if !error.is_refused(TreeRefusal::Exists) => return Err(error.into()),
         // Another member was here before.
         _ => {}
     }
     let look = TreeOperation::Look { at: Location::of_path(path), follow: true };
     Ok(tree.inode(look).await?.number)
-}
-
-fn is_refused(error: &fs::Error, refusal: TreeRefusal) -> bool {
-    matches!(error, fs::Error::Refused(why) if *why == refusal)
 }

@@ -237,7 +237,7 @@ impl MountedTree {
 
 /// Whether what was to be made may be there: somebody else has made it, or nobody knows whether it was made.
 fn may_be_there(error: &fs::Error) -> bool {
-    matches!(error, fs::Error::Refused(TreeRefusal::Exists)) || error.is_of_new_start()
+    error.is_refused(TreeRefusal::Exists) || error.is_of_new_start()
 }
 
 impl MountedFile {

@@ -152,7 +152,7 @@ impl MountedTree {
 
     fn settle_lock<T>(&self, number: FileNumber, outcome: fs::Result<T>) -> Outcome<T> {
         match outcome {
-            Err(error) if matches!(*error, fs::Error::Refused(TreeRefusal::Busy)) => Err(Errno::ENOLCK),
+            Err(error) if error.is_refused(TreeRefusal::Busy) => Err(Errno::ENOLCK),
             outcome => self.settle(about(number), outcome),
         }
     }

@@ -54,7 +54,7 @@ async fn remove(tree: &Tree<RealMachine>, number: FileNumber, path: &[u8]) -> fs
             tree.unname(TreeOperation::Remove { at, what: WhatToRemove::File }).await
         }
         Ok(_) => Ok(()),
-        Err(error) if matches!(*error, fs::Error::Refused(TreeRefusal::NotFound)) => Ok(()),
+        Err(error) if error.is_refused(TreeRefusal::NotFound) => Ok(()),
         Err(error) => Err(error),
     }
 }

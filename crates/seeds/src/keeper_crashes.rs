@@ -184,7 +184,7 @@ pub fn a_removed_file_comes_back(seed: u64) -> bool {
         test.wait(UNTIL_HEARD).await;
         test.tree.contents_gone().await;
         let other = match test.other_tree().await?.open(look("file")).await {
-            Err(error) if matches!(*error, Error::Refused(TreeRefusal::NotFound)) => return Ok(false),
+            Err(error) if error.is_refused(TreeRefusal::NotFound) => return Ok(false),
             opened => opened.map_err(told)?,
         };
         assert_eq!(other.known().size, BYTES, "seed {}", test.seed);

@@ -123,7 +123,7 @@ impl Worker {
             let looked = self.tree.look(self.number, name.into(), BELIEVED).await;
             let bytes = match looked {
                 Ok((inode, _)) => Some(inode.size),
-                Err(error) if is_refused(&error, TreeRefusal::NotFound) => None,
+                Err(error) if error.is_refused(TreeRefusal::NotFound) => None,
                 Err(error) => return Err(error),
             };
             let [contents] = self.expected.of(name)[..] else { unreachable!("nothing has failed yet") };
@@ -220,14 +220,10 @@ async fn make_directory(tree: &Tree<SimMachine>, path: &str) -> Result<FileNumbe
     tree.inode(make).await.map(|inode| inode.number).map_err(|error| error.to_string())
 }
 
-fn is_refused(error: &Error, refusal: TreeRefusal) -> bool {
-    matches!(error, Error::Refused(why) if *why == refusal)
-}
-
 /// What there is by a path, and how many of its bytes are what the first is.
 async fn found(tree: &Tree<SimMachine>, path: &str) -> Result<(Contents, u64), String> {
     let file = match tree.open(TreeOperation::Look { at: at(path), follow: true }).await {
-        Err(error) if is_refused(&error, TreeRefusal::NotFound) => return Ok((None, 0)),
+        Err(error) if error.is_refused(TreeRefusal::NotFound) => return Ok((None, 0)),
         opened => opened.map_err(|error| format!("{path}: {error}"))?,
     };
     let bytes = file.known().size;

@@ -175,21 +175,22 @@ fn up(arguments: &UpArguments) -> Result<()> {
     let stopped = at_once(&plan.left_out, |agent| stop(agent, &common.ssh));
     all_or_failures(stopped)?;
     let record = plan.record(&started);
-    let addresses = |agents: &mut dyn Iterator<Item = &Started>| -> Vec<String> {
-        agents.map(|agent| agent.address.clone()).collect()
-    };
-    check(&addresses(&mut record.agents.iter().filter(|agent| agent.process.is_some())))?;
+    check(&addresses(record.agents.iter().filter(|agent| agent.process.is_some())))?;
     state.write(&record)?;
     let count = started.len();
     started.into_iter().try_for_each(Starting::stay)?;
     plan.tell(&record, count, common);
-    let addresses = addresses(&mut record.agents.iter());
+    let addresses = addresses(&record.agents);
     tell_if_not_found(&addresses);
     local::print([format!("export STARFISH_AGENTS={}", addresses.join(","))])?;
     match do_not(not_started.len(), record.agents.len(), "run") {
         None => Ok(()),
         Some(why) => Err(Failure::new("agents up", format!("{why}: {}", not_started.join(", ")))),
     }
+}
+
+fn addresses<'a>(agents: impl IntoIterator<Item = &'a Started>) -> Vec<String> {
+    agents.into_iter().map(|agent| agent.address.clone()).collect()
 }
 
 /// The file of the cluster key that the command or the environment names, or else that of the set as it was.

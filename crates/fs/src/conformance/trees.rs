@@ -76,7 +76,7 @@ pub(super) async fn read<M: Machine>(file: &OpenTreeFile<M>) -> Vec<u8> {
 }
 
 fn is_refused<T>(outcome: Result<T>, refusal: TreeRefusal) -> bool {
-    outcome.is_err_and(|error| *error == Error::Refused(refusal))
+    outcome.is_err_and(|error| error.is_refused(refusal))
 }
 
 /// A file that takes the place of another is on the media before it does; if it cannot be, the other one stays.

@@ -477,11 +477,16 @@ mod tests {
 
     fn carry_out(database: &Sqlite, keys: std::ops::Range<u64>, bytes: usize) -> Result<usize> {
         let (asked, answer) = puts(keys, bytes);
+        commit(database, asked);
+        answer.recv().expect("it is told").map(|entries| entries.expect("kept"))
+    }
+
+    /// Commits a transaction, and answers it.
+    fn commit(database: &Sqlite, asked: Box<dyn Asked>) {
         let mut all = [asked];
         let committed = database.commit(&mut all, false);
         let [asked] = all;
         asked.answer(committed);
-        answer.recv().expect("it is told").map(|entries| entries.expect("kept"))
     }
 
     #[test]
@@ -530,10 +535,7 @@ mod tests {
     fn remove(database: &Sqlite, key: u64) -> Result<()> {
         let (tell, answer) = flume::bounded(1);
         let body = move |entries: &mut dyn Transaction| Ok(Ok::<(), ()>(entries.remove(&key.to_be_bytes())?));
-        let mut all: [Box<dyn Asked>; 1] = [Box::new(Body::new(body, tell))];
-        let committed = database.commit(&mut all, false);
-        let [asked] = all;
-        asked.answer(committed);
+        commit(database, Box::new(Body::new(body, tell)));
         answer.recv().expect("it is told").map(|kept| kept.expect("kept"))
     }
 

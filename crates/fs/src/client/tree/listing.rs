@@ -5,7 +5,7 @@ use namespace::{DirectoryEntry, FileNumber, Inode, SurveyedRecord, TreeAnswer, T
 
 use super::Tree;
 use crate::client::unexpected;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The most bytes of entries or records in one answer, which is the header of a message.
 pub(super) const ANSWER_BYTES: u32 = 32 << 10;
@@ -39,7 +39,7 @@ impl<M: Machine> Tree<M> {
                 Ok(Some(SomeEntries { directory, entries, more }))
             }
             Ok(_) => Err(unexpected(self.keeper())),
-            Err(error) if matches!(*error, Error::Refused(TreeRefusal::Removed)) => Ok(None),
+            Err(error) if error.is_refused(TreeRefusal::Removed) => Ok(None),
             Err(error) => Err(error),
         }
     }

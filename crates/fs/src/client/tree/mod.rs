@@ -102,7 +102,7 @@ impl<M: Machine> Tree<M> {
         for (node, answer) in cache.client().ask_all(|_| Some(ask(TreeOperation::Describe))).await {
             match answered(node, answer?.0).map(|(performed, _)| performed.answer) {
                 Ok(TreeAnswer::Used(used)) => found.push((node, used)),
-                Err(error) if matches!(*error, Error::Refused(TreeRefusal::NoNamespace)) => {}
+                Err(error) if error.is_refused(TreeRefusal::NoNamespace) => {}
                 Err(error) => return Err(error),
                 Ok(_) => return Err(unexpected(node)),
             }
@@ -153,11 +153,11 @@ impl<M: Machine> Tree<M> {
         let begin = ask(TreeOperation::Begin { origin, mode, uid, gid });
         let (reply, _) = cache.client().inner.endpoint.call(keeper, begin, Payload::empty()).await?;
         match answered(keeper, reply) {
-            Err(error) if matches!(*error, Error::Refused(TreeRefusal::NoNamespace)) => {
+            Err(error) if error.is_refused(TreeRefusal::NoNamespace) => {
                 Err(Error::Invalid(format!("{keeper} has no place for a namespace")).into())
             }
             // Somebody else has begun it meanwhile.
-            Err(error) if matches!(*error, Error::Refused(TreeRefusal::HasNamespace)) => found(cache).await,
+            Err(error) if error.is_refused(TreeRefusal::HasNamespace) => found(cache).await,
             Err(error) => Err(error),
             Ok(_) => {
                 let tree = found(cache).await?;

@@ -13,6 +13,7 @@ use namespace::{DirectoryEntry, FileNumber, Inode, Location, TreeOperation};
 
 use super::Tree;
 use super::listing::{ANSWER_BYTES, SomeEntries};
+use super::unflushed_names::Change;
 use crate::error::Result;
 use crate::protocol::Request;
 
@@ -68,35 +69,29 @@ pub(super) enum Touched {
 impl Touched {
     /// What a request touches, if it changes anything.
     pub(super) fn by(request: &Request) -> Option<Touched> {
+        let Change::Of(number) = Change::by(request) else { return None };
         let operation = match request {
-            Request::LetGoWritten { number, .. } => return Some(Touched::number(*number)),
-            Request::Tree { operation, .. } => &**operation,
-            _ => return None,
+            Request::Tree { operation, .. } => Some(&**operation),
+            _ => None,
         };
-        if operation.only_reads() {
-            return None;
-        }
-        Some(match operation {
-            TreeOperation::Make { at, .. } | TreeOperation::Remove { at, .. } => Touched::at(&[at], None),
-            TreeOperation::Link { number, at } => Touched::at(&[at], Some(*number)),
-            TreeOperation::Rename { from, to, .. } => Touched::at(&[from, to], None),
-            // Disks, and files that have no names.
-            TreeOperation::EnterDisks { .. } | TreeOperation::Forget { .. } => return None,
-            other => other.number().map_or(Touched::Everything, Touched::number),
-        })
-    }
-
-    fn number(number: FileNumber) -> Self {
-        Touched::Some { names: Vec::new(), numbers: vec![number] }
-    }
-
-    /// These names, and their directories; nobody knows which these are if there are several names on the way.
-    fn at(places: &[&Location], number: Option<FileNumber>) -> Self {
-        if places.iter().any(|at| at.path.contains(&b'/')) {
-            return Touched::Everything;
+        let places = match operation {
+            Some(
+                TreeOperation::Make { at, .. }
+                | TreeOperation::Remove { at, .. }
+                | TreeOperation::Link { at, .. },
+            ) => vec![at],
+            Some(TreeOperation::Rename { from, to, .. }) => vec![from, to],
+            // Of a list of disks there is no entry.
+            Some(TreeOperation::EnterDisks { .. }) => return None,
+            _ => Vec::new(),
+        };
+        // Which directories these are nobody knows if there are several names on the way.
+        let has_way = places.iter().any(|at| at.path.contains(&b'/'));
+        if has_way || (places.is_empty() && number.is_none()) {
+            return Some(Touched::Everything);
         }
         let names = places.iter().map(|at| (at.base, at.path.clone())).collect();
-        Touched::Some { names, numbers: places.iter().map(|at| at.base).chain(number).collect() }
+        Some(Touched::Some { names, numbers: places.iter().map(|at| at.base).chain(number).collect() })
     }
 
     /// Whether it may change an entry of this directory.
