@@ -140,14 +140,15 @@ impl Queue {
 /// Queued Memputs.
 struct Waiting {
     pieces: Vec<(u64, u32)>,
-    data: Buf,
-    data_bytes: u64,
+    data: Payload,
+    /// Of the queue's memory, as much as the data may take.
+    room: Buf,
 }
 
 impl Waiting {
     fn has_room(&self, bytes: u64) -> bool {
-        let used = self.data_bytes + PIECE_HEAD_BYTES * self.pieces.len() as u64;
-        self.pieces.len() < PIECES_MAX && used + PIECE_HEAD_BYTES + bytes <= self.data.len()
+        let used = self.data.len() + PIECE_HEAD_BYTES * self.pieces.len() as u64;
+        self.pieces.len() < PIECES_MAX && used + PIECE_HEAD_BYTES + bytes <= self.room.len()
             || self.pieces.is_empty()
     }
 }
@@ -258,17 +259,17 @@ impl<M: Machine> Exchange<M> {
             let full = match &mut *self.queues[destination].waiting.borrow_mut() {
                 Some(waiting) if waiting.has_room(bytes) => {
                     waiting.pieces.push((piece.memory_offset(), bytes as u32));
-                    waiting.data.put(waiting.data_bytes, payload);
-                    waiting.data_bytes += bytes;
+                    // The block that it is of is to be read into again.
+                    waiting.data.push(&payload.out_of_pools());
                     return Ok(());
                 }
                 waiting => waiting.is_some(),
             };
             if full {
                 self.send(destination).await;
-            } else if let Some(data) = self.queue_buffers.try_take(self.queue_bytes) {
+            } else if let Some(room) = self.queue_buffers.try_take(self.queue_bytes) {
                 let mut waiting = self.queues[destination].waiting.borrow_mut();
-                waiting.get_or_insert(Waiting { pieces: Vec::new(), data, data_bytes: 0 });
+                waiting.get_or_insert(Waiting { pieces: Vec::new(), data: Payload::empty(), room });
             } else if let Some(other) = self.queues.iter().position(Queue::has_waiting) {
                 self.send(other).await;
             } else {
@@ -289,10 +290,10 @@ impl<M: Machine> Exchange<M> {
         self.machine().spawn("queued Memput", async move {
             let machine = exchange.machine();
             machine.compute(Work::CallMemput).await;
-            let Waiting { pieces, data, data_bytes } = waiting;
+            let Waiting { pieces, data, room } = waiting;
             let request = Request::MemputPieces { memory: exchange.memory, pieces };
-            let payload = data.slice(0..data_bytes);
-            let answer = exchange.endpoint.call(exchange.members[destination], request, payload).await;
+            let answer = exchange.endpoint.call(exchange.members[destination], request, data).await;
+            drop(room);
             machine.compute(Work::ReturnMemput).await;
             if let Err(error) = answer {
                 exchange.failure.borrow_mut().get_or_insert(error);

@@ -200,14 +200,11 @@ impl Buf {
     pub fn gather(&self, places: impl Iterator<Item = (u64, u64)>, bytes: u64) -> Payload {
         let (mut gathered, contents) = (Payload::empty(), self.settled());
         if let Some(contents) = contents.as_contiguous() {
-            let mut memory = vec![0; bytes as usize];
-            let mut rest = &mut memory[..];
+            let mut memory = Vec::with_capacity(bytes as usize);
             for (at, bytes) in places {
-                let (here, later) = rest.split_at_mut(bytes as usize);
-                copy(&contents[at as usize..(at + bytes) as usize], here);
-                rest = later;
+                append(&contents[at as usize..(at + bytes) as usize], &mut memory);
             }
-            assert!(rest.is_empty(), "{} bytes more than there are at these places", rest.len());
+            assert_eq!(memory.len() as u64, bytes, "as many bytes as there are at these places");
             return Payload::from(memory);
         }
         let mut contents = contents.reader();
@@ -281,8 +278,7 @@ impl Buf {
         drop(self.settled());
         if self.contents.get_mut().exclusive_bytes().is_none() {
             let old = self.contents.get_mut().clone();
-            let mut memory = self.take_memory();
-            memory.resize(old.len() as usize, 0);
+            let mut memory = self.grant.take_initialized(old.len() as usize);
             assert!(old.copy_to(&mut memory), "a buffer holds real bytes or phantoms, not both");
             drop(old);
             self.fill_memory(memory);
@@ -297,6 +293,15 @@ fn copy(from: &[u8], to: &mut [u8]) {
     match (<&[u8; 8]>::try_from(from), <&mut [u8; 8]>::try_from(&mut *to)) {
         (Ok(from), Ok(to)) => *to = *from,
         _ => to.copy_from_slice(from),
+    }
+}
+
+/// Appends a part of a payload. Small records are copied without a call.
+#[inline]
+fn append(from: &[u8], to: &mut Vec<u8>) {
+    match <&[u8; 8]>::try_from(from) {
+        Ok(from) => to.extend_from_slice(from),
+        _ => to.extend_from_slice(from),
     }
 }
 

@@ -11,7 +11,7 @@
 //! - `time.rs`: instants and durations in nanoseconds
 //! - `payload.rs`: data that fs moves but never looks at, real or phantom
 //! - `buffer.rs`: pools of buffers; `slot.rs`: what they and payloads are made of; `memory.rs`: where a compute node
-//!   wants its data
+//!   wants its data; `lent.rs`: memory of another thread
 //! - `condition.rs`: how tasks of one node wait for each other; `in_flight.rs`, `line.rs`, `permits.rs`,
 //!   `task_group.rs`, `first_failure.rs`, `first_of.rs`: what they wait for
 //! - `metadata.rs`: values by keys that change by transactions
@@ -32,6 +32,7 @@ mod first_failure;
 mod first_of;
 mod in_flight;
 mod lanes;
+mod lent;
 mod line;
 mod memory;
 mod metadata;
@@ -56,6 +57,7 @@ pub use error::{Error, KeyMismatch, NodePart, Result};
 pub use first_of::first_of;
 pub use in_flight::{InFlight, OperationInFlight};
 pub use lanes::SpanPlace;
+pub use lent::{LentMemory, Loan};
 pub use line::{Line, PlaceInLine};
 pub use memory::Memory;
 pub use metadata::{

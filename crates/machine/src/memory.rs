@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
+use crate::lent::Borrowed;
 use crate::payload::Payload;
 
 /// A range of a node's memory, shared by the tasks of one operation. Cloning gives another handle.
@@ -22,6 +23,8 @@ enum Contents {
     Real(crate::buffer::Buf),
     /// The payloads placed, by offset; they do not overlap.
     Phantom(BTreeMap<u64, Payload>),
+    /// Memory of another thread.
+    Lent(Borrowed),
     /// Other memories, one behind the other.
     Joined(Vec<Memory>),
 }
@@ -40,6 +43,21 @@ impl Memory {
         Memory { bytes, contents: Rc::new(RefCell::new(Contents::Phantom(BTreeMap::new()))) }
     }
 
+    pub(crate) fn lent(contents: Borrowed) -> Self {
+        Memory { bytes: contents.bytes(), contents: Rc::new(RefCell::new(Contents::Lent(contents))) }
+    }
+
+    pub(crate) fn with_borrowed(&self, job: impl FnOnce(&mut Borrowed)) {
+        if let Contents::Lent(borrowed) = &mut *self.contents.borrow_mut() {
+            job(borrowed);
+        }
+    }
+
+    /// Has no bytes from now on: what is placed is noted only.
+    pub(crate) fn forget_contents(&self) {
+        self.contents.replace(Contents::Phantom(BTreeMap::new()));
+    }
+
     /// One memory that consists of `parts`, one behind the other; what is placed in it is placed in them.
     ///
     /// Real memory is copied as a whole when it is written to while a payload shares any of it. So memory that is
@@ -52,7 +70,7 @@ impl Memory {
     /// Other memory of the same kind, of `bytes` bytes, all zeros.
     pub fn another(&self, bytes: u64) -> Self {
         match &*self.contents.borrow() {
-            Contents::Real(_) => Memory::real(vec![0; bytes as usize]),
+            Contents::Real(_) | Contents::Lent(_) => Memory::real(vec![0; bytes as usize]),
             Contents::Phantom(_) => Memory::phantom(bytes),
             Contents::Joined(parts) => {
                 parts.first().map_or_else(|| Memory::phantom(bytes), |part| part.another(bytes))
@@ -83,6 +101,7 @@ impl Memory {
         assert!(self.holds(at, payload.len()), "{} bytes at {at} of {}", payload.len(), self.bytes);
         match &mut *self.contents.borrow_mut() {
             Contents::Real(buffer) => buffer.put(at, payload),
+            Contents::Lent(borrowed) => borrowed.place(at, payload),
             Contents::Phantom(placed) => place_phantom(placed, at, payload),
             Contents::Joined(parts) => {
                 for (part, range, done) in parts_of(parts, at..at + payload.len()) {
@@ -103,6 +122,7 @@ impl Memory {
         assert!(self.holds(at, bytes), "{bytes} bytes at {at} of {}", self.bytes);
         match &*self.contents.borrow() {
             Contents::Real(buffer) => buffer.slice(at..at + bytes),
+            Contents::Lent(borrowed) => borrowed.get(at, bytes),
             Contents::Phantom(placed) => get_phantom(placed, at, bytes),
             Contents::Joined(parts) => {
                 let mut found = Payload::empty();
@@ -119,11 +139,13 @@ impl Memory {
     pub fn placed_after(&self, at: u64) -> Option<Range<u64>> {
         match &*self.contents.borrow() {
             Contents::Phantom(placed) => placed_phantom_after(placed, at),
-            Contents::Real(_) | Contents::Joined(_) => (at < self.bytes).then_some(at..self.bytes),
+            Contents::Real(_) | Contents::Lent(_) | Contents::Joined(_) => {
+                (at < self.bytes).then_some(at..self.bytes)
+            }
         }
     }
 
-    /// The bytes themselves, if they are real.
+    /// The bytes themselves, if they are real and this node's own.
     pub fn into_vec(self) -> Option<Vec<u8>> {
         match &mut *self.contents.borrow_mut() {
             Contents::Real(buffer) => {
@@ -134,7 +156,7 @@ impl Memory {
                 buffer.fill(Payload::zeros(self.bytes));
                 shared.into_vec()
             }
-            Contents::Phantom(_) => None,
+            Contents::Phantom(_) | Contents::Lent(_) => None,
             Contents::Joined(parts) => {
                 let parts: Option<Vec<Vec<u8>>> = parts.drain(..).map(Memory::into_vec).collect();
                 parts.map(|parts| parts.concat())

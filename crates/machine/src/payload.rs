@@ -68,6 +68,11 @@ impl SharedBytes {
         SharedBytes { slot, start: range.start, end: range.end }
     }
 
+    fn unpooled(bytes: Vec<u8>) -> Self {
+        let range = 0..bytes.len();
+        SharedBytes::new(Rc::new(MemorySlot::unpooled(bytes)), range)
+    }
+
     /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
         &self.slot.bytes()[self.start..self.end]
@@ -286,8 +291,32 @@ impl Payload {
 
     /// A copy of the bytes, or `None` if some are phantoms of anything but zeros.
     pub fn to_vec(&self) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; self.bytes as usize];
-        self.copy_to(&mut bytes).then_some(bytes)
+        let mut bytes = Vec::with_capacity(self.bytes as usize);
+        for piece in self.pieces() {
+            match piece {
+                PayloadPiece::Bytes(shared) => bytes.extend_from_slice(shared.as_slice()),
+                PayloadPiece::Phantom { source: Source::ZEROS, .. } => {
+                    bytes.resize(bytes.len() + piece.len() as usize, 0);
+                }
+                PayloadPiece::Phantom { .. } => return None,
+            }
+        }
+        Some(bytes)
+    }
+
+    /// The same without memory of a pool, which has that back: real bytes that a pool has lent are copied.
+    #[must_use]
+    pub fn out_of_pools(&self) -> Payload {
+        let mut out = Payload::empty();
+        for piece in self.pieces() {
+            out.push_piece(match piece {
+                PayloadPiece::Bytes(shared) if shared.slot.is_pooled() => {
+                    PayloadPiece::Bytes(SharedBytes::unpooled(shared.as_slice().to_vec()))
+                }
+                piece => piece.clone(),
+            });
+        }
+        out
     }
 
     /// The bytes as a vector, without copying where they are not shared.
@@ -370,8 +399,7 @@ impl From<PayloadPiece> for Payload {
 
 impl From<Vec<u8>> for Payload {
     fn from(bytes: Vec<u8>) -> Self {
-        let range = 0..bytes.len();
-        Payload::from(PayloadPiece::Bytes(SharedBytes::new(Rc::new(MemorySlot::unpooled(bytes)), range)))
+        Payload::from(PayloadPiece::Bytes(SharedBytes::unpooled(bytes)))
     }
 }
 
@@ -437,6 +465,18 @@ mod tests {
             payload.slice(4..20),
             Payload::concat([&Payload::phantom(file, 4, 12), &Payload::phantom(file, 32, 4)])
         );
+    }
+
+    #[test]
+    fn what_is_out_of_pools_keeps_nothing_of_theirs() {
+        let pool = crate::BufferPool::new(4);
+        let mut lent = pool.try_take(4).expect("room");
+        lent.fill_memory(vec![1, 2, 3, 4]);
+        let mut payload = lent.slice(1..3);
+        payload.push(&Payload::from(vec![5]));
+        let out = payload.out_of_pools();
+        drop((lent, payload));
+        assert_eq!((pool.free_bytes(), out.to_vec()), (4, Some(vec![2, 3, 5])));
     }
 
     #[test]

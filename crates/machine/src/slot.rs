@@ -75,6 +75,16 @@ impl Grant {
         self.pool.take_spare()
     }
 
+    /// Memory of so many bytes, with whatever they were before.
+    pub(crate) fn take_initialized(&self, bytes: usize) -> Vec<u8> {
+        let mut memory = self.take_spare();
+        if memory.capacity() < bytes {
+            return vec![0; bytes];
+        }
+        memory.resize(bytes, 0);
+        memory
+    }
+
     fn keep_spare(&self, memory: Vec<u8>) {
         self.pool.spare.borrow_mut().keep(memory);
     }
@@ -105,6 +115,10 @@ impl MemorySlot {
         if let Some(lender) = self.grant.replace(grant) {
             lender.keep_spare(spare);
         }
+    }
+
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.grant.is_some()
     }
 
     /// Takes the memory out, so that it is not recycled.

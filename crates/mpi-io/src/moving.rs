@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use layout::{Operation, Selection};
-use node::Pending;
+use node::{LentMemory, Pending};
 
 use crate::alone::Alone;
 use crate::call_place::CallPlace;
@@ -50,11 +50,22 @@ enum Data {
     /// Nothing is left to be done.
     Moved,
     Read(Pending<Vec<u8>>),
+    /// Into the memory of whoever waits.
+    ReadInto(Pending<u64>),
     Written(Pending<()>),
     /// One piece, which whoever waits reads from pages, without a copy of them.
     InPages {
         is_seen: bool,
     },
+}
+
+/// How whoever reads goes on.
+enum Reader {
+    /// Waits, and lends the memory that is to be read into meanwhile.
+    Lends(LentMemory),
+    Waits,
+    /// Does something else meanwhile.
+    Leaves,
 }
 
 impl Moving {
@@ -63,6 +74,7 @@ impl Moving {
         match &self.data {
             Data::Moved => true,
             Data::Read(data) => data.is_ready(),
+            Data::ReadInto(data) => data.is_ready(),
             Data::Written(data) => data.is_ready(),
             Data::InPages { .. } => false,
         }
@@ -72,25 +84,38 @@ impl Moving {
 impl CollectiveFile {
     /// Reads into memory, together with the other members or not; how many bytes there were before the file ended.
     pub(crate) fn read(&self, place: CallPlace, together: bool, into: &mut [u8]) -> Outcome<u64> {
-        let moving = self.begin_reading(place, together, into.len() as u64, true)?;
-        self.end(moving, into)
+        // SAFETY: nobody uses it until the answer is there, which comes after all that is done with the memory.
+        #[expect(unsafe_code, reason = "memory that this call has, and waits for")]
+        let lent = unsafe { LentMemory::new(into) };
+        let moving = self.begin_reading(place, together, into.len() as u64, Reader::Lends(lent))?;
+        match moving.data {
+            Data::ReadInto(_) => self.end(moving, &mut []),
+            _ => self.end(moving, into),
+        }
     }
 
     /// Reads so many bytes, together with the other members or not: as many as there were before the file ended.
     pub(crate) fn read_own(&self, place: CallPlace, together: bool, bytes: u64) -> Outcome<Vec<u8>> {
-        let moving = self.begin_reading(place, together, bytes, true)?;
+        let moving = self.begin_reading(place, together, bytes, Reader::Waits)?;
         self.end_own(moving)
     }
 
     /// Writes from memory, together with the other members or not.
     pub(crate) fn write(&self, place: CallPlace, together: bool, bytes: Cow<'_, [u8]>) -> Outcome<()> {
-        let moving = self.begin_writing(place, together, bytes)?;
+        let lent = match &bytes {
+            // SAFETY: nobody writes to it until the answer is there, which comes after all that is done with the
+            // memory.
+            #[expect(unsafe_code, reason = "memory that this call has, and waits for")]
+            Cow::Borrowed(bytes) => Some(unsafe { LentMemory::to_be_read(bytes) }),
+            Cow::Owned(_) => None,
+        };
+        let moving = self.begin_writing(place, together, bytes, lent)?;
         self.end(moving, &mut []).map(drop)
     }
 
     /// Begins to read so many bytes for whoever does something else meanwhile.
     pub(crate) fn begin_read(&self, place: CallPlace, together: bool, bytes: u64) -> Outcome<Moving> {
-        let mut moving = self.begin_reading(place, together, bytes, false)?;
+        let mut moving = self.begin_reading(place, together, bytes, Reader::Leaves)?;
         moving.call.returns(bytes);
         Ok(moving)
     }
@@ -103,7 +128,7 @@ impl CollectiveFile {
         bytes: Cow<'_, [u8]>,
     ) -> Outcome<Moving> {
         let count = bytes.len() as u64;
-        let mut moving = self.begin_writing(place, together, bytes)?;
+        let mut moving = self.begin_writing(place, together, bytes, None)?;
         moving.call.returns(count);
         Ok(moving)
     }
@@ -117,6 +142,7 @@ impl CollectiveFile {
             Data::Moved => wanted.bytes(),
             Data::Written(data) => self.wait_for(&call, data).map(|()| wanted.bytes())?,
             Data::Read(data) => wanted.put(&self.wait_for(&call, data)?, into),
+            Data::ReadInto(data) => self.wait_for(&call, data)?,
             Data::InPages { is_seen } => self.read_pages(&call, wanted, is_seen, into)?,
         };
         self.ended(call, &located, stops_at_end, moved);
@@ -169,15 +195,23 @@ impl CollectiveFile {
         call.done(&self.account, self.recorder.as_ref(), data.selection(), moved);
     }
 
-    fn begin_reading(&self, place: CallPlace, together: bool, bytes: u64, waits: bool) -> Outcome<Moving> {
+    /// If it fails, nothing has begun that has memory of the reader's.
+    fn begin_reading(&self, place: CallPlace, together: bool, bytes: u64, reader: Reader) -> Outcome<Moving> {
         self.check_reads()?;
         let mut call = self.begin(Operation::Read, place, together);
         let located = self.locate(place, bytes);
         let way = call.goes(self.choose(&call, &located), pieces_of(&located));
+        let waits = !matches!(reader, Reader::Leaves);
         let data = match (way, &located) {
             (Way::Together(method), _) => {
                 let how = self.state().hints.moves(method);
-                Data::Read(self.members.begin_read(&self.handle, selection_of(&located), how))
+                match (&located, reader) {
+                    (Ok(located), Reader::Lends(memory)) if located.data.is_once() => {
+                        let selection = located.selection().clone();
+                        Data::ReadInto(self.members.begin_read_into(&self.handle, selection, memory, how))
+                    }
+                    _ => Data::Read(self.members.begin_read(&self.handle, selection_of(&located), how)),
+                }
             }
             (_, Ok(located)) if located.selection().is_empty() => Data::Moved,
             (Way::PageCache, Ok(located)) if waits && located.is_piece() => {
@@ -191,7 +225,14 @@ impl CollectiveFile {
         Ok(Moving { call, located: located?, data, stops_at_end: waits && place == CallPlace::Own })
     }
 
-    fn begin_writing(&self, place: CallPlace, together: bool, bytes: Cow<'_, [u8]>) -> Outcome<Moving> {
+    /// `lent` is the memory of the bytes, if the writer waits. If this fails, nothing has begun that has it.
+    fn begin_writing(
+        &self,
+        place: CallPlace,
+        together: bool,
+        bytes: Cow<'_, [u8]>,
+        lent: Option<LentMemory>,
+    ) -> Outcome<Moving> {
         self.check_writes()?;
         let mut call = self.begin(Operation::Write, place, together);
         let located = self.locate(place, bytes.len() as u64);
@@ -199,8 +240,14 @@ impl CollectiveFile {
         let data = match (way, &located) {
             (Way::Together(method), _) => {
                 let how = self.state().hints.moves(method);
-                let own = if located.is_ok() { bytes.into_owned() } else { Vec::new() };
-                Data::Written(self.members.begin_write(&self.handle, selection_of(&located), own, how))
+                let (members, selection) = (&self.members, selection_of(&located));
+                Data::Written(match lent.filter(|_| located.is_ok()) {
+                    Some(memory) => members.begin_write_from(&self.handle, selection, memory, how),
+                    None => {
+                        let own = if located.is_ok() { bytes.into_owned() } else { Vec::new() };
+                        members.begin_write(&self.handle, selection, own, how)
+                    }
+                })
             }
             (_, Ok(located)) if located.selection().is_empty() => Data::Moved,
             (Way::WriteCached, Ok(located)) => {

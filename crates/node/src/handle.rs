@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use fs::{Advice, SelectedSettings};
 use layout::Selection;
+use machine::Memory;
 use namespace::FileNumber;
 
 use crate::cached_write;
@@ -211,7 +212,7 @@ impl Handle {
     pub fn begin_write_selected(&self, selection: Selection, bytes: impl Into<Vec<u8>>) -> Pending<()> {
         let bytes = bytes.into();
         self.begin_writing(move |file| async move {
-            file.write_selected(None, &selection, bytes, SelectedSettings::default()).await
+            file.write_selected(None, &selection, &Memory::real(bytes), SelectedSettings::default()).await
         })
     }
 

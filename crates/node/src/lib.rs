@@ -100,6 +100,7 @@ pub use fs::{Advice, CollectiveMethod, LockMode, LockRange, OpenTreeFile, Prefet
 pub use handle::Handle;
 pub use lease::LentPage;
 pub use lone_reads::LoneReads;
+pub use machine::LentMemory;
 pub use node_trace::NodeTrace;
 pub use pending::Pending;
 pub use random::{new_file_id, new_node_id, random};

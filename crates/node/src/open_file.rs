@@ -235,13 +235,24 @@ impl OpenFile {
         selection: &Selection,
         settings: SelectedSettings,
     ) -> Result<Vec<u8>> {
-        let prepared = self.prepare_selected(selection.bytes()).await;
-        let file = self.or_refused(turn, prepared).await?;
-        let memory = Memory::real(vec![0; selection.bytes() as usize]);
-        let read = self.explained(file.read_selected(turn, selection, &memory, settings).await)?;
+        let memory = self.or_refused(turn, self.memory_for(selection.bytes())).await?;
+        let read = self.read_selected_into(turn, selection, &memory, settings).await?;
         let mut bytes = memory.into_vec().expect("real memory");
         bytes.truncate(read as usize);
         Ok(bytes)
+    }
+
+    /// The same into memory that is as long as what is selected: where the file has no bytes it is left as it is. How
+    /// many bytes there are.
+    pub(crate) async fn read_selected_into(
+        &self,
+        turn: Option<&TeamTurn<'_, RealMachine>>,
+        selection: &Selection,
+        memory: &Memory,
+        settings: SelectedSettings,
+    ) -> Result<u64> {
+        let file = self.file_for(turn, selection, memory).await?;
+        self.explained(file.read_selected(turn, selection, memory, settings).await)
     }
 
     /// Writes what is selected, with the others of a team at its turn or alone.
@@ -249,27 +260,40 @@ impl OpenFile {
         &self,
         turn: Option<&TeamTurn<'_, RealMachine>>,
         selection: &Selection,
-        bytes: Vec<u8>,
+        memory: &Memory,
         settings: SelectedSettings,
     ) -> Result<()> {
-        let prepared = self.prepare_selected(0).await.and_then(|file| {
-            let (given, wanted) = (bytes.len() as u64, selection.bytes());
-            let why = || format!("{given} bytes are given for {wanted} that are selected");
-            if given == wanted { Ok(file) } else { Err(Error::new(ErrorKind::Invalid, &self.name, why())) }
-        });
-        let file = self.or_refused(turn, prepared).await?;
-        self.explained(file.write_selected(turn, selection, &Memory::real(bytes), settings).await)
+        let file = self.file_for(turn, selection, memory).await?;
+        self.explained(file.write_selected(turn, selection, memory, settings).await)
     }
 
-    /// The file, if it is one of the namespace, after flushing all that was written to it through the write cache.
-    /// Fails if `memory` bytes cannot be allocated.
-    async fn prepare_selected(&self, memory: u64) -> Result<&OpenTreeFile<RealMachine>> {
-        let invalid = |why: String| Error::new(ErrorKind::Invalid, &self.name, why);
-        self.flush_written().await?;
-        if Vec::<u8>::new().try_reserve_exact(memory as usize).is_err() {
-            return Err(invalid(format!("there is no memory for the {memory} bytes that are selected")));
+    /// The file, if it is one of the namespace and the memory is as long as what is selected, after flushing all that
+    /// was written to it through the write cache.
+    async fn file_for(
+        &self,
+        turn: Option<&TeamTurn<'_, RealMachine>>,
+        selection: &Selection,
+        memory: &Memory,
+    ) -> Result<&OpenTreeFile<RealMachine>> {
+        let prepared = self.flush_written().await.and_then(|()| {
+            let (given, wanted) = (memory.len(), selection.bytes());
+            let why = || format!("{given} bytes are given for {wanted} that are selected");
+            if given == wanted { self.of_tree() } else { Err(self.invalid(why())) }
+        });
+        self.or_refused(turn, prepared).await
+    }
+
+    fn memory_for(&self, bytes: u64) -> Result<Memory> {
+        match Vec::<u8>::new().try_reserve_exact(bytes as usize) {
+            Ok(()) => Ok(Memory::real(vec![0; bytes as usize])),
+            Err(_) => {
+                Err(self.invalid(format!("there is no memory for the {bytes} bytes that are selected")))
+            }
         }
-        self.of_tree()
+    }
+
+    fn invalid(&self, why: String) -> Error {
+        Error::new(ErrorKind::Invalid, &self.name, why)
     }
 
     /// The file, if it is one of the namespace.

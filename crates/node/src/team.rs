@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use fs::{SelectedSettings, TeamStep, TeamTurn};
 use layout::Selection;
-use machine::OperationInFlight;
+use machine::{LentMemory, Loan, Memory, OperationInFlight};
 use real::RealMachine;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -93,6 +93,33 @@ impl Team {
     /// # Errors
     /// If the file is not open for reading, or not all of it can be read.
     pub fn read(&self, file: &Handle, selection: Selection, how: SelectedSettings) -> Pending<Vec<u8>> {
+        self.begin_reading(file, how, async move |file, turn| {
+            file.read_selected(Some(turn), &selection, how).await
+        })
+    }
+
+    /// Does what [`read`](Self::read) does, into memory that is lent until this is done, as long as what is selected.
+    /// How many bytes there are; what is behind them does not change.
+    pub fn read_into(
+        &self,
+        file: &Handle,
+        selection: Selection,
+        memory: LentMemory,
+        how: SelectedSettings,
+    ) -> Pending<u64> {
+        self.begin_reading(file, how, async move |file, turn| {
+            let loan = Loan::of(memory);
+            let read = file.read_selected_into(Some(turn), &selection, &loan, how).await?;
+            loan.fill_gaps(read);
+            Ok(read)
+        })
+    }
+
+    fn begin_reading<T, F>(&self, file: &Handle, how: SelectedSettings, read: F) -> Pending<T>
+    where
+        T: Send + 'static,
+        F: AsyncFnOnce(Rc<OpenFile>, &TeamTurn<'_, RealMachine>) -> Result<T> + Send + 'static,
+    {
         let opened = self.usable(file, file.options().reads(), "it is not open for reading");
         self.begin_moving(
             file.shared_name(),
@@ -101,7 +128,7 @@ impl Team {
             async move |node, file, turn| {
                 let (file, _call) = joined(&turn, file).await?;
                 joined(&turn, node.take_in_writes().await).await?;
-                file.read_selected(Some(&turn), &selection, how).await
+                read(file, &turn).await
             },
         )
     }
@@ -124,6 +151,28 @@ impl Team {
         bytes: Vec<u8>,
         how: SelectedSettings,
     ) -> Pending<()> {
+        self.begin_writing(file, how, async move |file, turn| {
+            file.write_selected(Some(turn), &selection, &Memory::real(bytes), how).await
+        })
+    }
+
+    /// Does what [`write`](Self::write) does, from memory that is lent until this is done.
+    pub fn write_from(
+        &self,
+        file: &Handle,
+        selection: Selection,
+        memory: LentMemory,
+        how: SelectedSettings,
+    ) -> Pending<()> {
+        self.begin_writing(file, how, async move |file, turn| {
+            file.write_selected(Some(turn), &selection, &Loan::of(memory), how).await
+        })
+    }
+
+    fn begin_writing<F>(&self, file: &Handle, how: SelectedSettings, write: F) -> Pending<()>
+    where
+        F: AsyncFnOnce(Rc<OpenFile>, &TeamTurn<'_, RealMachine>) -> Result<()> + Send + 'static,
+    {
         let opened = self.usable(file, file.options().writes(), "it is not open for writing");
         self.begin_moving(
             file.shared_name(),
@@ -132,7 +181,7 @@ impl Team {
             async move |node, file, turn| {
                 let (file, _call) = joined(&turn, file).await?;
                 joined(&turn, node.take_in_writes().await).await?;
-                file.write_selected(Some(&turn), &selection, bytes, how).await
+                write(file, &turn).await
             },
         )
     }

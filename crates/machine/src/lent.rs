@@ -1,0 +1,162 @@
+//! Memory that a thread lends to a node for one operation, and waits for: what is read is placed in it, and what is
+//! written is taken from it, without memory of the node's own between.
+
+use std::ops::{Deref, Range};
+use std::ptr::NonNull;
+use std::slice;
+
+use crate::memory::Memory;
+use crate::payload::Payload;
+
+/// Memory of somebody else, on its way to the node that reads into it or writes from it.
+pub struct LentMemory {
+    start: NonNull<u8>,
+    bytes: usize,
+    is_writable: bool,
+}
+
+// SAFETY: who makes it promises that nobody else uses these bytes as long as it is there, in whatever thread.
+#[expect(unsafe_code, reason = "a pointer that only one has: see above")]
+unsafe impl Send for LentMemory {}
+
+#[expect(unsafe_code, reason = "memory of another thread, which waits until it has it back: see `new`")]
+impl LentMemory {
+    /// Memory to read into.
+    ///
+    /// # Safety
+    /// Until this has been dropped, and the [`Loan`] that it was made, the memory stays where it is, and nobody else
+    /// reads it or writes to it.
+    pub unsafe fn new(memory: &mut [u8]) -> Self {
+        LentMemory { start: NonNull::from(&mut *memory).cast(), bytes: memory.len(), is_writable: true }
+    }
+
+    /// Memory to write from.
+    ///
+    /// # Safety
+    /// Until this has been dropped, and the [`Loan`] that it was made, the memory stays where it is, and nobody writes
+    /// to it.
+    pub unsafe fn to_be_read(memory: &[u8]) -> Self {
+        LentMemory { start: NonNull::from(memory).cast(), bytes: memory.len(), is_writable: false }
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        // SAFETY: as who has made it promises.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
+    }
+
+    fn as_mut_slice(&mut self) -> &mut [u8] {
+        assert!(self.is_writable, "memory to write from is not read into");
+        // SAFETY: as who has made it promises, and it was made of a slice that may be written to.
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
+    }
+}
+
+/// Lent memory in use. When this is dropped, the memory is its owner's again, whoever still has a handle.
+pub struct Loan(Memory);
+
+impl Loan {
+    /// Takes memory that was lent.
+    pub fn of(memory: LentMemory) -> Self {
+        Loan(Memory::lent(Borrowed { memory, placed: Vec::new() }))
+    }
+
+    /// Puts zeros wherever nothing was placed in the first `bytes` bytes.
+    pub fn fill_gaps(&self, bytes: u64) {
+        self.0.with_borrowed(|borrowed| borrowed.fill_gaps(bytes));
+    }
+}
+
+impl Deref for Loan {
+    type Target = Memory;
+
+    fn deref(&self) -> &Memory {
+        &self.0
+    }
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        self.0.forget_contents();
+    }
+}
+
+/// The contents of memory that is lent.
+pub(crate) struct Borrowed {
+    memory: LentMemory,
+    /// Where something was placed, in the order in which it was.
+    placed: Vec<Range<u64>>,
+}
+
+impl Borrowed {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.memory.bytes as u64
+    }
+
+    /// Places real bytes.
+    pub(crate) fn place(&mut self, at: u64, payload: &Payload) {
+        let end = at + payload.len();
+        let target = &mut self.memory.as_mut_slice()[at as usize..end as usize];
+        assert!(payload.copy_to(target), "lent memory holds real bytes");
+        match self.placed.last_mut() {
+            Some(last) if last.end == at => last.end = end,
+            _ => self.placed.push(at..end),
+        }
+    }
+
+    /// A copy: a message may need it for longer than the memory is lent.
+    pub(crate) fn get(&self, at: u64, bytes: u64) -> Payload {
+        Payload::from(&self.memory.as_slice()[at as usize..(at + bytes) as usize])
+    }
+
+    fn fill_gaps(&mut self, bytes: u64) {
+        self.placed.sort_unstable_by_key(|range| range.start);
+        let (mut end, memory) = (0, self.memory.as_mut_slice());
+        for range in self.placed.iter().chain([&(bytes..bytes)]) {
+            let gap = end..range.start.min(bytes);
+            if gap.start < gap.end {
+                memory[gap.start as usize..gap.end as usize].fill(0);
+            }
+            end = end.max(range.end);
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(unsafe_code, reason = "each test waits for what it has lent")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_placed_is_there_at_once_and_gaps_are_filled_where_they_are_asked_for() {
+        let mut own = [9; 12];
+        // SAFETY: nobody uses it before the loan is over.
+        let loan = Loan::of(unsafe { LentMemory::new(&mut own) });
+        for (at, bytes) in [(6, vec![3, 4]), (1, vec![1]), (2, vec![2])] {
+            loan.place(at, &Payload::from(bytes));
+        }
+        loan.fill_gaps(10);
+        drop(loan);
+        assert_eq!(own, [0, 1, 2, 0, 0, 0, 3, 4, 0, 0, 9, 9]);
+    }
+
+    #[test]
+    fn nothing_reaches_memory_that_is_its_owners_again() {
+        let mut own = [9; 4];
+        // SAFETY: nobody uses it before the loan is over.
+        let loan = Loan::of(unsafe { LentMemory::new(&mut own) });
+        let late = loan.clone();
+        drop(loan);
+        late.place(0, &Payload::from(vec![1; 4]));
+        assert_eq!((own, late.len()), ([9; 4], 4));
+    }
+
+    #[test]
+    fn what_was_taken_stays_when_the_memory_changes() {
+        let own = vec![1, 2, 3];
+        // SAFETY: nobody writes to it before the loan is over.
+        let loan = Loan::of(unsafe { LentMemory::to_be_read(&own) });
+        let taken = loan.get(1, 2);
+        drop((loan, own));
+        assert_eq!(taken.to_vec(), Some(vec![2, 3]));
+    }
+}
