@@ -131,21 +131,25 @@ static void columns(const char *name)
     MPI_Type_free(&memory);
 }
 
-/* Processes with nothing to do, and a hole that nobody writes. */
+/* Processes with nothing to do, a hole that nobody writes, and a file that ends before the memory does. */
 static void uneven(const char *name)
 {
     MPI_File file = open_file(name);
-    unsigned char data[1000], back[1000] = {0};
-    for (int i = 0; i < 1000; i++) {
-        data[i] = at(5000 + i);
+    enum { WRITTEN = 5000, FROM = 4500, END = 6000, BACK = 2000 };
+    unsigned char data[END - WRITTEN], back[BACK];
+    memset(back, 0xEE, sizeof back);
+    for (int i = WRITTEN; i < END; i++) {
+        data[i - WRITTEN] = at(i);
     }
     MPI_Status status;
-    OK(MPI_File_write_at_all(file, 5000, data, rank == 2 ? 1000 : 0, MPI_BYTE, &status));
-    status_has(&status, rank == 2 ? 1000 : 0);
+    OK(MPI_File_write_at_all(file, WRITTEN, data, rank == 2 ? END - WRITTEN : 0, MPI_BYTE, &status));
+    status_has(&status, rank == 2 ? END - WRITTEN : 0);
     OK(MPI_File_sync(file));
-    OK(MPI_File_read_at_all(file, 4500, back, rank == 1 ? 1000 : 0, MPI_BYTE, &status));
-    for (int i = 0; rank == 1 && i < 1000; i++) {
-        CHECK(back[i] == (i < 500 ? 0 : at(4500 + i)));
+    OK(MPI_File_read_at_all(file, FROM, back, rank == 1 ? BACK : 0, MPI_BYTE, &status));
+    status_has(&status, rank == 1 ? END - FROM : 0);
+    for (int i = 0; i < BACK; i++) {
+        int is_read = rank == 1 && FROM + i < END;
+        CHECK(back[i] == (!is_read ? 0xEE : FROM + i < WRITTEN ? 0 : at(FROM + i)));
     }
     OK(MPI_File_close(&file));
 }
