@@ -120,8 +120,10 @@ pub use trees::{
     who_flushes_a_file_waits_for_nothing_later,
 };
 pub use write_caches::{
-    a_failed_flush_of_a_group_is_told_until_what_it_left_is_flushed, a_flush_comes_by_itself_in_time,
+    a_failed_flush_of_a_group_is_told_until_what_it_left_is_flushed,
+    a_file_that_is_opened_again_grows_through_its_write_cache, a_flush_comes_by_itself_in_time,
     a_flush_has_what_all_members_have_written, a_flush_that_its_keeper_forgets_fails,
+    a_hole_before_an_unflushed_write_reads_as_zeros,
     a_member_that_is_gone_costs_only_what_it_had_not_flushed, members_whose_connections_end_hold_up_no_flush,
     members_with_clocks_that_disagree_keep_their_own_order, members_with_different_io_nodes_lose_nothing,
     what_a_group_writes_is_its_latest_writers, what_is_cached_of_a_removed_file_holds_up_no_flush,
@@ -227,6 +229,8 @@ macro_rules! for_all_promises {
             what_a_group_writes_is_its_latest_writers,
             members_with_clocks_that_disagree_keep_their_own_order,
             writes_that_are_not_flushed_are_read_by_their_writer,
+            a_hole_before_an_unflushed_write_reads_as_zeros,
+            a_file_that_is_opened_again_grows_through_its_write_cache,
             a_flush_has_what_all_members_have_written,
             a_flush_comes_by_itself_in_time,
             a_member_that_is_gone_costs_only_what_it_had_not_flushed,

@@ -49,6 +49,38 @@ fn read_all(handle: &Handle) -> Vec<u8> {
     bytes
 }
 
+/// What is put at the end of a file that is opened again and again, by name or in a namespace, is all there.
+#[test]
+fn a_file_that_is_opened_again_loses_nothing() {
+    const RECORDS: usize = 300;
+    for in_namespace in [false, true] {
+        let agents = Agents::start(2);
+        let session = member(&agents, "log", 32 << 10);
+        if in_namespace {
+            session.begin_tree().expect("a namespace");
+        }
+        let (mut expected, append) = (Vec::new(), READ.append(true).create(true));
+        for (turn, options) in [BOTH, append, BOTH, append].into_iter().enumerate() {
+            let file = session.open("log", options).expect("it is there, or made");
+            for record in 0..RECORDS {
+                let record = [(turn * RECORDS + record) as u8; 100];
+                let end = file.stat().expect("it is open").bytes;
+                assert_eq!(end, expected.len() as u64, "turn {turn}");
+                match options.appends() {
+                    true => assert_eq!(file.append(record), Ok(end)),
+                    false => file.write_at(end, record).expect("cached"),
+                }
+                expected.extend(record);
+            }
+            let mut last = [0; 100];
+            assert_eq!(file.read_at(expected.len() as u64 - 100, &mut last), Ok(100), "turn {turn}");
+            file.close().expect("flushed");
+        }
+        session.finish().expect("nothing is left");
+        assert!(read_all(&plain(&agents).open("log", READ).expect("it is there")) == expected);
+    }
+}
+
 /// Records of all members in turn, each written by its member, in no order, with flushes by fullness on the way.
 #[test]
 fn what_the_members_of_a_job_write_is_all_there() {

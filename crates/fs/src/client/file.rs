@@ -158,6 +158,11 @@ impl<M: Machine> File<M> {
         self.inner.file
     }
 
+    /// Whether the other one is a clone of this one.
+    pub(super) fn is_same_handle(&self, other: &File<M>) -> bool {
+        Rc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// How the file is striped.
     pub fn striping(&self) -> Striping {
         self.inner.striping
