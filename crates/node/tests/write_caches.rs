@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use node::{CacheWrites, Handle, OpenOptions, Session, Settings};
+use node::{CacheWrites, ErrorKind, Handle, OpenOptions, Session, Settings};
 use test_agents::Agents;
 
 const READ: OpenOptions = OpenOptions::new().read(true);
@@ -79,6 +79,22 @@ fn a_file_that_is_opened_again_loses_nothing() {
         session.finish().expect("nothing is left");
         assert!(read_all(&plain(&agents).open("log", READ).expect("it is there")) == expected);
     }
+}
+
+/// A file that lacks what could not be flushed is not called whole.
+#[test]
+fn a_new_file_that_cannot_be_flushed_stays_unfinished() {
+    let agents = Agents::start(2);
+    let session = member(&agents, "job", 1 << 20);
+    let file = session.open("full", BOTH).expect("a new one");
+    file.write_at(0, [1; 100]).expect("cached");
+    file.write_at(1 << 50, [2; 100]).expect("cached, though no disk has room for it");
+    for outcome in [file.flush(), file.close(), session.finish()] {
+        assert_eq!(outcome.expect_err("there is no room").kind(), ErrorKind::NoSpace);
+    }
+    drop((file, session));
+    let error = plain(&agents).open("full", READ).expect_err("it is unfinished");
+    assert_eq!(error.kind(), ErrorKind::Unfinished, "{error}");
 }
 
 /// Records of all members in turn, each written by its member, in no order, with flushes by fullness on the way.
