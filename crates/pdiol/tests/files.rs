@@ -203,6 +203,33 @@ fn what_sessions_append_by_turns_is_all_there() {
     assert!(found == expected && read(&agents.session(), "log") == expected);
 }
 
+/// However many append to a file of a namespace at once, what one call writes lies together, whatever pages it touches.
+#[test]
+fn a_record_that_is_appended_is_not_torn() {
+    const WRITERS: u8 = 4;
+    const RECORDS: usize = 60;
+    const BYTES: usize = 300;
+    let agents = Agents::start(2);
+    agents.session().begin_tree().expect("a namespace");
+    agents.session().open("log", MAKE.block_bytes(512)).expect("a new file").close().expect("closed");
+    thread::scope(|scope| {
+        for writer in 1..=WRITERS {
+            let session = agents.session();
+            scope.spawn(move || {
+                let mut file = session.open("log", OpenOptions::new().append(true)).expect("it is there");
+                for _ in 0..RECORDS {
+                    file.write_all(&[writer; BYTES]).expect("room");
+                    file.sync().expect("it is written");
+                }
+            });
+        }
+    });
+    let found = read(&agents.session(), "log");
+    assert_eq!(found.len(), usize::from(WRITERS) * RECORDS * BYTES);
+    let torn = found.chunks(BYTES).filter(|record| record.iter().any(|byte| *byte != record[0])).count();
+    assert_eq!(torn, 0, "records with bytes of others");
+}
+
 #[test]
 fn a_file_made_anew_is_striped_anew() {
     let agents = Agents::start(3);
