@@ -77,9 +77,10 @@ impl File {
         self.position
     }
 
-    /// The file's metadata, including all writes of this handle.
+    /// The file's metadata, including all writes of this handle. What others have written is read from now on.
     pub fn stat(&mut self) -> Result<Stat> {
         self.settle();
+        self.buffer = Buffer::Empty;
         self.handle.stat()
     }
 
@@ -100,6 +101,7 @@ impl File {
     /// Flushes everything written to the disks, and reports any write that failed since the last report.
     pub fn sync(&mut self) -> Result<()> {
         self.settle();
+        self.buffer = Buffer::Empty;
         let flushed = self.handle.flush();
         self.writes.take_failure().and(flushed)
     }
@@ -309,28 +311,6 @@ impl File {
             Error::new(ErrorKind::Invalid, self.name(), why)
         })
     }
-
-    /// Goes to an offset within the pages at hand; tells whether it was there.
-    fn skip_to(&mut self, target: u64) -> bool {
-        let position = self.position;
-        let Buffer::Reading { pages, used } = &mut self.buffer else { return false };
-        let mut start = position - *used as u64;
-        if target < start {
-            return false;
-        }
-        while let Some(page) = pages.front() {
-            let bytes = page.as_slice().len() as u64;
-            if target < start + bytes {
-                *used = (target - start) as usize;
-                self.position = target;
-                return true;
-            }
-            start += bytes;
-            pages.pop_front();
-            *used = 0;
-        }
-        false
-    }
 }
 
 impl Read for File {
@@ -381,9 +361,10 @@ impl Write for File {
 }
 
 impl Seek for File {
+    /// Gives up what is at hand to read, wherever it goes.
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let target = self.target(to)?;
-        if target != self.position && !self.skip_to(target) {
+        if target != self.position || !matches!(self.buffer, Buffer::Writing { .. }) {
             self.let_go();
             self.position = target;
         }

@@ -230,6 +230,42 @@ fn a_record_that_is_appended_is_not_torn() {
     assert_eq!(torn, 0, "records with bytes of others");
 }
 
+/// What another handle has written is read after a seek, a flush, or a look at the size, though there were older bytes
+/// at hand.
+#[test]
+fn what_is_at_hand_is_given_up_by_a_seek_a_flush_and_a_look_at_the_size() {
+    let agents = Agents::start(2);
+    let (session, elsewhere) = (agents.session(), agents.session());
+    make(&session, "x", &[0; 2000]);
+    let mut file = session.open("x", READ).expect("it is there");
+    let looks: [(&Session, fn(&mut pdiol::File)); 5] = [
+        (&session, |file| {
+            file.seek(SeekFrom::Start(10)).expect("an offset");
+        }),
+        (&session, |file| {
+            file.seek(SeekFrom::Current(0)).expect("an offset");
+        }),
+        (&session, |file| file.sync().expect("there is nothing to flush")),
+        (&session, |file| {
+            file.stat().expect("it is there");
+        }),
+        (&elsewhere, |file| {
+            file.stat().expect("it is there");
+        }),
+    ];
+    for (value, (writer, look)) in (1..).zip(looks) {
+        file.rewind().expect("an offset");
+        file.read_exact(&mut [0; 10]).expect("it can be read");
+        let mut other = writer.open("x", OpenOptions::new().write(true)).expect("it is there");
+        other.write_all(&[value; 2000]).expect("room");
+        other.close().expect("it is written");
+        look(&mut file);
+        let mut rest = Vec::new();
+        file.read_to_end(&mut rest).expect("it can be read");
+        assert!(rest == [value; 1990], "look {value}: {:?}", &rest[..10]);
+    }
+}
+
 #[test]
 fn a_file_made_anew_is_striped_anew() {
     let agents = Agents::start(3);
