@@ -165,7 +165,7 @@ fn ours(error: std::io::Error) -> Error {
 fn options_of(path: &str, mode: &str) -> Result<OpenOptions> {
     let wrong = |why: &str| {
         let error = Error::new(ErrorKind::Invalid, path, format!("mode {mode:?} {why}"));
-        Err(error.with_remedy("Modes are r, w and a, with +, b, e and, after w, x"))
+        Err(error.with_remedy("Modes are r, w and a, with +, b, e and, after w and a, x"))
     };
     let mut letters = mode.chars();
     let first = letters.next();
@@ -181,11 +181,11 @@ fn options_of(path: &str, mode: &str) -> Result<OpenOptions> {
     }
     let new = OpenOptions::new().read(plus);
     match first {
-        _ if exclusive && first != Some('w') => wrong("makes no file, so it cannot be a new one"),
+        Some('r') if exclusive => wrong("makes no file, so it cannot be a new one"),
         Some('r') => Ok(new.read(true).write(plus)),
         Some('w') if exclusive => Ok(new.write(true).create_new(true)),
         Some('w') => Ok(new.write(true).create(true).truncate(true)),
-        Some('a') => Ok(new.append(true).create(true)),
+        Some('a') => Ok(new.append(true).create(true).create_new(exclusive)),
         _ => wrong("begins as no mode does"),
     }
 }
@@ -196,12 +196,13 @@ mod tests {
 
     #[test]
     fn modes_are_those_of_fopen() {
-        for mode in
-            ["r", "rb", "r+", "rb+", "r+b", "re", "w", "wb", "w+", "wx", "w+x", "wbx", "a", "a+", "ab+e"]
-        {
+        for mode in [
+            "r", "rb", "r+", "rb+", "r+b", "re", "w", "wb", "w+", "wx", "w+x", "wbx", "a", "a+", "ab+e",
+            "ax", "a+x",
+        ] {
             assert!(options_of("x", mode).is_ok(), "{mode}");
         }
-        for mode in ["", "b", "+", "rw", "rx", "ax", "W", "r ", "ö"] {
+        for mode in ["", "b", "+", "rw", "rx", "W", "r ", "ö"] {
             let error = options_of("x", mode).expect_err(mode);
             assert_eq!(error.kind(), ErrorKind::Invalid);
         }
