@@ -8,6 +8,7 @@ use crate::front::Front;
 
 /// The part of an open file behind its front.
 pub(crate) struct Stream {
+    name: String,
     /// `None` after it has been closed.
     file: Option<File>,
     /// Whether reading has come to the end of the file, and has not been told to try again.
@@ -34,7 +35,8 @@ impl Stream {
             let end = file.stat()?.bytes;
             go_to(&mut file, SeekFrom::Start(end))?;
         }
-        Ok(Stream { file: Some(file), is_at_end: false, has_failed: false, shown: Shown::Nothing })
+        let name = file.name().to_owned();
+        Ok(Stream { name, file: Some(file), is_at_end: false, has_failed: false, shown: Shown::Nothing })
     }
 
     /// Takes back what the front shows, and learns what was done with it.
@@ -76,7 +78,7 @@ impl Stream {
     }
 
     fn file(&mut self) -> Result<&mut File> {
-        self.file.as_mut().ok_or_else(closed)
+        self.file.as_mut().ok_or_else(|| closed(&self.name))
     }
 
     /// The next bytes for a caller that wants `wanted`, none at the end of the file. Records the end, and an error.
@@ -84,7 +86,7 @@ impl Stream {
         if self.is_at_end {
             return Ok(&[]);
         }
-        let Some(file) = &mut self.file else { return Err(closed()) };
+        let Some(file) = &mut self.file else { return Err(closed(&self.name)) };
         match file.want(wanted) {
             Ok(bytes) => {
                 self.is_at_end = bytes.is_empty();
@@ -148,8 +150,8 @@ impl Stream {
     }
 }
 
-fn closed() -> Error {
-    Error::new(ErrorKind::Closed, "a file", "it has been closed by finalize_pdiol")
+fn closed(name: &str) -> Error {
+    Error::new(ErrorKind::Closed, name, "it has been closed by finalize_pdiol")
 }
 
 fn go_to(file: &mut File, to: SeekFrom) -> Result<()> {
