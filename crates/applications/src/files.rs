@@ -23,7 +23,7 @@ use node::{Size, Tree};
 
 /// The end of `--help`, about names.
 pub(crate) const NAMES: &str = "\
-Names: pfs:NAME is the striped file NAME, - is standard input or output, all else a file of this computer; one that
+Names: pfs:NAME is the striped file NAME, - is standard input or output, all else a file of this computer; one that \
 is called so begins with ./ as in ./pfs:x.";
 
 /// How much is read and written at a time of whole files.
