@@ -90,7 +90,9 @@ fn a_new_file_that_cannot_be_flushed_stays_unfinished() {
     file.write_at(0, [1; 100]).expect("cached");
     file.write_at(1 << 50, [2; 100]).expect("cached, though no disk has room for it");
     for outcome in [file.flush(), file.close(), session.finish()] {
-        assert_eq!(outcome.expect_err("there is no room").kind(), ErrorKind::NoSpace);
+        let error = outcome.expect_err("there is no room");
+        assert_eq!(error.kind(), ErrorKind::NoSpace);
+        assert_eq!(error.to_string().matches("agent 127.0.0.1").count(), 1, "{error}");
     }
     drop((file, session));
     let error = plain(&agents).open("full", READ).expect_err("it is unfinished");

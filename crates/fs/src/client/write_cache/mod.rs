@@ -596,8 +596,12 @@ impl<M: Machine> Inner<M> {
         };
         let meetings = FlushMeetings::new(&self.membership, flush, &met);
         let (own, common) = self.client.move_once(&operation, &meetings, &parts, &Ok(())).await;
-        // What is common to all tells members by their names; an I/O node knows them only by number.
-        let moved = common.and(own)?;
+        let moved = match (common, own) {
+            // The coordinator only passes on what an I/O node has answered this member.
+            (Err(common), Err(own)) if common.passes_on(&own) => Err(own),
+            // What is common to all tells members by their names; an I/O node knows them only by number.
+            (common, own) => common.and(own),
+        }?;
         for FileEntries { file, entries } in parts {
             file.note_end(entries.iter().map(|entry| entry.extent().end()).max().unwrap_or(0));
         }
