@@ -21,7 +21,7 @@ const AT_HAND_BYTES_MAX: u64 = 1 << 20;
 /// [`flush`](Write::flush), any [`seek`](Seek::seek), or [`stat`](Self::stat); the last is the one after which it reads
 /// what other sessions have written, too.
 ///
-/// What one call appends to a file is one append, which no others' bytes are between.
+/// What one call appends is one append: in a namespace no others' bytes are between.
 ///
 /// Dropping the handle closes it too, but then failed writes are not reported.
 pub struct File {
