@@ -545,5 +545,7 @@ def open(
 
 def binary_mode(mode: str) -> str:
     """Return a mode as it is written here: `r+b` for `rb+`, `rb` for `r` and `rt`."""
+    if {"b", "t"} <= set(mode) or len(set(mode)) < len(mode):
+        raise ValueError(f"mode {mode!r}: a file is either binary or text, and each letter stands there once")
     kind = mode.replace("b", "").replace("t", "")
     return f"{kind[:1]}+b" if kind.endswith("+") else f"{kind}b"

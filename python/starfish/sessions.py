@@ -70,6 +70,8 @@ def agents_of(agents: str | Iterable[str] | None) -> tuple[str, ...]:
 
 def split_url(url: str) -> tuple[tuple[str, ...], str]:
     """Return the agents and the path of a URL, or of a path alone: `/dir/f`, without a slash at its end."""
+    if "\0" in url:
+        raise ValueError(f"{url!r}: a path has no null bytes")
     agents: tuple[str, ...] = ()
     if url.startswith(SCHEME):
         place, _, url = url.removeprefix(SCHEME).partition("/")

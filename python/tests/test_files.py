@@ -93,6 +93,17 @@ def test_texts_have_lines(url: str) -> None:
         assert "lÃ¤nger" in file.read()
 
 
+@pytest.mark.parametrize(
+    ("name", "mode"), [("file", "rbt"), ("file", "rbb"), ("file", "rr"), ("fi\0le", "r"), ("fi\0le", "wb")]
+)
+def test_what_pythons_own_refuses_is_refused_in_the_same_way(
+    url: str, tmp_path: Path, name: str, mode: str
+) -> None:
+    for path, opens in ((f"{url}/{name}", starfish.open), (f"{tmp_path}/{name}", open)):
+        with pytest.raises(ValueError, match=r"binary|null|mode"):
+            opens(path, mode)
+
+
 def test_who_reads_sees_the_old_file_or_the_new_one(
     url: str, striped: StarfishFileSystem, folder: str
 ) -> None:

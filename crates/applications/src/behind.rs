@@ -27,10 +27,9 @@ impl<'scope, W: Write + Send + 'scope> Behind<'scope, W> {
 
     /// Waits until all is written, and gives the output back.
     pub(crate) fn finish(mut self) -> io::Result<W> {
-        let sent = self.send();
+        self.send()?;
         self.full = None;
-        let output = self.joined()?;
-        sent.map(|()| output)
+        self.joined()
     }
 
     fn send(&mut self) -> io::Result<()> {
@@ -110,6 +109,12 @@ mod tests {
             let mut few = Behind::new(scope, Full);
             few.write_all(b"few").expect("it is kept");
             assert_eq!(few.finish().err().expect("it is full").to_string(), "full");
+            let mut late = Behind::new(scope, Full);
+            late.write_all(&vec![0; BUFFER_BYTES + 1]).expect("the first buffer is handed over");
+            while late.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+                std::thread::yield_now();
+            }
+            assert_eq!(late.finish().err().expect("it is full").to_string(), "full");
         });
     }
 }

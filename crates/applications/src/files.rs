@@ -23,7 +23,7 @@ use node::{Size, Tree};
 
 /// The end of `--help`, about names.
 pub(crate) const NAMES: &str = "\
-Names: pfs:NAME is the striped file NAME, - is standard input or output, all else a file of this computer; one that
+Names: pfs:NAME is the striped file NAME, - is standard input or output, all else a file of this computer; one that \
 is called so begins with ./ as in ./pfs:x.";
 
 /// How much is read and written at a time of whole files.
@@ -305,11 +305,14 @@ impl Files {
                 let session = self.session()?;
                 let tree = if replace { self.tree()? } else { None };
                 let Some(tree) = tree else {
-                    let (file, half_done) = self.create_striped(&session, striped, replace)?;
+                    let made = self.create_striped(&session, striped, replace);
+                    let (file, half_done) = made.map_err(|error| not_made(name, error))?;
                     return Ok(Target::Striped { half_done, file });
                 };
                 let beside = new_name(&format!("{striped}.new"))?;
-                let (file, half_done) = self.create_striped(&session, &beside, false)?;
+                let made = self.create_striped(&session, &beside, false);
+                // Of the file beside the user knows nothing.
+                let (file, half_done) = made.map_err(|error| not_made(name, error.about(striped)))?;
                 Target::Beside { half_done, file, tree, name: striped.clone() }
             }
         })
@@ -322,7 +325,7 @@ impl Files {
         session: &Session,
         name: &str,
         replace: bool,
-    ) -> Result<(pdiol::File, HalfDone)> {
+    ) -> node::Result<(pdiol::File, HalfDone)> {
         let options = OpenOptions::new().write(true);
         // What is replaced has the name still.
         let (options, undo): (_, Undo) = match replace {
@@ -330,8 +333,7 @@ impl Files {
             false => (options.create_new(true), node::Session::unlink),
         };
         let options = self.placed.map_or(options, |sort| options.on_disk(sort.disk_of_output()));
-        let made = make_striped(session, name, undo, || session.open(name, options));
-        made.map_err(|error| not_made(&FileName::Striped(name.to_owned()), error))
+        make_striped(session, name, undo, || session.open(name, options))
     }
 }
 

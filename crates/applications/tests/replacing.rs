@@ -87,4 +87,11 @@ fn in_a_namespace_files_are_copied_by_their_paths_and_replaced_in_one_step() {
     assert_eq!((home.succeed(PFS2FS, &["x"]), home.striped()), (b"second".into(), vec!["x".into()]));
     home.succeed(PFS2FS, &["x", "back"]);
     assert_eq!(home.read("back"), b"second");
+    for arguments in [&["x", "nodir/x"][..], &["x", "nodir/x", "--force"]] {
+        let told = home.fail(FS2PFS, arguments);
+        assert!(
+            told.contains("nodir/x: ") && !told.contains(".new"),
+            "of a file that the user knows: {told}"
+        );
+    }
 }

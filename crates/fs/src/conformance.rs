@@ -120,8 +120,10 @@ pub use trees::{
     who_flushes_a_file_waits_for_nothing_later,
 };
 pub use write_caches::{
-    a_failed_flush_of_a_group_is_told_until_what_it_left_is_flushed, a_flush_comes_by_itself_in_time,
+    a_failed_flush_of_a_group_is_told_until_what_it_left_is_flushed,
+    a_file_that_is_opened_again_grows_through_its_write_cache, a_flush_comes_by_itself_in_time,
     a_flush_has_what_all_members_have_written, a_flush_that_its_keeper_forgets_fails,
+    a_hole_before_an_unflushed_write_reads_as_zeros,
     a_member_that_is_gone_costs_only_what_it_had_not_flushed, members_whose_connections_end_hold_up_no_flush,
     members_with_clocks_that_disagree_keep_their_own_order, members_with_different_io_nodes_lose_nothing,
     what_a_group_writes_is_its_latest_writers, what_is_cached_of_a_removed_file_holds_up_no_flush,
@@ -178,6 +180,7 @@ macro_rules! for_all_promises {
             an_io_node_that_stops_writes_out_what_it_has,
             a_failing_member_fails_the_whole_group,
             a_write_that_an_io_node_has_lost_is_reported,
+            an_unfinished_file_that_lacks_something_is_not_committed,
             an_unfinished_file_is_refused_until_it_is_committed,
             a_replaced_file_stays_until_the_new_one_is_committed,
             a_file_keeps_its_length_until_what_makes_it_longer_is_flushed,
@@ -227,6 +230,8 @@ macro_rules! for_all_promises {
             what_a_group_writes_is_its_latest_writers,
             members_with_clocks_that_disagree_keep_their_own_order,
             writes_that_are_not_flushed_are_read_by_their_writer,
+            a_hole_before_an_unflushed_write_reads_as_zeros,
+            a_file_that_is_opened_again_grows_through_its_write_cache,
             a_flush_has_what_all_members_have_written,
             a_flush_comes_by_itself_in_time,
             a_member_that_is_gone_costs_only_what_it_had_not_flushed,
@@ -1100,16 +1105,24 @@ struct Restarting {
     flushes_slowly: Cell<bool>,
     /// Whether it has closed stripes that were not flushed.
     has_closed_stripes: Cell<bool>,
+    /// Whether the file is unfinished until it is committed.
+    is_unfinished: Cell<bool>,
 }
 
 impl Restarting {
     /// Serves on this node.
     fn serve<M: Machine>(node: &M) -> Rc<Self> {
         let (incarnation, is_open) = (Cell::new(1), Cell::new(false));
-        let (collectives, flushes_slowly, has_closed_stripes) =
-            (Cell::new(0), Cell::default(), Cell::default());
-        let io_node =
-            Rc::new(Restarting { incarnation, is_open, collectives, flushes_slowly, has_closed_stripes });
+        let (collectives, flushes_slowly) = (Cell::new(0), Cell::default());
+        let (has_closed_stripes, is_unfinished) = (Cell::default(), Cell::default());
+        let io_node = Rc::new(Restarting {
+            incarnation,
+            is_open,
+            collectives,
+            flushes_slowly,
+            has_closed_stripes,
+            is_unfinished,
+        });
         let (answering, machine) = (io_node.clone(), node.clone());
         node.spawn("I/O node", async move {
             while let Ok((from, Delivery::Message(message))) = machine.net().receive().await {
@@ -1145,8 +1158,9 @@ impl Restarting {
             Request::Describe => Reply::Described { disks: 1, block_bytes_max: BLOCK },
             Request::Open { .. } => {
                 self.is_open.set(true);
-                let committed = Some(Committed { bytes: 0 });
-                let found = FoundStripe { disk: 0, label, bytes: 0, published: true, committed };
+                let published = !self.is_unfinished.get();
+                let committed = published.then_some(Committed { bytes: 0 });
+                let found = FoundStripe { disk: 0, label, bytes: 0, published, committed };
                 Reply::Opened { stripes: vec![found] }
             }
             Request::DescribeDisks => Reply::DisksDescribed { identities: vec![Some(7)] },
@@ -1182,7 +1196,11 @@ impl Restarting {
                 Reply::Failed(lost)
             }
             Request::Commit { .. } if !self.is_open.get() => Reply::Failed(not_open),
-            Request::Write { .. } | Request::Flush { .. } | Request::Commit { .. } => {
+            Request::Commit { .. } => {
+                self.is_unfinished.set(false);
+                Reply::Accepted { incarnation: self.incarnation.get() }
+            }
+            Request::Write { .. } | Request::Flush { .. } => {
                 Reply::Accepted { incarnation: self.incarnation.get() }
             }
             other => panic!("{other:?}"),
@@ -1215,6 +1233,23 @@ pub fn a_write_that_an_io_node_has_lost_is_reported(testbed: &impl Testbed, base
         assert_eq!(file.flush().await, lost);
         write(&file, 0, b"flushed").await;
         assert_eq!(file.flush().await, Ok(()));
+    });
+}
+
+/// An unfinished file of which an I/O node has lost something is never committed, though a flush has told its writer.
+pub fn an_unfinished_file_that_lacks_something_is_not_committed(testbed: &impl Testbed, base: Base) {
+    run(testbed, 2, move |nodes| async move {
+        let (name, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
+        io_node.is_unfinished.set(true);
+        let client = Client::connect(nodes[1].clone(), vec![name], base.client()).await.expect("it answers");
+        let file = client.open_unfinished("file").await.expect("opened");
+        let lost = Err(Error::WriteLost { name: "file".into(), node: name }.into());
+        write(&file, 0, b"lost").await;
+        io_node.start_anew();
+        assert_eq!((file.flush().await, file.flush().await), (lost.clone(), Ok(())), "it is told once");
+        write(&file, 4, b"and written on").await;
+        assert_eq!((file.commit().await, file.commit().await), (lost.clone(), lost));
+        assert!(file.is_unfinished());
     });
 }
 

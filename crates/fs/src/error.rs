@@ -313,6 +313,11 @@ impl Error {
         }
     }
 
+    /// Whether it is another one's failure as a node tells it that only passes it on.
+    pub(crate) fn passes_on(&self, other: &Error) -> bool {
+        matches!(self, Error::Remote { failure, .. } if failure.text == other.to_string())
+    }
+
     /// What it is counted as, if it comes in place of an answer.
     pub(crate) fn counted_as(&self) -> &'static str {
         match self {

@@ -10,7 +10,7 @@
  *     pdiol_fclose(file);
  *     return finalize_pdiol();
  *
- * Compile and link with: cc program.c $(pkg-config --cflags --libs pdiol)
+ * Compile and link, as C99 or later, with: cc program.c $(pkg-config --cflags --libs pdiol)
  *
  * Every function that fails sets errno, and pdiol_strerror() tells more: the file, the agent, and what to do about it.
  * A PFS_FILE may be used by several threads; each call is atomic, as in stdio. pdiol(7) is an overview.
@@ -63,7 +63,7 @@ int pdiol_stat(const char *const path, pdiol_state_struct *pstat);
 int pdiol_unlink(const char *const path);
 
 /* Open files. */
-int pdiol_fclose(PFS_FILE *pf);
+int pdiol_fclose(PFS_FILE *pf); /* in a namespace waits for agents, not for disks; pdiol_fflush does */
 int pdiol_fflush(PFS_FILE *pf); /* of NULL: all */
 int pdiol_fstat(PFS_FILE *pf, pdiol_state_struct *pstat);
 int pdiol_ftruncate(PFS_FILE *pf, int64_t size);

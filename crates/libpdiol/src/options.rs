@@ -119,11 +119,11 @@ const TABLE: [Row; 13] = [
     row(["rsock", "r", "RCV_BUFF"], ["BYTES|auto", "auto"], "receive buffer of each socket of this program"),
     row(["LOG", "l", "LOG"], ["0|1", "0"], "write a log"),
     row(["log", "L", "LOG_FILE"], ["FILE", "log.txt"], "file that the log is appended to"),
-    row(["cache", "c", "CACHE"], ["BYTES", "256M"], "memory for pages; K, M and G count 1024s"),
+    row(["cache", "c", "CACHE"], ["BYTES", "256M"], "memory for pages, 64K at least; K, M and G count 1024s"),
     row(
         ["write_cache", "C", "WRITE_CACHE"],
         ["BYTES|0", "0"],
-        "memory for writes until a job flushes together",
+        "memory for writes until a job flushes together, 4K at least",
     ),
     row(
         ["flush_seconds", "F", "FLUSH_SECONDS"],
@@ -465,8 +465,17 @@ mod tests {
                 "the environment variable PDIOL_LOG: \"debug\"",
             ),
             ("prog -c 99999999999G -", &[], "the option -cache"),
-            ("prog -c 1 -", &[], "the option -cache"),
-            ("prog -C 1 -", &[], "the option -write_cache"),
+            (
+                "prog -c 1 -",
+                &[],
+                "the option -cache: \"1\" is no value for it. It may be BYTES: memory for pages, 64K at least",
+            ),
+            (
+                "prog -C 4095 -",
+                &[],
+                "the option -write_cache: \"4095\" is no value for it. It may be BYTES|0: memory for writes until a \
+                 job flushes together, 4K at least",
+            ),
             ("prog -F -1 -", &[], "the option -flush_seconds"),
             ("prog -d -", &[], "-d: it needs a value, N|all"),
             ("prog -nonsense 1 -", &[], "-nonsense: PDIOL has no such option"),

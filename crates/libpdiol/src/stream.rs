@@ -8,6 +8,7 @@ use crate::front::Front;
 
 /// The part of an open file behind its front.
 pub(crate) struct Stream {
+    name: String,
     /// `None` after it has been closed.
     file: Option<File>,
     /// Whether reading has come to the end of the file, and has not been told to try again.
@@ -34,7 +35,8 @@ impl Stream {
             let end = file.stat()?.bytes;
             go_to(&mut file, SeekFrom::Start(end))?;
         }
-        Ok(Stream { file: Some(file), is_at_end: false, has_failed: false, shown: Shown::Nothing })
+        let name = file.name().to_owned();
+        Ok(Stream { name, file: Some(file), is_at_end: false, has_failed: false, shown: Shown::Nothing })
     }
 
     /// Takes back what the front shows, and learns what was done with it.
@@ -76,7 +78,7 @@ impl Stream {
     }
 
     fn file(&mut self) -> Result<&mut File> {
-        self.file.as_mut().ok_or_else(closed)
+        self.file.as_mut().ok_or_else(|| closed(&self.name))
     }
 
     /// The next bytes for a caller that wants `wanted`, none at the end of the file. Records the end, and an error.
@@ -84,7 +86,7 @@ impl Stream {
         if self.is_at_end {
             return Ok(&[]);
         }
-        let Some(file) = &mut self.file else { return Err(closed()) };
+        let Some(file) = &mut self.file else { return Err(closed(&self.name)) };
         match file.want(wanted) {
             Ok(bytes) => {
                 self.is_at_end = bytes.is_empty();
@@ -148,8 +150,8 @@ impl Stream {
     }
 }
 
-fn closed() -> Error {
-    Error::new(ErrorKind::Closed, "a file", "it has been closed by finalize_pdiol")
+fn closed(name: &str) -> Error {
+    Error::new(ErrorKind::Closed, name, "it has been closed by finalize_pdiol")
 }
 
 fn go_to(file: &mut File, to: SeekFrom) -> Result<()> {
@@ -165,7 +167,7 @@ fn ours(error: std::io::Error) -> Error {
 fn options_of(path: &str, mode: &str) -> Result<OpenOptions> {
     let wrong = |why: &str| {
         let error = Error::new(ErrorKind::Invalid, path, format!("mode {mode:?} {why}"));
-        Err(error.with_remedy("Modes are r, w and a, with +, b, e and, after w, x"))
+        Err(error.with_remedy("Modes are r, w and a, with +, b, e and, after w and a, x"))
     };
     let mut letters = mode.chars();
     let first = letters.next();
@@ -181,11 +183,11 @@ fn options_of(path: &str, mode: &str) -> Result<OpenOptions> {
     }
     let new = OpenOptions::new().read(plus);
     match first {
-        _ if exclusive && first != Some('w') => wrong("makes no file, so it cannot be a new one"),
+        Some('r') if exclusive => wrong("makes no file, so it cannot be a new one"),
         Some('r') => Ok(new.read(true).write(plus)),
         Some('w') if exclusive => Ok(new.write(true).create_new(true)),
         Some('w') => Ok(new.write(true).create(true).truncate(true)),
-        Some('a') => Ok(new.append(true).create(true)),
+        Some('a') => Ok(new.append(true).create(true).create_new(exclusive)),
         _ => wrong("begins as no mode does"),
     }
 }
@@ -196,12 +198,13 @@ mod tests {
 
     #[test]
     fn modes_are_those_of_fopen() {
-        for mode in
-            ["r", "rb", "r+", "rb+", "r+b", "re", "w", "wb", "w+", "wx", "w+x", "wbx", "a", "a+", "ab+e"]
-        {
+        for mode in [
+            "r", "rb", "r+", "rb+", "r+b", "re", "w", "wb", "w+", "wx", "w+x", "wbx", "a", "a+", "ab+e",
+            "ax", "a+x",
+        ] {
             assert!(options_of("x", mode).is_ok(), "{mode}");
         }
-        for mode in ["", "b", "+", "rw", "rx", "ax", "W", "r ", "ö"] {
+        for mode in ["", "b", "+", "rw", "rx", "W", "r ", "ö"] {
             let error = options_of("x", mode).expect_err(mode);
             assert_eq!(error.kind(), ErrorKind::Invalid);
         }

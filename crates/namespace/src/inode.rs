@@ -5,6 +5,8 @@ use std::fmt;
 use layout::Striping;
 use serde::{Deserialize, Serialize};
 
+use crate::refusal::TreeRefusal;
+
 /// Identifies a file, a directory or whatever else has names, for ever: numbers are not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FileNumber(pub u64);
@@ -158,6 +160,14 @@ impl Inode {
     /// Whether it is a directory.
     pub fn is_directory(&self) -> bool {
         matches!(self.kind, InodeKind::Directory { .. })
+    }
+
+    /// Where its contents are.
+    ///
+    /// # Errors
+    /// If it is no file.
+    pub fn contents(&self) -> Result<FileLayout, TreeRefusal> {
+        self.layout().ok_or(if self.is_directory() { TreeRefusal::IsDirectory } else { TreeRefusal::Invalid })
     }
 
     /// Where its contents are, if it is a file.

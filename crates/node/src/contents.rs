@@ -142,7 +142,7 @@ async fn open_path(
         let error = Error::new(ErrorKind::Invalid, name, "in a namespace, files are replaced by renaming");
         return Err(error);
     }
-    let at = Location::of_path(path);
+    let at = location(path)?;
     let operation = match options.create || options.create_new {
         true => {
             let disks = client.explained(name, tree.all_disks().await)?;
@@ -250,12 +250,18 @@ pub(crate) async fn stat(client: &ClientNode, name: &str, path: &[u8]) -> Result
         let stat = client.explained(name, client.cache.stat(name).await)?;
         return Ok(Stat::of(stat.bytes, stat.striping));
     };
-    let look = TreeOperation::Look { at: Location::of_path(path), follow: true };
+    let look = TreeOperation::Look { at: location(path)?, follow: true };
     let inode = client.explained(name, tree.inode(look).await)?;
     let inode = tree.seen(inode);
-    match inode.layout() {
-        Some(layout) => Ok(Stat::of(inode.size, layout.striping)),
-        None => Err(Error::new(ErrorKind::Invalid, name, "it is no file")),
+    let contents = client.explained(name, inode.contents().map_err(Into::into))?;
+    Ok(Stat::of(inode.size, contents.striping))
+}
+
+/// Where a path of a program leads. An empty one leads nowhere, as for POSIX.
+fn location(path: &[u8]) -> Result<Location> {
+    match path.is_empty() {
+        true => Err(Error::new(ErrorKind::NotFound, "a path", "it is empty, and leads nowhere")),
+        false => Ok(Location::of_path(path)),
     }
 }
 
@@ -266,7 +272,7 @@ pub(crate) async fn unlink(client: &ClientNode, name: &str, path: &[u8]) -> Resu
         check_flat(name, path)?;
         return client.explained(name, client.cache.unlink(name).await);
     };
-    let at = Location::of_path(path);
+    let at = location(path)?;
     client.explained(name, tree.unname(TreeOperation::Remove { at, what: WhatToRemove::File }).await)
 }
 

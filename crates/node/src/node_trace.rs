@@ -15,7 +15,6 @@ use trace::{ProcessInfo, ProcessNumber};
 
 use crate::client_node::hostname;
 use crate::error::{Error, ErrorKind, Result};
-use crate::settings::TRACE_VARIABLE;
 
 /// The number of bytes that tell whether a file is a trace.
 const MARK_BYTES: u64 = 8;
@@ -64,10 +63,8 @@ fn check(path: &Path) -> io::Result<()> {
 }
 
 fn cannot_trace(path: &Path, error: &io::Error) -> Error {
-    let error = Error::new(ErrorKind::Io, format!("the trace {}", path.display()), error);
-    error.with_remedy(format!(
-        "Give --trace or {TRACE_VARIABLE} a file in a directory that exists and can be written to"
-    ))
+    Error::new(ErrorKind::Io, format!("the trace {}", path.display()), error)
+        .with_remedy("Name a file in a directory that exists and can be written to")
 }
 
 /// This process, of which `machine` is a node, as a trace tells of it.

@@ -201,8 +201,14 @@ impl Session {
         const WHAT: &str = "writing out what was written behind";
         self.node.call(WHAT, |node| async move {
             let ended = node.end_write_cache().await;
-            let ended = ended.and(node.client.remove_temporary_files().await);
-            ended.and(node.client.explained(WHAT, node.client.cache.finish().await))
+            let removed = node.client.remove_temporary_files().await;
+            let cache = &node.client.cache;
+            let finished = match &ended {
+                Ok(()) => cache.finish().await,
+                // A new file that lacks what could not be flushed stays unfinished.
+                Err(_) => cache.remove_temporary_files().await,
+            };
+            ended.and(removed).and(node.client.explained(WHAT, finished))
         })
     }
 }

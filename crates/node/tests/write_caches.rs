@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use node::{CacheWrites, Handle, OpenOptions, Session, Settings};
+use node::{CacheWrites, ErrorKind, Handle, OpenOptions, Session, Settings};
 use test_agents::Agents;
 
 const READ: OpenOptions = OpenOptions::new().read(true);
@@ -47,6 +47,56 @@ fn read_all(handle: &Handle) -> Vec<u8> {
     let read = handle.read_at(0, &mut bytes).expect("read");
     assert_eq!(read, bytes.len());
     bytes
+}
+
+/// What is put at the end of a file that is opened again and again, by name or in a namespace, is all there.
+#[test]
+fn a_file_that_is_opened_again_loses_nothing() {
+    const RECORDS: usize = 300;
+    for in_namespace in [false, true] {
+        let agents = Agents::start(2);
+        let session = member(&agents, "log", 32 << 10);
+        if in_namespace {
+            session.begin_tree().expect("a namespace");
+        }
+        let (mut expected, append) = (Vec::new(), READ.append(true).create(true));
+        for (turn, options) in [BOTH, append, BOTH, append].into_iter().enumerate() {
+            let file = session.open("log", options).expect("it is there, or made");
+            for record in 0..RECORDS {
+                let record = [(turn * RECORDS + record) as u8; 100];
+                let end = file.stat().expect("it is open").bytes;
+                assert_eq!(end, expected.len() as u64, "turn {turn}");
+                match options.appends() {
+                    true => assert_eq!(file.append(record), Ok(end)),
+                    false => file.write_at(end, record).expect("cached"),
+                }
+                expected.extend(record);
+            }
+            let mut last = [0; 100];
+            assert_eq!(file.read_at(expected.len() as u64 - 100, &mut last), Ok(100), "turn {turn}");
+            file.close().expect("flushed");
+        }
+        session.finish().expect("nothing is left");
+        assert!(read_all(&plain(&agents).open("log", READ).expect("it is there")) == expected);
+    }
+}
+
+/// A file that lacks what could not be flushed is not called whole.
+#[test]
+fn a_new_file_that_cannot_be_flushed_stays_unfinished() {
+    let agents = Agents::start(2);
+    let session = member(&agents, "job", 1 << 20);
+    let file = session.open("full", BOTH).expect("a new one");
+    file.write_at(0, [1; 100]).expect("cached");
+    file.write_at(1 << 50, [2; 100]).expect("cached, though no disk has room for it");
+    for outcome in [file.flush(), file.close(), session.finish()] {
+        let error = outcome.expect_err("there is no room");
+        assert_eq!(error.kind(), ErrorKind::NoSpace);
+        assert_eq!(error.to_string().matches("agent 127.0.0.1").count(), 1, "{error}");
+    }
+    drop((file, session));
+    let error = plain(&agents).open("full", READ).expect_err("it is unfinished");
+    assert_eq!(error.kind(), ErrorKind::Unfinished, "{error}");
 }
 
 /// Records of all members in turn, each written by its member, in no order, with flushes by fullness on the way.

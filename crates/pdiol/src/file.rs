@@ -17,7 +17,11 @@ const AT_HAND_BYTES_MAX: u64 = 1 << 20;
 ///
 /// It reads and writes through a page of its own, as `BufReader` and `BufWriter` do: what is written is in the file for
 /// other handles after [`flush`](Write::flush), [`seek`](Seek::seek) elsewhere, or [`close`](Self::close). Reading what
-/// this handle has written needs none of them.
+/// this handle has written needs none of them. A handle reads what others of its session have written after
+/// [`flush`](Write::flush), any [`seek`](Seek::seek), or [`stat`](Self::stat); the last is the one after which it reads
+/// what other sessions have written, too.
+///
+/// What one call appends is one append: in a namespace no others' bytes are between.
 ///
 /// Dropping the handle closes it too, but then failed writes are not reported.
 pub struct File {
@@ -39,10 +43,12 @@ enum Buffer {
         pages: VecDeque<LentPage>,
         used: usize,
     },
-    /// Bytes written that the node thread has not got: the first `filled` ones, up to `position`.
+    /// Bytes written that the node thread has not got: the first `filled` ones, up to `position`. There is room for
+    /// `capacity`, up to the end of the page; only what one call appends may go beyond.
     Writing {
         bytes: Vec<u8>,
         filled: usize,
+        capacity: usize,
     },
 }
 
@@ -71,9 +77,10 @@ impl File {
         self.position
     }
 
-    /// The file's metadata, including all writes of this handle.
+    /// The file's metadata, including all writes of this handle. What others have written is read from now on.
     pub fn stat(&mut self) -> Result<Stat> {
         self.settle();
+        self.buffer = Buffer::Empty;
         self.handle.stat()
     }
 
@@ -94,6 +101,7 @@ impl File {
     /// Flushes everything written to the disks, and reports any write that failed since the last report.
     pub fn sync(&mut self) -> Result<()> {
         self.settle();
+        self.buffer = Buffer::Empty;
         let flushed = self.handle.flush();
         self.writes.take_failure().and(flushed)
     }
@@ -146,7 +154,7 @@ impl File {
     pub fn room(&mut self) -> &mut [u8] {
         let room = self.room_bytes();
         match &mut self.buffer {
-            Buffer::Writing { bytes, filled } if *filled > 0 => {
+            Buffer::Writing { bytes, filled, .. } if *filled > 0 => {
                 let end = *filled + room;
                 if bytes.len() < end {
                     bytes.resize(end, 0);
@@ -169,13 +177,10 @@ impl File {
         }
     }
 
-    /// Bytes from the position to the end of its page, while a page is being filled.
+    /// How many bytes there is room for, while a page is being filled.
     fn room_bytes(&self) -> usize {
-        let page_bytes = self.handle.page_bytes();
         match &self.buffer {
-            // Full, and not handed over yet.
-            Buffer::Writing { filled, .. } if *filled > 0 && self.position.is_multiple_of(page_bytes) => 0,
-            Buffer::Writing { .. } => (page_bytes - self.position % page_bytes) as usize,
+            Buffer::Writing { filled, capacity, .. } => capacity.saturating_sub(*filled),
             _ => 0,
         }
     }
@@ -200,7 +205,7 @@ impl File {
         Ok(())
     }
 
-    /// Writes what fits into the page at the position.
+    /// Writes what fits into the page at the position; appends all.
     fn put(&mut self, from: &[u8]) -> Result<usize> {
         self.check_writes()?;
         if !matches!(self.buffer, Buffer::Writing { .. }) {
@@ -215,8 +220,9 @@ impl File {
             self.writes.take_failure()?;
             self.begin_page()?;
         }
-        let count = self.room_bytes().min(from.len());
-        if let Buffer::Writing { bytes, filled } = &mut self.buffer {
+        let appends = self.handle.options().appends();
+        let count = if appends { from.len() } else { self.room_bytes().min(from.len()) };
+        if let Buffer::Writing { bytes, filled, .. } = &mut self.buffer {
             // Some room may have been made before.
             let (into_room, beyond) = from[..count].split_at(count.min(bytes.len() - *filled));
             bytes[*filled..*filled + into_room.len()].copy_from_slice(into_room);
@@ -237,7 +243,7 @@ impl File {
         let capacity = (page_bytes - self.position % page_bytes) as usize;
         let mut bytes = mem::take(&mut self.spare);
         bytes.reserve_exact(capacity.saturating_sub(bytes.len()));
-        self.buffer = Buffer::Writing { bytes, filled: 0 };
+        self.buffer = Buffer::Writing { bytes, filled: 0, capacity };
         Ok(())
     }
 
@@ -246,7 +252,7 @@ impl File {
         if !matches!(self.buffer, Buffer::Writing { .. }) {
             return;
         }
-        let Buffer::Writing { mut bytes, filled } = mem::replace(&mut self.buffer, Buffer::Empty) else {
+        let Buffer::Writing { mut bytes, filled, .. } = mem::replace(&mut self.buffer, Buffer::Empty) else {
             unreachable!("just seen")
         };
         if filled == 0 {
@@ -305,28 +311,6 @@ impl File {
             Error::new(ErrorKind::Invalid, self.name(), why)
         })
     }
-
-    /// Goes to an offset within the pages at hand; tells whether it was there.
-    fn skip_to(&mut self, target: u64) -> bool {
-        let position = self.position;
-        let Buffer::Reading { pages, used } = &mut self.buffer else { return false };
-        let mut start = position - *used as u64;
-        if target < start {
-            return false;
-        }
-        while let Some(page) = pages.front() {
-            let bytes = page.as_slice().len() as u64;
-            if target < start + bytes {
-                *used = (target - start) as usize;
-                self.position = target;
-                return true;
-            }
-            start += bytes;
-            pages.pop_front();
-            *used = 0;
-        }
-        false
-    }
 }
 
 impl Read for File {
@@ -377,9 +361,10 @@ impl Write for File {
 }
 
 impl Seek for File {
+    /// Gives up what is at hand to read, wherever it goes.
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let target = self.target(to)?;
-        if target != self.position && !self.skip_to(target) {
+        if target != self.position || !matches!(self.buffer, Buffer::Writing { .. }) {
             self.let_go();
             self.position = target;
         }

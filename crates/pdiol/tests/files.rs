@@ -203,6 +203,69 @@ fn what_sessions_append_by_turns_is_all_there() {
     assert!(found == expected && read(&agents.session(), "log") == expected);
 }
 
+/// However many append to a file of a namespace at once, what one call writes lies together, whatever pages it touches.
+#[test]
+fn a_record_that_is_appended_is_not_torn() {
+    const WRITERS: u8 = 4;
+    const RECORDS: usize = 60;
+    const BYTES: usize = 300;
+    let agents = Agents::start(2);
+    agents.session().begin_tree().expect("a namespace");
+    agents.session().open("log", MAKE.block_bytes(512)).expect("a new file").close().expect("closed");
+    thread::scope(|scope| {
+        for writer in 1..=WRITERS {
+            let session = agents.session();
+            scope.spawn(move || {
+                let mut file = session.open("log", OpenOptions::new().append(true)).expect("it is there");
+                for _ in 0..RECORDS {
+                    file.write_all(&[writer; BYTES]).expect("room");
+                    file.sync().expect("it is written");
+                }
+            });
+        }
+    });
+    let found = read(&agents.session(), "log");
+    assert_eq!(found.len(), usize::from(WRITERS) * RECORDS * BYTES);
+    let torn = found.chunks(BYTES).filter(|record| record.iter().any(|byte| *byte != record[0])).count();
+    assert_eq!(torn, 0, "records with bytes of others");
+}
+
+/// What another handle has written is read after a seek, a flush, or a look at the size, though there were older bytes
+/// at hand.
+#[test]
+fn what_is_at_hand_is_given_up_by_a_seek_a_flush_and_a_look_at_the_size() {
+    let agents = Agents::start(2);
+    let (session, elsewhere) = (agents.session(), agents.session());
+    make(&session, "x", &[0; 2000]);
+    let mut file = session.open("x", READ).expect("it is there");
+    let looks: [(&Session, fn(&mut pdiol::File)); 5] = [
+        (&session, |file| {
+            file.seek(SeekFrom::Start(10)).expect("an offset");
+        }),
+        (&session, |file| {
+            file.seek(SeekFrom::Current(0)).expect("an offset");
+        }),
+        (&session, |file| file.sync().expect("there is nothing to flush")),
+        (&session, |file| {
+            file.stat().expect("it is there");
+        }),
+        (&elsewhere, |file| {
+            file.stat().expect("it is there");
+        }),
+    ];
+    for (value, (writer, look)) in (1..).zip(looks) {
+        file.rewind().expect("an offset");
+        file.read_exact(&mut [0; 10]).expect("it can be read");
+        let mut other = writer.open("x", OpenOptions::new().write(true)).expect("it is there");
+        other.write_all(&[value; 2000]).expect("room");
+        other.close().expect("it is written");
+        look(&mut file);
+        let mut rest = Vec::new();
+        file.read_to_end(&mut rest).expect("it can be read");
+        assert!(rest == [value; 1990], "look {value}: {:?}", &rest[..10]);
+    }
+}
+
 #[test]
 fn a_file_made_anew_is_striped_anew() {
     let agents = Agents::start(3);

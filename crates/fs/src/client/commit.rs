@@ -172,7 +172,7 @@ impl<M: Machine> File<M> {
     ///
     /// An unfinished file is committed with all that any client has written to it. Fails as [`flush`](Self::flush)
     /// does; an unfinished file is unfinished then, or finished if the failure came after the last I/O node had done
-    /// its part.
+    /// its part. If writes to an unfinished file were lost, it stays unfinished: every commit fails.
     pub async fn commit(&self) -> Result<()> {
         let _span = self.notes().span("commit", || [("file", self.id().0)]);
         if !self.is_unfinished() {
@@ -180,6 +180,7 @@ impl<M: Machine> File<M> {
         }
         let bytes = self.refresh().await?;
         if self.is_unfinished() {
+            self.check_lacks_nothing()?;
             self.commit_bytes(bytes).await?;
             // Publishes it.
             let stat = self.client.stat(self.name()).await?;

@@ -42,6 +42,8 @@ struct FileInner {
     /// The length, with this client's uncommitted changes kept separately.
     length: Length,
     unfinished: Cell<bool>,
+    /// An I/O node that has lost something of it while it was unfinished: it is never finished then.
+    lacks: Cell<Option<NodeId>>,
     unflushed: RefCell<Unflushed>,
     /// Where the unflushed of a file without a name is remembered when the file is closed.
     closed: Rc<ClosedFiles>,
@@ -104,6 +106,7 @@ impl<M: Machine> File<M> {
             homes,
             length: Length::heard(bytes),
             unfinished: Cell::new(unfinished_since.is_some()),
+            lacks: Cell::new(None),
             unflushed: RefCell::default(),
             closed: client.inner.closed.clone(),
             flushing: Permits::new(1),
@@ -129,6 +132,7 @@ impl<M: Machine> File<M> {
             homes,
             length: Length::heard(bytes),
             unfinished: Cell::new(false),
+            lacks: Cell::new(None),
             unflushed: RefCell::new(client.inner.closed.take(file)),
             closed: client.inner.closed.clone(),
             flushing: Permits::new(1),
@@ -156,6 +160,11 @@ impl<M: Machine> File<M> {
     /// The file's identity.
     pub fn id(&self) -> FileId {
         self.inner.file
+    }
+
+    /// Whether the other one is a clone of this one.
+    pub(super) fn is_same_handle(&self, other: &File<M>) -> bool {
+        Rc::ptr_eq(&self.inner, &other.inner)
     }
 
     /// How the file is striped.
@@ -383,7 +392,19 @@ impl<M: Machine> File<M> {
         if let Some(attachments) = self.attachments() {
             attachments.lose(|stripe| lost.contains(&self.home_of(stripe)));
         }
-        Err(Error::WriteLost { name: self.inner.name.clone(), node }.into())
+        if self.is_unfinished() {
+            self.inner.lacks.set(Some(node));
+        }
+        Err(self.lost_with(node))
+    }
+
+    /// Fails if an I/O node has lost something of the file while it was unfinished, however often that was told.
+    pub(super) fn check_lacks_nothing(&self) -> Result<()> {
+        self.inner.lacks.get().map_or(Ok(()), |node| Err(self.lost_with(node)))
+    }
+
+    fn lost_with(&self, node: NodeId) -> Box<Error> {
+        Error::WriteLost { name: self.inner.name.clone(), node }.into()
     }
 
     /// Asks I/O nodes of the file; says which run of each has answered.

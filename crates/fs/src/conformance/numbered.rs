@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A file over all disks of some nodes, the first stripe on the disk of the node of that index.
-async fn numbered<M: Machine>(nodes: &[M], number: u64, first: usize, bytes: u64) -> NumberedFile {
+pub(super) async fn numbered<M: Machine>(nodes: &[M], number: u64, first: usize, bytes: u64) -> NumberedFile {
     let mut disks = Vec::new();
     for node in nodes {
         disks.push(node.disks()[0].identity().await.expect("it has one"));
@@ -24,7 +24,7 @@ async fn numbered<M: Machine>(nodes: &[M], number: u64, first: usize, bytes: u64
     NumberedFile { number: FileId(number), striping, disks, bytes, stored_stripes: 0 }
 }
 
-async fn open<M: Machine>(client: &Client<M>, file: &NumberedFile, bytes: u64) -> File<M> {
+pub(super) async fn open<M: Machine>(client: &Client<M>, file: &NumberedFile, bytes: u64) -> File<M> {
     client.numbered(NumberedFile { bytes, ..file.clone() }).await.expect("its disks are there")
 }
 

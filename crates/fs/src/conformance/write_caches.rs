@@ -8,6 +8,7 @@ use machine::conformance::Testbed;
 use machine::{Class, Condition, Delivery, Duration, Machine, Memory, Message, Net, NodeId, Payload};
 
 use super::faulty::Faulty;
+use super::numbered::{numbered, open};
 use super::tasks::{Tasks, rest, until};
 use super::{BLOCK, Base, Draw, bytes_of, finished, read, run, small, start, write};
 use crate::protocol::{Frame, Reply, Request};
@@ -196,6 +197,55 @@ pub fn writes_that_are_not_flushed_are_read_by_their_writer(testbed: &impl Testb
             }
         }
         assert!(read(&file, 0, 200).await == expected);
+    });
+}
+
+/// What nobody has written before an unflushed write reads as zeros, also where the part that is read ends before that
+/// write.
+pub fn a_hole_before_an_unflushed_write_reads_as_zeros(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
+        let file = clients[0].create("own", FileId(1), BLOCK).await.expect("created");
+        let cache = cache_of(&clients[0], 0, settings(1)).await;
+        cache.write(&file, 0, &hundred(1)).await.expect("room");
+        cache.write(&file, 1000, &hundred(2)).await.expect("room");
+        let expected = [vec![1; 100], vec![0; 900], vec![2; 100]].concat();
+        for flushed in [false, true] {
+            for (offset, bytes) in [(50, 100), (300, 10), (990, 20), (1090, 20), (1100, 10)] {
+                let memory = Memory::real(vec![9; bytes]);
+                let found = cache.read(&file, offset, bytes as u64, &memory, 0).await.expect("read");
+                let (from, to) = (offset as usize, (offset as usize + bytes).min(expected.len()));
+                let found = bytes_of(memory)[..found as usize].to_vec();
+                assert!(
+                    found == expected[from..to],
+                    "{bytes} bytes at {offset}, flushed: {flushed}: {found:?}"
+                );
+            }
+            cache.flush().await.expect("flushed");
+        }
+    });
+}
+
+/// A file that is opened again grows through the write cache: its new handle knows where ends what was written through
+/// it, flushed or not, and reads that.
+pub fn a_file_that_is_opened_again_grows_through_its_write_cache(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
+        drop(finished(&clients[0], "flat", FileId(1)).await);
+        let of_number = numbered(&nodes[..2], 1 << 50, 0, 0).await;
+        let cache = cache_of(&clients[0], 0, settings(1)).await;
+        for turn in 0..3 {
+            let end = 100 * u64::from(turn);
+            let flat = clients[0].open("flat").await.expect("it is there");
+            for file in [flat, open(&clients[0], &of_number, end).await] {
+                assert_eq!(file.bytes(), end, "{}", file.name());
+                cache.write(&file, end, &hundred(turn)).await.expect("room");
+                cache.flush().await.expect("flushed");
+                assert_eq!(file.bytes(), end + 100, "{}", file.name());
+                assert_eq!(read(&file, end, 200).await, [turn; 100], "{}", file.name());
+                file.note_counted(end + 100);
+            }
+        }
     });
 }
 

@@ -233,6 +233,7 @@ int main(int argc, char **argv)
     CHECK(pdiol_fflush(NULL) == 0 && pdiol_putc('.', left_open) == '.');
     CHECK(finalize_pdiol() == 0);
     CHECK_FAILS(EBADF, pdiol_putc('x', left_open) == EOF);
+    CHECK(strstr(pdiol_strerror(), "left: ") == pdiol_strerror());
     CHECK_FAILS(EBADF, pdiol_fclose(left_open) == -1);
 
     /* And it can begin again, without a command line. */

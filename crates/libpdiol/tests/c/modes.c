@@ -6,6 +6,7 @@
 
 static const char *const MODES[] = {
     "r", "r+", "w", "w+", "a", "a+", "rb", "r+b", "rb+", "wb", "w+b", "ab", "a+b", "re", "wx", "w+x", "wbx",
+    "ax", "a+x",
 };
 
 /* What came of a step: a result, what was read, and where that leaves the file. */

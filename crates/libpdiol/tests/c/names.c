@@ -10,6 +10,13 @@ int main(int argc, char **argv)
 
     CHECK(initialize_pdiol(&argc, &argv) == 0);
     CHECK_FAILS(ENOENT, pdiol_stat(name, &state) == -1);
+    /* A directory is none of the files, and an empty path leads to none. */
+    CHECK_FAILS(EISDIR, pdiol_fopen("/", "r") == NULL);
+    CHECK_FAILS(EISDIR, pdiol_stat("/", &state) == -1);
+    CHECK_FAILS(ENOENT, pdiol_fopen("", "r") == NULL);
+    CHECK_FAILS(ENOENT, pdiol_fopen("", "w") == NULL);
+    CHECK_FAILS(ENOENT, pdiol_stat("", &state) == -1);
+    CHECK_FAILS(ENOENT, pdiol_unlink("") == -1);
     file = pdiol_fopen(name, "wx");
     CHECK(file != NULL && pdiol_fwrite("latte", 1, 5, file) == 5);
     CHECK(pdiol_fclose(file) == 0);

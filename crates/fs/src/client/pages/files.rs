@@ -87,6 +87,11 @@ impl<M: Machine> LogicalFile<M> {
         self.temporary.get() || self.unlinked.get()
     }
 
+    /// Whether it is a temporary file that has a name still.
+    pub(super) fn is_to_be_removed(&self) -> bool {
+        self.temporary.get() && !self.unlinked.get() && !self.file.is_numbered()
+    }
+
     /// Takes in what the I/O nodes say of the size; what they have not been sent yet counts too.
     pub(super) fn note_remote_bytes(&self, bytes: u64) {
         let own = if self.size_unsent.get() { self.length.bytes() } else { self.own_end() };

@@ -312,19 +312,26 @@ impl<M: Machine> PageCache<M> {
         Ok(())
     }
 
-    /// Brings everything written through the cache to the media, finishes the files that were begun, and removes the
-    /// temporary files that are left and have names here, as numbered ones have not. Reports the first failure after
-    /// all has been tried. Call this at the end.
-    pub async fn finish(&self) -> Result<()> {
+    /// Removes the temporary files that are left and have names here, as numbered ones have not. Reports the first
+    /// failure after all has been tried.
+    pub async fn remove_temporary_files(&self) -> Result<()> {
         let mut outcome = Ok(());
         for file in self.inner.files.all() {
-            let is_named = !file.unlinked.get() && !file.file.is_numbered();
-            let finished = if file.temporary.get() && is_named {
-                self.unlink(file.file.name()).await
-            } else {
-                self.inner.commit(&file, &file.failures.cursor()).await
-            };
-            outcome = outcome.and(finished);
+            if file.is_to_be_removed() {
+                outcome = outcome.and(self.unlink(file.file.name()).await);
+                self.inner.release(&file);
+            }
+        }
+        outcome
+    }
+
+    /// Brings everything written through the cache to the media, finishes the files that were begun, and [removes the
+    /// temporary files](Self::remove_temporary_files). Reports the first failure after all has been tried. Call this at
+    /// the end.
+    pub async fn finish(&self) -> Result<()> {
+        let mut outcome = self.remove_temporary_files().await;
+        for file in self.inner.files.all().into_iter().filter(|file| !file.is_to_be_removed()) {
+            outcome = outcome.and(self.inner.commit(&file, &file.failures.cursor()).await);
             self.inner.release(&file);
         }
         outcome

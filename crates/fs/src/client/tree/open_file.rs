@@ -122,10 +122,7 @@ impl<M: Machine> Tree<M> {
     /// # Errors
     /// If it is no file, or a disk of it is on none of the I/O nodes.
     pub async fn numbered(&self, inode: &Inode) -> Result<NumberedFile> {
-        let layout = inode.layout().ok_or(match inode.is_directory() {
-            true => TreeRefusal::IsDirectory,
-            false => TreeRefusal::Invalid,
-        })?;
+        let layout = inode.contents()?;
         let disks = self.disk_list(layout.disks).await?;
         let disks = layout.disks_in(&disks).collect();
         let number = FileId(inode.number.0);

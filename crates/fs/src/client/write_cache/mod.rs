@@ -134,7 +134,7 @@ pub(super) struct Inner<M: Machine> {
     membership: Membership<M>,
     logs: RefCell<Logs>,
     data: Memory,
-    /// Files that have been written to, by their index in the logs.
+    /// Files that have been written to, by their index in the logs: of each the handle through which it was used last.
     files: RefCell<Vec<File<M>>>,
     flushes: Flushes,
     /// Since when there is something to be flushed, if it has a time limit.
@@ -266,15 +266,17 @@ impl<M: Machine> WriteCache<M> {
             if inner.flushes.over.get() != over {
                 continue;
             }
+            // What nobody has written before an unflushed write is a hole.
+            let end = self.end_of(file).min(offset + bytes);
+            if offset + read < end {
+                memory.place(at + read, &Payload::zeros(end - offset - read));
+                read = end - offset;
+            }
             for entry in inner.logs.borrow().entries_of(inner.index_of(file)) {
-                let (first, last) = (entry.offset.max(offset), entry.extent().end().min(offset + bytes));
+                let (first, last) = (entry.offset.max(offset), entry.extent().end().min(end));
                 if first < last {
                     let data = inner.data.get(entry.at + (first - entry.offset), last - first);
-                    if offset + read < first {
-                        memory.place(at + read, &Payload::zeros(first - offset - read));
-                    }
                     memory.place(at + (first - offset), &data);
-                    read = read.max(last - offset);
                 }
             }
             return Ok(read);
@@ -337,10 +339,16 @@ impl<M: Machine> Inner<M> {
     fn index_of(&self, file: &File<M>) -> usize {
         let mut files = self.files.borrow_mut();
         let found = files.iter().position(|known| known.id() == file.id());
-        found.unwrap_or_else(|| {
+        let Some(index) = found else {
             files.push(file.clone());
-            files.len() - 1
-        })
+            return files.len() - 1;
+        };
+        if !files[index].is_same_handle(file) {
+            // It has been opened again: flushes are to tell this handle how long the file is.
+            file.note_end(files[index].own_end());
+            files[index] = file.clone();
+        }
+        index
     }
 
     /// Makes the first of these writes, as many as there is room for at once, of which `data` has the bytes from `from`
@@ -588,8 +596,12 @@ impl<M: Machine> Inner<M> {
         };
         let meetings = FlushMeetings::new(&self.membership, flush, &met);
         let (own, common) = self.client.move_once(&operation, &meetings, &parts, &Ok(())).await;
-        // What is common to all tells members by their names; an I/O node knows them only by number.
-        let moved = common.and(own)?;
+        let moved = match (common, own) {
+            // The coordinator only passes on what an I/O node has answered this member.
+            (Err(common), Err(own)) if common.passes_on(&own) => Err(own),
+            // What is common to all tells members by their names; an I/O node knows them only by number.
+            (common, own) => common.and(own),
+        }?;
         for FileEntries { file, entries } in parts {
             file.note_end(entries.iter().map(|entry| entry.extent().end()).max().unwrap_or(0));
         }
