@@ -7,6 +7,7 @@ use std::rc::Rc;
 use clap::Args;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
+use command_line::say;
 use experiment::{FieldSet, PlacementCase, PlacementOutcome, Trial};
 use plan::PlannedCase;
 use recording::RecordedPart;
@@ -97,7 +98,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     match arguments.format {
         RowFormat::Table => local::print(explained),
         RowFormat::Csv | RowFormat::Json => {
-            explained.iter().for_each(|line| eprintln!("{line}"));
+            explained.iter().for_each(|line| say!("{line}"));
             Ok(())
         }
     }
@@ -126,7 +127,7 @@ fn simulate(case: &PlacementCase, number: u64, trace: Option<&Path>, limit: u64)
     JobTracks::of(case, &trial).tell(&mut *file.borrow_mut());
     let RecordedPart { events, cut_at } = file.borrow_mut().finish()?;
     if cut_at.is_some() {
-        eprintln!(
+        say!(
             "{}: the trace is not whole, at its limit of {events} slices and counts; --trace-limit N takes more",
             path.display()
         );

@@ -9,6 +9,7 @@ use clap::Args;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
+use command_line::say;
 use experiment::AccessPattern;
 use experiment::{Case, Comparison, ComparisonError, DiskLayout, Method, OF_NO_MATRIX, Trial};
 use recording::RecordedPart;
@@ -170,7 +171,7 @@ fn trace(path: &Path, limit: u64, cases: &[Case]) -> Result<(Trial, Duration)> {
     let trial = trial.map_err(|error| Failure::new("simulating, with a trace", error))?;
     let RecordedPart { events, cut_at } = file.borrow_mut().finish()?;
     if let Some(time) = cut_at {
-        eprintln!(
+        say!(
             "{}: the trace ends at {time} of the machine's time, at its limit of {events} slices and counts; \
              --trace-limit N takes more, a smaller --file-size needs fewer",
             path.display()
