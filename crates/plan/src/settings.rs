@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-use description::{MachineDescription, Misfit};
+use description::{MachineDescription, Misfit, in_folder};
 use experiment::{FieldOf, FieldSet, field_names};
 use toml::de::{DeTable, DeValue};
 
@@ -244,14 +244,16 @@ fn choose<C: FieldSet>(
     folder: &Path,
 ) -> Result<(), Misfit> {
     if let Some(number) = key.strip_prefix(SET) {
-        choices.set().insert(number.to_owned(), value.literal()?);
+        let literal = value.literal()?;
+        let literal = if key == "set.disks.model" { in_folder(&literal, folder) } else { literal };
+        choices.set().insert(number.to_owned(), literal);
         return Ok(());
     }
     let field = FieldOf::<C>::expect(key);
     field.and_then(|field| field.choose(choices, value.given())).map_err(|why| value.misfit(why))?;
     let machine = choices.machine();
-    if key == "machine" && machine.ends_with(".toml") {
-        *machine = folder.join(&*machine).to_string_lossy().into_owned();
+    if key == "machine" {
+        *machine = in_folder(machine, folder);
     }
     Ok(())
 }
