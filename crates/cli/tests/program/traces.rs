@@ -174,6 +174,18 @@ fn several_traces_are_on_one_clock() {
 }
 
 #[test]
+fn what_is_imported_replaces_only_a_file_that_was_named() {
+    let directory = directory();
+    let trace = directory.path().join("profile.tlv");
+    std::fs::write(&trace, "another recording").expect("a file");
+    let why = refused(directory.path(), "trace import profile.json", 1);
+    assert!(why.contains("profile.tlv: there is such a file already") && why.contains("-o"), "{why}");
+    assert_eq!(std::fs::read(&trace).expect("a file"), b"another recording");
+    told(directory.path(), "trace import profile.json -o profile.tlv");
+    assert_ne!(std::fs::read(&trace).expect("a file"), b"another recording");
+}
+
+#[test]
 fn what_is_no_trace_is_refused_and_nothing_is_left() {
     let directory = directory();
     std::fs::write(directory.path().join("letter"), "Dear reader").expect("a file");
