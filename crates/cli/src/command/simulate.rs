@@ -208,8 +208,10 @@ pub(crate) fn refused(error: ComparisonError) -> Failure {
         ComparisonError::Case { what, error } => Failure::usage(what, error),
         ComparisonError::WithoutEffect { field, why, method } => {
             let option = fields::option(field);
-            let instead =
-                method.map_or_else(|| "another --method".to_owned(), |method| format!("--method {method}"));
+            let instead = method.map_or_else(
+                || "another --method or --pattern".to_owned(),
+                |method| format!("--method {method}"),
+            );
             let remedy = format!("Add {instead}, or leave {option} out.");
             Failure::usage(option, why).remedy(remedy)
         }
