@@ -31,7 +31,7 @@ pub trait Description: Sized {
         }
         let description = Self::decode(text).map_err(|error| {
             let offset = error.span().map_or(0, |span| span.start);
-            refuse(offset, about_key(text, offset, error.message()))
+            refuse(offset, about_key(text, offset, &in_plain_words(error.message())))
         })?;
         description.checked(folder_of(file)).map_err(|misfit| misfit.refused(text, file))
     }
@@ -161,6 +161,15 @@ fn lines(errors: &[Error]) -> String {
     let more = errors.len().checked_sub(MISTAKES_MAX).filter(|&more| more > 0);
     let more = more.map(|more| format!("and {more} more mistakes after these"));
     told.chain(more).collect::<Vec<_>>().join("\n")
+}
+
+/// A complaint about a number that a type of the program cannot hold, with the numbers that are possible.
+fn in_plain_words(message: &str) -> String {
+    let possible = |bits: u32| format!("expected a whole number from 0 to {}", u64::MAX >> (64 - bits));
+    match message.rsplit_once("expected u").and_then(|(before, bits)| Some((before, bits.parse().ok()?))) {
+        Some((before, bits @ (8 | 16 | 32 | 64))) => format!("{before}{}", possible(bits)),
+        _ => message.to_owned(),
+    }
 }
 
 /// What was said of a value, with the key before it, which is on the same line.

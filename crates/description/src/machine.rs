@@ -323,11 +323,15 @@ impl MachineDescription {
     /// # Errors
     /// [`Error::Override`] names what was to be replaced if that is to blame, and not the text itself.
     pub fn parse_with(text: &str, file: &str, overrides: &[(&str, &str)]) -> Result<Self, Error> {
-        Self::parse(&Self::replace_values(text, file, overrides)?, file).map_err(|error| match error {
-            Error::Refused { message, .. } if Self::parse(text, file).is_ok() => {
+        let replaced = Self::replace_values(text, file, overrides);
+        let parsed = replaced.and_then(|replaced| Self::parse(&replaced, file));
+        parsed.map_err(|error| match (error, Self::parse(text, file)) {
+            (Error::Refused { message, .. }, Ok(_)) => {
                 Error::Override { overrides: to_blame(text, file, overrides), message }
             }
-            error => error,
+            // What is wrong with the text itself comes first.
+            (Error::Override { .. }, Err(own)) => own,
+            (error, _) => error,
         })
     }
 

@@ -192,7 +192,12 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         let machine = choices.load_machine();
         machine.map_err(|error| {
             let is_possible = |key: &str, choices: &C| is_of_machine(key) && choices.load_machine().is_ok();
-            let span = self.to_blame(values, is_possible);
+            // There may be another mistake, too.
+            let is_mended = |key: &str, choices: &C| {
+                let other = choices.load_machine().err().map(|other| other.to_string());
+                is_of_machine(key) && other != Some(error.to_string())
+            };
+            let span = self.to_blame(values, is_possible).or_else(|| self.to_blame(values, is_mended));
             let message = format!("{error}; `starfish machines` lists the machines and prints their keys");
             Misfit { span: span.unwrap_or(variant.machine_span.clone()), message }
         })

@@ -145,7 +145,8 @@ struct Row {
     /// What a block costs to read and to write, and the latter over the former.
     read_ms: f64,
     write_ms: f64,
-    ratio: f64,
+    /// None if blocks take no time.
+    ratio: Option<f64>,
     /// The longest queue of writes at a disk, and how many blocks they have.
     queue_writes: u64,
     queue_blocks: u64,
@@ -160,7 +161,7 @@ impl Row {
             first_s: outcome.first().as_secs_f64(),
             read_ms: outcome.read_ms,
             write_ms: outcome.write_ms,
-            ratio: outcome.ratio(),
+            ratio: Some(outcome.ratio()).filter(|ratio| ratio.is_finite()),
             queue_writes: most.writes,
             queue_blocks: most.blocks,
         }
@@ -178,7 +179,7 @@ fn lines(rows: &[Row]) -> Vec<String> {
             format!("{:.2}", row.first_s),
             format!("{:.3}", row.read_ms),
             format!("{:.3}", row.write_ms),
-            format!("{:.3}", row.ratio),
+            row.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}")),
             row.queue_writes.to_string(),
             row.queue_blocks.to_string(),
         ]);

@@ -117,6 +117,11 @@ fn a_difference_says_what_grew() {
     );
     let table = run(directory.path(), "trace diff profile.tlv after.json");
     assert!(table.contains("-300 us") && table.contains("+25.0 us") && table.contains("1.10"), "{table}");
+    // What takes no time is not new for that.
+    let marks = r#"[{"ph":"X","name":"mark","pid":7,"tid":1,"ts":0,"dur":0}]"#;
+    std::fs::write(directory.path().join("marks.json"), marks).expect("a file");
+    let same = run(directory.path(), "trace diff marks.json marks.json");
+    assert!(same.lines().nth(1).is_some_and(|row| row.ends_with(" -")), "{same}");
 }
 
 /// The totals of the summary are the sums of the rows of the table that is exported.
