@@ -20,6 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use command_line::failure::{self, Failure, Result};
+use command_line::say;
 use node::key;
 
 use crate::host::{Host, NO_PROGRAM, complaints, quoted};
@@ -74,7 +75,7 @@ impl KeyFile {
     /// The key in this file, which is made if there is none.
     pub fn take(path: PathBuf) -> Result<KeyFile> {
         if key::make(&path)? {
-            eprintln!("Made a cluster key, {}: agents talk to those who have it.", path.display());
+            say!("Made a cluster key, {}: agents talk to those who have it.", path.display());
         }
         key::read(&path)?;
         let failed = |error| Failure::new(path.display().to_string(), error);

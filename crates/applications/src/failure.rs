@@ -5,6 +5,8 @@ use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use command_line::say;
+
 /// Why a program failed.
 #[derive(Debug)]
 pub struct Failure {
@@ -50,10 +52,10 @@ const REMOVING_MAX: Duration = Duration::from_secs(5);
 pub fn run(program: &str, main: impl FnOnce() -> Result<ExitCode>) -> ExitCode {
     let name = program.to_owned();
     let out_of_time = move |left: &[String]| {
-        eprintln!("{name}: interrupted; there was no time to remove {}", left.join(", "));
+        say!("{name}: interrupted; there was no time to remove {}", left.join(", "));
     };
     if let Err(error) = interruption::undo_when_interrupted(REMOVING_MAX, out_of_time) {
-        eprintln!("{program}: preparing for Ctrl-C: {error}");
+        say!("{program}: preparing for Ctrl-C: {error}");
         return ExitCode::from(FAILED);
     }
     match main() {
@@ -62,7 +64,7 @@ pub fn run(program: &str, main: impl FnOnce() -> Result<ExitCode>) -> ExitCode {
         Err(failure) if failure.broken_pipe => ExitCode::SUCCESS,
         Err(failure) => {
             interruption::wait_if_ending();
-            eprintln!("{program}: {failure}");
+            say!("{program}: {failure}");
             ExitCode::from(FAILED)
         }
     }

@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use command_line::say;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
 
@@ -95,7 +96,7 @@ impl Arguments {
                 searched.and_then(|input| self.search(&matcher, input, name, prefix, &mut printer));
             // As grep does: what cannot be read does not keep it from the others.
             if let Err(failure) = searched {
-                eprintln!("pfsgrep: {failure}");
+                say!("pfsgrep: {failure}");
                 failed = true;
             }
             if printer.is_over() {

@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use command_line::say;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 
@@ -85,8 +86,8 @@ fn duration(time: TimeVal) -> Duration {
 
 /// Prints the usage of a program by phase; the last row is the total.
 pub(crate) fn print(program: &str, phases: &[(&str, Usage)]) {
-    eprintln!("{}", Usage::HEAD);
-    phases.iter().for_each(|(phase, usage)| eprintln!("{}", usage.row(program, phase)));
+    say!("{}", Usage::HEAD);
+    phases.iter().for_each(|(phase, usage)| say!("{}", usage.row(program, phase)));
 }
 
 #[cfg(test)]

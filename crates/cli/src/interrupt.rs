@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use command_line::failure::{Failure, Result};
+use command_line::say;
 use interruption::Interrupt;
 use machine::first_of;
 
@@ -19,7 +20,7 @@ pub(crate) fn tidy_up_and_exit(tidy_up: impl FnMut() + Send + 'static) -> Result
 
 /// Ends the process when interrupted, after undoing what is half done. Replaces what was to happen before.
 pub(crate) fn undo_and_exit() -> Result<()> {
-    let out_of_time = |left: &[String]| left.iter().for_each(|left| eprintln!("starfish: {left}"));
+    let out_of_time = |left: &[String]| left.iter().for_each(|left| say!("starfish: {left}"));
     interruption::undo_when_interrupted(UNDOING_MAX, out_of_time).map_err(unprepared)
 }
 
@@ -132,8 +133,8 @@ impl Undertaking {
     pub(crate) fn undone(self, interrupted: Failure, outcome: node::Result<()>) -> Failure {
         // Nobody else prints it: what fails while the process ends is not told.
         match outcome.map_err(Failure::from) {
-            Ok(()) => eprintln!("starfish: {interrupted}"),
-            Err(failure) => eprintln!("starfish: {failure}"),
+            Ok(()) => say!("starfish: {interrupted}"),
+            Err(failure) => say!("starfish: {failure}"),
         }
         interrupted
     }

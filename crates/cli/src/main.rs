@@ -48,6 +48,7 @@ use command::{
     mpi_preload, mpi_run, mv, patterns, put, reproduce, request_log, rm, run, simulate, stat, umount, view,
 };
 use command_line::failure::Result;
+use command_line::say;
 
 /// A simulated message makes and drops several small vectors; this allocator takes half the time of the C library's.
 #[global_allocator]
@@ -153,7 +154,7 @@ fn main() -> ExitCode {
         Err(failure) if failure.is_logged() => failure.code(),
         Err(failure) => {
             interruption::wait_if_ending();
-            eprintln!("starfish: {failure}");
+            say!("starfish: {failure}");
             failure.code()
         }
     }

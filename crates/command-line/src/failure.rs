@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use node::ErrorKind;
 
+use crate::say;
 use crate::visible;
 
 /// Why a command did not do what it was told.
@@ -37,7 +38,7 @@ impl Failure {
     pub fn join(self, outcome: &mut Result<()>) {
         match outcome {
             Ok(()) => *outcome = Err(self),
-            Err(_) => eprintln!("starfish: {self}"),
+            Err(_) => say!("starfish: {self}"),
         }
     }
 

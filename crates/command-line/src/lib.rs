@@ -2,6 +2,7 @@
 //!
 //! - `width.rs`: how wide help and tables may be; [`TextTable`] in `table.rs`
 //! - [`failure`]: what went wrong, why, and what can be done; [`progress`]: how far a command has come
+//! - [`say`]: a line on standard error
 //! - `completion.rs`, `bash.rs`, `stored.rs`: completion by Tab; in bash; of names of striped files
 //! - `manual.rs`: manual pages
 //! - `words.rs`: [`visible`] text of others, bytes in [`mib`]; [`counted`] things
@@ -11,6 +12,7 @@ mod completion;
 pub mod failure;
 pub mod manual;
 pub mod progress;
+mod say;
 mod stored;
 mod table;
 mod width;
@@ -19,6 +21,7 @@ mod words;
 pub use node::counted;
 
 pub use completion::{SHELLS, Values, complete, fixed, or_path, registration};
+pub use say::say_line;
 pub use stored::{STRIPED, agents, file_or_stored, stored};
 pub use table::TextTable;
 pub use width::{fitted, of_terminal};

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use node::Size;
 
+use crate::say;
 use crate::{mib, visible};
 
 /// Whether to show progress.
@@ -143,7 +144,7 @@ impl Counted {
 
 fn tell(bar: &ProgressBar, counted: Counted, ended: &flume::Receiver<()>) {
     while ended.recv_timeout(PATIENCE) == Err(flume::RecvTimeoutError::Timeout) && !bar.is_finished() {
-        eprintln!("{}: {}", bar.message(), counted.line(bar.position(), bar.length()));
+        say!("{}: {}", bar.message(), counted.line(bar.position(), bar.length()));
     }
 }
 

@@ -6,6 +6,7 @@
 //! How each number acts is told in the crate `disk`.
 
 use std::fmt;
+use std::path::Path;
 
 use machine::Duration;
 use serde::Deserialize;
@@ -181,7 +182,7 @@ impl Description for DiskDescription {
         }
     }
 
-    fn checked(self) -> Result<Self, Misfit> {
+    fn checked(self, _: &Path) -> Result<Self, Misfit> {
         match &self {
             Self::Mechanical(disk) => disk.check()?,
             Self::Streaming(disk) => disk.check()?,

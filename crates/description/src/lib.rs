@@ -18,7 +18,7 @@ mod suggestion;
 pub use disk::{
     Controller, DiskDescription, DrawnDisk, MechanicalDisk, Region, Seek, StreamingDisk, TrackAddress,
 };
-pub use load::{Description, Error, Misfit, SIZE_LIMIT, read_text, text_of};
+pub use load::{Description, Error, Misfit, SIZE_LIMIT, in_folder, read_text, text_of};
 pub use machine::{
     Buses, Disks, Level, MachineDescription, MetadataCosts, Network, Nodes, Placement, Processor,
     SystemCosts, Topology, Torus, WorkCost, WorkCosts,

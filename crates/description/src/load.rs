@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
+use std::path::Path;
 
 /// The longest text that is read as a description, in bytes.
 pub const SIZE_LIMIT: usize = 1 << 20;
@@ -19,10 +20,10 @@ pub trait Description: Sized {
     fn decode(text: &str) -> Result<Self, toml::de::Error>;
 
     /// Checks what the shape cannot say: that the values are possible, alone and together. Takes in what the text names
-    /// and is described elsewhere.
-    fn checked(self) -> Result<Self, Misfit>;
+    /// and is described elsewhere: paths in it are relative to `folder`.
+    fn checked(self, folder: &Path) -> Result<Self, Misfit>;
 
-    /// Reads and checks `text`; complaints will name `file`.
+    /// Reads and checks `text`; complaints will name `file`, and paths in it are relative to the folder of that.
     fn parse(text: &str, file: &str) -> Result<Self, Error> {
         let refuse = |offset, message| Misfit { span: offset..offset, message }.refused(text, file);
         if text.len() > SIZE_LIMIT {
@@ -30,9 +31,9 @@ pub trait Description: Sized {
         }
         let description = Self::decode(text).map_err(|error| {
             let offset = error.span().map_or(0, |span| span.start);
-            refuse(offset, about_key(text, offset, error.message()))
+            refuse(offset, about_key(text, offset, &in_plain_words(error.message())))
         })?;
-        description.checked().map_err(|misfit| misfit.refused(text, file))
+        description.checked(folder_of(file)).map_err(|misfit| misfit.refused(text, file))
     }
 
     /// Reads the description at a path ending in `.toml`, or else the built-in one of that name.
@@ -56,6 +57,29 @@ pub fn text_of<D: Description>(name_or_path: &str) -> Result<(String, String), E
         });
     };
     Ok(((*text).to_owned(), format!("{name}.toml")))
+}
+
+/// The folder of a file, which may not exist.
+fn folder_of(file: &str) -> &Path {
+    Path::new(file).parent().unwrap_or(Path::new(""))
+}
+
+/// A name or path that stands in a file of this folder: a path is relative to that.
+pub fn in_folder(name_or_path: &str, folder: &Path) -> String {
+    match name_or_path.ends_with(".toml") {
+        true => folder.join(name_or_path).to_string_lossy().into_owned(),
+        false => name_or_path.to_owned(),
+    }
+}
+
+/// A name or path, relative to the current directory, as it may stand in `file`.
+pub(crate) fn from_elsewhere(name_or_path: &str, file: &str) -> String {
+    match std::path::absolute(name_or_path) {
+        Ok(path) if name_or_path.ends_with(".toml") && folder_of(file) != Path::new("") => {
+            path.to_string_lossy().into_owned()
+        }
+        _ => name_or_path.to_owned(),
+    }
 }
 
 /// Why there is no description.
@@ -137,6 +161,15 @@ fn lines(errors: &[Error]) -> String {
     let more = errors.len().checked_sub(MISTAKES_MAX).filter(|&more| more > 0);
     let more = more.map(|more| format!("and {more} more mistakes after these"));
     told.chain(more).collect::<Vec<_>>().join("\n")
+}
+
+/// A complaint about a number that a type of the program cannot hold, with the numbers that are possible.
+fn in_plain_words(message: &str) -> String {
+    let possible = |bits: u32| format!("expected a whole number from 0 to {}", u64::MAX >> (64 - bits));
+    match message.rsplit_once("expected u").and_then(|(before, bits)| Some((before, bits.parse().ok()?))) {
+        Some((before, bits @ (8 | 16 | 32 | 64))) => format!("{before}{}", possible(bits)),
+        _ => message.to_owned(),
+    }
 }
 
 /// What was said of a value, with the key before it, which is on the same line.

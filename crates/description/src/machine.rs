@@ -6,13 +6,16 @@
 //! Any value can be overridden by its dotted key before the description is checked
 //! ([`MachineDescription::load_with`]), so that one file serves for a whole series of machines.
 
+use std::borrow::Cow;
+use std::path::Path;
+
 use machine::Work;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::load::{Description, Error, Misfit, text_of};
+use crate::load::{Description, Error, Misfit, from_elsewhere, in_folder, text_of};
 use crate::quantity::{Bytes, Cycles, Frequency, Rate, Time};
 use crate::suggestion::unknown;
 use crate::{DiskDescription, Sourced};
@@ -174,7 +177,7 @@ pub enum Placement {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Disks {
-    /// A disk description, by name or path, or `"memory"` for disks that take no time.
+    /// A disk description, by name or path, relative to the machine's file, or `"memory"` for disks that take no time.
     pub model: Sourced<String>,
     /// How many each I/O node has.
     pub per_io_node: Sourced<u32>,
@@ -245,6 +248,9 @@ impl WorkCosts {
 /// The model of disks that take no time.
 const MEMORY: &str = "memory";
 
+/// The dotted key of the disks' model.
+const DISK_MODEL: &str = "disks.model";
+
 impl Description for MachineDescription {
     const KIND: &'static str = "machine";
 
@@ -262,7 +268,7 @@ impl Description for MachineDescription {
         toml::from_str(text)
     }
 
-    fn checked(mut self) -> Result<Self, Misfit> {
+    fn checked(mut self, folder: &Path) -> Result<Self, Misfit> {
         for count in [&self.nodes.compute, &self.nodes.io] {
             check_count(count, NODES_MAX, "nodes")?;
         }
@@ -296,7 +302,7 @@ impl Description for MachineDescription {
         self.network.check(self.node_count())?;
         let model = &self.disks.model;
         if model.value != MEMORY {
-            let disk = DiskDescription::load(&model.value);
+            let disk = DiskDescription::load(&in_folder(&model.value, folder));
             self.disk = Some(disk.map_err(|error| model.misfit(error.to_string()))?);
         }
         Ok(self)
@@ -317,19 +323,28 @@ impl MachineDescription {
     /// # Errors
     /// [`Error::Override`] names what was to be replaced if that is to blame, and not the text itself.
     pub fn parse_with(text: &str, file: &str, overrides: &[(&str, &str)]) -> Result<Self, Error> {
-        Self::parse(&Self::replace_values(text, file, overrides)?, file).map_err(|error| match error {
-            Error::Refused { message, .. } if Self::parse(text, file).is_ok() => {
+        let replaced = Self::replace_values(text, file, overrides);
+        let parsed = replaced.and_then(|replaced| Self::parse(&replaced, file));
+        parsed.map_err(|error| match (error, Self::parse(text, file)) {
+            (Error::Refused { message, .. }, Ok(_)) => {
                 Error::Override { overrides: to_blame(text, file, overrides), message }
             }
-            error => error,
+            // What is wrong with the text itself comes first.
+            (Error::Override { .. }, Err(own)) => own,
+            (error, _) => error,
         })
     }
 
-    /// The text that [`parse_with`](Self::parse_with) parses: `text` with values replaced, line by line the same.
+    /// The text that [`parse_with`](Self::parse_with) parses: `text` with values replaced, line by line the same. The
+    /// path of a disk among them is relative to the current directory, wherever `file` is.
     pub fn replace_values(text: &str, file: &str, overrides: &[(&str, &str)]) -> Result<String, Error> {
         let mut replaced = text.to_owned();
         for (key, value) in overrides {
-            replaced = replace(&replaced, file, key, value)?;
+            let value = match *key {
+                DISK_MODEL => Cow::Owned(from_elsewhere(value.trim_matches('"'), file)),
+                _ => Cow::Borrowed(*value),
+            };
+            replaced = replace(&replaced, file, key, &value)?;
         }
         let gives = |key: &str| overrides.iter().any(|(given, _)| given.starts_with(key));
         if !gives("nodes.") || gives("network.columns") || gives("network.rows") {

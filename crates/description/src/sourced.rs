@@ -40,7 +40,7 @@ impl<T> Sourced<T> {
 }
 
 #[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields, expecting = "expected a table { value = ..., source = \"...\" }")]
+#[serde(deny_unknown_fields, expecting = "a table { value = ..., source = \"...\" }")]
 struct Written<T> {
     value: Spanned<T>,
     source: String,

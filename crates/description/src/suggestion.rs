@@ -5,6 +5,9 @@ const ALIKE: f64 = 0.75;
 
 /// The complaint that there is no `word`, with the known one that is most like it, if one is, and all of them.
 pub fn unknown(what: &str, word: &str, known: &[&str]) -> String {
+    if known.is_empty() {
+        return format!("unknown {what} {word:?}: there are none here");
+    }
     let all = known.join(", ");
     match nearest(word, known) {
         Some(nearest) => format!("unknown {what} {word:?}, did you mean {nearest}? Expected one of {all}"),

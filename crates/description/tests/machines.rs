@@ -86,6 +86,20 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
+fn a_number_that_cannot_be_is_told_with_those_that_can() {
+    let bare = STARFISH.replace("{ value = 16, source = \"Table 1: 16 I/O processors\" }", "-4");
+    let told = MachineDescription::parse(&bare, "some.toml").expect_err("a refusal").to_string();
+    assert!(told.contains(", expected a table { value") && !told.contains("expected expected"), "{told}");
+    let with = |value| MachineDescription::load_with("starfish-1996", &[("nodes.io", value)]);
+    let told = with("-1").expect_err("a refusal").to_string();
+    assert!(told.ends_with("expected a whole number from 0 to 4294967295"), "{told}");
+    // What is wrong with the text comes first.
+    let empty = MachineDescription::parse_with("", "empty.toml", &[("nodes.io", "4")]);
+    let told = empty.expect_err("a refusal").to_string();
+    assert_eq!(told, "empty.toml:1: missing field `name`");
+}
+
+#[test]
 fn any_value_can_be_overridden_and_is_checked_as_if_written() {
     let with = |key, value| MachineDescription::load_with("starfish-1996", &[(key, value)]);
     assert_eq!(with("nodes.compute", "8").unwrap().nodes.compute.value, 8);

@@ -7,6 +7,8 @@
 //! on what else the computer does. With `traced` each round is followed by one that writes a trace, to a file in memory
 //! if `TMPDIR=/dev/shm`: how many times as long that takes is the best of one kind beside the best of the other.
 
+#![expect(clippy::print_stderr, reason = "nobody who measures closes standard error")]
+
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::BufWriter;

@@ -229,6 +229,22 @@ impl Case {
         self.pattern.operation()
     }
 
+    /// Why a field that is chosen does nothing for what is accessed, or by the method of it, if so.
+    pub(crate) fn ignores(&self, field: &str) -> Option<&'static str> {
+        let (writes, uses_cache) = (self.operation() == Operation::Write, self.options.page_cache_bytes > 0);
+        match field {
+            "memget_writes" if !writes => Some("there are no writes to fetch data for"),
+            // A page cache reads pages of which a part is written.
+            "prefetch" if writes && !uses_cache => {
+                Some("nothing is read, after which I/O nodes would prefetch")
+            }
+            "queued" if self.method == Method::Traditional => {
+                Some("the traditional method makes no Memputs and Memgets")
+            }
+            _ => None,
+        }
+    }
+
     /// The same case without options that have no effect on it: a read fetches no data of writes, and there are two
     /// ways to say what is queued.
     pub fn in_effect(&self) -> Case {

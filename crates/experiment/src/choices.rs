@@ -148,7 +148,25 @@ impl Choices {
                 }
             }
         }
+        self.check_effects(&cases)?;
         Ok(cases)
+    }
+
+    /// Refuses a choice that would do nothing in any of these cases.
+    fn check_effects(&self, cases: &[Case]) -> Result<(), ComparisonError> {
+        let (options, usual) = (&self.options, Options::default());
+        let chosen = [
+            ("memget_writes", options.memget_writes),
+            ("prefetch", options.prefetch_blocks != usual.prefetch_blocks),
+            ("queued", options.queued != usual.queued),
+        ];
+        for (field, _) in chosen.into_iter().filter(|(_, is_chosen)| *is_chosen) {
+            let reasons: Option<Vec<&str>> = cases.iter().map(|case| case.ignores(field)).collect();
+            if let Some(why) = reasons.and_then(|reasons| reasons.first().copied()) {
+                return Err(ComparisonError::WithoutEffect { field, why, method: None });
+            }
+        }
+        Ok(())
     }
 
     /// Refuses a choice that would do nothing with these methods.

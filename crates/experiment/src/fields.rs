@@ -182,7 +182,7 @@ impl FieldSet for Choices {
         let is_of_matrix = case.pattern.is_of_matrix();
         let why = match field {
             "shape" | "grid" => (!is_of_matrix).then_some(OF_NO_MATRIX),
-            _ => unheeded_by(field, case.method),
+            _ => unheeded_by(field, case.method).or_else(|| case.ignores(field)),
         };
         why.map(str::to_owned)
     }

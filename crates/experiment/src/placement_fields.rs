@@ -29,7 +29,7 @@ pub struct PlacementChoices {
 /// Larger numbers are mistakes, and would only make a simulation die of memory.
 const NODES_MAX: u64 = 1024;
 const RUNS_MAX: u64 = 1 << 16;
-const BLOCKS_MAX: u64 = 1 << 32;
+const BLOCKS_MAX: u64 = u32::MAX as u64;
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
 
 /// All of them, in the order in which results have their columns.

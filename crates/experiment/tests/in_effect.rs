@@ -1,7 +1,7 @@
 //! Options that are said to have no effect have none.
 
 use description::{Description, MachineDescription};
-use experiment::{Case, Contents, DiskLayout, Method, Options, Queued};
+use experiment::{Case, Choices, Contents, DiskLayout, FieldSet, Method, Options, Queued};
 use layout::{Pattern, Problem};
 
 fn digest(experiment: &Case) -> (u64, u64) {
@@ -42,4 +42,39 @@ fn what_has_no_effect_changes_no_event() {
         }
     }
     assert!(without_effect > 50, "only {without_effect} had options without effect");
+}
+
+#[test]
+fn what_is_refused_since_it_would_do_nothing_changes_no_event() {
+    let machine = MachineDescription::load("starfish-1996").expect("a machine that is built in");
+    let usual = Options::default();
+    let chosen = [
+        ("prefetch", Options { prefetch_blocks: 8, ..usual }),
+        ("queued", Options { queued: Queued::Always, ..usual }),
+        ("memget_writes", Options { memget_writes: true, ..usual }),
+    ];
+    let mut refused = 0;
+    for (field, options) in chosen {
+        for (method, pattern) in [Method::Traditional, Method::TwoPhase]
+            .into_iter()
+            .flat_map(|method| Pattern::all().map(move |pattern| (method, pattern)))
+        {
+            let case = Case {
+                problem: Problem::new(256 * 1024, 512, machine.nodes.compute.value),
+                machine: machine.clone(),
+                method,
+                pattern: pattern.into(),
+                layout: DiskLayout::Contiguous,
+                options,
+                contents: Contents::Real,
+                seed: 1,
+            };
+            if Choices::without_effect(field, &case).is_some() {
+                refused += 1;
+                let unchosen = Case { options: usual, ..case.clone() };
+                assert_eq!(digest(&unchosen), digest(&case), "{field}, {method} {pattern}");
+            }
+        }
+    }
+    assert!(refused > 30, "only {refused} are refused");
 }

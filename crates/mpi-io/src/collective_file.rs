@@ -13,7 +13,7 @@ use node::{ErrorKind, Handle, Stat, TracedCall};
 
 use crate::account::CallAccount;
 use crate::atomic::FileLock;
-use crate::failure::{ErrorClass, MpiError, Outcome};
+use crate::failure::{ErrorClass, MpiError, Outcome, say};
 use crate::file_view::FileView;
 use crate::hints::Hints;
 use crate::members::Members;
@@ -138,7 +138,7 @@ impl CollectiveFile {
         }
         if self.members.is_first() && CallAccount::is_asked_for() {
             let place = (self.members.rank(), self.members.size());
-            eprintln!("{}", self.account.lines(&self.path, place, &self.state().hints));
+            say(self.account.lines(&self.path, place, &self.state().hints));
         }
         outcome
     }

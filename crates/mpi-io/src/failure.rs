@@ -9,6 +9,13 @@ use layout::SelectionError;
 use namespace::TreeRefusal;
 use node::ErrorKind;
 
+/// Writes lines to standard error, if they can be written. Of several processes with one standard error each has its
+/// lines: they are written at once.
+pub(crate) fn say(mut lines: String) {
+    lines.push('\n');
+    let _ = io::stderr().write_all(lines.as_bytes());
+}
+
 /// The classes of errors that MPI-IO knows, numbered as the header has them. Greater ones come first when members
 /// fail differently. The last but one is the shim's, which finds out by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,9 +136,9 @@ impl MpiError {
     /// for.
     #[must_use]
     pub(crate) fn told(self, all: bool) -> Self {
-        let words = self.words(all);
-        // Of several processes with one standard error each has its line: it is written at once.
-        let _ = words.map(|words| io::stderr().write_all(format!("starfish: {words}\n").as_bytes()));
+        if let Some(words) = self.words(all) {
+            say(format!("starfish: {words}"));
+        }
         MpiError { telling: Telling::Done, ..self }
     }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::{mem, ptr};
 
 use crate::collective_file::CollectiveFile;
+use crate::failure::say;
 use crate::process;
 
 static OPEN: Mutex<Vec<Weak<CollectiveFile>>> = Mutex::new(Vec::new());
@@ -32,7 +33,7 @@ extern "C" fn end_all() {
     let files = mem::take(&mut *open_files());
     for file in files.iter().filter_map(Weak::upgrade) {
         if let Err(error) = file.end_with_process() {
-            eprintln!("starfish: {}: the process ends without closing it: {error}", file.path());
+            say(format!("starfish: {}: the process ends without closing it: {error}", file.path()));
         }
     }
 }

@@ -23,6 +23,8 @@ use request_log::{
     Action, CallMethod, LogWriter, REQUEST_BYTES_MAX, Request, Stretch, ToldCall, ToldOpening,
 };
 
+use crate::failure::say;
+
 /// The environment variable that asks for it.
 const VARIABLE: &str = "STARFISH_MPI_RECORD";
 
@@ -131,7 +133,7 @@ impl ProcessLog {
 }
 
 fn tell(file_name: &str, error: &io::Error) {
-    eprintln!("starfish: {file_name}: what this process does is not recorded: {error}");
+    say(format!("starfish: {file_name}: what this process does is not recorded: {error}"));
 }
 
 /// Writes to the log of this process, if there is one; it ends if that fails.

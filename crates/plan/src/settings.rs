@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-use description::{MachineDescription, Misfit};
+use description::{MachineDescription, Misfit, in_folder};
 use experiment::{FieldOf, FieldSet, field_names};
 use toml::de::{DeTable, DeValue};
 
@@ -192,7 +192,12 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         let machine = choices.load_machine();
         machine.map_err(|error| {
             let is_possible = |key: &str, choices: &C| is_of_machine(key) && choices.load_machine().is_ok();
-            let span = self.to_blame(values, is_possible);
+            // There may be another mistake, too.
+            let is_mended = |key: &str, choices: &C| {
+                let other = choices.load_machine().err().map(|other| other.to_string());
+                is_of_machine(key) && other != Some(error.to_string())
+            };
+            let span = self.to_blame(values, is_possible).or_else(|| self.to_blame(values, is_mended));
             let message = format!("{error}; `starfish machines` lists the machines and prints their keys");
             Misfit { span: span.unwrap_or(variant.machine_span.clone()), message }
         })
@@ -244,14 +249,16 @@ fn choose<C: FieldSet>(
     folder: &Path,
 ) -> Result<(), Misfit> {
     if let Some(number) = key.strip_prefix(SET) {
-        choices.set().insert(number.to_owned(), value.literal()?);
+        let literal = value.literal()?;
+        let literal = if key == "set.disks.model" { in_folder(&literal, folder) } else { literal };
+        choices.set().insert(number.to_owned(), literal);
         return Ok(());
     }
     let field = FieldOf::<C>::expect(key);
     field.and_then(|field| field.choose(choices, value.given())).map_err(|why| value.misfit(why))?;
     let machine = choices.machine();
-    if key == "machine" && machine.ends_with(".toml") {
-        *machine = folder.join(&*machine).to_string_lossy().into_owned();
+    if key == "machine" {
+        *machine = in_folder(machine, folder);
     }
     Ok(())
 }

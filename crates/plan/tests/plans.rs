@@ -36,6 +36,24 @@ fn what_no_cell_heeds_is_refused_as_commands_refuse_it() {
         let expected = format!("folder/p.toml:3: {key}: it would do nothing: {why}");
         assert!(told.starts_with(&expected) && told.lines().count() == 1, "{told}");
     }
+    // What the pattern has no use for.
+    for (setting, patterns, why) in [
+        ("prefetch = [0, 1, 8]", "wb", "nothing is read"),
+        ("queued = [\"never\", \"always\"]", "rb", "the traditional method makes no Memputs"),
+        ("memget_writes = [false, true]", "rb", "there are no writes"),
+    ] {
+        let plan = |patterns: &str| {
+            let head = "name = \"x\"\nmethod = \"traditional\"\n";
+            parse(&format!("{head}patterns = [{patterns}]\n[vary]\n{setting}\n"))
+        };
+        let told = plan(&format!("\"{patterns}\"")).expect_err("refused");
+        assert!(
+            told.contains("p.toml:5: ") && told.contains(&format!("it would do nothing: {why}")),
+            "{told}"
+        );
+        let of_both = plan("\"rb\", \"wb\"").map(|plan| plan.cells.len());
+        assert_eq!(of_both.is_ok(), !setting.starts_with("queued"), "{of_both:?}");
+    }
     // What is so anyway may be written down.
     of_methods(&["disk-directed"], "outstanding = 4\nprefetch = 1\n").expect("it is so anyway");
     // Where one heeds it, it may stand at the top, and vary.
@@ -126,6 +144,11 @@ fn what_is_wrong_is_refused_with_its_line_and_what_would_be_right() {
         (&format!("{HEAD}set = {{ \"nodes.disks\" = 8 }}\n"), 4, "unknown key \"disks\", expected one of"),
         (&format!("{HEAD}set = {{ nodes.io = 0 }}\n"), 4, "expected from 1 to"),
         (&format!("{HEAD}set = 3\n"), 4, "expected a table, not 3"),
+        (
+            &format!("{HEAD}[vary]\nset = {{ \"nodes.io\" = [0], \"nodes.oi\" = [3] }}\n"),
+            5,
+            "unknown key \"oi\"",
+        ),
         (&format!("{HEAD}variant = []\n"), 4, "the list is empty"),
         (&format!("{HEAD}variant = 1\n"), 4, "expected a list of [[variant]]"),
         (&format!("{HEAD}[[variant]]\nmethod = \"traditional\"\n"), 4, "the variant's name is missing"),
@@ -266,7 +289,7 @@ fn the_window_of_a_page_cache_can_be_varied() {
 
 #[test]
 fn keys_and_sizes_may_be_written_as_options_are() {
-    let head = "name = \"x\"\npatterns = [\"rb\"]\nmethod = \"traditional\"\n";
+    let head = "name = \"x\"\npatterns = [\"wb\"]\nmethod = \"traditional\"\n";
     let one = format!(
         "{head}records = [64, \"8k\"]\nfile-size = \"1.5MiB\"\nphantom = true\nthread-per-request = true\n\
          [vary]\nmemget-writes = [true, false]\n"

@@ -1,6 +1,7 @@
 //! Reports: events on a node of which no caller is told.
 
 use std::fmt;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -165,7 +166,8 @@ impl Default for Reporter {
     fn default() -> Self {
         Reporter::new(|report| {
             if !report.is_told_elsewhere() {
-                eprintln!("starfish: {report}");
+                // A node serves whether or not somebody reads that.
+                let _ = writeln!(io::stderr(), "starfish: {report}");
             }
         })
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::mem;
 
 use machine::{Instant, NodeId, NotedEvent, Recorder, RowId};
 use trace::{
@@ -16,7 +17,8 @@ const KEPT_MAX: usize = 1 << 15;
 
 /// Writes what happens on nodes as a section of a trace: a node is a process, a row a thread.
 ///
-/// A trace has a bound, since a simulation may have a hundred million events: beyond it only what has begun ends.
+/// A trace has a bound, since a simulation may have a hundred million events: beyond it only what has begun ends, and
+/// the trace says how many events of each row are missing.
 pub struct FileRecorder<W: Write> {
     writer: FileWriter<W>,
     describe: Box<dyn Fn(NodeId) -> ProcessInfo>,
@@ -47,6 +49,8 @@ struct RecordedRow {
     kept: RecordRun,
     /// What has begun and not ended, the innermost last; none if it is beyond the limit.
     open: Vec<Option<StateId>>,
+    /// Spans, counts and messages beyond the limit.
+    beyond: u64,
 }
 
 impl<W: Write> FileRecorder<W> {
@@ -83,6 +87,12 @@ impl<W: Write> FileRecorder<W> {
     /// If any of it could not be written.
     pub fn finish(&mut self) -> io::Result<RecordedPart> {
         self.write_kept();
+        for row in 0..self.rows.len() as u32 {
+            let beyond = mem::take(&mut self.rows[row as usize].beyond);
+            if beyond > 0 {
+                self.dropped(RowId(row), beyond);
+            }
+        }
         let flushed = self.writer.flush();
         match self.failed.take() {
             Some(error) => Err(error),
@@ -160,7 +170,7 @@ impl<W: Write> FileRecorder<W> {
     }
 
     fn write_run(&mut self, row: u32) {
-        let mut run = std::mem::take(&mut self.rows[row as usize].kept);
+        let mut run = mem::take(&mut self.rows[row as usize].kept);
         self.attempt(|writer| writer.run(ThreadId(row), &mut run));
         // Even if it could not be written: it would only grow.
         run.clear();
@@ -168,17 +178,18 @@ impl<W: Write> FileRecorder<W> {
     }
 
     /// Counts an event, if the limit allows one more.
-    fn has_room(&mut self, time: Instant) -> bool {
+    fn has_room(&mut self, row: RowId, time: Instant) -> bool {
         if self.events < self.most {
             self.events += 1;
             return true;
         }
         self.cut_at.get_or_insert(time);
+        self.rows[row.0 as usize].beyond += 1;
         false
     }
 
     fn begin(&mut self, row: RowId, time: Instant, name: &'static str, arguments: &[(&'static str, u64)]) {
-        if !self.has_room(time) {
+        if !self.has_room(row, time) {
             return self.rows[row.0 as usize].open.push(None);
         }
         let state = self.state(name);
@@ -216,17 +227,17 @@ impl<W: Write> Recorder for FileRecorder<W> {
             }
             NotedEvent::Count(value) => {
                 debug_assert!(self.rows[row.0 as usize].counts, "a row of counts");
-                if self.has_room(time) {
+                if self.has_room(row, time) {
                     self.keep(row, time, &RecordedEvent::Count(CounterId(row.0), amount(value)));
                 }
             }
             NotedEvent::Sent(number) => {
-                if self.has_room(time) {
+                if self.has_room(row, time) {
                     self.keep(row, time, &RecordedEvent::FlowOut(number));
                 }
             }
             NotedEvent::Received(number) => {
-                if self.has_room(time) {
+                if self.has_room(row, time) {
                     self.keep(row, time, &RecordedEvent::FlowIn(number));
                 }
             }

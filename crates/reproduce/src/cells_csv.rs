@@ -11,7 +11,7 @@ const COLUMNS: [&str; 14] = [
     "record_bytes",
     "varied",
     "varied_value",
-    "throughput_mb_s",
+    "throughput_mib_s",
     "cv",
     "flushes",
     "directory_flushes",

@@ -5,6 +5,8 @@
 //!
 //! It ends with exit code 1 if a run fails, having printed the seed and the command that repeats it.
 
+#![expect(clippy::print_stderr, reason = "nobody who searches for failures closes standard error")]
+
 use std::io::{IsTerminal, Write, stderr};
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -172,7 +172,8 @@ impl Events {
         match name(event).as_str() {
             "process_name" => {
                 let process = self.process(event)?;
-                self.collector.processes[process.0 as usize].program = given()?;
+                let process = &mut self.collector.processes[process.0 as usize];
+                *process = process.clone().titled(&given()?);
             }
             "thread_name" => {
                 let thread = self.thread(event)?;

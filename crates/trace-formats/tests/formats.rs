@@ -116,7 +116,7 @@ fn what_is_written_for_perfetto_is_read_as_the_same() {
     assert_eq!(totals(&back), totals(&timeline));
     let processes =
         back.processes.iter().map(|process| (process.info.title(), process.info.command_line.as_str()));
-    let expected = [("one 5 on here 5", "one -n 5"), ("two,\"quoted\" 6 on here 6", "two,\"quoted\" -n 5")];
+    let expected = [("one 5 on here", "one -n 5"), ("two,\"quoted\" 6 on here", "two,\"quoted\" -n 5")];
     assert_eq!(processes.collect::<Vec<_>>(), expected.map(|(title, line)| (title.to_owned(), line)));
     assert_eq!(back.zero_unix_ns, Some(1_000_000));
     let read = arguments(&back, "read");

@@ -62,6 +62,22 @@ impl ProcessInfo {
         let on = if self.host.is_empty() { "" } else { " on " };
         format!("{} {number}{on}{}", self.program, self.host)
     }
+
+    /// The same process with this title, as [`title`](Self::title) makes it. A name of another form is its program's.
+    #[must_use]
+    pub fn titled(self, title: &str) -> Self {
+        let (name, host) = title.rsplit_once(" on ").unwrap_or((title, ""));
+        let numbered =
+            name.rsplit_once(' ').and_then(|(program, number)| Some((program, number.parse().ok()?)));
+        let Some((program, number)) = numbered else {
+            return ProcessInfo { program: title.to_owned(), ..self };
+        };
+        let number = match self.number {
+            ProcessNumber::Pid(pid) if pid == number => ProcessNumber::Pid(pid),
+            _ => ProcessNumber::Node(number),
+        };
+        ProcessInfo { program: program.to_owned(), number, host: host.to_owned(), ..self }
+    }
 }
 
 /// A row within a process: a thread of the system, a lane of a task, a device.

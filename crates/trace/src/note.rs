@@ -112,7 +112,9 @@ impl fmt::Display for Note {
                 write!(f, "{} beyond the limit and left out", of("declaration is", "declarations are"))
             }
             NoteKind::ClockUnknown => {
-                write!(f, "{} no wall clock and begins with the others", of("process has", "processes have"))
+                let begin = if count == 1 { "begins" } else { "begin" };
+                let have = of("process has", "processes have");
+                write!(f, "{have} no wall clock and {begin} with the others")
             }
             NoteKind::ClockUncertain => write!(f, "its times are certain to within {count} ns only"),
             NoteKind::TimeClamped => write!(f, "{} beyond what can be told", of("time is", "times are")),

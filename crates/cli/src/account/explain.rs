@@ -3,14 +3,18 @@
 //! Of each class of resource (disks, buses, links, processors) it tells how busy its members were on average and
 //! which was busiest; of each queue, how long anything waited in it.
 //!
-//! What limited the run is decided by three rules, in this order, and said with the evidence for it:
+//! What limited the run is decided by four rules, in this order, and said with the evidence for it:
 //!
 //! 1. The class with the busiest member, if that was busy for [`LIMIT`] of the time.
 //! 2. Processors, if half of the compute nodes' time is their processors' work, or work and waits at processors of
 //!    I/O nodes, whose replies they waited for: so it is when all nodes go through a file block by block, and
 //!    each I/O node is busy for a moment only. (Where a node has many requests under way at a time, this counts waits
 //!    that others hide.)
-//! 3. Otherwise latency: everybody waited for somebody else.
+//! 3. Queues at disks, if on average [`QUEUED`] requests or more waited at each: disks have long queues at some times
+//!    and nothing to do at others. So it is where jobs race.
+//! 4. Otherwise latency: everybody waited for somebody else.
+//!
+//! Where no client was recorded, nobody knows who waited for whom: only the first rule and the third are of use.
 //!
 //! Busy is: a disk whose arm moves or whose medium passes for a purpose, read-ahead included; a bus that carries
 //! bytes; a link that a message holds, be it that it waits further on, since nobody else can use the link then, and
@@ -33,6 +37,10 @@ const LIMIT: f64 = 0.7;
 /// From this part of the compute nodes' time on, processors are said to limit a run in which none was busy enough.
 const PATH: f64 = 0.5;
 
+/// From this number of requests on that on average wait at each disk, queues are said to limit a run in which no disk
+/// was busy enough: with one that waits at all times a disk would never be idle if they were spread evenly.
+const QUEUED: f64 = 1.0;
+
 /// Among members of a class, one is singled out if all are on average less than this part as busy.
 const ALONE: f64 = 0.6;
 
@@ -42,11 +50,14 @@ pub(crate) struct Account {
     /// Which trial of the experiment this is.
     #[serde(skip_serializing_if = "Option::is_none")]
     trial: Option<u64>,
+    /// How many events of the run had no room in its trace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing_events: Option<u64>,
     /// The length of the measured part.
     elapsed_s: f64,
     /// What limited it, in a sentence.
     limit: String,
-    /// The class of resources that did, or `latency`.
+    /// The class of resources that did, or `processors`, `queues at disks`, `latency` or `unknown`.
     limited_by: &'static str,
     /// How busy everything was.
     resources: Vec<Class>,
@@ -147,7 +158,9 @@ impl Account {
     /// The account of a run that was recorded.
     pub(crate) fn recorded(run: &RecordedRun) -> Self {
         let disks = Disks::new(&run.statistics.disks, false, run.knows_mechanics());
-        let mut account = Account { disks, ..Account::of(&run.statistics, run.compute_nodes, &run.names) };
+        let missing_events = Some(run.missing).filter(|missing| *missing > 0);
+        let account = Account::of(&run.statistics, run.compute_nodes, &run.names);
+        let mut account = Account { disks, missing_events, ..account };
         for class in &mut account.resources {
             // How long links carried bytes while they were held is told nowhere, and real nodes tell of no interrupts.
             class.mean_carried = None;
@@ -160,9 +173,15 @@ impl Account {
         let (compute, io) = statistics.nodes.split_at(compute_nodes);
         let resources = resources(statistics, compute_nodes, names);
         let queues = queues(statistics, compute_nodes, names);
-        let (limited_by, limit) = limit(&resources, ProcessorPath::new(statistics, compute, io));
+        let unused = UnusedTime {
+            path: ProcessorPath::new(statistics, compute, io),
+            queues: DiskQueues::new(statistics),
+            has_clients: !compute.is_empty(),
+        };
+        let (limited_by, limit) = limit(&resources, &unused);
         Account {
             trial: None,
+            missing_events: None,
             elapsed_s: statistics.elapsed.as_secs_f64(),
             limit,
             limited_by,
@@ -177,7 +196,15 @@ impl Account {
 
     /// The account in plain words, for people.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let mut lines = vec![format!("  {}", self.limit)];
+        let missing = self.missing_events.map(|missing| {
+            format!(
+                "  The trace is not whole: {} had no room in it. This is what limited the {} that are there:",
+                counted(missing, "event"),
+                shown(self.elapsed_s)
+            )
+        });
+        let mut lines: Vec<String> = missing.into_iter().collect();
+        lines.push(format!("  {}", self.limit));
         lines.extend(self.resources.iter().map(|class| format!("  {class}")));
         lines.extend(self.queues.iter().filter(|queue| queue.waits > 0).map(|queue| format!("  {queue}")));
         lines.extend(self.disks.lines().into_iter().map(|line| format!("  {line}")));
@@ -328,18 +355,18 @@ fn waits<'a, T>(
     names.iter().cloned().zip(all.iter().map(waits))
 }
 
-/// What limited the run: the name of a class, or `latency`; and a sentence that says why.
-fn limit(resources: &[Class], path: ProcessorPath) -> (&'static str, String) {
+/// What limited the run: the name of a class, or of something else; and a sentence that says why.
+fn limit(resources: &[Class], unused: &UnusedTime) -> (&'static str, String) {
     let by_utilisation = |one: &&Class, other: &&Class| {
         one.busiest_utilisation.total_cmp(&other.busiest_utilisation).then(one.mean.total_cmp(&other.mean))
     };
     let Some(first) = resources.iter().max_by(by_utilisation) else {
-        return path.limit("nothing was there that could be busy");
+        return unused.limit("nothing was there that could be busy");
     };
     let busiest = percent(first.busiest_utilisation);
     if first.busiest_utilisation < LIMIT {
         let none = format!("nothing was busy all the time (at most {}, {busiest})", first.busiest);
-        return path.limit(&none);
+        return unused.limit(&none);
     }
     let next = resources.iter().filter(|class| class.name != first.name).max_by(by_utilisation);
     let next = next.map_or(String::new(), |next| {
@@ -360,6 +387,61 @@ fn limit(resources: &[Class], path: ProcessorPath) -> (&'static str, String) {
 
 const LATENCY: &str = "latency";
 const PROCESSORS: &str = "processors";
+const QUEUES: &str = "queues at disks";
+const UNKNOWN: &str = "unknown";
+
+/// What is known of a run in which nothing was busy enough.
+struct UnusedTime {
+    path: ProcessorPath,
+    queues: DiskQueues,
+    has_clients: bool,
+}
+
+impl UnusedTime {
+    /// What limited the run, in which nothing was busy enough, as `none` says.
+    fn limit(&self, none: &str) -> (&'static str, String) {
+        let ProcessorPath { own, io } = self.path;
+        let (own_part, io_part) = (percent(own), percent(io));
+        let times = format!(
+            "of the compute nodes' time, work and waits at their own processors make up {own_part}, and at the \
+             processors of I/O nodes {io_part}"
+        );
+        if self.has_clients && own + io >= PATH {
+            (PROCESSORS, format!("Processors limited this run, one after the other: {none}, but {times}."))
+        } else if self.queues.waiting >= QUEUED {
+            let DiskQueues { waiting, mean } = self.queues;
+            let sentence = format!(
+                "Queues at disks limited this run: {none}, but on average {waiting:.0} requests waited at each disk, {} \
+                 each. Queues were long while other disks, or the same at other times, had nothing to do, as where \
+                 jobs race.",
+                shown(mean.as_secs_f64())
+            );
+            (QUEUES, sentence)
+        } else if !self.has_clients {
+            (UNKNOWN, format!("What limited this run is not known, since no client is in the trace: {none}."))
+        } else {
+            (LATENCY, format!("Latency limited this run, the nodes waited for replies: {none}; {times}."))
+        }
+    }
+}
+
+/// Requests that waited for their turn at disks.
+#[derive(Clone, Copy)]
+struct DiskQueues {
+    /// How many waited at each disk, on average over the run.
+    waiting: f64,
+    /// How long each waited on average.
+    mean: Duration,
+}
+
+impl DiskQueues {
+    fn new(statistics: &Statistics) -> Self {
+        let disks = &statistics.disks;
+        let waits = disks.iter().fold(Waits::default(), |all, disk| all.and(disk.waits));
+        let waiting = statistics.utilisation(waits.total) / disks.len().max(1) as f64;
+        DiskQueues { waiting, mean: waits.mean() }
+    }
+}
 
 /// What part of the compute nodes' time went by at processors.
 struct ProcessorPath {
@@ -380,23 +462,6 @@ impl ProcessorPath {
             time / compute.len().max(1) as f64
         };
         ProcessorPath { own: part(compute), io: part(io) }
-    }
-
-    /// What limited a run in which nothing was busy enough, as `none` says.
-    fn limit(&self, none: &str) -> (&'static str, String) {
-        let (own, io) = (percent(self.own), percent(self.io));
-        let times = format!(
-            "of the compute nodes' time, work and waits at their own processors make up {own}, and at the processors \
-             of I/O nodes {io}"
-        );
-        if self.own + self.io >= PATH {
-            let sentence = format!("Processors limited this run, one after the other: {none}, but {times}.");
-            (PROCESSORS, sentence)
-        } else {
-            let sentence =
-                format!("Latency limited this run, the nodes waited for replies: {none}; {times}.");
-            (LATENCY, sentence)
-        }
     }
 }
 
@@ -530,8 +595,12 @@ mod tests {
 
     #[test]
     fn the_busiest_resource_limits_or_none() {
-        let path = |own, io| ProcessorPath { own, io };
-        let limit = |classes: &[Class]| limit(classes, path(0.1, 0.2));
+        let unused = |own, io, waiting| UnusedTime {
+            path: ProcessorPath { own, io },
+            queues: DiskQueues { waiting, mean: Duration::from_secs(3) },
+            has_clients: true,
+        };
+        let limit = |classes: &[Class]| limit(classes, &unused(0.1, 0.2, 0.9));
         let (by, sentence) = limit(&[class("disks", 0.9, 0.95), class("buses", 0.1, 0.2)]);
         assert_eq!(by, "disks");
         assert_eq!(
@@ -542,7 +611,18 @@ mod tests {
         assert!(by == "disks" && sentence.starts_with("One of the disks limited this run"), "{sentence}");
         let (by, sentence) = limit(&[class("disks", 0.1, 0.3), class("buses", 0.1, 0.2)]);
         assert!(by == LATENCY && sentence.contains("at most disks 1, 30 %"), "{sentence}");
-        let (by, sentence) = super::limit(&[class("disks", 0.1, 0.3)], path(0.4, 0.2));
+        let (by, sentence) = super::limit(&[class("disks", 0.1, 0.3)], &unused(0.4, 0.2, 0.9));
         assert!(by == PROCESSORS && sentence.contains("40 %") && sentence.contains("20 %"), "{sentence}");
+        let (by, sentence) = super::limit(&[class("disks", 0.6, 0.6)], &unused(0.0, 0.0, 17.0));
+        assert!(by == QUEUES && sentence.contains("17 requests waited at each disk, 3"), "{sentence}");
+    }
+
+    #[test]
+    fn nobody_knows_who_waited_if_no_client_was_recorded() {
+        let path = ProcessorPath { own: 0.0, io: 3.0 };
+        let queues = DiskQueues { waiting: 0.0, mean: Duration::ZERO };
+        let unused = UnusedTime { path, queues, has_clients: false };
+        let (by, sentence) = limit(&[class("disks", 0.1, 0.3)], &unused);
+        assert!(by == UNKNOWN && sentence.contains("no client is in the trace"), "{sentence}");
     }
 }

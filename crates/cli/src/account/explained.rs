@@ -5,6 +5,7 @@ use std::io::{self, BufReader, Write};
 use std::path::Path;
 
 use command_line::failure::{Failure, Result};
+use command_line::say;
 use interruption::HalfDone;
 use node::Agent;
 use tempfile::NamedTempFile;
@@ -65,7 +66,7 @@ pub(crate) fn recorded_with<T>(
     recordings::write(&recorded, &mut File::options().append(true).open(file.path()).map_err(failed)?)
         .map_err(failed)?;
     for line in account(&file)? {
-        eprintln!("{line}");
+        say!("{line}");
     }
     if let Some(kept) = kept {
         kept.keep(&std::fs::read(file.path()).map_err(failed)?)?;

@@ -47,11 +47,11 @@ impl<'a> Race<'a> {
         lines
     }
 
-    /// None if nothing can race: one job, or jobs that are placed so that none can.
+    /// None if nothing can race: one job, jobs that are placed so that none can, or disks that take no time.
     fn analysis(&self) -> Option<Analysis> {
         let times = BlockTimes { read: self.outcome.read_ms, write: self.outcome.write_ms };
         let read_blocks = self.case.options.read_blocks as u32;
-        if !self.case.can_race() {
+        if !self.case.can_race() || times.read <= 0.0 || times.write <= 0.0 {
             return None;
         }
         Some(if self.case.options.kind == PlacedJob::Copy {
@@ -65,6 +65,9 @@ impl<'a> Race<'a> {
 
     fn analysis_line(&self) -> Vec<String> {
         match self.analysis() {
+            None if self.case.can_race() => {
+                vec!["  The analysis: no race is possible, as these disks take no time.".to_owned()]
+            }
             None => vec![
                 "  The analysis: no race is possible, as there is one job only, some read from the disk they write to, or \
                  none reads from a disk that another writes to."

@@ -17,6 +17,8 @@ pub(crate) struct RecordedRun {
     pub(crate) statistics: Statistics,
     pub(crate) compute_nodes: usize,
     pub(crate) names: PartNames,
+    /// How many events had no room in the recording. Then it is of what came before the last that had.
+    pub(crate) missing: u64,
 }
 
 /// What nodes, disks and buses are called, in the order of their statistics.
@@ -78,7 +80,13 @@ impl RecordedRun {
         let those = if compute.is_empty() { &io } else { &compute };
         let extents = || those.iter().filter_map(|node| node.extent);
         let begin = extents().map(|(begin, _)| begin).min()?;
-        let end = extents().map(|(_, end)| end).max()?;
+        let missing = timeline.threads.iter().map(|thread| thread.dropped).sum();
+        let mut end = extents().map(|(_, end)| end).max()?;
+        if missing > 0 {
+            // What began lasts on, while nothing else was recorded any more.
+            let begins = (0..timeline.spans.len()).map(|index| timeline.spans.get(index).begin_ns);
+            end = end.min(begins.max()?);
+        }
         let mut run = RecordedRun {
             statistics: Statistics {
                 elapsed: Duration::from_nanos(end - begin),
@@ -92,6 +100,7 @@ impl RecordedRun {
             },
             compute_nodes: compute.len(),
             names: PartNames { nodes: Vec::new(), disks: Vec::new(), buses: Vec::new() },
+            missing,
         };
         compute.into_iter().chain(io).for_each(|node| run.add(node, (begin, end)));
         Some(run)

@@ -101,6 +101,10 @@ pub(crate) struct IoAlternative {
 /// are no better than that.
 pub(crate) const LEAST_GAIN: f64 = 0.01;
 
+/// The part of what was recorded from which on a prediction is off because another machine was simulated: benchmarks of
+/// agents are predicted to within some per cent.
+const OFF_FROM: f64 = 0.25;
+
 /// Stripe units that are tried, as far as agents take such blocks.
 const STRIPE_UNITS: [u64; 4] = [64 << 10, 256 << 10, 1 << 20, 4 << 20];
 
@@ -186,6 +190,16 @@ impl IoAdvice {
 }
 
 impl IoAdvice {
+    /// The part of the recorded time by which the simulated one is longer; none if the log does not say the former.
+    pub(crate) fn longer_than_recorded(&self) -> Option<f64> {
+        self.recorded_s.map(|recorded| self.simulated_s / recorded - 1.0)
+    }
+
+    /// Whether the machine that is simulated is another than that of the recording, as far as anybody can tell.
+    pub(crate) fn is_of_other_machine(&self) -> bool {
+        self.longer_than_recorded().is_some_and(|longer| longer.abs() >= OFF_FROM)
+    }
+
     /// Whether a write cache is advised that was not recorded.
     pub(crate) fn is_written_behind(&self) -> bool {
         let has_cache = |index: usize| self.alternatives[index].method == Method::WriteCached.to_string();

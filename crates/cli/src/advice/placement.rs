@@ -3,11 +3,12 @@
 
 use command_line::failure::{Failure, Result};
 use description::MachineDescription;
-use experiment::{PlacementCase, PlacementOptions};
+use experiment::{PlacementCase, PlacementOptions, PlacementOutcome};
 use fs::Scheduling;
 use machine::Duration;
 use placement::{BlockTimes, ManyDisks, Policy};
 use serde::Serialize;
+use statistics::Sample;
 
 /// Several merges that run at once.
 #[derive(Clone, Debug)]
@@ -41,9 +42,12 @@ pub(crate) struct PlacementAdvice {
     pub(crate) ratio: f64,
     /// None if there is one job only.
     pub(crate) race: Option<RaceOutlook>,
+    /// What the analysis says, if simulation confirms that, or else the best of all alternatives.
     pub(crate) advised: Alternative,
+    /// What the analysis says.
+    pub(crate) analysed: Alternative,
     pub(crate) best: Alternative,
-    /// The part of the best time by which the advised one is longer.
+    /// The part of the best time by which that of the analysis is longer.
     pub(crate) longer_than_best: f64,
     pub(crate) is_confirmed: bool,
     pub(crate) alternatives: Vec<Alternative>,
@@ -69,6 +73,8 @@ pub(crate) struct Alternative {
     pub(crate) scheduling: String,
     /// Until all jobs, and the first of them, were done.
     pub(crate) seconds: f64,
+    /// Half the 95 % confidence interval of the former; none of a single trial.
+    pub(crate) seconds_half_width: Option<f64>,
     pub(crate) first_seconds: f64,
     /// The most blocks of writes that were pending at a disk in any trial.
     pub(crate) pending_blocks_most: u64,
@@ -82,8 +88,8 @@ const SCHEDULES: [Scheduling; 4] =
 /// serve so by themselves, as theirs is cyclic scan in closed sweeps.
 const ADVISED: Scheduling = Scheduling::FairScan;
 
-/// What is advised is confirmed if it takes no longer than the best alternative by more than this part: trials of one
-/// and the same differ by a few per cent.
+/// What the analysis says is confirmed if it takes no longer than the best alternative by more than this part: trials
+/// of one and the same differ by a few per cent.
 const LONGER_MAX: f64 = 0.05;
 
 impl PlacementAdvice {
@@ -110,9 +116,10 @@ impl PlacementAdvice {
         let alternatives = simulated(&cases, trials)?;
         let is_advised =
             |one: &&Alternative| one.policy == policy.number() && one.scheduling == ADVISED.name();
-        let advised = alternatives.iter().find(is_advised).expect("it is one of them").clone();
+        let analysed = alternatives.iter().find(is_advised).expect("it is one of them").clone();
         let best = fastest(alternatives.iter()).expect("there are some").clone();
-        let longer_than_best = advised.seconds / best.seconds - 1.0;
+        let longer_than_best = analysed.seconds / best.seconds - 1.0;
+        let is_confirmed = longer_than_best <= LONGER_MAX;
         Ok(PlacementAdvice {
             machine: merges.machine.name.clone(),
             jobs,
@@ -124,9 +131,10 @@ impl PlacementAdvice {
             write_ms: times.write,
             ratio: times.ratio(),
             race,
-            is_confirmed: longer_than_best <= LONGER_MAX,
+            is_confirmed,
             longer_than_best,
-            advised,
+            advised: if is_confirmed { analysed.clone() } else { best.clone() },
+            analysed,
             best,
             alternatives,
         })
@@ -134,6 +142,11 @@ impl PlacementAdvice {
 }
 
 impl PlacementAdvice {
+    /// Whether the disks of agents serve so by themselves.
+    pub(crate) fn is_usual_order(&self) -> bool {
+        self.advised.scheduling == ADVISED.name()
+    }
+
     /// Whether jobs can race by any policy.
     pub(crate) fn can_race(&self) -> bool {
         self.race.as_ref().is_some_and(|race| race.is_possible)
@@ -190,14 +203,17 @@ fn mean(case: &PlacementCase, trials: u64) -> Result<Alternative> {
     for number in 0..trials {
         all.push(case.outcome(&case.trial(number).map_err(failed)?));
     }
-    let mean = |seconds: fn(&experiment::PlacementOutcome) -> Duration| {
-        all.iter().map(|outcome| seconds(outcome).as_secs_f64()).sum::<f64>() / trials as f64
+    let sample = |time: fn(&PlacementOutcome) -> Duration| {
+        let seconds: Vec<f64> = all.iter().map(|outcome| time(outcome).as_secs_f64()).collect();
+        Sample::of(&seconds).expect("there are trials, and times are numbers")
     };
+    let elapsed = sample(|outcome| outcome.elapsed);
     Ok(Alternative {
         policy: case.options.policy.number(),
         scheduling: case.options.scheduling.to_string(),
-        seconds: mean(|outcome| outcome.elapsed),
-        first_seconds: mean(|outcome| outcome.first()),
+        seconds: elapsed.mean(),
+        seconds_half_width: elapsed.half_width(),
+        first_seconds: sample(|outcome| outcome.first()).mean(),
         pending_blocks_most: all.iter().map(|outcome| outcome.pending_most().blocks).max().unwrap_or(0),
     })
 }

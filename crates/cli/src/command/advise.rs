@@ -148,20 +148,32 @@ fn merges(arguments: &PlacementArguments) -> Result<Merges> {
 fn report_lines(advice: &PlacementAdvice) -> Vec<String> {
     let mut lines = reasons(advice);
     let mut table = TextTable::new(2);
-    table.row(["policy", "order at disks", "all done", "first done", "blocks pending"]);
+    table.row(["policy", "order at disks", "all done", "+-", "first done", "blocks pending"]);
     for one in &advice.alternatives {
-        let Alternative { policy, scheduling, seconds, first_seconds, pending_blocks_most } = one;
-        let name = Policy::numbered(*policy).map_or_else(String::new, |policy| policy.to_string());
+        let Alternative { scheduling, seconds, first_seconds, pending_blocks_most, .. } = one;
         table.row([
-            name,
+            policy_name(one),
             scheduling.clone(),
             format!("{seconds:.2} s"),
+            one.seconds_half_width.map_or_else(|| "-".to_owned(), |half| format!("{half:.2} s")),
             format!("{first_seconds:.2} s"),
             pending_blocks_most.to_string(),
         ]);
     }
     lines.extend([String::new()].into_iter().chain(table.lines()));
     lines
+}
+
+fn policy_name(one: &Alternative) -> String {
+    Policy::numbered(one.policy).map_or_else(String::new, |policy| policy.to_string())
+}
+
+/// How long an alternative takes on the simulated machine, with what is certain of that.
+fn simulated(one: &Alternative) -> String {
+    match one.seconds_half_width {
+        Some(half) => format!("{:.2} s +- {half:.2} s", one.seconds),
+        None => format!("{:.2} s", one.seconds),
+    }
 }
 
 /// What is advised, and why.
@@ -189,42 +201,50 @@ fn reasons(advice: &PlacementAdvice) -> Vec<String> {
             race.margin, race.critical_ratio
         ),
     });
-    let advised = &advice.advised;
+    let PlacementAdvice { advised, analysed, best, .. } = advice;
+    let by_themselves = match advice.is_usual_order() {
+        true => ", which is what agents do unless they are told otherwise",
+        false => "",
+    };
     lines.push(format!(
-        "Place runs by {}; let disks serve by `{}`, which is what agents do unless they are told otherwise.",
-        Policy::numbered(advised.policy).map_or_else(String::new, |policy| policy.to_string()),
+        "Place runs by {}; let disks serve by `{}`{by_themselves}.",
+        policy_name(advised),
         advised.scheduling
     ));
-    if let Some(one) = advice.if_jobs_read_elsewhere().filter(|_| advice.can_race()) {
-        lines.push(format!(
-            "If no job can read from the disk it writes to (policy 2): `--scheduling {}`; simulated, {:.2} s.",
-            one.scheduling, one.seconds
-        ));
-    }
-    let best = &advice.best;
     let longer = 100.0 * advice.longer_than_best;
     lines.push(if advice.is_confirmed {
-        format!(
-            "Simulated, it takes {:.2} s, {longer:.1} % more than the best of all alternatives.",
-            advised.seconds
-        )
+        let takes = simulated(advised);
+        format!("Simulated, that takes {takes}, {longer:.1} % more than the best of all alternatives.")
     } else {
         format!(
-            "Simulated, it takes {:.2} s, {longer:.1} % more than policy {} with `{}`: rather take that.",
-            advised.seconds, best.policy, best.scheduling
+            "Simulated, that takes {}, the least of all. The analysis alone says policy {} with `{}`, which takes {}, \
+             {longer:.1} % more.",
+            simulated(best),
+            analysed.policy,
+            analysed.scheduling,
+            simulated(analysed)
         )
     });
+    if let Some(one) = advice.if_jobs_read_elsewhere().filter(|_| advice.can_race()) {
+        lines.push(format!(
+            "If no job can read from the disk it writes to (policy 2): `--scheduling {}`; simulated, {}.",
+            one.scheduling,
+            simulated(one)
+        ));
+    }
     lines
 }
 
 fn csv(advice: &PlacementAdvice) -> Vec<String> {
-    let head = "policy,scheduling,jobs,disks,seconds,first_seconds,pending_blocks_most,is_advised".to_owned();
+    let head = "policy,scheduling,jobs,disks,seconds,seconds_half_width,first_seconds,pending_blocks_most,is_advised";
     let rows = advice.alternatives.iter().map(|one| {
-        let Alternative { policy, scheduling, seconds, first_seconds, pending_blocks_most } = one;
+        let Alternative { policy, scheduling, seconds, first_seconds, pending_blocks_most, .. } = one;
+        let half_width = one.seconds_half_width.map_or_else(String::new, |half| format!("{half:.6}"));
         let (jobs, disks, is_advised) = (advice.jobs, advice.disks, *one == advice.advised);
         format!(
-            "{policy},{scheduling},{jobs},{disks},{seconds:.6},{first_seconds:.6},{pending_blocks_most},{is_advised}"
+            "{policy},{scheduling},{jobs},{disks},{seconds:.6},{half_width},{first_seconds:.6},{pending_blocks_most},\
+             {is_advised}"
         )
     });
-    std::iter::once(head).chain(rows).collect()
+    std::iter::once(head.to_owned()).chain(rows).collect()
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
+use command_line::say;
 use node::key;
 use serde::Serialize;
 
@@ -381,7 +382,7 @@ impl Plan {
             match outcome {
                 Ok(starting) => started.push(starting),
                 Err(failure) => {
-                    eprintln!("starfish: {}: not started: {failure}", wanted.name);
+                    say!("starfish: {}: not started: {failure}", wanted.name);
                     not_started.push(wanted.name.clone());
                 }
             }
@@ -405,33 +406,31 @@ impl Plan {
 
     fn tell(&self, record: &Record, started: usize, common: &CommonArguments) {
         for agent in record.agents.iter().filter(|agent| agent.process.is_some()) {
-            eprintln!("{}: {}, {}", agent.name, agent.address, agent.disks);
+            say!("{}: {}, {}", agent.name, agent.address, agent.disks);
         }
         for before in &self.gone {
             let now = record.agents.iter().find(|agent| agent.name == before.name);
             if now.is_some_and(|now| now.address != before.address) {
-                eprintln!(
+                say!(
                     "{}: it could not be at {} again; what names it so is out of date.",
-                    before.name, before.address
+                    before.name,
+                    before.address
                 );
             }
         }
         if !self.before.agents.is_empty() && self.options != self.before.options {
             let (now, before) = (in_words(&self.options), in_words(&self.before.options));
-            eprintln!("Options: {now}; before: {before}.");
+            say!("Options: {now}; before: {before}.");
         }
         let down = common.command("down");
         match (started, self.running.len()) {
-            (0, before) if before < record.agents.len() => eprintln!("{before} ran already."),
-            (0, before) => eprintln!("All {before} run already, as they were started."),
-            (started, 0) => eprintln!("Started {started}. `{down}` stops them."),
-            (started, before) => eprintln!("Started {started}; {before} ran already."),
+            (0, before) if before < record.agents.len() => say!("{before} ran already."),
+            (0, before) => say!("All {before} run already, as they were started."),
+            (started, 0) => say!("Started {started}. `{down}` stops them."),
+            (started, before) => say!("Started {started}; {before} ran already."),
         }
         if !self.left_out.is_empty() {
-            eprintln!(
-                "Stopped {}, which are not of the set any more. Their files stay.",
-                self.left_out.len()
-            );
+            say!("Stopped {}, which are not of the set any more. Their files stay.", self.left_out.len());
         }
     }
 }
@@ -484,7 +483,7 @@ fn all_or_failures<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
     let mut told = BTreeSet::from([last.to_string()]);
     for failure in failures.iter().map(Failure::to_string) {
         if told.insert(failure.clone()) {
-            eprintln!("starfish: {failure}");
+            say!("starfish: {failure}");
         }
     }
     Err(last)
@@ -506,14 +505,14 @@ fn tell_if_not_found(addresses: &[String]) {
     if found.iter().map(|agent| &agent.name).ne(addresses) {
         let names: Vec<&str> = found.iter().map(|agent| &*agent.name).collect();
         let others = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        eprintln!("Programs started here find {others} instead, unless STARFISH_AGENTS names these.");
+        say!("Programs started here find {others} instead, unless STARFISH_AGENTS names these.");
     }
 }
 
 fn down(arguments: &CommonArguments) -> Result<()> {
     let directory = record::directory(arguments.dir.as_deref())?;
     if record::read(&directory)?.agents.is_empty() {
-        eprintln!("{}", none_yet(&directory));
+        say!("{}", none_yet(&directory));
         return Ok(());
     }
     let state = State::take(directory)?;
@@ -524,7 +523,7 @@ fn down(arguments: &CommonArguments) -> Result<()> {
     }
     state.write(&record)?;
     let stopped = all_or_failures(outcomes)?.into_iter().filter(|&now| now).count();
-    eprintln!("Stopped {stopped}. Their files stay; `{}` starts them again.", arguments.command("up"));
+    say!("Stopped {stopped}. Their files stay; `{}` starts them again.", arguments.command("up"));
     Ok(())
 }
 
@@ -541,7 +540,7 @@ fn stop(agent: &Started, ssh: &SshArgs) -> Result<bool> {
     match process.stop(Host::new(agent.host.as_deref(), ssh))? {
         Stopped::Now => Ok(true),
         Stopped::Before => {
-            eprintln!("{}: {} had ended before", agent.name, agent.address);
+            say!("{}: {} had ended before", agent.name, agent.address);
             Ok(false)
         }
         Stopped::NotYet => {

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
+use command_line::say;
 use command_line::{TextTable, counted, mib};
 use serde::Serialize;
 
@@ -211,7 +212,7 @@ fn read(agents: &Agents, method: Method) -> Result<f64> {
 fn explain(arguments: &Arguments, agents: &Agents) -> Result<()> {
     if arguments.agents.explain {
         for method in [Method::Traditional, Method::DiskDirected] {
-            eprintln!("{}, {}:", method.name(), counted(agents.agents.len(), "agent"));
+            say!("{}, {}:", method.name(), counted(agents.agents.len(), "agent"));
             explained(true, &agents.agents, arguments.agents.asked.trace.file(), || read(agents, method))?;
         }
     }

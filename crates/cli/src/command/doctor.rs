@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
+use command_line::say;
 use node::{ErrorKind, Size};
 use serde::Serialize;
 
@@ -153,8 +154,8 @@ fn print(
             local::print(table(findings).chain([String::new()]).chain(notes).chain(problem_lines(problems)))
         }
         RowFormat::Csv => {
-            notes.iter().for_each(|note| eprintln!("{note}"));
-            problems.iter().for_each(|problem| eprintln!("starfish: {problem}"));
+            notes.iter().for_each(|note| say!("{note}"));
+            problems.iter().for_each(|problem| say!("starfish: {problem}"));
             local::print(std::iter::once(CSV_HEAD.to_owned()).chain(findings.iter().map(csv_row)))
         }
         RowFormat::Json => {

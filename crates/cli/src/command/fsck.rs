@@ -14,6 +14,7 @@ use std::time::Instant;
 use clap::Args;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
+use command_line::say;
 use command_line::{TextTable, counted};
 use fs::{Check, Checking, FileId, Finding, FindingKind};
 use layout::Extent;
@@ -143,7 +144,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     match arguments.format {
         RowFormat::Table => local::print(report.table())?,
         RowFormat::Csv => {
-            report.summary().iter().for_each(|line| eprintln!("{line}"));
+            report.summary().iter().for_each(|line| say!("{line}"));
             local::write_or_print(Path::new(STANDARD), |output| report.write_csv(output))?;
         }
         RowFormat::Json => print_json(&report)?,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
+use command_line::say;
 use command_line::{counted, visible};
 use layout::Extent;
 
@@ -134,7 +135,7 @@ fn get(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
     progress.finish();
     target.complete()?;
     match hash {
-        Some(hash) if local == Path::new(STANDARD) => eprintln!("{hash}  {name}"),
+        Some(hash) if local == Path::new(STANDARD) => say!("{hash}  {name}"),
         Some(hash) => local::print([format!("{hash}  {name}")])?,
         None => {}
     }
@@ -227,7 +228,7 @@ fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
     })?;
     progress.finish();
     if manner.resume {
-        eprintln!("starfish: {}: {} of its files were there already", visible(&name), got.skipped);
+        say!("starfish: {}: {} of its files were there already", visible(&name), got.skipped);
     }
     let of_files = [many::outcome(&name, got.failed), tell_of_damaged(&name, &got.damaged, got.absence)];
     of_files.into_iter().filter_map(Result::err).for_each(|failure| failure.join(&mut outcome));
@@ -237,7 +238,7 @@ fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
 /// Fails if there are files of which not all could be read, after all of them have been named.
 fn tell_of_damaged(name: &str, damaged: &[DamagedFile], absence: Option<node::Error>) -> Result<()> {
     for DamagedFile { name, lost, bytes } in damaged {
-        eprintln!("{}: {lost} of its {bytes} bytes could not be read", visible(name));
+        say!("{}: {lost} of its {bytes} bytes could not be read", visible(name));
     }
     let how_many = match damaged.len() {
         0 => return Ok(()),
@@ -255,7 +256,7 @@ fn tell_of_damaged(name: &str, damaged: &[DamagedFile], absence: Option<node::Er
 /// Fails if bytes could not be read, after all of them have been named.
 fn tell_of_lost(name: &str, lost: &[Extent], absence: Option<node::Error>) -> Result<()> {
     for extent in lost {
-        eprintln!("{}: bytes {} could not be read", visible(name), local::range(*extent));
+        say!("{}: bytes {} could not be read", visible(name), local::range(*extent));
     }
     let bytes: u64 = lost.iter().map(|extent| extent.bytes).sum();
     if bytes == 0 {

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use clap::Args;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
+use command_line::say;
 use experiment::{FieldSet, PlacementCase, PlacementOutcome, Trial};
 use plan::PlannedCase;
 use recording::RecordedPart;
@@ -97,7 +98,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     match arguments.format {
         RowFormat::Table => local::print(explained),
         RowFormat::Csv | RowFormat::Json => {
-            explained.iter().for_each(|line| eprintln!("{line}"));
+            explained.iter().for_each(|line| say!("{line}"));
             Ok(())
         }
     }
@@ -126,7 +127,7 @@ fn simulate(case: &PlacementCase, number: u64, trace: Option<&Path>, limit: u64)
     JobTracks::of(case, &trial).tell(&mut *file.borrow_mut());
     let RecordedPart { events, cut_at } = file.borrow_mut().finish()?;
     if cut_at.is_some() {
-        eprintln!(
+        say!(
             "{}: the trace is not whole, at its limit of {events} slices and counts; --trace-limit N takes more",
             path.display()
         );
@@ -144,7 +145,8 @@ struct Row {
     /// What a block costs to read and to write, and the latter over the former.
     read_ms: f64,
     write_ms: f64,
-    ratio: f64,
+    /// None if blocks take no time.
+    ratio: Option<f64>,
     /// The longest queue of writes at a disk, and how many blocks they have.
     queue_writes: u64,
     queue_blocks: u64,
@@ -159,7 +161,7 @@ impl Row {
             first_s: outcome.first().as_secs_f64(),
             read_ms: outcome.read_ms,
             write_ms: outcome.write_ms,
-            ratio: outcome.ratio(),
+            ratio: Some(outcome.ratio()).filter(|ratio| ratio.is_finite()),
             queue_writes: most.writes,
             queue_blocks: most.blocks,
         }
@@ -177,7 +179,7 @@ fn lines(rows: &[Row]) -> Vec<String> {
             format!("{:.2}", row.first_s),
             format!("{:.3}", row.read_ms),
             format!("{:.3}", row.write_ms),
-            format!("{:.3}", row.ratio),
+            row.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}")),
             row.queue_writes.to_string(),
             row.queue_blocks.to_string(),
         ]);

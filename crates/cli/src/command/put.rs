@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
+use command_line::say;
 use command_line::visible;
 use namespace::UnixTime;
 use node::sparse::Dense;
@@ -154,7 +155,7 @@ fn put(mut agents: Vec<Agent>, name: String, arguments: Arguments) -> Result<()>
     progress.finish();
     let name = done.name;
     if done.inode.is_some() {
-        eprintln!("starfish: {}: it was there already", visible(&name));
+        say!("starfish: {}: it was there already", visible(&name));
         return Ok(());
     }
     if arguments.verify {
@@ -199,7 +200,7 @@ fn warn_of_second_file(arguments: &Arguments) {
     if arguments.local.as_os_str() != STANDARD && arguments.local != Path::new(name) {
         let local = arguments.local.display().to_string();
         let (local, name) = (visible(&local), visible(name));
-        eprintln!(
+        say!(
             "starfish: {local} will be called {name}. The local file {name} is not put: `put` takes one file at a time."
         );
     }
@@ -325,7 +326,7 @@ fn put_tree(agents: Vec<Agent>, name: &str, arguments: &Arguments) -> Result<()>
     .map_err(|failure| with_way_out(failure, name))?;
     progress.finish();
     if arguments.resume {
-        eprintln!("starfish: {}: {skipped} of its files were there already", visible(name));
+        say!("starfish: {}: {skipped} of its files were there already", visible(name));
     }
     many::outcome(name, failed)
 }

@@ -24,6 +24,7 @@ use crate::store::beforehand;
 use command_line::counted;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
+use command_line::say;
 
 /// Replay a request log by any method, on a simulated machine or on running agents.
 ///
@@ -266,7 +267,7 @@ fn measured(
     let bytes = log.files().iter().map(|file| file.end).fold(0, u64::saturating_add);
     beforehand::check_space(&agents, "the files of the log", bytes)?;
     if let Some(told) = laying_out(log) {
-        eprintln!("starfish: {told}");
+        say!("starfish: {told}");
     }
     let interruption = Interruption::prepare()?;
     let mut rows = Vec::new();

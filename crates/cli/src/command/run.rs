@@ -9,6 +9,7 @@ use clap::Args;
 use command_line::counted;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
+use command_line::say;
 use plan::{CellResult, Journal, Plan, PlanSet, PlannedTrial, ResultTable, TRIALS_MAX, TrialSelection};
 use reproduce::PageKind;
 
@@ -173,7 +174,7 @@ fn run_all<K: PageKind + PlanLines>(arguments: &Arguments, plans: &[Plan<K>], th
     let new = journal.len() - there;
     let wall: Duration = planned.iter().filter_map(|one| journal.wall(one.key)).sum();
     let done = planned.len() - failures.len();
-    eprintln!(
+    say!(
         "{} in {}: {new} run now, {} there already; {:.0} s of a processor's time in all.",
         counted(done, "trial"),
         folder.display(),
@@ -245,14 +246,14 @@ pub(crate) fn open_journal(folder: &Path, fresh: bool) -> Result<Journal> {
     }
     if journal.foreign() > 0 {
         let count = journal.foreign();
-        eprintln!(
+        say!(
             "The journal has {} of another version of the simulator, not used (this one: {}).",
             counted(count, "trial"),
             plan::PROGRAM
         );
     }
     if journal.damaged() > 0 {
-        eprintln!("The journal has {}, not used.", counted(journal.damaged(), "damaged line"));
+        say!("The journal has {}, not used.", counted(journal.damaged(), "damaged line"));
     }
     Ok(journal)
 }
@@ -276,7 +277,7 @@ pub(crate) fn execute(
     });
     interrupt::tidy_up_and_exit(move || {
         bar.finish();
-        farewell.iter().for_each(|farewell| eprintln!("{farewell}"));
+        farewell.iter().for_each(|farewell| say!("{farewell}"));
     })?;
     let failures = plan::execute(planned, journal, threads, &|| false, &|so_far| {
         progress.reach(so_far.cost_done, format!("trial {} of {}", so_far.trials_done, so_far.trials));
@@ -295,7 +296,7 @@ fn write_files(folder: &Path, cells: &ResultTable, trials: &ResultTable) -> Resu
 
 fn report(failures: &[plan::Failure], planned: usize) -> Result<()> {
     for plan::Failure { what, why, .. } in failures {
-        eprintln!("starfish: {what}: {why}");
+        say!("starfish: {what}: {why}");
     }
     match failures.len() {
         0 => Ok(()),

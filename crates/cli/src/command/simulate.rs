@@ -9,6 +9,7 @@ use clap::Args;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
+use command_line::say;
 use experiment::AccessPattern;
 use experiment::{Case, Comparison, ComparisonError, DiskLayout, Method, OF_NO_MATRIX, Trial};
 use recording::RecordedPart;
@@ -170,7 +171,7 @@ fn trace(path: &Path, limit: u64, cases: &[Case]) -> Result<(Trial, Duration)> {
     let trial = trial.map_err(|error| Failure::new("simulating, with a trace", error))?;
     let RecordedPart { events, cut_at } = file.borrow_mut().finish()?;
     if let Some(time) = cut_at {
-        eprintln!(
+        say!(
             "{}: the trace ends at {time} of the machine's time, at its limit of {events} slices and counts; \
              --trace-limit N takes more, a smaller --file-size needs fewer",
             path.display()
@@ -207,8 +208,10 @@ pub(crate) fn refused(error: ComparisonError) -> Failure {
         ComparisonError::Case { what, error } => Failure::usage(what, error),
         ComparisonError::WithoutEffect { field, why, method } => {
             let option = fields::option(field);
-            let instead =
-                method.map_or_else(|| "another --method".to_owned(), |method| format!("--method {method}"));
+            let instead = method.map_or_else(
+                || "another --method or --pattern".to_owned(),
+                |method| format!("--method {method}"),
+            );
             let remedy = format!("Add {instead}, or leave {option} out.");
             Failure::usage(option, why).remedy(remedy)
         }

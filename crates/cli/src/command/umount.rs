@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use command_line::failure::Result;
+use command_line::say;
 
 use crate::diagnosis::mounts;
 
@@ -41,7 +42,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 /// let it go on. That it does not is told.
 fn sync(directory: &Path) -> node::Result<()> {
     if let Some(silence) = mounts::silence(directory) {
-        eprintln!("starfish: {}", silence.also("This command waits for it."));
+        say!("starfish: {}", silence.also("This command waits for it."));
     }
     mount::sync(directory)
 }

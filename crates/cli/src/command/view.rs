@@ -12,6 +12,7 @@ use viewer::{FileColumns, FileError, FirstLook, ServeError, Server, TraceFiles};
 use super::trace::shown;
 use crate::{interrupt, local};
 use command_line::failure::{Failure, Result};
+use command_line::say;
 
 /// Look at traces in a browser: the Thread Log Viewer.
 ///
@@ -74,7 +75,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     if !arguments.no_open
         && let Err(error) = open::that_detached(&address)
     {
-        eprintln!("starfish: no browser could be started ({error}); open the address above");
+        say!("starfish: no browser could be started ({error}); open the address above");
     }
     // It ends when somebody says so, and that is no failure.
     let _ = stop.recv();
@@ -91,7 +92,7 @@ pub(crate) fn write_page(path: &Path, files: &TraceFiles, look: FirstLook) -> Re
 
 /// Says what is missing of files, or odd in them.
 fn tell(notes: &[String]) {
-    notes.iter().for_each(|note| eprintln!("{}", shown::text(note)));
+    notes.iter().for_each(|note| say!("{}", shown::text(note)));
 }
 
 fn unreadable(FileError { path, cause }: FileError) -> Failure {

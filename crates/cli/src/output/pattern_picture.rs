@@ -68,13 +68,25 @@ impl Picture {
         lines
     }
 
+    /// What stands beside the records, line by line: the name first.
+    fn words(&self) -> Vec<String> {
+        let mut words = vec![self.name.clone()];
+        words.extend(sentence(&self.name).split(", ").map(str::to_owned));
+        words.push(String::new());
+        words.extend(self.chunks_in_words().splitn(2, " has ").map(str::to_owned));
+        words
+    }
+
     /// The picture as a drawing: the records row by row, and below them in the order of the file. It has no background,
     /// and its words are of a grey that can be read on white and on black.
     pub(crate) fn svg(&self) -> Vec<String> {
         let Shape { rows, columns } = self.shape;
         let strip = STRIP_WIDTH / self.owners.len().max(1) as f64;
         let below = rows as f64 * CELL + 34.0;
-        let (width, height) = (STRIP_WIDTH + 2.0, below + 18.0);
+        let beside = columns as f64 * CELL + 14.0;
+        let words = self.words();
+        let width = (beside + words_width(&words)).max(STRIP_WIDTH + 2.0);
+        let height = below + 18.0;
         let mut lines = vec![
             format!(
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
@@ -93,13 +105,10 @@ impl Picture {
                 }
             }
         }
-        let beside = columns as f64 * CELL + 14.0;
-        let mut words = vec![format!("<tspan font-weight=\"600\" font-size=\"15\">{}</tspan>", self.name)];
-        words.extend(sentence(&self.name).split(", ").map(str::to_owned));
-        words.push(String::new());
-        words.extend(self.chunks_in_words().splitn(2, " has ").map(str::to_owned));
+        let large = "font-weight=\"600\" font-size=\"15\"";
         for (index, word) in words.iter().enumerate() {
             let y = 16.0 + 17.0 * index as f64;
+            let word = if index == 0 { format!("<tspan {large}>{word}</tspan>") } else { word.clone() };
             lines.push(format!("<text x=\"{beside}\" y=\"{y}\" fill=\"{GREY}\">{word}</text>"));
         }
         let y = below - 6.0;
@@ -117,6 +126,14 @@ impl Picture {
 /// The side of a record in a drawing, and the width of all records in a line; in pixels.
 const CELL: f64 = 22.0;
 const STRIP_WIDTH: f64 = 384.0;
+
+/// Room for a character of words of 12 pixels: on average they take 6 in the fonts of systems.
+const CHARACTER: f64 = 6.5;
+
+/// The room that the longest of some lines takes.
+fn words_width(words: &[String]) -> f64 {
+    words.iter().map(|word| word.chars().count()).max().unwrap_or(0) as f64 * CHARACTER
+}
 
 /// Words on any background: 4.5 to 1 on white, 4.6 on black.
 const GREY: &str = "#767676";

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
 use command_line::progress::Show;
+use command_line::say;
 use serde::Serialize;
 
 use crate::local::{self, STANDARD};
@@ -88,7 +89,7 @@ impl RowFormat {
         match self {
             RowFormat::Table => local::print(told(report)),
             RowFormat::Csv => {
-                remarks(report).iter().for_each(|line| eprintln!("{line}"));
+                remarks(report).iter().for_each(|line| say!("{line}"));
                 local::print(csv(report))
             }
             RowFormat::Json => print_json(report),

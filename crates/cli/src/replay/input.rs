@@ -10,6 +10,7 @@ use request_log::{Columns, Format, Limits, LogCollector, Reading, RequestLog};
 use crate::local::STANDARD;
 use command_line::counted;
 use command_line::failure::{Failure, Result};
+use command_line::say;
 
 /// The log, and how it is read.
 #[derive(Args)]
@@ -104,7 +105,7 @@ impl InputArgs {
     fn tell_of_left_out(&self, count: u64, what: &str, why: &str) {
         if count > 0 {
             let are = if count == 1 { "is" } else { "are" };
-            eprintln!("starfish: {}: {} {are} left out{why}", self.name(), counted(count, what));
+            say!("starfish: {}: {} {are} left out{why}", self.name(), counted(count, what));
         }
     }
 }

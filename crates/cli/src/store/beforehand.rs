@@ -1,6 +1,7 @@
 //! What is refused before a file is put, instead of after half of it has been moved.
 
 use command_line::failure::{Failure, Result};
+use command_line::say;
 use machine::Message;
 use node::{Agent, Size};
 
@@ -21,7 +22,7 @@ pub(crate) fn check_block(block: Size) -> Result<()> {
         return Err(Failure::usage(format!("--block {block}"), why));
     }
     if block.0 < BLOCK_BYTES_FEW {
-        eprintln!(
+        say!(
             "starfish: --block {block}: every block is a request of its own, so this takes long. Usual are 64 KiB and more."
         );
     }

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use command_line::failure::{Failure, Result};
 use command_line::progress::Progress;
+use command_line::say;
 use namespace::{FileNumber, Inode, InodeKind, UnixTime};
 use nix::fcntl::AT_FDCWD;
 use nix::sys::stat::{UtimensatFlags, utimensat};
@@ -123,7 +124,7 @@ impl TreeDownload {
                     }
                     InodeKind::Special { .. } => {
                         let path = shown(&wish.found.path);
-                        eprintln!("starfish: {path}: it is no file, directory or link: left out");
+                        say!("starfish: {path}: it is no file, directory or link: left out");
                     }
                 }
             }
@@ -165,7 +166,7 @@ impl TreeDownload {
         }
         if left_out > 0 {
             let top = shown(&top.path);
-            eprintln!(
+            say!(
                 "starfish: {top}: files that are being put, or were not put to their end, left out: {left_out}"
             );
         }

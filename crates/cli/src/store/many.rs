@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use command_line::failure::{Failure, Result};
+use command_line::say;
 use machine::TaskGroup;
 use node::ErrorKind;
 use real::RealMachine;
@@ -31,7 +32,7 @@ impl FailedFiles {
         self.all += 1;
         self.existing += usize::from(failure.kind() == Some(ErrorKind::Exists));
         if failure.kind() != Some(ErrorKind::Exists) || self.existing <= EXISTING_TOLD {
-            eprintln!("starfish: {failure}");
+            say!("starfish: {failure}");
         }
     }
 }

@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 use command_line::failure::{Failure, Result};
 use command_line::progress::Progress;
+use command_line::say;
 use layout::Striping;
 use namespace::{FileNumber, InodeKind, NewInode, RenameMode, UnixTime, WhatToRemove};
 use nix::unistd::{getgid, getuid};
@@ -132,10 +133,7 @@ impl LocalTree {
                 } else if kind.is_symlink() {
                     tree.links.push(entry);
                 } else {
-                    eprintln!(
-                        "starfish: {}: it is no file, directory or link: left out",
-                        entry.path.display()
-                    );
+                    say!("starfish: {}: it is no file, directory or link: left out", entry.path.display());
                 }
             }
             tree.directories.push(directory);

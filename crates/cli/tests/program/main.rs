@@ -48,5 +48,6 @@ mod trace;
 mod traced;
 mod traces;
 mod unfinished;
+mod unheard;
 mod view;
 mod write_caches;

@@ -206,6 +206,14 @@ fn options_that_would_do_nothing_are_refused() {
         let told = fail(starfish(["simulate", "--pattern", "rb,ra", option]), 2);
         assert!(told.contains("no pattern chosen is of a matrix"), "{told}");
     }
+    for (arguments, why) in [
+        ("--pattern rb --method traditional --memget-writes", "--memget-writes: there are no writes"),
+        ("--pattern wb --method traditional,two-phase --prefetch 0", "--prefetch: nothing is read"),
+        ("--pattern rb --method traditional --queued always", "--queued: the traditional method makes no"),
+    ] {
+        let told = fail(starfish(["simulate"].into_iter().chain(arguments.split(' '))), 2);
+        assert!(told.contains(why) && told.contains("another --method or --pattern"), "{told}");
+    }
     let told = fail(starfish(["simulate", "--trials", "0"]), 2);
     assert!(told.contains("expected a whole number, 1 or more") && !told.contains("4294967295"), "{told}");
     let told = fail(starfish(["simulate", "--file-size", "8", "--record", "64"]), 2);

@@ -236,7 +236,7 @@ fn figures_of_write_caches_are_told_cell_by_cell() {
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(
         lines[0],
-        "figure,layout,variant,pattern,record_bytes,varied,varied_value,throughput_mb_s,cv,flushes,directory_flushes,\
+        "figure,layout,variant,pattern,record_bytes,varied,varied_value,throughput_mib_s,cv,flushes,directory_flushes,\
          blocks_of_a_disk_most,blocks_of_a_disk_fewest,trials"
     );
     assert_eq!(lines.len(), 9, "{csv}");

@@ -204,3 +204,52 @@ fn what_takes_no_time_has_no_throughput() {
     let said = fail(starfish(free.split(' ')), 1);
     assert!(said.contains("takes no time to move 10485760 bytes"), "{said}");
 }
+
+/// A machine's disk is looked for beside the machine, a plan's beside the plan, and one of the command line in the
+/// current directory, though there are files of that name in all three.
+#[test]
+fn a_disk_is_looked_for_beside_what_names_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name);
+    let write = |name: &str, text: &str| std::fs::write(path(name), text).expect("a file");
+    let machine = String::from_utf8(succeed(starfish(["machines", "cluster-switch"]))).expect("text");
+    let disk = |rate: &str| {
+        let built_in = String::from_utf8(succeed(starfish(["machines", "streaming-20"]))).expect("text");
+        built_in.replace("20 MiB/s", rate)
+    };
+    for name in ["m", "p", "here"] {
+        std::fs::create_dir(path(name)).expect("a directory");
+    }
+    write("m/cluster.toml", &machine.replace("\"streaming-20\"", "\"disk.toml\""));
+    for (name, rate) in [("m", "20 MiB/s"), ("p", "10 MiB/s"), ("here", "5 MiB/s")] {
+        write(&format!("{name}/disk.toml"), &disk(rate));
+    }
+    let throughputs = |arguments: &[&str]| {
+        let mut command = starfish(arguments);
+        command.current_dir(path("here"));
+        let csv = String::from_utf8(succeed(command)).expect("text");
+        let mut lines = csv.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+        let header = lines.next().expect("a header");
+        let column = header.iter().position(|name| name == "throughput_mib_s").expect("the column");
+        lines.map(|row| row[column].parse::<f64>().expect("a number")).collect::<Vec<_>>()
+    };
+    let case =
+        ["simulate", "--pattern", "rb", "--method", "disk-directed", "--trials", "1", "--format", "csv"];
+    let simulated = |options: &[&str]| throughputs(&[&case[..], options].concat())[0];
+    let expected = ["20 MiB/s", "10 MiB/s", "5 MiB/s"].map(|rate| {
+        write("here/one.toml", &disk(rate));
+        simulated(&["--machine", "cluster-switch", "--set", "disks.model=one.toml"])
+    });
+    assert!(expected[0] > 1.5 * expected[1] && expected[1] > 1.5 * expected[2], "{expected:?}");
+    let machine = ["--machine", "../m/cluster.toml"];
+    assert_eq!(simulated(&machine), expected[0]);
+    assert_eq!(simulated(&[&machine[..], &["--set", "disks.model=disk.toml"]].concat()), expected[2]);
+    let plan = "name = \"disks\"\nmachine = \"../m/cluster.toml\"\nmethod = \"disk-directed\"\npatterns = [\"rb\"]\n\
+                trials = 1\n[[variant]]\nname = \"own\"\n[[variant]]\nname = \"of the plan\"\n\
+                set = { \"disks.model\" = \"disk.toml\" }\n";
+    write("p/plan.toml", plan);
+    let of_plan = throughputs(&["run", "../p/plan.toml", "--format", "csv"]);
+    assert_eq!(of_plan.len(), 2);
+    let differences = of_plan.iter().zip(expected).map(|(planned, simulated)| (planned - simulated).abs());
+    assert!(differences.into_iter().all(|difference| difference < 0.001), "{of_plan:?} {expected:?}");
+}

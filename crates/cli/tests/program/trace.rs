@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::read;
 use std::path::Path;
 
-use crate::common::{fail, finish, starfish};
+use crate::common::{fail, finish, starfish, succeed};
 use prost::Message;
 
 #[derive(Message)]
@@ -196,6 +196,62 @@ fn a_trace_at_its_limit_says_so_and_is_whole() {
     // The others are counts and messages.
     assert!((300..=500).contains(&count), "{count} slices");
     assert!(json.contains("limited_by"));
+}
+
+/// What a command prints.
+fn printed(arguments: &[&str]) -> String {
+    String::from_utf8(succeed(starfish(arguments))).expect("text")
+}
+
+/// It tells how much is missing, and what limited the part that is there.
+#[test]
+fn a_trace_that_was_cut_is_not_explained_as_a_whole() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
+    let simulate = |name: &str, more: &[&str]| {
+        let run = ["simulate", "--pattern", "rb", "--method", "traditional", "--trials", "1", "--trace"];
+        finish(starfish([&run[..], &[&path(name)], more].concat()));
+        let json = printed(&["trace", "explain", &path(name), "--format", "json"]);
+        serde_json::from_str::<serde_json::Value>(&json).expect("JSON")
+    };
+    let whole = simulate("whole.tlv", &[]);
+    assert!(whole["missing_events"].is_null(), "{whole}");
+    let cut = simulate("cut.tlv", &["--trace-limit", "20000"]);
+    let missing = cut["missing_events"].as_u64().expect("some are missing");
+    assert_eq!(cut["limited_by"], whole["limited_by"], "{cut}");
+    let told = printed(&["trace", "explain", &path("cut.tlv")]);
+    assert!(told.starts_with(&format!("The trace is not whole: {missing} events had no room")), "{told}");
+    let summary = finish(starfish(["trace", "summary", &path("cut.tlv")]));
+    let notes = String::from_utf8(summary.stderr).expect("text");
+    assert!(notes.contains(&format!("{missing} records were not recorded, for want of room")), "{notes}");
+}
+
+#[test]
+fn queues_at_disks_limit_jobs_that_race() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("race.tlv");
+    let path = path.to_str().expect("UTF-8");
+    let race =
+        "merge --kind copy --jobs 2 --disks 2 --run-blocks 2000 --read-blocks 8 --write-blocks 1 --trace";
+    printed(&race.split(' ').chain([path]).collect::<Vec<_>>());
+    let told = printed(&["trace", "explain", path]);
+    assert!(told.starts_with("Queues at disks limited this run: "), "{told}");
+}
+
+/// Its nodes have the names that they have in a trace of ours.
+#[test]
+fn what_was_written_for_perfetto_is_explained_in_the_same_words() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
+    let explained = ["rb.tlv", "rb.pftrace"].map(|name| {
+        traced(Path::new(&path(name)), &[]);
+        printed(&["trace", "explain", &path(name)])
+    });
+    let nodes = |told: &str| -> Vec<String> {
+        let lines = told.lines().filter(|line| line.contains(" on average; "));
+        lines.map(|line| line.rsplit_once("; ").expect("a node").1.to_owned()).collect()
+    };
+    assert_eq!(nodes(&explained[1]), nodes(&explained[0]));
 }
 
 /// Both formats are of the same run: the trace file has what nodes did and what parts of the machine did, and messages

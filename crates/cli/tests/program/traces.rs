@@ -117,6 +117,11 @@ fn a_difference_says_what_grew() {
     );
     let table = run(directory.path(), "trace diff profile.tlv after.json");
     assert!(table.contains("-300 us") && table.contains("+25.0 us") && table.contains("1.10"), "{table}");
+    // What takes no time is not new for that.
+    let marks = r#"[{"ph":"X","name":"mark","pid":7,"tid":1,"ts":0,"dur":0}]"#;
+    std::fs::write(directory.path().join("marks.json"), marks).expect("a file");
+    let same = run(directory.path(), "trace diff marks.json marks.json");
+    assert!(same.lines().nth(1).is_some_and(|row| row.ends_with(" -")), "{same}");
 }
 
 /// The totals of the summary are the sums of the rows of the table that is exported.
@@ -171,6 +176,18 @@ fn several_traces_are_on_one_clock() {
         "trace summary profile.tlv profile.json --align starts --by state --format csv",
     );
     assert!(csv.contains(",,read,8,480000,60000,50000,"), "{csv}");
+}
+
+#[test]
+fn what_is_imported_replaces_only_a_file_that_was_named() {
+    let directory = directory();
+    let trace = directory.path().join("profile.tlv");
+    std::fs::write(&trace, "another recording").expect("a file");
+    let why = refused(directory.path(), "trace import profile.json", 1);
+    assert!(why.contains("profile.tlv: there is such a file already") && why.contains("-o"), "{why}");
+    assert_eq!(std::fs::read(&trace).expect("a file"), b"another recording");
+    told(directory.path(), "trace import profile.json -o profile.tlv");
+    assert_ne!(std::fs::read(&trace).expect("a file"), b"another recording");
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl Mount {
         std::fs::create_dir(&path).expect("a new directory");
         let session = Session::start(agents.settings()).expect("they are there");
         let tree = session.begin_tree().expect("a namespace");
-        let told = |error: &node::Error| eprintln!("told: {error}");
+        let told = |error: &node::Error| println!("told: {error}");
         match MountedDirectory::begin(&tree, &path, settings, told) {
             Ok(mounted) => {
                 let home = agents.directory.path().to_owned();

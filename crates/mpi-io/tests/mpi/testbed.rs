@@ -218,7 +218,7 @@ impl Testbed {
         fs::create_dir_all(&path).expect("a directory");
         let session = Session::start(self.agents.settings()).expect("they are there");
         let tree = session.begin_tree().expect("a namespace");
-        let told = |error: &node::Error| eprintln!("told: {error}");
+        let told = |error: &node::Error| println!("told: {error}");
         match MountedDirectory::begin(&tree, &path, MountSettings::default(), told) {
             Ok(mounted) => Some(MountedFiles { path, mounted: Some(mounted), session }),
             Err(error) => {

@@ -7,8 +7,14 @@ use super::{Placed, PlacedCell, analysis, drawings, mean, said};
 
 /// The page of these results, which `command` makes again with this version of the program.
 pub(super) fn page(name: &str, cells: &[PlacedCell<'_>], command: &str, version: &str) -> NumbersPage {
-    let mut parts = vec![NumbersPart::Table(said::table(cells))];
-    parts.extend(drawings::drawings());
+    let said = said::table(cells);
+    // A study of another system has nothing to do with what the report says and draws.
+    let is_of_report = cells.is_empty() || !said.rows.is_empty();
+    let mut parts = Vec::new();
+    if is_of_report {
+        parts.push(NumbersPart::Table(said));
+        parts.extend(drawings::drawings());
+    }
     let plots = [
         by_jobs(cells, 2, "Figure 2: completion of all merges, by policy"),
         copies(cells),

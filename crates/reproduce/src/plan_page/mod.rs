@@ -15,6 +15,9 @@ use statistics::Sample;
 use crate::report::number;
 use crate::results::distinct;
 
+/// What stands in a table for what there is not.
+const ABSENT: &str = "\u{2013}";
+
 /// Number of lines that can be told apart in one chart.
 const LINES_MAX: usize = 8;
 
@@ -125,50 +128,83 @@ fn charts<K: PageKind>(
     figures: &mut u32,
 ) -> Vec<NumbersPart> {
     let lines = lines(results, axis);
-    let groups: Vec<(String, Vec<Curve>)> = if lines.len() <= LINES_MAX {
-        vec![(heading(plan), lines.into_iter().map(|(_, line)| line).collect())]
+    let groups: Vec<(String, Vec<DrawnLine>)> = if lines.len() <= LINES_MAX {
+        vec![(heading(plan), lines)]
     } else {
-        let of = |group: &String| {
-            lines.iter().filter(|(of, _)| of == group).map(|(_, line)| line.clone()).collect()
-        };
+        let of = |group: &String| lines.iter().filter(|line| line.group == *group).cloned().collect();
         let title = |group: &String| match &**group {
             "" => heading(plan),
             group => format!("{}: {group}", heading(plan)),
         };
-        let groups = distinct(lines.iter().map(|(group, _)| group));
+        let groups = distinct(lines.iter().map(|line| &line.group));
         groups.into_iter().map(|group| (title(group), of(group))).collect()
     };
     let varied = results.first().map_or_else(String::new, |(result, _)| axis.name(result));
     let mut parts = Vec::new();
     for (title, lines) in groups {
-        for lines in lines.chunks(LINES_MAX) {
+        let charts = told_apart(&lines);
+        let count = charts.len();
+        for (place, lines) in (1..).zip(charts) {
             *figures += 1;
-            let (title, varied) = (title.clone(), varied.clone());
+            let of = if count > 1 { format!(" ({place} of {count})") } else { String::new() };
             parts.push(NumbersPart::Figure(Figure {
                 number: *figures,
-                title,
+                title: format!("{title}{of}"),
                 measurand: K::MEASURAND,
-                varied,
-                lines: lines.to_vec(),
+                varied: varied.clone(),
+                lines,
             }));
         }
     }
     parts
 }
 
-/// The lines along an axis, each with its group.
-fn lines<K: PlanKind>(results: &[PageResult<'_, '_, K>], axis: Axis) -> Vec<(String, Curve)> {
-    let mut lines: Vec<(String, Curve)> = Vec::new();
+/// A line of a chart.
+#[derive(Clone)]
+struct DrawnLine {
+    group: String,
+    /// What it has in common with the lines of other variants, which it is to be compared with.
+    setting: Vec<String>,
+    curve: Curve,
+}
+
+/// Lines chart by chart, in none more than can be told apart. Those of one setting are in one chart, if it has room
+/// for them.
+fn told_apart(lines: &[DrawnLine]) -> Vec<Vec<Curve>> {
+    let all = |lines: &[DrawnLine]| lines.iter().map(|line| line.curve.clone()).collect();
+    if lines.len() <= LINES_MAX {
+        return vec![all(lines)];
+    }
+    let mut charts: Vec<Vec<Curve>> = Vec::new();
+    for setting in distinct(lines.iter().map(|line| &line.setting)) {
+        let of_setting: Vec<DrawnLine> =
+            lines.iter().filter(|line| line.setting == *setting).cloned().collect();
+        for some in of_setting.chunks(LINES_MAX) {
+            match charts.last_mut().filter(|chart| chart.len() + some.len() <= LINES_MAX) {
+                Some(chart) => chart.extend::<Vec<Curve>>(all(some)),
+                None => charts.push(all(some)),
+            }
+        }
+    }
+    charts
+}
+
+/// The lines along an axis.
+fn lines<K: PlanKind>(results: &[PageResult<'_, '_, K>], axis: Axis) -> Vec<DrawnLine> {
+    let mut lines: Vec<DrawnLine> = Vec::new();
     for ((result, sample), name) in results.iter().zip(names(results, Some(axis))) {
         let Some(value) = axis.value(result) else { continue };
-        let place = lines.iter().position(|(_, line)| line.name == name).unwrap_or_else(|| {
-            lines.push((group(result), Curve { name, per_node: None, points: Vec::new() }));
+        let place = lines.iter().position(|line| line.curve.name == name).unwrap_or_else(|| {
+            let mut setting = name_parts(result, Some(axis));
+            setting.retain(|part| *part != result.cell.variant);
+            let curve = Curve { name, per_node: None, points: Vec::new() };
+            lines.push(DrawnLine { group: group(result), setting, curve });
             lines.len() - 1
         });
-        lines[place].1.points.push((value, sample.clone()));
+        lines[place].curve.points.push((value, sample.clone()));
     }
-    for (_, line) in &mut lines {
-        line.points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    for line in &mut lines {
+        line.curve.points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     }
     lines
 }
@@ -250,5 +286,5 @@ fn means_note<K: PlanKind>(plan: &Plan<K>) -> String {
 
 /// A mean, or a dash if there is none.
 fn shown(mean: Option<f64>, digits: usize) -> String {
-    mean.map_or_else(|| "\u{2013}".to_owned(), |mean| format!("{mean:.digits$}"))
+    mean.map_or_else(|| ABSENT.to_owned(), |mean| format!("{mean:.digits$}"))
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use page::{Measurand, NumbersTable};
-use plan::{AccessPattern, ArrayPattern, Case, CellResult, DrawnLog, FlushCount, Measurement, Plan};
+use plan::{AccessPattern, ArrayPattern, Case, CellResult, DrawnLog, FlushCount, Measurement, Method, Plan};
 
-use super::{PageKind, means_note, shown};
+use super::{ABSENT, PageKind, means_note, shown};
 use crate::results::distinct;
 use crate::study::axis_name;
 
@@ -62,7 +62,7 @@ fn numbers(plan: &Plan, results: &[Measured<'_, '_>]) -> NumbersTable {
             result.cell.case.problem.record_bytes.to_string(),
             format!("{:.2}", throughput.mean()),
             shown(throughput.half_width(), 2),
-            format!("{:.1}", 100.0 * throughput.cv()),
+            shown(throughput.half_width().map(|_| 100.0 * throughput.cv()), 1),
             format!("{:.0}", movements.mean()),
             shown(busy.map(|busy| 100.0 * busy), 0),
         ]
@@ -119,7 +119,9 @@ fn write_caches(plan: &Plan, results: &[Measured<'_, '_>]) -> Option<NumbersTabl
     };
     let rows: Vec<Vec<String>> = results.iter().filter_map(row).collect();
     let notes = vec![
-        "A write is one record into memory; the longest waited for a flush. The time of all flushes, as the slowest \
+        "A write is what a compute node writes at once into its memory: its records as far as they are contiguous in the \
+         file, so a record where these are dealt cyclically and all of its part where it has one; the longest waited for \
+         a flush. The time of all flushes, as the slowest \
          compute node saw it: telling the I/O nodes what there is, meeting the other nodes, and the I/O nodes at work, \
          sorting and moving data between memories and disks."
             .to_owned(),
@@ -154,24 +156,28 @@ fn variants(plan: &Plan) -> NumbersTable {
             continue;
         }
         let experiment = &cell.case;
+        let makes_requests = matches!(experiment.method, Method::Traditional | Method::TwoPhase);
+        let of_requests = |setting: String| if makes_requests { setting } else { ABSENT.to_owned() };
         let nodes = &experiment.machine.nodes;
         rows.push(vec![
             cell.series(),
             cell.machine.clone(),
             experiment.method.to_string(),
             experiment.layout.to_string(),
-            experiment.options.scheduling.to_string(),
+            of_requests(experiment.options.scheduling.to_string()),
             nodes.compute.value.to_string(),
             nodes.io.value.to_string(),
             experiment.problem.file_bytes.to_string(),
             experiment.options.block_bytes.to_string(),
-            experiment.options.outstanding.to_string(),
+            of_requests(experiment.options.outstanding.to_string()),
         ]);
     }
     NumbersTable {
         title: format!("{}: its variants", plan.name),
         notes: vec![
-            "K is the number of requests that each compute node has under way to each disk.".to_owned(),
+            "K is the number of requests that each compute node has under way to each disk. Methods in which I/O nodes \
+             move blocks by themselves have neither that nor an order of requests."
+                .to_owned(),
         ],
         head: head.map(str::to_owned).into(),
         text_columns: 5,

@@ -97,7 +97,7 @@ fn numbers(plan: &Plan<PlacementCase>, results: &[Measured<'_, '_>]) -> NumbersT
             result.trials.len().to_string(),
             format!("{:.2}", time.mean()),
             shown(time.half_width(), 2),
-            format!("{:.1}", 100.0 * time.cv()),
+            shown(time.half_width().map(|_| 100.0 * time.cv()), 1),
             shown(mean(PlacedMeasurement::first_s), 2),
             shown(mean(|placed| placed.read_ns as f64 / 1e6), 3),
             shown(mean(|placed| placed.write_ns as f64 / 1e6), 3),

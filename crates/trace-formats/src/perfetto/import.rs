@@ -457,15 +457,14 @@ fn pid(tracks: &BTreeMap<u64, Track>, uuid: u64) -> Option<i32> {
 }
 
 fn process_info(pid: i32, described: Option<&ProcessDescriptor>, zero_unix_ns: Option<u64>) -> ProcessInfo {
-    let program =
-        described.and_then(|process| process.process_name.clone()).unwrap_or_else(|| "process".to_owned());
-    ProcessInfo {
+    let title = described.and_then(|process| process.process_name.as_deref()).unwrap_or("process");
+    let info = ProcessInfo {
         number: ProcessNumber::Pid(pid.try_into().unwrap_or(0)),
-        program,
         command_line: described.map_or_else(String::new, |process| process.cmdline.join(" ")),
         zero_unix_ns,
         ..unknown_process()
-    }
+    };
+    info.titled(title)
 }
 
 fn name(uuid: u64, descriptor: Option<&TrackDescriptor>) -> String {

@@ -9,6 +9,7 @@ use node::Size;
 
 use crate::advice::io::{IoAdvice, IoAlternative, LEAST_GAIN, RecordedProgram};
 use crate::options::described::load_machine;
+use crate::output::durations::shown;
 use crate::output::row_format::RowFormat;
 use crate::replay::input::InputArgs;
 
@@ -100,7 +101,7 @@ fn report_lines(name: &str, advice: &IoAdvice) -> Vec<String> {
             true => ["-".to_owned(), "-".to_owned()],
             false => [percent(one.gain), percent(one.gain_half_width)],
         };
-        let times = [one.seconds, one.seconds_half_width].map(|seconds| format!("{seconds:.3} s"));
+        let times = [one.seconds, one.seconds_half_width].map(shown);
         let words = [one.change.to_owned(), to(one), one.by.clone()];
         table.row(words.into_iter().chain(times).chain(gains));
     }
@@ -124,15 +125,23 @@ fn to(one: &IoAlternative) -> String {
 
 /// What is advised, and how well what was recorded is predicted.
 fn reasons(advice: &IoAdvice) -> Vec<String> {
-    let simulated = advice.simulated_s;
     let calls = if advice.with_think_time { "its calls and the time between them" } else { "its calls" };
-    let mut lines = vec![match advice.recorded_s {
-        Some(recorded) => format!(
-            "As recorded {calls} took {recorded:.3} s; simulated they take {simulated:.3} s, {:+.1} %.",
-            100.0 * (simulated / recorded - 1.0)
+    let simulated = shown(advice.simulated_s);
+    let mut lines = vec![match advice.recorded_s.zip(advice.longer_than_recorded()) {
+        Some((recorded, longer)) => format!(
+            "As recorded {calls} took {}; simulated they take {simulated}, {:+.1} %.",
+            shown(recorded),
+            100.0 * longer
         ),
-        None => format!("Simulated, {calls} take {simulated:.3} s as recorded."),
+        None => format!("Simulated, {calls} take {simulated} as recorded."),
     }];
+    if advice.is_of_other_machine() {
+        let machine = &advice.machine;
+        lines.push(format!(
+            "So {machine} is not the machine of the recording: what is gained on the one says little about the other. \
+             --machine FILE and --set describe yours."
+        ));
+    }
     lines.push(match advice.advised.map(|index| &advice.alternatives[index]) {
         Some(one) => {
             format!("Most is gained by {}: {} % of the time.", one.by, between(one.gain, one.gain_half_width))

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
+use command_line::say;
 use jobs::{Order, Workload};
 use layout::Operation;
 use node::{Agent, Size};
@@ -212,7 +213,7 @@ impl Options {
         for cell in &cells {
             let task = self.task(cell, &agents, file)?;
             if self.explain {
-                eprintln!("{} {}:", cell.order.name(), cell.work.name());
+                say!("{} {}:", cell.order.name(), cell.work.name());
             }
             let interruption = interruption.clone();
             let measured =

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
 use command_line::progress::Progress;
+use command_line::say;
 use node::Size;
 use viewer::{FirstLook, TraceFiles};
 
@@ -173,7 +174,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 fn measured(explain: bool, trace: Option<&Path>, agents: &Agents, cell: &NamesCell) -> Result<NamesTimes> {
     let is_recorded = explain || trace.is_some();
     if is_recorded {
-        eprintln!("{} by {}:", cell.name(), cell.who());
+        say!("{} by {}:", cell.name(), cell.who());
     }
     explained(is_recorded, &agents.agents, trace, || measure(agents, cell))
 }

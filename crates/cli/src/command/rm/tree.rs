@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use command_line::failure::{Failure, Result};
+use command_line::say;
 use namespace::{Location, TreeOperation, TreeRefusal, WhatToRemove};
 use node::ErrorKind;
 
@@ -156,7 +157,7 @@ async fn tell_of_young(namespace: &Namespace, young: &[FoundPath], least: Durati
         1 => format!("1 file that was begun less than {age} ago is left"),
         left => format!("{left} files that were begun less than {age} ago are left"),
     };
-    eprintln!(
+    say!(
         "starfish: {which}: somebody may be putting it still. --older-than 0s removes what nobody has open."
     );
     Ok(())

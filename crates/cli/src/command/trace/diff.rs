@@ -69,9 +69,11 @@ fn lines(rows: &[Row<'_>]) -> Vec<String> {
     for row in rows {
         let sign = if row.growth_ns < 0 { "-" } else { "+" };
         let growth = u64::try_from(row.growth_ns.unsigned_abs()).unwrap_or(u64::MAX);
-        let factor = match row.total_before_ns {
-            0 => "new".to_owned(),
-            before => format!("{:.2}", row.total_after_ns as f64 / before as f64),
+        let factor = match (row.count_before, row.total_before_ns) {
+            (0, _) => "new".to_owned(),
+            // It takes no time: there is nothing to compare with.
+            (_, 0) => "-".to_owned(),
+            (_, before) => format!("{:.2}", row.total_after_ns as f64 / before as f64),
         };
         table.row([
             shown::text(row.state),

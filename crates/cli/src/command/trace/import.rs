@@ -1,6 +1,6 @@
 //! `starfish trace import`: traces of other tools.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use command_line::failure::{Failure, Result};
@@ -19,7 +19,8 @@ pub(super) struct Arguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The trace to write; - for standard output. Without this: FILE with the ending .tlv.
+    /// The trace to write; - for standard output. An existing file is replaced. Without this: FILE with the ending
+    /// .tlv, if there is no such file yet.
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 }
@@ -31,9 +32,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         let failure = Failure::usage("standard input", "it has no name, so the trace would have none");
         return Err(failure.remedy("Say where to write it: -o OUT."));
     }
-    let output = output.clone().unwrap_or_else(|| file.with_extension("tlv"));
     let input = input::open(file)?;
     let collected = trace_formats::collect(input).map_err(|error| input::failed(file, &error))?;
+    let output = output.clone().map_or_else(|| unused_name(file), Ok)?;
     let mut imported = Imported::default();
     local::write_or_print(&output, |to| {
         imported = collected.write(to)?;
@@ -41,4 +42,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     })?;
     input::tell(&file.display().to_string(), &imported);
     Ok(())
+}
+
+/// Where the trace goes if nothing else is said: what nobody has named may be another recording.
+fn unused_name(file: &Path) -> Result<PathBuf> {
+    let name = file.with_extension("tlv");
+    if !name.exists() {
+        return Ok(name);
+    }
+    let failure = Failure::new(name.display().to_string(), "there is such a file already");
+    Err(failure.remedy(format!("Say where to write it; -o {} replaces this one.", name.display())))
 }

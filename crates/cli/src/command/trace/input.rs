@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
+use command_line::say;
 use trace::{Alignment, Limits, NoteKind, ReadError, Timeline, TraceReader};
 use trace_formats::{FormatError, Imported, read_any};
 
@@ -100,7 +101,7 @@ fn read(files: &[&Path], alignment: Alignment) -> Result<Timeline> {
 /// Says what a timeline has been noted of these kinds.
 pub(super) fn tell_notes(timeline: &Timeline, is_told: impl Fn(NoteKind) -> bool) {
     let told = timeline.notes.iter().filter(|note| is_told(note.kind));
-    told.for_each(|note| eprintln!("{}", shown::text(&note.to_string())));
+    told.for_each(|note| say!("{}", shown::text(&note.to_string())));
 }
 
 /// Opens a file, or standard input.
@@ -115,7 +116,7 @@ pub(super) fn open(file: &Path) -> Result<Box<dyn Read>> {
 /// Says what was not taken in of a trace of another tool.
 pub(super) fn tell(name: &str, imported: &Imported) {
     let name = shown::text(name);
-    imported.notes().for_each(|note| eprintln!("{name}: {note}"));
+    imported.notes().for_each(|note| say!("{name}: {note}"));
 }
 
 /// What is wrong with a trace, and what to do about it.

@@ -1,0 +1,33 @@
+//! Programs whose standard error cannot be written: they do what they do, and end as they would.
+
+use std::fs::{self, File, OpenOptions};
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::common::{starfish, wait};
+
+/// The exit code of a command whose standard error is on a full disk.
+fn code_unheard(arguments: &[&str], directory: &Path) -> Option<i32> {
+    let full = OpenOptions::new().write(true).open("/dev/full").expect("a device of Linux");
+    let mut command = starfish(arguments);
+    command.current_dir(directory).stderr(full);
+    command.stdout(File::create(directory.join("output")).expect("room"));
+    wait(&mut command.stdin(Stdio::null()).spawn().expect("the program")).code()
+}
+
+#[test]
+fn what_cannot_be_said_changes_neither_what_a_program_does_nor_its_exit_code() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let code = |arguments: &[&str]| code_unheard(arguments, directory.path());
+    let text = |name: &str| fs::read_to_string(directory.path().join(name)).expect("text");
+    // That the trace is cut is said.
+    let small = ["simulate", "--pattern", "rb", "--method", "traditional", "--trials", "1"];
+    assert_eq!(code(&[&small[..], &["--trace", "cut.tlv", "--trace-limit", "10"]].concat()), Some(0));
+    assert!(text("output").contains("rb"), "{}", text("output"));
+    // Of what is cut there is something to say, too.
+    assert_eq!(code(&["view", "cut.tlv", "--html", "cut.html"]), Some(0));
+    fs::write(directory.path().join("broken.tlv"), "no trace").expect("room");
+    assert_eq!(code(&["trace", "summary", "broken.tlv"]), Some(1));
+    assert_eq!(code(&[&small[..], &["--record-cp", "0"]].concat()), Some(2));
+    assert_eq!(code(&["simulate", "--pattern", "zz"]), Some(2));
+}
