@@ -92,6 +92,11 @@ impl<R: BufRead> TextReader<R> {
                 Some((_, first)) if !first.starts_with('#') => words.at = 0,
                 _ => continue,
             }
+            if !self.lines.is_ended() {
+                // What is left of a number is one, too.
+                let why = "it does not end, so the log may have been cut in it: end it with a newline, or remove it";
+                return Err(Error::new(Place::Line(number), why));
+            }
             let told = Told::of(&mut words)?;
             let request = match told.operation {
                 _ if !self.tells_calls => request(words, &told, tables).map(Some),

@@ -45,7 +45,8 @@ const SMALL: &str = "# starfish requests 1\n\
     0.5 7 /out/a%20b write 0 512\n\
     \t0.5  3\tx read 1000 24 0.25  \n\
     0.75 7 - sync 0.001\r\n\
-    1 7 x write 0 8";
+    1 7 x write 0 8\n\
+    # no request";
 
 #[test]
 fn a_log_is_read_node_by_node() {
@@ -60,6 +61,14 @@ fn a_log_is_read_node_by_node() {
     assert_eq!((totals.reads, totals.writes, totals.syncs, totals.largest), (1, 2, 1, 512));
     assert_eq!((totals.duration, log.start()), (Duration::from_millis(500), Duration::from_millis(500)));
     assert_eq!(written(&read(&written(&log)).expect("its own")), written(&log));
+}
+
+#[test]
+fn a_log_that_was_cut_in_a_request_is_refused() {
+    let whole = "# starfish requests 1\n0 0 x write 0 512\n1 0 x write 512 512\n";
+    assert!(read(whole).is_ok());
+    let told = refused(&whole[..whole.len() - 2]);
+    assert!(told.starts_with("line 3: it does not end") && told.contains("newline"), "{told}");
 }
 
 #[test]

@@ -224,6 +224,27 @@ mod tests {
     }
 
     #[test]
+    fn a_drawing_is_as_wide_as_what_is_in_it() {
+        for columns in [4, 16, 64] {
+            let shape = Shape { rows: 1, columns };
+            let problem = Problem { shape: Some(shape), ..Problem::new(columns, 1, 16) };
+            let picture = Picture::of("rb".parse().expect("a pattern"), &problem, shape).expect("it fits");
+            let svg = picture.svg();
+            let number = |line: &str, key: &str| -> Option<f64> {
+                line.split_once(key)?.1.split_once('"')?.0.parse().ok()
+            };
+            let width = number(&svg[0], " width=\"").expect("it has one");
+            for line in svg.iter().filter(|line| line.starts_with("<rect")) {
+                let end = number(line, " x=\"").zip(number(line, " width=\"")).map(|(x, width)| x + width);
+                assert!(end.is_some_and(|end| end <= width), "{line} in {width}");
+            }
+            let words = svg.iter().filter(|line| line.contains(">read a vector</text>"));
+            let begin = words.filter_map(|line| number(line, " x=\"")).next().expect("they are there");
+            assert!(begin + 60.0 < width, "{begin} in {width}");
+        }
+    }
+
+    #[test]
     fn chunks_of_unequal_sizes_are_told_as_from_to() {
         let lines = picture("rb", Shape { rows: 1, columns: 5 }, 2);
         assert_eq!(lines[0], "rb: read a vector, in blocks; each node has 1 chunk of 2 to 3 records");

@@ -312,7 +312,13 @@ fn numbers(cells: &[PlacedCell<'_>]) -> NumbersTable {
     };
     NumbersTable {
         title: "All numbers".to_owned(),
-        notes: vec!["Means over trials; of queues, the longest of any trial at any disk.".to_owned()],
+        notes: vec![
+            "Means over trials; of queues, the longest of any trial at any disk.".to_owned(),
+            "s and first, s: until all jobs, and the first of them, were done. r and w: how long a disk takes to read and \
+             to write a block, several at once; f is w / r. The load is what the busiest disk has to do at least. N*: with \
+             more blocks of writes pending at a disk a race begins, where jobs can race."
+                .to_owned(),
+        ],
         head: head.map(str::to_owned).into(),
         text_columns: 2,
         rows: cells.iter().map(row).collect(),

@@ -288,3 +288,33 @@ fn means_note<K: PlanKind>(plan: &Plan<K>) -> String {
 fn shown(mean: Option<f64>, digits: usize) -> String {
     mean.map_or_else(|| ABSENT.to_owned(), |mean| format!("{mean:.digits$}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_one_setting_are_in_one_chart() {
+        let line = |variant: &str, bytes: u32| DrawnLine {
+            group: String::new(),
+            setting: vec![format!("{bytes} B")],
+            curve: Curve { name: format!("{variant} {bytes} B"), per_node: None, points: Vec::new() },
+        };
+        let lines: Vec<DrawnLine> = ["tc", "dd", "wc"]
+            .into_iter()
+            .flat_map(|variant| [8, 512, 8192].map(|bytes| line(variant, bytes)))
+            .collect();
+        let names = |lines: &[DrawnLine]| -> Vec<Vec<String>> {
+            let charts = told_apart(lines).into_iter();
+            charts.map(|chart| chart.into_iter().map(|curve| curve.name).collect()).collect()
+        };
+        assert_eq!(
+            names(&lines),
+            [
+                &["tc 8 B", "dd 8 B", "wc 8 B", "tc 512 B", "dd 512 B", "wc 512 B"][..],
+                &["tc 8192 B", "dd 8192 B", "wc 8192 B"]
+            ]
+        );
+        assert_eq!(names(&lines[..8]).len(), 1, "one chart has room for them");
+    }
+}
