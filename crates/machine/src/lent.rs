@@ -1,11 +1,10 @@
 //! Memory that a thread lends to a node for one operation, and waits for: what is read is placed in it, and what is
 //! written is taken from it, without memory of the node's own between.
 
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::slice;
 
-use crate::memory::Memory;
 use crate::payload::Payload;
 
 /// Memory of somebody else, on its way to the node that reads into it or writes from it.
@@ -24,7 +23,7 @@ impl LentMemory {
     /// Memory to read into.
     ///
     /// # Safety
-    /// Until this has been dropped, and the [`Loan`] that it was made, the memory stays where it is, and nobody else
+    /// Until this has been dropped, and the [`Loan`](crate::Loan) that it was made, the memory stays where it is, and nobody else
     /// reads it or writes to it.
     pub unsafe fn new(memory: &mut [u8]) -> Self {
         LentMemory { start: NonNull::from(&mut *memory).cast(), bytes: memory.len(), is_writable: true }
@@ -33,7 +32,7 @@ impl LentMemory {
     /// Memory to write from.
     ///
     /// # Safety
-    /// Until this has been dropped, and the [`Loan`] that it was made, the memory stays where it is, and nobody writes
+    /// Until this has been dropped, and the [`Loan`](crate::Loan) that it was made, the memory stays where it is, and nobody writes
     /// to it.
     pub unsafe fn to_be_read(memory: &[u8]) -> Self {
         LentMemory { start: NonNull::from(memory).cast(), bytes: memory.len(), is_writable: false }
@@ -51,35 +50,6 @@ impl LentMemory {
     }
 }
 
-/// Lent memory in use. When this is dropped, the memory is its owner's again, whoever still has a handle.
-pub struct Loan(Memory);
-
-impl Loan {
-    /// Takes memory that was lent.
-    pub fn of(memory: LentMemory) -> Self {
-        Loan(Memory::lent(Borrowed { memory, placed: Vec::new() }))
-    }
-
-    /// Puts zeros wherever nothing was placed in the first `bytes` bytes.
-    pub fn fill_gaps(&self, bytes: u64) {
-        self.0.with_borrowed(|borrowed| borrowed.fill_gaps(bytes));
-    }
-}
-
-impl Deref for Loan {
-    type Target = Memory;
-
-    fn deref(&self) -> &Memory {
-        &self.0
-    }
-}
-
-impl Drop for Loan {
-    fn drop(&mut self) {
-        self.0.forget_contents();
-    }
-}
-
 /// The contents of memory that is lent.
 pub(crate) struct Borrowed {
     memory: LentMemory,
@@ -88,6 +58,10 @@ pub(crate) struct Borrowed {
 }
 
 impl Borrowed {
+    pub(crate) fn new(memory: LentMemory) -> Self {
+        Borrowed { memory, placed: Vec::new() }
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.memory.bytes as u64
     }
@@ -108,7 +82,8 @@ impl Borrowed {
         Payload::from(&self.memory.as_slice()[at as usize..(at + bytes) as usize])
     }
 
-    fn fill_gaps(&mut self, bytes: u64) {
+    /// Puts zeros wherever nothing was placed in the first `bytes` bytes.
+    pub(crate) fn fill_gaps(&mut self, bytes: u64) {
         self.placed.sort_unstable_by_key(|range| range.start);
         let (mut end, memory) = (0, self.memory.as_mut_slice());
         for range in self.placed.iter().chain([&(bytes..bytes)]) {
@@ -122,9 +97,11 @@ impl Borrowed {
 }
 
 #[cfg(test)]
-#[expect(unsafe_code, reason = "each test waits for what it has lent")]
 mod tests {
+    #![expect(unsafe_code, reason = "each test waits for what it has lent")]
+
     use super::*;
+    use crate::memory::Loan;
 
     #[test]
     fn what_is_placed_is_there_at_once_and_gaps_are_filled_where_they_are_asked_for() {

@@ -57,9 +57,9 @@ pub use error::{Error, KeyMismatch, NodePart, Result};
 pub use first_of::first_of;
 pub use in_flight::{InFlight, OperationInFlight};
 pub use lanes::SpanPlace;
-pub use lent::{LentMemory, Loan};
+pub use lent::LentMemory;
 pub use line::{Line, PlaceInLine};
-pub use memory::Memory;
+pub use memory::{Loan, Memory};
 pub use metadata::{
     METADATA_KEY_BYTES_MAX, METADATA_VALUE_BYTES_MAX, MetadataAttempt, MetadataChanges, MetadataEntries,
     MetadataEntry, MetadataStore, MetadataTable, Transaction, check_metadata_bytes,

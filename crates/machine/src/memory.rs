@@ -5,10 +5,10 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::rc::Rc;
 
-use crate::lent::Borrowed;
+use crate::lent::{Borrowed, LentMemory};
 use crate::payload::Payload;
 
 /// A range of a node's memory, shared by the tasks of one operation. Cloning gives another handle.
@@ -41,21 +41,6 @@ impl Memory {
     /// Memory that keeps track of `bytes` bytes without storing them. Bytes not placed are zeros.
     pub fn phantom(bytes: u64) -> Self {
         Memory { bytes, contents: Rc::new(RefCell::new(Contents::Phantom(BTreeMap::new()))) }
-    }
-
-    pub(crate) fn lent(contents: Borrowed) -> Self {
-        Memory { bytes: contents.bytes(), contents: Rc::new(RefCell::new(Contents::Lent(contents))) }
-    }
-
-    pub(crate) fn with_borrowed(&self, job: impl FnOnce(&mut Borrowed)) {
-        if let Contents::Lent(borrowed) = &mut *self.contents.borrow_mut() {
-            job(borrowed);
-        }
-    }
-
-    /// Has no bytes from now on: what is placed is noted only.
-    pub(crate) fn forget_contents(&self) {
-        self.contents.replace(Contents::Phantom(BTreeMap::new()));
     }
 
     /// One memory that consists of `parts`, one behind the other; what is placed in it is placed in them.
@@ -162,6 +147,40 @@ impl Memory {
                 parts.map(|parts| parts.concat())
             }
         }
+    }
+}
+
+/// Lent memory in use. When this is dropped, the memory is its owner's again: what whoever still has a handle places is
+/// noted only.
+pub struct Loan(Memory);
+
+impl Loan {
+    /// Takes memory that was lent.
+    pub fn of(memory: LentMemory) -> Self {
+        let borrowed = Borrowed::new(memory);
+        let (bytes, contents) = (borrowed.bytes(), Contents::Lent(borrowed));
+        Loan(Memory { bytes, contents: Rc::new(RefCell::new(contents)) })
+    }
+
+    /// Puts zeros wherever nothing was placed in the first `bytes` bytes.
+    pub fn fill_gaps(&self, bytes: u64) {
+        if let Contents::Lent(borrowed) = &mut *self.contents.borrow_mut() {
+            borrowed.fill_gaps(bytes);
+        }
+    }
+}
+
+impl Deref for Loan {
+    type Target = Memory;
+
+    fn deref(&self) -> &Memory {
+        &self.0
+    }
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        self.contents.replace(Contents::Phantom(BTreeMap::new()));
     }
 }
 
