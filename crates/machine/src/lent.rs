@@ -23,7 +23,7 @@ impl LentMemory {
     /// Memory to read into.
     ///
     /// # Safety
-    /// Until this has been dropped, and the [`Loan`](crate::Loan) that was made of it, the memory stays where it is, and
+    /// Until this has been dropped, and the [`Loan`](crate::Loan) made of it, the memory stays where it is, and
     /// nobody else reads it or writes to it.
     pub unsafe fn new(memory: &mut [u8]) -> Self {
         LentMemory { start: NonNull::from(&mut *memory).cast(), bytes: memory.len(), is_writable: true }
@@ -32,7 +32,7 @@ impl LentMemory {
     /// Memory to write from.
     ///
     /// # Safety
-    /// Until this has been dropped, and the [`Loan`](crate::Loan) that was made of it, the memory stays where it is, and
+    /// Until this has been dropped, and the [`Loan`](crate::Loan) made of it, the memory stays where it is, and
     /// nobody writes to it.
     pub unsafe fn to_be_read(memory: &[u8]) -> Self {
         LentMemory { start: NonNull::from(memory).cast(), bytes: memory.len(), is_writable: false }
