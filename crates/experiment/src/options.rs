@@ -106,7 +106,12 @@ impl Options {
     /// The page cache of each compute node, if it has one.
     pub fn page_cache(&self) -> Option<PageCacheSettings> {
         let (bytes, prefetch) = (self.page_cache_bytes, self.window.unwrap_or(Prefetch::Adaptive));
-        (bytes > 0).then_some(PageCacheSettings { bytes, prefetch, write_behind: true })
+        (bytes > 0).then_some(PageCacheSettings {
+            bytes,
+            prefetch,
+            write_behind: true,
+            ..PageCacheSettings::default()
+        })
     }
 
     /// The write cache of each compute node that works as a configuration has it otherwise.

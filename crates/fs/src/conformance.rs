@@ -78,12 +78,13 @@ pub use pages::{
     a_cached_file_that_is_given_up_leaves_the_one_it_was_to_replace, a_client_reads_what_it_has_written,
     a_file_that_cannot_be_removed_stays_as_it_is, a_file_too_large_for_the_cache_passes_through,
     a_flush_that_fails_is_success_for_nobody, a_loss_is_told_to_all_who_flush_at_once,
-    a_window_brings_in_the_pages_after_the_one_in_use, a_write_that_fails_behind_is_reported,
-    cached_files_of_any_size_are_read_back, cached_files_with_large_pages_are_read_back,
-    clients_see_what_others_have_flushed, hints_move_pages, many_share_a_small_cache,
-    random_cached_operations_agree_with_files_in_memory, temporary_files_reach_no_disk,
-    the_pages_of_a_request_are_read_together, what_is_cut_off_does_not_come_back,
-    what_is_lost_of_a_temporary_file_is_told, what_is_read_alone_is_not_kept,
+    a_part_of_a_page_is_sent_in_time, a_window_brings_in_the_pages_after_the_one_in_use,
+    a_write_that_fails_behind_is_reported, cached_files_of_any_size_are_read_back,
+    cached_files_with_large_pages_are_read_back, clients_see_what_others_have_flushed, hints_move_pages,
+    many_share_a_small_cache, random_cached_operations_agree_with_files_in_memory,
+    temporary_files_reach_no_disk, the_pages_of_a_request_are_read_together,
+    what_is_cut_off_does_not_come_back, what_is_lost_of_a_temporary_file_is_told,
+    what_is_read_alone_is_not_kept,
 };
 
 pub use counts::{an_io_node_reads_from_its_disks_what_is_read_alone, what_an_io_node_does_is_counted};
@@ -222,6 +223,7 @@ macro_rules! for_all_promises {
             a_flush_that_fails_is_success_for_nobody,
             a_loss_is_told_to_all_who_flush_at_once,
             clients_see_what_others_have_flushed,
+            a_part_of_a_page_is_sent_in_time,
             random_cached_operations_agree_with_files_in_memory,
             hints_move_pages,
             many_share_a_small_cache,

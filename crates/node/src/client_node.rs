@@ -27,6 +27,10 @@ pub(crate) struct ClientNode {
     pub(crate) temporary_paths: TemporaryPaths,
 }
 
+/// How long a part of a page waits for the rest: so long that programs which write in small pieces fill pages meanwhile,
+/// and short beside the seconds that agents take to write what they have.
+const SEND_PARTS_AFTER: Duration = Duration::from_millis(2000);
+
 impl ClientNode {
     pub(crate) async fn connect(machine: RealMachine, settings: Settings) -> Result<ClientNode> {
         let connection = ConnectedNode::to_all(&machine, &settings.agents, settings.key.as_deref()).await?;
@@ -34,6 +38,7 @@ impl ClientNode {
             bytes: settings.cache_bytes,
             prefetch: settings.prefetch,
             write_behind: settings.write_behind,
+            send_parts_after: Some(SEND_PARTS_AFTER),
         };
         let cache = PageCache::new(connection.client.clone(), cache_settings);
         let write_cache = match &settings.write_cache {

@@ -60,7 +60,12 @@ impl Setting {
         }
         let names = io_nodes.iter().map(|io_node| io_node.node()).collect();
         let client = Client::connect(node.clone(), names, ClientSettings::report()).await.expect("connected");
-        let settings = PageCacheSettings { bytes: self.cache_pages * PAGE, prefetch, write_behind: true };
+        let settings = PageCacheSettings {
+            bytes: self.cache_pages * PAGE,
+            prefetch,
+            write_behind: true,
+            ..PageCacheSettings::default()
+        };
         let cache = PageCache::new(client, settings);
         let file = cache.create("file", FileId(1), PAGE).await.expect("created");
         for page in 0..self.pages {

@@ -74,8 +74,12 @@ fn a_cache_larger_than_what_a_node_may_receive_fills_up() {
         let adapt = |settings| Settings { limits: limits.clone(), ..settings };
         let outcome = run_nodes(driver, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
             let client = client_of(&nodes, IoNodeSettings::agent()).await?;
-            let settings =
-                PageCacheSettings { bytes: 40 * PAGE, prefetch: Prefetch::Window(16), write_behind: true };
+            let settings = PageCacheSettings {
+                bytes: 40 * PAGE,
+                prefetch: Prefetch::Window(16),
+                write_behind: true,
+                ..PageCacheSettings::default()
+            };
             let cache = PageCache::new(client, settings);
             // Both together are more than the cache holds; one alone would pass through it.
             let halves = [("first", 0..30_u8), ("second", 30..60)];

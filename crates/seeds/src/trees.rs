@@ -208,7 +208,12 @@ pub(crate) async fn tree_of(
     origin: u64,
 ) -> Result<Tree<SimMachine>, String> {
     let client = Client::connect(machine.clone(), io_nodes.to_vec(), base.client()).await;
-    let settings = PageCacheSettings { bytes: 16 * BLOCK, prefetch: Prefetch::Adaptive, write_behind: true };
+    let settings = PageCacheSettings {
+        bytes: 16 * BLOCK,
+        prefetch: Prefetch::Adaptive,
+        write_behind: true,
+        ..PageCacheSettings::default()
+    };
     let cache = PageCache::new(client.map_err(|error| error.to_string())?, settings);
     let new = NewTree { origin, mode: 0o755, uid: 0, gid: 0 };
     Tree::find_or_begin(&cache, new).await.map_err(|error| error.to_string())

@@ -367,7 +367,12 @@ fn new_tree() -> Result<NewTree> {
 }
 
 fn cache(connection: &ConnectedNode) -> PageCache<RealMachine> {
-    let settings = PageCacheSettings { bytes: CACHE_BYTES, prefetch: Prefetch::None, write_behind: false };
+    let settings = PageCacheSettings {
+        bytes: CACHE_BYTES,
+        prefetch: Prefetch::None,
+        write_behind: false,
+        ..PageCacheSettings::default()
+    };
     PageCache::new(connection.client.clone(), settings)
 }
 

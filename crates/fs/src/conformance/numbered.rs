@@ -254,8 +254,12 @@ async fn write_cached<M: Machine>(file: &PagedFile<M>, offset: u64, data: &[u8])
 pub fn cached_numbered_files_are_close_to_open_consistent(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
-        let settings =
-            PageCacheSettings { bytes: 8 * BLOCK, prefetch: Prefetch::Adaptive, write_behind: true };
+        let settings = PageCacheSettings {
+            bytes: 8 * BLOCK,
+            prefetch: Prefetch::Adaptive,
+            write_behind: true,
+            ..PageCacheSettings::default()
+        };
         let caches: Vec<_> = clients.iter().map(|client| PageCache::new(client.clone(), settings)).collect();
         let file = numbered(&nodes[..2], 1, 1, 0).await;
         let data = contents(20 * BLOCK + 7);

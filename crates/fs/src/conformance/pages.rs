@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use layout::Striping;
 use machine::conformance::Testbed;
-use machine::{Condition, Disk, Machine, Net, Payload, Stage};
+use machine::{Condition, Disk, Duration, Machine, Net, Payload, Stage};
 
 use super::faulty::Faulty;
 use super::tasks::{Tasks, rest, until};
@@ -16,7 +16,15 @@ use crate::{
 };
 
 fn cache_of<M: Machine>(client: &Client<M>, pages: u64, prefetch: Prefetch) -> PageCache<M> {
-    PageCache::new(client.clone(), PageCacheSettings { bytes: pages * BLOCK, prefetch, write_behind: true })
+    PageCache::new(
+        client.clone(),
+        PageCacheSettings {
+            bytes: pages * BLOCK,
+            prefetch,
+            write_behind: true,
+            ..PageCacheSettings::default()
+        },
+    )
 }
 
 fn settings(base: Base) -> IoNodeSettings {
@@ -592,6 +600,29 @@ pub fn clients_see_what_others_have_flushed(testbed: &impl Testbed, base: Base) 
         let anew = caches[0].open("shared").await.expect("opened");
         assert!(read(&anew, 0, 5 * BLOCK).await == expected);
         assert!(read(&one, 0, 5 * BLOCK).await == expected, "through the older handle too");
+    });
+}
+
+/// A part of a page that was written is sent though nobody flushes it: the other clients read it then. What is written
+/// later is sent later, and so on.
+pub fn a_part_of_a_page_is_sent_in_time(testbed: &impl Testbed, base: Base) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes, 2, settings(base)).await;
+        let send_parts_after = Some(Duration::from_millis(20));
+        let settings = PageCacheSettings { send_parts_after, ..PageCacheSettings::default() };
+        let cache = PageCache::new(clients[0].clone(), settings);
+        let file = cache.create("log", FileId(1), BLOCK).await.expect("created");
+        write(&file, 0, &[0; 2 * BLOCK as usize]).await;
+        file.commit().await.expect("committed");
+        let mut expected = vec![0; 2 * BLOCK as usize];
+        for (value, at) in (1..).zip([10, 60, BLOCK as usize + 5]) {
+            expected[at..at + 50].fill(value);
+            write(&file, at as u64, &[value; 50]).await;
+            rest(&nodes[3]).await;
+            let other = clients[1].open("log").await.expect("opened");
+            assert!(super::read(&other, 0, 2 * BLOCK).await == expected, "after write {value}");
+        }
+        file.close().await.expect("closed");
     });
 }
 

@@ -35,7 +35,12 @@ pub(super) async fn trees<M: Machine>(base: Base, nodes: &[M]) -> Vec<Tree<M>> {
 }
 
 pub(super) fn cache<M: Machine>(client: Client<M>) -> PageCache<M> {
-    let settings = PageCacheSettings { bytes: 8 * BLOCK, prefetch: Prefetch::Adaptive, write_behind: true };
+    let settings = PageCacheSettings {
+        bytes: 8 * BLOCK,
+        prefetch: Prefetch::Adaptive,
+        write_behind: true,
+        ..PageCacheSettings::default()
+    };
     PageCache::new(client, settings)
 }
 

@@ -79,7 +79,12 @@ impl ProgramPredictor {
         let io_node = machine.nodes.compute.value;
         let (file, launch) = match striped {
             Some(prefetch) => {
-                let cache = PageCacheSettings { bytes: CACHE_BYTES, prefetch, write_behind: true };
+                let cache = PageCacheSettings {
+                    bytes: CACHE_BYTES,
+                    prefetch,
+                    write_behind: true,
+                    ..PageCacheSettings::default()
+                };
                 let (name, id, operation) = (FILE.to_owned(), FileId(1), Operation::Read);
                 let (file_bytes, page_bytes) = (bytes, PAGE_BYTES);
                 let program = Sequential { file: name, id, operation, file_bytes, page_bytes, cache, work };

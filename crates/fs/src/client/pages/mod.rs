@@ -21,6 +21,7 @@
 //! - `window.rs`: which pages to prefetch
 //! - `reads.rs`: the background reads in flight, and when an I/O node is to promote one
 //! - `write_list.rs`: which dirty pages are sent next, and by how many agents
+//! - `parts_in_time.rs`: when a page is sent of which only a part was written
 //! - `transfer.rs`: bringing pages in and sending them out, as all of these say
 //!
 //! A page is a block of the file, so it lies on one disk. The bound is on the pages in the table: a `Payload` that
@@ -33,6 +34,7 @@
 mod failures;
 mod files;
 mod paged_file;
+mod parts_in_time;
 mod reads;
 mod table;
 mod transfer;
@@ -43,7 +45,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use layout::Striping;
-use machine::{BufferPool, Condition, InFlight, Machine, OperationInFlight, Payload};
+use machine::{BufferPool, Condition, Duration, InFlight, Machine, OperationInFlight, Payload};
 
 pub(super) use paged_file::PagesMark;
 pub use paged_file::{Advice, PagedFile};
@@ -53,6 +55,7 @@ use super::{Client, File, FileStat, NumberedFile};
 use crate::error::{Error, Result};
 use crate::protocol::FileId;
 use files::{Files, LogicalFile};
+use parts_in_time::PartsInTime;
 use reads::BackgroundReads;
 use table::PageTable;
 use write_list::WriteList;
@@ -67,11 +70,19 @@ pub struct PageCacheSettings {
     /// Whether writing returns while pages are still on their way to the I/O nodes. Without it, each write waits until
     /// its bytes are there.
     pub write_behind: bool,
+    /// How long a part of a page that was written waits for the rest at most, before it is sent without it. Without
+    /// this it waits until it is flushed, its file is closed, or the page gives way to others.
+    pub send_parts_after: Option<Duration>,
 }
 
 impl Default for PageCacheSettings {
     fn default() -> Self {
-        PageCacheSettings { bytes: 256 << 20, prefetch: Prefetch::Adaptive, write_behind: true }
+        PageCacheSettings {
+            bytes: 256 << 20,
+            prefetch: Prefetch::Adaptive,
+            write_behind: true,
+            send_parts_after: None,
+        }
     }
 }
 
@@ -97,6 +108,7 @@ struct Inner<M: Machine> {
     files: Files<M>,
     reads: BackgroundReads,
     write_list: WriteList,
+    parts: PartsInTime,
     /// Questions for sizes on their way. What is sent meanwhile may be missing from the answers.
     size_questions: InFlight,
     counts: Cell<PageCacheCounts>,
@@ -129,6 +141,7 @@ impl<M: Machine> PageCache<M> {
                 files: Files::new(),
                 reads: BackgroundReads::default(),
                 write_list: WriteList::new(write_agents),
+                parts: PartsInTime::default(),
                 size_questions: InFlight::new(),
                 counts: Cell::default(),
             }),

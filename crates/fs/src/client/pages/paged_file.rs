@@ -388,8 +388,11 @@ impl<M: Machine> PagedFile<M> {
         // Nothing is waited for between finding the page and writing to it, so it cannot be forgotten before.
         let full = self.cache.table.borrow_mut().write(pin.place, at, part);
         self.file.length.reach(end);
-        if full && self.cache.settings.write_behind && !self.file.stays_here() {
-            self.cache.start_writing(pin.place, Class::Background);
+        if self.cache.settings.write_behind && !self.file.stays_here() {
+            match full {
+                true => drop(self.cache.start_writing(pin.place, Class::Background)),
+                false => self.cache.note_part(),
+            }
         }
         Ok(())
     }
