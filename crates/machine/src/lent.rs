@@ -1,6 +1,7 @@
 //! Memory that a thread lends to a node for one operation, and waits for: what is read is placed in it, and what is
 //! written is taken from it, without memory of the node's own between.
 
+use std::mem;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::slice;
@@ -53,13 +54,17 @@ impl LentMemory {
 /// The contents of memory that is lent.
 pub(crate) struct Borrowed {
     memory: LentMemory,
+    /// What is behind this is placed only when it is known how much there is: the owner keeps what is behind that.
+    sure: u64,
     /// Where something was placed, in the order in which it was.
     placed: Vec<Range<u64>>,
+    /// What came for behind that, and where.
+    late: Vec<(u64, Payload)>,
 }
 
 impl Borrowed {
-    pub(crate) fn new(memory: LentMemory) -> Self {
-        Borrowed { memory, placed: Vec::new() }
+    pub(crate) fn new(memory: LentMemory, sure: u64) -> Self {
+        Borrowed { memory, sure, placed: Vec::new(), late: Vec::new() }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -68,6 +73,16 @@ impl Borrowed {
 
     /// Places real bytes.
     pub(crate) fn place(&mut self, at: u64, payload: &Payload) {
+        let sure = self.sure.saturating_sub(at).min(payload.len());
+        if sure == payload.len() {
+            return self.place_now(at, payload);
+        }
+        self.place_now(at, &payload.slice(0..sure));
+        // Copied: nobody knows for how long it waits.
+        self.late.push((at + sure, payload.slice(sure..payload.len()).out_of_pools()));
+    }
+
+    fn place_now(&mut self, at: u64, payload: &Payload) {
         let end = at + payload.len();
         let target = &mut self.memory.as_mut_slice()[at as usize..end as usize];
         assert!(payload.copy_to(target), "lent memory holds real bytes");
@@ -82,8 +97,12 @@ impl Borrowed {
         Payload::from(&self.memory.as_slice()[at as usize..(at + bytes) as usize])
     }
 
-    /// Puts zeros wherever nothing was placed in the first `bytes` bytes.
-    pub(crate) fn fill_gaps(&mut self, bytes: u64) {
+    /// There are so many bytes: places what came of them, and zeros wherever nothing did.
+    pub(crate) fn settle(&mut self, bytes: u64) {
+        for (at, payload) in mem::take(&mut self.late) {
+            let there = bytes.saturating_sub(at).min(payload.len());
+            self.place_now(at, &payload.slice(0..there));
+        }
         self.placed.sort_unstable_by_key(|range| range.start);
         let (mut end, memory) = (0, self.memory.as_mut_slice());
         for range in self.placed.iter().chain([&(bytes..bytes)]) {
@@ -107,20 +126,32 @@ mod tests {
     fn what_is_placed_is_there_at_once_and_gaps_are_filled_where_they_are_asked_for() {
         let mut own = [9; 12];
         // SAFETY: nobody uses it before the loan is over.
-        let loan = Loan::of(unsafe { LentMemory::new(&mut own) });
+        let loan = Loan::of(unsafe { LentMemory::new(&mut own) }, 8);
         for (at, bytes) in [(6, vec![3, 4]), (1, vec![1]), (2, vec![2])] {
             loan.place(at, &Payload::from(bytes));
         }
-        loan.fill_gaps(10);
+        loan.settle(10);
         drop(loan);
         assert_eq!(own, [0, 1, 2, 0, 0, 0, 3, 4, 0, 0, 9, 9]);
+    }
+
+    #[test]
+    fn what_is_behind_the_bytes_there_are_stays_its_owners() {
+        let mut own = [9; 8];
+        // SAFETY: nobody uses it before the loan is over.
+        let loan = Loan::of(unsafe { LentMemory::new(&mut own) }, 2);
+        loan.place(0, &Payload::from(vec![1, 2, 3, 4, 5]));
+        loan.place(6, &Payload::zeros(2));
+        loan.settle(4);
+        drop(loan);
+        assert_eq!(own, [1, 2, 3, 4, 9, 9, 9, 9]);
     }
 
     #[test]
     fn nothing_reaches_memory_that_is_its_owners_again() {
         let mut own = [9; 4];
         // SAFETY: nobody uses it before the loan is over.
-        let loan = Loan::of(unsafe { LentMemory::new(&mut own) });
+        let loan = Loan::of(unsafe { LentMemory::new(&mut own) }, 4);
         let late = loan.clone();
         drop(loan);
         late.place(0, &Payload::from(vec![1; 4]));
@@ -131,7 +162,7 @@ mod tests {
     fn what_was_taken_stays_when_the_memory_changes() {
         let own = vec![1, 2, 3];
         // SAFETY: nobody writes to it before the loan is over.
-        let loan = Loan::of(unsafe { LentMemory::to_be_read(&own) });
+        let loan = Loan::of(unsafe { LentMemory::to_be_read(&own) }, 0);
         let taken = loan.get(1, 2);
         drop((loan, own));
         assert_eq!(taken.to_vec(), Some(vec![2, 3]));

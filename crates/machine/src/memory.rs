@@ -155,17 +155,18 @@ impl Memory {
 pub struct Loan(Memory);
 
 impl Loan {
-    /// Takes memory that was lent.
-    pub fn of(memory: LentMemory) -> Self {
-        let borrowed = Borrowed::new(memory);
+    /// Takes memory that was lent. Of what is read into it there are `sure` bytes at least.
+    pub fn of(memory: LentMemory, sure: u64) -> Self {
+        let borrowed = Borrowed::new(memory, sure);
         let (bytes, contents) = (borrowed.bytes(), Contents::Lent(borrowed));
         Loan(Memory { bytes, contents: Rc::new(RefCell::new(contents)) })
     }
 
-    /// Puts zeros wherever nothing was placed in the first `bytes` bytes.
-    pub fn fill_gaps(&self, bytes: u64) {
+    /// There are so many bytes: what came of them is in place then, and zeros wherever nothing did. What is behind them
+    /// has not changed.
+    pub fn settle(&self, bytes: u64) {
         if let Contents::Lent(borrowed) = &mut *self.contents.borrow_mut() {
-            borrowed.fill_gaps(bytes);
+            borrowed.settle(bytes);
         }
     }
 }

@@ -108,9 +108,11 @@ impl Team {
         how: SelectedSettings,
     ) -> Pending<u64> {
         self.begin_reading(file, how, async move |file, turn| {
-            let loan = Loan::of(memory);
+            // As far as is known: others may have made it longer.
+            let sure = selection.bytes_before(file.known_bytes());
+            let loan = Loan::of(memory, sure);
             let read = file.read_selected_into(Some(turn), &selection, &loan, how).await?;
-            loan.fill_gaps(read);
+            loan.settle(read);
             Ok(read)
         })
     }
@@ -165,7 +167,7 @@ impl Team {
         how: SelectedSettings,
     ) -> Pending<()> {
         self.begin_writing(file, how, async move |file, turn| {
-            file.write_selected(Some(turn), &selection, &Loan::of(memory), how).await
+            file.write_selected(Some(turn), &selection, &Loan::of(memory, 0), how).await
         })
     }
 
