@@ -27,8 +27,8 @@ pub(crate) struct ClientNode {
     pub(crate) temporary_paths: TemporaryPaths,
 }
 
-/// How long a part of a page waits for the rest: so long that programs which write in small pieces fill pages meanwhile,
-/// and short beside the seconds that agents take to write what they have.
+/// How long a part of a page waits for the rest: so long that programs which write in small pieces fill pages
+/// meanwhile, and short beside the seconds that agents take to write what they have.
 const SEND_PARTS_AFTER: Duration = Duration::from_millis(2000);
 
 impl ClientNode {

@@ -1,5 +1,5 @@
-//! Parts of pages that were written and wait for the rest: they are sent without it after a while, so that what a program
-//! writes little by little, and never flushes, does not stay in this node's memory.
+//! Parts of pages that were written and wait for the rest: they are sent without it after a while, so that what a
+//! program writes little by little, and never flushes, does not stay in this node's memory.
 
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
