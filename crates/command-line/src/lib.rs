@@ -2,7 +2,7 @@
 //!
 //! - `width.rs`: how wide help and tables may be; [`TextTable`] in `table.rs`
 //! - [`failure`]: what went wrong, why, and what can be done; [`progress`]: how far a command has come
-//! - [`say!`]: a line on standard error
+//! - `say.rs`: [`say!`], a line on standard error
 //! - `completion.rs`, `bash.rs`, `stored.rs`: completion by Tab; in bash; of names of striped files
 //! - `manual.rs`: manual pages
 //! - `words.rs`: [`visible`] text of others, bytes in [`mib`]; [`counted`] things
