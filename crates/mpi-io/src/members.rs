@@ -3,8 +3,7 @@
 //! They meet at an agent, not in MPI: who waits for a disk does not keep a processor busy with waiting. What fails for
 //! all of them one of them tells, and if they agree on that, before any of them goes on: it may end the program.
 
-use layout::Selection;
-use node::{Handle, LentMemory, Pending, SelectedSettings, Session, Team};
+use node::{Handle, Session, Team};
 
 use crate::account::CallAccount;
 use crate::failure::{ErrorClass, MpiError, Outcome};
@@ -124,48 +123,9 @@ impl Members {
         wait(self.team.sync(file)).map_err(|error| self.common(error))
     }
 
-    /// Begins to read what this member has selected, together with the others, into memory that is lent meanwhile; how
-    /// many bytes there are.
-    pub(crate) fn begin_read_into(
-        &self,
-        file: &Handle,
-        selection: Selection,
-        memory: LentMemory,
-        how: SelectedSettings,
-    ) -> Pending<u64> {
-        self.team.read_into(file, selection, memory, how)
-    }
-
-    /// The same into memory of its own.
-    pub(crate) fn begin_read(
-        &self,
-        file: &Handle,
-        selection: Selection,
-        how: SelectedSettings,
-    ) -> Pending<Vec<u8>> {
-        self.team.read(file, selection, how)
-    }
-
-    /// Begins to write what this member has selected, together with the others, from memory that is lent meanwhile.
-    pub(crate) fn begin_write_from(
-        &self,
-        file: &Handle,
-        selection: Selection,
-        memory: LentMemory,
-        how: SelectedSettings,
-    ) -> Pending<()> {
-        self.team.write_from(file, selection, memory, how)
-    }
-
-    /// The same from memory of its own.
-    pub(crate) fn begin_write(
-        &self,
-        file: &Handle,
-        selection: Selection,
-        bytes: Vec<u8>,
-        how: SelectedSettings,
-    ) -> Pending<()> {
-        self.team.write(file, selection, bytes, how)
+    /// What moves data of all members together.
+    pub(crate) fn team(&self) -> &Team {
+        &self.team
     }
 }
 

@@ -208,9 +208,9 @@ impl CollectiveFile {
                 match (&located, reader) {
                     (Ok(located), Reader::Lends(memory)) if located.data.is_once() => {
                         let selection = located.selection().clone();
-                        Data::ReadInto(self.members.begin_read_into(&self.handle, selection, memory, how))
+                        Data::ReadInto(self.members.team().read_into(&self.handle, selection, memory, how))
                     }
-                    _ => Data::Read(self.members.begin_read(&self.handle, selection_of(&located), how)),
+                    _ => Data::Read(self.members.team().read(&self.handle, selection_of(&located), how)),
                 }
             }
             (_, Ok(located)) if located.selection().is_empty() => Data::Moved,
@@ -240,12 +240,12 @@ impl CollectiveFile {
         let data = match (way, &located) {
             (Way::Together(method), _) => {
                 let how = self.state().hints.moves(method);
-                let (members, selection) = (&self.members, selection_of(&located));
+                let (team, selection) = (self.members.team(), selection_of(&located));
                 Data::Written(match lent.filter(|_| located.is_ok()) {
-                    Some(memory) => members.begin_write_from(&self.handle, selection, memory, how),
+                    Some(memory) => team.write_from(&self.handle, selection, memory, how),
                     None => {
                         let own = if located.is_ok() { bytes.into_owned() } else { Vec::new() };
-                        members.begin_write(&self.handle, selection, own, how)
+                        team.write(&self.handle, selection, own, how)
                     }
                 })
             }
