@@ -14,6 +14,7 @@
 //! - `team.rs`: processes that meet at an I/O node
 //! - `write_cache/`: what a group writes, kept in its members' memory and flushed together
 //! - `pages/`: the page cache, for programs that read and write a file from front to back
+//! - `in_time.rs`: what both caches do by themselves when something has waited for long enough
 //! - `tree/`: the namespace, and files known by their numbers
 //! - `check.rs`: having files read back where they lie; `remains.rs`: what is left of a damaged one
 //! - `examination.rs`: the state of an I/O node; `recordings.rs`: having them record what they do
@@ -30,6 +31,7 @@ mod directories;
 mod examination;
 mod file;
 mod holes;
+mod in_time;
 mod length;
 mod listed;
 mod numbered;

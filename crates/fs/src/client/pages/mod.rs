@@ -21,7 +21,7 @@
 //! - `window.rs`: which pages to prefetch
 //! - `reads.rs`: the background reads in flight, and when an I/O node is to promote one
 //! - `write_list.rs`: which dirty pages are sent next, and by how many agents
-//! - `parts_in_time.rs`: when a page is sent of which only a part was written
+//! - `parts_in_time.rs`: pages of which only a part was written are sent in time
 //! - `transfer.rs`: bringing pages in and sending them out, as all of these say
 //!
 //! A page is a block of the file, so it lies on one disk. The bound is on the pages in the table: a `Payload` that
@@ -51,11 +51,11 @@ pub(super) use paged_file::PagesMark;
 pub use paged_file::{Advice, PagedFile};
 pub use window::Prefetch;
 
+use super::in_time::InTime;
 use super::{Client, File, FileStat, NumberedFile};
 use crate::error::{Error, Result};
 use crate::protocol::FileId;
 use files::{Files, LogicalFile};
-use parts_in_time::PartsInTime;
 use reads::BackgroundReads;
 use table::PageTable;
 use write_list::WriteList;
@@ -108,7 +108,8 @@ struct Inner<M: Machine> {
     files: Files<M>,
     reads: BackgroundReads,
     write_list: WriteList,
-    parts: PartsInTime,
+    /// Parts of pages that wait for the rest.
+    parts: InTime,
     /// Questions for sizes on their way. What is sent meanwhile may be missing from the answers.
     size_questions: InFlight,
     counts: Cell<PageCacheCounts>,
@@ -141,7 +142,7 @@ impl<M: Machine> PageCache<M> {
                 files: Files::new(),
                 reads: BackgroundReads::default(),
                 write_list: WriteList::new(write_agents),
-                parts: PartsInTime::default(),
+                parts: InTime::default(),
                 size_questions: InFlight::new(),
                 counts: Cell::default(),
             }),

@@ -389,9 +389,10 @@ impl<M: Machine> PagedFile<M> {
         let full = self.cache.table.borrow_mut().write(pin.place, at, part);
         self.file.length.reach(end);
         if self.cache.settings.write_behind && !self.file.stays_here() {
-            match full {
-                true => drop(self.cache.start_writing(pin.place, Class::Background)),
-                false => self.cache.note_part(),
+            if full {
+                self.cache.start_writing(pin.place, Class::Background);
+            } else {
+                self.cache.note_part();
             }
         }
         Ok(())

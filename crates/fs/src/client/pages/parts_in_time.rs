@@ -1,30 +1,18 @@
 //! Parts of pages that were written and wait for the rest: they are sent without it after a while, so that what a
 //! program writes little by little, and never flushes, does not stay in this node's memory.
 
-use std::cell::Cell;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 
-use machine::{Class, Duration, Instant, Machine};
+use machine::{Class, Machine};
 
 use super::Inner;
-
-/// When parts of pages are to be sent.
-#[derive(Default)]
-pub(super) struct PartsInTime {
-    /// Since when one may wait, if one does.
-    oldest: Cell<Option<Instant>>,
-    /// Whether somebody sees to it.
-    is_timed: Cell<bool>,
-}
+use crate::client::in_time::{InTime, Timed, see_to};
 
 impl<M: Machine> Inner<M> {
     /// Sees to it that a part of a page that was written is sent in time.
     pub(super) fn note_part(self: &Rc<Self>) {
-        let (Some(limit), None) = (self.settings.send_parts_after, self.parts.oldest.get()) else { return };
-        let machine = self.client.inner.endpoint.machine();
-        self.parts.oldest.set(Some(machine.now()));
-        if !self.parts.is_timed.replace(true) {
-            machine.spawn("send parts in time", send_in_time(Rc::downgrade(self), limit));
+        if let Some(limit) = self.settings.send_parts_after {
+            see_to(self, limit, "send parts in time");
         }
     }
 
@@ -43,23 +31,20 @@ impl<M: Machine> Inner<M> {
     }
 }
 
-/// Has parts of pages sent whenever one has become too old, as long as there are any.
-async fn send_in_time<M: Machine>(cache: Weak<Inner<M>>, limit: Duration) -> machine::Result<()> {
-    while let Some(cache) = cache.upgrade() {
-        let Some(oldest) = cache.parts.oldest.get() else {
-            cache.parts.is_timed.set(false);
-            break;
-        };
-        let (machine, due) = (cache.client.inner.endpoint.machine().clone(), oldest + limit);
-        if machine.now() < due {
-            drop(cache);
-            machine.sleep_until(due).await;
-        } else {
-            cache.parts.oldest.set(None);
-            if !cache.send_parts() {
-                cache.parts.oldest.set(Some(machine.now()));
-            }
+impl<M: Machine> Timed for Inner<M> {
+    type Machine = M;
+
+    fn machine(&self) -> &M {
+        self.client.inner.endpoint.machine()
+    }
+
+    fn in_time(&self) -> &InTime {
+        &self.parts
+    }
+
+    fn do_it(self: &Rc<Self>) {
+        if !self.send_parts() {
+            self.parts.wait(self.machine());
         }
     }
-    Ok(())
 }

@@ -27,11 +27,12 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::{Rc, Weak};
 
-use machine::{Condition, Duration, Instant, Machine, Memory, Payload, Work, first_of};
+use machine::{Condition, Duration, Machine, Memory, Payload, Work, first_of};
 
 pub use log::{Division, ENTRY_BYTES, Section};
 
 use super::file::check_no_file_ends_before;
+use super::in_time::{InTime, Timed, see_to};
 use super::listed::ListedOperation;
 use super::{Client, ClientInner, File, FileEntries, ListedSettings, Moved};
 use crate::error::{Error, Failure, Result};
@@ -137,10 +138,9 @@ pub(super) struct Inner<M: Machine> {
     /// Files that have been written to, by their index in the logs: of each the handle through which it was used last.
     files: RefCell<Vec<File<M>>>,
     flushes: Flushes,
-    /// Since when there is something to be flushed, if it has a time limit.
-    oldest: Cell<Option<Instant>>,
-    /// Whether a task watches that time, and whether one is flushing in the background.
-    timed: Cell<bool>,
+    /// What is to be flushed, if it has a time limit.
+    in_time: InTime,
+    /// Whether a task is flushing in the background.
     behind: Cell<bool>,
     /// What was to be written by flushes that have failed stays in the logs.
     failures: FlushFailures,
@@ -188,8 +188,7 @@ impl<M: Machine> WriteCache<M> {
             logs: RefCell::new(logs),
             files: RefCell::default(),
             flushes: Flushes { over: Cell::new(flushes), ..Flushes::default() },
-            oldest: Cell::default(),
-            timed: Cell::default(),
+            in_time: InTime::default(),
             behind: Cell::default(),
             failures: FlushFailures::default(),
             causes: RefCell::default(),
@@ -332,10 +331,6 @@ impl<M: Machine> WriteCache<M> {
 }
 
 impl<M: Machine> Inner<M> {
-    fn machine(&self) -> &M {
-        self.client.inner.endpoint.machine()
-    }
-
     fn index_of(&self, file: &File<M>) -> usize {
         let mut files = self.files.borrow_mut();
         let found = files.iter().position(|known| known.id() == file.id());
@@ -419,13 +414,8 @@ impl<M: Machine> Inner<M> {
 
     /// Sees to it that what has been written is flushed in time.
     fn note_written(self: &Rc<Self>) {
-        if let Some(limit) = self.settings.flush_after
-            && self.oldest.get().is_none()
-        {
-            self.oldest.set(Some(self.machine().now()));
-            if !self.timed.replace(true) {
-                self.machine().spawn("flush in time", flush_in_time(Rc::downgrade(self), limit));
-            }
+        if let Some(limit) = self.settings.flush_after {
+            see_to(self, limit, "flush in time");
         }
         let is_full_enough = |fullness| self.logs.borrow().fullness() >= fullness;
         if !self.flushes.running.get() && self.settings.background.is_some_and(is_full_enough) {
@@ -545,7 +535,7 @@ impl<M: Machine> Inner<M> {
     async fn take_part(&self, flush: u32, file: Option<FileId>) {
         let _span = self.machine().notes().span("flush write cache", || [("flush", u64::from(flush))]);
         self.logs.borrow_mut().begin_flush();
-        self.oldest.set(None);
+        self.in_time.clear();
         let outcome = self.write_logs(flush, file).await;
         let index = file.map(|id| self.files.borrow().iter().position(|file| file.id() == id));
         match outcome {
@@ -567,11 +557,8 @@ impl<M: Machine> Inner<M> {
                 self.refresh_files().await;
             }
         }
-        if self.settings.flush_after.is_some()
-            && self.oldest.get().is_none()
-            && !self.logs.borrow().is_empty()
-        {
-            self.oldest.set(Some(self.machine().now()));
+        if self.settings.flush_after.is_some() && !self.logs.borrow().is_empty() {
+            self.in_time.wait(self.machine());
         }
         self.flushes.over.set(flush);
         self.flushes.changed.wake_all();
@@ -636,23 +623,20 @@ impl<M: Machine> Inner<M> {
     }
 }
 
-/// Has a cache flushed whenever something in it has become too old, as long as it has anything.
-async fn flush_in_time<M: Machine>(cache: Weak<Inner<M>>, limit: Duration) -> machine::Result<()> {
-    while let Some(cache) = cache.upgrade() {
-        let Some(oldest) = cache.oldest.get() else {
-            cache.timed.set(false);
-            break;
-        };
-        let (machine, due) = (cache.machine().clone(), oldest + limit);
-        if machine.now() < due {
-            drop(cache);
-            machine.sleep_until(due).await;
-        } else {
-            cache.oldest.set(None);
-            cache.flush_behind(Reason::Asked(None));
-        }
+impl<M: Machine> Timed for Inner<M> {
+    type Machine = M;
+
+    fn machine(&self) -> &M {
+        self.client.inner.endpoint.machine()
     }
-    Ok(())
+
+    fn in_time(&self) -> &InTime {
+        &self.in_time
+    }
+
+    fn do_it(self: &Rc<Self>) {
+        self.flush_behind(Reason::Asked(None));
+    }
 }
 
 /// The write caches of a client, by group.
