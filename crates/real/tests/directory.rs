@@ -479,6 +479,57 @@ fn zeros_in_the_place_of_what_was_flushed_are_not_read_as_a_hole() {
     }
 }
 
+/// From each page of the file on to its end, after one flush and after several that each made the object longer.
+#[test]
+fn a_lost_end_of_a_file_is_not_taken_for_an_earlier_length() {
+    const MIB: usize = 1 << 20;
+    for (driver, flushes) in
+        drivers().into_iter().flat_map(|driver| (1..=3).map(move |flushes| (driver, flushes)))
+    {
+        let (directory, reports) = (temporary(), Reports::default());
+        let file = directory.path().join("disk-1/thing.begun");
+        let bytes = flushes * (MIB + 100);
+        run_on(driver, settings(1, directory.path(), &reports), async |machine| {
+            let disk = &machine.disks()[0];
+            let object = disk.create_unflushed("thing", b"").await.expect("room");
+            for part in contents(bytes).chunks(MIB + 100).enumerate() {
+                let (number, part) = (part.0, part.1.to_vec());
+                disk.write(object.id, (number * (MIB + 100)) as u64, Payload::from(part))
+                    .await
+                    .expect("room");
+                disk.flush(object.id).await.expect("a disk");
+            }
+        });
+        let sound = fs::read(&file).expect("an object's file");
+        for (from, lost) in (UNIT..6 * UNIT).step_by(UNIT).flat_map(|from| [(from, 0), (from, 0xA5)]) {
+            let mut damaged = sound.clone();
+            damaged[from..].fill(lost);
+            fs::write(&file, damaged).expect("room");
+            run_on(driver, settings(1, directory.path(), &reports), async |machine| {
+                let read = match machine.disks()[0].open("thing", Stage::Pending).await {
+                    Ok(object) => {
+                        read_part(&machine, &object, 0, object.bytes as usize).await.map(|read| read.len())
+                    }
+                    Err(error) => Err(error),
+                };
+                let is_told = read.as_ref().is_err_and(|error| matches!(**error, Error::Damaged { .. }));
+                assert!(is_told, "{lost:#x} from {from} on after {flushes} flushes: {read:?}");
+            });
+        }
+        // The other record, and the ends of the units, tell as much as the one that is lost.
+        for at in [UNIT, 2 * UNIT] {
+            let mut damaged = sound.clone();
+            damaged[at..at + UNIT].fill(0);
+            fs::write(&file, damaged).expect("room");
+            run_on(driver, settings(1, directory.path(), &reports), async |machine| {
+                let object =
+                    machine.disks()[0].open("thing", Stage::Pending).await.expect("one record is whole");
+                assert!(read_part(&machine, &object, 0, bytes).await == Ok(contents(bytes)), "{at}");
+            });
+        }
+    }
+}
+
 #[test]
 fn what_was_put_behind_an_object_is_no_part_of_it() {
     let bytes = UNIT + 100;

@@ -63,6 +63,16 @@ pub(super) fn read_contents(
     let bytes = length(file, &seal, &record, in_file)?;
     let is_cut = in_file < bytes;
     let has_excess = file_bytes > seal.layout.file_bytes(bytes);
+    if has_excess
+        && seal.layout.keeps_flushed
+        && Record::is_one_lost(&begin_of_file, &seal.layout, seal.identity)
+    {
+        let why = format!(
+            "one of the two records of what was flushed is lost, and the file is longer than the {bytes} bytes that the \
+             other one tells of"
+        );
+        return Ok(Err(Refusal::Damaged(why)));
+    }
     Ok(Ok(FoundContents { seal, bytes, has_excess, is_cut, is_read_only: false, record }))
 }
 

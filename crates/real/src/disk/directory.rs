@@ -435,10 +435,11 @@ impl BeginOfFile {
     fn of(name: &str, label: &[u8]) -> Result<Self> {
         let mut bytes = Header::encode(name, label)?;
         let seal = Seal { layout: Layout::V3, identity: header::identity_of(&bytes) };
-        let (record, record_at) = Record::default().encode(&seal.layout, seal.identity);
-        bytes.resize(record_at as usize, 0);
-        bytes.extend_from_slice(&record);
-        // The other record has its space, too: it is written when the object is flushed, and a disk may be full then.
+        for record in Record::first() {
+            let (record, record_at) = record.encode(&seal.layout, seal.identity);
+            bytes.resize(record_at as usize, 0);
+            bytes.extend_from_slice(&record);
+        }
         bytes.resize(seal.layout.groups as usize, 0);
         let (name, label) = (name.to_owned(), label.to_vec());
         let header = Header { layout: seal.layout, name, label, identity: seal.identity };
@@ -452,13 +453,14 @@ impl BeginOfFile {
 
     /// The pending object in a file that has nothing else.
     fn found(self, file: File, identity: Identity, is_new: bool) -> Found {
+        let [_, record] = Record::first();
         let contents = FoundContents {
             seal: self.seal,
             bytes: 0,
             has_excess: false,
             is_cut: false,
             is_read_only: false,
-            record: Record::default(),
+            record,
         };
         Found { file, stage: Stage::Pending, is_new, identity, header: self.header, contents }
     }

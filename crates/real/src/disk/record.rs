@@ -9,6 +9,9 @@
 //! tells the state before. A record is written when all that it tells is on the medium, and tells one state: a note
 //! never comes with the length of another. The first 24 bytes are the whole of a record as earlier programs wrote it.
 //!
+//! A file begins with a record in both places, and a disk writes a sector whole or not at all. So a record whose first
+//! 24 bytes do not match their sum was not interrupted by a power cut: it is lost, and may have been the later one.
+//!
 //! The runs say which groups have a page of sums. So a page that was lost with its data, and left zeros, is told from a
 //! hole.
 
@@ -81,14 +84,28 @@ impl Record {
         Some(Record { sequence, bytes: object_bytes, written: Groups(runs), note: note.to_vec() })
     }
 
+    /// The records of an object that has just been made, the latest last.
+    pub(crate) fn first() -> [Record; 2] {
+        [0, 1].map(|sequence| Record { sequence, ..Record::default() })
+    }
+
     /// The latest of those in the first bytes of a file.
     pub(crate) fn latest(begin_of_file: &[u8], layout: &Layout, identity: u64) -> Option<Record> {
-        let decode = |at: u64| {
-            let bytes = begin_of_file.get(at as usize..)?;
-            Record::decode(&bytes[..bytes.len().min(BYTES_MAX)], layout, identity)
-        };
+        let decode = |at| Record::decode(bytes_at(begin_of_file, at), layout, identity);
         layout.records.into_iter().filter_map(decode).max_by_key(|record| record.sequence)
     }
+
+    /// Returns whether a record has been lost from the first bytes of a file, by anything but a power cut.
+    pub(crate) fn is_one_lost(begin_of_file: &[u8], layout: &Layout, identity: u64) -> bool {
+        let is_lost = |at| checked(bytes_at(begin_of_file, at), PLAIN_BYTES, identity).is_none();
+        layout.records.into_iter().any(is_lost)
+    }
+}
+
+/// The bytes that a record at `at` may have.
+fn bytes_at(begin_of_file: &[u8], at: u64) -> &[u8] {
+    let bytes = begin_of_file.get(at as usize..).unwrap_or_default();
+    &bytes[..bytes.len().min(BYTES_MAX)]
 }
 
 /// What `bytes` begins with, without its sum, if it matches that.
