@@ -24,12 +24,12 @@ const INDEX: &str = "<!doctype html><title>Starfish</title><a href=\"metrics\">M
 /// A server that has an address.
 pub struct MetricsServer(Door);
 
-/// The address that a text names: `PORT` of loopback, `HOST:PORT`, or `:PORT` for all networks of this computer. A port
-/// of `+N` is N above `own_port`, at which the node itself listens, if that is known.
+/// The address that a text names, and the host as it names it: `PORT` of loopback, `HOST:PORT`, or `:PORT` for all
+/// networks of this computer. A port of `+N` is N above `own_port`, at which the node itself listens, if that is known.
 ///
 /// # Errors
 /// If it is none of these, or there is no such host.
-pub fn parse_address(text: &str, own_port: Option<u16>) -> io::Result<SocketAddr> {
+pub fn parse_address(text: &str, own_port: Option<u16>) -> io::Result<(SocketAddr, String)> {
     let (host, port) = match text.rsplit_once(':') {
         None => ("127.0.0.1", text),
         Some(("", port)) => ("0.0.0.0", port),
@@ -45,7 +45,8 @@ pub fn parse_address(text: &str, own_port: Option<u16>) -> io::Result<SocketAddr
         }
     };
     let full = format!("{host}:{port}");
-    full.to_socket_addrs()?.next().ok_or_else(|| io::Error::other("it has no address"))
+    let address = full.to_socket_addrs()?.next().ok_or_else(|| io::Error::other("it has no address"))?;
+    Ok((address, host.to_owned()))
 }
 
 fn number(text: &str) -> io::Result<u16> {
@@ -56,12 +57,12 @@ fn number(text: &str) -> io::Result<u16> {
 }
 
 impl MetricsServer {
-    /// Listens at this address; at any free port if that is 0.
+    /// Listens at this address; at any free port if that is 0. `name` is a host name that requests may use.
     ///
     /// # Errors
     /// If the address is taken, or is none of this computer.
-    pub fn open(address: SocketAddr) -> io::Result<MetricsServer> {
-        Door::open(address).map(MetricsServer)
+    pub fn open(address: SocketAddr, name: String) -> io::Result<MetricsServer> {
+        Door::open(address, Some(name)).map(MetricsServer)
     }
 
     /// Where the numbers are found.
@@ -102,12 +103,13 @@ mod tests {
 
     #[test]
     fn an_address_is_a_port_or_has_one() {
-        let parsed = |text| parse_address(text, Some(7117)).map(|address| address.to_string()).ok();
+        let parsed = |text| parse_address(text, Some(7117)).map(|(address, _)| address.to_string()).ok();
         assert_eq!(parsed("9100").as_deref(), Some("127.0.0.1:9100"));
         assert_eq!(parsed(":9100").as_deref(), Some("0.0.0.0:9100"));
         assert_eq!(parsed("[::1]:9100").as_deref(), Some("[::1]:9100"));
         assert_eq!(parsed("+2000").as_deref(), Some("127.0.0.1:9117"));
         assert_eq!(parsed(":+0").as_deref(), Some("0.0.0.0:7117"));
+        assert_eq!(parse_address("localhost:1", None).expect("an address").1, "localhost");
         assert!(parse_address("+1", None).is_err());
         for wrong in ["", ":", "+", "++1", "+60000", "70000", "host", "127.0.0.1"] {
             assert_eq!(parsed(wrong), None, "{wrong}");

@@ -1,8 +1,7 @@
 //! A server on loopback for one browser: the page, and the columns of the files that were named.
 //!
 //! Other users of this computer, and other pages in this browser, get nothing: the address has a token that only the
-//! user has been told, and requests must name this server as their host, so that a foreign page cannot reach it under a
-//! name that resolves to this address. A request cannot name a file.
+//! user has been told. A request cannot name a file.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -44,7 +43,7 @@ impl Server {
     /// If a file cannot be read, the port is not free, or the system has no random numbers.
     pub fn new(files: TraceFiles, port: u16) -> Result<Server, ServeError> {
         let files = Mutex::new(Followed::new(files)?);
-        let door = Door::open((Ipv4Addr::LOCALHOST, port).into())?;
+        let door = Door::open((Ipv4Addr::LOCALHOST, port).into(), None)?;
         let mut token = [0; 16];
         getrandom::fill(&mut token).map_err(io::Error::other)?;
         let token = token.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -71,9 +70,6 @@ impl Server {
 
 impl Shared {
     fn answer(&self, request: &WebRequest, visitor: Visitor) -> io::Result<()> {
-        if !self.is_meant(request.host.as_deref()) {
-            return visitor.tell(&WebReply::plain("403 Forbidden", "this server has another name\n"));
-        }
         match self.below_token(&request.path) {
             Some("") => visitor.tell(&WebReply {
                 status: "200 OK",
@@ -98,12 +94,6 @@ impl Shared {
             }
             _ => visitor.tell(&WebReply::plain("404 Not Found", "there is nothing here\n")),
         }
-    }
-
-    /// Whether a request is for this server by its name.
-    fn is_meant(&self, host: Option<&str>) -> bool {
-        let port = self.address.port();
-        host.is_some_and(|host| host == format!("127.0.0.1:{port}") || host == format!("localhost:{port}"))
     }
 
     /// What a path names after the token; none if it has not this token.

@@ -1,23 +1,33 @@
 //! Connections are accepted, a bounded number at a time, and each has a thread for as long as its one request takes.
+//!
+//! If there are too many, the oldest one that has not made its request is closed, or else the oldest.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use crate::request::{self, WebReply, WebRequest};
 
-/// The most connections answered at once, which is more than a browser makes. Others are closed.
+/// The most connections at a time, which is more than a browser makes.
 const CONNECTIONS_MAX: usize = 16;
+
+/// The most threads: those of closed connections may still have to end. Beyond, new connections are closed.
+const THREADS_MAX: usize = 4 * CONNECTIONS_MAX;
 
 /// How long no visitor is let in when the system cannot accept one, for want of descriptors or memory.
 const PAUSE: Duration = Duration::from_millis(100);
+
+const ANOTHER_NAME: &str =
+    "this server has another name: use its address, its host name, or the name that it was started with\n";
 
 /// Where requests come in.
 pub struct Door {
     listener: TcpListener,
     address: SocketAddr,
+    name: Option<String>,
 }
 
 /// A client that has made a request, and gets one answer.
@@ -27,14 +37,14 @@ pub struct Visitor {
 }
 
 impl Door {
-    /// Listens at this address; at any free port if that is 0.
+    /// Listens at this address; at any free port if that is 0. `name` is a host name that requests may use.
     ///
     /// # Errors
     /// If the address is taken, or is none of this computer.
-    pub fn open(address: SocketAddr) -> io::Result<Door> {
+    pub fn open(address: SocketAddr, name: Option<String>) -> io::Result<Door> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
-        Ok(Door { listener, address })
+        Ok(Door { listener, address, name })
     }
 
     /// Where it listens.
@@ -48,40 +58,106 @@ impl Door {
         self,
         answer: impl Fn(&WebRequest, Visitor) -> io::Result<()> + Send + Sync + 'static,
     ) -> ! {
-        let answer = Arc::new(answer);
+        let Door { listener, address, name } = self;
+        let house = Arc::new(House { address, name, answer, connections: Mutex::default() });
+        let mut number = 0;
         loop {
-            let Ok((stream, _)) = self.listener.accept() else {
+            number += 1;
+            let Ok((stream, _)) = listener.accept() else {
                 thread::sleep(PAUSE);
                 continue;
             };
             // One is kept here, and one is in each thread.
-            if Arc::strong_count(&answer) > CONNECTIONS_MAX {
+            if Arc::strong_count(&house) > THREADS_MAX || house.begin(number, &stream).is_err() {
                 continue;
             }
-            let answer = Arc::clone(&answer);
+            let inside = Arc::clone(&house);
             let converse = move || {
-                let _ = converse(stream, &*answer);
+                let _ = inside.converse(number, stream);
+                inside.connections().remove(&number);
             };
-            // Without a thread the connection is closed.
-            let _ = thread::Builder::new().name("web".into()).spawn(converse);
+            if thread::Builder::new().name("web".into()).spawn(converse).is_err() {
+                house.connections().remove(&number);
+            }
         }
     }
 }
 
-fn converse(
-    mut stream: TcpStream,
-    answer: &impl Fn(&WebRequest, Visitor) -> io::Result<()>,
-) -> io::Result<()> {
-    let Some(request) = request::read(&mut stream)? else {
-        let reply = WebReply::plain("400 Bad Request", "this is no request\n");
-        return request::write(&mut stream, &reply, true);
-    };
-    let visitor = Visitor { stream, with_body: request.method != "HEAD" };
-    if !["GET", "HEAD"].contains(&&*request.method) {
-        let reply = WebReply::plain("405 Method Not Allowed", "there is only something to read here\n");
-        return visitor.tell(&WebReply { fields: "Allow: GET, HEAD\r\n".into(), ..reply });
+/// What the threads of all connections share.
+struct House<A> {
+    address: SocketAddr,
+    name: Option<String>,
+    answer: A,
+    /// By the order in which they came.
+    connections: Mutex<BTreeMap<u64, Connection>>,
+}
+
+struct Connection {
+    stream: TcpStream,
+    has_asked: bool,
+}
+
+impl<A> House<A> {
+    fn connections(&self) -> MutexGuard<'_, BTreeMap<u64, Connection>> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    answer(&request, visitor)
+
+    /// A connection has come. If there are too many, the oldest without a request is closed, or else the oldest.
+    fn begin(&self, number: u64, stream: &TcpStream) -> io::Result<()> {
+        let new = Connection { stream: stream.try_clone()?, has_asked: false };
+        let mut connections = self.connections();
+        if connections.len() >= CONNECTIONS_MAX {
+            let silent = connections.iter().find(|(_, connection)| !connection.has_asked);
+            let first = silent.or(connections.first_key_value()).map(|(&number, _)| number);
+            if let Some(closed) = first.and_then(|number| connections.remove(&number)) {
+                let _ = closed.stream.shutdown(Shutdown::Both);
+            }
+        }
+        connections.insert(number, new);
+        Ok(())
+    }
+
+    /// Whether a request names this server as its host: by an address, as `localhost`, or by a name of this computer. A
+    /// page of a foreign site comes under the site's name, also if that name has been made to resolve to this address.
+    fn is_meant(&self, host: &str) -> bool {
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+            _ => host,
+        };
+        let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+        let is_named = |other: &str| name.eq_ignore_ascii_case(other);
+        address.parse::<IpAddr>().is_ok()
+            || is_named("localhost")
+            || self.name.as_deref().is_some_and(is_named)
+            // Only a name with a dot can be somebody else's.
+            || !self.address.ip().is_loopback() && (!name.contains('.') || host_name().is_some_and(|own| is_named(&own)))
+    }
+}
+
+/// The name of this computer, if the system tells it.
+fn host_name() -> Option<String> {
+    Some(std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?.trim().to_owned())
+}
+
+impl<A: Fn(&WebRequest, Visitor) -> io::Result<()>> House<A> {
+    fn converse(&self, number: u64, mut stream: TcpStream) -> io::Result<()> {
+        let Some(request) = request::read(&mut stream)? else {
+            let reply = WebReply::plain("400 Bad Request", "this is no request\n");
+            return request::write(&mut stream, &reply, true);
+        };
+        if let Some(connection) = self.connections().get_mut(&number) {
+            connection.has_asked = true;
+        }
+        let visitor = Visitor { stream, with_body: request.method != "HEAD" };
+        if !request.host.as_deref().is_some_and(|host| self.is_meant(host)) {
+            return visitor.tell(&WebReply::plain("403 Forbidden", ANOTHER_NAME));
+        }
+        if !["GET", "HEAD"].contains(&&*request.method) {
+            let reply = WebReply::plain("405 Method Not Allowed", "there is only something to read here\n");
+            return visitor.tell(&WebReply { fields: "Allow: GET, HEAD\r\n".into(), ..reply });
+        }
+        (self.answer)(&request, visitor)
+    }
 }
 
 impl Visitor {
@@ -103,7 +179,7 @@ mod tests {
     use super::*;
 
     fn door() -> SocketAddr {
-        let door = Door::open((Ipv4Addr::LOCALHOST, 0).into()).expect("a free port");
+        let door = Door::open((Ipv4Addr::LOCALHOST, 0).into(), None).expect("a free port");
         let address = door.address();
         thread::spawn(move || {
             door.let_in(|request, visitor| {
@@ -130,20 +206,66 @@ mod tests {
     #[test]
     fn who_asks_is_answered_once() {
         let address = door();
-        let reply = ask(address, "GET /x HTTP/1.1\r\nHost: a\r\n\r\nGET /y HTTP/1.1\r\n\r\n");
+        let reply = ask(address, "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\nGET /y HTTP/1.1\r\n\r\n");
         assert!(
             reply.starts_with("HTTP/1.1 200 OK\r\n") && reply.ends_with("\r\n\r\nyou want /x\n"),
             "{reply}"
         );
-        let reply = ask(address, "HEAD /x HTTP/1.1\r\n\r\n");
+        let reply = ask(address, "HEAD /x HTTP/1.1\r\nHost: localhost\r\n\r\n");
         assert!(reply.contains("Content-Length: 12\r\n") && reply.ends_with("\r\n\r\n"), "{reply}");
-        let reply = ask(address, "POST /x HTTP/1.1\r\n\r\n");
+        let reply = ask(address, "POST /x HTTP/1.1\r\nHost: localhost\r\n\r\n");
         assert!(reply.starts_with("HTTP/1.1 405 ") && reply.contains("Allow: GET, HEAD\r\n"), "{reply}");
         assert!(ask(address, "\0\r\n\r\n").starts_with("HTTP/1.1 400 "));
         // As long as may be, and a little longer; all of it is read, so that the answer is, too.
         let begin = "GET / HTTP/1.1\r\nA: ";
         let long = format!("{begin}{}", "a".repeat((16 << 10) + 16 - begin.len()));
         assert!(ask(address, &long).starts_with("HTTP/1.1 400 "));
+    }
+
+    #[test]
+    fn silent_connections_keep_nobody_out() {
+        let address = door();
+        let silent: Vec<TcpStream> = (0..4 * CONNECTIONS_MAX).map(|_| connect(address)).collect();
+        let mut dripping: Vec<TcpStream> = (0..CONNECTIONS_MAX).map(|_| connect(address)).collect();
+        let start = Instant::now();
+        for n in 0..5 {
+            // One that is closed by then does not take it.
+            dripping.iter_mut().for_each(|stream| drop(stream.write_all(b"GET / HTTP/1.1\r\nA: ")));
+            let reply = ask(address, &format!("GET /{n} HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n"));
+            assert!(reply.ends_with(&format!("you want /{n}\n")), "{reply}");
+        }
+        assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+        drop(silent);
+    }
+
+    #[test]
+    fn only_a_name_of_this_server_is_answered() {
+        let status = |address, name: &str| {
+            let reply = ask(address, &format!("GET / HTTP/1.1\r\n{name}\r\n\r\n"));
+            reply.split(' ').nth(1).map(str::to_owned)
+        };
+        let local = door();
+        for host in ["127.0.0.1", "LocalHost:81", "[::1]:9117", "10.0.0.1"] {
+            assert_eq!(status(local, &format!("Host: {host}")).as_deref(), Some("200"), "{host}");
+        }
+        for fields in [
+            "Host: evil.example",
+            "Host: node1",
+            "Host: 127.0.0.1.evil.example:1",
+            "A: b",
+            "Host: a\r\nHost: a",
+        ] {
+            assert_eq!(status(local, fields).as_deref(), Some("403"), "{fields}");
+        }
+        let house = House {
+            address: (Ipv4Addr::UNSPECIFIED, 1).into(),
+            name: Some("metrics.example".to_owned()),
+            answer: (),
+            connections: Mutex::default(),
+        };
+        assert!(["node1:9117", "metrics.example", "[fe80::1]:2"].iter().all(|host| house.is_meant(host)));
+        assert!(host_name().is_none_or(|own| house.is_meant(&own)));
+        assert!(!house.is_meant("node1.evil.example:9117") && !house.is_meant("metrics.example.evil:80"));
     }
 
     /// A client that says nothing keeps a thread for some seconds; then others get in again.
@@ -159,6 +281,6 @@ mod tests {
         }
         assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
         thread::sleep(Duration::from_millis(100));
-        assert!(ask(address, "GET /z HTTP/1.1\r\n\r\n").ends_with("you want /z\n"));
+        assert!(ask(address, "GET /z HTTP/1.1\r\nHost: localhost\r\n\r\n").ends_with("you want /z\n"));
     }
 }

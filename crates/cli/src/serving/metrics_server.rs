@@ -13,9 +13,9 @@ pub(crate) fn open(
 ) -> Result<Option<MetricsServer>> {
     let Some(address) = address.filter(|address| !address.is_empty()) else { return Ok(None) };
     let what = || format!("--metrics {address}");
-    let found =
+    let (found, name) =
         parse_address(address, own_port).map_err(|error| Failure::usage(what(), error).remedy(write))?;
-    let server = MetricsServer::open(found);
+    let server = MetricsServer::open(found, name);
     server.map(Some).map_err(|error| Failure::new(what(), error).remedy(give_another))
 }
 

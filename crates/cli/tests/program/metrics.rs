@@ -13,7 +13,9 @@ fn an_agent_tells_what_it_has_done() {
     let mut store = Store::start(&[]);
     let (agent, address) = watched(store.directory.path(), &["disk1", "disk2"], &[]);
     store.agents.push(agent);
-    let get = || ask(&address, "GET /metrics HTTP/1.1\r\nHost: agents.example:9117\r\n\r\n");
+    let get = || ask(&address, "GET /metrics HTTP/1.1\r\nHost: localhost:9117\r\n\r\n");
+    let (foreign, _) = ask(&address, "GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+    assert!(foreign.starts_with("HTTP/1.1 403 "), "{foreign}");
     let (head, body) = get();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
     assert!(
@@ -70,18 +72,18 @@ fn an_agent_tells_what_it_has_done() {
 fn there_is_nothing_but_numbers_and_nobody_can_keep_others_from_them() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (agent, address) = watched(directory.path(), &["disk"], &[]);
-    assert!(ask(&address, "GET / HTTP/1.1\r\n\r\n").1.contains("href=\"metrics\""));
+    assert!(ask(&address, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").1.contains("href=\"metrics\""));
     for (request, status) in [
-        ("GET /metrics/ HTTP/1.1\r\n\r\n", "404"),
-        ("GET /../etc/passwd HTTP/1.1\r\n\r\n", "404"),
-        ("POST /metrics HTTP/1.1\r\nContent-Length: 0\r\n\r\n", "405"),
-        ("DELETE / HTTP/1.1\r\n\r\n", "405"),
+        ("GET /metrics/ HTTP/1.1\r\nHost: localhost\r\n\r\n", "404"),
+        ("GET /../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", "404"),
+        ("POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "405"),
+        ("DELETE / HTTP/1.1\r\nHost: localhost\r\n\r\n", "405"),
         ("what\r\n\r\n", "400"),
     ] {
         let (head, _) = ask(&address, request);
         assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{request:?}: {head}");
     }
-    let (head, body) = ask(&address, "HEAD /metrics HTTP/1.1\r\n\r\n");
+    let (head, body) = ask(&address, "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(head.starts_with("HTTP/1.1 200 ") && body.is_empty(), "{head}");
     let threads = || {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", agent.child.id())).expect("Linux");
@@ -96,7 +98,7 @@ fn there_is_nothing_but_numbers_and_nobody_can_keep_others_from_them() {
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("set");
         let mut reply = String::new();
         let asked = stream
-            .write_all(b"GET /metrics HTTP/1.1\r\n\r\n")
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
             .and_then(|()| stream.read_to_string(&mut reply));
         if asked.is_ok() && reply.ends_with("# EOF\n") {
             break;

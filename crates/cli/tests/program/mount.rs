@@ -381,7 +381,7 @@ fn what_was_listed_is_not_looked_up_again() {
     let listed: Vec<_> = fs::read_dir(&directory).expect("a directory").collect();
     assert_eq!(listed.len(), FILES);
     listed.into_iter().for_each(|entry| fs::remove_file(entry.expect("an entry").path()).expect("removed"));
-    let (_, body) = ask(&address, "GET /metrics HTTP/1.1\r\n\r\n");
+    let (_, body) = ask(&address, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let read = parse(&body);
     let count = |operation| value(&read, "starfish_mount_request_seconds_count", &[("operation", operation)]);
     let (lookups, unlinks) = (count("lookup").unwrap_or_default(), count("unlink"));
@@ -399,7 +399,7 @@ fn names_in_order_take_few_conversations() {
     point.unmount();
     let address = mount_with_metrics(&point);
     let conversations = || {
-        let (_, body) = ask(&address, "GET /metrics HTTP/1.1\r\n\r\n");
+        let (_, body) = ask(&address, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let asked = [("operation", "names"), ("class", "control")];
         value(&parse(&body), "starfish_mount_agent_request_seconds_count", &asked).unwrap_or_default()
     };
@@ -417,7 +417,7 @@ fn a_mount_tells_prometheus_what_it_does() {
     fs::write(point.path.join("file"), vec![7; 1_000_000]).expect("a file");
     assert_eq!(fs::read(point.path.join("file")).expect("a file").len(), 1_000_000);
     assert!(!point.path.join("nothing").exists());
-    let (head, body) = ask(&address, "GET /metrics HTTP/1.1\r\n\r\n");
+    let (head, body) = ask(&address, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
     let read = parse(&body);
     let total = |name: &str, labels: &[(&str, &str)]| {

@@ -121,7 +121,7 @@ fn the_server_answers_only_its_page_and_only_who_knows_the_token() {
         assert_eq!(viewer.get(&path).0, "404", "{path}");
     }
     // A name that somebody else has made point here, none, and two.
-    for named in ["evil.example", "127.0.0.1", &format!("{host}.evil.example"), "127.0.0.1:1"] {
+    for named in ["evil.example", "example", &format!("{host}.evil.example")] {
         let request = format!("GET /{token}/columns HTTP/1.1\r\nHost: {named}\r\n\r\n");
         assert_eq!(viewer.answer(&request).0, "403", "{named}");
     }
