@@ -383,9 +383,8 @@ fn create_local(path: &Path, replace: bool, like: Option<&Metadata>) -> Result<T
         replacement::Target::Stream(stream) => Ok(Target::Stream(stream)),
         replacement::Target::File(file, new) => {
             // Between these two lines only a hidden, empty file could stay.
-            let temporary = new.temporary().to_owned();
-            let left = temporary.display().to_string();
-            let half_done = HalfDone::begin(left, move || drop(std::fs::remove_file(&temporary)));
+            let temporary = new.temporary().clone();
+            let half_done = HalfDone::begin(temporary.to_string(), move || temporary.remove());
             Ok(Target::Local { file, new, half_done })
         }
     }

@@ -16,7 +16,7 @@ use layout::Extent;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::stat::{Mode, umask};
 use node::sparse::{Dense, Hole, SparseFile, SparseRead, SparseWrite};
-use replacement::{NewFile, Permitted};
+use replacement::{LocalPlace, NewFile, Permitted};
 
 use crate::interrupt;
 
@@ -77,17 +77,28 @@ pub(crate) fn check_writable(path: &Path) -> Result<()> {
 fn begin(path: &Path, replace: bool, permitted: Permitted<'_>) -> Result<(Destination, File)> {
     match replacement::create(path, replace, permitted).map_err(|error| failed(path, error))? {
         replacement::Target::Stream(stream) => Ok((Destination::Stream, stream)),
-        replacement::Target::File(file, new) => {
-            let leftover = new.temporary().to_owned();
-            let left = Failure::new(leftover.display().to_string(), "there was no time to remove it");
-            let half_done = HalfDone::begin(left.to_string(), move || drop(std::fs::remove_file(&leftover)));
-            interrupt::undo_and_exit()?;
-            Ok((Destination::File(path.to_owned(), new, half_done), file))
-        }
+        replacement::Target::File(file, new) => Ok((Destination::begun(path.to_owned(), new)?, file)),
     }
 }
 
+/// Opens a place in a tree to receive a file, its owner's alone until the caller says whose it is. No link is followed.
+pub(crate) fn create_at(place: &LocalPlace, replace: bool) -> Result<(Destination, File)> {
+    let path = place.path();
+    let created = replacement::create_at(place, replace, Permitted::Owner);
+    let (file, new) = created.map_err(|error| failed(&path, error))?;
+    Ok((Destination::begun(path, new)?, file))
+}
+
 impl Destination {
+    /// A new file, which is removed if the program is interrupted.
+    fn begun(path: PathBuf, new: NewFile) -> Result<Destination> {
+        let temporary = new.temporary().clone();
+        let left = Failure::new(temporary.to_string(), "there was no time to remove it");
+        let half_done = HalfDone::begin(left.to_string(), move || temporary.remove());
+        interrupt::undo_and_exit()?;
+        Ok(Destination::File(path, new, half_done))
+    }
+
     /// The file, if it is one of its own, of which times and permissions can be said.
     pub(crate) fn file(&self) -> Option<&File> {
         match self {

@@ -3,8 +3,11 @@
 //! What is written goes into a temporary file beside the one it is going to be, which gets the name at the end. So no
 //! program sees half a file, and a file that is replaced stays until the new one is whole.
 //!
-//! Replaced is what the name stands for in the end: a link goes on to point there. From its first byte on the new file
-//! may be read and written by whom the old one might, or by its owner alone.
+//! A path that the user has named is followed, and the file it leads to is replaced: a link stays a link. A name in a
+//! tree is a [`LocalPlace`] below a [`LocalDirectory`]: no link is followed, and a link in the way is an error, or is
+//! replaced itself.
+//!
+//! From its first byte on the new file may be read and written by whom the old one might, or by its owner alone.
 //!
 //! The new file is on the medium before it takes an old one's place: a power cut leaves one of them. Where there was no
 //! file none can be lost, and nobody waits for the medium.
@@ -12,14 +15,17 @@
 //! What is not here, on purpose: removing the temporary file when the program is interrupted. Each program has its own
 //! way; [`NewFile::temporary`] says what to remove.
 
-use std::ffi::OsStr;
+mod directory;
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use tempfile::TempPath;
+pub use directory::{LocalDirectory, LocalPlace};
 
 /// What temporary files are called at the beginning.
 const PREFIX: &str = ".starfish-";
@@ -59,10 +65,18 @@ pub enum Target {
 /// A file on its way to its name. Dropped before it is complete, it is removed.
 #[derive(Debug)]
 pub struct NewFile {
-    temporary: TempPath,
+    temporary: TemporaryFile,
     file: File,
-    path: PathBuf,
+    name: OsString,
     replace: bool,
+    is_complete: bool,
+}
+
+/// The temporary file of a file that is being written, to be removed if the program ends before it is complete.
+#[derive(Clone, Debug)]
+pub struct TemporaryFile {
+    directory: LocalDirectory,
+    name: OsString,
 }
 
 /// Why there can be no file of that name.
@@ -80,6 +94,9 @@ pub enum Error {
     /// A file has the name, and is not to be replaced.
     #[error("there is such a file already\n  Give --force to replace it, or another name.")]
     Exists,
+    /// A device, pipe or socket has the name in a tree.
+    #[error("it is no file, and is not replaced\n  Remove it first.")]
+    NoFile,
     /// Anything else.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -98,56 +115,128 @@ pub fn create(path: &Path, replace: bool, permitted: Permitted<'_>) -> Result<Ta
         _ => {}
     }
     let path = followed(path);
-    let directory = directory_of(&path);
-    if !directory.exists() {
-        return Err(Error::NoParent(directory.to_owned()));
-    }
-    let like = if let Permitted::Like(like) = permitted { Some(like) } else { found.as_ref() };
-    let mode = match (permitted, like) {
-        (Permitted::Owner, _) => OWNERS,
-        (_, None) => USUAL,
-        (_, Some(like)) => like.permissions().mode() & PERMISSIONS,
+    let parent = directory_of(&path);
+    let directory = match LocalDirectory::open(parent) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(Error::NoParent(parent.to_owned())),
+        opened => opened?,
     };
-    let temporary = tempfile::Builder::new()
-        .prefix(PREFIX)
-        .rand_bytes(DRAWN)
-        // It must never be open to more than it is to be: who opens it in time may read it for ever.
-        .permissions(Permissions::from_mode(mode))
-        .tempfile_in(directory)?;
-    let (file, temporary) = temporary.into_parts();
-    // Others that find the file know by the lock that it is being written; some file systems have no locks.
-    let _ = file.try_lock();
-    if let Some(like) = like {
-        belong_like(&file, like)?;
-        // This time the umask does not matter.
-        file.set_permissions(Permissions::from_mode(mode))?;
+    let name = path.file_name().ok_or(Error::NoDirectory)?;
+    let (file, new) = NewFile::begin(directory, name, replace, found.as_ref(), permitted)?;
+    Ok(Target::File(file, new))
+}
+
+/// Begins the file at a place in a tree. If something is there, that is an error unless it is to be replaced; a link is
+/// replaced itself. Write to the first.
+///
+/// # Errors
+/// If there can be no file.
+pub fn create_at(
+    place: &LocalPlace,
+    replace: bool,
+    permitted: Permitted<'_>,
+) -> Result<(File, NewFile), Error> {
+    let (directory, name) = place.parent()?;
+    let found = directory.metadata(name)?;
+    match &found {
+        Some(found) if found.is_dir() => return Err(Error::IsDirectory),
+        Some(_) if !replace => return Err(Error::Exists),
+        Some(found) if !found.is_file() && !found.is_symlink() => return Err(Error::NoFile),
+        _ => {}
     }
-    let again = file.try_clone()?;
-    Ok(Target::File(file, NewFile { temporary, file: again, path, replace }))
+    let found = found.filter(Metadata::is_file);
+    NewFile::begin(directory, name, replace, found.as_ref(), permitted)
 }
 
 impl NewFile {
+    fn begin(
+        directory: LocalDirectory,
+        name: &OsStr,
+        replace: bool,
+        found: Option<&Metadata>,
+        permitted: Permitted<'_>,
+    ) -> Result<(File, NewFile), Error> {
+        let like = if let Permitted::Like(like) = permitted { Some(like) } else { found };
+        let mode = match (permitted, like) {
+            (Permitted::Owner, _) => OWNERS,
+            (_, None) => USUAL,
+            (_, Some(like)) => like.permissions().mode() & PERMISSIONS,
+        };
+        // It must never be open to more than it is to be: a program that opens it in time may read it for ever.
+        let (file, temporary) = TemporaryFile::make(&directory, |name| directory.create_file(name, mode))?;
+        let new = NewFile {
+            temporary,
+            file: file.try_clone()?,
+            name: name.to_owned(),
+            replace,
+            is_complete: false,
+        };
+        // Others that find the file know by the lock that it is being written; some file systems have no locks.
+        let _ = file.try_lock();
+        if let Some(like) = like {
+            belong_like(&file, like)?;
+            // This time the umask does not matter.
+            file.set_permissions(Permissions::from_mode(mode))?;
+        }
+        Ok((file, new))
+    }
+
     /// The file itself, also when all is written.
     pub fn file(&self) -> &File {
         &self.file
     }
 
     /// What is to be removed if the program ends before the file is complete.
-    pub fn temporary(&self) -> &Path {
+    pub fn temporary(&self) -> &TemporaryFile {
         &self.temporary
     }
 
     /// The file is whole: gives it its name.
-    pub fn complete(self) -> Result<(), Error> {
-        let NewFile { temporary, file, path, replace } = self;
-        if replace && path.symlink_metadata().is_ok() {
-            file.sync_data()?;
+    pub fn complete(mut self) -> Result<(), Error> {
+        let TemporaryFile { directory, name } = &self.temporary;
+        if self.replace && directory.metadata(&self.name)?.is_some() {
+            self.file.sync_data()?;
         }
-        let named = if replace { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
-        named.map_err(|error| match error.error {
-            error if error.kind() == ErrorKind::AlreadyExists => Error::Exists,
-            error => error.into(),
-        })
+        directory.rename(name, &self.name, self.replace).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists if !self.replace => Error::Exists,
+            _ => error.into(),
+        })?;
+        self.is_complete = true;
+        Ok(())
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if !self.is_complete {
+            self.temporary.remove();
+        }
+    }
+}
+
+impl TemporaryFile {
+    /// Has something made under a hidden name that nothing has.
+    fn make<T>(
+        directory: &LocalDirectory,
+        make: impl Fn(&OsStr) -> io::Result<T>,
+    ) -> io::Result<(T, TemporaryFile)> {
+        let of_path = |path: &Path| make(path.file_name().expect("a name was drawn"));
+        let mut drawn = tempfile::Builder::new();
+        // Its own cleanup is by path.
+        let drawn = drawn.prefix(PREFIX).rand_bytes(DRAWN).disable_cleanup(true);
+        let (made, path) = drawn.make_in(directory.path_of(""), of_path)?.into_parts();
+        let name = path.file_name().expect("a name was drawn").to_owned();
+        Ok((made, TemporaryFile { directory: directory.clone(), name }))
+    }
+
+    /// Removes it, if it is there.
+    pub fn remove(&self) {
+        let _ = self.directory.remove_file(&self.name);
+    }
+}
+
+impl fmt::Display for TemporaryFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.directory.path_of(&self.name).display().fmt(f)
     }
 }
 
@@ -155,11 +244,12 @@ impl NewFile {
 ///
 /// # Errors
 /// If a file cannot have such a name, or a directory has it.
-pub fn link(file: &Path, name: &Path, replace: bool) -> Result<(), Error> {
-    if replace && name.symlink_metadata().is_ok() {
-        File::open(file)?.sync_data()?;
+pub fn link(file: &LocalPlace, name: &LocalPlace, replace: bool) -> Result<(), Error> {
+    let (directory, first) = file.parent()?;
+    if replace && name.metadata()?.is_some() {
+        directory.open_file(first)?.sync_data()?;
     }
-    make(name, replace, |name| fs::hard_link(file, name))
+    make(name, replace, |parent, name| directory.link(first, parent, name))
 }
 
 /// Makes a symbolic link to `target`, which need not be there. If something has its name already, it is replaced in one
@@ -167,20 +257,25 @@ pub fn link(file: &Path, name: &Path, replace: bool) -> Result<(), Error> {
 ///
 /// # Errors
 /// If no link can have such a name, or a directory has it.
-pub fn symlink(target: &Path, name: &Path, replace: bool) -> Result<(), Error> {
-    make(name, replace, |name| std::os::unix::fs::symlink(target, name))
+pub fn symlink(target: &Path, name: &LocalPlace, replace: bool) -> Result<(), Error> {
+    make(name, replace, |parent, name| parent.symlink(target, name))
 }
 
 /// Makes what is whole as soon as it is there: under this name or, if something has that, under a hidden one first.
-fn make(name: &Path, replace: bool, make: impl Fn(&Path) -> io::Result<()>) -> Result<(), Error> {
-    match make(name) {
+fn make(
+    place: &LocalPlace,
+    replace: bool,
+    make: impl Fn(&LocalDirectory, &OsStr) -> io::Result<()>,
+) -> Result<(), Error> {
+    let (parent, name) = place.parent()?;
+    match make(&parent, name) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists && !replace => Err(Error::Exists),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let temporary = tempfile::Builder::new()
-                .prefix(PREFIX)
-                .rand_bytes(DRAWN)
-                .make_in(directory_of(name), &make)?;
-            temporary.into_temp_path().persist(name).map_err(|error| error.error.into())
+            let ((), temporary) = TemporaryFile::make(&parent, |name| make(&parent, name))?;
+            let renamed = parent.rename(&temporary.name, name, true);
+            // Also after success: renaming one name of a file to another one of it does nothing.
+            temporary.remove();
+            Ok(renamed?)
         }
         made => Ok(made?),
     }
@@ -195,11 +290,10 @@ fn directory_of(path: &Path) -> &Path {
 ///
 /// # Errors
 /// If the directory cannot be read, or one of them cannot be removed.
-pub fn remove_abandoned(directory: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        if entry.file_type()?.is_file() && is_temporary(&entry.file_name()) && is_abandoned(&entry.path()) {
-            fs::remove_file(entry.path())?;
+pub fn remove_abandoned(directory: &LocalDirectory) -> io::Result<()> {
+    for name in directory.names()?.iter().filter(|name| is_temporary(name)) {
+        if is_abandoned(directory, name) {
+            directory.remove_file(name)?;
         }
     }
     Ok(())
@@ -212,8 +306,9 @@ fn is_temporary(name: &OsStr) -> bool {
 }
 
 /// Whether a temporary file is no longer being written. If that cannot be known, it is kept.
-fn is_abandoned(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+fn is_abandoned(directory: &LocalDirectory, name: &OsStr) -> bool {
+    let is_free = |file: File| Ok(file.metadata()?.is_file() && file.try_lock().is_ok());
+    directory.open_file(name).and_then(is_free).unwrap_or(false)
 }
 
 /// The metadata of this path, if anything is there.
@@ -275,6 +370,15 @@ mod tests {
         path.metadata().expect("a file").permissions().mode() & PERMISSIONS
     }
 
+    fn place(path: &Path) -> LocalPlace {
+        let top = LocalDirectory::open(path.parent().expect("a directory")).expect("it is there");
+        LocalPlace::new(top, path.file_name().expect("a name"))
+    }
+
+    fn path_of(temporary: &TemporaryFile) -> PathBuf {
+        temporary.to_string().into()
+    }
+
     fn begin(path: &Path, replace: bool, permitted: Permitted<'_>) -> Result<(File, NewFile), Error> {
         match create(path, replace, permitted)? {
             Target::File(file, new) => Ok((file, new)),
@@ -318,13 +422,13 @@ mod tests {
         let directory = directory();
         let [file, name] = ["file", "name"].map(|name| directory.path().join(name));
         write(&file, "contents", 0o644);
-        link(&file, &name, false).expect("nothing has it");
+        link(&place(&file), &place(&name), false).expect("nothing has it");
         let is_one = || file.metadata().expect("a file").ino() == name.metadata().expect("a file").ino();
         assert!(is_one());
         fs::remove_file(&name).expect("it is ours");
         write(&name, "other", 0o644);
-        assert!(matches!(link(&file, &name, false), Err(Error::Exists)));
-        link(&file, &name, true).expect("it is replaced");
+        assert!(matches!(link(&place(&file), &place(&name), false), Err(Error::Exists)));
+        link(&place(&file), &place(&name), true).expect("it is replaced");
         assert!(is_one());
         assert_eq!(names(directory.path()), ["file", "name"]);
     }
@@ -337,7 +441,7 @@ mod tests {
             write(&path, "old", 0o644);
             fs::set_permissions(&path, Permissions::from_mode(kept)).expect("it is ours");
             let (_, new) = begin(&path, true, Permitted::Usual).expect("it can be replaced");
-            assert_eq!(mode(new.temporary()), kept, "before the first byte");
+            assert_eq!(mode(&path_of(new.temporary())), kept, "before the first byte");
             new.complete().expect("it can be named");
             assert_eq!(mode(&path), kept);
             fs::remove_file(&path).expect("it is ours");
@@ -369,7 +473,7 @@ mod tests {
                 write(&path, "", mode);
             }
             let (file, new) = begin(&path, true, Permitted::Owner).expect("it can be made");
-            assert_eq!(mode(new.temporary()), 0o600, "before the first byte");
+            assert_eq!(mode(&path_of(new.temporary())), 0o600, "before the first byte");
             file.set_permissions(Permissions::from_mode(0o640)).expect("it is ours");
             new.complete().expect("it can be named");
             assert_eq!(mode(&path), 0o640);
@@ -381,13 +485,13 @@ mod tests {
         let directory = directory();
         let [name, other] = ["name", "directory"].map(|name| directory.path().join(name));
         let target = || fs::read_link(&name).expect("a link");
-        super::symlink(Path::new("nowhere"), &name, false).expect("nothing has it");
-        assert!(matches!(super::symlink(Path::new("x"), &name, false), Err(Error::Exists)));
+        super::symlink(Path::new("nowhere"), &place(&name), false).expect("nothing has it");
+        assert!(matches!(super::symlink(Path::new("x"), &place(&name), false), Err(Error::Exists)));
         assert_eq!(target(), Path::new("nowhere"));
-        super::symlink(Path::new("x"), &name, true).expect("it is replaced");
+        super::symlink(Path::new("x"), &place(&name), true).expect("it is replaced");
         assert_eq!(target(), Path::new("x"));
         fs::create_dir(&other).expect("room");
-        super::symlink(Path::new("x"), &other, true).expect_err("a directory is not replaced");
+        super::symlink(Path::new("x"), &place(&other), true).expect_err("a directory is not replaced");
         assert_eq!(names(directory.path()), ["directory", "name"]);
     }
 
@@ -414,6 +518,28 @@ mod tests {
     }
 
     #[test]
+    fn in_a_tree_a_link_is_replaced_itself() {
+        let directory = directory();
+        let path = |name: &str| directory.path().join(name);
+        write(&path("outside"), "outside", 0o644);
+        for target in ["outside", "nowhere"] {
+            symlink(target, path("x")).expect("a link");
+            let create = |replace| create_at(&place(&path("x")), replace, Permitted::Owner);
+            assert!(matches!(create(false), Err(Error::Exists)), "{target}");
+            let (mut file, new) = create(true).expect("it can be replaced");
+            file.write_all(b"new").expect("room");
+            new.complete().expect("it can be named");
+            assert!(path("x").symlink_metadata().expect("it is there").is_file(), "{target}");
+            fs::remove_file(path("x")).expect("ours");
+        }
+        assert_eq!(fs::read(path("outside")).expect("a file"), b"outside");
+        assert_eq!(names(directory.path()), ["outside"]);
+        let socket = std::os::unix::net::UnixListener::bind(path("x")).expect("room");
+        assert!(matches!(create_at(&place(&path("x")), true, Permitted::Owner), Err(Error::NoFile)));
+        drop(socket);
+    }
+
+    #[test]
     fn what_a_killed_program_has_left_is_removed_and_what_is_being_written_stays() {
         let directory = directory();
         let path = |name: &str| directory.path().join(name);
@@ -422,8 +548,8 @@ mod tests {
         }
         fs::create_dir(path(".starfish-abcdef")).expect("room");
         let (_file, new) = begin(&path("y"), false, Permitted::Usual).expect("it can be made");
-        remove_abandoned(directory.path()).expect("removed");
-        assert!(new.temporary().exists());
+        remove_abandoned(&LocalDirectory::open(directory.path()).expect("it is there")).expect("removed");
+        assert!(path_of(new.temporary()).exists());
         new.complete().expect("it can be named");
         let left = [".starfish-0123456789abcdef", ".starfish-a.b", ".starfish-abcdef", "x", "y"];
         assert_eq!(names(directory.path()), left);

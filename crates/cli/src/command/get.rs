@@ -15,11 +15,12 @@ use crate::interrupt;
 use crate::local::{self, Hashing, STANDARD};
 use crate::store::agents::{AgentsArgs, FlatArgs};
 use crate::store::get_tree::{self, DamagedFile, Manner, TreeDownload};
-use crate::store::namespace::no_namespace;
+use crate::store::namespace::{FoundPath, no_namespace};
 use crate::store::transfer::{self, Get, Method, MethodArgs, Salvaged};
 use crate::store::{globs, many, namespace};
 use crate::this_node;
 use node::Agent;
+use replacement::LocalPlace;
 
 /// Get files from the agents, reading all their disks at once.
 ///
@@ -154,16 +155,16 @@ fn means_many(agents: &[Agent], arguments: &Arguments) -> Result<bool> {
 }
 
 /// Where the files go.
-enum Place {
+enum Target {
     /// In a directory, under their own names.
     Within(PathBuf),
     /// Under this name, if it is one.
     Called(PathBuf),
 }
 
-impl Place {
-    fn of(local: Option<&Path>, is_pattern: bool) -> Result<Place> {
-        let Some(local) = local else { return Ok(Place::Within(".".into())) };
+impl Target {
+    fn new(local: Option<&Path>, is_pattern: bool) -> Result<Target> {
+        let Some(local) = local else { return Ok(Target::Within(".".into())) };
         let what = || local.display().to_string();
         if local == Path::new(STANDARD) {
             let failure = Failure::usage(what(), "several files cannot go to standard output");
@@ -171,16 +172,16 @@ impl Place {
         }
         let is_directory = is_pattern || local.as_os_str().as_encoded_bytes().ends_with(b"/");
         match is_directory {
-            true if local.is_dir() => Ok(Place::Within(local.to_owned())),
+            true if local.is_dir() => Ok(Target::Within(local.to_owned())),
             true => Err(Failure::new(what(), "there is no such directory").remedy("Make it first: mkdir.")),
-            false => Ok(Place::Called(local.to_owned())),
+            false => Ok(Target::Called(local.to_owned())),
         }
     }
 
-    fn of_path(&self, path: &[u8]) -> PathBuf {
+    fn of(&self, found: &FoundPath) -> Result<LocalPlace> {
         match self {
-            Place::Within(directory) => get_tree::within(directory, namespace::trimmed(path)),
-            Place::Called(local) => local.clone(),
+            Target::Within(directory) => get_tree::within(directory, namespace::trimmed(&found.path)),
+            Target::Called(local) => get_tree::named(local, found.inode.is_directory()),
         }
     }
 }
@@ -206,7 +207,7 @@ fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
     let Arguments { name, recursive, flat, .. } = arguments;
     let manner =
         Manner { force: arguments.force, resume: arguments.resume, skip_damaged: arguments.skip_damaged };
-    let place = Place::of(arguments.local.as_deref(), globs::is_pattern(&name))?;
+    let target = Target::new(arguments.local.as_deref(), globs::is_pattern(&name))?;
     let progress = Progress::bytes(arguments.progress, &name);
     let (shown, owned) = (progress.clone(), name.clone());
     let (got, mut outcome) = this_node::run_with_present(agents, move |connection| async move {
@@ -220,10 +221,11 @@ fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
                 Failure::new(namespace::shown(&found.path), why).join(&mut outcome);
                 continue;
             }
-            let local = place.of_path(&found.path);
+            let local = target.of(&found)?;
             tops.push((found, local));
         }
-        many::check_distinct(tops.iter().map(|(found, local)| (&*found.path, local.as_os_str().as_bytes())))?;
+        let paths: Vec<_> = tops.iter().map(|(found, local)| (&*found.path, local.path())).collect();
+        many::check_distinct(paths.iter().map(|(found, local)| (*found, local.as_os_str().as_bytes())))?;
         Ok((TreeDownload::new(&namespace, &shown, manner).run(tops).await?, outcome))
     })?;
     progress.finish();

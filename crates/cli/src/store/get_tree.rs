@@ -3,11 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File, FileTimes, Metadata, Permissions};
-use std::io::ErrorKind;
+use std::fmt::Display;
+use std::fs::{File, FileTimes, Metadata, Permissions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
@@ -15,11 +15,9 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::Progress;
 use command_line::say;
 use namespace::{FileNumber, Inode, InodeKind, UnixTime};
-use nix::fcntl::AT_FDCWD;
-use nix::sys::stat::{UtimensatFlags, utimensat};
-use nix::sys::time::TimeSpec;
 use node::BlockingWork;
 use node::whole_file::{self, CopyError};
+use replacement::{LocalDirectory, LocalPlace};
 
 use super::many::{self, FailedFiles};
 use super::namespace::{FoundPath, Namespace, shown, split};
@@ -27,9 +25,6 @@ use super::put_tree::{mode_of_copy, noted_of};
 use super::stored::{ReadableFile, is_unfinished};
 use super::transfer::{adding_to, failed_to_get};
 use crate::local::{self, Destination, LocalOutput};
-
-/// What an owner has to be permitted to make something in a directory.
-const OWNERS: u32 = 0o700;
 
 /// How a tree is to be got.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +65,7 @@ struct Getting {
     progress: Progress,
     manner: Manner,
     /// The files that are here now and have other names there, too: under which name.
-    shared: RefCell<BTreeMap<FileNumber, PathBuf>>,
+    shared: RefCell<BTreeMap<FileNumber, LocalPlace>>,
     skipped: Cell<usize>,
     damaged: RefCell<Vec<DamagedFile>>,
 }
@@ -82,7 +77,7 @@ pub(crate) struct TreeDownload(Rc<Getting>);
 /// Something that is to be got, and what it is called here.
 struct Wish {
     found: FoundPath,
-    local: PathBuf,
+    local: LocalPlace,
 }
 
 impl Wish {
@@ -106,7 +101,7 @@ impl TreeDownload {
     }
 
     /// Gets each of these, and all that is in it if it is a directory.
-    pub(crate) async fn run(&self, tops: Vec<(FoundPath, PathBuf)>) -> Result<GotTree> {
+    pub(crate) async fn run(&self, tops: Vec<(FoundPath, LocalPlace)>) -> Result<GotTree> {
         let (mut directories, mut files, mut failed) = (Vec::new(), Vec::new(), FailedFiles::default());
         let (mut more_names, mut known) = (Vec::new(), BTreeSet::new());
         for (top, local) in tops {
@@ -144,7 +139,8 @@ impl TreeDownload {
         failed += many::each(&self.0.namespace.connection.machine, more_names, name).await?;
         // Only now: until then they are their owner's alone, and what is made in them changes their times.
         for Wish { found, local } in directories.iter().rev() {
-            note_directory(local, &found.inode).map_err(|error| failed_at(local, error))?;
+            let noted = local.directory().and_then(|directory| note(&directory.file()?, &found.inode, true));
+            noted.map_err(|error| failed_at(local, error))?;
         }
         let mut damaged = self.0.damaged.take();
         damaged.sort();
@@ -153,7 +149,7 @@ impl TreeDownload {
     }
 
     /// What is to be got, each directory, which is made here, before what is in it.
-    async fn wishes(&self, top: FoundPath, local: PathBuf) -> Result<Vec<Wish>> {
+    async fn wishes(&self, top: FoundPath, local: LocalPlace) -> Result<Vec<Wish>> {
         if !top.inode.is_directory() {
             return Ok(vec![Wish { found: top, local }]);
         }
@@ -176,24 +172,24 @@ impl TreeDownload {
             let rest = found.path[start..].strip_prefix(b"/").unwrap_or(&found.path[start..]);
             Wish { local: local.join(OsStr::from_bytes(rest)), found }
         }));
-        if let Some(parent) = local.parent() {
-            std::fs::create_dir_all(parent).map_err(|error| failed_at(parent, error))?;
-        }
-        for wish in wishes.iter().filter(|wish| wish.found.inode.is_directory()) {
-            begin_directory(&wish.local).map_err(|error| failed_at(&wish.local, error))?;
+        for Wish { local, .. } in wishes.iter().filter(|wish| wish.found.inode.is_directory()) {
+            let made = local.make_directory(self.0.may_replace());
+            let directory = made.map_err(|error| failed_at(local, error))?;
             if self.0.manner.resume {
-                replacement::remove_abandoned(&wish.local).map_err(|error| failed_at(&wish.local, error))?;
+                replacement::remove_abandoned(&directory).map_err(|error| failed_at(local, error))?;
             }
         }
         Ok(wishes)
     }
 
-    fn make_link(&self, local: &Path, target: &[u8]) -> Result<()> {
+    fn make_link(&self, local: &LocalPlace, target: &[u8]) -> Result<()> {
         let target = Path::new(OsStr::from_bytes(target));
-        if std::fs::read_link(local).is_ok_and(|there| there == target) {
+        let there = local.parent().and_then(|(directory, name)| directory.read_link(name));
+        if there.is_ok_and(|there| there == target) {
             return Ok(());
         }
-        replacement::symlink(target, local, self.0.may_replace()).map_err(|error| local::failed(local, error))
+        let made = replacement::symlink(target, local, self.0.may_replace());
+        made.map_err(|error| local::failed(&local.path(), error))
     }
 
     /// Gives a file that is here another name; where there are no such names, or it could not be got, it is got.
@@ -203,13 +199,13 @@ impl TreeDownload {
         let Some(first) = first else { return self.get_file(wish).await };
         if is_same_file(&first, local) {
             getting.skipped.set(getting.skipped.get() + usize::from(getting.manner.resume));
-            return if getting.may_replace() { Ok(()) } else { Err(local::exists(local)) };
+            return if getting.may_replace() { Ok(()) } else { Err(local::exists(&local.path())) };
         }
         let (name, replace) = (local.clone(), getting.may_replace());
         let linked = BlockingWork::begin(move || replacement::link(&first, &name, replace));
         match linked.outcome().await {
             Ok(()) => Ok(()),
-            Err(replacement::Error::Exists) => Err(local::exists(local)),
+            Err(replacement::Error::Exists) => Err(local::exists(&local.path())),
             Err(_) => self.get_file(wish).await,
         }
     }
@@ -217,7 +213,7 @@ impl TreeDownload {
     async fn get_file(&self, wish: &Wish) -> Result<()> {
         let (getting, local) = (&*self.0, &wish.local);
         let name = shown(&wish.found.path);
-        let there = std::fs::symlink_metadata(local).ok();
+        let there = local.metadata().map_err(|error| failed_at(local, error))?;
         let is_same = there.as_ref().is_some_and(|found| {
             found.is_file()
                 && (found.len(), noted_of(found).0) == (wish.found.inode.size, wish.found.inode.modified)
@@ -229,7 +225,7 @@ impl TreeDownload {
             return Ok(());
         }
         if there.is_some_and(|found| found.is_dir()) {
-            return Err(Failure::new(local.display().to_string(), "it is a directory"));
+            return Err(Failure::new(local.to_string(), "it is a directory"));
         }
         let stored = ReadableFile::of_path(&getting.namespace, &wish.found.path).await?;
         let inode = stored.inode().unwrap_or_else(|| wish.found.inode.clone());
@@ -265,9 +261,14 @@ impl Getting {
 
     /// Copies a file, or what is left of it if that is asked for: to a new local file, which has its name when it is
     /// completed. With it comes how many bytes could not be read.
-    async fn copy(&self, stored: &ReadableFile, name: &str, local: &Path) -> Result<(Destination, u64)> {
+    async fn copy(
+        &self,
+        stored: &ReadableFile,
+        name: &str,
+        local: &LocalPlace,
+    ) -> Result<(Destination, u64)> {
         let (connection, file) = (&self.namespace.connection, stored.file());
-        let (target, output) = self.create(name, local)?;
+        let (target, output) = self.create(local)?;
         match whole_file::download(connection, file, output, adding_to(&self.progress)).await {
             Ok(_) => return Ok((target, 0)),
             Err(CopyError::Striped(_)) if self.manner.skip_damaged => {}
@@ -276,54 +277,28 @@ impl Getting {
         // Somebody may still be writing to the other one.
         drop(target);
         self.progress.expect_more(file.bytes());
-        let (target, output) = self.create(name, local)?;
+        let (target, output) = self.create(local)?;
         let adding = adding_to(&self.progress);
         let salvaged = whole_file::salvage(connection, name, file.remains(), output, adding).await;
         let (_, lost) = salvaged.map_err(|error| failed_to_get(name, error))?;
         Ok((target, lost.iter().map(|extent| extent.bytes).sum()))
     }
 
-    fn create(&self, name: &str, local: &Path) -> Result<(Destination, LocalOutput)> {
-        let (target, output) = local::create(local, name, self.may_replace())?;
+    fn create(&self, local: &LocalPlace) -> Result<(Destination, LocalOutput)> {
+        let (target, output) = local::create_at(local, self.may_replace())?;
         let output = target.output(output).map_err(|error| failed_at(local, error))?;
         Ok((target, output))
     }
 }
 
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    let identity = |path| std::fs::symlink_metadata(path).map(|found| (found.dev(), found.ino())).ok();
+fn is_same_file(one: &LocalPlace, other: &LocalPlace) -> bool {
+    let identity =
+        |place: &LocalPlace| place.metadata().ok().flatten().map(|found| (found.dev(), found.ino()));
     identity(one).is_some_and(|found| identity(other) == Some(found))
 }
 
-/// Makes a directory for its owner alone, or sees to it that its owner can make something in the one that is there: it
-/// may be a copy that was not finished, of one that may not be written to.
-fn begin_directory(local: &Path) -> std::io::Result<()> {
-    match DirBuilder::new().mode(OWNERS).create(local) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let found = std::fs::metadata(local)?;
-            match found.mode() & OWNERS {
-                _ if !found.is_dir() => Err(error),
-                OWNERS => Ok(()),
-                _ => std::fs::set_permissions(local, Permissions::from_mode(found.mode() | OWNERS)),
-            }
-        }
-        made => made,
-    }
-}
-
-/// Gives a local directory the permissions and the time of what it is a copy of.
-fn note_directory(local: &Path, inode: &Inode) -> std::io::Result<()> {
-    let here = std::fs::metadata(local)?;
-    std::fs::set_permissions(local, permissions(&here, inode))?;
-    let modified = TimeSpec::from_duration(Duration::from_nanos(inode.modified.unsigned_abs()));
-    let modified = if inode.modified < 0 { -modified } else { modified };
-    // It need not be one that may be read.
-    utimensat(AT_FDCWD, local, &TimeSpec::UTIME_OMIT, &modified, UtimensatFlags::FollowSymlink)?;
-    Ok(())
-}
-
-/// Gives a local file the permissions of what it is a copy of, and its time, by which the copy passes for the same, if
-/// it is whole.
+/// Gives a local file or directory the permissions of what it is a copy of, and its time, by which the copy passes for
+/// the same, if it is whole.
 pub(crate) fn note(output: &File, inode: &Inode, is_whole: bool) -> std::io::Result<()> {
     output.set_permissions(permissions(&output.metadata()?, inode))?;
     match is_whole {
@@ -343,33 +318,33 @@ fn time_of(at: UnixTime) -> SystemTime {
     if at < 0 { SystemTime::UNIX_EPOCH - since } else { SystemTime::UNIX_EPOCH + since }
 }
 
-fn failed_at(local: &Path, error: std::io::Error) -> Failure {
-    Failure::new(local.display().to_string(), error)
+fn failed_at(local: &impl Display, error: std::io::Error) -> Failure {
+    Failure::new(local.to_string(), error)
 }
 
-/// What something of the namespace is called here, within a directory.
-pub(crate) fn within(directory: &Path, path: &[u8]) -> PathBuf {
+/// The place of something of the namespace in a local directory, under its own name.
+pub(crate) fn within(directory: &Path, path: &[u8]) -> Result<LocalPlace> {
     let (_, name) = split(path);
-    directory.join(OsStr::from_bytes(name))
+    let directory =
+        LocalDirectory::open(directory).map_err(|error| failed_at(&directory.display(), error))?;
+    Ok(LocalPlace::new(directory, OsStr::from_bytes(name)))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_directory_is_its_owners_alone_at_first_and_one_that_is_there_can_be_written_to() {
-        let top = tempfile::tempdir().expect("a directory");
-        let (local, file) = (top.path().join("x"), top.path().join("file"));
-        let mode = || std::fs::metadata(&local).expect("it is there").mode() & 0o7777;
-        begin_directory(&local).expect("made");
-        assert_eq!(mode(), 0o700);
-        for (before, then) in [(0o555, 0o755), (0o2070, 0o2770), (0o755, 0o755), (0o1777, 0o1777)] {
-            std::fs::set_permissions(&local, Permissions::from_mode(before)).expect("mine");
-            begin_directory(&local).expect("it is there");
-            assert_eq!(mode(), then, "{before:o}");
-        }
-        std::fs::write(&file, "").expect("room");
-        begin_directory(&file.join("x")).expect_err("it is no directory");
+/// The place that the user has named. For a directory, a link that leads to one is followed, and missing directories
+/// above are made.
+pub(crate) fn named(local: &Path, is_directory: bool) -> Result<LocalPlace> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |error| failed_at(&path.display(), error)
+    };
+    let name = match local.file_name() {
+        Some(name) if !(is_directory && local.is_dir()) => name,
+        _ => return Ok(LocalPlace::new(LocalDirectory::open(local).map_err(failed(local))?, "")),
+    };
+    let parent = local.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if is_directory {
+        std::fs::create_dir_all(parent).map_err(failed(parent))?;
     }
+    let parent = LocalDirectory::open(parent).map_err(failed(parent))?;
+    Ok(LocalPlace::new(parent, name))
 }

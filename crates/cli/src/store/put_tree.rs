@@ -2,12 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
-use std::fs::{File, Metadata};
+use std::fmt::Display;
+use std::fs::Metadata;
+use std::io::ErrorKind;
 use std::num::NonZeroU32;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use command_line::failure::{Failure, Result};
@@ -17,6 +18,7 @@ use layout::Striping;
 use namespace::{FileNumber, InodeKind, NewInode, RenameMode, UnixTime, WhatToRemove};
 use nix::unistd::{getgid, getuid};
 use node::whole_file::{self, CopyError};
+use replacement::{LocalDirectory, LocalPlace};
 
 use super::many::{self, FailedFiles};
 use super::namespace::{Namespace, joined, shown};
@@ -61,9 +63,8 @@ pub(crate) struct LocalTree {
 /// Something in a local directory.
 #[derive(Debug)]
 struct LocalEntry {
-    path: PathBuf,
-    /// Its path from the top on.
-    name: Vec<u8>,
+    /// Where it is in the directory that is put.
+    place: LocalPlace,
     found: Metadata,
 }
 
@@ -71,6 +72,11 @@ struct LocalEntry {
 type LocalFile = (u64, u64);
 
 impl LocalEntry {
+    /// Its path from the top on.
+    fn name(&self) -> &[u8] {
+        self.place.below().as_os_str().as_bytes()
+    }
+
     /// Which file it is, if that has other names.
     fn shared(&self) -> Option<LocalFile> {
         (self.found.nlink() > 1).then(|| (self.found.dev(), self.found.ino()))
@@ -80,28 +86,32 @@ impl LocalEntry {
     /// another reason, that is told and counted as failed.
     fn entries(&self, failed: &mut FailedFiles) -> Result<Vec<LocalEntry>> {
         let mut entries = Vec::new();
-        for name in names_in(&self.path).map_err(failed_at(&self.path))? {
-            let path = self.path.join(&name);
-            match std::fs::symlink_metadata(&path) {
-                Ok(found) => {
-                    entries.push(LocalEntry { path, name: joined(&self.name, name.as_bytes()), found });
-                }
-                Err(error) => failed.note(&failed_at(&path)(error)),
+        let directory = self.place.directory().map_err(failed_at(&self.place))?;
+        for name in directory.names().map_err(failed_at(&self.place))? {
+            let place = self.place.join(&name);
+            match directory.metadata(&name).and_then(|found| Ok(found.ok_or(ErrorKind::NotFound)?)) {
+                Ok(found) => entries.push(LocalEntry { place, found }),
+                Err(error) => failed.note(&failed_at(&place)(error)),
             }
         }
         Ok(entries)
     }
+
+    /// Opens the file. No link is followed, also if one has taken its place.
+    fn open(&self) -> Result<SteadyFile> {
+        let opened = self.place.parent().and_then(|(directory, name)| directory.open_file(name));
+        let file = opened.and_then(SteadyFile::new).map_err(failed_at(&self.place))?;
+        match file.file().metadata() {
+            Ok(found) if !found.is_file() => {
+                Err(Failure::new(self.place.to_string(), "it is no file any more"))
+            }
+            found => found.map(|_| file).map_err(failed_at(&self.place)),
+        }
+    }
 }
 
-fn names_in(directory: &Path) -> std::io::Result<Vec<OsString>> {
-    let entries = std::fs::read_dir(directory)?;
-    let mut names: Vec<_> = entries.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<_>>()?;
-    names.sort();
-    Ok(names)
-}
-
-fn failed_at(path: &Path) -> impl Fn(std::io::Error) -> Failure + use<> {
-    let what = path.display().to_string();
+fn failed_at(place: &dyn Display) -> impl Fn(std::io::Error) -> Failure + use<> {
+    let what = place.to_string();
     move |error| Failure::new(&*what, error)
 }
 
@@ -110,11 +120,12 @@ impl LocalTree {
     /// looked at within it is told.
     pub(crate) fn of(top: &Path) -> Result<LocalTree> {
         let (mut tree, mut known) = (LocalTree::default(), BTreeSet::new());
-        let found = std::fs::metadata(top).map_err(failed_at(top))?;
-        let mut directories = vec![LocalEntry { path: top.to_owned(), name: Vec::new(), found }];
+        let found = std::fs::metadata(top).map_err(failed_at(&top.display()))?;
+        let place = LocalPlace::new(LocalDirectory::open(top).map_err(failed_at(&top.display()))?, "");
+        let mut directories = vec![LocalEntry { place, found }];
         while let Some(directory) = directories.pop() {
             let entries = match directory.entries(&mut tree.failed) {
-                Err(failure) if !directory.name.is_empty() => {
+                Err(failure) if !directory.name().is_empty() => {
                     tree.failed.note(&failure);
                     Vec::new()
                 }
@@ -133,7 +144,7 @@ impl LocalTree {
                 } else if kind.is_symlink() {
                     tree.links.push(entry);
                 } else {
-                    say!("starfish: {}: it is no file, directory or link: left out", entry.path.display());
+                    say!("starfish: {}: it is no file, directory or link: left out", entry.place);
                 }
             }
             tree.directories.push(directory);
@@ -243,7 +254,7 @@ impl TreeUpload {
         let number = entry.shared().and_then(|file| putting.shared.borrow().get(&file).copied());
         let Some(number) = number else {
             let why = "it was not put under another of its names, see above";
-            return Err(Failure::new(entry.path.display().to_string(), why));
+            return Err(Failure::new(entry.place.to_string(), why));
         };
         match putting.namespace.look_if_there(&path).await? {
             None => Ok(putting.namespace.link(number, &path).await?),
@@ -305,7 +316,7 @@ impl TreeUpload {
     }
 
     fn path_of(&self, entry: &LocalEntry) -> Vec<u8> {
-        match &*entry.name {
+        match entry.name() {
             b"" => self.0.put.path.clone(),
             name => joined(&self.0.put.path, name),
         }
@@ -317,8 +328,8 @@ impl TreeUpload {
 
     async fn put_link(&self, link: &LocalEntry) -> Result<()> {
         let (path, namespace) = (self.path_of(link), &self.0.namespace);
-        let target = std::fs::read_link(&link.path);
-        let target = target.map_err(|error| Failure::new(link.path.display().to_string(), error))?;
+        let target = link.place.parent().and_then(|(directory, name)| directory.read_link(name));
+        let target = target.map_err(failed_at(&link.place))?;
         let target = target.as_os_str().as_bytes().to_vec();
         let new = NewInode::Link { target: target.clone() };
         match namespace.look_if_there(&path).await? {
@@ -336,11 +347,9 @@ impl TreeUpload {
 
     async fn put_file(&self, entry: &LocalEntry) -> Result<()> {
         let (putting, path) = (&*self.0, self.path_of(entry));
-        let what = || entry.path.display().to_string();
-        let local = File::open(&entry.path).and_then(SteadyFile::new);
-        let local = local.map_err(|error| Failure::new(what(), error))?;
+        let local = entry.open()?;
         // It may have been changed since the directory was looked at.
-        let found = local.file().metadata().map_err(|error| Failure::new(what(), error))?;
+        let found = local.file().metadata().map_err(failed_at(&entry.place))?;
         let (modified, mode) = noted_of(&found);
         if putting.put.resume {
             let there = putting.namespace.look_if_there(&path).await?;
@@ -385,7 +394,7 @@ impl TreeUpload {
         let upload = whole_file::upload(connection, hidden.file(), local, adding);
         let uploaded = hidden.while_open(upload).await;
         let (_, uploaded) = uploaded.map_err(|error| match error {
-            CopyError::Local(error) => Failure::new(entry.path.display().to_string(), error),
+            CopyError::Local(error) => failed_at(&entry.place)(error),
             striped @ CopyError::Striped(_) => failed_to_put(&shown(&self.path_of(entry)), striped),
         })?;
         Ok(hidden.complete(uploaded).await?)
@@ -394,30 +403,39 @@ impl TreeUpload {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::OwnedFd;
-
-    use nix::fcntl::{OFlag, openat};
-    use nix::sys::stat::{Mode, mkdirat};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 
     #[test]
-    fn what_cannot_be_looked_at_keeps_nothing_else_from_being_put() {
+    fn a_tree_may_be_deeper_than_a_path_can_be_long() {
         let top = tempfile::tempdir().expect("a directory");
-        std::fs::create_dir(top.path().join("x")).expect("room");
-        for name in ["before", "x/within", "y"] {
-            std::fs::write(top.path().join(name), "1").expect("room");
-        }
-        // Deeper than a path can be long.
-        let name = "d".repeat(200);
-        let mut directory = OwnedFd::from(File::open(top.path().join("x")).expect("it is there"));
+        std::fs::write(top.path().join("file"), "1").expect("room");
+        let mut place = LocalPlace::new(LocalDirectory::open(top.path()).expect("it is there"), "");
         for _ in 0..25 {
-            mkdirat(&directory, &*name, Mode::S_IRWXU).expect("room");
-            directory = openat(&directory, &*name, OFlag::O_DIRECTORY, Mode::empty()).expect("it is there");
+            place = place.join("d".repeat(200));
+            place.make_directory(false).expect("room");
         }
-        let tree = LocalTree::of(top.path()).expect("the rest of it");
-        assert_eq!((tree.files.len(), tree.bytes, tree.failed.all), (3, 3, 1));
+        let tree = LocalTree::of(top.path()).expect("all of it");
+        assert_eq!((tree.directories.len(), tree.files.len(), tree.bytes, tree.failed.all), (26, 1, 1, 0));
         let missing = LocalTree::of(&top.path().join("z")).expect_err("it is not there").to_string();
         assert!(missing.contains("No such file"), "{missing}");
+    }
+
+    #[test]
+    fn a_link_that_takes_the_place_of_something_is_not_followed() {
+        let (top, outside) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("one"));
+        std::fs::create_dir(top.path().join("x")).expect("room");
+        for file in [top.path().join("x/file"), top.path().join("y"), outside.path().join("file")] {
+            std::fs::write(file, "1").expect("room");
+        }
+        let tree = LocalTree::of(top.path()).expect("all of it");
+        std::fs::remove_dir_all(top.path().join("x")).expect("ours");
+        std::fs::remove_file(top.path().join("y")).expect("ours");
+        symlink(outside.path(), top.path().join("x")).expect("room");
+        symlink(outside.path().join("file"), top.path().join("y")).expect("room");
+        assert!(tree.files.len() == 2 && tree.files.iter().all(|file| file.open().is_err()));
+        let within = tree.directories.iter().find(|directory| directory.name() == b"x").expect("one");
+        within.entries(&mut FailedFiles::default()).expect_err("it leads elsewhere");
     }
 }

@@ -904,6 +904,58 @@ fn links_take_the_place_of_what_has_their_names() {
 }
 
 #[test]
+fn a_tree_stays_below_its_destination() {
+    let store = store(&[1]);
+    let (outside, precious) = (store.path("outside"), store.path("outside/precious"));
+    fs::create_dir_all(store.path("tree/directory")).expect("room");
+    fs::create_dir(&outside).expect("room");
+    for name in ["tree/directory/precious", "tree/file", "tree/new"] {
+        fs::write(store.path(name), "stored").expect("room");
+    }
+    store.run(&["put", "-r", "tree", "d/"]);
+    // Links to a directory, to a file, and to nothing, where the tree has a directory and files.
+    let plant = || {
+        let _ = fs::remove_dir_all(store.path("back"));
+        fs::create_dir(store.path("back")).expect("room");
+        fs::write(&precious, "precious").expect("room");
+        fs::set_permissions(&precious, Permissions::from_mode(0o640)).expect("mine");
+        fs::set_permissions(&outside, Permissions::from_mode(0o711)).expect("mine");
+    };
+    let check = |command: &[&str]| {
+        let found = fs::metadata(&precious).expect("it is there");
+        assert_eq!(fs::read_to_string(&precious).expect("text"), "precious", "{command:?}");
+        assert_eq!(
+            (found.mode() & 0o777, fs::metadata(&outside).expect("there").mode() & 0o777),
+            (0o640, 0o711)
+        );
+        assert_eq!(fs::read_dir(&outside).expect("there").count(), 1, "{command:?}");
+    };
+    let planted = [("directory", &*outside), ("file", &*precious), ("new", Path::new("../outside/new"))];
+    for (name, target) in planted {
+        plant();
+        let link = store.path("back").join(name);
+        symlink(target, &link).expect("room");
+        let command = ["get", "-r", "d/tree", "back"];
+        let told = fail(store.command(&command), 1);
+        assert!(told.contains(&format!("back/{name}")) && told.contains("--force"), "{name}: {told}");
+        assert!(link.is_symlink(), "{name}");
+        check(&command);
+        for option in ["--force", "--resume"] {
+            plant();
+            symlink(target, &link).expect("room");
+            let command = ["get", "-r", "d/tree", "back", option];
+            store.run(&command);
+            check(&command);
+            assert_eq!(known(&store.path("back")), known(&store.path("tree")), "{name} {option}");
+        }
+    }
+    // A link that the user names is followed.
+    symlink("back", store.path("named")).expect("room");
+    store.run(&["get", "-r", "d/tree", "named", "--force"]);
+    assert!(store.path("named").is_symlink());
+}
+
+#[test]
 fn links_to_directories_are_directories_for_mkdir() {
     let store = store(&[1]);
     fs::create_dir_all(store.path("tree/real")).expect("room");

@@ -1,0 +1,352 @@
+//! Directories by descriptor: names below them, through which no link leads elsewhere.
+//!
+//! A tree is made, read or changed below a directory that the user has named. The names in it come from somebody else,
+//! and somebody else may replace them at the same time. So a [`LocalDirectory`] resolves one name at a time with
+//! `O_NOFOLLOW`, and a [`LocalPlace`] is a path below such a directory.
+//!
+//! Descriptors of directories need no permission to read (`O_PATH`), and are not kept: a tree may have more directories
+//! than a process has descriptors.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::{File, Metadata, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+/// The permissions that the owner of a directory needs to make something in it.
+const OWNERS: u32 = 0o700;
+
+/// An open directory. Cloning gives another handle on the same.
+#[derive(Clone, Debug)]
+pub struct LocalDirectory {
+    descriptor: Arc<OwnedFd>,
+    /// Its path, for messages.
+    path: Arc<Path>,
+}
+
+impl LocalDirectory {
+    /// Opens the directory of a path that the user has named: links are followed.
+    ///
+    /// # Errors
+    /// If there is no such directory.
+    pub fn open(path: &Path) -> io::Result<LocalDirectory> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let descriptor = Arc::new(rustix::fs::openat(CWD, path, flags, Mode::empty())?);
+        Ok(LocalDirectory { descriptor, path: path.into() })
+    }
+
+    /// Returns the path of a name in it, for messages.
+    pub fn path_of(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Opens a directory in this one.
+    fn enter(&self, name: &OsStr) -> io::Result<LocalDirectory> {
+        let descriptor = Arc::new(self.open_at(name, OFlags::PATH | OFlags::DIRECTORY)?);
+        Ok(LocalDirectory { descriptor, path: self.path_of(name).into() })
+    }
+
+    /// Opens what has this name, unless it is a link.
+    fn open_at(&self, name: &OsStr, flags: OFlags) -> io::Result<OwnedFd> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat(&self.descriptor, name, flags, Mode::empty())?)
+    }
+
+    /// Opens the directory itself, to list it or to change its attributes.
+    ///
+    /// # Errors
+    /// If its user may not read it.
+    pub fn file(&self) -> io::Result<File> {
+        self.open_at(OsStr::new("."), OFlags::RDONLY | OFlags::DIRECTORY).map(File::from)
+    }
+
+    /// Returns the names in it, sorted.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn names(&self) -> io::Result<Vec<OsString>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(self.file()?)? {
+            let name = entry?.file_name().to_bytes().to_vec();
+            if ![&b"."[..], b".."].contains(&&*name) {
+                names.push(OsString::from_vec(name));
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Returns the metadata of what has this name, which may be a link; none if nothing has.
+    ///
+    /// # Errors
+    /// If it cannot be known.
+    pub fn metadata(&self, name: &OsStr) -> io::Result<Option<Metadata>> {
+        match self.open_at(name, OFlags::PATH) {
+            Ok(found) => File::from(found).metadata().map(Some),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens a file to be read. Opening a pipe does not block.
+    ///
+    /// # Errors
+    /// If there is none, or a link has the name.
+    pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
+        self.open_at(name, OFlags::RDONLY | OFlags::NONBLOCK).map(File::from)
+    }
+
+    /// Makes a file that nothing has the name of, with these permissions except as the umask forbids.
+    pub(crate) fn create_file(&self, name: &OsStr, mode: u32) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat(&self.descriptor, name, flags, Mode::from_raw_mode(mode))?.into())
+    }
+
+    /// Returns the target of a link.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn read_link(&self, name: &OsStr) -> io::Result<PathBuf> {
+        let target = rustix::fs::readlinkat(&self.descriptor, name, Vec::new())?;
+        Ok(OsString::from_vec(target.into_bytes()).into())
+    }
+
+    pub(crate) fn symlink(&self, target: &Path, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::symlinkat(target, &self.descriptor, name)?)
+    }
+
+    /// Gives a file of this directory another name in `other`.
+    pub(crate) fn link(&self, file: &OsStr, other: &LocalDirectory, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::linkat(&self.descriptor, file, &other.descriptor, name, AtFlags::empty())?)
+    }
+
+    /// Renames a file in this directory, in the place of what has the new name, or only if nothing has.
+    pub(crate) fn rename(&self, from: &OsStr, to: &OsStr, replace: bool) -> io::Result<()> {
+        if replace {
+            return Ok(rustix::fs::renameat(&self.descriptor, from, &self.descriptor, to)?);
+        }
+        let flags = RenameFlags::NOREPLACE;
+        match rustix::fs::renameat_with(&self.descriptor, from, &self.descriptor, to, flags) {
+            // The file system cannot do so in one step.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                self.link(from, self, to)?;
+                self.remove_file(from)
+            }
+            renamed => Ok(renamed?),
+        }
+    }
+
+    pub(crate) fn remove_file(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty())?)
+    }
+
+    /// Opens a directory in this one, which is made for its owner alone if there is none. The owner may then make
+    /// something in it: it may be an unfinished copy of a write-protected one. A link in the way is an error, or
+    /// replaced.
+    fn make(&self, name: &OsStr, replace_link: bool) -> io::Result<LocalDirectory> {
+        let make = || rustix::fs::mkdirat(&self.descriptor, name, Mode::from_raw_mode(OWNERS));
+        match make() {
+            Err(Errno::EXIST) if replace_link && self.is_link(name) => {
+                self.remove_file(name)?;
+                make()?;
+            }
+            Err(Errno::EXIST) => {}
+            made => made?,
+        }
+        let made =
+            self.enter(name).map_err(|error| if self.is_link(name) { link_in_the_way() } else { error })?;
+        made.permit_owner()?;
+        Ok(made)
+    }
+
+    fn is_link(&self, name: &OsStr) -> bool {
+        self.metadata(name).is_ok_and(|found| found.is_some_and(|found| found.is_symlink()))
+    }
+
+    fn permit_owner(&self) -> io::Result<()> {
+        let descriptor = self.open_at(OsStr::new("."), OFlags::PATH)?;
+        let mode = File::from(descriptor.try_clone()?).metadata()?.permissions().mode();
+        if mode & OWNERS == OWNERS {
+            return Ok(());
+        }
+        // A directory that cannot be read cannot be opened for fchmod. This path stands for the descriptor.
+        let path = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
+        std::fs::set_permissions(path, Permissions::from_mode(mode | OWNERS))
+    }
+}
+
+/// A path below a directory. No link in it is followed.
+#[derive(Clone, Debug)]
+pub struct LocalPlace {
+    top: LocalDirectory,
+    below: PathBuf,
+}
+
+impl LocalPlace {
+    /// `below` is relative, and has no `..`; empty, it is the directory itself.
+    pub fn new(top: LocalDirectory, below: impl Into<PathBuf>) -> LocalPlace {
+        LocalPlace { top, below: below.into() }
+    }
+
+    /// Returns the place of a path below this one.
+    pub fn join(&self, path: impl AsRef<Path>) -> LocalPlace {
+        LocalPlace { top: self.top.clone(), below: self.below.join(path) }
+    }
+
+    /// Returns its path from the top directory on.
+    pub fn below(&self) -> &Path {
+        &self.below
+    }
+
+    /// Returns its path, for messages.
+    pub fn path(&self) -> PathBuf {
+        match self.below.as_os_str().is_empty() {
+            true => self.top.path.to_path_buf(),
+            false => self.top.path_of(&self.below),
+        }
+    }
+
+    /// Opens it as a directory.
+    ///
+    /// # Errors
+    /// If there is none, or a link leads to it.
+    pub fn directory(&self) -> io::Result<LocalDirectory> {
+        let mut directory = self.top.clone();
+        for component in self.below.components() {
+            directory = directory.enter(name_of(component)?).map_err(|error| match error.kind() {
+                ErrorKind::NotADirectory if directory.is_link(component.as_os_str()) => link_in_the_way(),
+                _ => error,
+            })?;
+        }
+        Ok(directory)
+    }
+
+    /// Opens the directory that it is in, and returns its name there.
+    ///
+    /// # Errors
+    /// If there is no such directory, or a link leads to it.
+    pub fn parent(&self) -> io::Result<(LocalDirectory, &OsStr)> {
+        let last = self.below.components().next_back().ok_or(ErrorKind::InvalidInput)?;
+        let above = self.below.parent().unwrap_or(Path::new(""));
+        Ok((LocalPlace::new(self.top.clone(), above).directory()?, name_of(last)?))
+    }
+
+    /// Makes a directory here, in one that is there, or opens the one that is here; its owner may make something in it.
+    /// A link in the way is an error, or replaced.
+    ///
+    /// # Errors
+    /// If something else has the name, or no directory can be made.
+    pub fn make_directory(&self, replace_link: bool) -> io::Result<LocalDirectory> {
+        if self.below.as_os_str().is_empty() {
+            self.top.permit_owner()?;
+            return Ok(self.top.clone());
+        }
+        let (parent, name) = self.parent()?;
+        parent.make(name, replace_link)
+    }
+
+    /// Returns the metadata of what is here, which may be a link; none if nothing is.
+    ///
+    /// # Errors
+    /// If it cannot be known.
+    pub fn metadata(&self) -> io::Result<Option<Metadata>> {
+        if self.below.as_os_str().is_empty() {
+            return self.top.metadata(OsStr::new("."));
+        }
+        let (parent, name) = self.parent()?;
+        parent.metadata(name)
+    }
+}
+
+impl fmt::Display for LocalPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path().display().fmt(f)
+    }
+}
+
+/// A name, and neither `..` nor the root.
+fn name_of(component: Component<'_>) -> io::Result<&OsStr> {
+    match component {
+        Component::Normal(name) => Ok(name),
+        _ => Err(io::Error::new(ErrorKind::InvalidInput, "it leads out of the directory")),
+    }
+}
+
+fn link_in_the_way() -> io::Error {
+    let why = "it is a symbolic link, which is not followed\n  Remove it, or give --force to replace it.";
+    io::Error::new(ErrorKind::AlreadyExists, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, symlink};
+
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, LocalDirectory) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let opened = LocalDirectory::open(directory.path()).expect("it is there");
+        (directory, opened)
+    }
+
+    #[test]
+    fn a_directory_is_its_owners_alone_at_first_and_one_that_is_there_can_be_written_to() {
+        let (top, opened) = place();
+        let (local, within) = (top.path().join("x"), LocalPlace::new(opened, "x"));
+        let mode = || fs::metadata(&local).expect("it is there").mode() & 0o7777;
+        within.make_directory(false).expect("made");
+        assert_eq!(mode(), 0o700);
+        for (before, then) in [(0o555, 0o755), (0o2070, 0o2770), (0o755, 0o755), (0o1777, 0o1777)] {
+            fs::set_permissions(&local, Permissions::from_mode(before)).expect("mine");
+            within.make_directory(false).expect("it is there");
+            assert_eq!(mode(), then, "{before:o}");
+        }
+        fs::write(local.join("file"), "").expect("room");
+        within.join("file").make_directory(true).expect_err("a file is not replaced");
+        within.join("file/x").make_directory(true).expect_err("it is no directory");
+    }
+
+    #[test]
+    fn no_link_leads_out_of_a_directory() {
+        let (top, opened) = place();
+        let outside = tempfile::tempdir().expect("a directory");
+        fs::write(outside.path().join("file"), "outside").expect("room");
+        symlink(outside.path(), top.path().join("link")).expect("room");
+        symlink(outside.path().join("file"), top.path().join("leaf")).expect("room");
+        let link = LocalPlace::new(opened.clone(), "link");
+        for place in [link.clone(), link.join("file"), link.join("file/x")] {
+            assert!(place.directory().is_err() && place.make_directory(false).is_err(), "{place}");
+        }
+        assert!(link.join("file").parent().is_err() && link.join("file").metadata().is_err());
+        assert!(link.metadata().expect("it is there").expect("it is there").is_symlink());
+        opened.open_file(OsStr::new("leaf")).expect_err("a link");
+        for path in ["..", "../x", "/", "x/../../y"] {
+            let place = LocalPlace::new(opened.clone(), path);
+            assert!(place.directory().is_err() && place.parent().is_err(), "{path}");
+        }
+        let made = link.make_directory(true).expect("in its place");
+        assert_eq!(made.names().expect("empty"), Vec::<OsString>::new());
+        assert_eq!(fs::read(outside.path().join("file")).expect("a file"), b"outside");
+        assert_eq!(opened.names().expect("mine"), ["leaf", "link"]);
+    }
+
+    #[test]
+    fn a_path_may_be_longer_than_the_system_takes() {
+        let (_top, opened) = place();
+        let mut place = LocalPlace::new(opened, "");
+        for _ in 0..25 {
+            place = place.join("d".repeat(200));
+            place.make_directory(false).expect("room");
+        }
+        place.join("x").parent().expect("a directory").0.create_file(OsStr::new("x"), 0o600).expect("room");
+        assert!(place.join("x").metadata().expect("it is there").is_some_and(|found| found.is_file()));
+    }
+}
