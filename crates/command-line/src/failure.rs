@@ -9,6 +9,7 @@ use node::ErrorKind;
 
 use crate::say;
 use crate::visible;
+use crate::words::visible_lines;
 
 /// Why a command did not do what it was told.
 #[derive(Debug)]
@@ -139,11 +140,6 @@ fn shortened(text: &str) -> Cow<'_, str> {
     let (head, tail): (String, String) =
         (text.chars().take(side).collect(), text.chars().skip(count - side).collect());
     format!("{head}[{} more]{tail}", count - 2 * side).into()
-}
-
-/// Several lines, of which there may be names in each.
-fn visible_lines(text: &str) -> String {
-    text.split('\n').map(visible).collect::<Vec<_>>().join("\n")
 }
 
 impl fmt::Display for Failure {

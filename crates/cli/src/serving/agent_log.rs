@@ -18,6 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use command_line::failure::{Failure, Result};
+use command_line::visible;
 use log::{Level, LevelFilter};
 use node::key;
 use real::{Report, Reporter};
@@ -35,6 +36,7 @@ pub(crate) fn begin() -> Result<()> {
     builder.filter_module("starfish", level);
     builder.format(move |line, record| {
         let text = record.args().to_string().replace('\n', " ");
+        let text = visible(&text);
         if journal {
             return writeln!(line, "<{}>{text}", priority(record.level()));
         }
