@@ -111,7 +111,10 @@ impl State {
     pub fn take(directory: PathBuf) -> Result<State> {
         let failed = |error| Failure::new(directory.display().to_string(), error);
         fs::create_dir_all(&directory).map_err(failed)?;
-        let lock = File::create(directory.join("agents.lock")).map_err(failed)?;
+        // A file that is there keeps its contents: a link may have the name.
+        let lock =
+            File::options().write(true).create(true).truncate(false).open(directory.join("agents.lock"));
+        let lock = lock.map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => Ok(State { directory, _lock: lock }),
             Err(TryLockError::WouldBlock) => {
@@ -156,6 +159,16 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_lock_is_taken_without_a_byte_written() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let other = directory.path().join("other");
+        fs::write(&other, "precious").expect("room");
+        std::os::unix::fs::symlink(&other, directory.path().join("agents.lock")).expect("room");
+        State::take(directory.path().to_owned()).expect("ours");
+        assert_eq!(fs::read(&other).expect("it is there"), b"precious");
+    }
 
     #[test]
     fn what_is_written_is_read_and_one_process_at_a_time_may() {

@@ -133,7 +133,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         plan.trials = arguments.trials.unwrap_or(plan.trials);
     }
     let folder = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(&study.name));
-    let mut journal = prepare(&folder)?;
+    let mut journal = run::open_journal(&folder, &[TABLES, REPORT], false)?;
     let start = Instant::now();
     let new = simulate(&study, &mut journal, &folder, &arguments)?;
     let shown = shown(&whole, &study, &journal);
@@ -163,19 +163,6 @@ fn choose(study: &mut Study, kind: Kind, numbers: &Numbers) -> Result<()> {
     }
     study.keep(kind, numbers);
     Ok(())
-}
-
-/// Creates the folder, checks that the files can be written, and opens the journal in it.
-fn prepare(folder: &Path) -> Result<Journal> {
-    const REMEDY: &str = "Choose another folder with --out.";
-    let journal = run::open_journal(folder, false).map_err(|failure| failure.remedy(REMEDY))?;
-    match [TABLES, REPORT].iter().find(|name| folder.join(name).is_dir()) {
-        None => Ok(journal),
-        Some(name) => {
-            let failure = Failure::new(folder.display().to_string(), format!("{name} is a folder there"));
-            Err(failure.remedy(REMEDY))
-        }
-    }
 }
 
 /// Runs all trials missing from the journal, and returns their number.

@@ -115,6 +115,9 @@ Examples:
   starfish run methods.toml --only ddio/rb/8192/0      the first trial of one cell, with its digest
   starfish run races.toml --only 'a race,jobs=5/0'     likewise of jobs that share disks";
 
+/// The files of results: of cells, then of trials.
+const RESULTS: [&str; 4] = ["results.csv", "results.parquet", "trials.csv", "trials.parquet"];
+
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     match load(&arguments)? {
@@ -158,7 +161,7 @@ fn run_all<K: PageKind + PlanLines>(arguments: &Arguments, plans: &[Plan<K>], th
         Some(folder) => folder.clone(),
         None => folder_for(plans)?,
     };
-    let mut journal = open_journal(&folder, arguments.fresh)?;
+    let mut journal = open_journal(&folder, &RESULTS, arguments.fresh)?;
     let planned = plan::trials(plans);
     let there = journal.len();
     let failures = execute(arguments.progress, &planned, &mut journal, threads, Some(&folder))?;
@@ -236,11 +239,20 @@ fn folder_for<K>(plans: &[Plan<K>]) -> Result<PathBuf> {
     Ok(Path::new("results").join(name))
 }
 
-/// The journal in `folder`, which is made if it is not there; emptied if `fresh`.
-pub(crate) fn open_journal(folder: &Path, fresh: bool) -> Result<Journal> {
+/// Opens the journal in `folder`, which is made if it is not there; emptied if `fresh`. `results` are the files that
+/// are written there at the end: without a journal, such files are somebody else's, and are not replaced.
+pub(crate) fn open_journal(folder: &Path, results: &[&str], fresh: bool) -> Result<Journal> {
     let failed = |error: &dyn std::fmt::Display| Failure::new(folder.display().to_string(), error);
+    let path = folder.join("journal.jsonl");
+    let is_new = !path.exists();
+    let mut results = results.iter().map(|name| folder.join(name));
+    if let Some(foreign) = results.find(|result| result.is_dir() || is_new && result.exists()) {
+        let why = "it would be replaced, and is not the result of a run";
+        let failure = Failure::usage(foreign.display().to_string(), why);
+        return Err(failure.remedy("Choose another folder with --out, or remove it."));
+    }
     fs::create_dir_all(folder).map_err(|error| failed(&error))?;
-    let mut journal = Journal::open(&folder.join("journal.jsonl")).map_err(|error| failed(&error))?;
+    let mut journal = Journal::open(&path).map_err(|error| failed(&error))?;
     if fresh {
         journal.clear().map_err(|error| failed(&error))?;
     }
@@ -287,9 +299,10 @@ pub(crate) fn execute(
 }
 
 fn write_files(folder: &Path, cells: &ResultTable, trials: &ResultTable) -> Result<()> {
-    for (name, table) in [("results", cells), ("trials", trials)] {
-        local::write(&folder.join(format!("{name}.csv")), |file| table.write_csv(file))?;
-        local::write(&folder.join(format!("{name}.parquet")), |file| table.write_parquet(file))?;
+    let [cells_csv, cells_parquet, trials_csv, trials_parquet] = RESULTS.map(|name| folder.join(name));
+    for (table, csv, parquet) in [(cells, cells_csv, cells_parquet), (trials, trials_csv, trials_parquet)] {
+        local::write(&csv, |file| table.write_csv(file))?;
+        local::write(&parquet, |file| table.write_parquet(file))?;
     }
     Ok(())
 }

@@ -198,8 +198,8 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
         (&["study", "--out", "file"], 1, "starfish: file: "),
         (
             &["study", "--out", "taken"],
-            1,
-            "report.html is a folder there\n  Choose another folder with --out.",
+            2,
+            "taken/report.html: it would be replaced, and is not the result of a run\n  Choose another folder with --out",
         ),
         (
             &["starfish-3.0", "--tables", "1,99"],

@@ -36,6 +36,32 @@ fn printed(command: Command) -> (String, String) {
 }
 
 #[test]
+fn results_of_others_are_not_replaced() {
+    let folder = folder(PLAN);
+    for (name, command) in [
+        ("results.csv", run(folder.path(), &["plan.toml", "--trials", "1", "--out", "mine"])),
+        ("trials.parquet", run(folder.path(), &["plan.toml", "--trials", "1", "--out", "mine"])),
+        ("report.html", {
+            let mut command = starfish(["reproduce", "starfish-3.0", "--tables", "3", "--out", "mine"]);
+            command.current_dir(folder.path());
+            command
+        }),
+    ] {
+        let mine = folder.path().join("mine");
+        fs::create_dir(&mine).expect("room");
+        fs::write(mine.join(name), "of others").expect("room");
+        let told = fail(command, 2);
+        assert!(
+            told.contains(&format!("mine/{name}: it would be replaced")) && told.contains("--out"),
+            "{told}"
+        );
+        assert_eq!(fs::read_to_string(mine.join(name)).expect("text"), "of others");
+        assert_eq!(fs::read_dir(&mine).expect("there").count(), 1, "nothing is made");
+        fs::remove_dir_all(&mine).expect("ours");
+    }
+}
+
+#[test]
 fn a_plan_becomes_tables_and_a_second_run_has_nothing_to_do() {
     let folder = folder(PLAN);
     let (table, said) = printed(run(folder.path(), &["plan.toml"]));

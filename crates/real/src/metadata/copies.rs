@@ -109,7 +109,9 @@ impl Copies {
 fn bring(mut copy: File, to: &Path) -> Result<()> {
     let part = to.with_extension("part");
     let mut replace = || {
-        let mut file = File::create(&part)?;
+        // A killed agent leaves a part. Nobody else's file is written to, also if a link has the name.
+        let _ = fs::remove_file(&part);
+        let mut file = File::create_new(&part)?;
         io::copy(&mut copy, &mut file)?;
         file.sync_all()?;
         fs::rename(&part, to)?;
@@ -124,4 +126,24 @@ fn bring(mut copy: File, to: &Path) -> Result<()> {
 
 fn describe_copy(file: &Path) -> String {
     format!("copy of the {}", describe(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_written_to_no_file_that_a_link_leads_to() {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| place.path().join(name);
+        for (name, contents) in [("store", "names"), ("other", "precious")] {
+            fs::write(path(name), contents).expect("room");
+        }
+        let to = path("copy.db");
+        std::os::unix::fs::symlink(path("other"), to.with_extension("part")).expect("room");
+        bring(File::open(path("store")).expect("it is there"), &to).expect("room");
+        assert_eq!(fs::read(path("other")).expect("it is there"), b"precious");
+        assert!(fs::symlink_metadata(&to).expect("it is there").is_file());
+        assert_eq!(fs::read(&to).expect("it is there"), b"names");
+    }
 }

@@ -10,7 +10,7 @@ use command_line::failure::{Failure, Result};
 use plan::Journal;
 use reproduce::PlacementStudy;
 
-use super::{Arguments, Numbers, REPORT, TABLES, failed, prepare, simulated_now, trials_there};
+use super::{Arguments, Numbers, REPORT, TABLES, failed, simulated_now, trials_there};
 use crate::command::run;
 use crate::local;
 
@@ -25,7 +25,7 @@ pub(super) fn run(arguments: &Arguments, whole: &PlacementStudy) -> Result<()> {
         plan.trials = arguments.trials.unwrap_or(plan.trials);
     }
     let folder = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(&study.name));
-    let mut journal = prepare(&folder)?;
+    let mut journal = run::open_journal(&folder, &[TABLES, REPORT], false)?;
     let start = Instant::now();
     let planned = plan::trials(&study.plans);
     let new = planned.iter().filter(|one| journal.get(one.key).is_none()).count();
