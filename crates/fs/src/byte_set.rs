@@ -47,6 +47,12 @@ impl ByteSet {
         Some(self.runs.first()?.start..self.runs.last()?.end)
     }
 
+    /// The first byte of the set from `from` on, if it has any.
+    pub(crate) fn first_from(&self, from: u64) -> Option<u64> {
+        let next = self.runs.partition_point(|run| run.end <= from);
+        self.runs.get(next).map(|run| run.start.max(from))
+    }
+
     /// Whether the set is one run that ends at `end`.
     pub(crate) fn is_tail_of(&self, end: u64) -> bool {
         matches!(&*self.runs, [run] if run.end == end)

@@ -27,7 +27,7 @@ impl MountedTree {
             return Ok((attributes_of(&directory), left));
         }
         let got = match self.open_file(number) {
-            Some(open) => open.file.attributes().await,
+            Some(open) => self.ask_for_attributes(&open).await,
             None => {
                 let got = self.tree().inode(TreeOperation::Get { number }).await;
                 got.map(|inode| self.tree().seen(inode))

@@ -136,7 +136,9 @@ impl MountedTree {
         let has_place = !open.used.is_direct || how.contains(WriteFlags::FUSE_WRITE_CACHE);
         let appends = flags & libc::O_APPEND != 0 && !has_place;
         let wrote = if appends {
-            open.file.append(data).await.map(drop)
+            let appended = open.file.append(data).await;
+            self.heed_version(&open.file).await;
+            appended.map(drop)
         } else {
             open.file.write(offset, data).await
         };
@@ -171,7 +173,7 @@ impl MountedTree {
     pub(crate) async fn flush(&self, handle: u64) -> Outcome<()> {
         let open = self.file(handle)?;
         let flushed = open.file.flush_shared().await;
-        self.note_pages(&open.file);
+        self.heed_version(&open.file).await;
         self.settle(about(open.file.number()), flushed)?;
         self.check_locks(&open).await
     }
@@ -189,7 +191,7 @@ impl MountedTree {
 
     async fn sync_file(&self, open: &MountedFile) -> Outcome<()> {
         let synced = open.file.sync().await;
-        self.note_pages(&open.file);
+        self.heed_version(&open.file).await;
         self.settle(about(open.file.number()), synced)?;
         self.check_locks(open).await
     }

@@ -73,7 +73,7 @@ impl MountedTree {
         if self.tree().has_locks(number, wanted.owner) {
             // If this one is weaker, others may read at once.
             let flushed = open.file.flush_shared().await;
-            self.note_pages(&open.file);
+            self.heed_version(&open.file).await;
             self.settle(about(number), flushed)?;
         }
         let mut signals = caller.map(CallerSignals::of);
@@ -128,7 +128,7 @@ impl MountedTree {
             return Ok(());
         }
         let flushed = open.file.flush_shared().await;
-        self.note_pages(&open.file);
+        self.heed_version(&open.file).await;
         // Whatever could not be written: the lock would keep others out for ever.
         let unlocked = self.tree().unlock(number, owner, range).await;
         self.unlocked.wake_all();
@@ -161,9 +161,7 @@ impl MountedTree {
     async fn see_anew(&self, open: &MountedFile) -> Outcome<()> {
         let seen = open.file.attributes().await;
         self.settle(about(open.file.number()), seen)?;
-        if self.has_old_pages(&open.file) {
-            self.drop_pages(&open.file).await;
-        }
+        self.heed_version_for_lock(&open.file).await;
         Ok(())
     }
 }

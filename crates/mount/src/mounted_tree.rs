@@ -99,9 +99,17 @@ impl std::ops::Deref for UsedFile {
 /// Which version of a file the kernel's pages are of.
 #[derive(Clone, Copy)]
 struct CachedVersion {
-    version: u64,
-    /// How often others had changed the file.
+    /// None after a write past the pages.
+    version: Option<u64>,
+    /// The number of changes by others that were known when the pages were good.
     by_others: u64,
+}
+
+impl CachedVersion {
+    /// The version that a file has now.
+    fn of(file: &OpenTreeFile<RealMachine>) -> Self {
+        CachedVersion { version: Some(file.known().version), by_others: file.changed_by_others() }
+    }
 }
 
 /// What there is between a mount and the kernel.
@@ -262,17 +270,25 @@ impl MountedTree {
     pub(crate) async fn seen(&self, inode: Inode) -> Inode {
         if let Some(open) = self.open_file(inode.number)
             && open.file.known().version != inode.version
-            && let Ok(seen) = open.file.attributes().await
+            && let Ok(seen) = self.ask_for_attributes(&open).await
         {
             return seen;
         }
         self.tree().seen(inode)
     }
 
+    /// The attributes of an open file after asking the keeper. If others have changed its contents, the kernel has
+    /// forgotten its pages when this completes.
+    pub(crate) async fn ask_for_attributes(&self, open: &MountedFile) -> fs::Result<Inode> {
+        let seen = open.file.attributes().await;
+        self.heed_version(&open.file).await;
+        seen
+    }
+
     /// Whether the kernel may keep its pages of a file that is opened. If not, what it knows of the file's length is
     /// forgotten, too.
     pub(crate) fn may_keep_pages(&self, file: &OpenTreeFile<RealMachine>) -> bool {
-        let known = CachedVersion { version: file.known().version, by_others: file.changed_by_others() };
+        let known = CachedVersion::of(file);
         let before = {
             let mut cached = self.cached.borrow_mut();
             if cached.len() >= CACHED_MAX {
@@ -290,16 +306,38 @@ impl MountedTree {
         keeps
     }
 
-    /// Whether others have changed a file since the kernel was told to keep its pages.
-    pub(crate) fn has_old_pages(&self, file: &OpenTreeFile<RealMachine>) -> bool {
+    /// Takes in the version that an open file is known to have, after any answer of the keeper about it. If others have
+    /// changed the contents, the kernel forgets its pages; otherwise they are of this version now.
+    pub(crate) async fn heed_version(&self, file: &OpenTreeFile<RealMachine>) {
         let cached = self.cached.borrow().get(&file.number()).copied();
-        cached.is_none_or(|cached| cached.by_others != file.changed_by_others())
+        match cached {
+            Some(cached) if cached.by_others == file.changed_by_others() => self.note_version(file),
+            _ => self.drop_pages(file).await,
+        }
+    }
+
+    /// The pages that the kernel has are of the version known, unless they were written past.
+    fn note_version(&self, file: &OpenTreeFile<RealMachine>) {
+        if let Some(cached) = self.cached.borrow_mut().get_mut(&file.number())
+            && let Some(version) = &mut cached.version
+        {
+            *version = file.known().version;
+        }
+    }
+
+    /// As [`heed_version`](Self::heed_version), for who gets a lock: pages that were written past are forgotten, too.
+    pub(crate) async fn heed_version_for_lock(&self, file: &OpenTreeFile<RealMachine>) {
+        let cached = self.cached.borrow().get(&file.number()).copied();
+        match cached {
+            Some(CachedVersion { version: None, .. }) => self.drop_pages(file).await,
+            _ => self.heed_version(file).await,
+        }
     }
 
     /// Has the kernel forget its pages of a file that is open. A thread of its own waits for that: pages may be on
     /// their way, which this thread has to bring.
-    pub(crate) async fn drop_pages(&self, file: &OpenTreeFile<RealMachine>) {
-        let known = CachedVersion { version: file.known().version, by_others: file.changed_by_others() };
+    async fn drop_pages(&self, file: &OpenTreeFile<RealMachine>) {
+        let known = CachedVersion::of(file);
         let (number, notifier) =
             (crate::file_attributes::kernel_number(file.number()), self.notifier.clone());
         let (done, waited) = flume::bounded(1);
@@ -314,15 +352,8 @@ impl MountedTree {
 
     /// Notes that a file was written to past the kernel's pages: before Linux 6.6 it may keep those that it has.
     pub(crate) fn note_written_past_pages(&self, number: FileNumber) {
-        self.cached.borrow_mut().remove(&number);
-    }
-
-    /// Notes that what was written through the kernel's pages has got a version.
-    pub(crate) fn note_pages(&self, file: &OpenTreeFile<RealMachine>) {
-        if let Some(cached) = self.cached.borrow_mut().get_mut(&file.number())
-            && cached.by_others == file.changed_by_others()
-        {
-            cached.version = file.known().version;
+        if let Some(cached) = self.cached.borrow_mut().get_mut(&number) {
+            cached.version = None;
         }
     }
 }

@@ -5,7 +5,8 @@ mod common;
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -366,5 +367,125 @@ fn directories_that_two_mounts_move_into_each_other_stay_one_tree() {
     for mount in [&mounts.one, &mounts.other] {
         assert_eq!(count_directories(&mount.path, 0), 4, "nothing is lost, and nothing is there twice");
     }
+    mounts.end();
+}
+
+/// Waits until a condition holds, for ten seconds at most.
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(Instant::now() < end, "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A program that follows a file, until it is dropped.
+struct Follower(Child);
+
+impl Follower {
+    /// Starts `tail -f` on a file of a mount. It ends with what it has read in a file of the test's directory.
+    fn start(mount: &Mount, name: &str, output: &Path) -> Follower {
+        let output = File::create(output).expect("a file");
+        let mut tail = Command::new("tail");
+        tail.args(["-c", "+1", "-f", "-s", "0.1"]).arg(mount.at(name)).stdout(output);
+        Follower(tail.spawn().expect("there is tail"))
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Nobody flushes here: no program is started after the log is open, since that would do it.
+#[test]
+fn a_log_that_another_mount_appends_to_is_followed_without_other_bytes() {
+    let Some(mounts) = Mounts::new() else { return };
+    File::create(mounts.one.at("log")).expect("a file");
+    let followed = [mounts.one.home.join("followed here"), mounts.one.home.join("followed there")];
+    let followers = [(&mounts.one, &followed[0]), (&mounts.other, &followed[1])]
+        .map(|(m, to)| Follower::start(m, "log", to));
+    let log = |mount: &Mount| File::options().append(true).open(mount.at("log")).expect("there");
+    let (mut here, mut there) = (log(&mounts.one), log(&mounts.other));
+    let mut expected = String::new();
+    let whole = |mount: &Mount| fs::read_to_string(mount.at("log")).expect("text");
+    for step in 0..20 {
+        let line = format!("step {step}\n");
+        let appender = if step < 8 || step % 3 == 0 { &mut here } else { &mut there };
+        appender.write_all(line.as_bytes()).expect("room");
+        expected.push_str(&line);
+        for mount in [&mounts.one, &mounts.other] {
+            let seen = whole(mount);
+            assert!(expected.starts_with(&seen), "{seen:?} of {expected:?}");
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    wait_until("all of it is read", || whole(&mounts.other) == expected && whole(&mounts.one) == expected);
+    let has_all = |path: &PathBuf| fs::read_to_string(path).expect("text") == expected;
+    wait_until("all of it is followed", || followed.iter().all(has_all));
+    drop((followers, here, there));
+    mounts.end();
+}
+
+#[test]
+fn what_a_program_writes_and_never_flushes_is_seen_by_another_mount() {
+    let Some(mounts) = Mounts::new() else { return };
+    let mut writer = File::create(mounts.one.at("output")).expect("a file");
+    let mut expected = Vec::new();
+    for bytes in [10, 300_000, 20] {
+        let piece = vec![b'a' + expected.len() as u8 % 7; bytes];
+        writer.write_all(&piece).expect("room");
+        expected.extend(piece);
+        wait_until("it is seen", || {
+            let seen = fs::read(mounts.other.at("output")).expect("there");
+            assert!(expected.starts_with(&seen), "{} bytes are others", seen.len());
+            seen.len() == expected.len()
+        });
+    }
+    drop(writer);
+    mounts.end();
+}
+
+/// A program that has a file open, and one that has mapped it, read what others write there after asking for its
+/// attributes, though the length stays.
+#[test]
+fn an_overwrite_of_equal_length_is_seen_by_who_has_the_file_open() {
+    let Some(mounts) = Mounts::new().filter(|_| has("python3")) else { return };
+    fs::write(mounts.one.at("file"), [0; 10_000]).expect("room");
+    let reader = File::open(mounts.other.at("file")).expect("there");
+    let writer = File::options().write(true).open(mounts.one.at("file")).expect("there");
+    let byte_read = || {
+        let mut byte = [0];
+        reader.metadata().expect("open");
+        reader.read_exact_at(&mut byte, 5000).expect("a byte");
+        byte[0]
+    };
+    for (value, syncs) in [(1, true), (2, true), (3, false)] {
+        writer.write_all_at(&[value; 10], 5000).expect("room");
+        if syncs {
+            writer.sync_all().expect("flushed");
+        }
+        wait_until("the new byte is read", || byte_read() == value);
+    }
+    let program = "
+import mmap, os, time
+reader = open('../other/file', 'rb')
+mapped = mmap.mmap(reader.fileno(), 0, access=mmap.ACCESS_READ)
+writer = os.open('file', os.O_WRONLY)
+for value in b'xyz':
+    old = mapped[9000]
+    os.pwrite(writer, bytes([value]) * 3, 9000)
+    os.fsync(writer)
+    end = time.monotonic() + 10
+    while mapped[9000] == old:
+        assert time.monotonic() < end, 'the old page stays'
+        time.sleep(0.1)
+        os.fstat(reader.fileno())
+    assert mapped[9000] == value
+";
+    drop((reader, writer));
+    mounts.one.run("python3", &["-c", program]);
     mounts.end();
 }

@@ -51,13 +51,14 @@ impl Records<'_> {
         Ok(inode)
     }
 
-    /// Makes the file longer; where the new bytes begin.
-    pub(crate) fn append(&mut self, number: FileNumber, bytes: u64) -> Step<(u64, Inode)> {
+    /// Reserves bytes for an append. Returns the offset of the first; the contents do not change.
+    pub(crate) fn append(&mut self, number: FileNumber, bytes: u64, after: u64) -> Step<(u64, Inode)> {
         let mut inode = self.inode(number)?;
-        let offset = inode.size;
-        let end = offset.checked_add(bytes).ok_or(TreeRefusal::FileTooLarge)?;
-        self.check_contents(&inode, end)?;
-        self.note_contents(&mut inode, end, bytes)?;
+        self.check_contents(&inode, after)?;
+        let format = format_of(&inode);
+        let offset = inode.reserve(bytes, after).ok_or(TreeRefusal::FileTooLarge)?;
+        self.raise_format(format, &inode)?;
+        self.put_inode(&inode)?;
         Ok((offset, inode))
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use layout::Striping;
+use layout::{FILE_BYTES_MAX, Striping};
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::TreeRefusal;
@@ -60,12 +60,29 @@ pub struct Inode {
     /// How many bytes of a file nobody has written, as far as that is known: at least so many of its zeros are stored
     /// nowhere.
     pub unwritten: u64,
+    /// The number of bytes behind the end of a file that clients have reserved for appends. Nobody reads them before
+    /// their client has reported that it wrote them.
+    pub reserved: u64,
 }
 
 impl Inode {
     /// How many bytes of a file may be stored, at most.
     pub fn stored_bytes(&self) -> u64 {
         self.size.saturating_sub(self.unwritten)
+    }
+
+    /// The end of the file with the bytes reserved for appends: the offset of the next append.
+    pub fn append_end(&self) -> u64 {
+        self.size.saturating_add(self.reserved)
+    }
+
+    /// Reserves `bytes` behind `after` and behind all that is reserved. Returns the offset of the first; none if the
+    /// file would be too long.
+    pub(crate) fn reserve(&mut self, bytes: u64, after: u64) -> Option<u64> {
+        let offset = self.append_end().max(after);
+        let end = offset.checked_add(bytes).filter(|end| *end <= FILE_BYTES_MAX)?;
+        self.reserved = end - self.size;
+        Some(offset)
     }
 
     /// Gives it its next version, in this run of the store.
@@ -75,16 +92,20 @@ impl Inode {
 
     /// Takes in that at most so many bytes of a file were written, up to `end`.
     pub fn note_written(&mut self, end: u64, bytes: u64) {
-        let stored = self.stored_bytes().saturating_add(bytes);
+        let (stored, append_end) = (self.stored_bytes().saturating_add(bytes), self.append_end());
         self.size = self.size.max(end);
         self.unwritten = self.size.saturating_sub(stored);
+        self.reserved = append_end.saturating_sub(self.size);
     }
 
     /// Cuts a file, or makes it longer by zeros that are stored nowhere.
     pub(crate) fn resize(&mut self, bytes: u64) {
         let stored = self.stored_bytes().min(bytes);
+        // The next append begins where the file was cut, whatever was reserved behind that.
+        let append_end = if bytes < self.size { bytes } else { self.append_end() };
         self.size = bytes;
         self.unwritten = bytes - stored;
+        self.reserved = append_end.saturating_sub(bytes);
     }
 }
 

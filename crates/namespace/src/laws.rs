@@ -187,20 +187,41 @@ fn a_file_lives_without_names_until_it_is_forgotten() {
 }
 
 #[test]
-fn each_append_gets_bytes_of_its_own_and_each_change_a_version() {
+fn each_append_reserves_bytes_of_its_own_and_each_change_is_a_version() {
     let mut tree = Tree::new();
     let number = tree.file("log").expect("a file").number;
     let mut ends = Vec::new();
     for bytes in [3, 0, 5] {
-        let Ok(TreeAnswer::Appended { offset, inode }) = tree.ask(TreeOperation::Append { number, bytes })
+        let Ok(TreeAnswer::Appended { offset, inode }) =
+            tree.ask(TreeOperation::Append { number, bytes, after: 0 })
         else {
             panic!("not appended")
         };
-        ends.push((offset, inode.size, inode.version));
+        ends.push((offset, inode.size, inode.append_end()));
     }
+    assert_eq!(ends, [(0, 0, 3), (3, 0, 3), (3, 0, 8)], "nothing is to be read yet");
     let version = |changes| changes * RUN_STEP + 7;
-    assert_eq!(ends, [(0, 3, version(2)), (3, 3, version(3)), (3, 8, version(4))]);
-    let most = TreeOperation::Append { number, bytes: u64::MAX };
+    let told = |tree: &mut Tree, operation| {
+        let inode = tree.inode(operation).expect("noted");
+        (inode.size, inode.append_end(), inode.version)
+    };
+    assert_eq!(told(&mut tree, wrote(number, 3, 1)), (3, 8, version(2)));
+    let after = |after| TreeOperation::Append { number, bytes: 2, after };
+    let offset = |answer| match answer {
+        Ok(TreeAnswer::Appended { offset, .. }) => offset,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!([5, 20].map(|end| offset(tree.ask(after(end)))), [8, 20]);
+    assert_eq!(told(&mut tree, wrote(number, 22, 1)), (22, 22, version(3)));
+    assert_eq!(offset(tree.ask(after(0))), 22);
+    let resize = |bytes| {
+        let changes = AttributeChanges { size: Some(bytes), ..AttributeChanges::default() };
+        TreeOperation::Change { number, changes }
+    };
+    assert_eq!(told(&mut tree, resize(23)), (23, 24, version(4)));
+    assert_eq!(told(&mut tree, resize(30)), (30, 30, version(5)));
+    assert_eq!((offset(tree.ask(after(0))), told(&mut tree, resize(7))), (30, (7, 7, version(6))));
+    let most = TreeOperation::Append { number, bytes: u64::MAX, after: 0 };
     assert_eq!(tree.ask(most), Err(TreeRefusal::FileTooLarge));
 }
 
@@ -466,7 +487,7 @@ fn inodes_say_which_stripes_are_stored_and_those_of_before_are_read_still() {
     let old_header = old_header.concat();
     tree.table.apply([(keys::HEADER.to_vec(), Some(old_header))].into_iter().collect());
     let old_inode = postcard::to_allocvec(&file).expect("encoded");
-    let old_inode = old_inode.strip_suffix(&[0, 0]).expect("fields of today");
+    let old_inode = old_inode.strip_suffix(&[0, 0, 0]).expect("fields of today");
     assert_eq!(old_inode, store::encoded_inode(&file), "nothing but the new fields is new");
     assert_eq!(tree.look("a"), Ok(file.clone()));
     tree.ask(wrote(file.number, 1, 0)).expect("noted");
@@ -499,7 +520,8 @@ fn inodes_say_how_much_nobody_has_written() {
         // What was written twice counts twice, and never more than there is.
         (write(100, 100), (1000, 200)),
         (write(5000, 10), (5000, 210)),
-        (TreeOperation::Append { number: file, bytes: 7 }, (5007, 217)),
+        (TreeOperation::Append { number: file, bytes: 7, after: 0 }, (5000, 210)),
+        (write(5007, 7), (5007, 217)),
         (resize(50), (50, 50)),
         (resize(60), (60, 50)),
         (write(20, 20), (60, 60)),

@@ -67,6 +67,7 @@ impl Records<'_> {
             version: next_in_run(0, self.run),
             stored_stripes: 0,
             unwritten: 0,
+            reserved: 0,
         };
         self.put_inode(&inode)?;
         self.put_entry(directory.number, name, number)?;

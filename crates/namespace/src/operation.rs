@@ -120,12 +120,15 @@ pub enum TreeOperation {
         /// How.
         written: WrittenContents,
     },
-    /// Make the file longer by so many bytes, which nobody else gets. Answered by [`TreeAnswer::Appended`].
+    /// Reserve bytes behind the end of the file, which no other client gets. The file has its length until they are
+    /// written. Answered by [`TreeAnswer::Appended`].
     Append {
         /// The file.
         number: FileNumber,
-        /// How many.
+        /// The number of bytes.
         bytes: u64,
+        /// The end of the caller's writes that are not reported yet: the bytes lie behind it.
+        after: u64,
     },
     /// Give an extended attribute a value. Answered by [`TreeAnswer::Done`].
     SetExtended {
@@ -365,9 +368,9 @@ pub enum TreeAnswer {
     },
     /// Bytes that are the caller's.
     Appended {
-        /// Where they begin.
+        /// Offset of the first.
         offset: u64,
-        /// The file, which is so much longer.
+        /// The file, with these bytes reserved.
         inode: Inode,
     },
     /// A number.

@@ -151,8 +151,8 @@ impl Records<'_> {
             TreeOperation::Remove { at, what } => TreeAnswer::Removed { doomed: self.remove(at, *what)? },
             TreeOperation::Change { number, changes } => TreeAnswer::Inode(self.change(*number, *changes)?),
             TreeOperation::Wrote { number, written } => TreeAnswer::Inode(self.wrote(*number, *written)?),
-            TreeOperation::Append { number, bytes } => {
-                let (offset, inode) = self.append(*number, *bytes)?;
+            TreeOperation::Append { number, bytes, after } => {
+                let (offset, inode) = self.append(*number, *bytes, *after)?;
                 TreeAnswer::Appended { offset, inode }
             }
             TreeOperation::SetExtended { number, name, value, mode } => {
@@ -205,6 +205,7 @@ impl Records<'_> {
             version: next_in_run(0, self.run),
             stored_stripes: 0,
             unwritten: 0,
+            reserved: 0,
         };
         self.put_inode(&root)?;
         Ok(TreeAnswer::Inode(root))

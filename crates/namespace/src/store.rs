@@ -8,7 +8,10 @@ use crate::keys::{self, Space};
 use crate::refusal::TreeRefusal;
 
 /// The format of the records. A later one is refused.
-pub(crate) const FORMAT: u32 = 3;
+pub(crate) const FORMAT: u32 = 4;
+
+/// The format of records whose inodes do not say what is reserved for appends.
+const FORMAT_WITHOUT_RESERVED: u32 = 3;
 
 /// The format of records whose inodes do not say what nobody has written. They are read still, and so are older ones;
 /// the namespace gets a later format with the first inode that needs it.
@@ -169,9 +172,10 @@ pub(crate) fn encoded<T: Serialize>(value: &T) -> Vec<u8> {
 
 /// The earliest format in which all can be said that an inode says.
 pub(crate) fn format_of(inode: &Inode) -> u32 {
-    match (inode.unwritten, inode.stored_stripes) {
-        (0, 0) => FORMAT_WITHOUT_STORED_STRIPES,
-        (0, _) => FORMAT_WITHOUT_UNWRITTEN,
+    match (inode.reserved, inode.unwritten, inode.stored_stripes) {
+        (0, 0, 0) => FORMAT_WITHOUT_STORED_STRIPES,
+        (0, 0, _) => FORMAT_WITHOUT_UNWRITTEN,
+        (0, _, _) => FORMAT_WITHOUT_RESERVED,
         _ => FORMAT,
     }
 }
@@ -179,7 +183,8 @@ pub(crate) fn format_of(inode: &Inode) -> u32 {
 /// The encoding of an inode: without its last fields, if these are 0, as they are in earlier formats.
 pub(crate) fn encoded_inode(inode: &Inode) -> Vec<u8> {
     let mut bytes = encoded(inode);
-    let left_out = [inode.unwritten, inode.stored_stripes.into()].into_iter().take_while(|&field| field == 0);
+    let last = [inode.reserved, inode.unwritten, inode.stored_stripes.into()];
+    let left_out = last.into_iter().take_while(|&field| field == 0);
     bytes.truncate(bytes.len() - left_out.count());
     bytes
 }
@@ -187,7 +192,7 @@ pub(crate) fn encoded_inode(inode: &Inode) -> Vec<u8> {
 pub(crate) fn decoded_inode(bytes: &[u8]) -> Step<Inode> {
     let with = |left_out: &[u8]| decoded(&[bytes, left_out].concat());
     // Most files have no holes.
-    with(&[0]).or_else(|_| decoded(bytes)).or_else(|_| with(&[0, 0]))
+    with(&[0, 0]).or_else(|_| with(&[0])).or_else(|_| decoded(bytes)).or_else(|_| with(&[0, 0, 0]))
 }
 
 pub(crate) fn decoded<T: DeserializeOwned>(bytes: &[u8]) -> Step<T> {

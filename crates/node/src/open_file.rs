@@ -212,10 +212,10 @@ impl OpenFile {
     /// Writes at the end, and tells where that was. Others may have appended since all of this client's was with the
     /// agents last: then the size is asked for anew, as late as that can be.
     pub(crate) async fn append(&self, bytes: Vec<u8>) -> Result<u64> {
-        let _turn = self.file.turn_to_append().await;
         if let (NamedContents::OfTree(file), None) = (&self.file, &self.client.write_cache) {
             return self.explained(file.append(Payload::from(bytes)).await);
         }
+        let _turn = self.file.turn_to_append().await;
         if !self.knows_end.get() {
             self.explained(self.file.refresh().await)?;
         }

@@ -16,7 +16,7 @@ use namespace::{
 
 use super::faulty::Faulty;
 use super::selected::{begun, noted_from_now};
-use super::tasks::{Tasks, until};
+use super::tasks::{Tasks, rest, until};
 use super::{BLOCK, Base, contents, run, small, start};
 use crate::{
     Client, CollectiveMethod, Error, NewTree, OpenTreeFile, PageCache, PageCacheSettings, Prefetch, Result,
@@ -34,14 +34,26 @@ pub(super) async fn trees<M: Machine>(base: Base, nodes: &[M]) -> Vec<Tree<M>> {
     trees
 }
 
+/// The same with clients that send after 20 ms what nobody flushes.
+async fn timed_trees<M: Machine>(base: Base, nodes: &[M]) -> Vec<Tree<M>> {
+    let send_parts_after = Some(Duration::from_millis(20));
+    let mut trees = Vec::new();
+    for client in start(base, nodes, 3, small(base, Threads::Pool(4))).await {
+        let cache = PageCache::new(client, PageCacheSettings { send_parts_after, ..CACHE });
+        trees.push(Tree::find_or_begin(&cache, NEW).await.expect("a namespace"));
+    }
+    trees
+}
+
+const CACHE: PageCacheSettings = PageCacheSettings {
+    bytes: 8 * BLOCK,
+    prefetch: Prefetch::Adaptive,
+    write_behind: true,
+    send_parts_after: None,
+};
+
 pub(super) fn cache<M: Machine>(client: Client<M>) -> PageCache<M> {
-    let settings = PageCacheSettings {
-        bytes: 8 * BLOCK,
-        prefetch: Prefetch::Adaptive,
-        write_behind: true,
-        ..PageCacheSettings::default()
-    };
-    PageCache::new(client, settings)
+    PageCache::new(client, CACHE)
 }
 
 pub(super) async fn make<M: Machine>(tree: &Tree<M>, path: &str, exclusive: bool) -> Result<OpenTreeFile<M>> {
@@ -247,9 +259,9 @@ pub fn what_could_not_be_told_is_told_by_the_next_flush(testbed: &impl Testbed, 
     });
 }
 
-/// What the keeper is told of before it is sent, since the file is made longer or appended to, is read by whoever opens
-/// the file when it has been sent, though he has opened it in between.
-pub fn what_is_told_before_it_is_sent_is_told_again(testbed: &impl Testbed, base: Base) {
+/// A client that opens a file between a write and its flush reads what was written when it opens the file again, also
+/// if the file was made longer in between.
+pub fn what_is_sent_after_others_looked_is_read_by_them(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         let writer = make(&trees[0], "file", true).await.expect("made");
@@ -585,6 +597,118 @@ pub fn closed_files_are_read_by_whoever_opens_them_then(testbed: &impl Testbed, 
     });
 }
 
+/// A client that reads a file while another one appends to it, or writes to it and never flushes, reads a prefix of
+/// what was written and no other bytes; and all of it in time, whether it opens the file or had it open before.
+pub fn a_reader_sees_no_byte_that_was_never_written(testbed: &impl Testbed, base: Base) {
+    const PIECE: u64 = BLOCK / 3;
+    run(testbed, 5, move |nodes| async move {
+        let trees = timed_trees(base, &nodes).await;
+        for appends in [true, false] {
+            let name = if appends { "appended" } else { "written" };
+            let writer = make(&trees[0], name, true).await.expect("made");
+            let reader = open(&trees[1], name).await.expect("opened");
+            for piece in 0..12 {
+                match appends {
+                    true => {
+                        writer.append(Payload::from(vec![7; PIECE as usize])).await.expect("appended");
+                    }
+                    false => write(&writer, piece * PIECE, &[7; PIECE as usize]).await,
+                }
+                let anew = open(&trees[1], name).await.expect("opened");
+                assert!(read(&anew).await.iter().all(|byte| *byte == 7), "{name}: it was not sent yet");
+                anew.close().await.expect("closed");
+                rest(&nodes[4]).await;
+                reader.attributes().await.expect("there");
+                assert_eq!(read(&reader).await, vec![7; ((piece + 1) * PIECE) as usize], "{name}");
+            }
+            let stored = reader.attributes().await.expect("there").stored_bytes();
+            assert_eq!(stored, 12 * PIECE, "each byte counts once");
+            writer.close().await.expect("closed");
+            reader.close().await.expect("closed");
+        }
+    });
+}
+
+/// What is overwritten, and not flushed, is read in time by clients that have the file open and ask for its attributes.
+pub fn an_overwrite_is_read_in_time(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let trees = timed_trees(base, &nodes).await;
+        let writer = make(&trees[0], "file", true).await.expect("made");
+        write(&writer, 0, &[1; 2 * BLOCK as usize]).await;
+        writer.flush().await.expect("sent");
+        let reader = open(&trees[1], "file").await.expect("opened");
+        for value in 2..5 {
+            read(&reader).await;
+            let (mut expected, at) = (read(&writer).await, usize::from(value) * 100);
+            expected[at..at + 50].fill(value);
+            write(&writer, at as u64, &[value; 50]).await;
+            rest(&nodes[4]).await;
+            let before = reader.changed_by_others();
+            reader.attributes().await.expect("there");
+            assert_eq!(reader.changed_by_others(), before + 1);
+            assert!(read(&reader).await == expected, "after {value}");
+        }
+        assert_eq!(writer.changed_by_others(), 0);
+    });
+}
+
+/// While many clients append, each of them, and whoever else looks, sees a prefix of the file as it is in the end.
+pub fn appends_of_many_clients_leave_no_gaps(testbed: &impl Testbed, base: Base) {
+    const RECORDS: u8 = 8;
+    run(testbed, 7, move |nodes| async move {
+        let trees = timed_trees(base, &nodes).await;
+        make(&trees[0], "log", true).await.expect("made").close().await.expect("closed");
+        let (tasks, seen) = (Tasks::default(), Rc::new(RefCell::new(Vec::new())));
+        for (client, tree) in (1..).zip(trees[1..].iter().cloned()) {
+            let seen = seen.clone();
+            tasks.begin(&nodes[3 + client as usize], async move {
+                let file = open(&tree, "log").await.expect("opened");
+                for record in 0..RECORDS {
+                    let bytes = 10 + usize::from(record) * 37;
+                    file.append(Payload::from(vec![client << 4 | record; bytes])).await.expect("appended");
+                    file.attributes().await.expect("there");
+                    let prefix = read(&file).await;
+                    seen.borrow_mut().push(prefix);
+                }
+                file.close().await.expect("closed");
+            });
+        }
+        for _ in 0..20 {
+            let file = open(&trees[0], "log").await.expect("opened");
+            let prefix = read(&file).await;
+            seen.borrow_mut().push(prefix);
+            file.close().await.expect("closed");
+        }
+        tasks.wait().await;
+        let whole = read(&open(&trees[0], "log").await.expect("opened")).await;
+        assert!(!whole.contains(&0), "there are no gaps");
+        for prefix in seen.take() {
+            assert!(whole.starts_with(&prefix), "{} bytes were seen", prefix.len());
+        }
+    });
+}
+
+/// An appender that gets its place and is never heard of again delays the others once, and takes no bytes from them.
+pub fn an_appender_that_is_lost_delays_others_once(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let trees = timed_trees(base, &nodes).await;
+        let file = make(&trees[0], "log", true).await.expect("made");
+        let number = file.number();
+        trees[1].perform(TreeOperation::Append { number, bytes: 3, after: 0 }).await.expect("a place");
+        let mut took = Vec::new();
+        for _ in 0..2 {
+            let begun = nodes[3].now();
+            file.append(Payload::from(vec![1; 5])).await.expect("appended");
+            took.push(nodes[3].now().since(begun));
+        }
+        let second = Duration::from_secs(1);
+        assert!(took[0] > second && took[0] < Duration::from_secs(20) && took[1] < second, "{took:?}");
+        file.flush().await.expect("sent");
+        let seen = open(&trees[1], "log").await.expect("opened");
+        assert_eq!(read(&seen).await, [vec![0; 3], vec![1; 10]].concat());
+    });
+}
+
 /// Each of many appends of many clients, all at the same time, gets bytes of its own.
 pub fn appends_of_many_clients_lose_nothing(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
@@ -859,8 +983,9 @@ pub fn names_that_come_back_have_their_contents(testbed: &impl Testbed, base: Ba
         }
         let held = open(&trees[1], "open").await.expect("opened");
         let before = store.look(|t| Ok(Ok::<_, ()>(all_entries(t)?))).await.expect("read").expect("kept");
-        let append = TreeOperation::Append { number: held.number(), bytes: 1 };
-        let lost = trees[0].perform(append.clone()).await.expect("appended");
+        let written = WrittenContents { end: 3 * BLOCK, stored_stripes: 3, bytes: 1 };
+        let change = TreeOperation::Wrote { number: held.number(), written };
+        let lost = trees[0].inode(change.clone()).await.expect("noted").version;
         for path in ["closed", "open"] {
             remove(&trees[0], path).await.expect("removed");
         }
@@ -881,7 +1006,7 @@ pub fn names_that_come_back_have_their_contents(testbed: &impl Testbed, base: Ba
             let file = open(&trees[1], path).await.expect("it has its name again");
             assert!(read(&file).await == contents(3 * BLOCK), "{path}");
         }
-        assert_ne!(trees[0].perform(append).await.expect("appended"), lost);
+        assert_ne!(trees[0].inode(change).await.expect("noted").version, lost);
     });
 }
 

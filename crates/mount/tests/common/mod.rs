@@ -18,7 +18,7 @@ pub(crate) struct Mount {
     pub(crate) mounted: Option<MountedDirectory>,
     session: Session,
     /// The directory of the test.
-    home: PathBuf,
+    pub(crate) home: PathBuf,
     /// The agents, if they are there for this mount only; they end after it.
     agents: Option<Agents>,
 }

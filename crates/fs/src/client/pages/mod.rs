@@ -70,8 +70,9 @@ pub struct PageCacheSettings {
     /// Whether writing returns while pages are still on their way to the I/O nodes. Without it, each write waits until
     /// its bytes are there.
     pub write_behind: bool,
-    /// How long a part of a page that was written waits for the rest at most, before it is sent without it. Without
-    /// this it waits until it is flushed, its file is closed, or the page gives way to others.
+    /// The time after which a write is sent, though its page is not full and nobody flushes it; a write to a file of a
+    /// namespace is reported to the metadata server, too. Without this it waits until it is flushed, its file is
+    /// closed, or the page is evicted.
     pub send_parts_after: Option<Duration>,
 }
 
@@ -219,6 +220,11 @@ impl<M: Machine> PageCache<M> {
         }
         let file = self.inner.client.numbered(file).await?;
         self.inner.enter_created(file)
+    }
+
+    /// Another handle on a numbered file, if the cache has it.
+    pub(super) fn known_numbered(&self, file: FileId) -> Option<PagedFile<M>> {
+        self.inner.files.known(file).map(|known| PagedFile::new(self.inner.clone(), known))
     }
 
     /// Gives up what the cache has of a numbered file that is to be removed: what of it has not left this client never

@@ -391,7 +391,7 @@ impl<M: Machine> PagedFile<M> {
         if self.cache.settings.write_behind && !self.file.stays_here() {
             if full {
                 self.cache.start_writing(pin.place, Class::Background);
-            } else {
+            } else if !self.file.file.is_numbered() {
                 self.cache.note_part();
             }
         }
@@ -461,6 +461,20 @@ impl<M: Machine> PagedFile<M> {
     /// Whether the I/O nodes have accepted all that was written.
     pub(in crate::client) fn is_sent(&self) -> bool {
         self.file.writes.is_empty() && self.cache.table.borrow().unwritten(self.file.number, true).is_empty()
+    }
+
+    /// The offset of the first byte from `from` on that was written and that the I/O nodes have not accepted, if there
+    /// is one.
+    pub(in crate::client) fn first_unsent(&self, from: u64) -> Option<u64> {
+        let table = self.cache.table.borrow();
+        let unwritten = table.unwritten(self.file.number, true).into_iter();
+        let pages = unwritten.chain(self.cache.write_list.places()).map(|place| table.page(place));
+        let of_file = pages.filter(|page| page.key.file == self.file.number);
+        let first = of_file.filter_map(|page| {
+            let start = page.key.page * self.page_bytes();
+            page.first_unsent(from.saturating_sub(start)).map(|at| start + at)
+        });
+        first.min()
     }
 
     /// Waits until everything written to the file is on the media, and reports any write that failed, if this handle

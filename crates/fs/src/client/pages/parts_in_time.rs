@@ -1,5 +1,6 @@
 //! Parts of pages that were written and wait for the rest: they are sent without it after a while, so that what a
-//! program writes little by little, and never flushes, does not stay in this node's memory.
+//! program writes little by little, and never flushes, does not stay in this node's memory. What is written to files of
+//! a namespace is sent by `tree/publishing.rs`, which reports it as well.
 
 use std::rc::Rc;
 

@@ -80,6 +80,12 @@ pub(super) struct Page {
 }
 
 impl Page {
+    /// The first byte from `from` on that the I/O node has not accepted, if there is one.
+    pub(super) fn first_unsent(&self, from: u64) -> Option<u64> {
+        let sets = [&self.dirty, &self.leaving];
+        sets.into_iter().filter_map(|set| set.first_from(from)).min()
+    }
+
     /// Whether it has bytes that are not on their way.
     pub(super) fn is_dirty(&self) -> bool {
         !self.dirty.is_empty()

@@ -2,8 +2,8 @@
 //!
 //! - this file: which node keeps it, asking
 //! - `holds.rs`: files that are held while they are open
-//! - `open_file.rs`: a file that is open, close-to-open with other clients; `sync_together.rs`: what the members of a
-//!   team have written, brought onto the media
+//! - `open_file.rs`: a file that is open, close-to-open with other clients; `publishing.rs`: writes that nobody
+//!   flushes; `sync_together.rs`: what the members of a team have written, brought onto the media
 //! - `doomed.rs`: the contents of files without names, which go
 //! - `changed_directories.rs`: how directories were when this client changed them; `unflushed_names.rs`: what it has
 //!   changed and not flushed
@@ -18,6 +18,7 @@ mod listing;
 mod locks;
 mod open_file;
 mod prefetched_entries;
+mod publishing;
 mod sync_together;
 mod unflushed_names;
 
@@ -38,6 +39,7 @@ use open_file::TreeFileState;
 use prefetched_entries::{PrefetchedEntries, Touched};
 use unflushed_names::{Change, UnflushedNames};
 
+use super::in_time::InTime;
 use super::{Client, PageCache, unexpected};
 use crate::endpoint::Answer;
 use crate::error::{Error, FailureKind, KeptNamespace, Result};
@@ -65,6 +67,8 @@ struct TreeInner<M: Machine> {
     holds: TreeHolds,
     disk_lists: RefCell<BTreeMap<u32, Rc<[u64]>>>,
     states: RefCell<BTreeMap<FileNumber, Rc<TreeFileState>>>,
+    /// Writes that wait to be published.
+    unpublished: InTime,
     /// Files without names whose contents are to be removed, and whether that is going on.
     doomed: RefCell<Vec<DoomedFile>>,
     removing: InFlight,
@@ -210,6 +214,7 @@ impl<M: Machine> Tree<M> {
                 holds: TreeHolds::new(cache.client().disconnects_of(keeper)),
                 disk_lists: RefCell::default(),
                 states: RefCell::default(),
+                unpublished: InTime::default(),
                 doomed: RefCell::default(),
                 removing: InFlight::new(),
                 partly_gone: RefCell::default(),

@@ -3,14 +3,17 @@
 //! - The size and the version that count are those the keeper has. What was written here and not told to it is kept
 //!   apart, in what all handles of this client on the file share.
 //! - Close-to-open: [`flush`](OpenTreeFile::flush) sends what was written to the I/O nodes and tells the keeper, which
-//!   gives the file its next version; whoever opens it then sees that its pages are of another one.
-//! - An append is given its place by the keeper, so that nobody else is given it.
+//!   gives the file its next version; whoever opens it then sees that its pages are of another one. Without a flush
+//!   that happens some time later (`publishing.rs`).
+//! - The size that the keeper has ends before the first byte that the I/O nodes have not accepted.
+//! - An append is given its place by the keeper, so that nobody else is given it. It waits until the bytes before it
+//!   are reported, so there are no gaps, neither for this client nor for others.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use layout::Selection;
-use machine::{Machine, Memory, OperationInFlight, Payload, Permits};
+use machine::{Duration, Machine, Memory, OperationInFlight, Payload, Permits};
 use namespace::{
     AttributeChanges, FileNumber, Inode, RUN_STEP, TreeAnswer, TreeOperation, TreeRefusal, WrittenContents,
 };
@@ -19,7 +22,13 @@ use super::Tree;
 use crate::client::selected::SelectedOperation;
 use crate::client::{Company, NumberedFile, PagedFile, SelectedSettings, TeamTurn, unexpected};
 use crate::error::Result;
+use crate::io_node::LEASE;
 use crate::protocol::{Direction, FileId};
+
+/// Pauses before the keeper is asked again whether earlier appends are reported: the first and the longest. The first
+/// is about what a write and its report take.
+const ASK_AGAIN: Duration = Duration::from_nanos(500_000);
+const ASK_AGAIN_MOST: Duration = Duration::from_millis(16);
 
 /// What the handles of one client on a file share.
 pub(super) struct TreeFileState {
@@ -34,7 +43,13 @@ pub(super) struct TreeFileState {
     /// How often what was written here had been given up when the furthest write was last looked at.
     given_up: Cell<u64>,
     /// The turn at telling it.
-    telling: Permits,
+    pub(super) telling: Permits,
+    /// Whether a task is going to publish it.
+    pub(super) is_to_be_published: Cell<bool>,
+    /// The turn at appending.
+    appending: Permits,
+    /// The number of open handles.
+    pub(super) handles: Cell<usize>,
     /// How often it turned out that others have changed the contents.
     changed_by_others: Cell<u64>,
 }
@@ -54,8 +69,20 @@ impl TreeFileState {
             written_at: Cell::new(None),
             given_up: Cell::new(0),
             telling: Permits::new(1),
+            is_to_be_published: Cell::new(false),
+            appending: Permits::new(1),
+            handles: Cell::new(0),
             changed_by_others: Cell::new(0),
         }
+    }
+
+    pub(super) fn number(&self) -> FileNumber {
+        self.inode.borrow().number
+    }
+
+    /// Whether something was written of which the keeper has not been told since the I/O nodes have it.
+    pub(super) fn has_untold(&self) -> bool {
+        self.written_at.get().is_some()
     }
 
     /// What the keeper says of the file, with what was written here.
@@ -72,9 +99,9 @@ impl TreeFileState {
 /// An open file of the namespace. Close it by [`close`](Self::close): dropped without that, it stays held until the
 /// client ends.
 pub struct OpenTreeFile<M: Machine> {
-    tree: Tree<M>,
-    paged: PagedFile<M>,
-    state: Rc<TreeFileState>,
+    pub(super) tree: Tree<M>,
+    pub(super) paged: PagedFile<M>,
+    pub(super) state: Rc<TreeFileState>,
 }
 
 impl<M: Machine> Tree<M> {
@@ -114,6 +141,7 @@ impl<M: Machine> Tree<M> {
                 state
             }
         };
+        state.handles.set(state.handles.get() + 1);
         Ok(OpenTreeFile { tree: self.clone(), paged, state })
     }
 
@@ -162,7 +190,7 @@ impl<M: Machine> OpenTreeFile<M> {
 
     /// The number of the file.
     pub fn number(&self) -> FileNumber {
-        self.state.inode.borrow().number
+        self.state.number()
     }
 
     /// What is known of the file, with what this client has written; nobody is asked.
@@ -193,44 +221,60 @@ impl<M: Machine> OpenTreeFile<M> {
     /// # Errors
     /// As those of [`PagedFile::write`].
     pub async fn write(&self, offset: u64, data: Payload) -> Result<()> {
-        let bytes = data.len();
-        self.put(offset, data).await?;
-        self.state.written_bytes.set(self.state.written_bytes.get() + bytes);
-        Ok(())
-    }
-
-    /// Writes `data`, of whose bytes the keeper knows already that they are written.
-    async fn put(&self, offset: u64, data: Payload) -> Result<()> {
         if data.is_empty() {
             return Ok(());
         }
-        let end = offset + data.len();
+        let (bytes, end) = (data.len(), offset + data.len());
         self.paged.write(offset, data).await?;
         // A cut may have come in between.
         let end = end.min(self.paged.bytes());
         self.state.written_end.set(self.state.written_end.get().max(end));
+        self.state.written_bytes.set(self.state.written_bytes.get() + bytes);
         let now = self.tree.machine().date().as_nanos() as i64;
         self.state.written_at.set(Some(now));
+        self.tree.publish_in_time();
         Ok(())
     }
 
-    /// Writes `data` at the end of the file, wherever that is when it comes to it; the offset.
+    /// Writes `data` at the end of the file. Returns its offset. Appends by other clients that were given their place
+    /// before are waited for, up to [`LEASE`] if nothing is heard of them.
     ///
     /// # Errors
     /// As those of [`write`](Self::write), or if the keeper gives no place. If the place was given and the data cannot
-    /// be written, there are zeros.
+    /// be written, there are zeros as soon as somebody appends after them.
     pub async fn append(&self, data: Payload) -> Result<u64> {
-        let operation = TreeOperation::Append { number: self.number(), bytes: data.len() };
-        // What was written here beyond the end is to be counted first.
-        self.tell().await?;
-        match self.tree.perform(operation).await? {
+        // A failure of an earlier write is reported before a place is given.
+        self.paged.write(0, Payload::empty()).await?;
+        let _turn = self.state.appending.take().await;
+        self.note_given_up();
+        let (number, bytes, after) = (self.number(), data.len(), self.state.written_end.get());
+        let offset = match self.tree.perform(TreeOperation::Append { number, bytes, after }).await? {
             TreeAnswer::Appended { offset, inode } => {
-                self.take_own(inode);
-                self.put(offset, data).await?;
-                Ok(offset)
+                self.tree.note_inode(&self.state, &self.paged, inode);
+                offset
             }
-            _ => Err(unexpected(self.tree.keeper())),
+            _ => return Err(unexpected(self.tree.keeper())),
+        };
+        self.wait_for_appends_before(offset).await?;
+        self.write(offset, data).await?;
+        self.tree.publish(&self.state);
+        Ok(offset)
+    }
+
+    /// Waits until the file reaches to `offset`: other clients were given bytes before it, and report them in a few
+    /// milliseconds. A client that is lost meanwhile does not.
+    async fn wait_for_appends_before(&self, offset: u64) -> Result<()> {
+        let machine = self.tree.machine();
+        let (mut size, mut since, mut pause) = (self.known().size, machine.now(), ASK_AGAIN);
+        while size < offset && machine.now().since(since) < LEASE {
+            machine.sleep_until(machine.now() + pause).await;
+            pause = ASK_AGAIN_MOST.min(pause + pause);
+            let now = self.attributes().await?.size;
+            if now > size {
+                (size, since) = (now, machine.now());
+            }
         }
+        Ok(())
     }
 
     /// Takes in the answer to a change of contents by this client: the version after the one known is its own.
@@ -306,7 +350,7 @@ impl<M: Machine> OpenTreeFile<M> {
     /// # Errors
     /// If the keeper does not take it in.
     pub async fn wrote_past_cache(&self, end: u64, bytes: u64) -> Result<()> {
-        self.tell().await?;
+        self.tell(0).await?;
         // Members of a team have made stripes, too.
         self.paged.file().look_for_stored(end).await?;
         let written = self.written(end, bytes).await;
@@ -331,32 +375,50 @@ impl<M: Machine> OpenTreeFile<M> {
         }
     }
 
-    /// Tells the keeper of what was written and sent.
-    async fn tell(&self) -> Result<()> {
+    /// Sends what was written, and tells the keeper: what did get to the I/O nodes counts, whatever did not.
+    async fn send_and_tell(&self, send: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
+        let written_end = self.state.written_end.get();
+        let sent = send().await;
+        let told = self.tell(if sent.is_ok() { written_end } else { 0 }).await;
+        sent.and(told)
+    }
+
+    /// Tells the keeper of what was sent: all that was written up to `sent_end` before, and what else there is.
+    async fn tell(&self, sent_end: u64) -> Result<()> {
         let _turn = self.state.telling.take().await;
-        let Some(untold) = self.take_untold().await else { return Ok(()) };
+        self.tell_in_turn(sent_end).await
+    }
+
+    /// The same for who has the turn.
+    async fn tell_in_turn(&self, sent_end: u64) -> Result<()> {
+        let Some(untold) = self.take_untold(sent_end).await else { return Ok(()) };
         let (number, written) = (self.number(), untold.written);
         let told = self.tree.inode(TreeOperation::Wrote { number, written }).await;
         self.note_told(untold, told.map(Some))
     }
 
     /// Lets go of the file, and tells the keeper of what was written and sent, if it does not know: in one message.
-    async fn tell_and_let_go(&self) -> Result<()> {
+    async fn tell_and_let_go(&self, sent_end: u64) -> Result<()> {
         let _turn = self.state.telling.take().await;
-        let Some(untold) = self.take_untold().await else { return self.tree.let_go(self.number()).await };
+        self.state.handles.set(self.state.handles.get() - 1);
+        let Some(untold) = self.take_untold(sent_end).await else {
+            return self.tree.let_go(self.number()).await;
+        };
         let told = self.tree.let_go_written(self.number(), untold.written).await;
         self.note_told(untold, told)
     }
 
-    /// What the keeper is to be told, if there is anything. Whoever opens the file after that may read it before what
-    /// has not been sent yet is there: of this the keeper is told once more.
-    async fn take_untold(&self) -> Option<Untold> {
+    /// What the keeper is to be told, if there is anything: what was sent. Of what was written and not sent yet the
+    /// keeper is told later, and the size that it is told now ends before that.
+    async fn take_untold(&self, sent_end: u64) -> Option<Untold> {
         let time = self.state.written_at.get()?;
         if self.paged.is_sent() {
             self.state.written_at.set(None);
         }
         self.note_given_up();
-        let written = self.written(self.state.written_end.get(), self.state.written_bytes.take()).await;
+        let (end, known) = (self.state.written_end.get(), self.state.inode.borrow().size);
+        let sent_end = self.paged.first_unsent(known).map_or(end, |first| end.min(first.max(sent_end)));
+        let written = self.written(sent_end, self.state.written_bytes.take()).await;
         Some(Untold { time, written })
     }
 
@@ -388,8 +450,7 @@ impl<M: Machine> OpenTreeFile<M> {
     /// # Errors
     /// The first failure of a write that this handle has not told.
     pub async fn flush(&self) -> Result<()> {
-        let sent = self.paged.send().await;
-        self.tell_after(sent).await
+        self.send_and_tell(async || self.paged.send().await).await
     }
 
     /// As [`flush`](Self::flush), for one of several who share the handle, and may not be heard: a process that closes
@@ -398,14 +459,17 @@ impl<M: Machine> OpenTreeFile<M> {
     /// # Errors
     /// Those of [`flush`](Self::flush).
     pub async fn flush_shared(&self) -> Result<()> {
-        let sent = self.paged.send_shared().await;
-        self.tell_after(sent).await
+        self.send_and_tell(async || self.paged.send_shared().await).await
     }
 
-    /// Tells the keeper of what was written: what did get to the I/O nodes counts, whatever did not.
-    async fn tell_after(&self, sent: Result<()>) -> Result<()> {
-        let told = self.tell().await;
-        sent.and(told)
+    /// Publishes what was written, for who has the turn at telling.
+    ///
+    /// # Errors
+    /// If the keeper cannot be told. What cannot be sent stays with the page cache, which reports it.
+    pub(super) async fn publish(&self) -> Result<()> {
+        let written_end = self.state.written_end.get();
+        let sent = self.paged.send_shared().await;
+        self.tell_in_turn(if sent.is_ok() { written_end } else { 0 }).await
     }
 
     /// Waits until everything written is on the media, and the namespace with it.
@@ -419,8 +483,7 @@ impl<M: Machine> OpenTreeFile<M> {
 
     /// Waits until everything written is on the media, and the keeper knows of it.
     pub(super) async fn bring_to_media(&self) -> Result<()> {
-        let flushed = self.paged.flush().await;
-        self.tell_after(flushed).await
+        self.send_and_tell(async || self.paged.flush().await).await
     }
 
     /// Cuts the file to `bytes`, or extends it to them with zeros.
@@ -441,7 +504,8 @@ impl<M: Machine> OpenTreeFile<M> {
         if self.attributes().await?.size >= end {
             return Ok(());
         }
-        self.tell().await?;
+        // Where it is not sent yet readers would see zeros.
+        self.flush_shared().await?;
         let written = self.written(end, 0).await;
         let inode = self.tree.inode(TreeOperation::Wrote { number: self.number(), written }).await?;
         self.take_own(inode);
@@ -487,14 +551,13 @@ impl<M: Machine> OpenTreeFile<M> {
     /// # Errors
     /// Those of [`flush`](Self::flush). The file is closed whatever comes.
     pub async fn close(self) -> Result<()> {
+        let written_end = self.state.written_end.get();
         let sent = self.paged.send().await;
-        let let_go = self.tell_and_let_go().await;
+        let let_go = self.tell_and_let_go(if sent.is_ok() { written_end } else { 0 }).await;
         let OpenTreeFile { tree, paged, state } = self;
-        let number = state.inode.borrow().number;
         let closed = paged.close().await;
-        // The table has one, and this is one.
-        if Rc::strong_count(&state) == 2 {
-            tree.inner.states.borrow_mut().remove(&number);
+        if state.handles.get() == 0 {
+            tree.inner.states.borrow_mut().remove(&state.number());
         }
         sent.and(closed).and(let_go)
     }

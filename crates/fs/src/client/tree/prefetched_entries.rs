@@ -293,6 +293,7 @@ mod tests {
             version: 1,
             stored_stripes: 0,
             unwritten: 0,
+            reserved: 0,
         };
         DirectoryEntry { name: name(index), inode }
     }
