@@ -47,29 +47,36 @@ impl SharedPointer {
         self.view += 1;
     }
 
-    /// Moves the pointer on; where it was.
+    /// Moves the pointer forward by `by` bytes, which are reserved behind it; returns its position before.
     pub(crate) fn advance(&mut self, by: u64) -> Outcome<u64> {
         let number = self.number()?;
         if by == 0 {
             return self.position();
         }
-        match self.tree.perform(&self.path(self.view), TreeOperation::Append { number, bytes: by }).wait()? {
+        match self
+            .tree
+            .perform(&self.path(self.view), TreeOperation::Append { number, bytes: by, after: 0 })
+            .wait()?
+        {
             TreeAnswer::Appended { offset, .. } => Ok(offset),
             _ => Err(MpiError::new(ErrorClass::Io, "the shared pointer: a wrong answer")),
         }
     }
 
-    /// Where the pointer is.
+    /// Returns the position of the pointer.
     pub(crate) fn position(&mut self) -> Outcome<u64> {
         let number = self.number()?;
-        Ok(self.tree.inode(&self.path(self.view), TreeOperation::Get { number }).wait()?.size)
+        Ok(self.tree.inode(&self.path(self.view), TreeOperation::Get { number }).wait()?.append_end())
     }
 
     /// Sets the pointer.
     pub(crate) fn set(&mut self, position: u64) -> Outcome<()> {
         let number = self.number()?;
-        let changes = AttributeChanges { size: Some(position), ..AttributeChanges::default() };
-        self.tree.inode(&self.path(self.view), TreeOperation::Change { number, changes }).wait()?;
+        // Only a cut gives up reserved bytes: the file is made longer first.
+        for size in [position + 1, position] {
+            let changes = AttributeChanges { size: Some(size), ..AttributeChanges::default() };
+            self.tree.inode(&self.path(self.view), TreeOperation::Change { number, changes }).wait()?;
+        }
         Ok(())
     }
 

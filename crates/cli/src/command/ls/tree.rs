@@ -231,6 +231,7 @@ mod tests {
                 version: 1,
                 stored_stripes: 0,
                 unwritten: 0,
+                reserved: 0,
             })
         };
         assert_eq!(of(0o755), "drwxr-xr-x");
