@@ -15,7 +15,8 @@
 //! - `condition.rs`: how tasks of one node wait for each other; `in_flight.rs`, `line.rs`, `permits.rs`,
 //!   `task_group.rs`, `first_failure.rs`, `first_of.rs`: what they wait for
 //! - `metadata.rs`: values by keys that change by transactions
-//! - `work.rs`: names of processor work; `error.rs`: what can go wrong; `size.rs`: sizes as people write them
+//! - `work.rs`: names of processor work; `error.rs`: what can go wrong; `decimal.rs`, `size.rs`: numbers and sizes as
+//!   people write them
 //! - `notes.rs`: what happens on a node, told to a listener; `lanes.rs`: the rows it is on; `recorder.rs`: the
 //!   listener; `note_ring.rs`: the last notes, kept
 //! - `conformance.rs`: the laws
@@ -27,6 +28,7 @@
 mod buffer;
 mod condition;
 pub mod conformance;
+mod decimal;
 mod error;
 mod first_failure;
 mod first_of;
@@ -53,6 +55,7 @@ use std::ops::Range;
 
 pub use buffer::{Buf, BufferPool};
 pub use condition::{Condition, Wait};
+pub use decimal::Decimal;
 pub use error::{Error, KeyMismatch, NodePart, Result};
 pub use first_of::first_of;
 pub use in_flight::{InFlight, OperationInFlight};
@@ -69,7 +72,7 @@ pub use notes::{NodeNotes, NotedSpan, NotedStretch, Present};
 pub use payload::{Payload, PayloadPiece, PayloadReader, SharedBytes, Source};
 pub use permits::{Permit, Permits};
 pub use recorder::{NotedEvent, Recorder, RowId};
-pub use size::parse_bytes;
+pub use size::{SIZE_UNITS, parse_bytes};
 pub use task_group::TaskGroup;
 pub use time::{Duration, Instant};
 pub use work::Work;

@@ -197,6 +197,10 @@ fn parts_of(parts: &[Memory], range: Range<u64>) -> impl Iterator<Item = (&Memor
 }
 
 fn place_phantom(placed: &mut BTreeMap<u64, Payload>, at: u64, payload: &Payload) {
+    if payload.is_empty() {
+        // It would take the key of the payload that begins there.
+        return;
+    }
     let end = at + payload.len();
     let overlapped: Vec<u64> = overlapping(placed, at, end).map(|(&start, _)| start).collect();
     for start in overlapped {
@@ -267,6 +271,11 @@ mod tests {
             Payload::zeros(70),
         ];
         assert_eq!(memory.get(0, 100), Payload::concat(&expected));
+        for at in [0, 10, 15, 17, 40, 100] {
+            memory.place(at, &Payload::empty());
+        }
+        assert_eq!(memory.get(0, 100), Payload::concat(&expected), "nothing has been placed");
+        assert_eq!(memory.placed_after(0), Some(10..30));
     }
 
     #[test]

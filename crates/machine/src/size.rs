@@ -1,5 +1,10 @@
 //! Sizes as people write them, wherever one is read: options, settings, plans, descriptions.
 
+use crate::decimal::Decimal;
+
+/// The units of sizes, to complete the sentence "expected ... in ...".
+pub const SIZE_UNITS: &str = "B, KiB, MiB, GiB, TiB, PiB, or by powers of ten KB, MB, GB, TB, PB";
+
 /// The number of bytes that `text` says, if it is a whole one that fits: `8192`, `64k`, `64 KiB`, `1.5MiB`, `10 MB`.
 ///
 /// `KiB` to `PiB`, and the letter alone, are powers of 1024; `KB` to `PB` are powers of 1000, as in rates. Letters
@@ -7,27 +12,20 @@
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    if whole.is_empty() || fraction.is_empty() {
-        return None;
-    }
-    let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
-    let bytes = digits.checked_mul(bytes_in(unit.trim_start_matches(' '))?)?;
-    let parts = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
-    if bytes.is_multiple_of(parts) { u64::try_from(bytes / parts).ok() } else { None }
+    Decimal::parse(number)?.whole(bytes_in(unit.trim_start_matches(' '))?)
 }
 
 /// The bytes in one of this unit.
-fn bytes_in(unit: &str) -> Option<u128> {
+fn bytes_in(unit: &str) -> Option<u64> {
     if matches!(unit, "" | "B") {
         return Some(1);
     }
     let letter = unit.chars().next()?;
     let power = 1 + "KMGTP".find(letter.to_ascii_uppercase())? as u32;
     match &unit[1..] {
-        "" => Some(1024_u128.pow(power)),
-        "i" | "iB" if letter.is_ascii_uppercase() => Some(1024_u128.pow(power)),
-        "B" if letter.is_ascii_uppercase() || letter == 'k' => Some(1000_u128.pow(power)),
+        "" => Some(1024_u64.pow(power)),
+        "i" | "iB" if letter.is_ascii_uppercase() => Some(1024_u64.pow(power)),
+        "B" if letter.is_ascii_uppercase() || letter == 'k' => Some(1000_u64.pow(power)),
         _ => None,
     }
 }
@@ -86,6 +84,7 @@ mod tests {
             assert_eq!(parse_bytes(text), None, "{text:?}");
         }
         let endless = format!("1.{} MiB", "0".repeat(100));
-        assert_eq!(parse_bytes(&endless), None);
+        assert_eq!(parse_bytes(&endless), Some(1 << 20));
+        assert_eq!(parse_bytes(&format!("{endless}1").replace(" MiB", "")), None);
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use machine::{SIZE_UNITS, parse_bytes};
+
 /// A number of bytes, read by [`machine::parse_bytes`] and written in powers of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
@@ -14,9 +16,9 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        machine::parse_bytes(text)
-            .map(Size)
-            .ok_or_else(|| "expected a number of bytes such as 8192, 64KiB or 10MiB".into())
+        parse_bytes(text).map(Size).ok_or_else(|| {
+            format!("expected a whole number of bytes such as 8192, 64KiB or 1.5MiB (in {SIZE_UNITS})")
+        })
     }
 }
 
