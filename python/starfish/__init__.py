@@ -10,7 +10,7 @@ or on a Dask cluster. Tables are pandas data frames, and every column's name end
 
 from importlib.metadata import version as _version
 
-from starfish.errors import FileError, InvalidError, SimulationError, StarfishError
+from starfish.errors import FileError, IncompleteWarning, InvalidError, SimulationError, StarfishError
 from starfish.files import open
 from starfish.machine import Machine
 from starfish.merges import simulate_merges
@@ -20,6 +20,7 @@ from starfish.simulation import simulate
 
 __all__ = [
     "FileError",
+    "IncompleteWarning",
     "InvalidError",
     "Machine",
     "MergeOptions",

@@ -19,3 +19,7 @@ class FileError(StarfishError, OSError):
 
 class SimulationError(StarfishError, RuntimeError):
     """A simulation failed, or its result cannot be believed; the message says which and why."""
+
+
+class IncompleteWarning(UserWarning):
+    """A recording lacks a part of what happened; the message gives both counts."""

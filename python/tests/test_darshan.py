@@ -58,6 +58,39 @@ def test_a_request_log_is_written_as_its_format_has_it() -> None:
     assert second == "1.000000000 0 %2D read 8 16 0.000000000"
 
 
+def of_a_job(counted: int, *, is_partial: bool) -> pd.DataFrame:
+    table = pd.DataFrame(
+        [(0.5, 3, "x", "read", 0, 1, 0.0)] * 2,
+        columns=["time", "node", "file", "operation", "offset", "bytes", "took"],
+    )
+    table.attrs = {"counted": counted, "is_partial": is_partial, "processes": 4, "collective": 7}
+    return table
+
+
+def test_a_part_of_the_requests_is_reported_with_both_counts() -> None:
+    for counted, is_partial, part in [
+        (2, False, ""),
+        (0, False, ""),
+        (1_000_000, True, "2 of 1000000 requests are recorded"),
+        (3, False, "2 of 3 requests are recorded"),
+        (2, True, "2 requests are recorded, and Darshan ran out of memory for more"),
+    ]:
+        table = of_a_job(counted, is_partial=is_partial)
+        assert darshan.incomplete(table).startswith(part), counted
+        assert bool(darshan.incomplete(table)) == bool(part)
+        output = io.StringIO()
+        darshan.write(table, output)
+        lines = output.getvalue().splitlines()
+        assert any(line.startswith(f"# incomplete: {part}") for line in lines) == bool(part)
+        assert len(lines) == 4 + bool(part)
+
+
+def test_processes_and_collective_calls_are_not_forgotten() -> None:
+    processes, collective = darshan._remarks("job.darshan", of_a_job(2, is_partial=False))
+    assert processes == "job.darshan: the job had 4 processes, 1 of which made these requests"
+    assert collective.startswith("job.darshan: the job made 7 collective calls of MPI-IO")
+
+
 @pytest.mark.skipif(HAS_DARSHAN, reason="Darshan's own package is installed")
 def test_what_is_missing_is_named() -> None:
     with pytest.raises(starfish.InvalidError, match="starfish-io\\[darshan\\]"):
@@ -80,6 +113,33 @@ def test_a_log_of_darshan_is_read(tmp_path: Path) -> None:
         "0",
         "4000",
     ]
+
+
+@NEEDS_DARSHAN
+def test_a_log_of_which_darshan_says_that_it_is_incomplete_is_not_taken_for_a_whole_one(
+    tmp_path: Path,
+) -> None:
+    log = bytearray(example().read_bytes())
+    # The flags of modules that ran out of memory; DXT_POSIX has the second bit of the second byte.
+    log[21] |= 2
+    (tmp_path / "partial.darshan").write_bytes(log)
+    with pytest.warns(starfish.IncompleteWarning, match="2 requests are recorded, and Darshan ran out"):
+        table = darshan.requests(tmp_path / "partial.darshan")
+    assert (len(table), table.attrs["counted"], table.attrs["processes"]) == (2, 2, 16)
+    program = [sys.executable, "-m", "starfish.darshan", str(tmp_path / "partial.darshan")]
+    told = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert told.returncode == 0
+    assert "2 requests are recorded, and Darshan ran out of memory" in told.stderr
+    assert "16 processes, 1 of which made these requests" in told.stderr
+    assert told.stdout.splitlines()[1].startswith("# incomplete: 2 requests are recorded")
+
+
+@NEEDS_DARSHAN
+def test_counters_are_shown_of_a_log_without_requests() -> None:
+    with pytest.raises(
+        starfish.InvalidError, match=r"DXT_ENABLE_IO_TRACE=1\. It counts \d+ reads of \d+ bytes"
+    ):
+        darshan.requests(example().with_name("sample.darshan"))
 
 
 @NEEDS_DARSHAN
