@@ -52,7 +52,8 @@ fn drawn(seed: u64) -> Arc<RequestLog> {
     let mut lines = String::new();
     for node in [0, 3, 4, 9] {
         for step in 0..40 {
-            let (file, offset, bytes) = (below(4), below(100_000), [8, 512, 3000, 40_000][below(4) as usize]);
+            let (file, offset, bytes) =
+                (below(4), below(100_000), [8, 512, 3000, 40_000, 0][below(5) as usize]);
             let line = match (below(12), file) {
                 (0, _) => "- sync".to_owned(),
                 (_, 0) => format!("written write {offset} {bytes}"),
@@ -68,15 +69,24 @@ fn drawn(seed: u64) -> Arc<RequestLog> {
 
 #[test]
 fn requests_of_no_bytes_are_replayed() {
-    let (reads, writes) = (log("0 0 f read 0 0\n1 1 f read 0 0\n"), log("0 0 f write 0 0\n"));
-    for replay in [reads, writes].iter().flat_map(all) {
-        let done = &run(&replay).jobs[0];
-        assert_eq!(
-            done.reads.requests() + done.writes.requests(),
-            replay.log.nodes().len() as u64,
-            "{replay}"
-        );
-        assert_eq!((done.reads.bytes, done.writes.bytes), (0, 0), "{replay}");
+    let logs = [
+        "0 0 f read 0 0\n1 1 f read 0 0\n",
+        "0 0 f write 0 0\n",
+        "0 0 f read 700 0\n1 1 f write 900 0\n",
+        // Between others, behind the end of its file.
+        "0 0 a read 0 454\n1 0 b write 688 0\n2 0 a read 300000 61\n",
+        "0 0 a read 0 454\n1 0 b read 688 0\n2 0 a read 100000 61\n3 1 a read 100000 61\n",
+        "0 0 a write 0 454\n1 0 a write 688 0\n1 0 a write 454 0\n2 0 a write 454 61\n3 0 - sync\n4 0 a read 0 515\n",
+    ];
+    for replay in logs.map(log).iter().flat_map(all) {
+        for contents in [Contents::Real, Contents::Phantom] {
+            let replay = Replay { contents, ..replay.clone() };
+            let (done, totals) = (&run(&replay).jobs[0], replay.log.totals());
+            let requests = (done.reads.requests(), done.writes.requests());
+            assert_eq!(requests, (totals.reads, totals.writes), "{replay}");
+            let bytes = (done.reads.bytes, done.writes.bytes);
+            assert_eq!(bytes, (totals.bytes_read, totals.bytes_written), "{replay}");
+        }
     }
 }
 

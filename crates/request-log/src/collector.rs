@@ -17,6 +17,8 @@ pub struct LogCollector<'a> {
     tables: LogTables,
     nodes: BTreeMap<u32, Vec<Request>>,
     taken: u64,
+    /// The number of inputs so far.
+    inputs: u32,
     sorts: bool,
     /// Whether it tells calls; none before there is anything.
     tells_calls: Option<bool>,
@@ -31,14 +33,17 @@ impl<'a> LogCollector<'a> {
             tables: LogTables::new(limits.files, limits.selection_nodes, limits.requests),
             nodes: BTreeMap::new(),
             taken: 0,
+            inputs: 0,
             sorts: reading.sort,
             tells_calls: None,
         }
     }
 
-    /// Takes in all of `input`.
-    pub fn take(&mut self, input: impl BufRead) -> Result<(), Error> {
-        let mut reader = LogReader::new(input, self.reading)?;
+    /// Takes in all of `input`, and returns what is to be known of it: which part of what happened it lacks, and what
+    /// was left out.
+    pub fn take(&mut self, input: impl BufRead) -> Result<Vec<String>, Error> {
+        let mut reader = LogReader::new(input, self.reading, self.inputs)?;
+        self.inputs += 1;
         let tells_calls = reader.tells_calls();
         if *self.tells_calls.get_or_insert(tells_calls) != tells_calls {
             let why = "it is of another format than the logs before it, which cannot be replayed together";
@@ -46,10 +51,12 @@ impl<'a> LogCollector<'a> {
         }
         self.sorts |= reader.format() == Format::Dxt;
         while self.taken < self.reading.first.unwrap_or(u64::MAX) {
-            let Some((node, request)) = reader.next_request(&mut self.tables)? else { break };
+            let Some((node, request)) = reader.next_request(&mut self.tables)? else {
+                return Ok(reader.notes());
+            };
             self.push(node, request).map_err(|error| Error { place: Place::Line(reader.line()), ..error })?;
         }
-        Ok(())
+        Ok(Vec::new())
     }
 
     /// Takes in a request. An error is of the line that was read last.
@@ -105,7 +112,7 @@ impl<'a> LogCollector<'a> {
 }
 
 impl RequestLog {
-    /// Reads a log that is in one piece.
+    /// Reads a log that is in one piece, without what is to be known of it.
     pub fn read(input: impl BufRead, reading: &Reading) -> Result<RequestLog, Error> {
         let mut collector = LogCollector::new(reading);
         collector.take(input)?;

@@ -9,8 +9,11 @@
 //!   X_POSIX       0  write        0               0       262144      0.0029      0.0032
 //! ```
 //!
-//! Times have four decimals, and begin anew with each file, so that they have to be sorted. What MPI-IO was asked for
-//! is read only if nothing is told of what it asked POSIX for: these are the same bytes.
+//! Times have four decimals and begin again with each file, so they have to be sorted. Requests of MPI-IO are read only
+//! if there are none of POSIX: they are the same bytes.
+//!
+//! The lines before the requests of a file announce their number, and `# *WARNING*` names modules of which Darshan has
+//! only a part because it ran out of memory. Both are reported.
 
 use std::io::BufRead;
 
@@ -24,8 +27,12 @@ use crate::request::{Request, checked_move, parse_seconds};
 
 pub(crate) struct DxtReader<R> {
     lines: Lines<R>,
-    file: Option<String>,
     module: Option<Module>,
+    told: Told,
+    /// Requests so far.
+    found: u64,
+    /// Those of them that end before they begin.
+    backwards: u64,
 }
 
 /// The module of Darshan whose requests are being read.
@@ -35,30 +42,84 @@ enum Module {
     MpiIo,
 }
 
+/// What lines say that are no requests.
+#[derive(Default)]
+struct Told {
+    /// The file whose requests follow.
+    file: Option<String>,
+    /// The number of requests of it that are announced and still to come.
+    awaited: u64,
+    /// The number of requests that were announced of other files and did not come.
+    missing: u64,
+    /// Whether Darshan has only a part of each module.
+    is_partial: [bool; 2],
+}
+
+impl Told {
+    fn take_in(&mut self, line: &str, number: u64) -> Result<(), Error> {
+        if let Some(told) = line.strip_prefix("# DXT, file_id:") {
+            let name = told.split_once("file_name:").map(|(_, name)| name.trim());
+            let name =
+                name.ok_or_else(|| Error::new(Place::Line(number), "expected file_name: and a name"))?;
+            self.file = Some(name.to_owned());
+            self.missing = self.missing.saturating_add(std::mem::take(&mut self.awaited));
+        } else if let Some(count) = announced(line) {
+            self.awaited = count;
+        } else if line.contains("module contains incomplete data") {
+            let module = if line.contains("DXT_POSIX") { Module::Posix } else { Module::MpiIo };
+            self.is_partial[module as usize] = true;
+        }
+        Ok(())
+    }
+}
+
+/// The number of requests that a line announces.
+fn announced(line: &str) -> Option<u64> {
+    let (writes, reads) = line.strip_prefix("# DXT, write_count:")?.split_once(", read_count:")?;
+    let count = |word: &str| word.trim().parse::<u64>().ok();
+    Some(count(writes)?.saturating_add(count(reads)?))
+}
+
 impl<R: BufRead> DxtReader<R> {
     pub(crate) fn new(input: R) -> Self {
-        DxtReader { lines: Lines::new(input), file: None, module: None }
+        DxtReader { lines: Lines::new(input), module: None, told: Told::default(), found: 0, backwards: 0 }
     }
 
     pub(crate) fn line(&self) -> u64 {
         self.lines.number()
     }
 
+    /// What the log lacks, once all of it has been read.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let DxtReader { found, backwards, .. } = *self;
+        let missing = self.told.missing.saturating_add(self.told.awaited);
+        let cut = (missing > 0).then(|| {
+            let all = found.saturating_add(missing);
+            format!("incomplete: it has {found} of the {all} requests that it announces")
+        });
+        let is_partial = self.module.is_some_and(|module| self.told.is_partial[module as usize]);
+        let partial = is_partial.then(|| {
+            let remedy = "DARSHAN_MODMEM=MIB gives it more";
+            format!("incomplete: it has {found} requests, and Darshan ran out of memory for more; {remedy}")
+        });
+        let backwards = (backwards > 0).then(|| {
+            format!("{backwards} of its requests end before they begin: how long they took is unknown")
+        });
+        cut.into_iter().chain(partial).chain(backwards).collect()
+    }
+
     pub(crate) fn next(&mut self, files: &mut FileNames) -> Result<Option<(u32, Request)>, Error> {
         loop {
             let number = self.lines.number() + 1;
-            let Some(line) = self.lines.next()? else { return Ok(None) };
-            let line = line.trim();
-            if let Some(told) = line.strip_prefix("# DXT, file_id:") {
-                let name = told.split_once("file_name:").map(|(_, name)| name.trim());
-                let name =
-                    name.ok_or_else(|| Error::new(Place::Line(number), "expected file_name: and a name"))?;
-                self.file = Some(name.to_owned());
-                continue;
+            if self.lines.next()?.is_none() {
+                return Ok(None);
             }
+            let line = self.lines.last().trim();
             if line.is_empty() || line.starts_with('#') {
+                self.told.take_in(line, number)?;
                 continue;
             }
+            self.lines.expect_end()?;
             let words: Vec<&str> = line.split_ascii_whitespace().take(8).collect();
             let module = match words[0] {
                 "X_POSIX" => Module::Posix,
@@ -69,23 +130,32 @@ impl<R: BufRead> DxtReader<R> {
                 }
             };
             match (*self.module.get_or_insert(module), module) {
-                (Module::Posix, Module::MpiIo) => continue,
+                // It was not going to be read.
+                (Module::Posix, Module::MpiIo) => self.told.awaited = 0,
                 (Module::MpiIo, Module::Posix) => {
                     let error = Error::new(Place::Line(number), "requests of POSIX after those of MPI-IO");
                     return Err(error.remedy("Take the lines with X_MPIIO out: they are the same bytes."));
                 }
-                _ => return request(self.file.as_deref(), &words, number, files).map(Some),
+                _ => {
+                    let (node, request, is_backwards) =
+                        request(self.told.file.as_deref(), &words, number, files)?;
+                    self.told.awaited = self.told.awaited.saturating_sub(1);
+                    self.found += 1;
+                    self.backwards += u64::from(is_backwards);
+                    return Ok(Some((node, request)));
+                }
             }
         }
     }
 }
 
+/// A request with its node, and whether it ends before it begins.
 fn request(
     file: Option<&str>,
     words: &[&str],
     number: u64,
     files: &mut FileNames,
-) -> Result<(u32, Request), Error> {
+) -> Result<(u32, Request, bool), Error> {
     let place = || Place::Line(number);
     let &[_, rank, operation, _, offset, length, start, end] = words else {
         return Err(Error::new(
@@ -108,6 +178,7 @@ fn request(
     let (offset, bytes) = (count("an offset", offset)?, count("a length", length)?);
     let (start, end) = (time("a start in seconds", start)?, time("an end in seconds", end)?);
     let action = checked_move(operation, files.index(file, place)?, (offset, place), (bytes, place))?;
-    let took = Duration::from_nanos(end.as_nanos().saturating_sub(start.as_nanos()));
-    Ok((node, Request { time: start, took, action }))
+    let took = end.as_nanos().checked_sub(start.as_nanos()).map(Duration::from_nanos);
+    let request = Request { time: start, took: took.unwrap_or(Duration::ZERO), action };
+    Ok((node, request, took.is_none()))
 }

@@ -14,8 +14,8 @@
 //! - `request.rs`: one request; how times and names are written
 //! - `calls.rs`: calls that select pieces, or are made together: format 2
 //! - `log.rs`: a whole log in memory, node by node, and what it comes to; `collector.rs`: it is put together there
-//! - `reader.rs`: one request after the other from any of the formats: `text.rs`, `table.rs` (CSV) and `dxt.rs` (what
-//!   `darshan-dxt-parser` prints)
+//! - `reader.rs`: one request after the other from any of the formats: `text.rs`, `table.rs` (CSV), `dxt.rs` (what
+//!   `darshan-dxt-parser` prints), `fio.rs` and `blkparse.rs`
 //! - `lines.rs`, `file_names.rs`: lines of bounded length, names of files
 //! - `error.rs`: what is wrong with a log, and where
 //! - `generator.rs`: logs that are drawn
@@ -23,11 +23,13 @@
 //! Reading takes as much memory as the requests that are kept, [`REQUEST_MEMORY`] bytes each, and no more of them than
 //! the [`Limits`] say. Here is no file and no clock: a log comes from any reader.
 
+mod blkparse;
 mod calls;
 mod collector;
 mod dxt;
 mod error;
 mod file_names;
+mod fio;
 mod generator;
 mod lines;
 mod log;

@@ -44,6 +44,15 @@ impl<R: BufRead> Lines<R> {
         self.is_ended
     }
 
+    /// Fails if the line that was read last has no end: what is left of a number is one, too.
+    pub(crate) fn expect_end(&self) -> Result<(), Error> {
+        if self.is_ended {
+            return Ok(());
+        }
+        let why = "it does not end, so the log may have been cut in it: end it with a newline, or remove it";
+        Err(Error::new(Place::Line(self.number), why))
+    }
+
     /// The next line without its end; none at the end of the log.
     pub(crate) fn next(&mut self) -> Result<Option<&str>, Error> {
         self.line.clear();

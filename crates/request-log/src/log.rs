@@ -45,7 +45,7 @@ pub struct LoggedMove {
 pub struct LoggedFile {
     /// Its name in the log.
     pub name: String,
-    /// Where the furthest request ends, in bytes.
+    /// Where the furthest request ends, in bytes; one of no bytes extends nothing.
     pub end: u64,
     /// Whether any node reads it.
     pub is_read: bool,
@@ -119,7 +119,9 @@ impl RequestLog {
             assert!(node.requests.is_sorted_by_key(|request| request.time), "time runs backwards");
             for moved in log.moves(node) {
                 let file = &mut files[moved.file as usize];
-                file.end = file.end.max(moved.end);
+                if moved.bytes > 0 {
+                    file.end = file.end.max(moved.end);
+                }
                 match moved.operation {
                     Operation::Read => file.is_read = true,
                     Operation::Write => file.is_written = true,

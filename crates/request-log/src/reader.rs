@@ -2,9 +2,11 @@
 
 use std::io::{BufRead, Chain, Cursor, Read};
 
+use crate::blkparse::{self, BlkparseReader};
 use crate::calls::LogTables;
 use crate::dxt::DxtReader;
 use crate::error::{Error, Place, shown};
+use crate::fio::{self, FioReader};
 use crate::lines::LINE_BYTES_MAX;
 use crate::request::Request;
 use crate::table::{Columns, TableReader};
@@ -19,6 +21,10 @@ pub enum Format {
     Csv,
     /// As `darshan-dxt-parser` prints what Darshan has recorded with extended tracing.
     Dxt,
+    /// As fio writes what one of its jobs did, in version 2 or 3.
+    Fio,
+    /// As `blkparse` prints what Linux asked block devices for.
+    Blkparse,
 }
 
 /// How a log is to be read.
@@ -26,7 +32,7 @@ pub enum Format {
 pub struct Reading {
     /// Its format; none to go by its first line.
     pub format: Option<Format>,
-    /// What the columns of comma-separated values are called, where that is not one of the usual names.
+    /// Titles of the columns of comma-separated values, where they are missing or unusual.
     pub columns: Columns,
     /// How much is taken in.
     pub limits: Limits,
@@ -67,21 +73,24 @@ enum OfFormat<R: BufRead> {
     Text(TextReader<Whole<R>>),
     Table(Box<TableReader<Whole<R>>>),
     Dxt(DxtReader<Whole<R>>),
+    Fio(FioReader<Whole<R>>),
+    Blkparse(BlkparseReader<Whole<R>>),
 }
 
 /// A log of which the beginning has been looked at.
 type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
 
 impl<R: BufRead> LogReader<R> {
-    /// Begins with a log, whose first line tells its format, unless that is given.
-    pub(crate) fn new(mut input: R, reading: &Reading) -> Result<Self, Error> {
+    /// Begins with a log, whose first line tells its format, unless that is given. `number` is that of its node if the
+    /// format has none.
+    pub(crate) fn new(mut input: R, reading: &Reading, number: u32) -> Result<Self, Error> {
         let mut beginning = Vec::new();
         let format = match reading.format {
             Some(format) => format,
             None => {
                 let read = input.by_ref().take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut beginning);
                 read.map_err(|error| Error::reading(1, &error))?;
-                detect(&beginning)?
+                detect(&beginning, &reading.columns)?
             }
         };
         let input = Cursor::new(beginning).chain(input);
@@ -89,6 +98,8 @@ impl<R: BufRead> LogReader<R> {
             Format::Text => OfFormat::Text(TextReader::begin(input)?),
             Format::Csv => OfFormat::Table(Box::new(TableReader::begin(input, &reading.columns)?)),
             Format::Dxt => OfFormat::Dxt(DxtReader::new(input)),
+            Format::Fio => OfFormat::Fio(FioReader::begin(input, number)?),
+            Format::Blkparse => OfFormat::Blkparse(BlkparseReader::new(input)),
         };
         Ok(LogReader { of_format })
     }
@@ -99,6 +110,20 @@ impl<R: BufRead> LogReader<R> {
             OfFormat::Text(_) => Format::Text,
             OfFormat::Table(_) => Format::Csv,
             OfFormat::Dxt(_) => Format::Dxt,
+            OfFormat::Fio(_) => Format::Fio,
+            OfFormat::Blkparse(_) => Format::Blkparse,
+        }
+    }
+
+    /// What is to be known of a log that has been read to its end: which part of what happened it lacks, and what was
+    /// left out.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        match &self.of_format {
+            OfFormat::Text(reader) => reader.notes(),
+            OfFormat::Table(reader) => reader.notes(),
+            OfFormat::Dxt(reader) => reader.notes(),
+            OfFormat::Fio(reader) => reader.notes(),
+            OfFormat::Blkparse(reader) => reader.notes(),
         }
     }
 
@@ -113,6 +138,8 @@ impl<R: BufRead> LogReader<R> {
             OfFormat::Text(reader) => reader.next(tables),
             OfFormat::Table(reader) => reader.next(&mut tables.files),
             OfFormat::Dxt(reader) => reader.next(&mut tables.files),
+            OfFormat::Fio(reader) => reader.next(&mut tables.files),
+            OfFormat::Blkparse(reader) => reader.next(&mut tables.files),
         }
     }
 
@@ -122,38 +149,42 @@ impl<R: BufRead> LogReader<R> {
             OfFormat::Text(reader) => reader.line(),
             OfFormat::Table(reader) => reader.line(),
             OfFormat::Dxt(reader) => reader.line(),
+            OfFormat::Fio(reader) => reader.line(),
+            OfFormat::Blkparse(reader) => reader.line(),
         }
     }
 }
 
 /// The format of a log of which this is the first line, or the beginning of it.
-fn detect(beginning: &[u8]) -> Result<Format, Error> {
+fn detect(beginning: &[u8], columns: &Columns) -> Result<Format, Error> {
     let place = Place::Line(1);
     if beginning.is_empty() {
         return Err(Error::new(Place::Log, "it is empty"));
     }
-    let Ok(line) = std::str::from_utf8(beginning).map(str::trim_end) else {
-        return Err(Error::new(place, "this is no text").remedy(BINARY));
+    if beginning.get(8..16) == Some(&DARSHAN_MAGIC) {
+        return Err(Error::new(Place::Log, "this is a log of Darshan, which is not text").remedy(DARSHAN));
+    }
+    let line = std::str::from_utf8(beginning).ok().map(str::trim_end).filter(|line| !line.contains('\0'));
+    let Some(line) = line else {
+        return Err(Error::new(place, "this is no text").remedy(FORMATS));
     };
-    if line.contains('\0') {
-        return Err(Error::new(place, "this is no text").remedy(BINARY));
+    let is_dxt = ["# darshan log version", "# DXT", "# ****"].iter().any(|start| line.starts_with(start));
+    match () {
+        () if line.starts_with(text::BEGINNING) => Ok(Format::Text),
+        () if is_dxt => Ok(Format::Dxt),
+        () if line.starts_with(fio::BEGINNING) => Ok(Format::Fio),
+        () if blkparse::is_event(line) => Ok(Format::Blkparse),
+        () if columns.titles.is_some() || line.contains(',') => Ok(Format::Csv),
+        () => Err(Error::new(place, format!("{} begins no request log", shown(line))).remedy(FORMATS)),
     }
-    if line.starts_with(text::BEGINNING) {
-        return Ok(Format::Text);
-    }
-    if line.starts_with("# darshan log version") || line.starts_with("# DXT") || line.starts_with("# ****") {
-        return Ok(Format::Dxt);
-    }
-    if line.contains(',') {
-        return Ok(Format::Csv);
-    }
-    let why = format!("{} begins no request log", shown(line));
-    Err(Error::new(place, why).remedy(format!(
-        "A request log begins with {:?}, one of comma-separated values with the names of its columns, what \
-         darshan-dxt-parser prints with \"# darshan log version\".",
-        text::HEADER
-    )))
 }
 
-const BINARY: &str = "A log of Darshan is read when `darshan-dxt-parser FILE` or `python -m starfish.darshan FILE` \
-                      has made text of it.";
+/// What the logs of Darshan have behind their version, from little-endian machines.
+const DARSHAN_MAGIC: [u8; 8] = 6_567_223_u64.to_le_bytes();
+
+const DARSHAN: &str =
+    "It is read when `darshan-dxt-parser FILE` or `python -m starfish.darshan FILE` has made text of it.";
+
+const FORMATS: &str = "A request log begins with \"# starfish requests 1\", one of comma-separated values with the titles \
+                       of its columns, what darshan-dxt-parser prints with \"# darshan log version\", a log of fio with \
+                       \"fio version 3 iolog\", what blkparse prints with a device such as 8,0.";

@@ -1,7 +1,7 @@
 //! One request of a log, and how its parts are written.
 
 use layout::Operation;
-use machine::Duration;
+use machine::{Decimal, Duration};
 
 use crate::error::{Error, Place};
 
@@ -75,24 +75,57 @@ pub(crate) const READ: &str = "read";
 pub(crate) const WRITE: &str = "write";
 pub(crate) const SYNC: &str = "sync";
 
-/// The most seconds that a time can have: some hundred years, so that times since 1970 can be used.
-const SECONDS_MAX: u64 = 10_000_000_000;
+/// The most seconds that a time can have: some hundred years, so that times since 1601 or 1970 can be used.
+const SECONDS_MAX: u64 = 14_000_000_000;
 
-/// Decimals of a second that count.
-const DECIMALS: usize = 9;
+/// The most seconds that a request can take, so that the sum of both fits 64 bits of nanoseconds.
+const TOOK_SECONDS_MAX: u64 = 4_000_000_000;
 
-/// A time in seconds, to the nanosecond: `12`, `0.000012`, `1.5e-5`. What has more digits is rounded.
+/// Nanoseconds in a second.
+pub(crate) const SECOND: u64 = 1_000_000_000;
+
+/// A time as a log has it.
+pub(crate) type LogTime = Result<Duration, TimeError>;
+
+/// Why a text is no time of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimeError {
+    /// It is no number that is not negative.
+    NoNumber,
+    /// It is a number of more than four hundred years.
+    TooLarge,
+}
+
+/// Reads a number of units of `unit` nanoseconds, exactly, rounded to the nanosecond: `12`, `0.000012`, `1.5e-5`.
+pub(crate) fn parse_time(text: &str, unit: u64) -> LogTime {
+    bounded(text, unit, SECONDS_MAX)
+}
+
+/// Reads the time that a request took, as [`parse_time`] does.
+pub(crate) fn parse_took(text: &str, unit: u64) -> LogTime {
+    bounded(text, unit, TOOK_SECONDS_MAX)
+}
+
+fn bounded(text: &str, unit: u64, seconds_max: u64) -> LogTime {
+    // Some programs leave out the zero before or behind the point.
+    let whole = match (text.strip_prefix('.'), text.strip_suffix('.')) {
+        (Some(_), None) => Decimal::parse(&format!("0{text}")),
+        (None, Some(text)) => Decimal::parse(text),
+        _ => Decimal::parse(text),
+    };
+    let nanoseconds = whole.ok_or(TimeError::NoNumber)?.round(unit);
+    let is_time = |nanoseconds: &u64| *nanoseconds <= seconds_max * SECOND;
+    nanoseconds.filter(is_time).map(Duration::from_nanos).ok_or(TimeError::TooLarge)
+}
+
+/// The time in seconds, to the nanosecond.
 pub(crate) fn parse_seconds(text: &str) -> Option<Duration> {
-    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
-    let is_number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
-    if is_number(whole) && is_number(decimals) && !whole.is_empty() && decimals.len() <= DECIMALS {
-        let seconds: u64 = whole.parse().ok().filter(|&seconds| seconds <= SECONDS_MAX)?;
-        let parts: u64 = format!("{decimals:0<DECIMALS$}").parse().ok()?;
-        return Some(Duration::from_nanos(seconds * 1_000_000_000 + parts));
-    }
-    let seconds: f64 = text.parse().ok()?;
-    let is_time = (0.0..=SECONDS_MAX as f64).contains(&seconds);
-    is_time.then(|| Duration::from_nanos((seconds * 1e9).round() as u64))
+    parse_time(text, SECOND).ok()
+}
+
+/// The seconds that a request took, to the nanosecond.
+pub(crate) fn parse_seconds_taken(text: &str) -> Option<Duration> {
+    parse_took(text, SECOND).ok()
 }
 
 /// The time in seconds, as short as it can be.
@@ -156,12 +189,20 @@ mod tests {
             ("1e-6", 1000),
             ("0.30000000000000004", 300_000_000),
             (".5", 500_000_000),
+            ("7.", 7_000_000_000),
+            ("1732323232.1234567891234567891234567891234567", 1_732_323_232_123_456_789),
         ] {
             assert_eq!(parse_seconds(text), Some(Duration::from_nanos(nanos)), "{text}");
         }
         for text in ["", "-1", "x", "1:30", "nan", "inf", "1e11", "99999999999", "."] {
             assert_eq!(parse_seconds(text), None, "{text}");
         }
+        // Windows counts from 1601 on, in units of 100 ns.
+        let since_1601 = Duration::from_nanos(12_816_637_200_306_162_900);
+        assert_eq!(parse_time("128166372003061629", 100), Ok(since_1601));
+        assert_eq!(parse_time("128166372003061629", SECOND), Err(TimeError::TooLarge));
+        assert_eq!(parse_time("noon", SECOND), Err(TimeError::NoNumber));
+        assert!(Duration::from_secs(SECONDS_MAX) + Duration::from_secs(TOOK_SECONDS_MAX) > since_1601);
     }
 
     #[test]

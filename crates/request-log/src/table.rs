@@ -1,7 +1,8 @@
-//! Comma-separated values, whose first line names the columns.
+//! Comma-separated values, whose first line names the columns, unless the caller does.
 //!
-//! A column is found by the names that people use for it, in any case; a time may have a unit at the end of its name,
-//! as in `start_us`. Further columns are left alone.
+//! A column is found by the names that people use for it, in any case. Its unit may follow a colon, as in
+//! `Timestamp:100ns` or `LBA:sectors`; that of a time may also be the end of the name, as in `start_us`. Further
+//! columns are ignored.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -10,21 +11,34 @@ use std::rc::Rc;
 
 use csv::{Reader as CsvReader, ReaderBuilder, StringRecord, Trim};
 use layout::Operation;
-use machine::Duration;
+use machine::{Decimal, Duration, parse_bytes};
 
 use crate::error::{Error, Place, shown};
 use crate::file_names::FileNames;
-use crate::request::{Action, Request, SYNC, checked_move, parse_seconds};
+use crate::request::{
+    Action, LogTime, Request, SECOND, SYNC, TimeError, checked_move, parse_time, parse_took,
+};
 
-/// Names of the columns of comma-separated values: the usual name of each, and what it is called instead.
+/// Names of the columns of comma-separated values. Any of them may be followed by a colon and a unit.
 #[derive(Clone, Debug, Default)]
-pub struct Columns(pub BTreeMap<String, String>);
+pub struct Columns {
+    /// The titles of a table whose first line is a request, with commas between them.
+    pub titles: Option<String>,
+    /// By the usual name of a column, its title.
+    pub named: BTreeMap<String, String>,
+}
 
 /// The most bytes of a row.
 const ROW_BYTES_MAX: u64 = 64 << 10;
 
 /// A column: the name by which it can be mapped, and further names of it.
 struct Column(&'static str, &'static [&'static str]);
+
+impl Column {
+    fn is_time(&self) -> bool {
+        [TIME.0, TOOK.0, END.0].contains(&self.0)
+    }
+}
 
 const TIME: Column = Column("time", &["timestamp", "start", "start_time"]);
 const NODE: Column = Column("node", &["rank", "process", "pid", "client"]);
@@ -35,18 +49,22 @@ const BYTES: Column = Column("bytes", &["length", "size", "count"]);
 const TOOK: Column = Column("took", &["duration", "elapsed"]);
 const END: Column = Column("end", &["end_time"]);
 
-/// All of them; the last two need not be there.
+/// All of them; `node` and the last two are optional.
 const ALL: [&Column; 8] = [&TIME, &NODE, &FILE, &OPERATION, &OFFSET, &BYTES, &TOOK, &END];
 
-/// Units of time at the end of a name, and how many of them are a second.
-const UNITS: [(&str, f64); 4] = [("_s", 1.0), ("_ms", 1e3), ("_us", 1e6), ("_ns", 1e9)];
+/// Units of time, and the nanoseconds in each.
+const TIME_UNITS: [(&str, u64); 5] =
+    [("s", SECOND), ("ms", 1_000_000), ("us", 1_000), ("100ns", 100), ("ns", 1)];
+
+/// The unit of an offset or a length besides those of bytes, and the bytes in it: what Linux and block traces count in.
+const SECTORS: (&str, u64) = ("sectors", 512);
 
 /// Where a column is.
 #[derive(Clone, Copy)]
 struct Found {
     index: usize,
-    /// How many of its unit are a second.
-    per_second: f64,
+    /// Its unit, in nanoseconds or bytes.
+    unit: u64,
 }
 
 pub(crate) struct TableReader<R: BufRead> {
@@ -55,7 +73,7 @@ pub(crate) struct TableReader<R: BufRead> {
     row: StringRecord,
     head: StringRecord,
     time: Found,
-    node: Found,
+    node: Option<Found>,
     file: Found,
     operation: Found,
     offset: Found,
@@ -86,20 +104,36 @@ impl<R: BufRead> TableReader<R> {
     pub(crate) fn begin(input: R, columns: &Columns) -> Result<Self, Error> {
         let handed_out = Rc::new(Cell::new(0));
         let input = Bounded { input, handed_out: handed_out.clone() };
-        let mut rows = ReaderBuilder::new().trim(Trim::All).flexible(true).from_reader(input);
-        let head = rows.headers().map_err(|error| of_csv(&error, 1))?.clone();
-        if let Some(unknown) = columns.0.keys().find(|name| ALL.iter().all(|column| column.0 != *name)) {
+        let mut builder = ReaderBuilder::new();
+        let has_titles = columns.titles.is_none();
+        let mut rows = builder.trim(Trim::All).flexible(true).has_headers(has_titles).from_reader(input);
+        let head = match &columns.titles {
+            None => rows.headers().map_err(|error| of_csv(&error, 1))?.clone(),
+            Some(titles) => {
+                let titles =
+                    ReaderBuilder::new().trim(Trim::All).from_reader(titles.as_bytes()).headers().cloned();
+                titles.map_err(|error| Error::new(Place::Log, format!("titles: {error}")))?
+            }
+        };
+        if let Some(unknown) = columns.named.keys().find(|name| ALL.iter().all(|column| column.0 != *name)) {
             let names: Vec<&str> = ALL.iter().map(|column| column.0).collect();
             let why = format!("there is no column {unknown:?} to be named: they are {}", names.join(", "));
             return Err(Error::new(Place::Log, why));
         }
         let find = |column: &Column| find(&head, column, columns);
         let found = |column: &Column| find(column)?.ok_or_else(|| missing(&head, column));
-        let (time, node, file, operation) = (found(&TIME)?, found(&NODE)?, found(&FILE)?, found(&OPERATION)?);
+        let (time, node, file, operation) = (found(&TIME)?, find(&NODE)?, found(&FILE)?, found(&OPERATION)?);
         let (offset, bytes) = (found(&OFFSET)?, found(&BYTES)?);
         let (took, end) = (find(&TOOK)?, find(&END)?);
         let row = StringRecord::new();
         Ok(TableReader { rows, handed_out, row, head, time, node, file, operation, offset, bytes, took, end })
+    }
+
+    /// What the table does not say.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let alone =
+            self.node.is_none().then(|| "it has no column for node: all requests are of node 0".to_owned());
+        alone.into_iter().collect()
     }
 
     pub(crate) fn line(&self) -> u64 {
@@ -116,25 +150,23 @@ impl<R: BufRead> TableReader<R> {
     }
 
     fn request(&self, files: &mut FileNames) -> Result<(u32, Request), Error> {
-        let time = self.time(self.time)?;
+        let time = self.time(self.time, parse_time)?;
         let took = match (self.took.filter(|took| self.has(*took)), self.end.filter(|end| self.has(*end))) {
-            (Some(took), _) => self.time(took)?,
-            (None, Some(end)) => {
-                let end = self.time(end)?;
-                Duration::from_nanos(end.as_nanos().saturating_sub(time.as_nanos()))
-            }
+            (Some(took), _) => self.time(took, parse_took)?,
+            (None, Some(end)) => self.time_until(end, time)?,
             (None, None) => Duration::ZERO,
         };
-        let node = self.expect(self.node, "the number of a node", |text| text.parse().ok())?;
+        let node = self
+            .node
+            .map_or(Ok(0), |node| self.expect(node, "the number of a node", |text| text.parse().ok()))?;
         let action = match self.expect(self.operation, "read, write or sync", operation)? {
             None => Action::Sync,
             Some(operation) => {
                 let name =
                     self.expect(self.file, "the name of a file", |name| (!name.is_empty()).then_some(name))?;
                 let file = files.index(name, || self.place(self.file))?;
-                let count = |text: &str| text.parse::<u64>().ok();
-                let offset = self.expect(self.offset, "an offset in bytes", count)?;
-                let bytes = self.expect(self.bytes, "a number of bytes", count)?;
+                let offset = self.bytes(self.offset, "an offset in bytes")?;
+                let bytes = self.bytes(self.bytes, "a number of bytes")?;
                 checked_move(
                     operation,
                     file,
@@ -150,13 +182,33 @@ impl<R: BufRead> TableReader<R> {
         self.row.get(column.index).is_some_and(|text| !text.is_empty())
     }
 
-    fn time(&self, column: Found) -> Result<Duration, Error> {
-        self.expect(column, "a time", |text| match column.per_second {
-            1.0 => parse_seconds(text),
-            per_second => {
-                let number: f64 = text.parse().ok()?;
-                parse_seconds(&(number / per_second).to_string())
+    fn time(&self, column: Found, parse: fn(&str, u64) -> LogTime) -> Result<Duration, Error> {
+        let time = self.expect(column, "a time", |text| match parse(text, column.unit) {
+            Err(TimeError::NoNumber) => None,
+            time => Some((time, text)),
+        });
+        let (time, text) = time?;
+        time.map_err(|_| {
+            let title = name_and_unit(self.head.get(column.index).unwrap_or_default()).0;
+            let error = Error::new(self.place(column), format!("{} is a time of centuries", shown(text)));
+            error.remedy(format!("Its unit follows the title: {title}:100ns, for instance."))
+        })
+    }
+
+    /// The time from `begin` until the time in a column.
+    fn time_until(&self, column: Found, begin: Duration) -> Result<Duration, Error> {
+        let end = self.time(column, parse_time)?;
+        let took = end.as_nanos().checked_sub(begin.as_nanos()).map(Duration::from_nanos);
+        took.ok_or_else(|| Error::new(self.place(column), "the request ends before it begins"))
+    }
+
+    /// A number of the column's unit, in decimal or, after `0x`, hexadecimal digits, as bytes.
+    fn bytes(&self, column: Found, what: &str) -> Result<u64, Error> {
+        self.expect(column, what, |text| match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+            Some(digits) if !digits.starts_with('+') => {
+                u64::from_str_radix(digits, 16).ok()?.checked_mul(column.unit)
             }
+            _ => Decimal::parse(text)?.whole(column.unit),
         })
     }
 
@@ -189,41 +241,82 @@ fn of_csv(error: &csv::Error, line: u64) -> Error {
 
 /// Where a column is, if it is there: by the name that was given for it, or by one of its usual names.
 fn find(head: &StringRecord, column: &Column, columns: &Columns) -> Result<Option<Found>, Error> {
-    let position = |name: &str| head.iter().position(|title| title.eq_ignore_ascii_case(name));
-    if let Some(name) = columns.0.get(column.0) {
-        let index = position(name).ok_or_else(|| {
+    let position = |name: &str| {
+        let is_whole = |title: &str| title.eq_ignore_ascii_case(name);
+        let is_with_unit = |title: &str| name_and_unit(title).0.eq_ignore_ascii_case(name);
+        head.iter().position(is_whole).or_else(|| head.iter().position(is_with_unit))
+    };
+    let found = |index: usize, unit: Option<&str>| {
+        let own = name_and_unit(&head[index]).1;
+        Ok(Some(Found { index, unit: unit_of(column, &head[index], unit.or(own))? }))
+    };
+    if let Some(named) = columns.named.get(column.0) {
+        let (name, unit) = name_and_unit(named);
+        let index = position(named).map(|index| (index, None)).or_else(|| Some((position(name)?, unit)));
+        let (index, unit) = index.ok_or_else(|| {
             let titles: Vec<&str> = head.iter().take(20).collect();
             let why = format!("there is no column {}: there are {}", shown(name), titles.join(", "));
             Error::new(Place::Line(1), why)
         })?;
-        let (_, per_second) = unit_of(name);
-        return Ok(Some(Found { index, per_second }));
+        return found(index, unit);
     }
-    let is_time = [TIME.0, TOOK.0, END.0].contains(&column.0);
     for name in std::iter::once(&column.0).chain(column.1) {
-        if let Some(index) = position(name) {
-            return Ok(Some(Found { index, per_second: 1.0 }));
-        }
-        for (unit, per_second) in UNITS.into_iter().filter(|_| is_time) {
-            if let Some(index) = position(&format!("{name}{unit}")) {
-                return Ok(Some(Found { index, per_second }));
-            }
+        let suffixes = TIME_UNITS.into_iter().filter(|_| column.is_time());
+        let names = suffixes.map(|(unit, _)| format!("{name}_{unit}"));
+        if let Some(index) = std::iter::once((*name).to_owned()).chain(names).find_map(|name| position(&name))
+        {
+            return found(index, None);
         }
     }
     Ok(None)
 }
 
-/// The unit that a name ends in.
-fn unit_of(name: &str) -> (&str, f64) {
-    let name_of = |(unit, per_second): (&str, f64)| Some((name.strip_suffix(unit)?, per_second));
-    UNITS.into_iter().find_map(name_of).unwrap_or((name, 1.0))
+/// The two sides of `Timestamp:100ns`.
+fn name_and_unit(text: &str) -> (&str, Option<&str>) {
+    text.rsplit_once(':').map_or((text, None), |(name, unit)| (name, Some(unit)))
+}
+
+/// The unit of a column of this title, in nanoseconds or bytes: the one that is given, or the end of the title, or
+/// seconds and bytes.
+fn unit_of(column: &Column, title: &str, given: Option<&str>) -> Result<u64, Error> {
+    let wrong = |unit: &str, units: &str| {
+        let why = format!("{} has no unit {}: expected {units}", column.0, shown(unit));
+        Error::new(Place::Line(1), why)
+    };
+    if column.is_time() {
+        let title = title.to_ascii_lowercase();
+        let ends_in = |unit: &str| title.strip_suffix(unit).is_some_and(|name| name.ends_with('_'));
+        let is_meant = |unit: &str| given.map_or_else(|| ends_in(unit), |given| given == unit);
+        let unit =
+            TIME_UNITS.into_iter().find(|(unit, _)| is_meant(unit)).map(|(_, nanoseconds)| nanoseconds);
+        return match (unit, given) {
+            (Some(unit), _) => Ok(unit),
+            (None, None) => Ok(SECOND),
+            (None, Some(given)) => Err(wrong(given, &TIME_UNITS.map(|(unit, _)| unit).join(", "))),
+        };
+    }
+    match given {
+        None => Ok(1),
+        Some(unit) if unit == SECTORS.0 => Ok(SECTORS.1),
+        Some(unit) if [OFFSET.0, BYTES.0].contains(&column.0) => {
+            let bytes =
+                parse_bytes(unit).or_else(|| parse_bytes(&format!("1{unit}"))).filter(|bytes| *bytes > 0);
+            bytes.ok_or_else(|| wrong(unit, "sectors, or bytes such as 4096 or KiB"))
+        }
+        // The colon is a part of the title.
+        Some(_) => Ok(1),
+    }
 }
 
 fn missing(head: &StringRecord, column: &Column) -> Error {
     let titles: Vec<&str> = head.iter().take(20).collect();
     let why = format!("there is no column for {}: there are {}", column.0, shown(&titles.join(", ")));
     let Column(name, others) = column;
-    let remedy = format!("It is called {name} or {}, or is named with {name}=NAME.", others.join(", "));
+    let remedy = format!(
+        "It is called {name} or {}, or is named with {name}=NAME. If the first line is a request, the titles have to be \
+         given.",
+        others.join(", ")
+    );
     Error::new(Place::Line(1), why).remedy(remedy)
 }
 

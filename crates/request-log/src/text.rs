@@ -26,6 +26,8 @@
 //! | `read-all`, `write-all` | opening, number of the call, selection, took, method |
 //! | `sync-all` | opening, number of the call, took |
 //!
+//! A comment that begins with `# incomplete: ` says that the log has only a part of what happened: it is reported.
+//!
 //! Calls of an opening that have the same number are one. Took and method are optional. If the last line has no end,
 //! the process was stopped while it wrote it: it is left out.
 
@@ -38,7 +40,7 @@ use crate::calls::{CallMethod, CommonTurn, LogTables, LoggedCall, ToldOpening};
 use crate::error::{Error, Place, shown};
 use crate::lines::{CALL_BYTES_MAX, Lines};
 use crate::request::{Action, NO_FILE, READ, Request, SYNC, Stretch, WRITE};
-use crate::request::{checked_move, escaped, parse_seconds, seconds, unescaped};
+use crate::request::{checked_move, escaped, parse_seconds, parse_seconds_taken, seconds, unescaped};
 
 /// The first line of a request log. The number is that of the format.
 pub const HEADER: &str = "# starfish requests 1";
@@ -46,12 +48,17 @@ pub const HEADER: &str = "# starfish requests 1";
 /// The first line of a request log that tells calls.
 pub const CALLS_HEADER: &str = "# starfish requests 2";
 
+/// What a line begins with that says which part of the requests the log has: readers report it.
+pub(crate) const INCOMPLETE: &str = "# incomplete: ";
+
 /// What the first line of a request log of any version begins with.
 pub(crate) const BEGINNING: &str = "# starfish requests";
 
 pub(crate) struct TextReader<R> {
     lines: Lines<R>,
     tells_calls: bool,
+    /// The first of what the log says about parts that it lacks.
+    incomplete: Option<String>,
 }
 
 impl<R: BufRead> TextReader<R> {
@@ -66,7 +73,7 @@ impl<R: BufRead> TextReader<R> {
         if tells_calls {
             lines.allow(CALL_BYTES_MAX);
         }
-        Ok(TextReader { lines, tells_calls })
+        Ok(TextReader { lines, tells_calls, incomplete: None })
     }
 
     pub(crate) fn tells_calls(&self) -> bool {
@@ -75,6 +82,11 @@ impl<R: BufRead> TextReader<R> {
 
     pub(crate) fn line(&self) -> u64 {
         self.lines.number()
+    }
+
+    /// What the log lacks, as it says itself.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        self.incomplete.iter().map(|part| format!("incomplete: {part}")).collect()
     }
 
     pub(crate) fn next(&mut self, tables: &mut LogTables) -> Result<Option<(u32, Request)>, Error> {
@@ -87,16 +99,15 @@ impl<R: BufRead> TextReader<R> {
                 tables.note_torn();
                 return Ok(None);
             }
+            if let Some(part) = self.lines.last().strip_prefix(INCOMPLETE) {
+                self.incomplete.get_or_insert_with(|| part.to_owned());
+            }
             let mut words = Words { line: self.lines.last(), number, at: 0 };
             match words.next() {
                 Some((_, first)) if !first.starts_with('#') => words.at = 0,
                 _ => continue,
             }
-            if !self.lines.is_ended() {
-                // What is left of a number is one, too.
-                let why = "it does not end, so the log may have been cut in it: end it with a newline, or remove it";
-                return Err(Error::new(Place::Line(number), why));
-            }
+            self.lines.expect_end()?;
             let told = Told::of(&mut words)?;
             let request = match told.operation {
                 _ if !self.tells_calls => request(words, &told, tables).map(Some),
@@ -159,7 +170,7 @@ impl<'a> Words<'a> {
         if !self.has_more() {
             return Ok(Duration::ZERO);
         }
-        self.expect(TIME, parse_seconds).map(|(_, took)| took)
+        self.expect(TIME, parse_seconds_taken).map(|(_, took)| took)
     }
 
     fn expect_end(&mut self) -> Result<(), Error> {

@@ -91,7 +91,7 @@ fn recorded(process: u32, processes: u32, steps: &[Step]) -> Vec<u8> {
 fn read(inputs: &[Vec<u8>]) -> Result<RequestLog, Error> {
     let reading = Reading::default();
     let mut collector = LogCollector::new(&reading);
-    inputs.iter().try_for_each(|input| collector.take(&input[..]))?;
+    inputs.iter().try_for_each(|input| collector.take(&input[..]).map(drop))?;
     collector.finish()
 }
 

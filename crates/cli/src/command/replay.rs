@@ -30,8 +30,8 @@ use command_line::say;
 ///
 /// A request log says what nodes asked of files and when: time, node, file, operation, offset and bytes, a line for
 /// each request. It is a text of its own format, comma-separated values with the names of the columns in the first
-/// line, or what darshan-dxt-parser prints. Each node of the log is a compute node and makes its requests in their
-/// order; a sync in the log is one of all nodes.
+/// line, what darshan-dxt-parser or blkparse prints, or a log of fio. Each node of the log is a compute node and
+/// makes its requests in their order; a sync in the log is one of all nodes.
 ///
 /// By the methods disk-directed and two-phase, each node gathers requests that follow each other, and all nodes move
 /// them together. A log of format 2, which STARFISH_MPI_RECORD=FILE has programs of MPI write (FILE.0, FILE.1 and so
@@ -104,6 +104,7 @@ Examples:
   starfish request-log generate > drawn.log
   starfish replay drawn.log --machine enwrich-1995 --set nodes.compute=32 --set network.columns=7 --set network.rows=7
   starfish replay job.csv --column time=start_us --column node=rank --think gaps
+  starfish replay usr_0.csv --titles time:100ns,host,file,type,offset,size,took:100ns --method traditional
   darshan-dxt-parser job.darshan | starfish replay - --method traditional,write-cached
   starfish replay drawn.log --agents --write-cache 4MiB
   STARFISH_MPI_RECORD=run starfish mpi-run -n 4 ./simulation starfish:out && starfish replay run.? --machine cluster-switch";

@@ -23,9 +23,15 @@ pub(crate) struct InputArgs {
     #[arg(long, value_enum, value_name = "FORMAT")]
     input_format: Option<InputFormat>,
 
-    /// Title of a column of comma-separated values: of time, node, file, operation, offset, bytes, took or end.
-    #[arg(long, value_name = "COLUMN=TITLE", value_parser = column)]
+    /// Title of a column of comma-separated values: of time, node, file, operation, offset, bytes, took or end. A unit
+    /// may follow a colon: s, ms, us, 100ns or ns for times, sectors or a number of bytes for offset and bytes.
+    #[arg(long, value_name = "COLUMN=TITLE[:UNIT]", value_parser = column)]
     column: Vec<(String, String)>,
+
+    /// Titles of all columns of comma-separated values whose first line is a request, for example
+    /// time:100ns,host,file,operation,offset,bytes.
+    #[arg(long, value_name = "TITLE,...")]
+    titles: Option<String>,
 
     /// Take in the first N requests only, in the order of lines.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -49,6 +55,10 @@ enum InputFormat {
     Csv,
     /// What darshan-dxt-parser prints.
     Dxt,
+    /// The log of a job of fio (write_iolog), version 2 or 3.
+    Fio,
+    /// What blkparse prints.
+    Blkparse,
 }
 
 /// The two sides of `time=start_us`.
@@ -75,8 +85,10 @@ impl InputArgs {
                 InputFormat::Text => Format::Text,
                 InputFormat::Csv => Format::Csv,
                 InputFormat::Dxt => Format::Dxt,
+                InputFormat::Fio => Format::Fio,
+                InputFormat::Blkparse => Format::Blkparse,
             }),
-            columns: Columns(self.column.iter().cloned().collect()),
+            columns: Columns { titles: self.titles.clone(), named: self.column.iter().cloned().collect() },
             limits: Limits { requests: self.limit, ..Limits::default() },
             first: self.first,
             sort: self.sort,
@@ -91,7 +103,8 @@ impl InputArgs {
                     Box::new(BufReader::new(opened))
                 }
             };
-            collector.take(input).map_err(|error| refused(log.display().to_string(), &error))?;
+            let notes = collector.take(input).map_err(|error| refused(log.display().to_string(), &error))?;
+            notes.iter().for_each(|note| say!("starfish: {}: {note}", log.display()));
         }
         let log = collector.finish().map_err(|error| refused(self.name(), &error))?;
         if let Some(calls) = log.calls() {
@@ -124,7 +137,8 @@ fn with_options(remedy: &str) -> String {
     let option = [
         ("have it sorted", "--sort does that."),
         ("first ones only", "--first N takes the first ones, --limit N allows more."),
-        ("is named with", "That is the option --column."),
+        ("is named with", "These are the options --column and --titles."),
+        ("unit follows", "The options --column and --titles take it."),
     ];
     let option = option.iter().find(|(words, _)| remedy.contains(words)).map(|(_, option)| option);
     option.map_or_else(|| remedy.to_owned(), |option| format!("{remedy} {option}"))

@@ -108,6 +108,57 @@ fn a_line_without_an_end_is_told_wherever_a_log_is_read() {
     }
 }
 
+/// Darshan may have run out of memory, and a log may have been cut after it was written.
+#[test]
+fn a_part_of_a_recording_is_reported_wherever_a_log_is_read() {
+    let marked =
+        "# starfish requests 1\n# incomplete: 1 of 1000000 requests are recorded\n0 0 x write 0 100\n";
+    let cut = "# darshan log version: 3.41\n# DXT, file_id: 1, file_name: /x\n# DXT, write_count: 3, read_count: 0\n \
+               X_POSIX 0 write 0 0 100 0.0029 0.0032\n";
+    let directory = files(&[("marked.log", marked), ("cut.txt", cut)]);
+    for (log, part) in [
+        ("marked.log", "1 of 1000000 requests are recorded"),
+        ("cut.txt", "it has 1 of the 3 requests that it announces"),
+    ] {
+        for command in
+            ["request-log show", "replay --progress never", "advise io --machine loopback --trials 2"]
+        {
+            let mut command = starfish(command.split_whitespace().chain([log]));
+            command.current_dir(directory.path());
+            let output = finish(command);
+            let told = String::from_utf8(output.stderr).expect("text");
+            assert!(output.status.success(), "{told}");
+            assert!(told.contains(&format!("starfish: {log}: incomplete: {part}")), "{told}");
+        }
+    }
+}
+
+#[test]
+fn tables_without_titles_and_other_units_are_read() {
+    let table =
+        "128166372003061629,usr,0,Read,7014609920,24576,41286\n128166372016382155,usr,0,Write,0,4096,1500\n";
+    let directory = files(&[("usr_0.csv", table)]);
+    let titles = "--titles time:100ns,host,file,type,offset,size,took:100ns";
+    let shown = run(&directory, &format!("request-log show usr_0.csv {titles}"));
+    assert!(shown.contains("1.332203 s"), "{shown}");
+    let named =
+        "--titles Timestamp,host,disk,type,offset,size --column time=Timestamp:100ns --column file=disk";
+    let converted = run(&directory, &format!("request-log convert usr_0.csv {named}"));
+    assert!(converted.contains("12816637201.6382155 0 0 write 0 4096"), "{converted}");
+    for (arguments, why) in [
+        ("", "line 1: there is no column for time"),
+        ("", "the titles have to be given. These are the options --column and --titles."),
+        (
+            "--titles time,host,file,type,offset,size",
+            "usr_0.csv: line 1, time: \"128166372003061629\" is a time of centuries",
+        ),
+        ("--titles time:1601", "line 1: time has no unit \"1601\": expected s, ms, us, 100ns, ns"),
+    ] {
+        let told = refused(&directory, &format!("request-log show usr_0.csv {arguments}"), 1);
+        assert!(told.contains(why), "{arguments}: {told}");
+    }
+}
+
 #[test]
 fn logs_are_replayed_on_agents_and_nothing_is_left() {
     let store = Store::start(&[1, 2]);
