@@ -14,7 +14,7 @@ import secrets
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from starfish import _native
 from starfish.sessions import SessionOptions, agents_of, split_url
@@ -69,6 +69,9 @@ class _RawFile(io.RawIOBase):
         self.mode = mode
         self.options = options
         self.autocommit = autocommit
+        # A cache of another file system in front of this one, as fsspec's blockcache; reads go through it.
+        self.cache: Any = None
+        self.buffer_bytes = BUFFER_BYTES
         self._position = 0
         # The name under which it is written, until it has its own.
         self._hidden: str | None = None
@@ -173,14 +176,26 @@ class _RawFile(io.RawIOBase):
         return self._position
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
-        read = self.file().read_into(self._position, memoryview(buffer).cast("B"))
+        target = memoryview(buffer).cast("B")
+        if self.cache is None:
+            read = self.file().read_into(self._position, target)
+        else:
+            found = self.cache._fetch(self._position, min(self._position + len(target), self.size()))
+            read = len(found)
+            target[:read] = found
         self._position += read
         return read
 
     def readall(self) -> bytes:
-        read = self.file().read_at(self._position, max(0, self.size() - self._position))
+        count = max(0, self.size() - self._position)
+        fetch = self.fetch if self.cache is None else self.cache._fetch
+        read: bytes = fetch(self._position, self._position + count)
         self._position += len(read)
         return read
+
+    def fetch(self, start: int, end: int) -> bytes:
+        """Return the bytes between two offsets, past any cache in front of this file system."""
+        return self.file().read_at(start, end - start)
 
     def write(self, data: "ReadableBuffer") -> int:
         """Write the first piece of the data; the number of bytes, so that an interrupt repeats none of them."""
@@ -277,7 +292,14 @@ class _RawFile(io.RawIOBase):
             self.options.session().remove(hidden, False)
 
 
-class _Striped(io.IOBase):
+# The classes of Python's files come before their abstract base, wherever a file is of another class, too.
+if TYPE_CHECKING:
+    _Base = io.IOBase
+else:
+    _Base = object
+
+
+class _Striped(_Base):
     """What files have that Python's own have not."""
 
     # The file without its buffer.
@@ -432,13 +454,30 @@ class TextFile(_Striped, io.TextIOWrapper):
 BinaryFile = FileReader | FileWriter | FileUpdater
 
 
+class Kinds(NamedTuple):
+    """The classes of files that are opened, by what can be done with them."""
+
+    reader: type[FileReader] = FileReader
+    writer: type[FileWriter] = FileWriter
+    updater: type[FileUpdater] = FileUpdater
+
+
 def open_binary(
-    options: SessionOptions, path: str, mode: str, *, autocommit: bool = True, buffer_bytes: int | None = None
+    options: SessionOptions,
+    path: str,
+    mode: str,
+    *,
+    autocommit: bool = True,
+    buffer_bytes: int | None = None,
+    kinds: Kinds = Kinds(),  # noqa: B008
 ) -> BinaryFile:
-    """Open a file by its path, with a buffer of so many bytes."""
+    """Open a file by its path, with a buffer of `buffer_bytes` bytes."""
     raw = _RawFile(options, path, mode, autocommit=autocommit)
-    kinds = {(True, False): FileReader, (False, True): FileWriter, (True, True): FileUpdater}
-    opened: BinaryFile = kinds[raw.readable(), raw.writable()](raw, buffer_bytes or BUFFER_BYTES)
+    kind: type[BinaryFile] = kinds.writer
+    if raw.readable():
+        kind = kinds.updater if raw.writable() else kinds.reader
+    raw.buffer_bytes = buffer_bytes or BUFFER_BYTES
+    opened: BinaryFile = kind(raw, raw.buffer_bytes)
     opened.file = raw
     return opened
 

@@ -3,18 +3,21 @@
 import asyncio
 import contextlib
 import errno
+import io
 import os
+import stat
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from glob import has_magic
 from pathlib import PurePosixPath
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
 from fsspec.asyn import AsyncFileSystem, _run_coros_in_chunks, get_loop, sync, sync_wrapper
 from fsspec.callbacks import DEFAULT_CALLBACK, Callback
 from fsspec.compression import compr
 from fsspec.core import get_compression
 from fsspec.implementations.local import trailing_sep
+from fsspec.spec import AbstractBufferedFile
 from fsspec.utils import isfilelike, stringify_path
 
 from starfish import _native
@@ -22,6 +25,10 @@ from starfish.files import (
     PIECE_BYTES,
     BinaryFile,
     CompressedFile,
+    FileReader,
+    FileUpdater,
+    FileWriter,
+    Kinds,
     TextFile,
     binary_mode,
     hidden_name,
@@ -44,6 +51,9 @@ OPTIONS_OF_ALL = {
 # A name or link that cannot be followed for these reasons leads nowhere.
 DANGLING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 
+# The bits of the mode that say what a path is, as those of `os.stat`.
+FILE_TYPES = {"file": stat.S_IFREG, "directory": stat.S_IFDIR, "link": stat.S_IFLNK}
+
 Facts = dict[str, Any]
 Made = TypeVar("Made")
 
@@ -57,6 +67,85 @@ class Block(NamedTuple):
     """How many bytes it has."""
     agent: str
     """The agent, as the user calls it."""
+
+
+class _OfFileSystem:
+    """What files have that a file system of fsspec opens, beside those of Python, which they are.
+
+    `AbstractBufferedFile` has the rest, by means of this; where both have something, that of Python counts.
+    """
+
+    fs: "StarfishFileSystem"
+    file: Any
+    tell: Callable[[], int]
+    kwargs: dict[str, Any] = {}  # noqa: RUF012
+
+    __del__ = io.IOBase.__del__
+    __enter__ = io.IOBase.__enter__
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+    readlines = io.IOBase.readlines
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed; code that keeps caches sets this once more after it has closed the file."""
+        closed: bool = super().closed  # type: ignore[misc]
+        return closed
+
+    @closed.setter
+    def closed(self, _: bool) -> None: ...
+
+    @property
+    def blocksize(self) -> int:
+        """The bytes that are read and written at a time."""
+        return int(self.file.buffer_bytes)
+
+    @property
+    def autocommit(self) -> bool:
+        """Whether it gets its name when it is closed."""
+        return bool(self.file.autocommit)
+
+    @property
+    def loc(self) -> int:
+        """The position."""
+        return self.tell()
+
+    @property
+    def cache(self) -> Any:
+        """The cache that reads go through, if another file system has set one."""
+        return self.file.cache
+
+    @cache.setter
+    def cache(self, cache: Any) -> None:
+        self.file.cache = cache
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        read: bytes = self.file.fetch(start, end)
+        return read
+
+
+class StarfishReader(_OfFileSystem, FileReader, AbstractBufferedFile):  # type: ignore[misc]
+    """A file that is read."""
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return _reopen, (self.fs, self.path, self.blocksize, self.tell())
+
+
+def _reopen(fs: "StarfishFileSystem", path: str, block_size: int, position: int) -> BinaryFile:
+    file = fs._open(path, "rb", block_size)
+    file.seek(position)
+    return file
+
+
+class StarfishWriter(_OfFileSystem, FileWriter, AbstractBufferedFile):  # type: ignore[misc]
+    """A file that is written, or appended to."""
+
+
+class StarfishUpdater(_OfFileSystem, FileUpdater, AbstractBufferedFile):  # type: ignore[misc]
+    """A file that is read and written."""
+
+
+KINDS = Kinds(StarfishReader, StarfishWriter, StarfishUpdater)
 
 
 class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
@@ -167,7 +256,7 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
             "name": path,
             "type": facts["kind"],
             "size": facts["size"],
-            "mode": facts["mode"],
+            "mode": FILE_TYPES[facts["kind"]] | facts["mode"],
             "uid": facts["uid"],
             "gid": facts["gid"],
             "nlink": facts["links"],
@@ -246,6 +335,18 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
                     yield below
         if not topdown:
             yield found
+
+    async def _find(
+        self, path: str, maxdepth: int | None = None, withdirs: bool = False, **kwargs: Any
+    ) -> Any:
+        """Return what is below a path: without a slash in front if it has none, as pyarrow looks for it below it."""
+        found = await super()._find(path, maxdepth=maxdepth, withdirs=withdirs, **kwargs)
+        if not path or path.startswith(("/", SCHEME)):
+            return found
+        if isinstance(found, list):
+            return [name.removeprefix("/") for name in found]
+        named = {name.removeprefix("/"): facts for name, facts in found.items()}
+        return {name: {**facts, "name": name} for name, facts in named.items()}
 
     def _is_unfinished(self, path: str, facts: Facts) -> bool:
         """Say whether a file is being written, or was not written to its end."""
@@ -443,8 +544,14 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         autocommit: bool = True,
         **_: Any,
     ) -> BinaryFile:
+        path = self._strip_protocol(path)
+
         def opened() -> BinaryFile:
-            return open_binary(self._options, path, mode, autocommit=autocommit, buffer_bytes=block_size)
+            file: Any = open_binary(
+                self._options, path, mode, autocommit=autocommit, buffer_bytes=block_size, kinds=KINDS
+            )
+            file.fs = self
+            return cast(BinaryFile, file)
 
         try:
             return opened()
@@ -522,22 +629,35 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
     async def _mv_file(self, path1: str, path2: str, **_: Any) -> None:
         path1, path2 = self._strip_protocol(path1), self._strip_protocol(path2)
-        if path1 != path2:
+        if path1 == path2:
+            return
+        try:
             await self._ask(lambda session: session.rename(path1, path2, True))
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path1, None, path2) from None
 
     async def _mv(
         self, path1: str | list[str], path2: str | list[str], recursive: bool = False, **_: Any
     ) -> None:
-        """Move files and directories, each in one step; into a directory if that is what `path2` is."""
+        """Move files and directories, each in one step; into a directory if that is what `path2` is.
+
+        A name that ends with a slash and is missing is that of a directory: one that is moved gets the name, files
+        are moved into it.
+        """
         one = self._strip_protocol(path1) if isinstance(path1, str) else None
         sources = [one] if one and not has_magic(one) else await self._expand_path(path1)
         if isinstance(path2, list):
             targets = path2
-        elif sources != [one] or trailing_sep(path2) or await self._isdir(path2):
-            base = self._strip_protocol(path2).rstrip("/")
-            targets = [f"{base}/{source.rpartition('/')[2]}" for source in sources]
         else:
-            targets = [path2]
+            base = self._strip_protocol(path2)
+            is_there = await self._isdir(base)
+            gets_name = sources == [one] and (not trailing_sep(path2) or await self._isdir(one))
+            if gets_name and not is_there:
+                targets = [base]
+            else:
+                targets = [f"{base.rstrip('/')}/{source.rpartition('/')[2]}" for source in sources]
+                if not is_there and self.auto_mkdir and trailing_sep(path2):
+                    await self._makedirs(base, exist_ok=True)
         for source, target in zip(sources, targets, strict=True):
             await self._mv_file(source, target)
 

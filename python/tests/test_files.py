@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import pickle
 import random
+import stat
 import subprocess
 import sys
 import zipfile
@@ -348,7 +349,7 @@ def test_a_file_keeps_its_mode(url: str, striped: StarfishFileSystem) -> None:
     striped.pipe_file(f"{url}/file", b"1")
     striped._session.change(striped._strip_protocol(f"{url}/file"), 0o600)
     striped.pipe_file(f"{url}/file", b"2")
-    assert striped.info(f"{url}/file")["mode"] == 0o600
+    assert striped.info(f"{url}/file")["mode"] == stat.S_IFREG | 0o600
 
 
 def test_what_was_opened_is_no_directory_and_has_a_known_mode(url: str) -> None:

@@ -2,15 +2,23 @@
 
 import asyncio
 import errno
+import gc
 import os
+import pickle
+import stat
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import fsspec
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.fs
+import pyarrow.parquet as pq
 import pytest
 from fsspec.callbacks import Callback
+from fsspec.spec import AbstractBufferedFile
 from fsspec.tests.abstract import (
     AbstractCopyTests,
     AbstractFixtures,
@@ -95,6 +103,94 @@ def test_moving_is_one_step_and_replaces(striped: StarfishFileSystem, folder: st
     assert len(striped.ls(f"{folder}/all")) == 2
     with pytest.raises(FileNotFoundError):
         striped.mv(f"{folder}/none", f"{folder}/all")
+
+
+def test_a_name_with_a_slash_that_is_missing_is_that_of_a_directory(
+    striped: StarfishFileSystem, folder: str
+) -> None:
+    striped.pipe({f"{folder}/src/one": b"1", f"{folder}/file": b"2", f"{folder}/other": b"3"})
+    striped.mv(f"{folder}/src/", f"{folder}/new/", recursive=True)
+    assert striped.find(f"{folder}/new") == [f"{folder}/new/one"]
+    striped.mkdir(f"{folder}/is")
+    striped.mv(f"{folder}/new/", f"{folder}/is/", recursive=True)
+    assert striped.find(f"{folder}/is") == [f"{folder}/is/new/one"]
+    striped.mv(f"{folder}/file", f"{folder}/files/")
+    assert striped.cat_file(f"{folder}/files/file") == b"2"
+    arrow = pyarrow.fs.PyFileSystem(pyarrow.fs.FSSpecHandler(striped))
+    arrow.move(f"{folder}/is/", f"{folder}/was/")
+    assert striped.find(f"{folder}/was") == [f"{folder}/was/new/one"]
+    with pytest.raises(FileNotFoundError) as missing:
+        striped.mv(f"{folder}/none", f"{folder}/some")
+    assert (missing.value.filename, missing.value.filename2) == (f"{folder}/none", f"{folder}/some")
+
+
+def test_modes_are_those_of_stat(striped: StarfishFileSystem, folder: str) -> None:
+    striped.pipe_file(f"{folder}/file", b"1")
+    assert stat.S_ISDIR(striped.info(folder)["mode"])
+    mode = striped.info(f"{folder}/file")["mode"]
+    assert stat.S_ISREG(mode)
+    assert stat.filemode(mode) == "-rw-r--r--"
+
+
+def test_what_is_found_is_named_as_it_was_asked_for(striped: StarfishFileSystem, folder: str) -> None:
+    table = pa.table({"number": [1, 2, 3]})
+    for part in ["one", "two"]:
+        with striped.open(f"{folder}/table/{part}.parquet", "wb") as file:
+            pq.write_table(table, file)
+    relative = folder.removeprefix("/")
+    for path in [folder, relative, f"{relative}/table", f"{folder}/table/"]:
+        assert ds.dataset(path, filesystem=striped).count_rows() == 6, path
+    assert f"{relative}/table" in striped.find(relative, withdirs=True)
+    found = striped.find(relative, detail=True)
+    assert {name: facts["name"] for name, facts in found.items()} == {name: name for name in found}
+    assert set(found) == {f"{relative}/table/one.parquet", f"{relative}/table/two.parquet"}
+
+
+def test_files_are_those_of_fsspec_too(striped: StarfishFileSystem, folder: str, tmp_path: Path) -> None:
+    path, data = f"{folder}/bc", b"0123456789\n" * 1000
+    with striped.open(path, "wb", block_size=1 << 16) as file:
+        assert isinstance(file, AbstractBufferedFile)
+        file.write(data)
+        assert (file.blocksize, file.loc, file.autocommit) == (1 << 16, len(data), True)
+    with striped.open(path, "rb") as file:
+        assert file.readuntil(b"5") == b"012345"
+        assert (file.loc, file.fs, file.size, file.closed) == (6, striped, len(data), False)
+        assert file.details["size"] == file.info()["size"] == len(data)
+        assert file.full_name == striped.unstrip_protocol(path)
+        assert file.readlines(1) == [b"6789\n"]
+        again = pickle.loads(pickle.dumps(file))
+        assert (again.fs, again.tell(), again.read(3)) == (striped, 11, b"012")
+        again.close()
+    assert file.closed
+    with striped.open(path, "r+b") as file:
+        file.write(b"x")
+        assert file.details["ino"] == striped.info(path)["ino"]
+    file = striped.open(path, "wb")
+    file.write(b"half")
+    with pytest.warns(ResourceWarning, match="unclosed file"):
+        del file
+    gc.collect()
+    assert striped.size(path) == len(data), "a file that nobody closed is not whole"
+
+
+# fsspec leaves the file of its cache open.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_caches_of_others_hold_blocks(striped: StarfishFileSystem, folder: str, tmp_path: Path) -> None:
+    path, data = f"{folder}/bc", os.urandom(3_000_000)
+    striped.pipe_file(path, data)
+    cache = fsspec.filesystem("blockcache", fs=striped, cache_storage=str(tmp_path))
+    with cache.open(path, "rb") as file:
+        file.seek(1_500_000)
+        assert file.read(100) == data[1_500_000:1_500_100]
+        blocks = set(file.cache.blocks)
+        assert blocks
+    with cache.open(path, "rb") as file:
+        assert file.cache.blocks == blocks, "they are still there"
+        assert file.read() == data
+    with fsspec.open(
+        f"blockcache::{striped.unstrip_protocol(path)}", blockcache={"cache_storage": str(tmp_path / "b")}
+    ) as file:
+        assert file.read(3) == data[:3]
 
 
 def test_empty_directories_are_there(striped: StarfishFileSystem, folder: str) -> None:
