@@ -18,7 +18,7 @@
 //!   experiment                     sim, jobs, placement, statistics
 //!   plan                           experiment
 //!   page                           statistics
-//!   trace-formats                  trace
+//!   trace-formats                  machine, trace
 //!   reproduce                      plan, statistics, page, placement
 //!   node                           real and fs
 //!   mount                          node, and what it is made of
@@ -133,7 +133,7 @@ const ARROWS: [(&str, &[&str]); 42] = [
     ("web", &[]),
     (FEATURES, &[]),
     ("trace", &[]),
-    ("trace-formats", &["trace"]),
+    ("trace-formats", &["machine", "trace"]),
 ];
 
 /// The crates below which nothing may depend on a runtime, and what they may use of others.

@@ -1,14 +1,14 @@
 //! The JSON of Chrome's trace viewer: an array of events, or an object that has one as `traceEvents`.
 //!
-//! Times are microseconds, with fractions. What a browser, a compiler or a Python profiler writes in it is spans (`X`,
-//! `B` and `E`), points in time (`i`), counters (`C`), flows (`s`, `t`, `f`), spans beside threads (`b`, `e`) and names
-//! (`M`); snapshots of objects and samples are left out. The array may end without its bracket, as the format allows.
+//! Times are microseconds, with fractions, and are read exactly. What a browser, a compiler or a Python profiler
+//! writes in it is spans (`X`, `B` and `E`), points in time (`i`), counters (`C`), flows (`s`, `t`, `f`), spans
+//! beside threads (`b`, `e`) and names (`M`); snapshots of objects and samples are left out. An event that is
+//! malformed, or has an invalid time or duration, is counted and left out by itself.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::io::Read;
+use std::io::{self, Read};
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use machine::Decimal;
 use serde_json::Value;
 use trace::{
     Amount, CounterId, CounterInfo, ProcessId, ProcessInfo, ProcessNumber, RecordedEvent, RecordedValue,
@@ -16,18 +16,29 @@ use trace::{
 };
 
 use crate::collector::{Collector, unknown_process};
+use crate::json_events::{JsonEvents, NextEvent, member};
 
-/// Takes in a trace.
-pub(crate) fn collect(from: impl Read) -> Result<Collector, serde_json::Error> {
+/// Takes in a trace; `None` if it has no array of events, or ends before the first one.
+pub(crate) fn collect(from: impl Read) -> io::Result<Option<Collector>> {
+    let Some(mut input) = JsonEvents::begin(from)? else { return Ok(None) };
     let mut events = Events::default();
-    let mut input = serde_json::Deserializer::from_reader(from);
-    match (&mut input).deserialize_any(Top(&mut events)) {
-        Ok(()) => {}
-        Err(error) if error.is_eof() && events.count > 0 => events.collector.result.is_cut = true,
-        Err(error) => return Err(error),
+    loop {
+        match input.next()? {
+            NextEvent::Event => match serde_json::from_slice(input.text()) {
+                Ok(event) => events.take_in(event, input.text()),
+                Err(_) => events.collector.leave_out_malformed(),
+            },
+            NextEvent::Other => events.collector.leave_out_malformed(),
+            NextEvent::End => break,
+            NextEvent::Cut if events.count == 0 => return Ok(None),
+            NextEvent::Cut => {
+                events.collector.result.is_cut = true;
+                break;
+            }
+        }
     }
     events.end_open();
-    Ok(events.collector)
+    Ok(Some(events.collector))
 }
 
 /// The events so far.
@@ -40,74 +51,39 @@ struct Events {
     counters: BTreeMap<String, CounterId>,
     flows: BTreeMap<(String, String), u64>,
     /// Spans beside threads that have begun, by thread, name and number.
-    open: BTreeMap<(ThreadId, String, String), Vec<(u64, Event)>>,
+    open: BTreeMap<(ThreadId, String, String), Vec<(i64, Event)>>,
 }
 
 /// One event, as an object of JSON.
 type Event = serde_json::Map<String, Value>;
 
-/// What a file consists of.
-struct Top<'a>(&'a mut Events);
-
-impl<'de> Visitor<'de> for Top<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array of events, or an object with an array called traceEvents")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
-        while let Some(event) = array.next_element::<Value>()? {
-            match event {
-                Value::Object(event) => self.0.take_in(event),
-                _ => self.0.collector.leave_out(),
-            }
-        }
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
-        while let Some(key) = object.next_key::<String>()? {
-            if key == "traceEvents" {
-                object.next_value_seed(Top(self.0))?;
-            } else {
-                object.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Top<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<(), D::Error> {
-        input.deserialize_seq(self)
-    }
-}
-
 impl Events {
-    fn take_in(&mut self, event: Event) {
+    /// Takes in an event, which is written as `text`.
+    fn take_in(&mut self, event: Event, text: &[u8]) {
         self.count += 1;
-        if self.try_take_in(event).is_none() {
+        let time = member(text, "ts").map(nanoseconds);
+        let duration = member(text, "dur").filter(|duration| *duration != "null").map(nanoseconds);
+        let is_valid = time != Some(None) && duration.is_none_or(|ns| ns.is_some_and(|ns| ns >= 0));
+        if !is_valid {
+            self.collector.leave_out_malformed();
+        } else if self.try_take_in(event, time.flatten(), duration.flatten()).is_none() {
             self.collector.leave_out();
         }
     }
 
     /// Takes in an event; none if it cannot be.
-    fn try_take_in(&mut self, event: Event) -> Option<()> {
+    fn try_take_in(&mut self, event: Event, time_ns: Option<i64>, duration_ns: Option<i64>) -> Option<()> {
         let kind = event.get("ph")?.as_str()?.to_owned();
         if kind == "M" {
             return self.name(&event);
         }
-        let time_ns = nanoseconds(event.get("ts")?)?;
+        let time_ns = time_ns?;
         match kind.as_str() {
             "X" => {
                 let (thread, state) =
                     (self.thread(&event)?, self.collector.state(&name(&event), &category(&event))?);
-                let duration = event.get("dur").and_then(nanoseconds);
-                let record = match duration {
-                    Some(duration_ns) => RecordedEvent::Span(state, duration_ns),
+                let record = match duration_ns {
+                    Some(duration_ns) => RecordedEvent::Span(state, duration_ns.unsigned_abs()),
                     None => RecordedEvent::Begin(state),
                 };
                 self.collector.record(thread, time_ns, record);
@@ -150,8 +126,15 @@ impl Events {
             "e" | "F" => {
                 let key = self.beside(&event)?;
                 let (begin_ns, begun) = self.open.get_mut(&key)?.pop()?;
+                let Some(duration_ns) = time_ns.checked_sub(begin_ns).filter(|duration_ns| *duration_ns >= 0)
+                else {
+                    // Both, its beginning and its end.
+                    self.collector.leave_out_malformed();
+                    self.collector.leave_out_malformed();
+                    return Some(());
+                };
                 let state = self.collector.state(&name(&begun), &category(&begun))?;
-                let span = RecordedEvent::Span(state, time_ns.saturating_sub(begin_ns));
+                let span = RecordedEvent::Span(state, duration_ns.unsigned_abs());
                 self.collector.record(key.0, begin_ns, span);
                 self.arguments(key.0, begin_ns, &begun);
             }
@@ -223,7 +206,7 @@ impl Events {
     }
 
     /// Takes in the numbers of a counter: one of its own for each argument, if there are several.
-    fn counts(&mut self, time_ns: u64, event: &Event) -> Option<()> {
+    fn counts(&mut self, time_ns: i64, event: &Event) -> Option<()> {
         let thread = self.thread(event)?;
         let values = event.get("args")?.as_object()?;
         for (key, value) in values {
@@ -243,7 +226,7 @@ impl Events {
         Some(())
     }
 
-    fn arguments(&mut self, thread: ThreadId, time_ns: u64, event: &Event) {
+    fn arguments(&mut self, thread: ThreadId, time_ns: i64, event: &Event) {
         let arguments = event.get("args").and_then(Value::as_object);
         for (name, value) in arguments.into_iter().flatten() {
             let value = number(value).map_or_else(|| RecordedValue::Text(text(value)), RecordedValue::Number);
@@ -288,9 +271,10 @@ fn number(value: &Value) -> Option<Amount> {
     value.as_i64().map(Amount::Integer).or_else(|| value.as_f64().map(Amount::Real))
 }
 
-/// Microseconds of JSON, a number or one in quotes, as nanoseconds. None if there are none such.
-fn nanoseconds(value: &Value) -> Option<u64> {
-    let microseconds = value.as_f64().or_else(|| value.as_str()?.parse().ok())?;
-    let nanoseconds = (microseconds * 1000.0).round();
-    (0.0..=u64::MAX as f64).contains(&nanoseconds).then_some(nanoseconds as u64)
+/// Microseconds as JSON has them, a number or one in quotes, as nanoseconds. None if there are none such.
+fn nanoseconds(text: &str) -> Option<i64> {
+    let number = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text).trim();
+    let (sign, number) = number.strip_prefix('-').map_or((1, number), |number| (-1, number));
+    let nanoseconds = i64::try_from(Decimal::parse(number)?.round(1000)?).ok()?;
+    Some(sign * nanoseconds)
 }

@@ -25,10 +25,16 @@ const AT_ONCE: usize = 1 << 14;
 pub struct Imported {
     /// Records that were written.
     pub records: u64,
-    /// Events that are none of threads, states, counters and flows, or that could not be read, or had no room.
+    /// Events that are none of threads, states, counters and flows, or had no room.
     pub left_out: u64,
     /// Whether some of these had no room.
     pub is_full: bool,
+    /// Events that are malformed, or have an invalid time or duration.
+    pub malformed: u64,
+    /// The number of times that the program that recorded it lost events.
+    pub losses: u64,
+    /// Nanoseconds by which all times were moved, so that none is before 0.
+    pub moved_ns: u64,
     /// Whether the trace ended before its end.
     pub is_cut: bool,
 }
@@ -48,8 +54,23 @@ impl Imported {
                 format!("{} events that are no spans, counts or flows were left out", self.left_out)
             }
         });
+        let malformed = (self.malformed > 0).then(|| {
+            format!(
+                "{} events are malformed, or have an invalid time or duration, and were left out",
+                self.malformed
+            )
+        });
+        let lost = (self.losses > 0).then(|| {
+            let (read, losses) = (self.records, self.losses);
+            format!("incomplete: {read} records were read, and the program that recorded it lost others {losses} times")
+        });
+        let moved = (self.moved_ns > 0).then(|| {
+            let seconds = self.moved_ns / 1_000_000_000;
+            let rest = self.moved_ns % 1_000_000_000;
+            format!("it begins {seconds}.{rest:09} s before 0: all times are later by as much")
+        });
         let cut = self.is_cut.then(|| "it ends before its end; what is there was read".to_owned());
-        left_out.into_iter().chain(cut)
+        [left_out, malformed, lost, moved, cut].into_iter().flatten()
     }
 }
 
@@ -64,7 +85,8 @@ pub struct Collector {
     pub(crate) counters: Vec<CounterInfo>,
     states: BTreeMap<(String, String), u32>,
     names: BTreeMap<String, u32>,
-    records: Vec<(ThreadId, Record)>,
+    /// Each with its time in nanoseconds, which may be before 0.
+    records: Vec<(ThreadId, i64, RecordedEvent)>,
     declared: usize,
     pub(crate) result: Imported,
 }
@@ -80,6 +102,11 @@ impl Collector {
     /// Something cannot be taken in.
     pub(crate) fn leave_out(&mut self) {
         self.result.left_out += 1;
+    }
+
+    /// Something is not as its format has it.
+    pub(crate) fn leave_out_malformed(&mut self) {
+        self.result.malformed += 1;
     }
 
     pub(crate) fn process(&mut self, info: ProcessInfo) -> Option<ProcessId> {
@@ -122,9 +149,9 @@ impl Collector {
 
     /// Takes in a record. An `End` ends the innermost state that has begun; its own state is that of an end for which
     /// there is none.
-    pub(crate) fn record(&mut self, thread: ThreadId, time_ns: u64, event: RecordedEvent) {
+    pub(crate) fn record(&mut self, thread: ThreadId, time_ns: i64, event: RecordedEvent) {
         if self.records.len() < RECORDS_MAX {
-            self.records.push((thread, Record { time_ns, event }));
+            self.records.push((thread, time_ns, event));
         } else {
             self.result.is_full = true;
             self.leave_out();
@@ -132,7 +159,7 @@ impl Collector {
     }
 
     /// Takes in an argument of what was recorded last.
-    pub(crate) fn argument(&mut self, thread: ThreadId, time_ns: u64, name: &str, value: RecordedValue) {
+    pub(crate) fn argument(&mut self, thread: ThreadId, time_ns: i64, name: &str, value: RecordedValue) {
         let value = match value {
             RecordedValue::Text(mut text) => {
                 text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
@@ -151,6 +178,13 @@ impl Collector {
         if self.processes.is_empty() {
             self.processes.push(unknown_process());
         }
+        let first_ns = self.records.iter().map(|(_, time_ns, _)| *time_ns).min().unwrap_or(0).min(0);
+        self.result.moved_ns = first_ns.unsigned_abs();
+        for process in &mut self.processes {
+            // The time of the wall clock at 0 is as much earlier.
+            let zero = process.zero_unix_ns.map(|zero| zero.checked_sub(self.result.moved_ns));
+            process.zero_unix_ns = zero.flatten();
+        }
         let mut writer = FileWriter::new(to, &self.processes[0])?;
         for (id, info) in (1..).zip(&self.processes[1..]) {
             writer.process(ProcessId(id), info)?;
@@ -161,7 +195,7 @@ impl Collector {
         for (id, info) in (0..).zip(&self.counters) {
             writer.counter(CounterId(id), info)?;
         }
-        self.records.sort_by_key(|(thread, record)| (*thread, record.time_ns));
+        self.records.sort_by_key(|(thread, time_ns, _)| (*thread, *time_ns));
         let used = end_innermost(&mut self.records);
         for ((name, category), id) in self.states.into_iter().filter(|(_, id)| used.contains(id)) {
             let name = if name.is_empty() { UNNAMED.to_owned() } else { name };
@@ -172,7 +206,11 @@ impl Collector {
         }
         for of_thread in self.records.chunk_by(|a, b| a.0 == b.0) {
             for part in of_thread.chunks(AT_ONCE) {
-                let records: Vec<Record> = part.iter().map(|(_, record)| record.clone()).collect();
+                let record = |(_, time_ns, event): &(_, i64, RecordedEvent)| Record {
+                    time_ns: time_ns.abs_diff(first_ns),
+                    event: event.clone(),
+                };
+                let records: Vec<Record> = part.iter().map(record).collect();
                 writer.records(part[0].0, &records)?;
             }
         }
@@ -182,19 +220,19 @@ impl Collector {
 }
 
 /// Gives each end the state that it ends, in records thread by thread, and tells which states there are.
-fn end_innermost(records: &mut [(ThreadId, Record)]) -> BTreeSet<u32> {
+fn end_innermost(records: &mut [(ThreadId, i64, RecordedEvent)]) -> BTreeSet<u32> {
     let mut used = BTreeSet::new();
     for of_thread in records.chunk_by_mut(|a, b| a.0 == b.0) {
         let mut open = Vec::new();
-        for (_, record) in of_thread {
-            if let RecordedEvent::End(state) = &mut record.event {
+        for (_, _, event) in of_thread {
+            if let RecordedEvent::End(state) = event {
                 *state = open.pop().unwrap_or(*state);
             }
-            if let RecordedEvent::Begin(state) = record.event {
-                open.push(state);
+            if let RecordedEvent::Begin(state) = event {
+                open.push(*state);
             }
             if let RecordedEvent::Begin(state) | RecordedEvent::End(state) | RecordedEvent::Span(state, _) =
-                record.event
+                event
             {
                 used.insert(state.0);
             }

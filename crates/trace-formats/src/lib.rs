@@ -1,7 +1,7 @@
 //! Traces in the formats of others: written for their tools, and read from them.
 //!
 //! - `perfetto/`: Perfetto's protocol buffers, both ways; `schema.rs` has the messages
-//! - `chrome.rs`: the JSON of Chrome's trace viewer, which many tools write
+//! - `chrome.rs`: the JSON of Chrome's trace viewer, which many tools write; `json_events.rs`: its events, one by one
 //! - `collector.rs`: what an importer finds, before it is written as a trace
 //! - `table.rs`: spans, counts and flows as tables, in CSV or Parquet
 //! - `open.rs`: a trace of any format that can be read, by its first bytes
@@ -10,6 +10,7 @@
 
 mod chrome;
 mod collector;
+mod json_events;
 mod open;
 mod perfetto;
 mod table;

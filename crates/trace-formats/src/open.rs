@@ -33,9 +33,11 @@ pub enum FormatError {
     /// It is none that is known.
     #[error("this is no trace: neither of Starfish nor of Perfetto, nor Chrome's in JSON")]
     Unknown,
-    /// It is JSON, and not as it should be.
-    #[error("this is no trace in JSON: {0}")]
-    Json(serde_json::Error),
+    /// It is JSON without events.
+    #[error(
+        "this is no trace in JSON: expected an array of events, or an object with an array called traceEvents"
+    )]
+    Json,
 }
 
 /// The number of bytes looked at to tell a format.
@@ -90,7 +92,7 @@ fn collected(beginning: &[u8], from: impl Read) -> Result<Collector, FormatError
         Some(TraceFormat::Chrome) => {
             let mark = if beginning.starts_with(MARK) { MARK.len() } else { 0 };
             from.by_ref().take(mark as u64).read_to_end(&mut Vec::new())?;
-            chrome::collect(from).map_err(FormatError::Json)
+            chrome::collect(from)?.ok_or(FormatError::Json)
         }
         Some(TraceFormat::Perfetto) => perfetto::collect(from)?.ok_or(FormatError::Unknown),
         Some(TraceFormat::Tlv) => {

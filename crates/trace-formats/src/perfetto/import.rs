@@ -4,7 +4,7 @@
 //! the scheduler of processors, and packets that are compressed are left out. Times are brought to one clock by the
 //! snapshots of clocks that the trace has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 
 use prost::Message;
@@ -42,7 +42,7 @@ pub(crate) fn collect(from: impl Read) -> io::Result<Option<Collector>> {
                 found += 1;
                 import.take_in(packet);
             }
-            Err(_) => import.collector.leave_out(),
+            Err(_) => import.collector.leave_out_malformed(),
         }
     }
     import.collector.result.is_cut = packets.is_cut;
@@ -94,6 +94,8 @@ impl<R: Read> Packets<R> {
 struct Import {
     collector: Collector,
     sequences: BTreeMap<u32, Sequence>,
+    /// The writers of packets so far.
+    seen: BTreeSet<u32>,
     tracks: BTreeMap<u64, Track>,
     processes: BTreeMap<i32, ProcessDescriptor>,
     clocks: BTreeMap<(u32, u32), SourceClock>,
@@ -156,6 +158,9 @@ impl Import {
         if !self.sequences.contains_key(&number) && !self.collector.has_room() {
             return self.collector.leave_out();
         }
+        // The flag is also set on the first packet of each writer.
+        let is_first = self.seen.insert(number);
+        self.collector.result.losses += u64::from(packet.previous_packet_dropped == Some(true) && !is_first);
         let sequence = self.sequences.entry(number).or_default();
         if let Some(defaults) = packet.trace_packet_defaults {
             sequence.clock = defaults.timestamp_clock_id;
@@ -233,10 +238,10 @@ impl Import {
     }
 
     /// The time of a packet since the system was started.
-    fn time(&mut self, sequence: u32, clock: Option<u32>, ticks: u64) -> Option<u64> {
+    fn time(&mut self, sequence: u32, clock: Option<u32>, ticks: u64) -> Option<i64> {
         let usual = self.sequences.get(&sequence).and_then(|sequence| sequence.clock);
         let id = clock.or(usual).unwrap_or(BOOTTIME);
-        let Some(clock) = self.clocks.get_mut(&clock_key(sequence, id)) else { return Some(ticks) };
+        let Some(clock) = self.clocks.get_mut(&clock_key(sequence, id)) else { return ticks.try_into().ok() };
         let ticks = if clock.is_incremental { clock.last.wrapping_add(ticks) } else { ticks };
         clock.last = ticks;
         (clock.nanoseconds(ticks) + clock.offset_ns).try_into().ok()
@@ -286,7 +291,7 @@ impl Import {
     }
 
     /// Takes in an event; none if it cannot be.
-    fn event(&mut self, number: u32, time_ns: u64, event: TrackEvent) -> Option<()> {
+    fn event(&mut self, number: u32, time_ns: i64, event: TrackEvent) -> Option<()> {
         let usual = self.sequences.get(&number).and_then(|sequence| sequence.track);
         let uuid = event.track_uuid.or(usual).unwrap_or_else(|| own_track(number));
         let thread = self.thread(uuid)?;
@@ -343,7 +348,7 @@ impl Import {
         (name, categories.join(","))
     }
 
-    fn count(&mut self, uuid: u64, (thread, time_ns): (ThreadId, u64), event: &TrackEvent) -> Option<()> {
+    fn count(&mut self, uuid: u64, (thread, time_ns): (ThreadId, i64), event: &TrackEvent) -> Option<()> {
         let counter = match self.track(uuid)?.counter {
             Some(counter) => counter,
             None => {
@@ -373,7 +378,7 @@ impl Import {
     fn argument(
         &mut self,
         number: u32,
-        at: (ThreadId, u64),
+        at: (ThreadId, i64),
         prefix: &str,
         annotation: &DebugAnnotation,
         depth: usize,

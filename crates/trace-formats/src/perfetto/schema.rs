@@ -21,6 +21,8 @@ pub(crate) struct TracePacket {
     pub(crate) sequence_flags: Option<u32>,
     #[prost(bool, optional, tag = "41")]
     pub(crate) incremental_state_cleared: Option<bool>,
+    #[prost(bool, optional, tag = "42")]
+    pub(crate) previous_packet_dropped: Option<bool>,
     #[prost(message, optional, tag = "43")]
     pub(crate) process_descriptor: Option<ProcessDescriptor>,
     #[prost(message, optional, tag = "44")]
