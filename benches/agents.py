@@ -18,8 +18,11 @@ class Agents:
     def start(self, *more):
         """Start them, or start them anew, with more options."""
         self.stop()
-        # Without the key of whoever runs this: neither agents nor programs take it.
-        os.environ["STARFISH_KEY_FILE"] = "none"
+        # A key of their own: the user's key is left alone.
+        key = self.directory / "key"
+        if not key.exists():
+            subprocess.run([self.programs / "starfish", "key", "new", "--key", key], check=True, stdout=subprocess.DEVNULL)
+        os.environ["STARFISH_KEY_FILE"] = str(key)
         addresses = []
         for number in range(self.count):
             command = [self.programs / "starfish", "agent", "--until-input-ends", "--listen", "127.0.0.1:0", "--create"]

@@ -41,6 +41,17 @@ def program() -> str:
     return PROGRAM
 
 
+@pytest.fixture(scope="session", autouse=True)
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Give agents and programs a key of their own, and no agents of the user's."""
+    key = tmp_path_factory.mktemp("key") / "key"
+    subprocess.run([PROGRAM, "key", "new", "--key", key], check=True, stdout=subprocess.DEVNULL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STARFISH_KEY_FILE", str(key))
+        patch.delenv("STARFISH_AGENTS", raising=False)
+        yield
+
+
 @pytest.fixture
 def own_agent(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Start an agent of the test's own."""
@@ -51,14 +62,11 @@ def own_agent(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 @pytest.fixture(scope="session")
 def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start three agents: their names as in a URL. What the environment says of agents does not count meanwhile."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("STARFISH_KEY_FILE", "none")
-        patch.delenv("STARFISH_AGENTS", raising=False)
-        started = [start(tmp_path_factory.mktemp("disk")) for _ in range(3)]
-        yield ",".join(address for _, address in started)
-        for agent, _ in started:
-            agent.communicate(timeout=30)
+    """Start three agents: their names as in a URL."""
+    started = [start(tmp_path_factory.mktemp("disk")) for _ in range(3)]
+    yield ",".join(address for _, address in started)
+    for agent, _ in started:
+        agent.communicate(timeout=30)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """Ctrl-C during a run: it ends at once, and nothing is broken."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -89,9 +88,8 @@ def test_an_interrupt_ends_a_call_that_waits_for_an_agent(
 ) -> None:
     agent, address = own_agent
     command = [sys.executable, "-P", "-c", FILES, address, what]
-    environment = {**os.environ, "STARFISH_KEY_FILE": "none"}
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment) as process:
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdin
         assert process.stdout
         try:

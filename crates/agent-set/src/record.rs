@@ -24,7 +24,7 @@ pub struct Record {
     /// The program on other hosts.
     #[serde(default)]
     pub program: Option<String>,
-    /// The file of the cluster key that was named for it, or `none`; nothing if it was the usual one.
+    /// The file of the cluster key that was named for it; nothing if it was the usual one.
     #[serde(default)]
     pub key: Option<PathBuf>,
     /// The agents; files are dealt to their disks in this order.

@@ -55,8 +55,8 @@ pub struct Start<'a> {
     pub remote_program: &'a str,
     /// Directory for the agents of this computer.
     pub directory: &'a Path,
-    /// The cluster key of the agents; none if they are to have none.
-    pub key: Option<KeyFile>,
+    /// The cluster key of the agents.
+    pub key: KeyFile,
     /// More options of every agent.
     pub options: &'a [String],
     /// Whether disks may be new of agents that were started before, too.
@@ -67,20 +67,19 @@ pub struct Start<'a> {
 #[derive(Debug)]
 pub struct KeyFile {
     path: PathBuf,
-    /// What is in it: hexadecimal digits, which need no quotes.
+    /// Its contents on one line: letters, digits and blanks.
     text: String,
 }
 
 impl KeyFile {
     /// The key in this file, which is made if there is none.
     pub fn take(path: PathBuf) -> Result<KeyFile> {
-        if key::make(&path)? {
-            say!("Made a cluster key, {}: agents talk to those who have it.", path.display());
+        if key::make(&path, true)? {
+            say!("Made a cluster key, {}: agents talk to programs that have it.", path.display());
         }
-        key::read(&path)?;
-        let failed = |error| Failure::new(path.display().to_string(), error);
-        let text = std::fs::read_to_string(&path).map_err(failed)?.trim().to_owned();
-        let path = std::path::absolute(&path).map_err(failed)?;
+        let text = key::text(&key::read(&path)?);
+        let path =
+            std::path::absolute(&path).map_err(|error| Failure::new(path.display().to_string(), error))?;
         Ok(KeyFile { path, text })
     }
 }
@@ -177,12 +176,12 @@ impl Start<'_> {
     /// agent has a file of its own, so that a host can be of several clusters; the user's programs there find the key
     /// if he has no other.
     fn key_script(&self, host: Host<'_>) -> (String, String) {
-        let Some(KeyFile { path, text }) = &self.key else { return (String::new(), key::NONE.to_owned()) };
+        let KeyFile { path, text } = &self.key;
         if !host.is_remote() {
             return (String::new(), quoted(&path.to_string_lossy()));
         }
         let carry = format!(
-            "(\numask 077\nprintf '%s\\n' {text} > \"$base/key.new\" && mv \"$base/key.new\" \"$base/key\" || exit 1\n\
+            "(\numask 077\nprintf '%s\\n' '{text}' > \"$base/key.new\" && mv \"$base/key.new\" \"$base/key\" || exit 1\n\
              usual=\"${{XDG_CONFIG_HOME:-$HOME/.config}}/starfish\"\n\
              [ -e \"$usual/key\" ] || {{ mkdir -p \"$usual\" && cp \"$base/key\" \"$usual/key\"; }}\n) || exit 1\n"
         );

@@ -44,8 +44,9 @@ use clap::builder::Resettable;
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
-    advise, agent, agents, cat, completions, demo, doctor, fsck, generate, get, ls, machines, merge, mkdir,
-    mpi_preload, mpi_run, mv, patterns, put, reproduce, request_log, rm, run, simulate, stat, umount, view,
+    advise, agent, agents, cat, completions, demo, doctor, fsck, generate, get, key, ls, machines, merge,
+    mkdir, mpi_preload, mpi_run, mv, patterns, put, reproduce, request_log, rm, run, simulate, stat, umount,
+    view,
 };
 use command_line::failure::Result;
 use command_line::say;
@@ -92,6 +93,7 @@ enum Command {
     Umount(umount::Arguments),
     MpiRun(mpi_run::Arguments),
     MpiPreload(mpi_preload::Arguments),
+    Key(key::Arguments),
     Doctor(doctor::Arguments),
     Fsck(fsck::Arguments),
     Demo(demo::Arguments),
@@ -176,6 +178,7 @@ fn run(command: Command) -> Result<()> {
         Command::Umount(arguments) => umount::run(arguments),
         Command::MpiRun(arguments) => mpi_run::run(arguments),
         Command::MpiPreload(arguments) => mpi_preload::run(arguments),
+        Command::Key(arguments) => key::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Fsck(arguments) => fsck::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),

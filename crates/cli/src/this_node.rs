@@ -9,6 +9,7 @@ use node::{Agent, ConnectedNode, NodeTrace, key};
 use real::{Limits, Settings};
 
 use command_line::failure::{Failure, Result};
+use command_line::say;
 
 /// The file of the cluster key that the command names, for all nodes of this process.
 static KEY_FILE: OnceLock<PathBuf> = OnceLock::new();
@@ -51,13 +52,21 @@ fn trace() -> Option<PathBuf> {
     trace_for_now().clone().unwrap_or_else(|| TRACE.get().cloned())
 }
 
+/// The settings of a new node that has disks. The first one of a user makes the cluster key.
+pub(crate) fn agent_settings() -> Result<Settings> {
+    if let Some(path) = key::make_usual(key_file())? {
+        say!("Made a cluster key, {}: agents talk to programs that have it.", path.display());
+    }
+    settings()
+}
+
 /// The settings of a new node, with a name of its own and what the command and the environment ask for.
 pub(crate) fn settings() -> Result<Settings> {
     let asked =
         node::Settings::of_environment(Vec::new()).map_err(|error| Failure::from(error).of_usage())?;
     let limits = Limits { silence: asked.silence, recall: asked.silence, ..Limits::default() };
-    let key = key::find(key_file()).map_err(|error| Failure::from(error).of_usage())?;
-    Ok(Settings { key, driver: asked.driver, limits, ..Settings::new(node::new_node_id()?) })
+    let keys = key::find(key_file()).map_err(|error| Failure::from(error).of_usage())?;
+    Ok(Settings { driver: asked.driver, limits, ..Settings::new(node::new_node_id()?, keys) })
 }
 
 /// Connects to the agents, which all have to answer, and does `work` there.

@@ -100,18 +100,18 @@ pub enum NodePart {
     Metadata,
 }
 
-/// How two nodes that should share a cluster key do not.
+/// The reason why two nodes do not trust each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyMismatch {
-    /// Only the node that tells it has one.
-    #[error("it has no cluster key, and this side has one")]
-    OnlyHere,
-    /// Only the other has one.
-    #[error("it has a cluster key, and this side has none")]
-    OnlyThere,
-    /// Both have one, and they differ.
+    /// The keys differ, or somebody in between changed the handshake.
     #[error("it has another cluster key than this side")]
     Differ,
+    /// Only the other side encrypts.
+    #[error("it encrypts its connections, and this side does not")]
+    ClearHere,
+    /// Only this side encrypts.
+    #[error("it does not encrypt its connections, and this side does")]
+    ClearThere,
 }
 
 /// The result of an operation of the machine. The error is in a box, so that a result is small: every answer to a

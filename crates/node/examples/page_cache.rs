@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use ::fs::{Client, ClientSettings, FileId, IoNodeSettings, PageCache, PageCacheSettings, Prefetch, serve};
 use machine::{Machine, NodeId, Payload};
-use real::{DiskSettings, Driver, Peer, RealMachine, Settings};
+use real::{DiskSettings, Driver, Keys, Peer, RealMachine, Settings};
 
 const AGENTS: u64 = 4;
 const PAGE: u64 = 64 * 1024;
@@ -33,15 +33,17 @@ fn main() {
     let driver = words.next().map_or(Driver::Automatic, |word| word.parse().expect("a driver"));
 
     bare_stripe(mib << 20);
+    let keys = Keys::draw().expect("randomness");
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (addresses, listening) = mpsc::channel();
     let agents: Vec<_> = (1..=AGENTS)
         .map(|node| {
             let (addresses, path) = (addresses.clone(), directory.path().join(node.to_string()));
+            let keys = keys.clone();
             std::thread::spawn(move || {
                 let listen = Some(([127, 0, 0, 1], 0).into());
                 let disks = vec![DiskSettings::plain(path)];
-                let settings = Settings { driver, listen, disks, ..Settings::new(NodeId(node)) };
+                let settings = Settings { driver, listen, disks, ..Settings::new(NodeId(node), keys) };
                 real::run(settings, move |machine: RealMachine| async move {
                     let address = machine.address().expect("it listens");
                     addresses.send(Peer { node: machine.node(), address }).expect("the client waits for it");
@@ -52,7 +54,7 @@ fn main() {
         .collect();
     let peers: Vec<Peer> = listening.iter().take(AGENTS as usize).collect();
     let names = peers.iter().map(|peer| peer.node).collect();
-    let settings = Settings { driver, peers, ..Settings::new(CLIENT) };
+    let settings = Settings { driver, peers, ..Settings::new(CLIENT, keys) };
     let outcome = real::run(settings, move |machine: RealMachine| async move {
         let client = Client::connect(machine, names, ClientSettings::report()).await?;
         program(client, mib << 20, prefetch).await

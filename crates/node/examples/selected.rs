@@ -20,7 +20,7 @@ use fs::{
 };
 use layout::{Pattern, Problem, Selection, View};
 use machine::{Duration, Machine, Memory, NodeId};
-use real::{DiskSettings, Peer, RealMachine, Settings};
+use real::{DiskSettings, Keys, Peer, RealMachine, Settings};
 
 const AGENTS: u64 = 4;
 const CLIENTS: u64 = 4;
@@ -28,6 +28,7 @@ const BLOCK: u64 = 64 << 10;
 
 #[derive(Clone)]
 struct Plan {
+    keys: Keys,
     view: View,
     rounds: u32,
     peers: Vec<Peer>,
@@ -41,13 +42,15 @@ fn main() {
     let view = "rcc".parse::<Pattern>().and_then(|pattern| pattern.view(&problem)).expect("a view");
     let parent = words.get(2).map_or("/dev/shm", String::as_str);
     let directory = tempfile::tempdir_in(parent).expect("a temporary directory");
+    let keys = Keys::draw().expect("randomness");
     let (addresses, listening) = mpsc::channel();
     for node in 1..=AGENTS {
         let (addresses, path) = (addresses.clone(), directory.path().join(node.to_string()));
-        thread::spawn(move || run_agent(node, DiskSettings::plain(path), &addresses));
+        let keys = keys.clone();
+        thread::spawn(move || run_agent(node, keys, DiskSettings::plain(path), &addresses));
     }
-    let mut plan =
-        Plan { view, rounds: number(3, 3) as u32, peers: listening.iter().take(AGENTS as usize).collect() };
+    let (rounds, peers) = (number(3, 3) as u32, listening.iter().take(AGENTS as usize).collect());
+    let mut plan = Plan { view, rounds, peers, keys };
     let first = start_client(0, plan.clone(), &addresses);
     // The first of a group is met by the others.
     plan.peers.push(listening.recv().expect("it listens"));
@@ -58,9 +61,9 @@ fn main() {
     // The agents end with the process.
 }
 
-fn run_agent(node: u64, disk: DiskSettings, addresses: &Sender<Peer>) {
+fn run_agent(node: u64, keys: Keys, disk: DiskSettings, addresses: &Sender<Peer>) {
     let listen = Some(([127, 0, 0, 1], 0).into());
-    let settings = Settings { listen, disks: vec![disk], ..Settings::new(NodeId(node)) };
+    let settings = Settings { listen, disks: vec![disk], ..Settings::new(NodeId(node), keys) };
     let addresses = addresses.clone();
     let served = real::run(settings, |machine| async move {
         tell_address(&machine, &addresses);
@@ -78,7 +81,8 @@ fn start_client(rank: u64, plan: Plan, addresses: &Sender<Peer>) -> thread::Join
     let addresses = addresses.clone();
     thread::spawn(move || {
         let listen = (rank == 0).then(|| ([127, 0, 0, 1], 0).into());
-        let settings = Settings { listen, peers: plan.peers.clone(), ..Settings::new(NodeId(100 + rank)) };
+        let (peers, keys) = (plan.peers.clone(), plan.keys.clone());
+        let settings = Settings { listen, peers, ..Settings::new(NodeId(100 + rank), keys) };
         let outcome = real::run(settings, |machine| async move {
             if rank == 0 {
                 tell_address(&machine, &addresses);

@@ -19,7 +19,7 @@ use std::time::Instant;
 use fs::{Client, ClientSettings, FileId, IoNodeSettings, NumberedFile, PageCache, PageCacheSettings, serve};
 use layout::Striping;
 use machine::{InFlight, Machine, NodeId, Payload, Result};
-use real::{DiskSettings, Driver, Peer, RealMachine, Settings};
+use real::{DiskSettings, Driver, Keys, Peer, RealMachine, Settings};
 
 const AGENTS: u64 = 4;
 const CLIENT: NodeId = NodeId(100);
@@ -39,14 +39,16 @@ fn main() -> Result<()> {
     let place = words.next().map_or_else(std::env::temp_dir, PathBuf::from);
     let driver = words.next().map_or(Driver::Automatic, |word| word.parse().expect("a driver"));
 
+    let keys = Keys::draw()?;
     let directory = tempfile::tempdir_in(place).expect("a temporary directory");
     let (addresses, listening) = mpsc::channel();
     let agents: Vec<_> = (1..=AGENTS)
         .map(|node| {
             let (addresses, path) = (addresses.clone(), directory.path().join(node.to_string()));
+            let keys = keys.clone();
             std::thread::spawn(move || {
                 let (listen, disks) = (Some(([127, 0, 0, 1], 0).into()), vec![DiskSettings::plain(path)]);
-                let settings = Settings { driver, listen, disks, ..Settings::new(NodeId(node)) };
+                let settings = Settings { driver, listen, disks, ..Settings::new(NodeId(node), keys) };
                 real::run(settings, |machine| async move {
                     let address = machine.address().expect("it listens");
                     addresses.send(Peer { node: machine.node(), address }).expect("the client waits for it");
@@ -56,7 +58,7 @@ fn main() -> Result<()> {
         })
         .collect();
     let peers: Vec<Peer> = listening.iter().take(AGENTS as usize).collect();
-    let settings = Settings { driver, peers, ..Settings::new(CLIENT) };
+    let settings = Settings { driver, peers, ..Settings::new(CLIENT, keys) };
     real::run(settings, |machine| async move { client(machine, plan).await.expect("all goes well") })?;
     // The agents serve until they are ended.
     drop(agents);

@@ -1,9 +1,9 @@
-//! The file of the cluster key: where it is, what is in it, and who may read it.
+//! The file of the cluster key: its place, its contents, and the rights on it.
 //!
-//! The key is 32 bytes as 64 hexadecimal digits, in a file that only its user may read. The file is the first of these:
-//! the one that the caller names, the one that STARFISH_KEY_FILE names, and `starfish/key` in the user's configuration
-//! directory, if it is there. A file that is named has to be there; `none` in its place means that there is to be no
-//! key.
+//! The key is 32 bytes as 64 hexadecimal digits. More words may follow: `previous` and the key that this one replaces,
+//! and `clear` if connections are not to be encrypted. The file is carried to all computers of the cluster, so they
+//! agree on all of it. Only its user may read it. It is the first of these: the file that the caller names, the file
+//! that STARFISH_KEY_FILE names, and `starfish/key` in the user's configuration directory.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
@@ -12,7 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use machine::KeyMismatch;
-use real::Key;
+use real::{Key, Keys};
 
 use crate::agents::base_directory;
 use crate::error::{Error, ErrorKind, Result};
@@ -20,76 +20,84 @@ use crate::error::{Error, ErrorKind, Result};
 /// The environment variable that names the file.
 pub const VARIABLE: &str = "STARFISH_KEY_FILE";
 
-/// The value that stands in place of a key file's path for no key.
-pub const NONE: &str = "none";
+/// The place of the key for most users.
+const USUAL: &str = "~/.config/starfish/key";
 
-/// The key of this user's programs, if there is one. `named` is the key file that was named for this call.
-pub fn find(named: Option<&Path>) -> Result<Option<Key>> {
-    match place(named) {
-        Place::Nowhere => Ok(None),
-        Place::Named(path) => read(&path).map(Some),
-        Place::Usual(path) if path.exists() => read(&path).map(Some),
-        Place::Usual(_) => Ok(None),
+/// Returns the keys of this user's programs. `named` is the key file that was named for this call.
+///
+/// Fails if there is no file, or if it is unreadable, malformed or readable by others.
+pub fn find(named: Option<&Path>) -> Result<Keys> {
+    read(&path(named)?)
+}
+
+/// Makes the usual key file if no file is named and it is missing; returns its path then.
+pub fn make_usual(named: Option<&Path>) -> Result<Option<PathBuf>> {
+    if named.is_some() || of_environment().is_some() {
+        return Ok(None);
     }
+    let path = path(None)?;
+    Ok(make(&path, true)?.then_some(path))
 }
 
-/// The file in which the key is, or would be. None if there is to be no key, or if the user has no directory for it.
-pub fn path(named: Option<&Path>) -> Option<PathBuf> {
-    match place(named) {
-        Place::Nowhere => None,
-        Place::Named(path) | Place::Usual(path) => Some(path),
-    }
+/// Returns the path of the key file, which may be missing.
+///
+/// Fails if no file is named and the user has no home directory.
+pub fn path(named: Option<&Path>) -> Result<PathBuf> {
+    let usual =
+        || base_directory("XDG_CONFIG_HOME", ".config").map(|directory| directory.join("starfish/key"));
+    named.map(Path::to_owned).or_else(of_environment).or_else(usual).ok_or_else(|| {
+        Error::new(ErrorKind::Invalid, "the key file", "there is no home directory to look in")
+            .with_remedy(format!("Name the file with --key FILE or {VARIABLE}"))
+    })
 }
 
-/// Where the key is looked for.
-#[derive(Debug, PartialEq, Eq)]
-enum Place {
-    /// There is to be no key.
-    Nowhere,
-    /// In the file that was named, by the call or the environment.
-    Named(PathBuf),
-    /// In the usual file, if there is one.
-    Usual(PathBuf),
+fn of_environment() -> Option<PathBuf> {
+    env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-fn place(named: Option<&Path>) -> Place {
-    let of_environment = || env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
-    match named.map(Path::to_owned).or_else(of_environment) {
-        Some(path) if path.as_os_str() == NONE => Place::Nowhere,
-        Some(path) => Place::Named(path),
-        None => usual().map_or(Place::Nowhere, Place::Usual),
-    }
-}
-
-fn usual() -> Option<PathBuf> {
-    base_directory("XDG_CONFIG_HOME", ".config").map(|directory| directory.join("starfish/key"))
-}
-
-/// The key in this file. Fails if others may read it.
-pub fn read(path: &Path) -> Result<Key> {
+/// Returns the keys in this file. Fails if others may read it.
+pub fn read(path: &Path) -> Result<Keys> {
     let what = || format!("the key file {}", path.display());
     let wrong = |why: &dyn std::fmt::Display| Error::new(ErrorKind::Invalid, what(), why);
     let file = File::open(path).map_err(|error| match error.kind() {
         IoErrorKind::NotFound => wrong(&"there is no such file").with_remedy(format!(
-            "`starfish agents up` makes ~/.config/starfish/key. `{NONE}` in its place means that there is to be no key"
+            "Copy it from a computer of the cluster, where it is {USUAL} (scp -p), or name another with --key FILE or \
+             {VARIABLE}. `starfish agents up` and `starfish key new` make the first one"
         )),
         _ => wrong(&error),
     })?;
-    let mode = file.metadata().map_err(|error| wrong(&error))?.mode() & 0o777;
+    let metadata = file.metadata().map_err(|error| wrong(&error))?;
+    if !metadata.is_file() {
+        return Err(wrong(&"it is not a regular file"));
+    }
+    let mode = metadata.mode() & 0o777;
     if mode & 0o077 != 0 {
         let why = format!("others than its user may use it: its mode is {mode:04o}");
         return Err(wrong(&why).with_remedy(format!("chmod 600 {}", path.display())));
     }
     let mut text = String::new();
-    // More than it can have is not read.
+    // A longer file is no key file.
     file.take(1024).read_to_string(&mut text).map_err(|error| wrong(&error))?;
-    parse(text.trim()).ok_or_else(|| {
+    parse(&text).ok_or_else(|| {
         let why = format!("it is not {} hexadecimal digits", 2 * Key::BYTES);
         wrong(&why).with_remedy("Copy it again from where it is right")
     })
 }
 
-fn parse(text: &str) -> Option<Key> {
+fn parse(text: &str) -> Option<Keys> {
+    let mut words = text.split_ascii_whitespace();
+    let mut keys = Keys::new(parse_key(words.next()?)?);
+    while let Some(word) = words.next() {
+        match word {
+            "previous" if keys.previous.is_none() => keys.previous = Some(parse_key(words.next()?)?),
+            "clear" if keys.encrypts => keys.encrypts = false,
+            _ => return None,
+        }
+    }
+    Some(keys)
+}
+
+fn parse_key(text: &str) -> Option<Key> {
     let digits: Vec<u8> =
         text.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect::<Option<_>>()?;
     let bytes: Vec<u8> =
@@ -98,61 +106,99 @@ fn parse(text: &str) -> Option<Key> {
     Some(Key::new(bytes))
 }
 
-/// Draws a new key and writes it to a file that only its user may read; says whether there was none. A file that is
-/// there is left as it is.
-pub fn make(path: &Path) -> Result<bool> {
+/// Draws a new key and writes it to a file that only its user may read; returns false, and leaves the file as it is, if
+/// there is one. Connections by this key are encrypted if `encrypts`.
+pub fn make(path: &Path, encrypts: bool) -> Result<bool> {
     if path.exists() {
         return Ok(false);
     }
-    let failed = |why: &dyn std::fmt::Display| {
-        Error::new(ErrorKind::Io, format!("making the key file {}", path.display()), why)
-    };
-    let mut bytes = [0; Key::BYTES];
-    getrandom::fill(&mut bytes).map_err(|error| failed(&error))?;
-    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    if let Some(directory) = path.parent() {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)
-            .map_err(|error| failed(&error))?;
-    }
-    // Concurrent readers find no key or a complete one.
-    let whole = path.with_extension(format!("new-{}", std::process::id()));
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&whole);
-    let written = file.and_then(|mut file| {
-        writeln!(file, "{text}")?;
-        file.sync_all()
-    });
-    let made = written.and_then(|()| fs::hard_link(&whole, path));
-    // A file left over would be an unused key.
-    let _ = fs::remove_file(&whole);
-    match made {
+    let keys = Keys { encrypts, ..Keys::draw().map_err(|error| failed(path, &error))? };
+    // Concurrent callers find no file or a complete one.
+    match write(path, &keys, |new, path| fs::hard_link(new, path)) {
         Err(error) if error.kind() == IoErrorKind::AlreadyExists => Ok(false),
-        other => other.map(|()| true).map_err(|error| failed(&error)),
+        other => other.map(|()| true).map_err(|error| failed(path, &error)),
     }
 }
 
-/// What can be done about nodes that do not have the same key. `path` is this side's file, where there is one or would
-/// be; `there` is what the other side is.
-pub fn remedy(mismatch: KeyMismatch, path: Option<&Path>, there: &str) -> String {
-    let usual = "~/.config/starfish/key";
-    let here = path.map_or_else(|| usual.to_owned(), |path| path.display().to_string());
-    let another = format!("name another file with --key FILE or {VARIABLE}");
-    match mismatch {
-        KeyMismatch::OnlyHere => format!(
-            "Copy {here} to {there}, as {usual} with mode 0600 (scp -p), or start it with --key FILE; or, to do without \
-             a key, say --key {NONE} here"
-        ),
-        KeyMismatch::OnlyThere => format!(
-            "Copy the key file of {there}, {usual} if it was given no other, to {here} here with mode 0600 (scp -p), or \
-             {another}"
-        ),
-        KeyMismatch::Differ => format!(
-            "One of the two is not of this cluster: copy the right key file over the other (here it is {here}), with \
-             mode 0600 (scp -p), or {another}"
-        ),
+/// Replaces the key in this file by a new one, and keeps the old one as the previous key, which nodes accept, too.
+///
+/// Fails if there is a previous key already: some nodes may have nothing else.
+pub fn rotate(path: &Path) -> Result<Keys> {
+    let before = read(path)?;
+    if before.previous.is_some() {
+        return Err(failed(path, &"the previous replacement has not been finished").with_remedy(
+            "Once all computers have this file and their agents have been restarted: `starfish key rotate --finish`",
+        ));
     }
+    let new = Keys::draw().map_err(|error| failed(path, &error))?;
+    let keys = Keys { previous: Some(before.current), encrypts: before.encrypts, ..new };
+    replace(path, keys)
+}
+
+/// Removes the previous key from this file.
+///
+/// Fails if there is none.
+pub fn finish_rotation(path: &Path) -> Result<Keys> {
+    let before = read(path)?;
+    if before.previous.is_none() {
+        return Err(failed(path, &"it has no previous key"));
+    }
+    replace(path, Keys { previous: None, ..before })
+}
+
+fn replace(path: &Path, keys: Keys) -> Result<Keys> {
+    write(path, &keys, |new, path| fs::rename(new, path)).map_err(|error| failed(path, &error))?;
+    Ok(keys)
+}
+
+fn failed(path: &Path, why: &dyn std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Io, format!("writing the key file {}", path.display()), why)
+}
+
+/// Writes the keys to a new file, which `publish` then gives its name.
+fn write(
+    path: &Path,
+    keys: &Keys,
+    publish: impl FnOnce(&Path, &Path) -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    if let Some(directory) = path.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    }
+    let new = path.with_extension(format!("new-{}", std::process::id()));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+    let written = writeln!(file, "{}", text(keys)).and_then(|()| file.sync_all());
+    let published = written.and_then(|()| publish(&new, path));
+    // A file left over would be an unused key.
+    let _ = fs::remove_file(&new);
+    published
+}
+
+/// The contents of a key file, on one line.
+pub fn text(keys: &Keys) -> String {
+    let digits = |key: &Key| key.bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let mut text = digits(&keys.current);
+    if let Some(previous) = &keys.previous {
+        text += &format!(" previous {}", digits(previous));
+    }
+    if !keys.encrypts {
+        text += " clear";
+    }
+    text
+}
+
+/// Returns the remedy for nodes that do not trust each other. `path` is this side's key file; `there` is the other
+/// side.
+pub fn remedy(mismatch: KeyMismatch, path: Option<&Path>, there: &str) -> String {
+    let here = path.map_or_else(|| USUAL.to_owned(), |path| path.display().to_string());
+    let other = match mismatch {
+        KeyMismatch::Differ => "One of the two is not of this cluster",
+        KeyMismatch::ClearHere => "The key file here says `clear`, and the one there does not",
+        KeyMismatch::ClearThere => "The key file there says `clear`, and the one here does not",
+    };
+    format!(
+        "{other}: copy the right key file over the other (here it is {here}, at {there} {USUAL} unless another was named), \
+         with mode 0600 (scp -p), or name another file with --key FILE or {VARIABLE}"
+    )
 }
 
 #[cfg(test)]
@@ -166,24 +212,44 @@ mod tests {
     fn a_key_that_is_made_is_read_and_stays() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("config/starfish/key");
-        assert_eq!(make(&path), Ok(true));
-        let key = read(&path).expect("a key");
+        assert_eq!(make(&path, true), Ok(true));
+        let keys = read(&path).expect("a key");
         assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o600);
-        assert_eq!(make(&path), Ok(false));
-        assert!(read(&path) == Ok(key.clone()) && find(Some(&path)) == Ok(Some(key.clone())));
-        let others = directory.path().join("other");
-        assert_eq!(make(&others), Ok(true));
-        assert!(read(&others) != Ok(key), "another key");
+        assert_eq!(make(&path, false), Ok(false));
+        assert!(read(&path) == Ok(keys.clone()) && find(Some(&path)) == Ok(keys.clone()));
+        assert!(keys.encrypts && keys.previous.is_none());
+        let other = directory.path().join("other");
+        assert_eq!(make(&other, false), Ok(true));
+        let other = read(&other).expect("a key");
+        assert!(other.current != keys.current && !other.encrypts);
         assert_eq!(
             fs::read_dir(path.parent().expect("one")).expect("there").count(),
             1,
             "nothing is left over"
         );
-        assert_eq!((find(Some(Path::new(NONE))), super::path(Some(Path::new(NONE)))), (Ok(None), None));
     }
 
     #[test]
-    fn what_is_no_key_is_told_with_its_remedy() {
+    fn a_key_that_is_replaced_stays_as_the_previous_one_until_the_end() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("key");
+        assert!(rotate(&path).expect_err("there is none").why().contains("no such file"));
+        assert_eq!(make(&path, false), Ok(true));
+        let before = read(&path).expect("a key");
+        let keys = rotate(&path).expect("room");
+        assert_eq!((read(&path), &keys.previous), (Ok(keys.clone()), &Some(before.current.clone())));
+        assert!(keys.current != before.current && !keys.encrypts);
+        assert!(
+            rotate(&path).expect_err("not finished").remedy().is_some_and(|text| text.contains("--finish"))
+        );
+        let after = finish_rotation(&path).expect("room");
+        assert_eq!((read(&path), after.previous), (Ok(Keys { previous: None, ..keys }), None));
+        finish_rotation(&path).expect_err("it is finished");
+        assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_file_that_is_no_key_file_is_refused_with_a_remedy() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("key");
         let missing = find(Some(&path)).expect_err("it is named");
@@ -196,16 +262,30 @@ mod tests {
         };
         let digits = "0123456789abcdef".repeat(4);
         let bytes: Vec<u8> = (0..4).flat_map(|_| [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef]).collect();
-        assert_eq!(write(&format!("{digits}\n"), 0o600), Ok(Key::new(bytes.try_into().expect("32 bytes"))));
+        let key = Key::new(bytes.try_into().expect("32 bytes"));
+        assert_eq!(write(&format!("{digits}\n"), 0o600), Ok(Keys::new(key.clone())));
+        let all = Keys { previous: Some(key.clone()), encrypts: false, ..Keys::new(key) };
+        assert_eq!(write(&format!("{digits}\nprevious {digits}\nclear\n"), 0o600), Ok(all.clone()));
+        assert_eq!(write(&text(&all), 0o600), Ok(all));
         for mode in [0o640, 0o604, 0o620] {
             let error = write(&digits, mode).expect_err("others may read or write it");
             assert_eq!(error.remedy(), Some(&*format!("chmod 600 {}", path.display())), "{error}");
         }
-        for text in
-            ["", "abc", &digits[1..], &format!("{digits}0"), &digits.replace('0', "+"), &"é".repeat(64)]
-        {
+        for text in [
+            "",
+            "abc",
+            &digits[1..],
+            &format!("{digits}0"),
+            &digits.replace('0', "+"),
+            &"é".repeat(64),
+            &format!("{digits} previous"),
+            &format!("{digits} clear clear"),
+            &format!("{digits} open"),
+        ] {
             let error = write(text, 0o600).expect_err("no key");
             assert!(error.why().contains("64 hexadecimal digits"), "{text:?}: {error}");
         }
+        let error = read(directory.path()).expect_err("a directory");
+        assert!(error.why().contains("not a regular file"), "{error}");
     }
 }

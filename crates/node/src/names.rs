@@ -14,7 +14,7 @@ fn unreachable_agent(agent: &Agent, error: machine::Error, key_file: Option<&Pat
     let named = |kind, why: String| Error::new(kind, format!("agent {}", agent.name), why);
     match error {
         machine::Error::OtherKey { mismatch, .. } => {
-            let file = key::path(key_file);
+            let file = key::path(key_file).ok();
             named(ErrorKind::NotTrusted, mismatch.to_string()).with_remedy(key::remedy(
                 mismatch,
                 file.as_deref(),
@@ -177,9 +177,9 @@ mod tests {
     #[test]
     fn other_keys_are_told_with_the_files_and_what_to_do() {
         for (mismatch, part) in [
-            (KeyMismatch::OnlyHere, "or, to do without a key, say --key none here"),
-            (KeyMismatch::OnlyThere, "to /my/key here with mode 0600"),
-            (KeyMismatch::Differ, "(here it is /my/key)"),
+            (KeyMismatch::ClearHere, "The key file here says `clear`"),
+            (KeyMismatch::ClearThere, "The key file there says `clear`"),
+            (KeyMismatch::Differ, "(here it is /my/key,"),
         ] {
             let error = machine::Error::OtherKey { what: "connecting".into(), mismatch };
             let told = unreachable_agent(&agent("a:1", None), error, Some(Path::new("/my/key")));

@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use flume::{Receiver, Sender};
 use machine::{InFlight, Machine};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
-use real::{Key, Report};
+use real::{Keys, Report};
 
 use crate::client_node::ClientNode;
 use crate::error::{Error, ErrorKind, Result};
@@ -110,7 +110,7 @@ impl NodeThread {
         if settings.agents.is_empty() {
             return Err(Error::new(ErrorKind::Invalid, "starting a session", "there are no agents"));
         }
-        let key = key::find(settings.key.as_deref())?;
+        let keys = key::find(settings.key.as_deref())?;
         let writes = settings.write_cache.as_ref().map(|_| Arc::<WriteQueue>::default());
         let (jobs, taken) = flume::unbounded();
         let (told, started) = flume::bounded(1);
@@ -118,7 +118,7 @@ impl NodeThread {
         let queue = writes.clone();
         let node = move || {
             // After the start the receiver is gone, and the outcome is not told.
-            let _ = told.clone().send(run(settings, key, queue, taken, told));
+            let _ = told.clone().send(run(settings, keys, queue, taken, told));
         };
         let thread = without_signals(|| thread::Builder::new().name("starfish node".into()).spawn(node));
         let failed = |why: &dyn std::fmt::Display| Error::new(ErrorKind::Io, "starting the node thread", why);
@@ -213,13 +213,12 @@ fn without_signals<T>(start: impl FnOnce() -> T) -> T {
 /// Runs the node thread. Reports when it is connected; returns why it never was.
 fn run(
     settings: Settings,
-    key: Option<Key>,
+    keys: Keys,
     writes: Option<Arc<WriteQueue>>,
     jobs: Receiver<Job>,
     started: Sender<Result<()>>,
 ) -> Result<()> {
-    let mut machine_settings = real::Settings::new(new_node_id()?);
-    machine_settings.key = key;
+    let mut machine_settings = real::Settings::new(new_node_id()?, keys);
     machine_settings.driver = settings.driver;
     machine_settings.sockets = settings.sockets;
     machine_settings.limits.silence = settings.silence;

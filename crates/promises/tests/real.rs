@@ -10,7 +10,7 @@ use std::io::Write;
 use std::rc::Rc;
 use std::time::Instant;
 
-use common::stranger::{join, prelude};
+use common::stranger::{DEMAND, Headed, join};
 use common::{Reports, drivers, run_nodes, until};
 use fs::conformance::Base;
 use fs::protocol::{Frame, Request};
@@ -182,17 +182,14 @@ fn a_page_reaches_the_application_in_one_piece() {
 /// Pages of the file that a stranger asks for.
 const PAGES: u64 = 100;
 
-/// A frame in which a stranger asks for a page, on demand or in the background.
-fn ask(tag: u64, class: u8) -> Vec<u8> {
+/// A message in which a stranger asks for a page, on demand or in the background.
+fn ask(tag: u64, class: u8) -> Headed {
     let offset = tag % PAGES * PAGE;
-    frame(tag, class, Request::Read { file: FileId(1), stripe: 0, offset, bytes: PAGE as u32 })
+    message(tag, class, Request::Read { file: FileId(1), stripe: 0, offset, bytes: PAGE as u32 })
 }
 
-fn frame(tag: u64, class: u8, request: Request) -> Vec<u8> {
-    let header = Frame::Request(tag, request).encode();
-    let mut frame = prelude(header.len() as u32, 0);
-    frame[3] = class;
-    [frame, header].concat()
+fn message(tag: u64, class: u8, request: Request) -> Headed {
+    (class, Frame::Request(tag, request).encode())
 }
 
 /// Few threads, and a cache for more than the file.
@@ -211,11 +208,11 @@ async fn client_with_file(
     Ok((client, file))
 }
 
-/// A stranger sends `frames`, which ask for more than sockets hold, over its connection for data and takes no answers;
-/// then a client does `work`.
+/// A stranger sends `messages`, which ask for more than sockets hold, over its connection for data and takes no
+/// answers; then a client does `work`.
 fn beside_a_stranger(
     settings: IoNodeSettings,
-    frames: &[u8],
+    messages: &[Headed],
     work: impl AsyncFn(Client<RealMachine>, File<RealMachine>) -> fs::Result<()> + Copy + 'static,
 ) {
     for driver in drivers() {
@@ -232,7 +229,8 @@ fn beside_a_stranger(
                 file.write(0, memory.len(), &memory, 0).await?;
                 file.flush().await?;
                 let [control, mut data] = join(&nodes[0], 7).await;
-                data.write_all(frames).expect("room for questions");
+                let frames = data.frames(messages);
+                data.stream.write_all(&frames).expect("room for questions");
                 // The node takes them all before the client asks.
                 nodes[0].sleep_until(nodes[0].now() + Duration::from_millis(300)).await;
                 let (is_done, done) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(None)));
@@ -253,9 +251,9 @@ fn beside_a_stranger(
 
 #[test]
 fn who_sends_garbage_and_takes_no_answers_keeps_nobody_from_being_heard() {
-    let mut frames: Vec<u8> = (1..=600).flat_map(|tag| ask(tag, b'd')).collect();
-    frames.extend([prelude(5, 0), b"trash".to_vec()].concat());
-    beside_a_stranger(few_threads(), &frames, async |client, _| {
+    let mut messages: Vec<Headed> = (1..=600).map(|tag| ask(tag, b'd')).collect();
+    messages.push((DEMAND, b"trash".to_vec()));
+    beside_a_stranger(few_threads(), &messages, async |client, _| {
         assert_eq!(client.list().await?, ["file"]);
         Ok(())
     });
@@ -263,8 +261,8 @@ fn who_sends_garbage_and_takes_no_answers_keeps_nobody_from_being_heard() {
 
 #[test]
 fn who_takes_no_answers_keeps_no_threads_that_others_need() {
-    let frames: Vec<u8> = (1..=1200).flat_map(|tag| ask(tag, b"db"[tag as usize % 2])).collect();
-    beside_a_stranger(few_threads(), &frames, async |_, file| {
+    let messages: Vec<Headed> = (1..=1200).map(|tag| ask(tag, b"db"[tag as usize % 2])).collect();
+    beside_a_stranger(few_threads(), &messages, async |_, file| {
         let memory = Memory::real(vec![0; (PAGES * PAGE) as usize]);
         assert_eq!(file.read(0, PAGES * PAGE, &memory, 0).await?, PAGES * PAGE);
         Ok(())
@@ -284,10 +282,10 @@ fn who_takes_no_answers_keeps_no_memory_that_random_reads_need() {
     };
     let alone = |tag: u64| {
         let offset = tag % (PAGES - CACHED) * PAGE;
-        frame(tag, b'd', Request::ReadAlone { file: FileId(1), stripe: 0, offset, bytes: PAGE as u32 })
+        message(tag, b'd', Request::ReadAlone { file: FileId(1), stripe: 0, offset, bytes: PAGE as u32 })
     };
-    let frames: Vec<u8> = (1..=1000).flat_map(alone).collect();
-    beside_a_stranger(settings, &frames, async |client, file| {
+    let messages: Vec<Headed> = (1..=1000).map(alone).collect();
+    beside_a_stranger(settings, &messages, async |client, file| {
         file.commit().await?;
         let file = PageCache::new(client, PageCacheSettings::default()).open("file").await?;
         for page in 0..PAGES - CACHED {
@@ -323,7 +321,7 @@ fn random_requests_are_all_answered() {
 #[test]
 fn who_asks_without_end_keeps_nobody_from_being_heard() {
     // More than may wait of one client, and then more refusals than it may leave untaken.
-    let frames: Vec<u8> = (1..=36_000).flat_map(|tag| ask(tag, b'd')).collect();
+    let messages: Vec<Headed> = (1..=36_000).map(|tag| ask(tag, b'd')).collect();
     for driver in drivers() {
         let outcome = run_nodes(
             driver,
@@ -335,10 +333,11 @@ fn who_asks_without_end_keeps_nobody_from_being_heard() {
                 let (client, file) = client_with_file(&nodes, few_threads()).await?;
                 file.truncate(PAGES * PAGE).await?;
                 let [control, mut data] = join(&nodes[0], 7).await;
-                let frames = frames.clone();
+                let messages = messages.clone();
                 let flood = std::thread::spawn(move || {
                     // In the middle of it, the other side may have heard enough.
-                    let _ = data.write_all(&frames);
+                    let frames = data.frames(&messages);
+                    let _ = data.stream.write_all(&frames);
                     data
                 });
                 let memory = Memory::real(vec![0; PAGE as usize]);

@@ -9,7 +9,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use machine::{Machine, MetadataStore, NodeId, Result};
-use real::{Metadata, MetadataPlace, Settings};
+use real::{Keys, Metadata, MetadataPlace, Settings};
 
 /// Entries in the store before anything is measured.
 const ENTRIES: u64 = 100_000;
@@ -24,7 +24,7 @@ fn main() -> Result<()> {
         true => MetadataPlace::Postgres(named.clone()),
         false => MetadataPlace::Directory(Path::new(&named).join("metadata")),
     };
-    let settings = Settings { metadata: Some(metadata), ..Settings::new(NodeId(1)) };
+    let settings = Settings { metadata: Some(metadata), ..Settings::new(NodeId(1), Keys::draw()?) };
     real::run(settings, move |machine| async move {
         let store = machine.metadata().expect("it has one").clone();
         measure_all(&store, &named).await

@@ -2,11 +2,12 @@
 //!
 //! Covers: starting nodes on threads of their own, messages, disks, modelled disks.
 //! Scenario: four agents, each with a file on a disk; a client keeps eight reads under way at each until it
-//! has read all files. Says how many MB/s (of 10^6 bytes) arrived.
+//! has read all files. Says how many MB/s (of 10^6 bytes) arrived, and the processor time of all nodes for each GB.
 //!
 //! ```text
-//! cargo run --release -p real --example throughput -- [block KiB] [MiB per agent] [driver] [disk model]
-//! cargo run --release -p real --example throughput -- 256 64 polling streaming-20
+//! cargo run --release -p real --example throughput -- \
+//!     [block KiB] [MiB per agent] [driver] [encrypted|clear] [disk model]
+//! cargo run --release -p real --example throughput -- 256 64 polling clear streaming-20
 //! ```
 
 use std::sync::mpsc;
@@ -14,11 +15,17 @@ use std::time::Instant;
 
 use description::{Description, DiskDescription};
 use machine::{Delivery, Disk, Machine, Message, Net, NodeId, Payload, Result};
-use real::{DiskSettings, Driver, Peer, RealMachine, Settings};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use real::{DiskSettings, Driver, Keys, Peer, RealMachine, Settings};
 
 const AGENTS: u64 = 4;
 const READS_UNDER_WAY: u64 = 8;
 const CLIENT: NodeId = NodeId(100);
+const CALLER: NodeId = NodeId(101);
+
+/// Nodes that only connect, to time that.
+const CALLERS: usize = 5;
 
 #[derive(Clone)]
 struct Plan {
@@ -33,6 +40,8 @@ fn main() -> Result<()> {
     let block_bytes = number(256) << 10;
     let blocks = (number(256) << 20) / block_bytes;
     let driver = words.next().map_or(Driver::Automatic, |word| word.parse().expect("a driver"));
+    let encrypts = words.next().is_none_or(|word| word != "clear");
+    let keys = Keys { encrypts, ..Keys::draw()? };
     let model = words.next().map(|name| DiskDescription::load(&name).expect("a disk"));
     let plan = Plan { block_bytes, blocks, model };
 
@@ -41,16 +50,22 @@ fn main() -> Result<()> {
     let agents: Vec<_> = (1..=AGENTS)
         .map(|node| {
             let (plan, addresses, path) = (plan.clone(), addresses.clone(), directory.path().to_owned());
+            let keys = keys.clone();
             std::thread::spawn(move || {
                 let disk = DiskSettings { directory: path.join(node.to_string()), model: plan.model.clone() };
                 let listen = Some(([127, 0, 0, 1], 0).into());
-                let settings = Settings { driver, listen, disks: vec![disk], ..Settings::new(NodeId(node)) };
+                let settings =
+                    Settings { driver, listen, disks: vec![disk], ..Settings::new(NodeId(node), keys) };
                 real::run(settings, |machine| agent(machine, plan, addresses))?
             })
         })
         .collect();
     let peers: Vec<Peer> = listening.iter().take(AGENTS as usize).collect();
-    let settings = Settings { driver, peers, ..Settings::new(CLIENT) };
+    for _ in 0..CALLERS {
+        let (settings, peers) = (Settings { driver, ..Settings::new(CALLER, keys.clone()) }, peers.clone());
+        real::run(settings, |machine| call(machine, peers))??;
+    }
+    let settings = Settings { driver, peers, ..Settings::new(CLIENT, keys) };
     real::run(settings, |machine| client(machine, plan))??;
     agents.into_iter().try_for_each(|agent| agent.join().expect("no panic"))
 }
@@ -66,7 +81,12 @@ async fn agent(machine: RealMachine, plan: Plan, addresses: mpsc::Sender<Peer>) 
     disk.flush(object).await?;
     let address = machine.address().expect("it listens");
     addresses.send(Peer { node: machine.node(), address }).expect("the client waits for it");
-    while let (from, Delivery::Message(request)) = machine.net().receive().await? {
+    loop {
+        let (from, request) = match machine.net().receive().await? {
+            (from, Delivery::Message(request)) => (from, request),
+            (CLIENT, Delivery::Gone(_)) => return Ok(()),
+            (_, Delivery::Gone(_)) => continue,
+        };
         let offset = u64::from_le_bytes(request.header.as_slice().try_into().expect("an offset"));
         let (machine, bytes) = (machine.clone(), plan.block_bytes);
         machine.clone().spawn("read", async move {
@@ -77,6 +97,16 @@ async fn agent(machine: RealMachine, plan: Plan, addresses: mpsc::Sender<Peer>) 
             machine.net().send(from, reply).await
         });
     }
+}
+
+/// Connects to all agents, and says how long that took for each: two TCP connections with a handshake each.
+async fn call(machine: RealMachine, peers: Vec<Peer>) -> Result<()> {
+    let (start, before) = (Instant::now(), processor_seconds());
+    machine.connect(&peers).await?;
+    let each = |seconds: f64| seconds * 1e6 / peers.len() as f64;
+    let (time, processors) = (each(start.elapsed().as_secs_f64()), each(processor_seconds() - before));
+    println!("connected in {time:.0} us, {processors:.0} us of processors at both ends");
+    machine.net().close();
     Ok(())
 }
 
@@ -86,7 +116,8 @@ async fn client(machine: RealMachine, plan: Plan) -> Result<()> {
         let header = (block * plan.block_bytes).to_le_bytes().to_vec();
         machine.net().send(agent, Message { header, ..Message::default() }).await
     };
-    let (start, mut next) = (Instant::now(), vec![0; AGENTS as usize + 1]);
+    let (start, before) = (Instant::now(), processor_seconds());
+    let mut next = vec![0; AGENTS as usize + 1];
     for agent in 1..=AGENTS {
         for _ in 0..READS_UNDER_WAY.min(plan.blocks) {
             ask(NodeId(agent), next[agent as usize]).await?;
@@ -104,6 +135,14 @@ async fn client(machine: RealMachine, plan: Plan) -> Result<()> {
         }
     }
     let (bytes, seconds) = (AGENTS * plan.blocks * plan.block_bytes, start.elapsed().as_secs_f64());
-    println!("{:.1} MB/s ({bytes} bytes in {seconds:.3} s)", bytes as f64 / 1e6 / seconds);
+    let (gigabytes, processors) = (bytes as f64 / 1e9, processor_seconds() - before);
+    let (rate, cost) = (gigabytes * 1e3 / seconds, processors / gigabytes);
+    println!("{rate:.1} MB/s ({bytes} bytes in {seconds:.3} s), {cost:.3} s of processors/GB");
     Ok(())
+}
+
+/// Processor time of this process until now.
+fn processor_seconds() -> f64 {
+    let used = getrusage(UsageWho::RUSAGE_SELF).expect("usage of this process");
+    [used.user_time(), used.system_time()].map(|time| time.num_microseconds() as f64 / 1e6).iter().sum()
 }

@@ -7,12 +7,14 @@
 //! use std::path::PathBuf;
 //!
 //! use machine::{Machine, NodeId};
-//! use real::{DiskSettings, Settings};
+//! use real::{DiskSettings, Key, Keys, Settings};
 //!
 //! # fn main() -> machine::Result<()> {
+//! # let secret = [7; Key::BYTES];
+//! let keys = Keys::new(Key::new(secret));
 //! let disk = DiskSettings::plain(PathBuf::from("/srv/starfish/0"));
-//! let settings =
-//!     Settings { listen: Some(([0, 0, 0, 0], 7117).into()), disks: vec![disk], ..Settings::new(NodeId(1)) };
+//! let listen = Some(([0, 0, 0, 0], 7117).into());
+//! let settings = Settings { listen, disks: vec![disk], ..Settings::new(NodeId(1), keys) };
 //! real::run(settings, |machine| async move {
 //!     println!("{} listens at {:?}", machine.node(), machine.address());
 //! })?;
@@ -56,5 +58,5 @@ pub use net::Net;
 pub use report::{Report, Reporter};
 pub use runtime::{block_on, run};
 pub use settings::{
-    DiskSettings, Driver, Key, Limits, MetadataCopies, MetadataPlace, Peer, Settings, SocketBuffers,
+    DiskSettings, Driver, Key, Keys, Limits, MetadataCopies, MetadataPlace, Peer, Settings, SocketBuffers,
 };

@@ -91,7 +91,7 @@ impl RealMachine {
         let limits = Limits { connections: settings.limits.connections.min(connections), ..settings.limits };
         let net = Net::start(
             settings.node,
-            settings.key,
+            settings.keys,
             settings.listen,
             limits,
             settings.sockets,

@@ -66,6 +66,13 @@ pub enum Report {
         /// Why it is over.
         why: String,
     },
+    /// A frame came changed, repeated or out of order. The connection ends.
+    Altered {
+        /// The node that received it.
+        node: NodeId,
+        /// The node that sent it.
+        peer: NodeId,
+    },
     /// A disk could not do what it was asked for: it is full, what lies on it is damaged, or it fails. Who asked is
     /// told, too.
     DiskFailed {
@@ -133,6 +140,9 @@ impl fmt::Display for Report {
             }
             Report::PeerCame { node, peer } => write!(f, "{node}: {peer} has come"),
             Report::PeerGone { node, peer, why } => write!(f, "{node}: {peer} is gone: {why}"),
+            Report::Altered { node, peer } => {
+                write!(f, "{node}: a message of {peer} was changed, lost or repeated on its way")
+            }
             Report::DiskFailed { node, error } => write!(f, "{node}: {error}"),
             Report::ReadOnly { node, text } | Report::MetadataChanged { node, text } => {
                 write!(f, "{node}: {text}")

@@ -17,8 +17,8 @@ use crate::report::Reporter;
 pub struct Settings {
     /// The node's name, unique among the nodes that talk to each other.
     pub node: NodeId,
-    /// The cluster key. Nodes talk to each other if they have the same, or both none.
-    pub key: Option<Key>,
+    /// The cluster key. Nodes talk to each other if they have the same.
+    pub keys: Keys,
     /// How the node talks to the operating system.
     pub driver: Driver,
     /// Where the node listens for others; port 0 takes any free one. A node that only calls has none.
@@ -41,6 +41,43 @@ pub struct Settings {
     pub reporter: Reporter,
 }
 
+/// The cluster key of a node, and how its connections use it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keys {
+    /// The key to call others with.
+    pub current: Key,
+    /// The key before that, while it is being replaced: nodes that have only this one are let in and called, too.
+    pub previous: Option<Key>,
+    /// True if connections are encrypted. Otherwise the key only identifies nodes, and checksums detect damage. Nodes
+    /// that differ in this do not talk to each other.
+    pub encrypts: bool,
+}
+
+impl Keys {
+    /// A new key at random, for nodes that share it within a program.
+    ///
+    /// Fails if the system has no random numbers.
+    pub fn draw() -> machine::Result<Self> {
+        let mut bytes = [0; Key::BYTES];
+        let failed = |error: getrandom::Error| machine::Error::Io {
+            what: "drawing a key".to_owned(),
+            why: error.to_string(),
+        };
+        getrandom::fill(&mut bytes).map_err(failed)?;
+        Ok(Keys::new(Key::new(bytes)))
+    }
+
+    /// One key, and encrypted connections.
+    pub fn new(key: Key) -> Self {
+        Keys { current: key, previous: None, encrypts: true }
+    }
+
+    /// All keys, the current one first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Key> {
+        std::iter::once(&self.current).chain(&self.previous)
+    }
+}
+
 /// The secret that nodes of one file system share.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(blake3::Hash);
@@ -55,8 +92,20 @@ impl Key {
         Key(bytes.into())
     }
 
-    pub(crate) fn hash(&self) -> &blake3::Hash {
-        &self.0
+    /// The bytes of the key, to be written to a file that only its user may read.
+    pub fn bytes(&self) -> &[u8; Self::BYTES] {
+        self.0.as_bytes()
+    }
+
+    /// A key of its own for one use, which reveals nothing of this one.
+    pub(crate) fn derive(&self, purpose: &str) -> [u8; Self::BYTES] {
+        blake3::derive_key(purpose, self.0.as_bytes())
+    }
+
+    /// A name of this key that may be shown: 16 hexadecimal digits.
+    pub fn name(&self) -> String {
+        let name = self.derive("starfish 2026-11 name of a cluster key");
+        name[..8].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
@@ -151,10 +200,10 @@ pub enum Driver {
 
 impl Settings {
     /// A node that does not listen, has no disks, and connects to no other.
-    pub fn new(node: NodeId) -> Self {
+    pub fn new(node: NodeId, keys: Keys) -> Self {
         Settings {
             node,
-            key: None,
+            keys,
             driver: Driver::default(),
             listen: None,
             peers: Vec::new(),

@@ -211,7 +211,7 @@ fn a_directory_belongs_to_one_agent() {
 fn a_missing_directory_is_made_but_not_all_the_way_to_it() {
     let directory = temporary();
     let missing = DiskSettings::plain(directory.path().join("not/there"));
-    let settings = Settings { disks: vec![missing], ..Settings::new(NodeId(1)) };
+    let settings = Settings { disks: vec![missing], ..Settings::new(NodeId(1), common::stranger::keys()) };
     let error = real::run(settings, |_| async {}).expect_err("no such directory");
     assert!(matches!(&*error, Error::NotFound { what } if what.contains("not/there")), "{error}");
 }
@@ -318,7 +318,7 @@ fn a_modelled_disk_is_not_faster_than_its_model() {
     for driver in drivers() {
         let directory = temporary();
         let disk = DiskSettings::modelled(directory.path().join("disk"), model.clone());
-        let settings = Settings { disks: vec![disk], ..Settings::new(NodeId(1)) };
+        let settings = Settings { disks: vec![disk], ..Settings::new(NodeId(1), common::stranger::keys()) };
         run_on(driver, settings, async |machine| {
             let object = create(&machine, "thing", &vec![3; 1 << 20]).await;
             let start = machine.now();

@@ -31,7 +31,7 @@ fn on_store<T: 'static, F: Future<Output = T> + 'static>(
 ) -> T {
     let metadata = Some(MetadataPlace::Directory(directory.to_owned()));
     let reporter = reports.reporter();
-    let settings = Settings { metadata, reporter, ..Settings::new(NodeId(1)) };
+    let settings = Settings { metadata, reporter, ..Settings::new(NodeId(1), common::stranger::keys()) };
     let test = |machine: real::RealMachine| test(machine.metadata().expect("it has one").clone());
     real::run(settings, test).expect("it starts")
 }
@@ -228,7 +228,7 @@ fn copied(directory: &Path, to: &Path, every: Duration, reports: &Reports) -> Se
         metadata: Some(MetadataPlace::Directory(directory.to_owned())),
         metadata_copies: Some(MetadataCopies { directory: to.to_owned(), every }),
         reporter: reports.reporter(),
-        ..Settings::new(NodeId(1))
+        ..Settings::new(NodeId(1), common::stranger::keys())
     }
 }
 

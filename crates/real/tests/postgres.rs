@@ -31,7 +31,11 @@ fn on_reporting_store<T: 'static, F: Future<Output = T> + 'static>(
     test: impl FnOnce(Metadata) -> F,
 ) -> machine::Result<T> {
     let metadata = Some(MetadataPlace::Postgres(address.to_owned()));
-    let settings = Settings { metadata, reporter: reports.reporter(), ..Settings::new(NodeId(1)) };
+    let settings = Settings {
+        metadata,
+        reporter: reports.reporter(),
+        ..Settings::new(NodeId(1), common::stranger::keys())
+    };
     real::run(settings, |machine: RealMachine| test(machine.metadata().expect("it has one").clone()))
 }
 

@@ -11,7 +11,7 @@ use fs::IoNodeSettings;
 use machine::{Machine, Net, NodeId};
 use node::{ConnectedNode, key};
 use pdiol::{Session, Settings};
-use real::{DiskSettings, Key, Limits, MetadataPlace};
+use real::{DiskSettings, Keys, Limits, MetadataPlace};
 use tempfile::TempDir;
 
 /// An agent with one disk.
@@ -25,14 +25,13 @@ pub struct Agent {
 }
 
 impl Agent {
-    fn start(disk: PathBuf, number: u64, key: Key) -> Agent {
+    fn start(disk: PathBuf, number: u64, keys: Keys) -> Agent {
         let settings = real::Settings {
-            key: Some(key),
             listen: Some(([127, 0, 0, 1], 0).into()),
             disks: vec![DiskSettings::plain(disk.clone())],
             metadata: Some(MetadataPlace::Directory(disk.join("namespace"))),
             limits: Limits { receive_bytes: 16 << 20, ..Limits::default() },
-            ..real::Settings::new(NodeId(1 << 62 | number))
+            ..real::Settings::new(NodeId(1 << 62 | number), keys)
         };
         let (tell, told) = flume::bounded(1);
         let (stop, stopped) = flume::bounded::<()>(0);
@@ -99,9 +98,9 @@ impl Agents {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let disk = |number| directory.path().join(format!("disk{number}"));
         let key_file = directory.path().join(KEY_FILE);
-        key::make(&key_file).expect("room for a key");
-        let key = key::read(&key_file).expect("just made");
-        let agents = (0..count).map(|number| Agent::start(disk(number), number, key.clone())).collect();
+        key::make(&key_file, true).expect("room for a key");
+        let keys = key::read(&key_file).expect("just made");
+        let agents = (0..count).map(|number| Agent::start(disk(number), number, keys.clone())).collect();
         Agents { agents, directory }
     }
 
@@ -110,10 +109,10 @@ impl Agents {
     /// # Panics
     /// If one has failed, or cannot be started.
     pub fn restart(&mut self) {
-        let key = key::read(&self.key_file()).expect("it has been made");
+        let keys = key::read(&self.key_file()).expect("it has been made");
         for (number, agent) in (0..).zip(&mut self.agents) {
             agent.end();
-            *agent = Agent::start(agent.disk.clone(), number, key.clone());
+            *agent = Agent::start(agent.disk.clone(), number, keys.clone());
         }
     }
 
@@ -152,9 +151,9 @@ impl Agents {
     /// If the agents do not answer.
     pub fn remove_unfinished(&self, name: &str) -> node::Result<()> {
         let (settings, name) = (self.settings(), name.to_owned());
-        let key = key::find(settings.key.as_deref()).expect("the key");
+        let keys = key::find(settings.key.as_deref()).expect("the key");
         // No other node has this name: those of programs are drawn, and the agents are numbered from 2^62 on.
-        let node = real::Settings { key, ..real::Settings::new(NodeId(1)) };
+        let node = real::Settings::new(NodeId(1), keys);
         let removed = real::run(node, |machine| async move {
             let connected = ConnectedNode::to_all(&machine, &settings.agents, settings.key.as_deref()).await;
             let connection = connected.expect("they are there");

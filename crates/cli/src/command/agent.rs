@@ -14,7 +14,7 @@ use fs::{IoNodeSettings, Scheduling};
 use machine::{Machine, Message, Net, NodePart};
 use metrics::METRICS_VARIABLE;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use real::{Disk, DiskSettings, Metadata, MetadataCopies, MetadataPlace, RealMachine, Settings};
+use real::{Disk, DiskSettings, Keys, Metadata, MetadataCopies, MetadataPlace, RealMachine, Settings};
 
 use crate::options::described::load_model;
 use crate::options::values;
@@ -26,14 +26,14 @@ use crate::store::agents::{KeyArgs, TraceArgs};
 use crate::{interrupt, local, memory, this_node};
 use agent_set::AGENT_CACHE;
 use agent_set::start::{READY, STAY};
-use node::{AgentService, NodeTrace, Size, key};
+use node::{AgentService, NodeTrace, Size};
 
 /// Serve disks of this machine to the file system (one I/O node).
 ///
 /// An agent stores its share of every file in the given directories, one for each disk. Start one on every machine
 /// that contributes a disk, then name them all to `starfish put` and `starfish get`. It runs until Ctrl-C, SIGTERM
-/// or the end of its terminal, unless started by nohup. It talks only to programs with the same cluster key.
-/// Traffic is not encrypted.
+/// or the end of its terminal, unless started by nohup. It talks only to programs with the same cluster key,
+/// over encrypted connections.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -104,10 +104,6 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "[HOST:]PORT", env = METRICS_VARIABLE)]
     metrics: Option<String>,
 
-    /// Listen on a network even without a cluster key: anyone who can connect may read and remove all files.
-    #[arg(long)]
-    trust_network: bool,
-
     /// Stop when standard input ends, for programs that start agents and may die without warning.
     #[arg(long, hide = true)]
     until_input_ends: bool,
@@ -160,7 +156,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
     check_roots(&arguments)?;
     let settings = settings(&arguments)?;
-    let (is_keyless, listen) = (settings.key.is_none(), settings.listen);
+    let (keys, listen) = (settings.keys.clone(), settings.listen);
     let kept = kept_in(settings.metadata.as_ref()).map(Path::to_owned);
     let copied = store_and_copies(&settings);
     let patience = settings.limits.silence;
@@ -174,7 +170,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         let trace = NodeTrace::begin(&machine, arguments.trace.file())?;
         // Any port that is free is known now.
         let metrics = agent_metrics::open(arguments.metrics.as_deref(), machine.address())?;
-        print_ready(&machine, &arguments.root, is_keyless)?;
+        print_ready(&machine, &arguments.root, &keys)?;
         kept.iter().for_each(|kept| log::info!("it keeps the namespace in {}", kept.display()));
         if let Some((store, copies)) = copied.filter(|(store, copies)| are_on_one_disk(store, copies)) {
             log::warn!("{}", on_one_disk(&store, &copies));
@@ -297,10 +293,7 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
     let model = arguments.disk_model.as_deref().map(load_model).transpose()?;
     let disk = |directory: &PathBuf| DiskSettings { directory: directory.clone(), model: model.clone() };
     let listen = listen_address(&arguments.listen)?;
-    let settings = this_node::settings()?;
-    if settings.key.is_none() && !listen.ip().is_loopback() && !arguments.trust_network {
-        return Err(without_key(listen));
-    }
+    let settings = this_node::agent_settings()?;
     Ok(Settings {
         listen: Some(listen),
         disks: arguments.root.iter().map(disk).collect(),
@@ -380,20 +373,6 @@ fn postgres_address(text: &str) -> std::result::Result<String, String> {
     Err("write postgresql://USER:PASSWORD@HOST/DATABASE".to_owned())
 }
 
-/// An agent that others can reach does not let everybody in by mistake.
-fn without_key(listen: SocketAddr) -> Failure {
-    let why = "others can reach that address, and this agent has no cluster key to know its clients by";
-    Failure::usage(format!("--listen {listen}"), why).remedy(format!(
-        "Copy ~/.config/starfish/key from where `starfish agents up` has made it, with mode 0600, or name a file with \
-         --key FILE or {}; to make one: `{MAKE_KEY}`. --trust-network lets in anyone who can connect.",
-        key::VARIABLE
-    ))
-}
-
-/// Makes a key file by hand.
-const MAKE_KEY: &str =
-    "(umask 077; mkdir -p ~/.config/starfish && openssl rand -hex 32 > ~/.config/starfish/key)";
-
 fn io_node_settings(arguments: &Arguments) -> Result<IoNodeSettings> {
     let (block, cache) = (arguments.block_max, arguments.cache);
     if !(1..=Message::PAYLOAD_BYTES_MAX).contains(&block.0) {
@@ -442,14 +421,13 @@ fn listen_address(text: &str) -> Result<SocketAddr> {
 }
 
 /// Says that the agent is ready, in one line that programs can read.
-fn print_ready(machine: &RealMachine, roots: &[PathBuf], is_keyless: bool) -> Result<()> {
+fn print_ready(machine: &RealMachine, roots: &[PathBuf], keys: &Keys) -> Result<()> {
     let address = machine.address().expect("an agent listens");
     let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
     let disks = format!("{}: {}", counted(roots.len(), "disk"), roots.join(", "));
-    log::info!("started: starfish {} at {address}, {disks}", env!("CARGO_PKG_VERSION"));
-    if is_keyless {
-        log::info!("it has no cluster key: anyone who can connect has all rights");
-    }
+    let (key, connections) = (keys.current.name(), if keys.encrypts { "encrypted" } else { "clear" });
+    let version = env!("CARGO_PKG_VERSION");
+    log::info!("started: starfish {version} at {address}, key {key}, {connections}, {disks}");
     local::print([format!("{READY}{address}, {disks}")])
 }
 

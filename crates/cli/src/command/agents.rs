@@ -198,7 +198,6 @@ fn addresses<'a>(agents: impl IntoIterator<Item = &'a Started>) -> Vec<String> {
 fn key_of(arguments: &UpArguments, before: &Record) -> Result<Option<PathBuf>> {
     let named = arguments.key.file.as_deref().filter(|path| !path.as_os_str().is_empty());
     match named {
-        Some(path) if path.as_os_str() == key::NONE => Ok(Some(path.to_owned())),
         // It is to be found from wherever the next command is given.
         Some(path) => {
             let absolute = std::path::absolute(path);
@@ -288,12 +287,11 @@ impl Plan {
 
     /// Agents of one set have one key: those that run keep theirs.
     fn refuse_other_key(&self, arguments: &UpArguments) -> Result<()> {
-        let (now, before) = (key::path(self.key.as_deref()), key::path(self.before.key.as_deref()));
+        let (now, before) = (key::path(self.key.as_deref())?, key::path(self.before.key.as_deref())?);
         if self.running.is_empty() || now == before {
             return Ok(());
         }
-        let [now, before] =
-            [now, before].map(|path| path.map_or_else(|| "none".into(), |path| path.display().to_string()));
+        let [now, before] = [now.display(), before.display()];
         let why = format!("the key of the set that runs is {before}, and that of this command {now}");
         let down = arguments.common.command("down");
         Err(Failure::new("agents up", why)
@@ -350,7 +348,7 @@ impl Plan {
         }
         let program = std::env::current_exe().map_err(|error| Failure::new("finding this program", error))?;
         let remote_program = self.program.as_deref().unwrap_or("starfish");
-        let key = key::path(this_node::key_file()).map(KeyFile::take).transpose()?;
+        let key = KeyFile::take(key::path(this_node::key_file())?)?;
         let start =
             Start { program: &program, remote_program, directory, key, options: &self.options, create };
         Ok(at_once(missing, |wanted| {

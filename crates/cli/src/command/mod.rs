@@ -14,6 +14,7 @@ pub(crate) mod doctor;
 pub(crate) mod fsck;
 pub(crate) mod generate;
 pub(crate) mod get;
+pub(crate) mod key;
 pub(crate) mod ls;
 pub(crate) mod machines;
 pub(crate) mod merge;

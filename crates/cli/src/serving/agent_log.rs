@@ -78,8 +78,11 @@ pub(crate) fn reporter() -> Reporter {
     Reporter::new(move |report| match report {
         Report::PeerCame { peer, .. } => log::debug!("{peer} has come"),
         Report::PeerGone { peer, why, .. } => log::debug!("{peer} is gone: {why}"),
+        Report::Altered { peer, .. } => {
+            log::warn!("a message of {peer} was changed, lost or repeated on its way: its connection ends");
+        }
         Report::Refused { from, why, mismatch: Some(mismatch), .. } => {
-            let file = key::path(this_node::key_file());
+            let file = key::path(this_node::key_file()).ok();
             log::warn!(
                 "refused {from}: {why}. {}",
                 key::remedy(*mismatch, file.as_deref(), &from.ip().to_string())

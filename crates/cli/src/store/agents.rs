@@ -50,7 +50,7 @@ pub(crate) struct AskedAgentsArgs {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// File of the cluster key, or `none`. Without this STARFISH_KEY_FILE or ~/.config/starfish/key.
+    /// File of the cluster key [default: STARFISH_KEY_FILE or ~/.config/starfish/key].
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 
@@ -79,10 +79,9 @@ impl AskedAgentsArgs {
 /// The option that says which cluster key this computer has.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct KeyArgs {
-    /// File of the cluster key, or `none` to do without.
+    /// File of the cluster key [default: ~/.config/starfish/key].
     ///
-    /// Agents and their clients have the same key, or none of them has one. Without this option it is the one of
-    /// ~/.config/starfish/key, which `starfish agents up` makes, if it is there.
+    /// Agents and their clients have the same key. The first agent of a user makes it, and so does `starfish key new`.
     #[arg(id = "key", long, value_name = "FILE", env = key::VARIABLE, value_parser = path_or_nothing())]
     pub(crate) file: Option<PathBuf>,
 }

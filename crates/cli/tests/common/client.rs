@@ -2,6 +2,7 @@
 
 use std::thread::{self, JoinHandle};
 
+use super::key_file;
 use node::{Agent, ConnectedNode};
 
 /// Does `work` as a client of the agents at these addresses, on a thread of its own.
@@ -15,7 +16,8 @@ where
 {
     let agents: Vec<Agent> = node::agents::named(addresses).expect("addresses");
     thread::spawn(move || {
-        let settings = real::Settings::new(node::new_node_id().expect("randomness"));
+        let keys = node::key::read(key_file()).expect("the key of the agents");
+        let settings = real::Settings::new(node::new_node_id().expect("randomness"), keys);
         let done = real::run(settings, |machine| async move {
             work(ConnectedNode::to_all(&machine, &agents, None).await.expect("they are there")).await
         });

@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::LazyLock;
 
 use tempfile::TempDir;
 
@@ -20,13 +21,23 @@ pub(crate) use watched::{ask, watched};
 pub(crate) fn starfish<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = heeding(env!("CARGO_BIN_EXE_starfish"));
     command.args(arguments).env_remove("STARFISH_AGENTS").env("XDG_CONFIG_HOME", "/proc/nonexistent");
-    command.env_remove("STARFISH_KEY_FILE");
+    command.env("STARFISH_KEY_FILE", key_file());
     command
         .env("XDG_STATE_HOME", "/proc/nonexistent")
         .env("STARFISH_LOG", "warn")
         .env_remove("JOURNAL_STREAM");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
+}
+
+/// The key file of all agents and programs that tests start, unless they name another.
+pub(crate) fn key_file() -> &'static Path {
+    static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("key");
+        node::key::make(&path, true).expect("room for a key");
+        path
+    });
+    &FILE
 }
 
 /// Gives a command the environment that another one has been given.
@@ -94,8 +105,7 @@ impl Agent {
     ) -> Agent {
         command.args(["agent", "--listen", address, "--until-input-ends", "--create", "--root"]);
         command.args(&roots).args(options);
-        // The key of whoever runs the tests is not for it.
-        command.env("XDG_CONFIG_HOME", "/proc/nonexistent");
+        command.env("STARFISH_KEY_FILE", key_file());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().expect("the program");
         let mut line = String::new();
@@ -171,11 +181,11 @@ impl Store {
         command
     }
 
-    /// The usual settings of a session with the agents, without the key of whoever runs the tests.
+    /// The usual settings of a session with the agents.
     pub(crate) fn settings(&self) -> node::Settings {
         let addresses = self.agents.iter().map(|agent| agent.address.as_str());
         let mut settings = node::Settings::new(node::agents::named(addresses).expect("addresses"));
-        settings.key = Some("none".into());
+        settings.key = Some(key_file().to_owned());
         settings
     }
 

@@ -20,7 +20,7 @@ pub(crate) fn watched(directory: &Path, roots: &[&str], options: &[&str]) -> (Ag
         .args(["-c", "exec 2>> \"$1\"; shift; exec \"$@\"", "sh"])
         .arg(&log)
         .arg(env!("CARGO_BIN_EXE_starfish"));
-    shell.env_remove("JOURNAL_STREAM").env("STARFISH_LOG", "info").env("STARFISH_KEY_FILE", "none");
+    shell.env_remove("JOURNAL_STREAM").env("STARFISH_LOG", "info");
     shell.env("STARFISH_METRICS", "0");
     let roots = roots.iter().map(|root| directory.join(root)).collect();
     let agent = Agent::start_by(shell, "127.0.0.1:0", roots, options);

@@ -26,7 +26,7 @@ impl Home {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = starfish(arguments);
         command.env("XDG_STATE_HOME", self.0.path()).env("HOME", self.0.path()).current_dir(self.0.path());
-        command.env("XDG_CONFIG_HOME", self.path("config"));
+        command.env("XDG_CONFIG_HOME", self.path("config")).env_remove("STARFISH_KEY_FILE");
         command.env_remove("STARFISH_LOG");
         command
     }
@@ -518,7 +518,7 @@ fn key(path: &Path) -> String {
 }
 
 #[test]
-fn a_set_gets_a_key_and_keeps_out_who_has_none() {
+fn a_set_gets_a_key_and_refuses_clients_with_another() {
     let home = Home::new();
     let (_, told) = home.run(&["agents", "up", "--local", "2"]);
     let path = home.path("config/starfish/key");
@@ -526,8 +526,10 @@ fn a_set_gets_a_key_and_keeps_out_who_has_none() {
     let made = key(&path);
     assert_eq!(made.trim().len(), 64);
     home.run(&["ls"]);
-    let told = home.fail(&["ls", "--key", "none"]);
-    assert!(told.contains("it has a cluster key, and this side has none"), "{told}");
+    let theirs = home.path("theirs");
+    assert_eq!(node::key::make(&theirs, true), Ok(true));
+    let told = home.fail(&["ls", "--key", theirs.to_str().expect("text")]);
+    assert!(told.contains("it has another cluster key than this side"), "{told}");
 
     // On other hosts it is in a file of the agent's own, and where their users' programs look.
     let other = Home::new();
@@ -543,8 +545,9 @@ fn a_set_gets_a_key_and_keeps_out_who_has_none() {
     let states: Vec<PathBuf> = states.map(|entry| entry.expect("an agent's").path()).collect();
     assert_eq!(key(&states[0].join("key")), made);
     other.run(&["ls", "--key", &path]);
-    let told = other.fail(&["ls"]);
-    assert!(told.contains("it has a cluster key, and this side has none"), "{told}");
+    let without = finish(other.command(&["ls"]));
+    let told = String::from_utf8(without.stderr).expect("text");
+    assert!(without.status.code() == Some(2) && told.contains("there is no such file"), "{told}");
     other.run(&["agents", "down", "--ssh", &ssh]);
     home.run(&["agents", "down"]);
 }
@@ -562,8 +565,6 @@ fn a_set_remembers_the_file_of_its_key() {
     assert!(!home.path("config/starfish/key").exists());
     assert_eq!(key(&own), made);
     home.run(&["ls", "--key", own_text]);
-    let told = home.fail(&["ls", "--key", "none"]);
-    assert!(told.contains("it has a cluster key, and this side has none"), "{told}");
     let other = home.path("another key");
     let told = home.fail(&["agents", "up", "--local", "2", "--key", other.to_str().expect("text")]);
     assert!(told.contains("the key of the set that runs is") && told.contains("own key"), "{told}");

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{Agent, Store, contents, fail, finish, hash, heeding, starfish, wait};
+use crate::common::{Agent, Store, contents, fail, finish, hash, heeding, starfish, succeed, wait};
 
 #[test]
 fn signals_stop_an_agent_in_order() {
@@ -231,82 +231,71 @@ fn an_interrupted_get_leaves_nothing() {
 }
 
 /// Makes a key in the directory of the test.
-fn make_key(store: &Store, name: &str) -> String {
+fn make_key(store: &Store, name: &str, encrypts: bool) -> String {
     let path = store.path(name);
-    assert_eq!(node::key::make(&path), Ok(true));
+    assert_eq!(node::key::make(&path, encrypts), Ok(true));
     path.display().to_string()
 }
 
 #[test]
 fn an_agent_and_its_clients_have_the_same_key() {
     let mut store = Store::start(&[]);
-    let (ours, theirs) = (make_key(&store, "ours"), make_key(&store, "theirs"));
+    let [ours, theirs, clear] = [("ours", true), ("theirs", true), ("clear", false)]
+        .map(|(name, encrypts)| make_key(&store, name, encrypts));
     let log = store.path("log");
     let logged = || {
         let mut shell = heeding("sh");
         shell
             .args(["-c", &format!("exec \"$0\" \"$@\" 2>> '{}'", log.display())])
             .arg(env!("CARGO_BIN_EXE_starfish"));
-        shell
-            .env("STARFISH_LOG", "warn")
-            .env("XDG_CONFIG_HOME", "/proc/nonexistent")
-            .env_remove("STARFISH_KEY_FILE");
+        shell.env("STARFISH_LOG", "warn");
         shell
     };
-    let root = |name: &str| vec![store.path(name)];
-    let keyed = Agent::start_by(logged(), "127.0.0.1:0", root("keyed"), &["--key", &ours]);
-    let keyless = Agent::start_by(logged(), "127.0.0.1:0", root("keyless"), &[]);
-    let ls = |agent: &Agent, key: &str| {
+    let agent = Agent::start_by(logged(), "127.0.0.1:0", vec![store.path("disk")], &["--key", &ours]);
+    let ls = |key: &str| {
         let mut command = starfish(["ls", "--agents", &agent.address]);
-        if !key.is_empty() {
-            command.env("STARFISH_KEY_FILE", key);
-        }
+        command.env("STARFISH_KEY_FILE", key);
         command
     };
-    for (agent, key, told) in [
-        (&keyed, &*ours, ""),
-        (&keyed, &theirs, "it has another cluster key than this side"),
-        (&keyed, "none", "it has a cluster key, and this side has none"),
-        (&keyed, "", "it has a cluster key, and this side has none"),
-        (&keyless, &ours, "it has no cluster key, and this side has one"),
-        (&keyless, "", ""),
+    succeed(ls(&ours));
+    for (key, told) in [
+        (&theirs, "it has another cluster key than this side"),
+        (&clear, "it encrypts its connections, and this side does not"),
     ] {
-        if told.is_empty() {
-            assert!(finish(ls(agent, key)).status.success(), "{key}");
-            continue;
-        }
-        let error = fail(ls(agent, key), 1);
+        let error = fail(ls(key), 1);
         assert!(error.contains(told) && error.contains("mode 0600"), "{key}: {error}");
     }
+    // Without a key nothing is asked of anybody.
+    let error = fail(ls("/proc/nonexistent/key"), 2);
+    assert!(error.contains("there is no such file") && error.contains("`starfish key new`"), "{error}");
     let log = std::fs::read_to_string(&log).expect("a log");
     for told in [
         "another cluster key than this side. One of the two",
-        "has no cluster key, and this side has one. Copy",
+        "does not encrypt its connections, and this side does. The key file there says `clear`",
     ] {
         assert!(log.contains(told), "{told}: {log}");
     }
-    store.agents.extend([keyed, keyless]);
+    store.agents.push(agent);
 }
 
 #[test]
-fn an_agent_that_others_can_reach_needs_a_key() {
+fn the_first_agent_of_a_user_makes_the_key() {
     let store = Store::start(&[]);
     let disk = store.path("disk").display().to_string();
     let agent = |listen: &str, options: &[&str]| {
         let mut command =
             starfish(["agent", "--create", "--root", &*disk, "--until-input-ends", "--listen", listen]);
-        command.args(options);
+        command.args(options).env_remove("STARFISH_KEY_FILE").env("XDG_CONFIG_HOME", store.path("config"));
         command
     };
-    let error = fail(agent("0.0.0.0:0", &[]), 2);
-    for part in ["has no cluster key", "~/.config/starfish/key", "--key FILE", "--trust-network"] {
-        assert!(error.contains(part), "{part}: {error}");
+    // It ends with its input, which is empty. Others on the same computer can reach loopback, too.
+    for (listen, makes) in [("127.0.0.1:0", true), ("0.0.0.0:0", false)] {
+        let output = finish(agent(listen, &[]));
+        assert!(output.status.success());
+        let told = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(told.contains("Made a cluster key"), makes, "{told}");
     }
-    let key = make_key(&store, "key");
-    for options in [&["--trust-network"][..], &["--key", &key]] {
-        // It ends with its input, which is empty.
-        assert!(finish(agent("0.0.0.0:0", options)).status.success(), "{options:?}");
-    }
+    let key = store.path("config/starfish/key").display().to_string();
     std::fs::set_permissions(&key, PermissionsExt::from_mode(0o644)).expect("it is ours");
     let error = fail(agent("127.0.0.1:0", &["--key", &key]), 2);
     assert!(error.contains("its mode is 0644") && error.contains(&format!("chmod 600 {key}")), "{error}");
@@ -315,12 +304,54 @@ fn an_agent_that_others_can_reach_needs_a_key() {
 }
 
 #[test]
+fn a_key_is_replaced_while_agents_and_clients_go_on() {
+    let mut store = Store::start(&[]);
+    let [here, there] = ["here", "there"].map(|name| store.path(name).display().to_string());
+    let key = |words: &[&str]| {
+        let mut command = starfish(["key"]);
+        command.args(words);
+        String::from_utf8(succeed(command)).expect("text")
+    };
+    let made = key(&["new", "--key", &here]);
+    assert!(made.contains("encrypted") && key(&["show", "--key", &here]) == made, "{made}");
+    let digits = std::fs::read_to_string(&here).expect("a key");
+    assert!(!made.contains(digits.trim()), "{made}");
+    let refused = fail(starfish(["key", "new", "--key", &here]), 1);
+    assert!(refused.contains("there is a key already") && refused.contains("key rotate"), "{refused}");
+    std::fs::copy(&here, &there).expect("room");
+    let start = |store: &Store| {
+        let options = ["--key", &there];
+        Agent::start_by(starfish([""; 0]), "127.0.0.1:0", vec![store.path("disk")], &options)
+    };
+    let ls = |agent: &Agent| succeed(starfish(["ls", "--agents", &agent.address, "--key", &here]));
+    let restart = |store: &mut Store| {
+        store.agents.clear();
+        store.agents.push(start(store));
+    };
+    restart(&mut store);
+    ls(&store.agents[0]);
+    assert!(key(&["rotate", "--key", &here]).contains("previous"));
+    ls(&store.agents[0]);
+    let early = fail(starfish(["key", "rotate", "--key", &here]), 1);
+    assert!(early.contains("--finish"), "{early}");
+    std::fs::copy(&here, &there).expect("room");
+    restart(&mut store);
+    ls(&store.agents[0]);
+    assert!(!key(&["rotate", "--finish", "--key", &here]).contains("previous"));
+    ls(&store.agents[0]);
+    std::fs::copy(&here, &there).expect("room");
+    restart(&mut store);
+    ls(&store.agents[0]);
+    std::fs::write(&here, digits).expect("room");
+    fail(starfish(["ls", "--agents", &store.agents[0].address, "--key", &here]), 1);
+}
+
+#[test]
 fn an_agent_with_few_descriptors_serves_though_hundreds_call_and_say_nothing() {
     let mut store = Store::start(&[]);
     let mut shell = heeding("sh");
     let program = env!("CARGO_BIN_EXE_starfish");
     shell.args(["-c", "ulimit -n 160; exec \"$0\" \"$@\"", program]).env("STARFISH_LOG", "off");
-    shell.env("XDG_CONFIG_HOME", "/proc/nonexistent").env_remove("STARFISH_KEY_FILE");
     let agent = Agent::start_by(shell, "127.0.0.1:0", vec![store.path("disk")], &[]);
     let address = agent.address.clone();
     store.agents.push(agent);

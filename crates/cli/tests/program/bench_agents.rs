@@ -129,7 +129,7 @@ fn this_computer_is_told_of_to_programs_too() {
     // Without agents of the user's these would do nothing, whatever else is given.
     for option in [
         "--config=x",
-        "--key=none",
+        "--key=x",
         "--operation=read",
         "--order=random",
         "--mix=50",

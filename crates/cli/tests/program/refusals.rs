@@ -228,7 +228,7 @@ fn a_usage_has_what_was_written_and_not_what_variables_say() {
         (&["stat", "--agents", "a:1"], "Usage: starfish stat --agents <HOST:PORT,...> <NAME>\n"),
     ] {
         let mut command = starfish(arguments);
-        command.env("STARFISH_AGENTS", "a:1").env("STARFISH_KEY_FILE", "none");
+        command.env("STARFISH_AGENTS", "a:1");
         let told = fail(command, 2);
         assert!(told.contains(usage), "{told}");
     }

@@ -264,7 +264,7 @@ fn what_makes_no_sense_is_refused() {
         ("replay a.log --batch 0", 2, "at least one byte"),
         ("replay a.log --agents x:1 --phantom", 2, "cannot be used with"),
         ("replay a.log --agents x:1 --machine loopback", 2, "cannot be used with"),
-        ("replay a.log --key none", 2, "--key: it would do nothing: it is for agents of yours"),
+        ("replay a.log --key x", 2, "--key: it would do nothing: it is for agents of yours"),
         ("replay a.log --agents 127.0.0.1:1", 1, "127.0.0.1:1"),
         ("request-log generate --nodes 2 --jobs 3", 2, "3 jobs cannot share 2 nodes"),
     ] {

@@ -505,7 +505,10 @@ mod tests {
     fn with_a_disk<F: Future<Output = ()> + 'static>(test: impl FnOnce(crate::RealMachine) -> F) {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let disks = vec![DiskSettings::plain(directory.path().to_owned())];
-        let settings = crate::Settings { disks, ..crate::Settings::new(NodeId(1)) };
+        let settings = crate::Settings {
+            disks,
+            ..crate::Settings::new(NodeId(1), crate::Keys::draw().expect("randomness"))
+        };
         crate::run(settings, test).expect("a node");
     }
 
@@ -547,7 +550,10 @@ mod tests {
         let place = tempfile::tempdir().expect("a temporary directory");
         let (path, aside) = (place.path().join("name.new"), place.path().join("aside"));
         let disks = vec![DiskSettings::plain(place.path().to_owned())];
-        let settings = crate::Settings { disks, ..crate::Settings::new(NodeId(1)) };
+        let settings = crate::Settings {
+            disks,
+            ..crate::Settings::new(NodeId(1), crate::Keys::draw().expect("randomness"))
+        };
         let test = |machine: crate::RealMachine| async move {
             let disk = &machine.disks()[0];
             let object = disk.create_unflushed("name", b"").await.expect("room").id;

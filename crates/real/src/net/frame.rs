@@ -3,33 +3,33 @@
 //! ```text
 //! connecting node                                           listening node
 //!   first connection, for control:
-//!   Greeting {magic, version, keyed, 32 random bytes}   -->
-//!                                                       <--  Greeting {...}
-//!   Introduction {whom, from, to}, proof                -->
-//!                                                       <--  Answer {verdict, node, ticket}, proof
+//!   Greeting {magic, version, encrypts, 32 random bytes}  -->
+//!                                                        <--  Greeting {...}
+//!   Noise message: Introduction {whom, from, to}         -->
+//!                                                        <--  Noise message: Answer {verdict, node, ticket}
 //!   second connection, for data:
-//!   Greeting                                            -->
-//!                                                       <--  Greeting
-//!   Introduction {..., the ticket}, proof               -->
-//!                                                       <--  Answer, proof
+//!   Greeting                                             -->
+//!                                                        <--  Greeting
+//!   Noise message: Introduction {..., the ticket}        -->
+//!                                                        <--  Noise message: Answer
 //!   over both of them:
-//!   frames                                              <->  frames
+//!   frames, in records                                   <->  frames, in records
 //!
-//! frame:  | magic 3 | class 1 | header length 4 | payload length 8 | header ... | payload ... |
-//! ping, pong, bye:  | magic 3 | kind 1 | zeros 12 |
+//! frame:    | prelude | header ... | payload ... |
+//! prelude:  | magic 3 | class 1 | header length 4 | payload length 8 |
+//!           | magic 3 | ping, pong or bye 1 | zeros 12 |
 //! ```
 //!
 //! A ping asks for a pong, and both say nothing but that the sender is alive. A bye is the last frame of a connection
 //! that its sender ends in order. Numbers are little-endian. Lengths are checked against their bounds before anything
 //! is allocated for them. The first twelve bytes of a greeting never change, so that nodes of any two versions can tell
-//! each other that they differ. What the proofs are is told in `key.rs`; what follows a greeting is decoded when its
-//! proof is right, and not before. A later version that encrypts has its place between the greetings and all that
-//! follows.
+//! each other that they differ. `noise.rs` has the messages that prove the key and protect introduction and answer, and
+//! `records.rs` the form in which the parts of frames are sent; the parts are decoded after both have been checked.
 
 use machine::{Class, Message, NodeId};
 
 /// The version of everything below; raised with every change of it.
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 
 /// How both sides of a handshake begin.
 const GREETING: [u8; 8] = *b"STARFISH";
@@ -120,11 +120,11 @@ impl Prelude {
     }
 }
 
-/// What both sides say first.
+/// The first bytes of both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Greeting {
-    /// Whether this side has a cluster key.
-    pub(crate) is_keyed: bool,
+    /// True if this side encrypts its connections.
+    pub(crate) encrypts: bool,
     /// Drawn for this handshake.
     pub(crate) random: [u8; Greeting::RANDOM_BYTES],
 }
@@ -141,7 +141,7 @@ impl Greeting {
         let mut bytes = [0; Self::BYTES];
         bytes[0..8].copy_from_slice(&GREETING);
         bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
-        bytes[12..16].copy_from_slice(&u32::from(self.is_keyed).to_le_bytes());
+        bytes[12..16].copy_from_slice(&u32::from(self.encrypts).to_le_bytes());
         bytes[16..48].copy_from_slice(&self.random);
         bytes
     }
@@ -159,12 +159,12 @@ impl Greeting {
 
     pub(crate) fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, NotUnderstood> {
         Self::check_first(bytes.first_chunk().expect("more than that"))?;
-        let is_keyed = match u32_at(bytes, 12) {
+        let encrypts = match u32_at(bytes, 12) {
             0 => false,
             1 => true,
-            code => return Err(NotUnderstood::Keyed(code)),
+            code => return Err(NotUnderstood::Encryption(code)),
         };
-        Ok(Greeting { is_keyed, random: *bytes.last_chunk().expect("more than that") })
+        Ok(Greeting { encrypts, random: *bytes.last_chunk().expect("more than that") })
     }
 }
 
@@ -248,8 +248,6 @@ pub(crate) enum Verdict {
     Full,
     Closed,
     NoSuchTicket,
-    /// The proof was wrong. This answer has none.
-    OtherKey,
 }
 
 impl HandshakeAnswer {
@@ -273,14 +271,13 @@ impl HandshakeAnswer {
 }
 
 impl Verdict {
-    const ALL: [Verdict; 7] = [
+    const ALL: [Verdict; 6] = [
         Verdict::Welcome,
         Verdict::OtherNode,
         Verdict::AlreadyConnected,
         Verdict::Full,
         Verdict::Closed,
         Verdict::NoSuchTicket,
-        Verdict::OtherKey,
     ];
 
     /// Why a connection is refused, in words for its caller.
@@ -292,7 +289,6 @@ impl Verdict {
             Verdict::Full => "it has as many connections as its limit allows",
             Verdict::Closed => "it is about to stop",
             Verdict::NoSuchTicket => "it had given up waiting for the connection for data",
-            Verdict::OtherKey => "it has another cluster key",
         }
     }
 }
@@ -304,8 +300,8 @@ pub(crate) enum NotUnderstood {
     NotStarfish,
     #[error("it speaks version {0} of the protocol, this node version {VERSION}")]
     Version(u32),
-    #[error("it said {0} when asked whether it has a cluster key")]
-    Keyed(u32),
+    #[error("it has the unknown kind {0} of encryption")]
+    Encryption(u32),
     #[error("it asked in the unknown way {0} for a node")]
     Whom(u32),
     #[error("it gave the unknown answer {0}")]
@@ -333,8 +329,8 @@ mod tests {
             let prelude = Prelude { kind, header_bytes: lengths.0, payload_bytes: lengths.1 };
             assert_eq!(Prelude::decode(&prelude.encode()), Ok(prelude));
         }
-        for is_keyed in [false, true] {
-            let greeting = Greeting { is_keyed, random: [9; 32] };
+        for encrypts in [false, true] {
+            let greeting = Greeting { encrypts, random: [9; 32] };
             assert_eq!(Greeting::decode(&greeting.encode()), Ok(greeting));
         }
         for to in [Whom::Node(NodeId(1)), Whom::Node(NodeId(u64::MAX)), Whom::Ticket([7; 16]), Whom::Anyone] {
@@ -366,10 +362,10 @@ mod tests {
     #[test]
     fn strangers_and_other_versions_are_told_apart() {
         assert_eq!(Greeting::check_first(b"GET / HTTP/1"), Err(NotUnderstood::NotStarfish));
-        let greeting = Greeting { is_keyed: true, random: [1; 32] }.encode();
+        let greeting = Greeting { encrypts: true, random: [1; 32] }.encode();
         let mut odd = greeting;
         odd[12] = 7;
-        assert_eq!(Greeting::decode(&odd), Err(NotUnderstood::Keyed(7)));
+        assert_eq!(Greeting::decode(&odd), Err(NotUnderstood::Encryption(7)));
         let mut future = greeting;
         future[8] = 9;
         assert_eq!(Greeting::decode(&future), Err(NotUnderstood::Version(9)));
@@ -382,7 +378,7 @@ mod tests {
             body in any::<[u8; 32]>(),
             code in 0u32..9,
         ) {
-            let mut bytes = Greeting { is_keyed: false, random: greeting.1 }.encode();
+            let mut bytes = Greeting { encrypts: false, random: greeting.1 }.encode();
             bytes[12..16].copy_from_slice(&greeting.0);
             if let Ok(greeting) = Greeting::decode(&bytes) {
                 prop_assert_eq!(greeting.encode(), bytes);

@@ -26,7 +26,7 @@ fn look_at(bytes: &[u8]) {
 
 fn examples() -> Vec<Vec<u8>> {
     let kind = Kind::Message(Class::Demand);
-    let greeting = Greeting { is_keyed: true, random: [9; Greeting::RANDOM_BYTES] };
+    let greeting = Greeting { encrypts: true, random: [9; Greeting::RANDOM_BYTES] };
     let introduction = |to| Introduction { from: NodeId(77), to }.encode().to_vec();
     vec![
         Prelude { kind, header_bytes: 100, payload_bytes: 1 << 20 }.encode().to_vec(),

@@ -1,5 +1,5 @@
-//! How two nodes become connected: both greet, the caller introduces itself and proves that it has the cluster key, and
-//! the listener does the same and lets it in or says why not. Then the same once more: the second connection shows the
+//! The handshake of two nodes: both greet, the caller introduces itself and proves that it has the cluster key, and the
+//! listener does the same and lets it in or says why not. Then the same once more: the second connection shows the
 //! ticket that the first one got.
 
 use std::cell::{Cell, RefCell};
@@ -17,13 +17,17 @@ use compio::time::timeout;
 use machine::{Condition, Error, KeyMismatch, NodeId, NodePart, Permits, Result};
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 
-use super::connection::{Connection, Reader, TcpHalves};
+use super::connection::{Connection, TcpHalves};
 use super::frame::{Greeting, HandshakeAnswer, Introduction, NotUnderstood, Ticket, VERSION, Verdict, Whom};
-use super::key::{Proof, Role, Transcript};
+use super::noise::{Handshake, MESSAGE_BYTES, Sealed, Secrets, UNREADABLE};
+use super::reader::Reader;
+use super::records::RecordStream;
+use super::staging::Staging;
+use super::writer::Writer;
 use super::{Called, Joining, Net, Origin, in_words};
 use crate::release::once_released;
 use crate::report::Report;
-use crate::settings::{Peer, SocketBuffers};
+use crate::settings::{Key, Keys, Peer, SocketBuffers};
 use crate::task::unless;
 
 /// Handshakes under way at once. When there are more, the caller gives way that has been there for longest without
@@ -207,31 +211,41 @@ impl Net {
         address: SocketAddr,
         to: Whom,
     ) -> std::result::Result<(TcpHalves, HandshakeAnswer), Fault> {
+        let Keys { current, previous, .. } = &self.inner.keys;
+        let introduced = self.introduce_by(current, address, to).await;
+        match (introduced, previous) {
+            // The other side may not have the current key yet.
+            (Err(Fault::Key(KeyMismatch::Differ)), Some(previous)) => {
+                self.introduce_by(previous, address, to).await
+            }
+            (introduced, _) => introduced,
+        }
+    }
+
+    async fn introduce_by(
+        &self,
+        key: &Key,
+        address: SocketAddr,
+        to: Whom,
+    ) -> std::result::Result<(TcpHalves, HandshakeAnswer), Fault> {
         let stream = TcpStream::connect(address).await.map_err(text)?;
         prepare(&SockRef::from(&stream), self.inner.sockets).map_err(text)?;
-        let mut stream = TcpHalves::new(stream);
+        let mut stream = Greeted::new(stream);
         let mine = self.greeting()?;
         stream.say(mine.encode()).await?;
         let theirs = stream.hear_greeting().await?;
-        check_keys(mine, theirs)?;
-        let mut transcript = Transcript::new(self.inner.key.as_ref());
-        let introduction = Introduction { from: self.inner.node, to }.encode();
-        for said in [&mine.encode()[..], &theirs.encode(), &introduction] {
-            transcript.add(said);
-        }
-        stream.say(with_proof(introduction, transcript.proof(Role::Caller))).await?;
-        let (answer, proof) = stream.hear_with_proof().await?;
-        transcript.add(&answer);
-        if !transcript.is_proved(Role::Listener, proof) {
-            return Err(KeyMismatch::Differ.into());
-        }
-        Ok((stream, HandshakeAnswer::decode(&answer).map_err(text)?))
+        check_encryption(mine, theirs)?;
+        let mut handshake = Handshake::of_caller(key, [mine, theirs]);
+        stream.say(handshake.seal(&Introduction { from: self.inner.node, to }.encode())).await?;
+        // A listener with another key answers what nobody can read.
+        let answer = handshake.open(&stream.hear::<MESSAGE_BYTES>().await?).ok_or(KeyMismatch::Differ)?;
+        let answer = HandshakeAnswer::decode(&answer).map_err(text)?;
+        Ok((stream.finish(Role::Caller, mine, handshake), answer))
     }
 
-    /// What this node says first in a handshake.
+    /// The first bytes of this node in a handshake.
     fn greeting(&self) -> std::result::Result<Greeting, Fault> {
-        let is_keyed = self.inner.key.is_some();
-        Ok(Greeting { is_keyed, random: random()? })
+        Ok(Greeting { encrypts: self.inner.keys.encrypts, random: random()? })
     }
 
     /// Lets others in for as long as the node listens.
@@ -272,7 +286,7 @@ impl Net {
 
     async fn let_in(&self, stream: TcpStream, caller: &Caller) -> std::result::Result<(), Fault> {
         prepare_called(&SockRef::from(&stream), self.inner.sockets).map_err(text)?;
-        let mut stream = TcpHalves::new(stream);
+        let mut stream = Greeted::new(stream);
         let mine = self.greeting()?;
         let theirs = match stream.hear_greeting().await {
             // A caller that speaks another protocol altogether would not understand an answer.
@@ -283,26 +297,31 @@ impl Net {
             other => other?,
         };
         stream.say(mine.encode()).await?;
-        check_keys(mine, theirs)?;
-        let (introduction, proof) = stream.hear_with_proof().await?;
-        let mut transcript = Transcript::new(self.inner.key.as_ref());
-        for said in [&theirs.encode()[..], &mine.encode(), &introduction] {
-            transcript.add(said);
-        }
-        if !transcript.is_proved(Role::Caller, proof) {
-            // Nothing is proved to a caller that has proved nothing: its answer comes without a proof.
-            let answer =
-                HandshakeAnswer { verdict: Verdict::OtherKey, node: NodeId(0), ticket: Ticket::default() };
-            stream.say(with_proof(answer.encode(), Proof::default())).await?;
+        check_encryption(mine, theirs)?;
+        let said = stream.hear::<MESSAGE_BYTES>().await?;
+        let Some((handshake, introduction)) = self.understand(&said, [theirs, mine]) else {
+            stream.say(UNREADABLE).await?;
             return Err(KeyMismatch::Differ.into());
-        }
+        };
         caller.has_proved.set(true);
         let introduction = Introduction::decode(&introduction)?;
-        let entrant = Entrant { introduction, stream, transcript };
+        let entrant = Entrant { introduction, stream, greeting: mine, handshake };
         match introduction.to {
             Whom::Ticket(ticket) => self.join(entrant, ticket).await,
             Whom::Node(_) | Whom::Anyone => self.let_in_for_control(entrant).await,
         }
+    }
+
+    /// Reads an introduction by the key that it was made with, if this node has it.
+    fn understand(
+        &self,
+        said: &Sealed,
+        greetings: [Greeting; 2],
+    ) -> Option<(Handshake, [u8; Introduction::BYTES])> {
+        self.inner.keys.all().find_map(|key| {
+            let mut handshake = Handshake::of_listener(key, greetings);
+            handshake.open(said).map(|introduction| (handshake, introduction))
+        })
     }
 
     /// Lets in the first connection of a node, which then waits for the second.
@@ -318,9 +337,9 @@ impl Net {
             return self.refuse(entrant, verdict).await;
         }
         let ticket: Ticket = random()?;
-        let answer = self.proved_answer(&entrant, verdict, ticket);
-        let control = entrant.stream;
+        let (control, answer) = self.welcome(entrant, ticket);
         let mut stream = control.stream.clone();
+        // Inserted before the caller gets the ticket and comes back with it.
         self.inner.joining.borrow_mut().insert(ticket, Joining { from, control });
         // If the other side does not hear it, it does not come again.
         let BufResult(_, _) = stream.write_all(answer).await;
@@ -351,9 +370,9 @@ impl Net {
         let Some(control) = self.take_joining(from, ticket) else {
             return self.refuse(entrant, Verdict::NoSuchTicket).await;
         };
-        let answer = self.proved_answer(&entrant, Verdict::Welcome, Ticket::default());
+        let (data, answer) = self.welcome(entrant, Ticket::default());
         // Entered before the other side hears that it is welcome.
-        self.begin(from, [control, entrant.stream], Origin::WasCalled { answer });
+        self.begin(from, [control, data], Origin::WasCalled { answer });
         Ok(())
     }
 
@@ -385,7 +404,7 @@ impl Net {
 
     /// Answers a caller that it is not welcome, and hangs up.
     async fn refuse(&self, mut entrant: Entrant, verdict: Verdict) -> std::result::Result<(), Fault> {
-        let answer = self.proved_answer(&entrant, verdict, Ticket::default());
+        let answer = self.answer_to(&mut entrant, verdict, Ticket::default());
         let stream = &mut entrant.stream.stream;
         // Whether the other side still hears it is its affair.
         let BufResult(_, _) = stream.write_all(answer).await;
@@ -393,26 +412,59 @@ impl Net {
         Err(explain_refusal(verdict, entrant.introduction).into())
     }
 
+    /// The connection of a caller that is welcome, and the answer to the caller.
+    fn welcome(&self, mut entrant: Entrant, ticket: Ticket) -> (TcpHalves, Vec<u8>) {
+        let answer = self.answer_to(&mut entrant, Verdict::Welcome, ticket);
+        let Entrant { stream, greeting, handshake, .. } = entrant;
+        (stream.finish(Role::Listener, greeting, handshake), answer)
+    }
+
     /// An answer as it lies on the wire.
-    fn proved_answer(&self, entrant: &Entrant, verdict: Verdict, ticket: Ticket) -> Vec<u8> {
-        let answer = HandshakeAnswer { verdict, node: self.inner.node, ticket }.encode();
-        let mut transcript = entrant.transcript.clone();
-        transcript.add(&answer);
-        with_proof(answer, transcript.proof(Role::Listener))
+    fn answer_to(&self, entrant: &mut Entrant, verdict: Verdict, ticket: Ticket) -> Vec<u8> {
+        let answer = HandshakeAnswer { verdict, node: self.inner.node, ticket };
+        entrant.handshake.seal(&answer.encode()).to_vec()
     }
 }
 
 /// A caller that has introduced itself and has the key.
 struct Entrant {
     introduction: Introduction,
-    stream: TcpHalves,
-    /// What was said up to the introduction.
-    transcript: Transcript,
+    stream: Greeted,
+    /// The greeting of this side.
+    greeting: Greeting,
+    handshake: Handshake,
 }
 
-impl TcpHalves {
+/// A TCP connection during its handshake.
+struct Greeted {
+    stream: TcpStream,
+    bytes: Staging,
+}
+
+/// A side of a handshake.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Caller,
+    Listener,
+}
+
+impl Greeted {
     fn new(stream: TcpStream) -> Self {
-        TcpHalves { reader: Reader::new(stream.clone()), stream }
+        Greeted { bytes: Staging::new(stream.clone()), stream }
+    }
+
+    /// Ends the handshake: from then on the connection has frames.
+    fn finish(self, role: Role, greeting: Greeting, handshake: Handshake) -> TcpHalves {
+        let Secrets { of_caller, of_listener } = handshake.secrets();
+        let [out, back] = match role {
+            Role::Caller => [of_caller, of_listener],
+            Role::Listener => [of_listener, of_caller],
+        }
+        .map(
+            |secret| if greeting.encrypts { RecordStream::encrypted(secret) } else { RecordStream::clear() },
+        );
+        let (stream, bytes) = (self.stream, self.bytes);
+        TcpHalves { writer: Writer::new(stream.clone(), out), reader: Reader::new(bytes, back), stream }
     }
 
     async fn say(&mut self, bytes: impl Into<Vec<u8>>) -> std::result::Result<(), Fault> {
@@ -432,23 +484,9 @@ impl TcpHalves {
         Ok(Greeting::decode(&bytes)?)
     }
 
-    /// An introduction or an answer, with its proof.
-    async fn hear_with_proof(&mut self) -> std::result::Result<([u8; PROVED_BYTES], Proof), Fault> {
-        Ok((self.hear().await?, self.hear().await?))
-    }
-
     async fn hear<const N: usize>(&mut self) -> std::result::Result<[u8; N], Fault> {
-        Ok(self.reader.array().await.map_err(text)?.ok_or("it closed the connection without an answer")?)
+        Ok(self.bytes.array().await.map_err(text)?.ok_or("it closed the connection without an answer")?)
     }
-}
-
-/// Length of what has a proof.
-const PROVED_BYTES: usize = Introduction::BYTES;
-
-const _: () = assert!(PROVED_BYTES == HandshakeAnswer::BYTES);
-
-fn with_proof(said: [u8; PROVED_BYTES], proof: Proof) -> Vec<u8> {
-    [said, proof].concat()
 }
 
 /// Bytes drawn at random, which cannot be guessed.
@@ -458,12 +496,11 @@ fn random<const N: usize>() -> std::result::Result<[u8; N], Fault> {
     Ok(bytes)
 }
 
-/// Fails if only one side has a key: a node with a key does not do without it because the other side says that it has
-/// none.
-fn check_keys(mine: Greeting, theirs: Greeting) -> std::result::Result<(), Fault> {
-    match (mine.is_keyed, theirs.is_keyed) {
-        (true, false) => Err(KeyMismatch::OnlyHere.into()),
-        (false, true) => Err(KeyMismatch::OnlyThere.into()),
+/// Fails if only one side encrypts: no side does less than its key file says because of a word of the other.
+fn check_encryption(mine: Greeting, theirs: Greeting) -> std::result::Result<(), Fault> {
+    match (mine.encrypts, theirs.encrypts) {
+        (true, false) => Err(KeyMismatch::ClearThere.into()),
+        (false, true) => Err(KeyMismatch::ClearHere.into()),
         _ => Ok(()),
     }
 }
@@ -528,7 +565,7 @@ fn explain_refusal(verdict: Verdict, introduction: Introduction) -> String {
         }
         Verdict::Full => format!("{from} is one connection too many"),
         Verdict::Closed => format!("{from} comes too late, the network is closed"),
-        Verdict::Welcome | Verdict::OtherKey => format!("{from} ({verdict:?})"),
+        Verdict::Welcome => format!("{from} ({verdict:?})"),
     }
 }
 

@@ -17,9 +17,14 @@ mod frame;
 mod fuzz;
 mod handshake;
 mod inbox;
-mod key;
+mod lane;
+mod noise;
 mod outbox;
+mod reader;
+mod records;
 mod refusals;
+mod staging;
+mod writer;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -34,13 +39,15 @@ use compio::runtime::JoinHandle;
 use machine::{Condition, Delivery, Error, InFlight, Message, NodeId, NodeNotes, Permits, Result};
 
 use crate::report::Report;
-use crate::settings::{Key, Limits, SocketBuffers};
+use crate::settings::{Keys, Limits, SocketBuffers};
 use crate::task::{Tasks, unless};
-use connection::{Connection, Heard, Lane, LinkNotes, Reader, Room, TcpHalves};
+use connection::{Connection, TcpHalves};
 use frame::{Prelude, Ticket};
 pub(crate) use handshake::HANDSHAKES_MAX;
 use handshake::Handshakes;
 use inbox::Inbox;
+use lane::{Lane, LinkNotes};
+use reader::{Broken, Heard, Reader, Room};
 use refusals::Refusals;
 
 /// A node's connections. Cloning gives another handle.
@@ -51,7 +58,7 @@ pub struct Net {
 
 struct Inner {
     node: NodeId,
-    key: Option<Key>,
+    keys: Keys,
     limits: Limits,
     sockets: SocketBuffers,
     tasks: Tasks,
@@ -99,11 +106,11 @@ struct Called {
     failed: RefCell<Option<(Instant, String)>>,
 }
 
-/// How a connection came about.
+/// The side that began a connection.
 enum Origin {
     /// This node has called. It watches the other: one that is silent is lost.
     Called,
-    /// This node was called, and this is its answer to the connection for data, which comes before anything else.
+    /// This node was called. The answer to the connection for data is written before any frame.
     WasCalled { answer: Vec<u8> },
 }
 
@@ -125,7 +132,7 @@ const SIGNS_PER_SILENCE: u32 = 4;
 impl Net {
     pub(crate) fn start(
         node: NodeId,
-        key: Option<Key>,
+        keys: Keys,
         listen: Option<SocketAddr>,
         limits: Limits,
         sockets: SocketBuffers,
@@ -134,7 +141,7 @@ impl Net {
     ) -> Result<Self> {
         let inner = Inner {
             node,
-            key,
+            keys,
             room: Room::new(limits.receive_bytes),
             limits,
             sockets,
@@ -185,31 +192,36 @@ impl Net {
         let number = self.inner.begun.replace(self.inner.begun.get() + 1);
         let noted = LinkNotes { notes: self.inner.notes.clone(), number };
         let connection = Connection::new(peer, self.inner.room.share_bytes(), noted);
-        let watched = match origin {
-            Origin::Called => true,
-            Origin::WasCalled { answer } => {
-                connection.side(Lane::Data).outbox.greet(&answer);
-                false
-            }
+        let (watched, answer) = match origin {
+            Origin::Called => (true, Vec::new()),
+            Origin::WasCalled { answer } => (false, answer),
         };
         self.inner.connections.borrow_mut().insert(peer, connection.clone());
         self.inner.tasks.report(&Report::PeerCame { node: self.inner.node, peer });
         let net = self.clone();
         let alive = self.inner.alive.begin();
         self.inner.tasks.spawn("connection", async move {
-            net.converse(connection, streams, watched).await;
+            net.converse(connection, streams, answer, watched).await;
             drop(alive);
             Ok(())
         });
     }
 
-    async fn converse(&self, connection: Rc<Connection>, streams: [TcpHalves; 2], watched: bool) {
+    /// Runs a connection until it is over. `answer` is the rest of the handshake of the lane for data.
+    async fn converse(
+        &self,
+        connection: Rc<Connection>,
+        streams: [TcpHalves; 2],
+        answer: Vec<u8>,
+        watched: bool,
+    ) {
         let [
-            TcpHalves { stream: control, reader: mut of_control },
-            TcpHalves { stream: data, reader: mut of_data },
+            TcpHalves { writer: control, reader: mut of_control, .. },
+            TcpHalves { writer: data, reader: mut of_data, .. },
         ] = streams;
-        let writers = [(Lane::Control, control), (Lane::Data, data)]
-            .map(|(lane, stream)| compio::runtime::spawn(connection.clone().write(lane, stream)));
+        let writers = [(Lane::Control, control, Vec::new()), (Lane::Data, data, answer)].map(
+            |(lane, writer, first)| compio::runtime::spawn(connection.clone().write(lane, writer, first)),
+        );
         let mut silence = Duration::ZERO;
         let why = {
             let control = self.read_all(&connection, Lane::Control, &mut of_control);
@@ -259,7 +271,7 @@ impl Net {
             let next = connection.next(lane, reader, &inner.room);
             let Some(heard) = unless(inner.closing.wait(), next).await else { break };
             connection.hear();
-            match heard? {
+            match heard.map_err(|broken| self.explain(connection, broken))? {
                 Heard::Message(message) => inner.inbox.put(connection.peer, message, &side.place).await,
                 Heard::Ping => side.outbox.show_life(Prelude::PONG),
                 Heard::Pong => {}
@@ -271,6 +283,14 @@ impl Net {
         }
         reader.discard().await;
         Ok(())
+    }
+
+    /// Returns the reason of a broken lane, and reports what was altered on its way.
+    fn explain(&self, connection: &Connection, broken: Broken) -> String {
+        if let Broken::Altered(_) = broken {
+            self.inner.tasks.report(&Report::Altered { node: self.inner.node, peer: connection.peer });
+        }
+        broken.to_string()
     }
 
     /// Asks for signs of life until there are none; says so then.

@@ -8,18 +8,17 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use compio::buf::IoBuf;
 use machine::{Buf, BufferPool, Class, Condition, Error, Message, Result};
 
 use super::frame::{Kind, Prelude};
-use crate::bytes::{ByteRun, RUNS_MAX, push_runs};
+use crate::bytes::{ByteRun, push_runs};
 use crate::task::unless;
 
 /// Bytes that may wait of each class: some of the largest messages, so that one is ready when another has left.
 const WAITING_BYTES_MAX: u64 = 16 << 20;
 
-/// A batch of messages is closed when it has reached this size. A megabyte for one system call is plenty,
-/// and a large message is not kept waiting for the memory of others.
+/// A batch of messages is closed when it has reached this size, so that a large message does not wait for the memory of
+/// others.
 const BATCH_BYTES: u64 = 1 << 20;
 
 const _: () = assert!(WAITING_BYTES_MAX > Message::PAYLOAD_BYTES_MAX + Message::HEADER_BYTES_MAX as u64);
@@ -51,10 +50,13 @@ enum State {
     Lost(Box<Error>),
 }
 
-struct Waiting {
-    runs: Vec<ByteRun>,
-    bytes: u64,
-    _room: Buf,
+/// A message that waits.
+pub(crate) struct Waiting {
+    pub(crate) prelude: Prelude,
+    pub(crate) header: Vec<u8>,
+    pub(crate) payload: Vec<ByteRun>,
+    /// Its length in bytes, as room of its class.
+    room: Buf,
     sent: Rc<Sent>,
 }
 
@@ -65,12 +67,12 @@ struct Sent {
     known: Condition,
 }
 
-/// Messages that leave with one system call.
+/// Messages that leave together.
+#[derive(Default)]
 pub(crate) struct Batch {
-    pub(crate) runs: Vec<ByteRun>,
-    /// How many bytes they are.
+    pub(crate) messages: Vec<Waiting>,
+    /// Their length in bytes.
     pub(crate) bytes: u64,
-    _room: Vec<Buf>,
 }
 
 impl Default for Outbox {
@@ -94,29 +96,19 @@ impl Outbox {
         let prelude = Prelude { kind, header_bytes: header.len(), payload_bytes: payload.len() };
         assert!(prelude.header_bytes <= Message::HEADER_BYTES_MAX, "{prelude:?}: too long a header");
         assert!(prelude.payload_bytes <= prelude.payload_bytes_max(), "{prelude:?}: too long a payload");
-        let mut head = Vec::with_capacity(Prelude::BYTES + header.len());
-        head.extend_from_slice(&prelude.encode());
-        head.extend_from_slice(&header);
-        let mut runs = vec![ByteRun::Owned(head)];
+        let mut runs = Vec::new();
         push_runs(&payload, &mut runs)?;
         drop(payload);
         self.check()?;
-        let bytes = runs[0].buf_len() as u64 + prelude.payload_bytes;
+        let bytes = (Prelude::BYTES + prelude.header_bytes) as u64 + prelude.payload_bytes;
         // When the connection ends there will be no room: waiting for it ends too, also behind others in line.
         let room = unless(self.end.wait(), self.line(class).room.take(bytes)).await;
         let Some(room) = room else { return Err(self.check().err().unwrap_or(Error::Closed.into())) };
-        self.put(class, runs, room)?.outcome().await
+        self.put(class, prelude, header, runs, room)?.outcome().await
     }
 
     fn line(&self, class: Class) -> &Line {
         &self.lines[class as usize]
-    }
-
-    /// Puts the first bytes of a connection, before anything else.
-    pub(crate) fn greet(&self, bytes: &[u8]) {
-        let first = Class::Control;
-        let room = self.line(first).room.try_take(bytes.len() as u64).expect("an outbox still empty");
-        self.put(first, vec![ByteRun::Owned(bytes.to_vec())], room).expect("an outbox still open");
     }
 
     /// Sends a ping or pong, unless the outbox is full or takes no more: then it is not for want of one that the
@@ -124,14 +116,21 @@ impl Outbox {
     pub(crate) fn show_life(&self, sign: Prelude) {
         let class = Class::Control;
         if let Some(room) = self.line(class).room.try_take(Prelude::BYTES as u64) {
-            let _ = self.put(class, vec![ByteRun::Owned(sign.encode().to_vec())], room);
+            let _ = self.put(class, sign, Vec::new(), Vec::new(), room);
         }
     }
 
-    fn put(&self, class: Class, runs: Vec<ByteRun>, room: Buf) -> Result<Rc<Sent>> {
+    fn put(
+        &self,
+        class: Class,
+        prelude: Prelude,
+        header: Vec<u8>,
+        payload: Vec<ByteRun>,
+        room: Buf,
+    ) -> Result<Rc<Sent>> {
         self.check()?;
         let sent = Rc::<Sent>::default();
-        let waiting = Waiting { runs, bytes: room.len(), _room: room, sent: sent.clone() };
+        let waiting = Waiting { prelude, header, payload, room, sent: sent.clone() };
         self.line(class).waiting.borrow_mut().push_back(waiting);
         self.put.wake_one();
         Ok(sent)
@@ -166,21 +165,18 @@ impl Outbox {
     fn take_batch(&self) -> Option<Batch> {
         let mut leaving = self.leaving.borrow_mut();
         debug_assert!(leaving.is_empty(), "one batch at a time");
-        let mut batch = Batch { runs: Vec::new(), bytes: 0, _room: Vec::new() };
+        let mut batch = Batch::default();
         // What has left this process cannot be overtaken, so what is not urgent waits here and not in a batch.
         let line = self.lines.iter().find(|line| !line.waiting.borrow().is_empty())?;
         let mut waiting = line.waiting.borrow_mut();
         while let Some(next) = waiting.front() {
-            let fits =
-                batch.bytes + next.bytes <= BATCH_BYTES && batch.runs.len() + next.runs.len() <= RUNS_MAX;
-            if !(fits || leaving.is_empty()) {
+            if batch.bytes + next.room.len() > BATCH_BYTES && !leaving.is_empty() {
                 break;
             }
             let next = waiting.pop_front().expect("just looked at");
-            batch.bytes += next.bytes;
-            batch.runs.extend(next.runs);
-            batch._room.push(next._room);
-            leaving.push(next.sent);
+            batch.bytes += next.room.len();
+            leaving.push(next.sent.clone());
+            batch.messages.push(next);
         }
         Some(batch)
     }

@@ -88,7 +88,7 @@ pub(crate) fn settings(node: u64, directory: &Path, reports: &Reports) -> Settin
         disks: vec![DiskSettings::plain(directory.join(format!("disk-{node}")))],
         metadata: Some(MetadataPlace::Directory(directory.join(format!("metadata-{node}")))),
         reporter: reports.reporter(),
-        ..Settings::new(NodeId(node))
+        ..Settings::new(NodeId(node), stranger::keys())
     }
 }
 

@@ -1,70 +1,182 @@
 //! Peers made by hand, of plain sockets, that keep to the protocol as far as a test wants.
+//!
+//! The protocol is written out here once more, so that no change of it goes unnoticed.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 
-use real::RealMachine;
+use real::{Key, Keys, RealMachine};
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use snow::{Builder, HandshakeState};
 
 use super::until;
 
-/// The version of what lies on the wire.
-pub(crate) const VERSION: u32 = 4;
+/// The version of the protocol.
+pub(crate) const VERSION: u32 = 5;
 
-/// A ticket as it lies on the wire.
+/// The key of all nodes, unless a test gives them another.
+const KEY: [u8; Key::BYTES] = [1; Key::BYTES];
+
+/// The keys of all nodes, unless a test gives them others.
+pub(crate) fn keys() -> Keys {
+    Keys::new(Key::new(KEY))
+}
+
+/// A ticket.
 pub(crate) type Ticket = [u8; 16];
 
-/// A greeting as nodes send it; written out here so that a change of it does not go unnoticed.
-pub(crate) fn greeting(version: u32, is_keyed: bool) -> Vec<u8> {
-    let mut bytes = b"STARFISH".to_vec();
-    bytes.extend_from_slice(&version.to_le_bytes());
-    bytes.extend_from_slice(&u32::from(is_keyed).to_le_bytes());
-    bytes.extend_from_slice(&[7; 32]);
+/// The first bytes of a node.
+pub(crate) fn greeting(version: u32, encrypts: bool) -> [u8; 48] {
+    let mut bytes = [7; 48];
+    bytes[..8].copy_from_slice(b"STARFISH");
+    bytes[8..12].copy_from_slice(&version.to_le_bytes());
+    bytes[12..16].copy_from_slice(&u32::from(encrypts).to_le_bytes());
     bytes
 }
 
-/// An introduction or an answer, with the proof of a node that has no key.
-pub(crate) fn proved(code: u32, node: u64, rest: Ticket) -> Vec<u8> {
-    let mut bytes = code.to_le_bytes().to_vec();
-    bytes.extend_from_slice(&[0; 4]);
-    bytes.extend_from_slice(&node.to_le_bytes());
-    bytes.extend_from_slice(&rest);
-    bytes.extend_from_slice(&[0; 32]);
+/// An introduction or an answer.
+pub(crate) fn contents(code: u32, node: u64, rest: Ticket) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes[..4].copy_from_slice(&code.to_le_bytes());
+    bytes[8..16].copy_from_slice(&node.to_le_bytes());
+    bytes[16..].copy_from_slice(&rest);
     bytes
 }
 
 /// An introduction to the node `to`.
-fn introduction(from: u64, to: u64) -> Vec<u8> {
+pub(crate) fn to_node(from: u64, to: u64) -> [u8; 32] {
     let mut name = Ticket::default();
     name[..8].copy_from_slice(&to.to_le_bytes());
-    proved(0, from, name)
+    contents(0, from, name)
 }
 
-/// All that a caller says to the node `to`.
-pub(crate) fn hello(version: u32, from: u64, to: u64) -> Vec<u8> {
-    [greeting(version, false), introduction(from, to)].concat()
+/// An introduction to a node of any name.
+pub(crate) fn to_anyone(from: u64) -> [u8; 32] {
+    contents(1, from, Ticket::default())
 }
 
-/// All that a caller says to a node whose name it does not know.
-pub(crate) fn hello_whoever(from: u64) -> Vec<u8> {
-    [greeting(VERSION, false), proved(1, from, Ticket::default())].concat()
+/// An introduction of the connection for data.
+pub(crate) fn with_ticket(from: u64, ticket: Ticket) -> [u8; 32] {
+    contents(2, from, ticket)
 }
 
-/// All that a caller says to open the connection for data.
-pub(crate) fn hello_again(from: u64, ticket: Ticket) -> Vec<u8> {
-    [greeting(VERSION, false), proved(2, from, ticket)].concat()
+/// Noise between nodes with the same key, after their greetings, the caller's first.
+fn noise(greetings: [[u8; 48]; 2], is_caller: bool) -> HandshakeState {
+    let shared = blake3::derive_key("starfish 2026-11 handshake", &KEY);
+    let prologue = greetings.concat();
+    let builder = Builder::new("Noise_NNpsk0_25519_ChaChaPoly_SHA256".parse().expect("a protocol"));
+    let builder = builder.psk(0, &shared).and_then(|builder| builder.prologue(&prologue)).expect("a key");
+    if is_caller { builder.build_initiator() } else { builder.build_responder() }.expect("all it needs")
 }
 
-/// What comes before a frame on demand.
-pub(crate) fn prelude(header_bytes: u32, payload_bytes: u64) -> Vec<u8> {
-    let mut bytes = b"SFfd".to_vec();
-    bytes.extend_from_slice(&header_bytes.to_le_bytes());
-    bytes.extend_from_slice(&payload_bytes.to_le_bytes());
-    bytes
+/// A message without a payload: its class and its header.
+pub(crate) type Headed = (u8, Vec<u8>);
+
+/// The class of messages on demand.
+pub(crate) const DEMAND: u8 = b'd';
+
+/// A lane to a node.
+pub(crate) struct Stranger {
+    pub(crate) stream: TcpStream,
+    out: LessSafeKey,
+    back: LessSafeKey,
+    sent: u64,
+    received: u64,
 }
 
-/// What a node says last over each lane.
-pub(crate) fn bye() -> Vec<u8> {
-    [b"SFf.".as_slice(), &[0; 12]].concat()
+impl Stranger {
+    /// Calls a node; returns the lane and the answer. Fails if the node hangs up.
+    pub(crate) fn call(address: SocketAddr, introduction: &[u8; 32]) -> io::Result<(Stranger, [u8; 32])> {
+        let mut stream = TcpStream::connect(address)?;
+        let mine = greeting(VERSION, true);
+        stream.write_all(&mine)?;
+        let mut theirs = [0; 48];
+        stream.read_exact(&mut theirs)?;
+        let mut noise = noise([mine, theirs], true);
+        let mut said = [0; 80];
+        noise.write_message(introduction, &mut said).expect("its turn");
+        stream.write_all(&said)?;
+        stream.read_exact(&mut said)?;
+        let mut answer = [0; 32];
+        noise.read_message(&said, &mut answer).expect("the same key");
+        Ok((Stranger::new(stream, noise, true), answer))
+    }
+
+    /// Answers a node that calls; returns the lane and the introduction.
+    pub(crate) fn answer(mut stream: TcpStream, answer: &[u8; 32]) -> (Stranger, [u8; 32]) {
+        let mine = greeting(VERSION, true);
+        stream.write_all(&mine).expect("room for a greeting");
+        let mut theirs = [0; 48];
+        stream.read_exact(&mut theirs).expect("a greeting");
+        let mut noise = noise([theirs, mine], false);
+        let mut said = [0; 80];
+        stream.read_exact(&mut said).expect("an introduction");
+        let mut introduction = [0; 32];
+        noise.read_message(&said, &mut introduction).expect("the same key");
+        noise.write_message(answer, &mut said).expect("its turn");
+        stream.write_all(&said).expect("room for an answer");
+        (Stranger::new(stream, noise, false), introduction)
+    }
+
+    fn new(stream: TcpStream, mut noise: HandshakeState, is_caller: bool) -> Stranger {
+        let (of_caller, of_listener) = noise.dangerously_get_raw_split();
+        let [out, back] = if is_caller { [of_caller, of_listener] } else { [of_listener, of_caller] }
+            .map(|key| LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key).expect("a key")));
+        Stranger { stream, out, back, sent: 0, received: 0 }
+    }
+
+    /// The next record to send.
+    pub(crate) fn record(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut record = bytes.to_vec();
+        self.out.seal_in_place_append_tag(nonce(self.sent), Aad::empty(), &mut record).expect("a short one");
+        self.sent += 1;
+        record
+    }
+
+    /// The beginning of a frame on demand.
+    pub(crate) fn prelude(&mut self, header_bytes: u32, payload_bytes: u64) -> Vec<u8> {
+        self.prelude_of(DEMAND, header_bytes, payload_bytes)
+    }
+
+    fn prelude_of(&mut self, class: u8, header_bytes: u32, payload_bytes: u64) -> Vec<u8> {
+        let lengths = [&header_bytes.to_le_bytes()[..], &payload_bytes.to_le_bytes()].concat();
+        self.record(&[b"SFf", &[class][..], &lengths].concat())
+    }
+
+    /// Frames without payloads.
+    pub(crate) fn frames(&mut self, messages: &[Headed]) -> Vec<u8> {
+        let frame = |(class, header): &Headed| {
+            [self.prelude_of(*class, header.len() as u32, 0), self.record(header)].concat()
+        };
+        messages.iter().flat_map(frame).collect()
+    }
+
+    /// The last frame of a lane.
+    pub(crate) fn bye(&mut self) -> Vec<u8> {
+        self.record(&[b"SFf.".as_slice(), &[0; 12]].concat())
+    }
+
+    /// Sends a frame on demand without a payload.
+    pub(crate) fn send_frame(&mut self, header: u8) {
+        let frame = self.frames(&[(DEMAND, vec![header])]);
+        self.stream.write_all(&frame).expect("room for a message");
+    }
+
+    /// Receives a record of this length.
+    pub(crate) fn receive(&mut self, bytes: usize) -> Vec<u8> {
+        let mut record = vec![0; bytes + 16];
+        self.stream.read_exact(&mut record).expect("a record");
+        self.back.open_in_place(nonce(self.received), Aad::empty(), &mut record).expect("the next one");
+        self.received += 1;
+        record.truncate(bytes);
+        record
+    }
+}
+
+fn nonce(number: u64) -> Nonce {
+    let mut bytes = [0; 12];
+    bytes[..8].copy_from_slice(&number.to_le_bytes());
+    Nonce::assume_unique_for_key(bytes)
 }
 
 /// Runs `work`, which blocks, on another thread while the node goes on.
@@ -77,20 +189,23 @@ pub(crate) async fn beside<T: Send + 'static>(
     worker.join().expect("no panic")
 }
 
+/// The answer of a node to an introduction.
+pub(crate) async fn answer_of(at: &RealMachine, introduction: [u8; 32]) -> [u8; 32] {
+    let address = at.address().expect("it listens");
+    beside(at, move || Stranger::call(address, &introduction).expect("an answer").1).await
+}
+
 /// Connects to the node as node `from` by hand: for control, and for data.
-pub(crate) async fn join(at: &RealMachine, from: u64) -> [TcpStream; 2] {
+pub(crate) async fn join(at: &RealMachine, from: u64) -> [Stranger; 2] {
     let address = at.address().expect("it listens");
     beside(at, move || {
-        let greet = |hello: Vec<u8>| {
-            let mut stream = TcpStream::connect(address).expect("someone listens");
-            stream.write_all(&hello).expect("room for a greeting");
-            let mut answer = [0; 48 + 64];
-            stream.read_exact(&mut answer).expect("an answer");
-            assert_eq!(answer[48], 0, "it is welcome");
-            (stream, answer[64..80].try_into().expect("16 bytes"))
+        let welcome = |introduction| {
+            let (stranger, answer) = Stranger::call(address, &introduction).expect("an answer");
+            assert_eq!(answer[0], 0, "it is welcome");
+            (stranger, answer[16..].try_into().expect("16 bytes"))
         };
-        let (control, ticket) = greet(hello(VERSION, from, 1));
-        [control, greet(hello_again(from, ticket)).0]
+        let (control, ticket) = welcome(to_node(from, 1));
+        [control, welcome(with_ticket(from, ticket)).0]
     })
     .await
 }

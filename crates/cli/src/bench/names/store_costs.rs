@@ -62,7 +62,7 @@ impl StoreCosts {
         fs::create_dir_all(&disk).map_err(|error| failed(error.to_string()))?;
         let metadata = Some(MetadataPlace::Directory(directory.join("metadata")));
         let disks = vec![DiskSettings::plain(disk)];
-        let settings = Settings { metadata, disks, ..this_node::settings()? };
+        let settings = Settings { metadata, disks, ..this_node::agent_settings()? };
         let measured = real::run(settings, |machine| async move { measure(&machine).await });
         let measured = measured.map_err(|error| failed(error.to_string()))?;
         measured.map_err(|error| failed(error.to_string()))

@@ -203,7 +203,7 @@ impl ProgramTestbed {
 
     fn local_settings(&self, bytes: u64, model: Option<DiskDescription>) -> Result<real::Settings> {
         let directory = self.local_directory(bytes);
-        Ok(real::Settings { disks: vec![DiskSettings { directory, model }], ..this_node::settings()? })
+        Ok(real::Settings { disks: vec![DiskSettings { directory, model }], ..this_node::agent_settings()? })
     }
 
     fn local_directory(&self, bytes: u64) -> PathBuf {

@@ -1,0 +1,109 @@
+//! `starfish key`: makes, shows and replaces the cluster key.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use node::key;
+use real::Keys;
+
+use command_line::failure::{Failure, Result};
+
+use crate::store::agents::KeyArgs;
+use crate::{local, this_node};
+
+/// Options of the command.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish key new                        on one computer; then copy the file to the others:
+  scp -p ~/.config/starfish/key node2:.config/starfish/key
+  starfish key show                       the name of the key, to compare computers by
+  starfish key rotate                     begin to replace the key
+  starfish key rotate --finish            forget the key before";
+
+#[derive(Subcommand)]
+enum Action {
+    /// Make a key, unless there is one.
+    New(NewArguments),
+    /// Show the file, the name of the key and the use of it. The key itself is not shown.
+    Show(ShowArguments),
+    /// Replace the key by a new one, in two steps, while agents and their clients go on.
+    ///
+    /// After the first step the file has both keys. Copy it to all computers, in any order, and restart their agents,
+    /// one after the other (`agents down`, `agents up` does both for a set). A node with both keys talks to nodes with
+    /// either. Then `--finish` removes the old key; copy the file and restart the agents once more.
+    Rotate(RotateArguments),
+}
+
+#[derive(Args)]
+struct NewArguments {
+    /// Do not encrypt connections by this key: a checksum of each message detects damage, but everyone on the network
+    /// can read and change what is sent. For private networks.
+    #[arg(long)]
+    clear: bool,
+
+    #[command(flatten)]
+    key: KeyArgs,
+}
+
+#[derive(Args)]
+struct ShowArguments {
+    #[command(flatten)]
+    key: KeyArgs,
+}
+
+#[derive(Args)]
+struct RotateArguments {
+    /// Remove the key that the last `rotate` replaced.
+    #[arg(long)]
+    finish: bool,
+
+    #[command(flatten)]
+    key: KeyArgs,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    match arguments.action {
+        Action::New(NewArguments { clear, key: named }) => {
+            let path = file(&named)?;
+            if !key::make(&path, !clear)? {
+                let failure = Failure::new(path.display().to_string(), "there is a key already");
+                return Err(failure.remedy(
+                    "Keep it; replace it with `starfish key rotate`; or name another file with --key FILE.",
+                ));
+            }
+            show(path)
+        }
+        Action::Show(ShowArguments { key: named }) => show(file(&named)?),
+        Action::Rotate(RotateArguments { finish, key: named }) => {
+            let path = file(&named)?;
+            if finish {
+                key::finish_rotation(&path)?
+            } else {
+                key::rotate(&path)?
+            };
+            show(path)
+        }
+    }
+}
+
+fn file(named: &KeyArgs) -> Result<PathBuf> {
+    named.apply();
+    Ok(key::path(this_node::key_file())?)
+}
+
+fn show(path: PathBuf) -> Result<()> {
+    let Keys { current, previous, encrypts } = key::read(&path)?;
+    let mut lines = vec![format!("file      {}", path.display()), format!("key       {}", current.name())];
+    lines.extend(previous.map(|previous| format!("previous  {}, accepted, too", previous.name())));
+    let connections = if encrypts { "encrypted" } else { "clear, with checksums" };
+    lines.push(format!("connections  {connections}"));
+    local::print(lines)
+}

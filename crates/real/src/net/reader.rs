@@ -1,0 +1,200 @@
+//! The reading side of a lane: frames, checked record by record, and the memory that their payloads go to.
+
+use std::io;
+
+use machine::{BufferPool, Message, Payload};
+
+use super::arrivals::{Arrival, Arrivals};
+use super::frame::{Kind, Prelude};
+use super::lane::{Lane, LinkNotes, MESSAGE};
+use super::records::{Altered, RECORD_BYTES_MAX, RecordStream, Tag};
+use super::staging::Staging;
+use crate::task::unless;
+
+/// A frame, or the end of a lane.
+pub(crate) enum Heard {
+    Message(Message),
+    Ping,
+    Pong,
+    /// The other side closes: all that it had to send has come.
+    Bye,
+    /// The other side has closed without a bye.
+    End,
+}
+
+/// Memory for received payloads.
+pub(crate) struct Room {
+    /// Payloads that arrive.
+    arrivals: Arrivals,
+    /// Payloads that have arrived and are in use.
+    pool: BufferPool,
+}
+
+impl Room {
+    /// Room for `bytes` of payloads that have arrived, and as many that arrive.
+    pub(crate) fn new(bytes: u64) -> Self {
+        Room { arrivals: Arrivals::new(bytes), pool: BufferPool::new(bytes) }
+    }
+
+    /// The bytes of the pool that one connection may have: a part of it, but at least the largest message.
+    pub(crate) fn share_bytes(&self) -> u64 {
+        let pool = self.pool.capacity_bytes();
+        (pool / SHARES).max(pool.min(Message::PAYLOAD_BYTES_MAX))
+    }
+}
+
+/// The number of connections that can fill a node's pool for received data.
+const SHARES: u64 = 4;
+
+/// A payload this short is not worth a buffer of the pool; the bound on messages bounds these too.
+const SMALL_PAYLOAD_BYTES: u64 = 4096;
+
+const _: () = assert!(SMALL_PAYLOAD_BYTES >= Message::CONTROL_PAYLOAD_BYTES_MAX);
+const _: () = assert!(SMALL_PAYLOAD_BYTES <= RECORD_BYTES_MAX as u64);
+const _: () = assert!(Message::HEADER_BYTES_MAX <= RECORD_BYTES_MAX);
+
+/// Reads the frames of one lane.
+pub(crate) struct Reader {
+    bytes: Staging,
+    records: RecordStream,
+}
+
+/// The reason why a lane cannot be read any more.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Broken {
+    #[error("{0}")]
+    Altered(#[from] Altered),
+    #[error("{0}")]
+    Other(String),
+}
+
+impl<T: Into<String>> From<T> for Broken {
+    fn from(why: T) -> Self {
+        Broken::Other(why.into())
+    }
+}
+
+type Result<T> = std::result::Result<T, Broken>;
+
+impl Reader {
+    /// Reads what comes after the handshake.
+    pub(crate) fn new(bytes: Staging, records: RecordStream) -> Self {
+        Reader { bytes, records }
+    }
+
+    /// Reads and discards until the other side has closed or the connection fails.
+    pub(crate) async fn discard(&mut self) {
+        self.bytes.discard().await;
+    }
+
+    /// Reads the next frame of the lane. Payloads are received into `room`, within the bound of `share`.
+    pub(crate) async fn next(
+        &mut self,
+        lane: Lane,
+        room: &Room,
+        share: &BufferPool,
+        noted: &LinkNotes,
+    ) -> Result<Heard> {
+        let Some(mut prelude) = self.bytes.array().await.map_err(explain)? else { return Ok(Heard::End) };
+        self.open(&mut prelude).await?;
+        let Prelude { kind, header_bytes, payload_bytes } = Prelude::decode(&prelude)?;
+        let class = match kind {
+            Kind::Message(class) if Lane::of(class) == lane => class,
+            Kind::Ping if lane == Lane::Control => return Ok(Heard::Ping),
+            Kind::Pong if lane == Lane::Control => return Ok(Heard::Pong),
+            Kind::Bye => return Ok(Heard::Bye),
+            stray => {
+                return Err(format!("it sent a frame over the wrong connection ({stray:?}, {lane:?})").into());
+            }
+        };
+        let header = self.record(header_bytes).await?;
+        let payload = self.payload(payload_bytes, room, share, noted).await?;
+        Ok(Heard::Message(Message { class, header, payload }))
+    }
+
+    /// Reads a record of this length. Nothing is sent of an empty one.
+    async fn record(&mut self, bytes: usize) -> Result<Vec<u8>> {
+        let mut record = self.bytes.fill(Vec::with_capacity(bytes), bytes).await.map_err(explain)?;
+        if bytes > 0 {
+            self.open(&mut record).await?;
+        }
+        Ok(record)
+    }
+
+    /// Opens a record, whose tag comes next.
+    async fn open(&mut self, record: &mut [u8]) -> Result<()> {
+        let tag: Option<Tag> = self.bytes.array().await.map_err(explain)?;
+        let tag = tag.ok_or_else(|| explain(io::ErrorKind::UnexpectedEof.into()))?;
+        Ok(self.records.open(record, tag)?)
+    }
+
+    // A message of control is so small that it never waits for memory.
+    async fn payload(
+        &mut self,
+        bytes: u64,
+        room: &Room,
+        share: &BufferPool,
+        LinkNotes { notes, number }: &LinkNotes,
+    ) -> Result<Payload> {
+        if bytes <= SMALL_PAYLOAD_BYTES {
+            return Ok(self.record(bytes as usize).await?.into());
+        }
+        if bytes > room.pool.capacity_bytes() {
+            let room = room.pool.capacity_bytes();
+            return Err(
+                format!("it sent a payload of {bytes} bytes to a node that has memory for {room}").into()
+            );
+        }
+        let share = share.take(bytes).await;
+        let arrival = room.arrivals.begin(bytes);
+        let since = notes.moment();
+        let memory = self.arrive(&arrival, bytes, &room.pool).await?;
+        notes.did(("link in", *number), MESSAGE, since, || [("bytes", bytes)]);
+        let mut buffer = room.pool.take_for(share).await;
+        buffer.fill_memory(memory);
+        Ok(buffer.slice(0..bytes))
+    }
+
+    /// Reads the records of a payload into memory, as far as that is allowed.
+    async fn arrive(&mut self, arrival: &Arrival<'_>, bytes: u64, pool: &BufferPool) -> Result<Vec<u8>> {
+        let mut allowed = arrival.allow_more().await;
+        // Memory that was used before has all its pages; new memory gets them with what comes.
+        let mut memory = if allowed == bytes {
+            pool.spare_memory(bytes as usize)
+        } else {
+            Vec::with_capacity(bytes as usize)
+        };
+        while (memory.len() as u64) < bytes {
+            if memory.len() as u64 == allowed {
+                allowed = arrival.allow_more().await;
+            }
+            let read =
+                unless(arrival.gives_way(), self.arrive_some(memory, allowed as usize, bytes as usize)).await;
+            memory = read.ok_or(STALLED)??;
+            arrival.has_come(memory.len() as u64);
+        }
+        Ok(memory)
+    }
+
+    /// Reads some more of a payload of `bytes` into `memory`, which then has at most `allowed` bytes, and opens the
+    /// record that they complete.
+    async fn arrive_some(&mut self, memory: Vec<u8>, allowed: usize, bytes: usize) -> Result<Vec<u8>> {
+        let begin = memory.len() / RECORD_BYTES_MAX * RECORD_BYTES_MAX;
+        let end = bytes.min(begin + RECORD_BYTES_MAX);
+        let mut memory = self.bytes.fill_some(memory, end.min(allowed)).await.map_err(explain)?;
+        if memory.len() == end {
+            self.open(&mut memory[begin..]).await?;
+        }
+        Ok(memory)
+    }
+}
+
+/// Why a connection ends whose message had to give way.
+const STALLED: &str = "it stopped in the middle of a message, and others needed the memory";
+
+fn explain(error: io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => "the connection ended in the middle of a message".to_owned(),
+        _ => error.to_string(),
+    }
+}
