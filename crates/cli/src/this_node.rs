@@ -52,11 +52,17 @@ fn trace() -> Option<PathBuf> {
     trace_for_now().clone().unwrap_or_else(|| TRACE.get().cloned())
 }
 
-/// The settings of a new node that has disks. The first one of a user makes the cluster key.
-pub(crate) fn agent_settings() -> Result<Settings> {
+/// Makes the cluster key of this user, if there is none and no file is named.
+pub(crate) fn make_key() -> Result<()> {
     if let Some(path) = key::make_usual(key_file())? {
         say!("Made a cluster key, {}: agents talk to programs that have it.", path.display());
     }
+    Ok(())
+}
+
+/// The settings of a new node that has disks. The first one of a user makes the cluster key.
+pub(crate) fn agent_settings() -> Result<Settings> {
+    make_key()?;
     settings()
 }
 

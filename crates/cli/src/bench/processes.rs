@@ -17,8 +17,8 @@ use nix::unistd::Pid;
 use node::{Agent, TRACE_VARIABLE};
 use tempfile::TempDir;
 
-use crate::interrupt;
 use crate::store::agents::AgentsArgs;
+use crate::{interrupt, this_node};
 use agent_set::start::READY;
 
 /// An agent's complaints beyond this are not kept.
@@ -49,6 +49,7 @@ impl Agents {
     ///
     /// If this process is interrupted they end, and everything in their directory is removed.
     pub(crate) fn start(count: usize, options: &[String]) -> Result<Agents> {
+        this_node::make_key()?;
         let failed = |error: io::Error| Failure::new("making a temporary directory", error);
         let directory = tempfile::Builder::new().prefix("starfish-").tempdir().map_err(failed)?;
         let path = directory.path().to_owned();

@@ -11,7 +11,10 @@ use command_line::failure::{Failure, Result};
 use crate::store::agents::KeyArgs;
 use crate::{local, this_node};
 
-/// Options of the command.
+/// Make, show or replace the cluster key.
+///
+/// Agents and their clients talk to each other if they have the same key, and encrypt everything by it. The first agent
+/// of a user makes the key, so this command is for more than one computer, or to replace a key.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -101,8 +104,9 @@ fn file(named: &KeyArgs) -> Result<PathBuf> {
 
 fn show(path: PathBuf) -> Result<()> {
     let Keys { current, previous, encrypts } = key::read(&path)?;
-    let mut lines = vec![format!("file      {}", path.display()), format!("key       {}", current.name())];
-    lines.extend(previous.map(|previous| format!("previous  {}, accepted, too", previous.name())));
+    let mut lines =
+        vec![format!("file         {}", path.display()), format!("key          {}", current.name())];
+    lines.extend(previous.map(|previous| format!("previous     {}, also accepted", previous.name())));
     let connections = if encrypts { "encrypted" } else { "clear, with checksums" };
     lines.push(format!("connections  {connections}"));
     local::print(lines)
