@@ -51,7 +51,7 @@ pub use damage::damage_is_found_and_what_is_beside_it_is_served;
 pub use failures::{
     a_collective_operation_opens_its_file_again, a_failed_collective_operation_has_ended_at_all_disks,
     a_failed_flush_is_told_through_all_handles, a_failed_flush_is_told_to_all_who_have_written,
-    a_file_is_cut_and_removed_however_much_is_appended,
+    a_file_is_cut_and_removed_however_much_is_appended, a_file_may_be_longer_than_its_disk,
     a_file_that_could_not_be_removed_lacks_nothing_silently,
     a_file_with_larger_blocks_than_an_io_node_takes_is_refused,
     a_write_that_fails_behind_one_member_fails_the_whole_group, after_a_failed_sync_a_file_is_never_flushed,
@@ -59,7 +59,7 @@ pub use failures::{
     later_writes_of_a_block_reach_the_disk_later, many_pieces_of_a_block_are_written_together,
     what_a_sharer_of_a_handle_has_heard_is_told_to_the_others, what_is_accepted_has_room,
     what_is_accepted_of_many_files_has_room, what_is_lost_is_no_hole, what_is_written_through_is_at_its_disk,
-    what_no_disk_can_hold_is_refused, what_waits_for_more_is_written_back,
+    what_waits_for_more_is_written_back,
 };
 pub use holds::{
     an_open_file_outlives_a_broken_connection, an_open_over_a_broken_connection_holds_nothing,
@@ -117,10 +117,10 @@ pub use trees::{
     what_cannot_be_cut_everywhere_is_cut_nowhere, what_cannot_go_hides_nothing_that_can,
     what_could_not_be_told_is_told_by_the_next_flush, what_is_opened_at_once_is_one_file,
     what_is_removed_while_an_io_node_is_away_goes_when_it_is_back,
-    what_is_sent_after_others_looked_is_read_by_them, what_nobody_has_written_counts_nowhere,
-    what_replaces_a_file_is_on_the_media, who_changes_names_knows_their_directories,
-    who_ends_flushes_many_files_at_once, who_flushes_a_file_flushes_what_others_have_closed,
-    who_flushes_a_file_waits_for_nothing_later,
+    what_is_sent_after_others_looked_is_read_by_them, what_is_too_long_is_refused,
+    what_nobody_has_written_counts_nowhere, what_replaces_a_file_is_on_the_media,
+    who_changes_names_knows_their_directories, who_ends_flushes_many_files_at_once,
+    who_flushes_a_file_flushes_what_others_have_closed, who_flushes_a_file_waits_for_nothing_later,
 };
 pub use write_caches::{
     a_failed_flush_of_a_group_is_told_until_what_it_left_is_flushed,
@@ -210,7 +210,7 @@ macro_rules! for_all_promises {
             an_io_node_that_stops_writes_out_all_that_it_can,
             changes_of_a_file_end_while_others_write,
             a_file_is_cut_and_removed_however_much_is_appended,
-            what_no_disk_can_hold_is_refused,
+            a_file_may_be_longer_than_its_disk,
             cached_files_of_any_size_are_read_back,
             cached_files_with_large_pages_are_read_back,
             a_client_reads_what_it_has_written,
@@ -276,6 +276,7 @@ macro_rules! for_all_promises {
             who_flushes_a_file_waits_for_nothing_later,
             what_is_removed_while_an_io_node_is_away_goes_when_it_is_back,
             attributes_are_what_was_set_last,
+            what_is_too_long_is_refused,
             what_is_selected_agrees_with_files_in_memory,
             what_is_selected_of_a_numbered_file_touches_its_stripes,
             small_parts_of_blocks_travel_together,

@@ -191,9 +191,17 @@ impl<M: Machine> Endpoint<M> {
         let machine = &self.machine;
         machine.notes().sent(|| noted::question(machine.node(), tag));
         self.traffic.sent(payload.len());
-        let message = Message { class, header: Frame::Request(tag, request).encode(), payload };
-        let sending = self.machine.net().send(to, message);
+        let header = Frame::Request(tag, request).encode();
+        let bytes = header.len();
+        // Limits of values are checked where they enter. Of what was missed there, the call fails, and not the node.
+        let is_sendable = bytes <= Message::HEADER_BYTES_MAX;
+        let sending = is_sendable.then(|| machine.net().send(to, Message { class, header, payload }));
         async move {
+            let Some(sending) = sending else {
+                let failure =
+                    Failure::invalid(format!("a request of {bytes} bytes does not fit into a message"));
+                return self.finish_call(to, tag, Err(Error::Remote { node: to, failure }.into()));
+            };
             if let Err(error) = sending.await {
                 self.finish_call(to, tag, Err(error.into()));
             }

@@ -248,11 +248,13 @@ pub enum FailureKind {
     Removed,
     /// What the I/O node keeps of names cannot be trusted.
     NamesDamaged,
+    /// No stripe can be that long.
+    TooLarge,
 }
 
 impl FailureKind {
     /// All kinds.
-    pub const ALL: [FailureKind; 18] = [
+    pub const ALL: [FailureKind; 19] = [
         FailureKind::NotFound,
         FailureKind::Exists,
         FailureKind::Unfinished,
@@ -271,6 +273,7 @@ impl FailureKind {
         FailureKind::OtherNamespace,
         FailureKind::Removed,
         FailureKind::NamesDamaged,
+        FailureKind::TooLarge,
     ];
 
     /// What it is counted as.
@@ -294,6 +297,7 @@ impl FailureKind {
             FailureKind::OtherNamespace => "other namespace",
             FailureKind::Removed => "removed",
             FailureKind::NamesDamaged => "names damaged",
+            FailureKind::TooLarge => "too large",
         }
     }
 }
@@ -379,6 +383,7 @@ impl From<machine::Error> for Failure {
             machine::Error::NotFound { .. } => FailureKind::NotFound,
             machine::Error::Exists { .. } => FailureKind::Exists,
             machine::Error::NoSpace { .. } => FailureKind::NoSpace,
+            machine::Error::TooLarge { .. } => FailureKind::TooLarge,
             machine::Error::Damaged { .. } => FailureKind::Damaged,
             _ => FailureKind::Io,
         };

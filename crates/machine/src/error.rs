@@ -63,6 +63,12 @@ pub enum Error {
         /// The disk.
         what: String,
     },
+    /// No object on that disk can be that long.
+    #[error("{what} would be longer than the largest file of its file system")]
+    TooLarge {
+        /// The object and its disk.
+        what: String,
+    },
     /// The object on the disk is not one this version can read.
     #[error("{what} is damaged: {why}")]
     Damaged {

@@ -83,8 +83,8 @@ fn system_time(time: UnixTime) -> SystemTime {
 
 /// Returns the nearest time that a namespace can keep, 1677 to 2262, of a time that the kernel has asked for.
 ///
-/// The kernel counts nanoseconds forward from the second, also before 1970: -1.5 s are -2 s and 500,000,000 ns. fuser 0.18
-/// subtracts both (`system_time_from_time`), so the nanoseconds are added back here.
+/// The kernel counts nanoseconds forward from the second, also before 1970: -1.5 s are -2 s and 500,000,000 ns. fuser
+/// 0.18 subtracts both (`system_time_from_time`), so the nanoseconds are added back here.
 fn asked_time(time: SystemTime) -> UnixTime {
     let nanos = match time.duration_since(UNIX_EPOCH) {
         Ok(after) => after.as_nanos() as i128,

@@ -10,7 +10,7 @@ use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step};
 
 /// The longest value of an extended attribute, in bytes: it travels in the header of a message.
-const VALUE_BYTES_MAX: usize = 32 * 1024;
+pub(crate) const VALUE_BYTES_MAX: usize = 32 * 1024;
 const _: () = assert!(VALUE_BYTES_MAX <= METADATA_VALUE_BYTES_MAX);
 
 /// The most bytes of names of one inode's attributes, which travel together.
@@ -18,6 +18,11 @@ const NAMES_BYTES_MAX: usize = 32 * 1024;
 
 /// Attributes that are read from the store at a time.
 const AT_ONCE: usize = 64;
+
+/// Checks the length of an attribute's name.
+pub(crate) fn check_attribute(name: &[u8]) -> Result<(), TreeRefusal> {
+    if name.len() > FILE_NAME_BYTES_MAX { Err(TreeRefusal::NameTooLong) } else { Ok(()) }
+}
 
 impl Records<'_> {
     pub(crate) fn set_extended(
@@ -30,12 +35,6 @@ impl Records<'_> {
         let mut inode = self.inode(number)?;
         if name.is_empty() || name.contains(&0) {
             return Err(TreeRefusal::Invalid.into());
-        }
-        if name.len() > FILE_NAME_BYTES_MAX {
-            return Err(TreeRefusal::NameTooLong.into());
-        }
-        if value.len() > VALUE_BYTES_MAX {
-            return Err(TreeRefusal::TooLarge.into());
         }
         let key = keys::extended(number, name);
         let is_there = self.transaction.get(&key)?.is_some();
@@ -54,9 +53,6 @@ impl Records<'_> {
     }
 
     pub(crate) fn get_extended(&mut self, number: FileNumber, name: &[u8]) -> Step<Vec<u8>> {
-        if name.len() > FILE_NAME_BYTES_MAX {
-            return Err(TreeRefusal::NameTooLong.into());
-        }
         match self.transaction.get(&keys::extended(number, name))? {
             Some(value) => Ok(value),
             None => {

@@ -2,10 +2,12 @@
 
 use machine::Transaction;
 
+use crate::extended::{VALUE_BYTES_MAX, check_attribute};
+use crate::file_name::{PATH_BYTES_MAX, check_path};
 use crate::inode::{FileNumber, Inode, InodeKind, UnixTime, next_in_run};
 use crate::keys;
 use crate::making::NewEntry;
-use crate::operation::{TreeAnswer, TreeOperation, TreeUse};
+use crate::operation::{NewInode, TreeAnswer, TreeOperation, TreeUse};
 use crate::refusal::TreeRefusal;
 use crate::store::{FORMAT, Records, Step, Stop, TreeHeader};
 
@@ -89,6 +91,36 @@ impl TreeOperation {
         }
     }
 
+    /// Checks the lengths of names, paths, targets and values. A client checks before it sends: beyond these lengths,
+    /// the operation may not fit into a message.
+    ///
+    /// # Errors
+    /// `NameTooLong` or `TooLarge`.
+    pub fn check_lengths(&self) -> Result<(), TreeRefusal> {
+        match self {
+            TreeOperation::Make { at, new, .. } => {
+                check_path(&at.path)?;
+                let target = if let NewInode::Link { target } = new { target.len() } else { 0 };
+                if target > PATH_BYTES_MAX { Err(TreeRefusal::NameTooLong) } else { Ok(()) }
+            }
+            TreeOperation::Look { at, .. }
+            | TreeOperation::Link { at, .. }
+            | TreeOperation::Remove { at, .. } => check_path(&at.path),
+            TreeOperation::Rename { from, to, .. } => {
+                check_path(&from.path).and_then(|()| check_path(&to.path))
+            }
+            TreeOperation::SetExtended { name, value, .. } => {
+                check_attribute(name)?;
+                if value.len() > VALUE_BYTES_MAX { Err(TreeRefusal::TooLarge) } else { Ok(()) }
+            }
+            TreeOperation::GetExtended { name, .. } | TreeOperation::RemoveExtended { name, .. } => {
+                check_attribute(name)
+            }
+            TreeOperation::List { after, .. } => check_attribute(after),
+            _ => Ok(()),
+        }
+    }
+
     /// What it is called in traces and metrics.
     pub fn name(&self) -> &'static str {
         match self {
@@ -124,6 +156,7 @@ impl Records<'_> {
             // Nothing is done with records of another format.
             self.header()?;
         }
+        operation.check_lengths()?;
         let answer = match operation {
             TreeOperation::Describe => {
                 let TreeHeader { origin, inodes, .. } = self.header()?;

@@ -1,6 +1,6 @@
 //! Where a path leads.
 
-use crate::file_name::{LINK_DEPTH_MAX, check_path};
+use crate::file_name::LINK_DEPTH_MAX;
 use crate::inode::{FileNumber, Inode, InodeKind};
 use crate::operation::Location;
 use crate::refusal::TreeRefusal;
@@ -28,7 +28,6 @@ impl Walked {
 impl Records<'_> {
     /// Goes along a path; a link at its end is followed if that is asked for, or if the path says it is a directory.
     pub(crate) fn walk(&mut self, at: &Location, follow: bool) -> Step<Walked> {
-        check_path(&at.path)?;
         let mut left = rest_of(&at.path);
         let mut directory = self.directory(start(at.base, &at.path))?;
         let (mut links, mut as_directory) = (0, at.path.ends_with(b"/"));

@@ -216,6 +216,7 @@ fn kind_of_remote(kind: FailureKind) -> ErrorKind {
         FailureKind::NotOpen | FailureKind::NoTeam | FailureKind::OutOfStep => ErrorKind::Gone,
         FailureKind::NoDisk => ErrorKind::Unreachable,
         FailureKind::NoSpace => ErrorKind::NoSpace,
+        FailureKind::TooLarge => ErrorKind::TooLarge,
         FailureKind::Damaged | FailureKind::NamesDamaged => ErrorKind::Damaged,
         FailureKind::Invalid | FailureKind::BlockTooLarge | FailureKind::OtherNamespace => ErrorKind::Invalid,
         FailureKind::Io => ErrorKind::Io,

@@ -9,7 +9,8 @@
 //!
 //! * *contiguous*: an object is one run of blocks as far as possible. The first object written to starts at
 //!   block 0. Space is reserved ahead of growth, so that objects growing side by side stay in large runs.
-//!   An object has no holes: a write beyond its end reserves what lies between.
+//!   A write beyond its end reserves what lies between, as long as the disk has room for that; an object that is longer
+//!   than that has holes.
 //! * *random*: every block lies at a place of its own, drawn evenly from all free ones on the whole disk.
 //!   Blocks that were skipped have no place; reading them takes no time and gives zeros.
 //!
@@ -262,11 +263,14 @@ impl ObjectStore {
         self.objects.get_mut(usize::try_from(id).ok()?)
     }
 
-    /// Cuts or extends the object; `false` if there is no room for it.
+    /// Cuts or extends the object; `false` if no object is that long. What there is no room for is a hole.
     pub(crate) fn resize(&mut self, id: u64, bytes: u64) -> bool {
         let old = self.objects[id as usize].bytes;
-        if bytes > old && !self.reserve(id, old, bytes) {
+        if bytes > OBJECT_BYTES_MAX {
             return false;
+        }
+        if bytes > old {
+            self.reserve_all(id, old, bytes);
         }
         let object = &mut self.objects[id as usize];
         if object.unflushed.is_some() {
@@ -308,6 +312,23 @@ impl ObjectStore {
         if end > OBJECT_BYTES_MAX {
             return false;
         }
+        if self.reserve_all(id, first, end) {
+            return true;
+        }
+        // The bytes alone, without what lies before them.
+        let Some(space) = &mut self.space else { return true };
+        let (first, end) = (first / space.block_bytes, end.div_ceil(space.block_bytes));
+        let object = &mut self.objects[id as usize];
+        let is_reserved = space.reserve_missing(&mut object.runs, first, end);
+        if is_reserved {
+            object.asked_blocks = object.asked_blocks.max(end);
+        }
+        is_reserved
+    }
+
+    /// Gives places to the bytes `first..end` of the object, in the contiguous layout also to what lies between its
+    /// last place and these; `false` if there are not enough.
+    fn reserve_all(&mut self, id: u64, first: u64, end: u64) -> bool {
         let Some(space) = &mut self.space else { return true };
         let (first, end) = (first / space.block_bytes, end.div_ceil(space.block_bytes));
         if !space.reserve(&mut self.objects[id as usize].runs, first, end) {
@@ -382,9 +403,13 @@ impl Space {
         let reserved = |runs: &BTreeMap<u64, BlockRun>| {
             runs.last_key_value().map_or(0, |(&start, run)| start + run.blocks)
         };
+        let in_holes = |runs: &BTreeMap<u64, BlockRun>, end| (end - first) - placed(runs, first, end);
         let missing = match &self.free {
-            Free::Runs { .. } => end.saturating_sub(reserved(runs)),
-            Free::Blocks { .. } => (end - first) - placed(runs, first, end),
+            Free::Runs { .. } => {
+                let known = reserved(runs);
+                end.saturating_sub(known) + in_holes(runs, known.clamp(first, end))
+            }
+            Free::Blocks { .. } => in_holes(runs, end),
         };
         // Before anything is taken: what a disk has no room for can be 2^60 bytes, and others need what is left.
         if missing > 0 && missing > self.free_blocks() {
@@ -399,6 +424,7 @@ impl Space {
                     let start = reserved(runs);
                     append(runs, start, run);
                 }
+                fill(runs, first, end, by_place);
                 true
             }
             Free::Blocks { used, count, stream } => {
@@ -414,6 +440,19 @@ impl Space {
                 }
                 true
             }
+        }
+    }
+
+    /// Gives places to those of these blocks that have none, or to no block.
+    fn reserve_missing(&mut self, runs: &mut BTreeMap<u64, BlockRun>, first: u64, end: u64) -> bool {
+        let missing = (end - first) - placed(runs, first, end);
+        match &mut self.free {
+            Free::Runs { by_place, .. } if missing <= by_place.values().sum() => {
+                fill(runs, first, end, by_place);
+                true
+            }
+            // In the random layout nothing else is ever reserved.
+            _ => false,
         }
     }
 
@@ -442,6 +481,23 @@ fn placed(runs: &BTreeMap<u64, BlockRun>, first: u64, end: u64) -> u64 {
     let before = runs.range(..first).next_back();
     let all = before.into_iter().chain(runs.range(first..end));
     all.map(|(&start, run)| (start + run.blocks).min(end).saturating_sub(start.max(first))).sum()
+}
+
+/// Gives places to those of these blocks that have none; there are enough.
+fn fill(runs: &mut BTreeMap<u64, BlockRun>, first: u64, end: u64, free: &mut BTreeMap<u64, u64>) {
+    let mut at = first;
+    while at < end {
+        let before =
+            runs.range(..=at).next_back().map(|(&start, run)| (start + run.blocks, run.place + run.blocks));
+        if let Some((known, _)) = before.filter(|(known, _)| *known > at) {
+            at = known;
+            continue;
+        }
+        let gap = runs.range(at..end).next().map_or(end, |(&start, _)| start) - at;
+        let run = take_run(free, before.map(|(_, place)| place), gap).expect("there are enough");
+        at += run.blocks;
+        runs.insert(at - run.blocks, run);
+    }
 }
 
 /// Takes up to `wanted` blocks: what is free at `after`, or the first free run that has all, or the largest.
@@ -536,7 +592,7 @@ mod tests {
                 let id = store.create("a", b"").expect("new");
                 assert!(store.resize(id, 100 * 8192));
                 let other = store.create("b", b"").expect("new");
-                assert!(!store.resize(other, 8192));
+                assert!(!store.reserve(other, 0, 8192));
                 assert!(store.resize(id, 60 * 8192 + 1) && store.resize(other, 39 * 8192));
                 assert!(!store.reserve(other, 39 * 8192, 40 * 8192));
                 assert!(store.remove("a", Stage::Pending) && store.remove("b", Stage::Pending));
@@ -551,12 +607,38 @@ mod tests {
             let id = store.create("a", b"").expect("new");
             assert!(store.reserve(id, 0, 50 * 8192));
             // At once: a disk of a terabyte is not filled block by block to find that it is too small.
-            assert!(!store.resize(id, 101 * 8192) && !store.resize(id, OBJECT_BYTES_MAX));
+            assert!(!store.reserve(id, 0, 101 * 8192) && !store.resize(id, OBJECT_BYTES_MAX + 1));
             let space = store.space().expect("it is a disk");
             assert_eq!((space.bytes, space.free), (100 * 8192, 50 * 8192));
             let other = store.create("b", b"").expect("new");
             assert!(store.resize(other, 50 * 8192));
             assert!(store.reserve(id, 10 * 8192, 50 * 8192), "it has its places");
+        }
+    }
+
+    #[test]
+    fn what_is_longer_than_its_disk_has_holes() {
+        for layout in [Layout::Contiguous { reserve_bytes: 8192 }, Layout::Random] {
+            let mut store = store(layout, 100);
+            let free = |store: &ObjectStore| store.space().expect("it is a disk").free / 8192;
+            let id = store.create("a", b"").expect("new");
+            assert!(store.resize(id, OBJECT_BYTES_MAX));
+            assert_eq!(free(&store), 100);
+            for (block, left) in [(1_000, 98), (1 << 40, 96), (1_001, 95), (500, 93), (1_000, 93)] {
+                assert!(store.reserve(id, block * 8192, (block + 2) * 8192), "{block}");
+                assert_eq!(free(&store), left, "{block}");
+                let object = store.object(id).expect("it is there");
+                let places: Vec<_> = (block - 1..block + 2).map(|block| object.place(block)).collect();
+                assert!(places[1].is_some() && places[2].is_some() && places[1] != places[2], "{places:?}");
+            }
+            assert!(
+                !store.reserve(id, 2_000 * 8192, 2_094 * 8192)
+                    && store.reserve(id, 2_000 * 8192, 2_093 * 8192)
+            );
+            assert!(store.resize(id, 1_001 * 8192));
+            assert_eq!(free(&store), 97);
+            assert!(store.remove("a", Stage::Pending));
+            assert_eq!(free(&store), 100);
         }
     }
 

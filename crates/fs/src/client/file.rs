@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use layout::{BlockRequest, Extent, StripePlace, Striping};
 use machine::{Class, Machine, Memory, NodeId, NodeNotes, Payload, Permits, Work};
+use namespace::TreeRefusal;
 
 use super::attachments::Attachments;
 use super::length::Length;
@@ -317,7 +318,7 @@ impl<M: Machine> File<M> {
     /// Cuts the file to `bytes`, or extends it to them with zeros.
     pub async fn truncate(&self, bytes: u64) -> Result<()> {
         if bytes > layout::FILE_BYTES_MAX {
-            return Err(Error::Invalid(format!("no file can have {bytes} bytes")).into());
+            return Err(TreeRefusal::FileTooLarge.into());
         }
         match self.attachments() {
             Some(attachments) => self.resize_numbered(attachments, bytes).await?,
@@ -716,12 +717,7 @@ pub(super) fn check_memory(memory: &Memory, at: u64, bytes: u64) -> Result<()> {
 }
 
 pub(super) fn check_no_file_ends_before(extent: Extent) -> Result<()> {
-    if extent.is_of_a_file() {
-        Ok(())
-    } else {
-        let Extent { offset, bytes } = extent;
-        Err(Error::Invalid(format!("{bytes} bytes at {offset} exceed the maximum file size")).into())
-    }
+    if extent.is_of_a_file() { Ok(()) } else { Err(TreeRefusal::FileTooLarge.into()) }
 }
 
 /// A file request under way.

@@ -6,13 +6,14 @@ use std::rc::Rc;
 use layout::{Pattern, Problem, Striping, View};
 use machine::conformance::Testbed;
 use machine::{Disk, Duration, Machine, Memory, Net, NodeId, Payload, Stage};
+use namespace::TreeRefusal;
 
 use super::faulty::Faulty;
 use super::tasks::{Tasks, rest};
 use super::{BLOCK, Base, Restarting, contents, finished, read, run, small, start, start_with, write};
 use crate::protocol::Label;
 use crate::{
-    Client, ClientSettings, CollectiveSettings, Error, FailureKind, File, FileId, Group, IoNodeService,
+    Client, ClientSettings, CollectiveSettings, FailureKind, File, FileId, Group, IoNodeService,
     IoNodeSettings, PageCache, PageCacheSettings, Result, Threads, TwoPhaseFlush, serve,
 };
 
@@ -563,9 +564,9 @@ pub fn a_file_is_cut_and_removed_however_much_is_appended(testbed: &impl Testbed
     });
 }
 
-/// What is longer than a disk, or than any stripe can be, is refused before anything is changed: writing there and
-/// making a file so long.
-pub fn what_no_disk_can_hold_is_refused(testbed: &impl Testbed, base: Base) {
+/// A file may be longer than its disk, since holes take no room. A length that no stripe can have is refused before
+/// anything is changed: writing there and making a file so long.
+pub fn a_file_may_be_longer_than_its_disk(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 1, settings(base)).await;
         let one = Striping::new(BLOCK, 1).expect("a striping");
@@ -574,17 +575,27 @@ pub fn what_no_disk_can_hold_is_refused(testbed: &impl Testbed, base: Base) {
         write(&file, 0, &data).await;
         file.commit().await.expect("committed");
         let space = nodes[0].disks()[0].space().await.expect("a disk");
-        let beyond_the_disk = space.map(|space| space.bytes + BLOCK);
-        for end in beyond_the_disk.into_iter().chain([layout::FILE_BYTES_MAX - BLOCK]) {
-            let is_refused = |error: &Error| {
-                error.is_remote(FailureKind::NoSpace) || error.is_remote(FailureKind::Invalid)
-            };
-            let error = file.write(end, 5, &Memory::real(vec![1; 5]), 0).await.expect_err("a refusal");
-            assert!(is_refused(&error), "{error}");
-            let error = file.truncate(end).await.expect_err("a refusal");
-            assert!(is_refused(&error), "{error}");
-            let found = clients[1].open("file").await.expect("it is as it was");
-            assert!(found.bytes() == 2 * BLOCK && read(&found, 0, 10 * BLOCK).await == data);
+        let end = layout::FILE_BYTES_MAX - BLOCK;
+        let error = file.write(end, 5, &Memory::real(vec![1; 5]), 0).await.expect_err("a refusal");
+        assert!(error.is_remote(FailureKind::TooLarge), "{error}");
+        let error = file.truncate(end).await.expect_err("a refusal");
+        assert!(error.is_remote(FailureKind::TooLarge), "{error}");
+        let error = file.truncate(layout::FILE_BYTES_MAX + 1).await.expect_err("a refusal");
+        assert!(error.is_refused(TreeRefusal::FileTooLarge), "{error}");
+        let found = clients[1].open("file").await.expect("it is as it was");
+        assert!(found.bytes() == 2 * BLOCK && read(&found, 0, 10 * BLOCK).await == data);
+        // As long as any disk of today, and a little longer than this one.
+        for far in [space.map_or(1 << 42, |space| space.bytes + BLOCK), 1 << 43] {
+            write(&file, far, &[7; 5]).await;
+            file.flush().await.expect("there is room for five bytes");
+            file.truncate(far + 2 * BLOCK).await.expect("a hole at the end");
+            file.flush().await.expect("flushed");
+            let found = clients[1].open("file").await.expect("it is there");
+            let mut expected = vec![7; 5];
+            expected.resize(2 * BLOCK as usize, 0);
+            assert_eq!(found.bytes(), far + 2 * BLOCK);
+            assert!(read(&found, far, 2 * BLOCK).await == expected);
+            assert!(read(&found, far - BLOCK, BLOCK).await.iter().all(|byte| *byte == 0));
         }
         let file = clients[1].open("file").await.expect("it is there");
         file.truncate(3 * BLOCK).await.expect("room");

@@ -10,8 +10,8 @@ use machine::{
     Transaction,
 };
 use namespace::{
-    AttributeChanges, FileLayout, FileNumber, Location, NewInode, RenameMode, TreeAnswer, TreeOperation,
-    TreeRefusal, WhatToRemove, WrittenContents,
+    AttributeChanges, FileLayout, FileNumber, Location, NewInode, RenameMode, SetValue, TreeAnswer,
+    TreeOperation, TreeRefusal, WhatToRemove, WrittenContents,
 };
 
 use super::faulty::Faulty;
@@ -1095,6 +1095,55 @@ pub fn attributes_are_what_was_set_last(testbed: &impl Testbed, base: Base) {
         other.close().await.expect("closed");
         assert!(is_refused(open(&trees[1], "file/x").await, TreeRefusal::NotDirectory));
         assert!(is_refused(open(&trees[1], "/").await, TreeRefusal::IsDirectory));
+    });
+}
+
+/// A name, a path, a target or an attribute that is too long is refused by the call, and nothing else is disturbed.
+pub fn what_is_too_long_is_refused(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        let file = make(&trees[0], "file", true).await.expect("made");
+        let number = file.number();
+        // Beyond the limit of the namespace, near that of a message's header, and beyond.
+        for bytes in [40_000, 65_490, 65_530, 65_536, 1 << 20] {
+            let (long, path) = (vec![b'x'; bytes], Location::of_path("x".repeat(bytes)));
+            let (at, mode) = (path.clone(), SetValue::Any);
+            let name = b"user.a".to_vec();
+            let new = NewInode::Link { target: long.clone() };
+            let link = TreeOperation::Make {
+                at: Location::of_path("l"),
+                new,
+                mode: 0,
+                uid: 0,
+                gid: 0,
+                exclusive: true,
+            };
+            let rename =
+                TreeOperation::Rename { from: Location::of_path("file"), to: path, mode: RenameMode::Keep };
+            let too_long = [
+                TreeOperation::Look { at: at.clone(), follow: true },
+                TreeOperation::Remove { at, what: WhatToRemove::File },
+                TreeOperation::GetExtended { number, name: long.clone() },
+                link,
+                rename,
+            ];
+            for operation in too_long {
+                let refused = trees[0].perform(operation.clone()).await;
+                assert!(
+                    is_refused(refused, TreeRefusal::NameTooLong),
+                    "{} of {bytes} bytes",
+                    operation.name()
+                );
+            }
+            let value = TreeOperation::SetExtended { number, name, value: long, mode };
+            assert!(is_refused(trees[0].perform(value).await, TreeRefusal::TooLarge), "{bytes}");
+            // What no check knows does not fit either.
+            let disks = TreeOperation::EnterDisks { disks: vec![u64::MAX; bytes] };
+            trees[0].perform(disks).await.expect_err("it does not fit into a message");
+        }
+        write(&file, 0, &contents(BLOCK)).await;
+        file.close().await.expect("closed");
+        assert_eq!(read(&open(&trees[1], "file").await.expect("opened")).await, contents(BLOCK));
     });
 }
 

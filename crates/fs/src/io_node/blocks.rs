@@ -28,7 +28,7 @@ use machine::{Buf, BufferPool, Condition, Duration, Machine, NodeId, Payload, Wo
 
 use super::account::Account;
 use super::counts::CacheCounts;
-use super::disks::{Disks, STRIPE_BYTES_MAX};
+use super::disks::{Disks, check_length};
 use super::fences::Fences;
 use super::open_stripe::{Barred, OpenStripe};
 use super::stripes::Stripes;
@@ -131,9 +131,7 @@ impl Part {
         let block_bytes = stripe.block_bytes();
         let (block, start) = (offset / block_bytes, offset % block_bytes);
         let key = BlockKey { stripe: stripe.key(), block };
-        if offset > STRIPE_BYTES_MAX {
-            return Err(Failure::invalid(format!("offset {offset}: no stripe has that many bytes")).into());
-        }
+        check_length(offset)?;
         if bytes > block_bytes - start {
             return Err(Failure::invalid(format!(
                 "{bytes} bytes at offset {offset} cross the end of a block of {block_bytes}"
@@ -278,7 +276,7 @@ impl<M: Machine> Blocks<M> {
         stripe.bars.none().await;
         stripe.writers.tell(caller.node)?;
         let part = Part::new(&stripe, offset, data.bytes())?;
-        self.disks.check_space(&stripe, offset + data.bytes()).await?;
+        check_length(offset + data.bytes())?;
         let room = self.find_room(&stripe, &(offset..offset + data.bytes())).await?;
         self.machine.compute(Work::LookUpCache).await;
         let pin = self.pin(&stripe, part.key, caller.class.into()).await;

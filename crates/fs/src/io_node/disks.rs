@@ -22,7 +22,7 @@ use crate::schedule::{DiskRequest, DiskUser, Position, Scheduling, Urgency};
 use crate::settings::IoNodeSettings;
 
 /// The most bytes a stripe has: so few that those that a disk adds for itself do not make a number that is too large.
-pub(super) const STRIPE_BYTES_MAX: u64 = layout::FILE_BYTES_MAX / 2;
+const STRIPE_BYTES_MAX: u64 = layout::FILE_BYTES_MAX / 2;
 
 /// The most runs of a block that are written one by one; a block of more is read first, and then written as a whole.
 pub(super) const RUNS_MAX: usize = 4;
@@ -88,8 +88,6 @@ pub(super) struct Disks<M: Machine> {
     writes_pending: Vec<Cell<u64>>,
     /// By disk, the reads that have been held up there, and when the last one was, if any has been.
     held_up: Vec<Cell<Option<(HeldUpReads, Instant)>>>,
-    /// By disk, its size in bytes, at least.
-    bytes: Vec<Cell<u64>>,
     room: DiskRoom,
     /// By disk, what has been done there; the present state is not filled in.
     counts: Vec<RefCell<IoNodeDiskCounts>>,
@@ -100,11 +98,11 @@ impl<M: Machine> Disks<M> {
         let schedule = || settings.scheduling.schedule(settings.sweeps);
         let queue = || DiskQueue::new(schedule(), settings.requests_at_disk);
         let queues: Vec<DiskQueue> = machine.disks().iter().map(|_| queue()).collect();
-        let bytes = vec![Cell::new(0); queues.len()];
-        let (writes_pending, held_up) = (bytes.clone(), vec![Cell::new(None); queues.len()]);
+        let (writes_pending, held_up) =
+            (vec![Cell::new(0); queues.len()], vec![Cell::new(None); queues.len()]);
         let counts = queues.iter().map(|_| RefCell::default()).collect();
         let (scheduling, room) = (settings.scheduling, DiskRoom::new(queues.len()));
-        Disks { machine, scheduling, queues, writes_pending, held_up, bytes, room, counts }
+        Disks { machine, scheduling, queues, writes_pending, held_up, room, counts }
     }
 
     /// The disk that an object lies on.
@@ -267,7 +265,7 @@ impl<M: Machine> Disks<M> {
         if end <= stripe.length.bytes() {
             return Ok(());
         }
-        self.check_space(stripe, end).await?;
+        check_length(end)?;
         self.resize(stripe, end).await
     }
 
@@ -305,23 +303,14 @@ impl<M: Machine> Disks<M> {
         let data = self.of(stripe.home).data_after(stripe.home.object, part.start).await?;
         Ok(data.is_some_and(|data| data.start <= part.start && part.end <= data.end))
     }
+}
 
-    /// Fails if a stripe extended to `end` would be larger than its disk, or than the largest stripe.
-    pub(super) async fn check_space(&self, stripe: &OpenStripe, end: u64) -> Result<(), Box<Failure>> {
-        let disk = stripe.home.disk;
-        let known = &self.bytes[disk];
-        if end > STRIPE_BYTES_MAX {
-            return Err(Failure::invalid(format!("{end} bytes: no stripe has that many")).into());
-        }
-        if end <= stripe.length.bytes() || end <= known.get() {
-            return Ok(());
-        }
-        let space = self.of(stripe.home).space().await?;
-        known.set(space.map_or(u64::MAX, |space| space.bytes));
-        if end <= known.get() {
-            return Ok(());
-        }
-        let text = format!("{end} bytes of a stripe on disk {disk}, which has {} in all", known.get());
-        Err(Failure::new(FailureKind::NoSpace, text).into())
+/// Checks that a stripe can end at `end`. It may be longer than its disk: holes take no room, and what is written has
+/// taken room for itself.
+pub(super) fn check_length(end: u64) -> Result<(), Box<Failure>> {
+    if end <= STRIPE_BYTES_MAX {
+        return Ok(());
     }
+    let text = format!("byte {end}: no stripe has that many bytes, {STRIPE_BYTES_MAX} at most");
+    Err(Failure::new(FailureKind::TooLarge, text).into())
 }

@@ -7,6 +7,7 @@ use machine::{Disk, Machine, NodeId, TaskGroup};
 
 use super::IoNode;
 use super::account::Account;
+use super::disks::check_length;
 use super::open_stripe::OpenStripe;
 use crate::error::Failure;
 use crate::protocol::{FileId, Reply};
@@ -28,7 +29,8 @@ impl<M: Machine> IoNode<M> {
     ) -> Result<Reply, Box<Failure>> {
         // All of them before the first is changed.
         for &(index, bytes) in stripes {
-            self.disks.check_space(&*self.stripes.get(file, index)?, bytes).await?;
+            self.stripes.get(file, index)?;
+            check_length(bytes)?;
         }
         for &(index, bytes) in stripes {
             // Who writes from now on comes after.

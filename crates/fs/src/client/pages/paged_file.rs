@@ -15,6 +15,7 @@ use std::rc::Rc;
 
 use layout::{Extent, Striping};
 use machine::{Class, Machine, OperationInFlight, Payload, Permit, Work};
+use namespace::TreeRefusal;
 
 use super::Inner;
 use super::failures::Reported;
@@ -25,7 +26,7 @@ use super::window::{Order, Window};
 use crate::client::File;
 use crate::client::file::check_no_file_ends_before;
 use crate::client::unflushed::UnflushedMark;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::protocol::FileId;
 
 /// An application's hint on its use of a file, in the terms of `posix_fadvise` and PDIOL. It changes when things
@@ -406,7 +407,7 @@ impl<M: Machine> PagedFile<M> {
     /// As [`truncate`](Self::truncate). Who reads or writes the file waits until what this gives is dropped.
     pub(in crate::client) async fn cut(&self, bytes: u64) -> Result<OperationInFlight> {
         if bytes > layout::FILE_BYTES_MAX {
-            return Err(Error::Invalid(format!("{}: no file can have {bytes} bytes", self.name())).into());
+            return Err(TreeRefusal::FileTooLarge.into());
         }
         self.file.cuts.none().await;
         let cut = self.file.cuts.begin();

@@ -290,6 +290,7 @@ impl<M: Machine> Tree<M> {
     }
 
     async fn ask_once(&self, operation: TreeOperation, hold: bool) -> Result<TreeAnswer> {
+        operation.check_lengths()?;
         let _asked = hold.then(|| self.inner.holds.asked.begin());
         self.call(Request::Tree { operation: operation.into(), hold }).await
     }
