@@ -6,7 +6,7 @@
 //! malformed, or has an invalid time or duration, is counted and left out by itself.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io::{self, BufRead};
 
 use machine::Decimal;
 use serde_json::Value;
@@ -19,7 +19,7 @@ use crate::collector::{Collector, unknown_process};
 use crate::json_events::{JsonEvents, NextEvent, member};
 
 /// Takes in a trace; `None` if it has no array of events, or ends before the first one.
-pub(crate) fn collect(from: impl Read) -> io::Result<Option<Collector>> {
+pub(crate) fn collect(from: impl BufRead) -> io::Result<Option<Collector>> {
     let Some(mut input) = JsonEvents::begin(from)? else { return Ok(None) };
     let mut events = Events::default();
     loop {

@@ -5,7 +5,7 @@
 //! malformed spoils no other. Between events there may be commas in any number, and the array may end without its
 //! bracket, as many programs write it.
 
-use std::io::{self, Bytes, Read};
+use std::io::{self, BufRead, Bytes};
 
 /// The most bytes of an event.
 const EVENT_BYTES_MAX: usize = 1 << 26;
@@ -36,7 +36,7 @@ pub(crate) struct JsonEvents<R> {
     is_within: bool,
 }
 
-impl<R: Read> JsonEvents<R> {
+impl<R: BufRead> JsonEvents<R> {
     /// Goes to the first event; `None` if the file has no array of events.
     pub(crate) fn begin(from: R) -> io::Result<Option<Self>> {
         let mut events = JsonEvents { bytes: from.bytes(), ahead: None, text: Vec::new(), is_within: false };
