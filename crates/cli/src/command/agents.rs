@@ -142,7 +142,18 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
 }
 
+/// The help of `starfish agent`, if the options of agents ask for it: an agent that prints it starts nothing.
+fn help_of_agents(options: &[String]) -> Option<clap::Error> {
+    let agent = super::agent::Arguments::augment_args(clap::Command::new("starfish agent"));
+    let words = std::iter::once("starfish agent").chain(options.iter().map(String::as_str));
+    let refused = agent.try_get_matches_from(words).err();
+    refused.filter(|refused| refused.kind() == clap::error::ErrorKind::DisplayHelp)
+}
+
 fn up(arguments: &UpArguments) -> Result<()> {
+    if let Some(help) = help_of_agents(&arguments.options) {
+        return local::print([help.to_string()]);
+    }
     let named = match (&arguments.hosts, arguments.local) {
         (Some(file), _) => Some(hosts::read(file)?),
         (None, count) => count.map(hosts::local),

@@ -196,6 +196,16 @@ fn a_set_is_not_made_smaller_or_different_by_mistake() {
     assert!(home.fail(&["get", "--flat", "file", "again"]).contains("stripe"));
 }
 
+#[test]
+fn help_of_agents_is_shown_and_starts_none() {
+    let home = Home::new();
+    for options in [&["--help"][..], &["--metrics", "127.0.0.1:0", "-h"]] {
+        let (said, _) = home.run(&[&["agents", "up", "--local", "3", "--"], options].concat());
+        assert!(said.contains("Usage: starfish agent") && said.contains("--copy-namespace"), "{said}");
+    }
+    assert!(agents_below(home.0.path()).is_empty());
+}
+
 /// An empty directory is what a mount point is without its disk, and so is one that is missing below it.
 #[test]
 fn an_agent_whose_disk_is_gone_is_given_a_new_one_only_if_that_is_said() {
