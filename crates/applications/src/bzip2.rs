@@ -1,14 +1,18 @@
 //! pfsbzip2: compresses and decompresses, while threads read ahead and write behind.
 //!
-//! The format is that of bzip2; several compressed files one after the other are one, as there.
+//! The format is that of bzip2; several compressed files one after the other are one, as there. Bytes behind the
+//! last of them, such as the zeros that fill the blocks of a tape, are reported and ignored, as bzip2 does.
 
-use std::io::{self, Read, Write};
+use std::cell::Cell;
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Write};
 use std::process::ExitCode;
 use std::thread;
 
 use bzip2::Compression;
-use bzip2::read::{BzEncoder, MultiBzDecoder};
+use bzip2::bufread::BzDecoder;
+use bzip2::read::BzEncoder;
 use clap::Parser;
+use command_line::say;
 
 use crate::ahead::Ahead;
 use crate::behind::Behind;
@@ -111,23 +115,28 @@ pub fn convert(
     let source = store.open(input)?;
     let target = store.create(output, replace)?;
     let converted = convert_all(source, target, conversion);
-    converted
-        .map_err(|(is_input, error)| Failure::io(if is_input { input } else { output }, &error))?
-        .finish()
+    let (written, has_more) =
+        converted.map_err(|(is_input, error)| Failure::io(if is_input { input } else { output }, &error))?;
+    if has_more {
+        say!("pfsbzip2: {input}: there are other bytes behind the compressed ones: they are ignored");
+    }
+    written.finish()
 }
 
-/// Gives the output back, or an error and whether it is the input's.
+/// Gives the output back with whether there is something else behind what is compressed, or an error and whether it is
+/// the input's.
 fn convert_all<'a>(
     input: Box<dyn Read + Send + 'a>,
     output: Box<dyn Output + 'a>,
     conversion: Conversion,
-) -> std::result::Result<Box<dyn Output + 'a>, (bool, io::Error)> {
+) -> std::result::Result<(Box<dyn Output + 'a>, bool), (bool, io::Error)> {
     thread::scope(|scope| {
         let ahead = Ahead::new(scope, input);
         let mut behind = Behind::new(scope, output);
+        let has_more = Cell::new(false);
         let mut converted: Box<dyn Read> = match conversion {
             Conversion::Compress { blocks } => Box::new(BzEncoder::new(ahead, Compression::new(blocks))),
-            Conversion::Decompress => Box::new(MultiBzDecoder::new(ahead)),
+            Conversion::Decompress => Box::new(Streams::new(BufReader::new(ahead), &has_more)),
         };
         let mut piece = vec![0; PIECE_BYTES];
         loop {
@@ -138,6 +147,52 @@ fn convert_all<'a>(
             behind.write_all(&piece[..bytes]).map_err(|error| (false, error))?;
         }
         drop(converted);
-        behind.finish().map_err(|error| (false, error))
+        let written = behind.finish().map_err(|error| (false, error))?;
+        Ok((written, has_more.get()))
     })
+}
+
+/// Bytes at the beginning of a stream of bzip2, by which it is known: `BZh` and a digit.
+const MARK_BYTES: usize = 4;
+
+/// What is decompressed of the streams of bzip2 at the beginning of an input.
+struct Streams<'a, R> {
+    /// The stream that is read; none at the end.
+    stream: Option<BzDecoder<Chain<Cursor<Vec<u8>>, R>>>,
+    /// Set if there is something else behind the streams.
+    has_more: &'a Cell<bool>,
+}
+
+impl<'a, R: BufRead> Streams<'a, R> {
+    /// The first stream has to be one.
+    fn new(input: R, has_more: &'a Cell<bool>) -> Self {
+        Streams { stream: Some(BzDecoder::new(Cursor::new(Vec::new()).chain(input))), has_more }
+    }
+
+    /// Goes on behind a stream: to the next one, or the end.
+    fn go_on(&mut self, behind: Chain<Cursor<Vec<u8>>, R>) -> io::Result<()> {
+        // Of the mark of the stream everything has been read.
+        let (_, mut input) = behind.into_inner();
+        let mut mark = Vec::new();
+        input.by_ref().take(MARK_BYTES as u64).read_to_end(&mut mark)?;
+        let is_stream = matches!(mark[..], [b'B', b'Z', b'h', b'1'..=b'9']);
+        self.has_more.set(!is_stream && !mark.is_empty());
+        self.stream = is_stream.then(|| BzDecoder::new(Cursor::new(mark).chain(input)));
+        Ok(())
+    }
+}
+
+impl<R: BufRead> Read for Streams<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while let Some(stream) = &mut self.stream {
+            let read = stream.read(into)?;
+            if read > 0 || into.is_empty() {
+                return Ok(read);
+            }
+            if let Some(stream) = self.stream.take() {
+                self.go_on(stream.into_inner())?;
+            }
+        }
+        Ok(0)
+    }
 }

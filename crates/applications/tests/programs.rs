@@ -424,6 +424,38 @@ fn bzip2_packs_and_unpacks() {
     }
 }
 
+/// A stream of bzip2 ends by itself; tapes and block devices fill their last block with zeros.
+#[test]
+fn bytes_behind_an_archive_are_reported_and_ignored() {
+    let home = Home::start(2);
+    let contents = text(200_000);
+    home.make("text", &contents);
+    home.succeed(PFSBZIP2, &["text"]);
+    let packed = home.read("text.bz2");
+    for (name, streams, behind) in [
+        ("words", 1, &b"tail\n"[..]),
+        ("zeros", 2, &[0; 10_240]),
+        ("short", 1, b"BZ"),
+        ("mark", 2, b"BZh0 is no stream"),
+        ("nothing", 2, b""),
+    ] {
+        let archive = [packed.repeat(streams), behind.to_vec()].concat();
+        std::fs::write(home.path(&format!("{name}.bz2")), archive).expect("a file");
+        for output in ["out", "pfs:out"] {
+            let Output { status, stderr, .. } =
+                common::finish(home.command(PFSBZIP2, ["-df", &format!("{name}.bz2"), output]));
+            let said = String::from_utf8_lossy(&stderr);
+            assert!(status.success(), "{said}");
+            let is_told = said.contains(&format!("pfsbzip2: {name}.bz2: there are other bytes behind"));
+            assert_eq!(is_told, !behind.is_empty(), "{said}");
+            assert!(home.succeed(MYCAT, &[output]) == contents.repeat(streams), "{name}");
+        }
+    }
+    // What begins as a stream has to be one.
+    std::fs::write(home.path("half.bz2"), [packed.clone(), packed[..100].to_vec()].concat()).expect("a file");
+    assert!(home.fail(PFSBZIP2, &["-df", "half.bz2", "out"]).contains("half.bz2"));
+}
+
 #[test]
 fn damaged_archives_are_refused_and_leave_nothing() {
     let home = Home::start(2);
