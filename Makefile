@@ -18,6 +18,8 @@ MPICC ?= mpicc
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 STARFISH := $(TARGET)/release/starfish
+# The list of tests skipped for want of a prerequisite: lines of the reason, a tab and the test.
+export STARFISH_SKIPPED ?= $(abspath $(TARGET))/skipped
 # The packages of Cargo whose programs and libraries are installed.
 INSTALLED := -p starfish -p applications -p libpdiol -p libtlv
 # Where the Python package is built, tested and tried, with all it needs.
@@ -32,7 +34,7 @@ NPM := npm --prefix $(PAGE) --silent
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check fmt lint docs manual page sim seeds bench bench-sim bench-peers install install-c install-mpi deb test-package \
-	clean tools build python lint-page test-page test-rust test-rust-built test-python test-viewer wheel
+	clean tools build python lint-page skipped test-page test-rust test-rust-built test-python test-viewer wheel
 
 help: ## List these verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -42,7 +44,9 @@ run: build ## Build everything needed and show it at work: starfish demo [FILE=.
 
 # Half of their time tests wait: three kinds of them at once take little longer than the longest.
 test: test-rust-built ## Build everything needed and run every test
-	@$(MAKE) --no-print-directory --keep-going --jobs=3 test-rust test-python test-viewer
+	@rm -f "$(STARFISH_SKIPPED)"; failed=0; \
+	$(MAKE) --no-print-directory --keep-going --jobs=3 test-rust test-python test-viewer || failed=1; \
+	$(MAKE) --no-print-directory skipped; exit $$failed
 
 check: ## All that is asked of a change: format, lints, tests
 	cargo fmt --all --check
@@ -146,7 +150,11 @@ lint-page:
 # The page in Chromium, by itself and from the program.
 test-viewer: tools
 	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory test-page; \
-	else echo "the viewer's page is not tested: npm is missing (sudo apt-get install npm)"; fi
+	else printf "no program npm (sudo apt-get install npm)\tall of test-viewer\n" >> "$(STARFISH_SKIPPED)"; fi
+
+skipped: # List the tests skipped since `make test` began, by the prerequisite they lack
+	@if [ -s "$(STARFISH_SKIPPED)" ]; then echo "Skipped tests, by the prerequisite they lack:"; \
+	sort -u "$(STARFISH_SKIPPED)" | awk -F'\t' '$$1 != why { why = $$1; print "  " why ":" } { print "    " $$2 }'; fi
 
 # The tests of Rust have made the program; made by itself, what it is made of would be compiled again.
 test-page: $(PAGE)/node_modules/made

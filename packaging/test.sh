@@ -11,7 +11,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 built=$1
 
 skip() {
-    echo "SKIPPED: $1"
+    echo "skipped: $1"
+    [[ -z ${STARFISH_SKIPPED:-} ]] || printf '%s\tpackaging/test.sh\n' "$1" >> "$STARFISH_SKIPPED"
 }
 
 fail() {

@@ -35,6 +35,14 @@ def start(disk: Path) -> tuple[subprocess.Popen[str], str]:
     return agent, address[1]
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Append a skipped test to the list that `make test` prints at its end."""
+    skipped = os.environ.get("STARFISH_SKIPPED")
+    if skipped and report.skipped and isinstance(report.longrepr, tuple):
+        with Path(skipped).open("a") as listed:
+            listed.write(f"{report.longrepr[2].removeprefix('Skipped: ')}\t{report.nodeid}\n")
+
+
 @pytest.fixture(scope="session")
 def program() -> str:
     """Return the program whose agents these are."""

@@ -5,11 +5,12 @@ mod common;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use common::{
     FS2PFS, Home, MYCAT, PFS2FS, PFSBZIP2, PFSGREP, PFSSORT, finish, finish_with_input, noise, text,
 };
+use prerequisites::has;
 
 /// Contents that have been trouble somewhere: empty ones, a last line without an end, binary data, long lines, the
 /// sizes around a page.
@@ -29,15 +30,6 @@ fn contents() -> Vec<(&'static str, Vec<u8>)> {
         ("page-1", text(65_536).into_iter().take(65_535).collect()),
         ("page+1", text(65_536).into_iter().take(65_537).collect()),
     ]
-}
-
-/// Whether the system has a program.
-fn has(program: &str) -> bool {
-    let found = Command::new(program).arg("--version").stdin(std::process::Stdio::null()).output().is_ok();
-    if !found {
-        println!("no {program} here: nothing to compare with");
-    }
-    found
 }
 
 #[test]

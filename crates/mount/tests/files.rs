@@ -12,10 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Mount, has};
+use common::Mount;
 use mount::{LockScope, MountCounts, MountSettings};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::statvfs::statvfs;
+use prerequisites::has;
 use test_agents::Agents;
 
 /// Two mounts of the same agents.
@@ -328,7 +329,7 @@ fn who_does_not_append_any_more_writes_where_he_says() {
 #[test]
 fn a_file_that_is_allocated_by_another_user_does_not_run_as_its_owner() {
     if !nix::unistd::geteuid().is_root() {
-        return println!("SKIPPED: only root can be somebody else");
+        return prerequisites::skip("only root can be another user");
     }
     let agents = Agents::start(1);
     let settings = MountSettings { allow_other: true, ..MountSettings::default() };

@@ -6,7 +6,8 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use common::{Mount, has};
+use common::Mount;
+use prerequisites::has;
 
 /// A small tree of files, links and directories, in a directory of this name.
 fn make_tree(mount: &Mount, name: &str) {

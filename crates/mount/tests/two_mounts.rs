@@ -11,8 +11,9 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Mount, has};
+use common::Mount;
 use mount::MountSettings;
+use prerequisites::has;
 
 /// Two mounts of the same two agents.
 struct Mounts {

@@ -32,7 +32,7 @@
 //!   agent-set                      command-line, node
 //!   applications                   command-line, pdiol, node, interruption, placement, replacement
 //!   test-agents                    pdiol, node, real and fs; tests only depend on it
-//!   fuzz                           nothing of ours; tests only depend on it
+//!   fuzz, prerequisites            nothing of ours; tests only depend on them
 //!   seeds                          sim and fs; nothing depends on it
 //!   promises                       sim, real and fs, and what runs it there: experiment, node;
 //!                                  tests only; nothing depends on it
@@ -45,7 +45,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 42] = [
+const ARROWS: [(&str, &[&str]); 43] = [
     ("applications", &["command-line", "interruption", "node", "pdiol", "placement", "replacement"]),
     ("agent-set", &["command-line", "node"]),
     ("command-line", &["machine", "node"]),
@@ -118,6 +118,7 @@ const ARROWS: [(&str, &[&str]); 42] = [
         ],
     ),
     ("fuzz", &[]),
+    ("prerequisites", &[]),
     ("placement", &[]),
     ("replacement", &[]),
     ("seeds", &["description", "fs", "interruption", "layout", "machine", "namespace", "sim"]),

@@ -12,6 +12,7 @@ await build({ entryPoints, bundle: true, platform: "node", format: "esm", packag
 const named = process.argv.slice(2);
 const isProgram = ["shoot", "speed"].includes(named[0]);
 const tests = (named.length > 0 ? named : ["measures", "page", "served", "table"]).map((name) => `${outdir}/${name}.test.mjs`);
-const run = isProgram ? [`${outdir}/${named[0]}.mjs`, ...named.slice(1)] : ["--test", "--test-concurrency=1", ...tests];
+const reporters = ["spec", "./skipped.mjs"].flatMap((name) => [`--test-reporter=${name}`, "--test-reporter-destination=stdout"]);
+const run = isProgram ? [`${outdir}/${named[0]}.mjs`, ...named.slice(1)] : ["--test", "--test-concurrency=1", ...reporters, ...tests];
 const { status } = spawnSync(process.execPath, ["--enable-source-maps", ...run], { stdio: "inherit" });
 process.exit(status ?? 1);

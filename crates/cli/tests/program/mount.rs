@@ -8,7 +8,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{Agent, Store, ask, fail, finish, give_environment_of, signal, succeed, wait};
+use prerequisites::{cannot_mount, has, skip};
+
+use crate::common::{Agent, Store, ask, fail, finish, give_environment_of, key_file, signal, succeed, wait};
 use crate::exposition::{parse, value};
 use crate::mount_point::{MountPoint, unmounted, within};
 
@@ -43,22 +45,27 @@ fn who_has_no_privileges_can_mount() {
     let point = MountPoint { path: store.directory.path().join("mounted here"), store };
     fs::create_dir(&point.path).expect("a directory");
     let is_root = nix::unistd::getuid().is_root();
+    // The key of the agents, in a file of that user.
+    let key = point.store.path("key of nobody");
+    fs::copy(key_file(), &key).expect("a key");
     let unprivileged = |mut command: Command| {
         if is_root {
-            command.uid(NOBODY).gid(NOBODY);
+            command.uid(NOBODY).gid(NOBODY).env("STARFISH_KEY_FILE", &key);
         }
         command
     };
     if is_root {
-        for directory in [point.store.directory.path(), &point.path] {
+        for directory in [point.store.directory.path(), &point.path, &key] {
             chown(directory, Some(NOBODY), Some(NOBODY)).expect("root may");
         }
         if let Err(why) = unprivileged(point.store.command(&["--version"])).output() {
-            println!("SKIPPED: only root reaches the program: {why}");
-            return;
+            return skip(format_args!("only root reaches the program: {why}"));
         }
     }
-    succeed(unprivileged(point.command(&["mount"], &["--background", "--log", "nobody.log"])));
+    let output = finish(unprivileged(point.command(&["mount"], &["--background", "--log", "nobody.log"])));
+    if !output.status.success() {
+        return cannot_mount(&String::from_utf8_lossy(&output.stderr));
+    }
     let mut shell = Command::new("sh");
     shell.args([
         "-c",
@@ -135,8 +142,7 @@ fn a_mount_that_begins_a_namespace_says_so() {
     let directory = path.to_str().expect("text");
     let output = finish(store.command(&["mount", directory, "--background", "--log", "mount.log"]));
     if !output.status.success() {
-        println!("SKIPPED: nobody can mount here");
-        return;
+        return cannot_mount(&String::from_utf8_lossy(&output.stderr));
     }
     unmounted(|| store.command(&["umount", directory]));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -610,7 +616,7 @@ impl SmallDisk {
         if made.expect("a mount command").status.success() {
             return Some(SmallDisk(disk));
         }
-        println!("SKIPPED: no small disk can be made here");
+        skip("only root can mount a file system in memory");
         None
     }
 }
@@ -643,8 +649,7 @@ step('read', lambda: os.pread(file, 100, 0))
 #[test]
 fn a_mount_that_was_not_heard_of_is_told_that_its_locks_are_lost() {
     let Some(point) = MountPoint::new() else { return };
-    if Command::new("python3").arg("--version").output().is_err() {
-        println!("SKIPPED: there is no python3 here");
+    if !has("python3") {
         return;
     }
     let other = point.store.path("other");

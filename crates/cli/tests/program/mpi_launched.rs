@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use prerequisites::{has, skip};
+
 use crate::common::{Store, give_environment_of, starfish, succeed};
 
 /// An MPI of Debian: its compiler, its launcher, and what that is told on a busy computer.
@@ -55,13 +57,11 @@ fn install(mpi: &Mpi, built: &Path, into: &Path) -> PathBuf {
 }
 
 fn launched(mpi: &Mpi) {
-    if Command::new(mpi.compiler).arg("--version").output().is_err() {
-        println!("SKIPPED: there is no {}", mpi.compiler);
+    if !has(mpi.compiler) {
         return;
     }
     let Some(built) = built() else {
-        println!("SKIPPED: the crate mpi-io is not built");
-        return;
+        return skip("the crate mpi-io is not built");
     };
     let place = tempfile::tempdir().expect("a directory");
     let program = install(mpi, &built, place.path());

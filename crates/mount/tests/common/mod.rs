@@ -1,15 +1,16 @@
 //! What the tests have in common: mounts of agents that run in the test's process, and programs run there.
 //!
-//! Where nothing can be mounted, tests are skipped, and say so.
+//! Where this user cannot mount, tests are skipped.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use mount::{MountSettings, MountedDirectory, unmount};
 use node::Session;
+use prerequisites::cannot_mount;
 use test_agents::Agents;
 
 /// A directory with the files of some agents in it, until this is dropped.
@@ -34,10 +35,6 @@ impl Mount {
 
     /// A mount of these agents in a directory of this name.
     pub(crate) fn of(agents: &Agents, name: &str, settings: MountSettings) -> Option<Mount> {
-        if let Err(error) = std::fs::File::options().read(true).write(true).open("/dev/fuse") {
-            println!("SKIPPED: nothing can be mounted here: /dev/fuse: {error}");
-            return None;
-        }
         let path = agents.path(name);
         std::fs::create_dir(&path).expect("a new directory");
         let session = Session::start(agents.settings()).expect("they are there");
@@ -48,15 +45,10 @@ impl Mount {
                 let home = agents.directory.path().to_owned();
                 Some(Mount { path, mounted: Some(mounted), session, home, agents: None })
             }
-            Err(error) if error.to_string().contains("Install the package") => {
-                println!("SKIPPED: {error}");
+            Err(error) => {
+                cannot_mount(&error.to_string());
                 None
             }
-            Err(error) if error.to_string().contains("Operation not permitted") => {
-                println!("SKIPPED: this computer lets nobody mount: {error}");
-                None
-            }
-            Err(error) => panic!("{error}"),
         }
     }
 
@@ -110,14 +102,4 @@ impl Drop for Mount {
             std::mem::forget((mounted, self.session.clone(), self.agents.take()));
         }
     }
-}
-
-/// Whether a program is there; says so if it is not.
-pub(crate) fn has(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|directory| Path::new(&directory).join(program).exists());
-    if !found {
-        println!("SKIPPED: there is no {program} here");
-    }
-    found
 }

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, has, succeed};
+use prerequisites::has;
+
+use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, succeed};
 
 /// Values that the examples write: each is its place in the array.
 const VALUES: usize = 120 * 200;
@@ -62,7 +64,7 @@ impl Testbed {
         let needs = if example.ends_with("field.py") { "import mpi4py" } else { "import mpi4py, h5py" };
         let found = Command::new(PYTHON).args(["-c", needs]).output();
         if !found.is_ok_and(|output| output.status.success()) {
-            println!("SKIPPED: {PYTHON} cannot {needs}");
+            prerequisites::skip(format_args!("{PYTHON} cannot {needs}"));
             return false;
         }
         self.write_and_read(&[PYTHON, "-B", example.to_str().expect("text")], name);
@@ -94,8 +96,7 @@ fn hdf5_with_open_mpi() {
 #[test]
 fn pnetcdf_on_a_mount() {
     if !Path::new("/usr/include/pnetcdf.h").exists() {
-        println!("SKIPPED: there is no PnetCDF");
-        return;
+        return prerequisites::skip("no PnetCDF");
     }
     let Some(testbed) = Testbed::new(&OPEN_MPI) else { return };
     let Some(mounted) = testbed.mount() else { return };

