@@ -126,7 +126,7 @@ impl Backlog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::{DiskUser, Scheduling, Sweeps, Urgency};
+    use crate::schedule::{DiskUser, Scheduling, Urgency};
 
     const READER: u64 = 1;
     const WRITER: u64 = 2;
@@ -145,7 +145,7 @@ mod tests {
     /// 2000 turns at a disk of this schedule, or has them only in the beginning. Gives how often the reader was held
     /// up, and how many reads it got.
     fn beside_a_writer(scheduling: Scheduling, writes: u64, shrinks: bool) -> (usize, usize) {
-        let mut schedule = scheduling.schedule(Sweeps::Open);
+        let mut schedule = scheduling.schedule();
         let (mut backlog, mut waiting, mut block, mut arm) = (Backlog::default(), [0; 3], 0, (0, 0));
         let (mut held_up, mut reads) = (0, 0);
         for turn in 0..2000 {

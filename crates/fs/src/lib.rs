@@ -72,7 +72,7 @@ pub use name::{NAME_BYTES_MAX, NameError, check as check_name};
 pub use number::{number_of, object_name};
 pub use protocol::{FileId, HeldLock, ListedStripe, TeamStep};
 pub use range_locks::{LockMode, LockRange};
-pub use schedule::{Scheduling, Sweeps};
+pub use schedule::Scheduling;
 pub use settings::{
     Answers, ClientSettings, Configuration, IoNodeSettings, Prefetching, Service, Sharing, Threads,
     TwoPhaseExchange, TwoPhaseFlush,

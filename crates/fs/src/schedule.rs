@@ -37,12 +37,12 @@ use scan::Scan;
 pub enum Scheduling {
     /// First come, first served.
     Fcfs,
-    /// Cyclic scan, by logical block.
+    /// Cyclic scan, by logical block: a reader of one object from front to back keeps the disk.
     #[default]
     CyclicScan,
     /// Cyclic scan, by physical position where the disk tells it.
     PhysicalCyclicScan,
-    /// Cyclic scan, by logical block, always in [closed](Sweeps::Closed) sweeps: the setting of sweeps is ignored.
+    /// Cyclic scan, by logical block, in closed sweeps: a sweep serves the requests present at its beginning.
     FairScan,
     /// The jobs take turns, one request a turn.
     RoundRobin,
@@ -54,8 +54,8 @@ pub enum Scheduling {
 
 /// Which requests a sweep of cyclic scan serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sweeps {
-    /// Every request ahead of the arm: a reader of one object from front to back keeps the disk.
+enum Sweeps {
+    /// Every request ahead of the arm.
     Open,
     /// The requests present at its beginning: none waits for more than the rest of one sweep and then its own.
     Closed,
@@ -116,12 +116,12 @@ impl Scheduling {
         }
     }
 
-    /// An empty schedule of this kind; `sweeps` is of interest to cyclic scan.
-    pub(crate) fn schedule(self, sweeps: Sweeps) -> Box<dyn DiskSchedule> {
+    /// Returns an empty schedule of this kind.
+    pub(crate) fn schedule(self) -> Box<dyn DiskSchedule> {
         match self {
             Scheduling::Fcfs => Box::new(Classes::of(Fifo::default)),
             Scheduling::CyclicScan | Scheduling::PhysicalCyclicScan => {
-                Box::new(Classes::of(|| Scan::new(sweeps)))
+                Box::new(Classes::of(|| Scan::new(Sweeps::Open)))
             }
             Scheduling::FairScan => Box::new(Classes::of(|| Scan::new(Sweeps::Closed))),
             Scheduling::RoundRobin => Box::new(RoundRobin::default()),

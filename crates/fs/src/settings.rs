@@ -7,7 +7,7 @@
 
 use machine::{Class, Duration};
 
-use crate::schedule::{Scheduling, Sweeps};
+use crate::schedule::Scheduling;
 
 /// One of the two configurations in which nodes work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +44,6 @@ impl Configuration {
 pub struct IoNodeSettings {
     /// The order in which a disk's waiting requests are served.
     pub scheduling: Scheduling,
-    /// Which requests a sweep of cyclic scan serves.
-    pub sweeps: Sweeps,
     /// How many blocks the cache holds. The reports give it two for each compute node, disk and outstanding
     /// request (`2 K` for each compute node and disk).
     pub cache_blocks: usize,
@@ -144,7 +142,6 @@ impl IoNodeSettings {
     pub fn report() -> Self {
         IoNodeSettings {
             scheduling: Scheduling::CyclicScan,
-            sweeps: Sweeps::Open,
             cache_blocks: 1024,
             block_bytes_max: 64 * 1024,
             threads: Threads::Pool(128),
@@ -166,8 +163,7 @@ impl IoNodeSettings {
     /// The agents, with the memory that they have unless they are told otherwise.
     pub fn agent() -> Self {
         IoNodeSettings {
-            scheduling: Scheduling::CyclicScan,
-            sweeps: Sweeps::Closed,
+            scheduling: Scheduling::FairScan,
             cache_blocks: 256,
             block_bytes_max: 1 << 20,
             threads: Threads::Pool(512),

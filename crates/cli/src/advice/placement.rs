@@ -4,7 +4,7 @@
 use command_line::failure::{Failure, Result};
 use description::MachineDescription;
 use experiment::{PlacementCase, PlacementOptions, PlacementOutcome};
-use fs::Scheduling;
+use fs::{IoNodeSettings, Scheduling};
 use machine::Duration;
 use placement::{BlockTimes, ManyDisks, Policy};
 use serde::Serialize;
@@ -84,8 +84,7 @@ pub(crate) struct Alternative {
 const SCHEDULES: [Scheduling; 4] =
     [Scheduling::Fcfs, Scheduling::RoundRobin, Scheduling::BoundedReadPriority, Scheduling::FairScan];
 
-/// The order that is advised with a placement by which nobody can race: no job waits for more than a sweep. Agents
-/// serve so by themselves, as theirs is cyclic scan in closed sweeps.
+/// The order that is advised with a placement by which nobody can race: no job waits for more than a sweep.
 const ADVISED: Scheduling = Scheduling::FairScan;
 
 /// What the analysis says is confirmed if it takes no longer than the best alternative by more than this part: trials
@@ -142,9 +141,9 @@ impl PlacementAdvice {
 }
 
 impl PlacementAdvice {
-    /// Whether the disks of agents serve so by themselves.
+    /// Whether the advised order is the default of agents.
     pub(crate) fn is_usual_order(&self) -> bool {
-        self.advised.scheduling == ADVISED.name()
+        self.advised.scheduling == IoNodeSettings::agent().scheduling.name()
     }
 
     /// Whether jobs can race by any policy.
@@ -220,20 +219,4 @@ fn mean(case: &PlacementCase, trials: u64) -> Result<Alternative> {
 
 fn failed(error: experiment::Error) -> Failure {
     Failure::new("simulating", error)
-}
-
-#[cfg(test)]
-mod tests {
-    use fs::{IoNodeSettings, Sweeps};
-
-    use super::*;
-
-    #[test]
-    fn agents_serve_as_advised_unless_they_are_told_otherwise() {
-        let IoNodeSettings { scheduling, sweeps, .. } = IoNodeSettings::agent();
-        assert_eq!(
-            (ADVISED, scheduling, sweeps),
-            (Scheduling::FairScan, Scheduling::CyclicScan, Sweeps::Closed)
-        );
-    }
 }

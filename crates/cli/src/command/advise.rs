@@ -203,7 +203,7 @@ fn reasons(advice: &PlacementAdvice) -> Vec<String> {
     });
     let PlacementAdvice { advised, analysed, best, .. } = advice;
     let by_themselves = match advice.is_usual_order() {
-        true => ", which is what agents do unless they are told otherwise",
+        true => ", the default of agents",
         false => "",
     };
     lines.push(format!(

@@ -88,7 +88,7 @@ pub(crate) struct Arguments {
     prefetch: u64,
 
     /// Order in which a disk serves waiting requests.
-    #[arg(long, default_value_t = SCHEDULING, value_parser = values::scheduling())]
+    #[arg(long, default_value_t = IoNodeSettings::agent().scheduling, value_parser = values::scheduling())]
     scheduling: Scheduling,
 
     #[command(flatten)]
@@ -131,9 +131,6 @@ const BLOCK_MAX: &str = "1MiB";
 
 /// Default number of blocks to prefetch.
 const PREFETCH: u64 = 1;
-
-/// Default order.
-const SCHEDULING: Scheduling = Scheduling::CyclicScan;
 
 const EXAMPLES: &str = "\
 Examples:

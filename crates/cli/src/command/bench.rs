@@ -30,7 +30,7 @@ use crate::local::{self, Hashing};
 use crate::options::described::load_model;
 use crate::options::values;
 use crate::store::transfer::{self, Get, Method, MethodArgs, Put};
-use fs::Scheduling;
+use fs::{IoNodeSettings, Scheduling};
 use node::Size;
 use node::sparse::Dense;
 
@@ -77,7 +77,7 @@ pub(crate) struct Arguments {
     rounds: u32,
 
     /// Order in which the disks of the agents that it starts serve waiting requests.
-    #[arg(long, value_parser = values::scheduling(), default_value_t = Scheduling::CyclicScan,
+    #[arg(long, value_parser = values::scheduling(), default_value_t = IoNodeSettings::agent().scheduling,
           conflicts_with = "agents")]
     scheduling: Scheduling,
 

@@ -81,7 +81,9 @@ fn the_table_and_csv_have_every_alternative() {
         "{table}"
     );
     assert!(table.contains("(the analysis is of as many jobs as disks)"), "there are fewer: {table}");
-    assert!(table.contains("`fair-scan`, which is what agents do unless they are told otherwise"), "{table}");
+    assert!(table.contains("`fair-scan`, the default of agents"), "{table}");
+    let help = succeed(starfish(&["agent", "--help"]));
+    assert!(help.contains("[default: fair-scan]"), "the same default: {help}");
     let csv = advise(&["--disks", "2", "--jobs", "2", "--format", "csv"]);
     let lines: Vec<&str> = csv.lines().collect();
     assert!(lines.iter().all(|line| line.split(',').count() == 9), "{csv}");

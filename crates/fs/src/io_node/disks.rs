@@ -95,7 +95,7 @@ pub(super) struct Disks<M: Machine> {
 
 impl<M: Machine> Disks<M> {
     pub(super) fn new(machine: M, settings: &IoNodeSettings) -> Self {
-        let schedule = || settings.scheduling.schedule(settings.sweeps);
+        let schedule = || settings.scheduling.schedule();
         let queue = || DiskQueue::new(schedule(), settings.requests_at_disk);
         let queues: Vec<DiskQueue> = machine.disks().iter().map(|_| queue()).collect();
         let (writes_pending, held_up) =

@@ -21,12 +21,6 @@ fn request(job: u64, direction: Direction, urgency: Urgency, block: u64) -> Disk
     DiskRequest { user: DiskUser { job: NodeId(job), urgency }, direction, position: (0, block), bytes: 1 }
 }
 
-/// Every schedule there is.
-fn all() -> Vec<(Scheduling, Sweeps)> {
-    let with = |sweeps| Scheduling::ALL.map(|scheduling| (scheduling, sweeps));
-    [with(Sweeps::Open), with(Sweeps::Closed)].concat()
-}
-
 /// A disk that serves one request a step, and who came and was served when.
 struct Disk {
     schedule: Box<dyn DiskSchedule>,
@@ -40,8 +34,8 @@ struct Disk {
 }
 
 impl Disk {
-    fn new((scheduling, sweeps): (Scheduling, Sweeps)) -> Self {
-        let schedule = scheduling.schedule(sweeps);
+    fn new(scheduling: Scheduling) -> Self {
+        let schedule = scheduling.schedule();
         let (came, waiting, served) = Default::default();
         Disk { schedule, arm: (0, 0), came, waiting, served, step: 0 }
     }
@@ -96,7 +90,7 @@ fn blocks(requests: &[DiskRequest]) -> Vec<u64> {
 
 #[test]
 fn first_come_is_first_served() {
-    let mut disk = Disk::new((Scheduling::Fcfs, Sweeps::Open));
+    let mut disk = Disk::new(Scheduling::Fcfs);
     for block in [5, 1, 9, 3] {
         disk.add(if block == 1 { written_behind(1, block) } else { read(block, block) });
     }
@@ -105,7 +99,7 @@ fn first_come_is_first_served() {
 
 #[test]
 fn jobs_take_turns_and_those_with_nothing_are_passed_over() {
-    let mut disk = Disk::new((Scheduling::RoundRobin, Sweeps::Open));
+    let mut disk = Disk::new(Scheduling::RoundRobin);
     (10..18).for_each(|block| disk.add(written_behind(1, block)));
     (20..22).for_each(|block| disk.add(read(2, block)));
     let first: Vec<_> = (0..2).filter_map(|_| disk.serve()).collect();
@@ -117,7 +111,7 @@ fn jobs_take_turns_and_those_with_nothing_are_passed_over() {
 
 #[test]
 fn a_turn_at_an_idle_disk_is_a_turn() {
-    let mut disk = Disk::new((Scheduling::RoundRobin, Sweeps::Open));
+    let mut disk = Disk::new(Scheduling::RoundRobin);
     disk.add(read(1, 10));
     disk.serve();
     disk.add(read(1, 11));
@@ -128,7 +122,7 @@ fn a_turn_at_an_idle_disk_is_a_turn() {
 #[test]
 fn reads_go_before_writes_also_those_in_the_background() {
     for scheduling in [Scheduling::ReadPriority, Scheduling::BoundedReadPriority] {
-        let mut disk = Disk::new((scheduling, Sweeps::Open));
+        let mut disk = Disk::new(scheduling);
         (0..3).for_each(|block| disk.add(written_behind(1, block)));
         disk.add(request(2, Direction::Read, Urgency::Background, 10));
         disk.add(read(2, 11));
@@ -139,7 +133,7 @@ fn reads_go_before_writes_also_those_in_the_background() {
 #[test]
 fn who_reads_without_end_keeps_writes_waiting_only_as_long_as_is_said() {
     for (scheduling, writes) in [(Scheduling::ReadPriority, 0), (Scheduling::BoundedReadPriority, 5)] {
-        let mut disk = Disk::new((scheduling, Sweeps::Open));
+        let mut disk = Disk::new(scheduling);
         (0..9).for_each(|block| disk.add(written_behind(1, block)));
         for block in 0..5 * (READS_BEFORE_WRITE as u64 + 1) {
             disk.add(read(2, 10 + block));
@@ -152,8 +146,8 @@ fn who_reads_without_end_keeps_writes_waiting_only_as_long_as_is_said() {
 
 #[test]
 fn what_is_promoted_goes_before_what_is_in_the_background() {
-    for schedule in all() {
-        let mut disk = Disk::new(schedule);
+    for scheduling in Scheduling::ALL {
+        let mut disk = Disk::new(scheduling);
         for block in 1..4 {
             disk.add(request(1, Direction::Read, Urgency::Background, block));
             disk.add(request(1, Direction::Read, Urgency::Background, block));
@@ -162,13 +156,13 @@ fn what_is_promoted_goes_before_what_is_in_the_background() {
         disk.schedule.promote((0, 2));
         assert_eq!(
             blocks(&disk.serve_all()),
-            [2, 2, 3, 3, 1, 1].map(|block| match schedule.0 {
+            [2, 2, 3, 3, 1, 1].map(|block| match scheduling {
                 // These do not look where the arm is.
                 Scheduling::Fcfs | Scheduling::RoundRobin if block != 2 => 4 - block,
                 Scheduling::ReadPriority | Scheduling::BoundedReadPriority if block != 2 => 4 - block,
                 _ => block,
             }),
-            "{schedule:?}"
+            "{scheduling:?}"
         );
         assert!(!disk.schedule.has_background());
     }
@@ -176,8 +170,8 @@ fn what_is_promoted_goes_before_what_is_in_the_background() {
 
 #[test]
 fn what_is_removed_is_not_served() {
-    for schedule in all() {
-        let mut disk = Disk::new(schedule);
+    for scheduling in Scheduling::ALL {
+        let mut disk = Disk::new(scheduling);
         for block in 0..4 {
             disk.add(read(block, block));
             disk.add(written_behind(block, block));
@@ -190,7 +184,7 @@ fn what_is_removed_is_not_served() {
         }
         let mut left: Vec<_> = disk.serve_all();
         left.sort_by_key(|request| request.position);
-        assert_eq!(blocks(&left), [1, 2, 3], "{schedule:?}");
+        assert_eq!(blocks(&left), [1, 2, 3], "{scheduling:?}");
         assert!(!disk.schedule.has_background());
     }
 }
@@ -228,14 +222,14 @@ proptest! {
     fn each_is_served_once_and_none_waits_for_nothing(
         steps in proptest::collection::vec((proptest::collection::vec(any_request(), 0..4), 0..4_usize), 1..60),
     ) {
-        for schedule in all() {
-            let mut disk = Disk::new(schedule);
+        for scheduling in Scheduling::ALL {
+            let mut disk = Disk::new(scheduling);
             for (requests, turns) in &steps {
                 requests.iter().for_each(|&request| disk.add(request));
                 disk.serve_some(*turns);
             }
             disk.serve_all();
-            prop_assert_eq!(disk.served.len(), disk.came.len(), "{:?}", schedule);
+            prop_assert_eq!(disk.served.len(), disk.came.len(), "{:?}", scheduling);
         }
     }
 
@@ -244,8 +238,8 @@ proptest! {
     fn the_order_within_a_job_is_kept(
         steps in proptest::collection::vec((proptest::collection::vec(any_request(), 0..4), 0..4_usize), 1..60),
     ) {
-        for schedule in all() {
-            let mut disk = Disk::new(schedule);
+        for scheduling in Scheduling::ALL {
+            let mut disk = Disk::new(scheduling);
             for (requests, turns) in &steps {
                 requests.iter().for_each(|&request| disk.add(request));
                 disk.serve_some(*turns);
@@ -253,9 +247,9 @@ proptest! {
             disk.serve_all();
             let mut last = BTreeMap::new();
             for (number, request) in disk.order() {
-                let Some(kind) = kind(schedule.0, request) else { continue };
+                let Some(kind) = kind(scheduling, request) else { continue };
                 let before = last.insert(kind, number);
-                prop_assert!(before < Some(number), "{schedule:?}: {number} after {before:?}");
+                prop_assert!(before < Some(number), "{scheduling:?}: {number} after {before:?}");
             }
         }
     }
@@ -268,16 +262,14 @@ proptest! {
         stream in any::<bool>(),
     ) {
         let promised = [
-            (Scheduling::Fcfs, Sweeps::Open, WAITING_MAX),
-            (Scheduling::CyclicScan, Sweeps::Closed, 2 * WAITING_MAX),
-            (Scheduling::PhysicalCyclicScan, Sweeps::Closed, 2 * WAITING_MAX),
-            (Scheduling::FairScan, Sweeps::Open, 2 * WAITING_MAX),
+            (Scheduling::Fcfs, WAITING_MAX),
+            (Scheduling::FairScan, 2 * WAITING_MAX),
             // At worst all are of one job, or each of its requests waits for one of each of the three others.
-            (Scheduling::RoundRobin, Sweeps::Open, 4 * WAITING_MAX),
-            (Scheduling::BoundedReadPriority, Sweeps::Open, WAITING_MAX * (READS_BEFORE_WRITE + 1)),
+            (Scheduling::RoundRobin, 4 * WAITING_MAX),
+            (Scheduling::BoundedReadPriority, WAITING_MAX * (READS_BEFORE_WRITE + 1)),
         ];
-        for (scheduling, sweeps, most) in promised {
-            let mut disk = Disk::new((scheduling, sweeps));
+        for (scheduling, most) in promised {
+            let mut disk = Disk::new(scheduling);
             for &(request, count) in &steps {
                 for number in 0..count.min(WAITING_MAX - disk.waiting.len()) {
                     // A stream goes just ahead of the arm: an open sweep would serve nothing else.
@@ -301,7 +293,7 @@ proptest! {
         steps in proptest::collection::vec((any_request(), 0..3_usize), 1..200),
     ) {
         for scheduling in [Scheduling::ReadPriority, Scheduling::BoundedReadPriority] {
-            let mut disk = Disk::new((scheduling, Sweeps::Open));
+            let mut disk = Disk::new(scheduling);
             let mut passed = 0;
             for &(request, turns) in &steps {
                 disk.add(request);

@@ -7,7 +7,7 @@ use command_line::failure::{Failure, Result};
 use command_line::mib;
 use command_line::progress::Progress;
 use description::DiskDescription;
-use fs::Scheduling;
+use fs::{IoNodeSettings, Scheduling};
 use jobs::ArrayPattern;
 use node::Size;
 use viewer::{FirstLook, TraceFiles};
@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
     disk_model: String,
 
     /// Order in which the disks serve waiting requests.
-    #[arg(long, value_parser = values::scheduling(), default_value_t = Scheduling::CyclicScan)]
+    #[arg(long, value_parser = values::scheduling(), default_value_t = IoNodeSettings::agent().scheduling)]
     scheduling: Scheduling,
 
     #[command(flatten)]
