@@ -71,9 +71,22 @@ class Options(TypedDict, total=False):
     this: 1 MiB, and 16 MiB of nodes that work as those of agents."""
 
     directory_fraction: str | None
-    """The part of the write cache that is kept for its directory: 24 bytes for each write;
-    write-cached only. Without this: 0.1, and no part of its own of nodes that work as those of
-    agents."""
+    """The part of the write cache reserved for its directory, 24 bytes for each write; or shared, for
+    data and directory as they come; write-cached only. Without this: 0.1, and shared for nodes that
+    work as those of agents."""
+
+    flush_at: str | None
+    """Divide the write cache into halves, and flush a half in the background when this part of it is
+    full; write-cached only. Without this: one cache that is flushed when full while writes wait,
+    and 1 for nodes that work as those of agents."""
+
+    flush_after: str | None
+    """Flush the write cache when a write is this old; write-cached only. Without this: never for its
+    age, and after 30 s for nodes that work as those of agents."""
+
+    buffers: int | None
+    """Buffers of an I/O node for each disk in a collective operation; disk-directed and write-cached
+    only. Default: 2."""
 
     calls: bool | None
     """Each node makes one call for all that it has of the file, with the others, as programs of MPI on

@@ -76,6 +76,7 @@ pub enum ComparisonError {
 pub const OF_NO_MATRIX: &str = "no pattern chosen is of a matrix";
 
 const NO_WRITE_CACHE: &str = "only the write-cached method has a write cache";
+const NO_BUFFERS: &str = "only disk-directed and write-cached operations use the buffers of I/O nodes";
 
 /// Why a field would do nothing with a method, whatever is chosen for it, if so.
 pub fn unheeded_by(field: &str, method: Method) -> Option<&'static str> {
@@ -83,7 +84,13 @@ pub fn unheeded_by(field: &str, method: Method) -> Option<&'static str> {
         "outstanding" | "scheduling" | "thread_per_request" | "prefetch" => {
             (method == Method::DiskDirected).then_some("disk-directed I/O makes no block requests")
         }
-        "write_cache" | "directory_fraction" => (method != Method::WriteCached).then_some(NO_WRITE_CACHE),
+        "write_cache" | "directory_fraction" | "flush_at" | "flush_after" => {
+            (method != Method::WriteCached).then_some(NO_WRITE_CACHE)
+        }
+        "buffers" => {
+            let is_collective = matches!(method, Method::DiskDirected | Method::WriteCached);
+            (!is_collective).then_some(NO_BUFFERS)
+        }
         _ => None,
     }
 }
@@ -185,11 +192,21 @@ impl Choices {
             let why = "only the traditional and the two-phase method make write requests to fetch data for";
             return refused("memget_writes", why, None);
         }
-        if self.options.write_cache_bytes.is_some() && !has(Method::WriteCached) {
-            return refused("write_cache", NO_WRITE_CACHE, Some(Method::WriteCached));
+        let options = &self.options;
+        let of_write_cache = [
+            ("write_cache", options.write_cache_bytes.is_some()),
+            ("directory_fraction", options.division.is_some()),
+            ("flush_at", options.flush_at.is_some()),
+            ("flush_after", options.flush_after.is_some()),
+        ];
+        if let Some(&(field, _)) = of_write_cache.iter().find(|(_, is_chosen)| *is_chosen)
+            && !has(Method::WriteCached)
+        {
+            return refused(field, NO_WRITE_CACHE, Some(Method::WriteCached));
         }
-        if self.options.directory_fraction.is_some() && !has(Method::WriteCached) {
-            return refused("directory_fraction", NO_WRITE_CACHE, Some(Method::WriteCached));
+        let has_buffers = has(Method::DiskDirected) || has(Method::WriteCached);
+        if options.buffers != Options::default().buffers && !has_buffers {
+            return refused("buffers", NO_BUFFERS, Some(Method::DiskDirected));
         }
         if self.options.page_cache_bytes > 0 && !has(Method::Traditional) {
             let why = "only the traditional method can use a page cache";
@@ -206,6 +223,7 @@ impl Options {
         let is_traditional = method == Method::Traditional;
         Options {
             presort: self.presort && is_directed,
+            buffers: if is_directed || method == Method::WriteCached { self.buffers } else { usual.buffers },
             memget_writes: self.memget_writes && matches!(method, Method::Traditional | Method::TwoPhase),
             page_cache_bytes: if is_traditional { self.page_cache_bytes } else { usual.page_cache_bytes },
             window: self.window.filter(|_| is_traditional || self.page_cache_bytes == 0),

@@ -9,9 +9,10 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use description::{Bytes, MachineDescription, WrittenAsText, unknown};
+use description::{Bytes, MachineDescription, Time, WrittenAsText, unknown};
 use fs::{Division, Scheduling};
 use jobs::Contents;
+use machine::Duration;
 
 use crate::choices::{Choices, OF_NO_MATRIX, unheeded_by};
 
@@ -195,7 +196,7 @@ const BLOCK_BYTES_MAX: u64 = 64 << 20;
 const FILE_BYTES_MAX: u64 = 1 << 50;
 
 /// All of them, in the order in which results have their columns.
-pub static FIELDS: [Field; 21] = [
+pub static FIELDS: [Field; 24] = [
     Field {
         name: "machine",
         takes: Takes::Text("NAME", "name or path", |choices, name| {
@@ -378,19 +379,64 @@ pub static FIELDS: [Field; 21] = [
     },
     Field {
         name: "directory_fraction",
-        takes: Takes::Text("FRACTION", "`\"0.01\"` to `\"0.99\"`", |choices, text| {
-            let fraction = text.parse().ok().filter(|fraction| (0.01..=0.99).contains(fraction));
-            choices.options.directory_fraction = Some(fraction.ok_or("expected a number from 0.01 to 0.99")?);
+        takes: Takes::Text("FRACTION", "`\"0.01\"` to `\"0.99\"` or `\"shared\"`", |choices, text| {
+            choices.options.division = Some(match text {
+                SHARED => Division::Shared,
+                _ => fraction(text, 0.01..=0.99)
+                    .map(|directory| Division::Fixed { directory })
+                    .map_err(|expected| format!("{expected}, or {SHARED}"))?,
+            });
             Ok(())
         }),
         default: "",
-        meaning: "The part of the write cache that is kept for its directory: 24 bytes for each write; write-cached only. \
-                  Without this: 0.1, and no part of its own of nodes that work as those of agents.",
+        meaning: "The part of the write cache reserved for its directory, 24 bytes for each write; or shared, for data and \
+                  directory as they come; write-cached only. Without this: 0.1, and shared for nodes that work as \
+                  those of agents.",
         column: "directory_fraction",
         shown: |case| match case.write_cache().map(|cache| cache.division) {
             Some(Division::Fixed { directory }) => Shown::Text(directory.to_string()),
-            Some(Division::Shared) | None => Shown::Missing,
+            Some(Division::Shared) => Shown::Text(SHARED.to_owned()),
+            None => Shown::Missing,
         },
+    },
+    Field {
+        name: "flush_at",
+        takes: Takes::Text("FRACTION", "`\"0.1\"` to `\"1\"`", |choices, text| {
+            choices.options.flush_at = Some(fraction(text, 0.1..=1.0)?);
+            Ok(())
+        }),
+        default: "",
+        meaning: "Divide the write cache into halves, and flush a half in the background when this part of it is full; \
+                  write-cached only. Without this: one cache that is flushed when full while writes wait, and 1 for nodes \
+                  that work as those of agents.",
+        column: "flush_at",
+        shown: |case| match case.write_cache().and_then(|cache| cache.background) {
+            Some(fullness) => Shown::Text(fullness.to_string()),
+            None => Shown::Missing,
+        },
+    },
+    Field {
+        name: "flush_after",
+        takes: Takes::Text("TIME", "a time such as `\"30 s\"`", |choices, text| {
+            choices.options.flush_after = Some(time(text)?);
+            Ok(())
+        }),
+        default: "",
+        meaning: "Flush the write cache when a write is this old; write-cached only. Without this: never for its age, and \
+                  after 30 s for nodes that work as those of agents.",
+        column: "flush_after",
+        shown: |case| match case.write_cache().and_then(|cache| cache.flush_after) {
+            Some(time) => Shown::Text(time.to_string()),
+            None => Shown::Missing,
+        },
+    },
+    Field {
+        name: "buffers",
+        takes: Takes::Whole(1..=COUNT_MAX, |choices, count| choices.options.buffers = count),
+        default: "2",
+        meaning: "Buffers of an I/O node for each disk in a collective operation; disk-directed and write-cached only.",
+        column: "buffers",
+        shown: |case| Shown::Whole(case.options.buffers),
     },
     Field {
         name: "calls",
@@ -402,6 +448,20 @@ pub static FIELDS: [Field; 21] = [
         shown: |case| Shown::Flag(case.options.calls),
     },
 ];
+
+/// Name of a write cache without a part reserved for its directory.
+const SHARED: &str = "shared";
+
+/// Returns a number within limits, or the expectation that the text fails.
+fn fraction(text: &str, allowed: RangeInclusive<f64>) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| allowed.contains(number));
+    number.ok_or_else(|| format!("expected a number from {} to {}", allowed.start(), allowed.end()))
+}
+
+/// Returns a time, or the expectation that the text fails.
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
+    Time::parse(text).map(|time| time.0).ok_or_else(|| format!("expected {}, not {text:?}", Time::EXPECTED))
+}
 
 /// Rows and columns.
 const SIDES: (&str, &str) = ("RxC", "`\"RxC\"`");

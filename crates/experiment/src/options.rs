@@ -8,6 +8,7 @@ use fs::{
     Configuration, Division, IoNodeSettings, PageCacheSettings, Prefetch, Scheduling, Threads,
     WriteCacheSettings,
 };
+use machine::Duration;
 
 /// An access method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +50,15 @@ pub struct Options {
     pub window: Option<Prefetch>,
     /// Bytes of each compute node's write cache, if they are not to be those of the configuration; write-cached only.
     pub write_cache_bytes: Option<u64>,
-    /// The part of it that is kept for the directory, if it is not divided as in the configuration; write-cached only.
-    pub directory_fraction: Option<f64>,
+    /// Division of the write cache between data and directory, if not that of the configuration; write-cached only.
+    pub division: Option<Division>,
+    /// Fullness of a half of the write cache at which it is flushed in the background, from 0.1 to 1, if not that of
+    /// the configuration; write-cached only.
+    pub flush_at: Option<f64>,
+    /// Time after which a write is flushed at the latest, if not that of the configuration; write-cached only.
+    pub flush_after: Option<Duration>,
+    /// Buffers of an I/O node for each disk in a collective operation; disk-directed and write-cached only.
+    pub buffers: u64,
     /// Whether each node makes one call for all that it has of an array, as an MPI program on agents does.
     pub calls: bool,
 }
@@ -80,7 +88,10 @@ impl Default for Options {
             page_cache_bytes: 0,
             window: None,
             write_cache_bytes: None,
-            directory_fraction: None,
+            division: None,
+            flush_at: None,
+            flush_after: None,
+            buffers: IoNodeSettings::report().buffers_per_disk as u64,
             calls: false,
         }
     }
@@ -99,6 +110,7 @@ impl Options {
             block_bytes_max: self.block_bytes,
             threads,
             prefetch_blocks: self.prefetch_blocks,
+            buffers_per_disk: self.buffers as usize,
             ..IoNodeSettings::report()
         }
     }
@@ -120,12 +132,12 @@ impl Options {
             Configuration::Report => WriteCacheSettings::report(),
             Configuration::Agent => WriteCacheSettings::agent(),
         };
-        let division = self.directory_fraction.map(|directory| Division::Fixed { directory });
         WriteCacheSettings {
             bytes: self.write_cache_bytes.unwrap_or(usual.bytes),
-            division: division.unwrap_or(usual.division),
+            division: self.division.unwrap_or(usual.division),
             queued,
-            ..usual
+            background: self.flush_at.or(usual.background),
+            flush_after: self.flush_after.or(usual.flush_after),
         }
     }
 

@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use description::{MachineDescription, Time, WrittenAsText};
+use description::MachineDescription;
 use fs::Scheduling;
 use jobs::BatchReading;
-use machine::Duration;
 use placement::Policy;
 
-use crate::fields::{FieldOf, FieldSet, MachineChoice, Shown, TakesOf, parsed};
+use crate::fields::{FieldOf, FieldSet, MachineChoice, Shown, TakesOf, parsed, time};
 use crate::placement_case::{PlacedJob, PlacementCase, PlacementOptions};
 
 /// Something that can be chosen for jobs that share disks.
@@ -196,10 +195,6 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
         shown: |case| Shown::Text(case.options.contents.to_string()),
     },
 ];
-
-fn time(text: &str) -> Result<Duration, String> {
-    Time::parse(text).map(|time| time.0).ok_or_else(|| format!("expected {}, not {text:?}", Time::EXPECTED))
-}
 
 impl Default for PlacementChoices {
     fn default() -> Self {

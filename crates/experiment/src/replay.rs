@@ -111,6 +111,7 @@ impl Replay {
                 IoNodeSettings {
                     scheduling: self.options.scheduling,
                     prefetch_blocks: self.options.prefetch_blocks,
+                    buffers_per_disk: self.options.buffers as usize,
                     block_bytes_max: agent.block_bytes_max.max(self.options.block_bytes),
                     ..agent
                 }
@@ -130,6 +131,7 @@ impl Options {
             outstanding: ClientSettings::agent().outstanding_per_disk,
             scheduling: IoNodeSettings::agent().scheduling,
             prefetch_blocks: IoNodeSettings::agent().prefetch_blocks,
+            buffers: IoNodeSettings::agent().buffers_per_disk as u64,
             queued: Queued::Always,
             presort: true,
             ..Options::default()

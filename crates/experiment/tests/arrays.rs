@@ -4,6 +4,7 @@ use description::{Description, MachineDescription};
 use experiment::{Case, Contents, DiskLayout, Method, Options, Queued, Trial};
 use fs::Scheduling;
 use layout::Problem;
+use machine::Duration;
 
 /// A trial on the report's machine (section 4.1), contents checked.
 fn trial(
@@ -51,6 +52,51 @@ fn flushes_are_those_of_the_report() {
     let favorable =
         trial("wnc", 64 << 20, 8192, layout, Method::WriteCached, Queued::Never).throughput_mib_s();
     assert!((favorable / 34.1 - 1.0).abs() < 0.02, "{favorable}");
+}
+
+/// A write cache flushed by threshold or by time is flushed more often than one that waits until it is full.
+#[test]
+fn a_write_cache_is_flushed_by_threshold_and_by_time() {
+    let flushes = |options: Options| {
+        let machine = MachineDescription::load("enwrich-1995").expect("built in");
+        let case = Case {
+            problem: Problem::new(16 << 20, 8192, machine.nodes.compute.value),
+            machine,
+            method: Method::WriteCached,
+            pattern: "wcc".parse().expect("a pattern of the report"),
+            layout: DiskLayout::Contiguous,
+            options,
+            contents: Contents::Phantom,
+            seed: 1,
+        };
+        case.trial(0).expect("it ends").flushes().expect("there is a write cache").flushes
+    };
+    let full = flushes(Options::default());
+    let half = flushes(Options { flush_at: Some(0.5), ..Options::default() });
+    let brief = Duration::from_millis(1);
+    let aged = flushes(Options { flush_after: Some(brief), ..Options::default() });
+    assert!(half > full && aged > full, "{full} when full, {half} by threshold, {aged} by time");
+}
+
+/// A second buffer keeps a disk busy while the pieces of a block are sent.
+#[test]
+fn one_buffer_leaves_disks_idle_while_data_are_sent() {
+    let seconds = |buffers| {
+        let machine = MachineDescription::load("starfish-1996").expect("built in");
+        let case = Case {
+            problem: Problem::new(512 << 10, 8, machine.nodes.compute.value),
+            machine,
+            method: Method::DiskDirected,
+            pattern: "rcc".parse().expect("a pattern of the report"),
+            layout: DiskLayout::Random,
+            options: Options { buffers, ..Options::default() },
+            contents: Contents::Phantom,
+            seed: 1,
+        };
+        case.trial(0).expect("it ends").elapsed.as_secs_f64()
+    };
+    let (one, two) = (seconds(1), seconds(2));
+    assert!(one > 1.05 * two, "{one} s with one buffer, {two} s with two");
 }
 
 /// Every byte gets to where it belongs, whatever the pattern, from however many nodes, in pieces of whatever size.

@@ -182,7 +182,11 @@ fn the_write_cache_is_that_of_the_configuration() {
     };
     let (agents, agent) = (Options::of_agents(), Configuration::Agent);
     assert_eq!(of(agents, agent), WriteCacheSettings::agent());
-    let chosen = Options { write_cache_bytes: Some(1 << 16), directory_fraction: Some(0.5), ..agents };
+    let chosen = Options {
+        write_cache_bytes: Some(1 << 16),
+        division: Some(Division::Fixed { directory: 0.5 }),
+        ..agents
+    };
     let division = Division::Fixed { directory: 0.5 };
     assert_eq!(
         of(chosen, agent),

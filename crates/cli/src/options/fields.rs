@@ -24,8 +24,8 @@ const ELSEWHERE: [&str; 4] = ["machine", "method", "layout", "contents"];
 const OF_ARRAYS: [&str; 3] = ["file_size", "shape", "grid"];
 
 /// Fields that say how I/O nodes serve, and what is moved, which agents decide by themselves.
-const OF_SIMULATION: [&str; 6] =
-    ["phantom", "outstanding", "scheduling", "thread_per_request", "prefetch", "memget_writes"];
+const OF_SIMULATION: [&str; 7] =
+    ["phantom", "outstanding", "scheduling", "thread_per_request", "prefetch", "memget_writes", "buffers"];
 
 fn offered() -> impl Iterator<Item = &'static Field> {
     FIELDS.iter().filter(|field| !ELSEWHERE.contains(&field.name))
