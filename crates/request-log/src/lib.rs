@@ -18,7 +18,7 @@
 //!   `darshan-dxt-parser` prints), `fio.rs` and `blkparse.rs`
 //! - `lines.rs`, `file_names.rs`: lines of bounded length, names of files
 //! - `error.rs`: what is wrong with a log, and where
-//! - `generator.rs`: logs that are drawn
+//! - `generator.rs`: logs that are drawn; `merge.rs`: the logs of several jobs as one
 //!
 //! Reading takes as much memory as the requests that are kept, [`REQUEST_MEMORY`] bytes each, and no more of them than
 //! the [`Limits`] say. Here is no file and no clock: a log comes from any reader.
@@ -33,6 +33,7 @@ mod fio;
 mod generator;
 mod lines;
 mod log;
+mod merge;
 mod reader;
 mod request;
 mod table;
@@ -43,6 +44,7 @@ pub use collector::LogCollector;
 pub use error::{Error, Place};
 pub use generator::{Generator, Kind};
 pub use log::{LoggedFile, LoggedMove, LoggedNode, REQUEST_MEMORY, RequestLog, Totals};
+pub use merge::MergeError;
 pub use reader::{Format, Limits, Reading};
 pub use request::{Action, OFFSET_MAX, REQUEST_BYTES_MAX, Request, Stretch};
 pub use table::Columns;

@@ -6,12 +6,29 @@ use layout::Operation;
 use machine::Duration;
 use proptest::prelude::*;
 use request_log::{
-    Action, Columns, Format, Generator, Kind, Limits, LogCollector, LoggedMove, LoggedNode, Reading, Request,
-    RequestLog, Stretch,
+    Action, Columns, Format, Generator, Kind, Limits, LogCollector, LoggedMove, LoggedNode, MergeError,
+    Reading, Request, RequestLog, Stretch,
 };
 
 fn read(text: &str) -> Result<RequestLog, request_log::Error> {
     RequestLog::read(text.as_bytes(), &Reading::default())
+}
+
+/// Each job has its own nodes, files and start.
+#[test]
+fn logs_of_jobs_are_merged_by_time() {
+    let job = |text: &str| read(&format!("# starfish requests 1\n{text}")).expect("a log");
+    let first = job("5 3 a write 0 8\n5.2 3 a write 8 8\n5.1 7 b read 0 4\n");
+    let second = job("0 0 a write 0 16 0.5\n0.15 0 a write 16 16\n");
+    let merged = RequestLog::merged(&[first, second]).expect("they wait for nobody");
+    let expected = "# starfish requests 1\n# time node file operation offset bytes took\n\
+                    0 0 job0/a write 0 8\n0 2 job1/a write 0 16 0.5\n0.1 1 job0/b read 0 4\n\
+                    0.15 2 job1/a write 16 16\n0.2 0 job0/a write 8 8\n";
+    assert_eq!(written(&merged), expected);
+    let waits = job("0 0 a write 0 8\n1 0 - sync\n");
+    assert_eq!(RequestLog::merged(&[merged.clone(), waits]), Err(MergeError::Waits(1)));
+    let large = RequestLog::merged(&vec![merged; 400]);
+    assert_eq!(large, Err(MergeError::TooLarge { nodes: 1200, files: 1200 }));
 }
 
 /// What is said of a log that is refused.

@@ -1,4 +1,4 @@
-//! `starfish request-log`: request logs as such: drawn, looked at, put into the format of their own.
+//! `starfish request-log`: draws request logs, shows them, converts them to their own format, merges them.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use node::Size;
-use request_log::{Generator, Kind};
+use request_log::{Generator, Kind, MergeError, RequestLog};
 
 use super::positive;
 use crate::local;
@@ -15,7 +15,7 @@ use crate::replay::input::InputArgs;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 
-/// Draw a request log at random, show one, or convert one to the format of request logs.
+/// Draw a request log at random, show one, convert one to the format of request logs, or merge several.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -27,6 +27,7 @@ const EXAMPLES: &str = "\
 Examples:
   starfish request-log generate --nodes 16 --files 4 > drawn.log
   starfish request-log show drawn.log
+  starfish request-log merge first.log second.log > both.log
   starfish request-log convert job.csv --column time=start_us --column node=rank > job.log";
 
 #[derive(Subcommand)]
@@ -34,6 +35,7 @@ enum Action {
     Generate(Generated),
     Show(Shown),
     Convert(Converted),
+    Merge(Merged),
 }
 
 /// Print a random request log like the traces of the ENWRICH report: small strided writes of many nodes.
@@ -94,6 +96,17 @@ struct Converted {
     input: InputArgs,
 }
 
+/// Print the logs of several jobs as one: what they would ask for if they ran at the same time.
+///
+/// The time of each job begins at 0, its nodes are numbered after those of the jobs before it, and its files are its
+/// own, named job0/..., job1/... A log with syncs or collective calls is refused: in one log its nodes would wait for
+/// those of other jobs.
+#[derive(Args)]
+struct Merged {
+    #[command(flatten)]
+    input: InputArgs,
+}
+
 /// Programs of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum KindName {
@@ -108,12 +121,21 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     match arguments.action {
         Action::Generate(generated) => generated.run(),
         Action::Show(Shown { input }) => show(&input),
-        Action::Convert(Converted { input }) => {
-            let log = input.read()?;
-            let output = BufWriter::new(io::stdout().lock());
-            log.write_to(output).map_err(|error| Failure::writing("standard output", &error))
+        Action::Convert(Converted { input }) => print(&input.read()?),
+        Action::Merge(Merged { input }) => {
+            let (names, jobs): (Vec<String>, Vec<RequestLog>) = input.read_each()?.into_iter().unzip();
+            let merged = RequestLog::merged(&jobs).map_err(|error| match error {
+                MergeError::Waits(job) => Failure::new(&names[job], error).remedy("Leave this log out."),
+                MergeError::TooLarge { .. } => Failure::usage("merge", error).remedy("Merge fewer logs."),
+            })?;
+            print(&merged)
         }
     }
+}
+
+fn print(log: &RequestLog) -> Result<()> {
+    let output = BufWriter::new(io::stdout().lock());
+    log.write_to(output).map_err(|error| Failure::writing("standard output", &error))
 }
 
 impl Generated {

@@ -78,8 +78,21 @@ impl InputArgs {
         }
     }
 
-    /// Reads it.
+    /// Reads all of them as one log.
     pub(crate) fn read(&self) -> Result<RequestLog> {
+        self.read_as_one(&self.logs)
+    }
+
+    /// Reads each of them as a log of its own, with its name.
+    pub(crate) fn read_each(&self) -> Result<Vec<(String, RequestLog)>> {
+        let read = |log: &PathBuf| {
+            let read = self.read_as_one(std::slice::from_ref(log))?;
+            Ok((log.display().to_string(), read))
+        };
+        self.logs.iter().map(read).collect()
+    }
+
+    fn read_as_one(&self, logs: &[PathBuf]) -> Result<RequestLog> {
         let reading = Reading {
             format: self.input_format.map(|format| match format {
                 InputFormat::Text => Format::Text,
@@ -94,7 +107,7 @@ impl InputArgs {
             sort: self.sort,
         };
         let mut collector = LogCollector::new(&reading);
-        for log in &self.logs {
+        for log in logs {
             let input: Box<dyn BufRead> = match log.as_os_str() == STANDARD {
                 true => Box::new(io::stdin().lock()),
                 false => {

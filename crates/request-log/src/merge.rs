@@ -1,0 +1,68 @@
+//! Merging the logs of several jobs into one, as the ENWRICH report coalesces its traces (section 5.3).
+
+use machine::Duration;
+
+use crate::log::{LoggedNode, RequestLog};
+use crate::reader::Limits;
+use crate::request::{Action, Request};
+
+/// A failure to merge the logs of several jobs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MergeError {
+    /// The nodes of the job of this index wait for each other, and would wait for those of other jobs.
+    #[error(
+        "its nodes wait for each other, by syncs or collective calls, and would wait for other jobs in a merged log"
+    )]
+    Waits(usize),
+    /// The jobs are too large together.
+    #[error("the jobs have {nodes} nodes and {files} files together: the most is {} nodes and {} files", Limits::default().nodes, Limits::default().files)]
+    TooLarge {
+        /// Nodes of all jobs.
+        nodes: usize,
+        /// Files of all jobs.
+        files: usize,
+    },
+}
+
+impl RequestLog {
+    /// Merges the logs of jobs that run at the same time. The time of each begins at 0; its nodes are numbered after
+    /// those of the jobs before it; its files are its own, named `job0/...`, `job1/...`.
+    ///
+    /// # Errors
+    /// If nodes of a job wait for each other, or the jobs are larger together than a log may be.
+    pub fn merged(jobs: &[RequestLog]) -> Result<RequestLog, MergeError> {
+        let waits = |job: &RequestLog| job.calls().is_some() || job.syncs() > 0;
+        if let Some(index) = jobs.iter().position(waits) {
+            return Err(MergeError::Waits(index));
+        }
+        let count = |of: fn(&RequestLog) -> usize| jobs.iter().map(of).sum();
+        let (nodes, files): (usize, usize) = (count(|job| job.nodes().len()), count(|job| job.files().len()));
+        let limits = Limits::default();
+        if nodes > limits.nodes as usize || files > limits.files as usize {
+            return Err(MergeError::TooLarge { nodes, files });
+        }
+        let (mut all_names, mut all_nodes) = (Vec::with_capacity(files), Vec::with_capacity(nodes));
+        for (index, job) in jobs.iter().enumerate() {
+            let first_file = all_names.len() as u32;
+            all_names.extend(job.files().iter().map(|file| format!("job{index}/{}", file.name)));
+            for node in job.nodes() {
+                let moved = |request: &Request| beside(request, job.start(), first_file);
+                let requests = node.requests.iter().map(moved).collect();
+                all_nodes.push(LoggedNode { number: all_nodes.len() as u32, requests });
+            }
+        }
+        Ok(RequestLog::of(all_names, all_nodes))
+    }
+}
+
+/// A request of a job that starts at `start` in its own log, and whose files follow `first_file` others.
+fn beside(request: &Request, start: Duration, first_file: u32) -> Request {
+    let action = match request.action {
+        Action::Move(operation, mut stretch) => {
+            stretch.file += first_file;
+            Action::Move(operation, stretch)
+        }
+        action => action,
+    };
+    Request { time: request.time - start, action, ..*request }
+}
