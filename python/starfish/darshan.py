@@ -1,7 +1,7 @@
 """Request logs of what Darshan has recorded with extended tracing (DXT).
 
 ``python -m starfish.darshan job.darshan job.log`` writes a request log, which ``starfish replay`` takes; so does
-`convert`. Both need Darshan's own package: ``pip install 'starfish-io[darshan]'``.
+`convert`. Both need Darshan's own package: ``pip install darshan``.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def requests(path: str | os.PathLike[str]) -> pd.DataFrame:
         import darshan  # noqa: PLC0415
     except ImportError as error:
         raise InvalidError(
-            "reading logs of Darshan needs its package: pip install 'starfish-io[darshan]', or let "
+            "reading logs of Darshan needs its package: pip install darshan, or let "
             "darshan-dxt-parser print the log as text, which starfish replay reads"
         ) from error
     name = os.fspath(path)

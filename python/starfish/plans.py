@@ -195,7 +195,7 @@ def run(
             except ModuleNotFoundError as error:
                 if error.name not in ("dask", "distributed"):
                     raise
-                what = "client: Dask is missing here: pip install 'starfish-io[dask]'"
+                what = "client: Dask is missing here: pip install dask distributed"
                 raise InvalidError(what) from error
             parts = cluster.run(client, plans, path, shards, report)
     return _table(plans, parts, rows_are_trials)

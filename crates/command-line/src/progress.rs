@@ -73,7 +73,7 @@ impl Progress {
 
     /// Sets the number of bytes there are in all.
     pub fn expect(&self, total: u64) {
-        let template = "{msg} {wide_bar} {binary_bytes} of {binary_total_bytes}, {throughput}{left}";
+        let template = "{msg} {wide_bar} {binary_bytes} of {binary_total_bytes}, {throughput}{rest}";
         self.bar.set_style(style(template));
         self.bar.set_length(total);
     }
@@ -102,10 +102,23 @@ fn style(template: &str) -> ProgressStyle {
             let _ = write!(text, ", {:#} left", HumanDuration(state.eta()));
         }
     });
+    // The bar counts bytes on their way: the last of them may not be on the disks for seconds.
+    let style = style.with_key("rest", |state: &ProgressState, text: &mut dyn Write| {
+        let _ = text.write_str(&rest(state.pos(), state.len(), state.eta()));
+    });
     style.with_key("throughput", |state: &ProgressState, text: &mut dyn Write| {
         // What cannot be written is not shown.
         let _ = write!(text, "{:.1} MiB/s", mib(state.per_sec() as u64));
     })
+}
+
+/// Returns the end of a line about `done` of `total` bytes: the time left, or the phase after the last byte.
+fn rest(done: u64, total: Option<u64>, left: Duration) -> String {
+    match total {
+        _ if done == 0 => String::new(),
+        Some(total) if done >= total => ", flushing to the disks".to_owned(),
+        _ => format!(", {:#} left", HumanDuration(left)),
+    }
 }
 
 fn draw(show: Show, bar: &ProgressBar, ended: &flume::Receiver<()>) {
@@ -131,6 +144,9 @@ impl Counted {
     fn line(self, done: u64, total: Option<u64>) -> String {
         match (self, total) {
             (Counted::Bytes, None) => Size(done).rounded(),
+            (Counted::Bytes, Some(total)) if done >= total && total > 0 => {
+                format!("{}, flushing to the disks", Size(total).rounded())
+            }
             (Counted::Bytes, Some(total)) => format!("{} of {}", Size(done).rounded(), Size(total).rounded()),
             (Counted::Pieces, None) => done.to_string(),
             (Counted::Pieces, Some(total)) => format!("{done} of {total}"),
@@ -156,6 +172,10 @@ mod tests {
     fn a_line_of_progress_is_for_people() {
         assert_eq!(Counted::Bytes.line(104_857_600, Some(300 << 20)), "100.0 MiB of 300.0 MiB");
         assert_eq!(Counted::Bytes.line(0, None), "0 B");
+        assert_eq!(Counted::Bytes.line(8192, Some(8192)), "8.0 KiB, flushing to the disks");
+        assert_eq!(rest(8192, Some(8192), Duration::ZERO), ", flushing to the disks");
+        assert_eq!(rest(4096, Some(8192), Duration::from_secs(2)), ", 2s left");
+        assert_eq!(rest(0, Some(8192), Duration::ZERO), "");
         assert_eq!(Counted::Pieces.line(3, Some(60)), "3 of 60");
         assert_eq!(Counted::Cost.line(2_624_002, Some(22_368_060)), "11 %");
         assert_eq!(Counted::Cost.line(1, Some(0)), "100 %");

@@ -21,8 +21,8 @@ use crate::unmounting::{FUSERMOUNT, KIND, find_program, is_mount_of_ours, unmoun
 /// The kernel's device.
 const DEVICE: &str = "/dev/fuse";
 
-/// What to do if what mounts for users is missing.
-const INSTALL: &str = "Install the package fuse3, which brings fusermount3 and lets users open /dev/fuse";
+/// Remedy for a missing `fusermount3`.
+const INSTALL: &str = "Install the package fuse3";
 
 /// A directory in which the namespace of a set is mounted.
 pub struct MountedDirectory {
@@ -175,14 +175,24 @@ fn check_device(directory: &Path) -> Result<()> {
         }
         return Err(failure(directory, format!("there is no {FUSERMOUNT} here")).with_remedy(INSTALL));
     };
-    let why = format!("{DEVICE}: {error}");
-    let error = failure(directory, why);
-    Err(match fs::metadata(DEVICE).map(|device| device.mode()) {
-        Ok(_) => error.with_remedy(INSTALL),
-        Err(_) => {
-            error.with_remedy("Load the kernel's module: modprobe fuse; a container needs --device /dev/fuse")
+    let mode = fs::metadata(DEVICE).map(|device| device.mode() & 0o777).ok();
+    let remedy = remedy_for_device(mode, nix::unistd::geteuid().is_root());
+    Err(failure(directory, format!("{DEVICE}: {error}")).with_remedy(remedy))
+}
+
+/// Returns the remedy for a device of this mode, or a missing one, that cannot be opened.
+fn remedy_for_device(mode: Option<u32>, is_root: bool) -> String {
+    match mode {
+        Some(mode) if mode & 0o006 != 0o006 && !is_root => {
+            format!(
+                "Its mode is {mode:03o}: let users open it, `chmod 666 {DEVICE}` as root, or mount as root"
+            )
         }
-    })
+        Some(_) => format!("A container needs --device {DEVICE}"),
+        None => {
+            format!("Load the kernel's module, `modprobe fuse` as root; a container needs --device {DEVICE}")
+        }
+    }
 }
 
 fn refused(directory: &Path, settings: &MountSettings, error: &io::Error) -> Error {
@@ -201,4 +211,17 @@ fn refused(directory: &Path, settings: &MountSettings, error: &io::Error) -> Err
 
 fn failure(directory: &Path, why: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Io, format!("mounting in {}", directory.display()), why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_cannot_be_opened_has_the_remedy_of_its_cause() {
+        assert!(remedy_for_device(Some(0o600), false).starts_with("Its mode is 600: let users open it"));
+        assert!(remedy_for_device(Some(0o666), false).starts_with("A container needs"));
+        assert!(remedy_for_device(Some(0o600), true).starts_with("A container needs"));
+        assert!(remedy_for_device(None, false).starts_with("Load the kernel's module"));
+    }
 }

@@ -29,7 +29,7 @@ impl MountedTree {
 
     /// What is to be made for a file with contents.
     pub(crate) async fn new_file(&self) -> Outcome<NewInode> {
-        let disks = self.settle("making a file", self.tree().all_disks().await)?;
+        let disks = self.settle("new file", self.tree().all_disks().await)?;
         let striping = self.node.striping().map_err(|error| self.tell(&error))?;
         Ok(NewInode::File { striping, disks })
     }

@@ -13,7 +13,7 @@ use node::{ErrorKind, Handle, Stat, TracedCall};
 
 use crate::account::CallAccount;
 use crate::atomic::FileLock;
-use crate::failure::{ErrorClass, MpiError, Outcome, say};
+use crate::failure::{ErrorClass, MpiError, Outcome, say, say_once};
 use crate::file_view::FileView;
 use crate::hints::Hints;
 use crate::members::Members;
@@ -97,6 +97,9 @@ impl CollectiveFile {
         let (handle, number, stat) = members.agree_after_first(opened, hints.in_common())?;
         call.say(|| [("file", number.0)]);
         hints.note_striping(stat);
+        if rank == 0 {
+            hints.mistakes().for_each(|mistake| say_once(format!("starfish: {mistake}")));
+        }
         let state = State {
             view: FileView::of_bytes(),
             position: if mode.appends { stat.bytes } else { 0 },

@@ -1,13 +1,23 @@
 //! What went wrong, by the classes of MPI.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ffi::c_int;
 use std::fmt;
 use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
 
 use layout::SelectionError;
 use namespace::TreeRefusal;
 use node::ErrorKind;
+
+/// Writes a line to standard error, unless this process has written it before.
+pub(crate) fn say_once(line: String) {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    if SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(line.clone()) {
+        say(line);
+    }
+}
 
 /// Writes lines to standard error, if they can be written. Of several processes with one standard error each has its
 /// lines: they are written at once.

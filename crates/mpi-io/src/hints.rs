@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::fmt;
 use std::num::NonZeroU32;
 
 use layout::Operation;
@@ -56,6 +57,9 @@ const KNOWN: [KnownHint; 17] = [
     known("striping_unit", Values::Number(1)),
 ];
 
+/// Beginning of the names of our own hints.
+const OURS: &str = "starfish_";
+
 /// The hint that names the method.
 pub(crate) const METHOD: &str = "starfish_method";
 const METHODS: &[&str] = &["auto", "disk-directed", "two-phase", "independent", WRITE_CACHED];
@@ -105,6 +109,16 @@ impl CommonHints {
             format!("{what} goes {own} of the one and {other} of the other ({METHOD}, {switch})")
         });
         each.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl fmt::Display for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Values::Any => f.write_str("any value"),
+            Values::Number(least) => write!(f, "a whole number from {least}"),
+            Values::Among(values) => f.write_str(&values.join(", ")),
+        }
     }
 }
 
@@ -181,9 +195,9 @@ impl Hints {
         let value = value.trim();
         let known = known_as(key);
         let why = match known {
-            None => Some("no such hint is known"),
-            Some(known) if !known.takes(value) => Some("it cannot have this value"),
-            Some(known) => known.idle,
+            None => Some("no such hint is known".to_owned()),
+            Some(known) if !known.takes(value) => Some(format!("expected {}", known.values)),
+            Some(known) => known.idle.map(str::to_owned),
         };
         if let Some(known) = known.filter(|known| known.takes(value)) {
             self.in_force.insert(known.name, value.to_owned());
@@ -273,6 +287,13 @@ impl Hints {
         (factor.is_some() || unit.is_some()).then_some(striped)
     }
 
+    /// Messages about our own hints that are unknown or have an unknown value. Others may be meant for another library.
+    pub(crate) fn mistakes(&self) -> impl Iterator<Item = String> {
+        let ours = self.without_effect().filter(|(key, ..)| key.starts_with(OURS));
+        let mistaken = ours.filter(|(key, value, _)| known_as(key).is_none_or(|known| !known.takes(value)));
+        mistaken.map(|(key, value, why)| format!("the hint {key}={value} has no effect: {why}"))
+    }
+
     /// The hints that were given and do nothing: keys, values, and why.
     pub(crate) fn without_effect(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         self.idle.iter().map(|(key, (value, why))| (&**key, &**value, &**why))
@@ -346,6 +367,23 @@ mod tests {
         assert_eq!(hints.in_force, before.in_force);
         hints.take("striping_unit", "65536");
         assert_eq!(hints.striped(OpenOptions::new()), Some(OpenOptions::new().block_bytes(65536)));
+    }
+
+    /// Hints of another library may be meant for it; ours are misspelt.
+    #[test]
+    fn our_hints_that_are_misspelt_are_mistakes() {
+        let mut hints = Hints::usual(4);
+        hints.take_pairs(
+            "starfish_method=twophase,starfish_metod=auto,romio_cb_read=on,nonsense=1,cb_nodes=2",
+        );
+        assert_eq!(
+            hints.mistakes().collect::<Vec<_>>(),
+            [
+                "the hint starfish_method=twophase has no effect: expected auto, disk-directed, two-phase, independent, \
+                 write-cached",
+                "the hint starfish_metod=auto has no effect: no such hint is known",
+            ]
+        );
     }
 
     fn without_effect(hints: &Hints) -> Vec<(&str, &str, &str)> {

@@ -54,7 +54,7 @@ impl ClientNode {
     /// Whether the set has a namespace. If none is known the agents are asked: another client may have begun one.
     pub(crate) async fn find_tree(&self) -> Result<bool> {
         if self.tree.borrow().is_none() {
-            let tree = self.explained("finding the namespace", Tree::find(&self.cache).await)?;
+            let tree = self.explained("namespace", Tree::find(&self.cache).await)?;
             self.tree.replace(tree);
         }
         Ok(self.tree.borrow().is_some())
@@ -67,7 +67,7 @@ impl ClientNode {
         }
         let (uid, gid) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
         let new = NewTree { origin: random()?, mode: 0o755, uid, gid };
-        let tree = self.explained("beginning a namespace", Tree::find_or_begin(&self.cache, new).await)?;
+        let tree = self.explained("new namespace", Tree::find_or_begin(&self.cache, new).await)?;
         self.tree.replace(Some(tree));
         Ok(())
     }

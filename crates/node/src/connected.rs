@@ -159,9 +159,9 @@ impl ConnectedNode {
         if wanted > present {
             let why = format!("files are to lie on {wanted} disks each; the agents have {present}");
             let remedy = format!("Ask for at most {present}, or for all of them; or name more agents");
-            return Err(Error::new(ErrorKind::Invalid, "making a file", why).with_remedy(remedy));
+            return Err(Error::new(ErrorKind::Invalid, "new file", why).with_remedy(remedy));
         }
-        self.explained("making a file", Striping::new(block_bytes, wanted).map_err(Box::<fs::Error>::from))
+        self.explained("new file", Striping::new(block_bytes, wanted).map_err(Box::<fs::Error>::from))
     }
 
     /// Makes an unfinished file. If there is one of that name and it is to be replaced, it stays until this one is

@@ -205,7 +205,7 @@ fn wanted(client: &ClientNode, options: OpenOptions) -> Result<Wanted> {
     let disks = client.connection.client.disks();
     if disk >= disks {
         let why = format!("a file is to lie on disk {disk}, and there are {disks}, counted from 0");
-        return Err(Error::new(ErrorKind::Invalid, "making a file", why));
+        return Err(Error::new(ErrorKind::Invalid, "new file", why));
     }
     let striping = client.connection.striping(block_bytes, Some(NonZeroU32::MIN))?;
     Ok(Wanted { striping, disk: Some(disk) })

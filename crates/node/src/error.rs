@@ -303,13 +303,16 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
 pub(crate) fn remedy_for_silence(log: Option<&str>) -> String {
     let start = match log {
         Some(_) => "`starfish agents up` starts it again, after `starfish agents down` if it hangs",
-        None => "Is it running? Start it with: starfish agent --root DIR --listen HOST:PORT",
+        None => {
+            "Is it running? Start it as before: `starfish agents up`, with the --dir of its set, or `starfish agent` with \
+             its --root and --listen"
+        }
     };
     format!("{start}. {} tells what happened to it", log_of(log))
 }
 
 fn log_of(log: Option<&str>) -> String {
-    log.map_or_else(|| "Its standard error".to_owned(), |log| format!("Its log, {log},"))
+    log.map_or_else(|| "Its log, or standard error,".to_owned(), |log| format!("Its log, {log},"))
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ impl Session {
     /// # Errors
     /// If the session has ended, or an agent does not answer.
     pub fn tree(&self) -> Result<Option<Tree>> {
-        const WHAT: &str = "finding the namespace";
+        const WHAT: &str = "namespace";
         let is_there = self.node.call(WHAT, |node| async move { node.client.find_tree().await })?;
         Ok(is_there.then(|| Tree::new(self.node.clone())))
     }
@@ -47,7 +47,7 @@ impl Session {
     /// # Errors
     /// If none can be begun.
     pub fn begin_tree(&self) -> Result<Tree> {
-        const WHAT: &str = "beginning a namespace";
+        const WHAT: &str = "new namespace";
         self.node.call(WHAT, |node| async move { node.client.begin_tree().await })?;
         Ok(Tree::new(self.node.clone()))
     }

@@ -300,6 +300,20 @@ fn settings<'a, C: FieldSet>(
     entries.into_iter()
 }
 
+/// The complaint about an unknown key. A table, such as `nodes.io = 8`, is meant as a number of the machine.
+fn unknown_setting(key: &str, span: Range<usize>, value: TomlValue<'_>, known: &[&str]) -> Misfit {
+    let within = value.0.get_ref().as_table().and_then(|table| entries(table).into_iter().next());
+    match within {
+        Some((first, ..)) => {
+            let message = format!(
+                "unknown key {key:?}: numbers of the machine are written set = {{ \"{key}.{first}\" = ... }}"
+            );
+            Misfit { span, message }
+        }
+        None => unknown_key(key, span, known),
+    }
+}
+
 /// The dotted keys below a table `set`, with `set.` before them: `{ "nodes.io" = 8 }` and `nodes.io = 8` are equal.
 fn numbers(value: TomlValue<'_>) -> Result<Vec<(String, TomlValue<'_>)>, Misfit> {
     let mut found = Vec::new();
@@ -385,7 +399,12 @@ fn variant<'a, C: FieldSet>(
         if key == "set" || FieldOf::<C>::named(key).is_some() {
             misfits.note(variant.choose(key, &span, value, folder));
         } else {
-            misfits.add(unknown_key(key, span, &[&["name", "set"][..], &field_names::<C>()].concat()));
+            misfits.add(unknown_setting(
+                key,
+                span,
+                value,
+                &[&["name", "set"][..], &field_names::<C>()].concat(),
+            ));
         }
     }
     name.map(|_| variant)
@@ -402,7 +421,7 @@ fn axes<'a, C: FieldSet>(vary: TomlValue<'a>, folder: &Path, misfits: &Misfits) 
         misfits.note(vary.table()).into_iter().flat_map(|table| settings::<C>(table, misfits))
     {
         if key != "set" && FieldOf::<C>::named(key).is_none() {
-            misfits.add(unknown_key(key, span, &[&["set"][..], &field_names::<C>()].concat()));
+            misfits.add(unknown_setting(key, span, value, &[&["set"][..], &field_names::<C>()].concat()));
             continue;
         }
         let lists = if key == "set" { numbers(value) } else { Ok(vec![(key.to_owned(), value)]) };

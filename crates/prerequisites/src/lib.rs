@@ -79,6 +79,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "no agents")]
     fn another_failure_of_a_mount_is_no_reason_to_skip() {
-        cannot_mount("finding the namespace: no agents");
+        cannot_mount("namespace: no agents");
     }
 }

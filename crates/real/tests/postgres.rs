@@ -1,4 +1,4 @@
-//! The store of metadata in a database of a real PostgreSQL server: its laws, a server that is killed, and another node
+//! The metadata store in a database of a real PostgreSQL server: its laws, a server that is killed, and another node
 //! that comes for the same database. Where there is no server to start, nothing is tested, and that is said.
 
 mod common;
@@ -226,7 +226,7 @@ fn a_server_that_is_not_there_is_told() {
         first.to_string()
     });
     let told = told.expect("it starts");
-    assert!(told.contains("store of metadata none at") && told.contains("No such file"), "{told}");
+    assert!(told.contains("metadata store none at") && told.contains("No such file"), "{told}");
     let wrong = on_store("nonsense", |_| async {}).expect_err("no address");
     assert!(wrong.to_string().contains("the address of a PostgreSQL database"), "{wrong}");
 }

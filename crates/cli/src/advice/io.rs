@@ -200,6 +200,17 @@ impl IoAdvice {
         self.longer_than_recorded().is_some_and(|longer| longer.abs() >= OFF_FROM)
     }
 
+    /// Of the alternatives with more I/O nodes than the machine has, the one that gains most for certain, if it gains
+    /// more than the advised one.
+    pub(crate) fn best_of_more_nodes(&self) -> Option<&IoAlternative> {
+        let advised = self.advised.map_or(0.0, |index| self.alternatives[index].gain);
+        let is_better = |one: &&IoAlternative| {
+            !one.is_there && is_worth_it(one.gain, one.gain_half_width) && one.gain > advised
+        };
+        let more = self.alternatives.iter().filter(is_better);
+        more.max_by(|one, other| one.gain.total_cmp(&other.gain))
+    }
+
     /// Whether a write cache is advised that was not recorded.
     pub(crate) fn is_written_behind(&self) -> bool {
         let has_cache = |index: usize| self.alternatives[index].method == Method::WriteCached.to_string();
@@ -267,7 +278,7 @@ impl RecordedProgram {
             },
             block_bytes: block_bytes.unwrap_or(usual.block_bytes),
             io_nodes: stripes.map_or(io_nodes, |stripes: u32| stripes.div_ceil(per_node).min(io_nodes)),
-            scheduling: Scheduling::FairScan,
+            scheduling: IoNodeSettings::agent().scheduling,
         }
     }
 

@@ -7,9 +7,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use command_line::say;
+use command_line::visible;
 use node::key;
 use serde::Serialize;
 
+use crate::diagnosis::mounts::{self, MountFinding};
 use crate::options::described::load_model;
 use crate::output::row_format::print_json;
 use crate::store::agents::{AgentsArgs, KeyArgs};
@@ -329,11 +331,12 @@ impl Plan {
         };
         let mut examples: Vec<&str> = flat.iter().take(EXAMPLES_MAX).map(String::as_str).collect();
         let of_namespace = format!("{in_namespace} of the namespace");
-        if in_namespace > 0 {
+        if in_namespace > 0 && !flat.is_empty() {
             examples.insert(0, &of_namespace);
         }
         let more = if flat.len() > EXAMPLES_MAX { ", ..." } else { "" };
-        let why = format!("{count} a stripe on {}: {}{more}", names.join(", "), examples.join(", "));
+        let listed = if flat.is_empty() { String::new() } else { format!(": {}{more}", examples.join(", ")) };
+        let why = format!("{count} a stripe on {}{listed}", names.join(", "));
         let up = arguments.common.command("up");
         let removed = match in_namespace {
             0 => "",
@@ -526,13 +529,25 @@ fn down(arguments: &CommonArguments) -> Result<()> {
     }
     let state = State::take(directory)?;
     let mut record = state.read()?;
+    let addresses: Vec<String> = record.agents.iter().map(|agent| agent.address.clone()).collect();
+    for MountFinding { directory, .. } in mounts::find(&addresses) {
+        let visible = visible(&directory);
+        say!(
+            "{visible} is a mount of these agents: programs there block until `{}`",
+            arguments.command("up")
+        );
+    }
     let outcomes = at_once(&record.agents, |agent| stop(agent, &arguments.ssh));
     for (agent, outcome) in record.agents.iter_mut().zip(&outcomes) {
         agent.process = agent.process.filter(|_| outcome.is_err());
     }
     state.write(&record)?;
     let stopped = all_or_failures(outcomes)?.into_iter().filter(|&now| now).count();
-    say!("Stopped {stopped}. Their files stay; `{}` starts them again.", arguments.command("up"));
+    let up = arguments.command("up");
+    match stopped {
+        0 => say!("None was running; `{up}` starts them."),
+        _ => say!("Stopped {stopped}. Their files stay; `{up}` starts them again."),
+    }
     Ok(())
 }
 

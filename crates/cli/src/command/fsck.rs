@@ -238,8 +238,7 @@ impl Wish {
             }
             Checking::Done(bytes) => shown.add(bytes),
         };
-        let check =
-            connection.explained("checking files", connection.client.check(names, self.rate, hear).await)?;
+        let check = connection.explained("fsck", connection.client.check(names, self.rate, hear).await)?;
         self.expected.set(expected.get());
         Ok(check)
     }
@@ -346,7 +345,7 @@ impl Report {
         let (files, bytes) = (check.files.len(), check.bytes);
         let explain = |error: &fs::Error| {
             let what = error.node().map(|node| format!("agent {}", connection.name(node)));
-            connection.explain(what.as_deref().unwrap_or("checking files"), error).to_string()
+            connection.explain(what.as_deref().unwrap_or("fsck"), error).to_string()
         };
         let failures = check.failures.iter().map(explain).collect();
         let findings = check.files.into_iter().flat_map(|(name, file)| {

@@ -232,7 +232,8 @@ fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
     if manner.resume {
         say!("starfish: {}: {} of its files were there already", visible(&name), got.skipped);
     }
-    let of_files = [many::outcome(&name, got.failed), tell_of_damaged(&name, &got.damaged, got.absence)];
+    let of_files =
+        [many::outcome(&name, got.failed, recursive), tell_of_damaged(&name, &got.damaged, got.absence)];
     of_files.into_iter().filter_map(Result::err).for_each(|failure| failure.join(&mut outcome));
     outcome
 }

@@ -130,6 +130,11 @@ fn put(mut agents: Vec<Agent>, name: String, arguments: Arguments) -> Result<()>
         agents = those_that_answer(agents, &name, arguments.replace)?;
     }
     if arguments.recursive {
+        if arguments.local.is_file() {
+            let failure =
+                Failure::usage(arguments.local.display().to_string(), "it is a file, not a directory");
+            return Err(failure.remedy("Leave out --recursive."));
+        }
         return put_tree(agents, &name, &arguments);
     }
     let (input, size) = local::open(&arguments.local)?;
@@ -328,7 +333,7 @@ fn put_tree(agents: Vec<Agent>, name: &str, arguments: &Arguments) -> Result<()>
     if arguments.resume {
         say!("starfish: {}: {skipped} of its files were there already", visible(name));
     }
-    many::outcome(name, failed)
+    many::outcome(name, failed, true)
 }
 
 /// Reads the file back and compares.

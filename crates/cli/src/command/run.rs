@@ -10,6 +10,7 @@ use command_line::counted;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use command_line::say;
+use description::{Description, MachineDescription};
 use plan::{CellResult, Journal, Plan, PlanSet, PlannedTrial, ResultTable, TRIALS_MAX, TrialSelection};
 use reproduce::PageKind;
 
@@ -136,7 +137,16 @@ fn load(arguments: &Arguments) -> Result<PlanSet> {
         Ok((text, path.clone()))
     };
     let texts = arguments.plans.iter().map(read).collect::<Result<Vec<_>>>()?;
-    PlanSet::parse(&texts).map_err(|error| refused(&error))
+    PlanSet::parse(&texts).map_err(|error| {
+        let is_machine = |(text, file): &&(String, String)| MachineDescription::parse(text, file).is_ok();
+        match texts.iter().find(is_machine) {
+            Some((_, file)) => Failure::usage("run", format!("{file} describes a machine, not a plan"))
+                .remedy(format!(
+                    "Choose it in a plan, machine = \"{file}\", or by `starfish simulate --machine`."
+                )),
+            None => refused(&error),
+        }
+    })
 }
 
 fn run_plans<K: PageKind + PlanLines>(arguments: &Arguments, mut plans: Vec<Plan<K>>) -> Result<()> {
@@ -250,6 +260,9 @@ pub(crate) fn open_journal(folder: &Path, results: &[&str], fresh: bool) -> Resu
         let why = "it would be replaced, and is not the result of a run";
         let failure = Failure::usage(foreign.display().to_string(), why);
         return Err(failure.remedy("Choose another folder with --out, or remove it."));
+    }
+    if folder.is_file() {
+        return Err(failed(&"it is a file, not a folder").remedy("Give --out DIR, a folder for the results."));
     }
     fs::create_dir_all(folder).map_err(|error| failed(&error))?;
     let mut journal = Journal::open(&path).map_err(|error| failed(&error))?;

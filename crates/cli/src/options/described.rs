@@ -10,7 +10,13 @@ pub(crate) const LOOPBACK: &str = "loopback";
 /// Reads a machine by name or path, with values replaced.
 pub(crate) fn load_machine(name: &str, set: &[String]) -> Result<MachineDescription> {
     let overrides = overrides(set)?;
-    MachineDescription::load_with(name, &overrides).map_err(not_loaded)
+    MachineDescription::load_with(name, &overrides).map_err(|error| {
+        if DiskDescription::load(name).is_ok() {
+            let failure = Failure::usage("--machine", format!("{name} describes a disk, not a machine"));
+            return failure.remedy(format!("Give a machine these disks: --set disks.model={name}."));
+        }
+        not_loaded(error)
+    })
 }
 
 /// The keys and values of options `--set`.

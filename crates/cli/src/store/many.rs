@@ -98,19 +98,27 @@ fn is_of_all(failure: &Failure) -> bool {
     failure.is_broken_pipe() || failure.kind().is_some_and(|kind| kinds.contains(&kind))
 }
 
-/// The failure of a command some of whose files failed, which has been told.
-pub(crate) fn outcome(what: &str, FailedFiles { all, existing }: FailedFiles) -> Result<()> {
+/// The failure of a command some of whose files failed, each of which was reported. `is_resumable` if the command takes
+/// `--resume`.
+pub(crate) fn outcome(
+    what: &str,
+    FailedFiles { all, existing }: FailedFiles,
+    is_resumable: bool,
+) -> Result<()> {
     let failure = match (all, existing) {
         (0, _) => return Ok(()),
         (1, _) => Failure::new(what, "one of them failed, see above"),
         (all, 0 | 1) => Failure::new(what, format!("{all} of them failed, see above")),
-        (all, existing) => Failure::new(
-            what,
-            format!("{all} of them failed, {existing} because there are such files already"),
-        ),
+        (all, existing) if all == existing => {
+            Failure::new(what, format!("all {all} that failed exist already and were left as they are"))
+        }
+        (all, existing) => {
+            Failure::new(what, format!("{all} of them failed, {existing} because they exist already"))
+        }
     };
-    Err(match existing {
-        0 => failure,
-        _ => failure.remedy("If it was interrupted, --resume goes on."),
+    Err(match (existing, is_resumable) {
+        (0, _) => failure,
+        (_, true) => failure.remedy("After an interruption, --resume copies the rest."),
+        (_, false) => failure.remedy("--force replaces existing files."),
     })
 }

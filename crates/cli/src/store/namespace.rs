@@ -34,7 +34,7 @@ pub(crate) struct FoundPath {
 impl Namespace {
     /// The namespace, if the agents keep one. Fails if it is kept by one that does not answer, as far as can be known.
     pub(crate) async fn find(connection: &ConnectedNode) -> Result<Option<Namespace>> {
-        const WHAT: &str = "finding the namespace";
+        const WHAT: &str = "namespace";
         let found = fs::Tree::find(&cache(connection)).await;
         let tree = connection.explained(WHAT, found)?;
         if let (None, Err(absence)) = (&tree, connection.incompleteness()) {

@@ -101,6 +101,22 @@ fn free_port() -> u16 {
     listener.local_addr().expect("an address").port()
 }
 
+/// Programs in a mount would block without a word.
+#[test]
+fn a_set_that_is_stopped_names_its_mounts() {
+    let home = Home::new();
+    home.run(&["agents", "up", "--local", "1"]);
+    std::fs::create_dir(home.path("mounted")).expect("room");
+    let mounted = finish(home.command(&["mount", "mounted", "--background"]));
+    if !mounted.status.success() {
+        home.run(&["agents", "down"]);
+        return prerequisites::cannot_mount(&String::from_utf8_lossy(&mounted.stderr));
+    }
+    let (_, told) = home.run(&["agents", "down"]);
+    home.run(&["umount", "mounted", "--lazy"]);
+    assert!(told.contains("/mounted is a mount of these agents") && told.contains("agents up"), "{told}");
+}
+
 #[test]
 fn a_local_set_is_found_by_the_next_command_and_keeps_its_files() {
     let home = Home::new();
@@ -140,7 +156,7 @@ fn a_local_set_is_found_by_the_next_command_and_keeps_its_files() {
         told.contains("none of the 3 of this set runs") && told.contains("`starfish agents up`"),
         "{told}"
     );
-    assert!(home.run(&["agents", "down"]).1.contains("Stopped 0."));
+    assert!(home.run(&["agents", "down"]).1.contains("None was running"));
 
     // It is started again as it was: ports, options, files.
     let (fourth, told) = home.run(&["agents", "up"]);

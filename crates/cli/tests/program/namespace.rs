@@ -205,7 +205,7 @@ fn a_tree_with_odd_names_comes_back_as_it_was() {
     store.run(&["get", "-r", "d/tree", "some/"]);
     assert_eq!(known(&store.path("some/tree")), known(&store.path("tree")));
     let again = fail(store.command(&["put", "-r", "tree", "d/"]), 1);
-    assert!(again.contains("exists already") && again.contains("of them failed"), "{again}");
+    assert!(again.contains("that failed exist already and were left as they are"), "{again}");
     assert!(again.matches("exists already").count() == 3 && again.contains("--resume"), "{again}");
     let again = fail(store.command(&["get", "-r", "d/tree", "some/"]), 1);
     assert!(again.matches("a file already\n").count() == 3 && again.contains("--resume"), "{again}");
@@ -293,9 +293,9 @@ fn names_of_one_file_stay_names_of_one_file() {
     store.run(&["get", "-r", "d/tree", "back"]);
     check("back");
     let refused = fail(store.command(&["put", "-r", "tree", "d/"]), 1);
-    assert!(refused.contains("4 of them failed"), "{refused}");
+    assert!(refused.contains("4 of them failed, 2 because they exist already"), "{refused}");
     let refused = fail(store.command(&["get", "-r", "d/tree", "back"]), 1);
-    assert!(refused.contains("4 of them failed"), "{refused}");
+    assert!(refused.contains("all 4 that failed exist already"), "{refused}");
 
     // What was one file and is two is one again.
     store.run(&["rm", "d/tree/b", "d/tree/deep/c"]);
@@ -480,7 +480,7 @@ fn an_interrupted_tree_leaves_nothing_half_and_is_gone_on_with() {
     fs::remove_file(store.path("back/7")).expect("mine");
     fs::write(store.path("back/8"), b"changed").expect("mine");
     let refused = fail(store.command(&["get", "-r", "d/tree", "back"]), 1);
-    assert!(refused.contains("23 of them failed"), "{refused}");
+    assert!(refused.contains("all 23 that failed exist already"), "{refused}");
     let resumed = finish(store.command(&["get", "-r", "d/tree", "back", "--resume"]));
     let said = String::from_utf8(resumed.stderr).expect("text");
     assert!(resumed.status.success() && said.contains("23 of its files were there"), "{said}");
@@ -889,7 +889,7 @@ fn links_take_the_place_of_what_has_their_names() {
     };
     replace("link", |path| fs::remove_file(path));
     replace("file", |path| fs::remove_file(path));
-    assert!(fail(store.command(&["put", "-r", "tree", "d/"]), 1).contains("2 of them failed"));
+    assert!(fail(store.command(&["put", "-r", "tree", "d/"]), 1).contains("all 2 that failed exist already"));
     for command in
         [&["put", "-r", "tree", "d/", "--replace"][..], &["get", "-r", "d/tree", "back", "--force"]]
     {

@@ -11,6 +11,34 @@ fn refused(options: &[&str]) -> String {
     fail(starfish([&["agent", "--listen", "127.0.0.1:0"], options].concat()), 2)
 }
 
+/// A description of a machine is no plan, a disk no machine, a file no directory.
+#[test]
+fn what_was_given_is_named_as_what_it_is() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
+    let (machine, disk, plan) = (path("machine.toml"), path("disk.toml"), path("plan.toml"));
+    std::fs::write(&machine, succeed(starfish(["machines", "golden"]))).expect("room");
+    std::fs::write(&disk, include_str!("../../../../machines/disks/streaming-20.toml")).expect("room");
+    let told = fail(starfish(["run", &machine]), 2);
+    assert!(told.contains("describes a machine, not a plan") && told.contains("--machine"), "{told}");
+    let told = fail(starfish(["simulate", "--machine", &disk]), 2);
+    assert!(
+        told.contains("describes a disk, not a machine") && told.contains("--set disks.model="),
+        "{told}"
+    );
+    let head = "name = \"x\"\nmethod = \"traditional\"\npatterns = [\"rb\"]\n";
+    std::fs::write(&plan, format!("{head}[vary]\nnodes.io = [1, 2]\n")).expect("room");
+    let told = fail(starfish(["run", &plan]), 2);
+    assert!(told.contains("set = { \"nodes.io\" = ... }"), "{told}");
+    std::fs::write(&plan, head).expect("room");
+    let told = fail(starfish(["run", &plan, "--out", &machine]), 1);
+    assert!(told.contains("it is a file, not a folder"), "{told}");
+    let store = Store::start(&[1]);
+    store.make_file("local", 10);
+    let told = fail(store.command(&["put", "local", "--recursive"]), 2);
+    assert!(told.contains("it is a file, not a directory") && told.contains("--recursive"), "{told}");
+}
+
 #[test]
 fn an_agent_serves_only_what_is_there_once() {
     let directory = tempfile::tempdir().expect("a temporary directory");

@@ -84,6 +84,22 @@ fn people_and_programs_get_the_same_rows() {
     }
 }
 
+/// Logs of jobs are put beside each other.
+#[test]
+fn logs_of_several_jobs_are_merged() {
+    let directory = files(&[("b.log", "# starfish requests 1\n7 0 x write 0 100\n")]);
+    let convert = run(&directory, "request-log convert b.log");
+    std::fs::write(directory.path().join("c.log"), convert).expect("a file");
+    let merged = run(&directory, "request-log merge b.log c.log");
+    assert!(merged.contains("0 0 job0/x write 0 100\n0 1 job1/x write 0 100\n"), "{merged}");
+    let mut waits = starfish(["request-log", "merge", "b.log", "waits.log"]);
+    std::fs::write(directory.path().join("waits.log"), "# starfish requests 1\n0 0 - sync\n")
+        .expect("a file");
+    waits.current_dir(directory.path());
+    let told = fail(waits, 1);
+    assert!(told.contains("waits.log: its nodes wait for each other"), "{told}");
+}
+
 /// A recorded process may be killed in the middle of a line.
 #[test]
 fn a_line_without_an_end_is_told_wherever_a_log_is_read() {

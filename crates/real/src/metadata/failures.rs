@@ -7,7 +7,7 @@ use rusqlite::{ErrorCode, ffi};
 
 /// The store as error messages call it.
 pub(super) fn describe(path: &Path) -> String {
-    format!("store of metadata {}", path.display())
+    format!("metadata store {}", path.display())
 }
 
 /// Whether it is the medium that did not take what was written before.

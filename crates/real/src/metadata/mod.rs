@@ -1,4 +1,4 @@
-//! A store of metadata: a database, used by a thread of its own.
+//! A metadata store: a database, used by a thread of its own.
 //!
 //! Reading order: `asked.rs` (a transaction that somebody asks for), `database.rs` (which database), `sqlite.rs` (a
 //! file of SQLite's, and transactions on it), `reserve.rs` (room for those on a full disk), `entries.rs` (what such a
@@ -48,7 +48,7 @@ pub(crate) const CLOSING: Duration = PATIENCE.saturating_mul(2);
 /// Transactions that become one commit.
 const TOGETHER_MAX: usize = 64;
 
-/// The store of metadata of a real node. Cloning gives another handle.
+/// The metadata store of a real node. Cloning gives another handle.
 ///
 /// Its file, or its tables, are made when there is something to keep. A node that is killed loses no transaction; in a
 /// power cut those may be lost that were not flushed, the last ones.
@@ -90,7 +90,7 @@ impl Metadata {
         let served = keeper.clone();
         let started = thread.spawn(move || serve(&served, &waiting));
         started.map_err(|error| Error::Io {
-            what: "starting the thread of the store of metadata".to_owned(),
+            what: "starting the thread of the metadata store".to_owned(),
             why: error.to_string(),
         })?;
         Ok(Metadata { requests, handed_over: InFlight::new(), keeper, run })
@@ -165,7 +165,7 @@ impl MetadataStore for Metadata {
 fn run_of(place: &MetadataPlace) -> Result<u64> {
     match place {
         MetadataPlace::Directory(_) => {
-            computer::boot().map_or_else(|| draw("the number of a run of the store of metadata"), Ok)
+            computer::boot().map_or_else(|| draw("the number of a run of the metadata store"), Ok)
         }
         MetadataPlace::Postgres(_) => Ok(0),
     }

@@ -293,7 +293,7 @@ impl Postgres {
     /// Notes that the store is not as this node has left it.
     fn note_other_run(&self) -> std::result::Result<(), Fault> {
         *self.remembered.borrow_mut() = Remembered::default();
-        let run = draw("the number of a run of the store of metadata").map_err(Fault::Refused)?;
+        let run = draw("the number of a run of the metadata store").map_err(Fault::Refused)?;
         self.run.store(run, Ordering::Relaxed);
         self.reports.changed_by_others(format!(
             "{} is not as this agent has left it: a server that took over or a backup that was put back lacks the last \
@@ -434,7 +434,7 @@ fn describe(config: &Config) -> String {
             Host::Unix(path) => path.display().to_string(),
         })
         .collect();
-    format!("store of metadata {} at {}", config.get_dbname().unwrap_or("postgres"), hosts.join(","))
+    format!("metadata store {} at {}", config.get_dbname().unwrap_or("postgres"), hosts.join(","))
 }
 
 /// The library's messages leave out what lies behind them.

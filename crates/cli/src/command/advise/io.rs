@@ -147,10 +147,14 @@ fn reasons(advice: &IoAdvice) -> Vec<String> {
             format!("Most is gained by {}: {} % of the time.", one.by, between(one.gain, one.gain_half_width))
         }
         None => format!(
-            "Nothing that was tried gains {:.0} % of the time or more for certain.",
+            "Without more I/O nodes no change gains {:.0} % of the time or more for certain.",
             100.0 * LEAST_GAIN
         ),
     });
+    if let Some(one) = advice.best_of_more_nodes() {
+        let gain = between(one.gain, one.gain_half_width);
+        lines.push(format!("{} would gain {gain} % of the time.", counted(one.io_nodes, "I/O node")));
+    }
     if advice.is_written_behind() {
         let seen = "others see what was written after MPI_File_sync, or when the file was closed";
         lines.push(format!("With that method {seen}."));

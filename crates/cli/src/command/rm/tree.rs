@@ -67,7 +67,7 @@ pub(super) async fn remove(
         }
     }
     let failed = remove_all(namespace, files, directories).await?;
-    outcome.and(many::outcome("rm", failed))
+    outcome.and(many::outcome("rm", failed, false))
 }
 
 /// Whether a path ends with what is no name in any directory: what it leads to is there under another one.
@@ -142,7 +142,7 @@ pub(super) async fn remove_hidden(
     lines.sort();
     local::print(lines)?;
     tell_of_young(namespace, &young, least).await?;
-    many::outcome("rm", failed)
+    many::outcome("rm", failed, false)
 }
 
 /// Says how many of these were not put to their end, or are being put, and what removes them.

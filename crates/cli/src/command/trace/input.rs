@@ -109,7 +109,13 @@ pub(super) fn open(file: &Path) -> Result<Box<dyn Read>> {
     if file.as_os_str() == STANDARD {
         return Ok(Box::new(io::stdin().lock()));
     }
-    let opened = File::open(file).map_err(|error| Failure::new(file.display().to_string(), error))?;
+    let opened = File::open(file).map_err(|error| {
+        let failure = Failure::new(file.display().to_string(), &error);
+        match error.kind() {
+            io::ErrorKind::NotFound => failure.remedy("`starfish trace record -o FILE PROGRAM` records one."),
+            _ => failure,
+        }
+    })?;
     Ok(Box::new(opened))
 }
 
