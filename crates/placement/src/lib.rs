@@ -15,10 +15,12 @@
 
 mod block_times;
 mod many_disks;
+mod parallel_ios;
 mod policy;
 mod two_disks;
 
 pub use block_times::BlockTimes;
 pub use many_disks::ManyDisks;
+pub use parallel_ios::ParallelIos;
 pub use policy::{JobPlacement, Policy, PolicyError};
 pub use two_disks::TwoDisks;

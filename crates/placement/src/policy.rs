@@ -90,9 +90,10 @@ impl Policy {
     }
 
     /// Of the policies by which jobs on `disks` disks cannot race, whatever the disks are, the one with the least load:
-    /// 3. On a single disk, where a job reads from the disk that it writes to in any case, it is 4.
-    pub fn advised(disks: usize) -> Policy {
-        if disks < 2 { Policy::AllDisks } else { Policy::SharedWithinJob }
+    /// 3. It is 4 on a single disk, where a job reads from the disk that it writes to in any case, and for jobs that
+    /// arrive one after another, since by policy 3 the runs of a job lie where the number of jobs says (section 2.2).
+    pub fn advised(disks: usize, are_staggered: bool) -> Policy {
+        if disks < 2 || are_staggered { Policy::AllDisks } else { Policy::SharedWithinJob }
     }
 
     /// Places `runs` input runs and the output run of each of `jobs` jobs on `disks` disks; gives the jobs in order.

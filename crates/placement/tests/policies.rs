@@ -29,7 +29,7 @@ fn two_jobs_on_five_disks_lie_as_the_report_draws_them() {
 fn jobs_that_are_placed_as_is_advised_cannot_race() {
     for disks in 1..9 {
         for jobs in 1..=disks {
-            let placed = Policy::advised(disks).place(jobs, disks, disks).expect("a placement");
+            let placed = Policy::advised(disks, false).place(jobs, disks, disks).expect("a placement");
             // One alone has nobody to race with.
             assert!(jobs == 1 || placed.iter().all(JobPlacement::reads_where_it_writes), "{jobs} on {disks}");
         }

@@ -24,6 +24,8 @@ pub(crate) struct Merges {
     /// The blocks that are read and written at once.
     pub(crate) read_blocks: u64,
     pub(crate) write_blocks: u64,
+    /// The time by which each job arrives later than the one before.
+    pub(crate) stagger: Duration,
 }
 
 /// What is advised, and why.
@@ -96,7 +98,8 @@ impl PlacementAdvice {
     pub(crate) fn about(merges: &Merges, trials: u64) -> Result<PlacementAdvice> {
         let Merges { jobs, disks, read_blocks, .. } = *merges;
         let alone = Merges { jobs: 1, ..merges.clone() };
-        let alone = alone.case(Policy::advised(disks as usize), Scheduling::Fcfs);
+        let policy = Policy::advised(disks as usize, !merges.stagger.is_zero());
+        let alone = alone.case(policy, Scheduling::Fcfs);
         let outcome = alone.outcome(&alone.trial(0).map_err(failed)?);
         let times = BlockTimes { read: outcome.read_ms, write: outcome.write_ms };
         if times.read <= 0.0 || times.write <= 0.0 {
@@ -106,9 +109,10 @@ impl PlacementAdvice {
             return Err(failure.remedy("Choose one whose disks do, such as shared-disks-1996."));
         }
         let race = (jobs > 1).then(|| RaceOutlook::of(&ManyDisks::new(times, read_blocks as u32, disks)));
-        let policy = Policy::advised(disks as usize);
+        let is_possible = |one: &Policy| merges.stagger.is_zero() || *one != Policy::SharedWithinJob;
         let cases: Vec<PlacementCase> = Policy::ALL
             .into_iter()
+            .filter(is_possible)
             .filter(|policy| policy.place(jobs as usize, disks as usize, merges.runs as usize).is_ok())
             .flat_map(|policy| SCHEDULES.map(|scheduling| merges.case(policy, scheduling)))
             .collect();
@@ -186,6 +190,7 @@ impl Merges {
             read_blocks: self.read_blocks,
             write_blocks: self.write_blocks,
             scheduling,
+            stagger: self.stagger,
             ..PlacementOptions::default()
         };
         PlacementCase { machine: self.machine.clone(), options, seed: 1 }

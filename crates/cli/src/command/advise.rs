@@ -13,6 +13,7 @@ use super::positive;
 use crate::account::race::proviso;
 use crate::advice::placement::{Alternative, Merges, PlacementAdvice};
 use crate::options::described::load_machine_of_agents;
+use crate::output::durations;
 use crate::output::row_format::RowFormat;
 
 /// Advise on placement and I/O settings before jobs are run.
@@ -67,6 +68,11 @@ struct PlacementArguments {
     /// Size of a run.
     #[arg(long, value_name = "SIZE", default_value = "4000KiB")]
     run_size: Size,
+
+    /// Time by which each job arrives later than the one before. Then policy 4 is advised: policy 3 needs the number of
+    /// jobs when the first is placed.
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = durations::parse)]
+    stagger: std::time::Duration,
 
     /// Machine whose disks, processors and network are simulated: a name that `starfish machines` lists, or a TOML
     /// file.
@@ -142,7 +148,18 @@ fn merges(arguments: &PlacementArguments) -> Result<Merges> {
         return Err(failure.remedy("Give less: what is advised hardly depends on how long jobs run."));
     }
     let machine = load_machine_of_agents(&arguments.machine, jobs, disks as usize, 1, &[])?;
-    Ok(Merges { machine, jobs, disks, runs, run_blocks, block_bytes: block.0, read_blocks, write_blocks })
+    let stagger = arguments.stagger.into();
+    Ok(Merges {
+        machine,
+        jobs,
+        disks,
+        runs,
+        run_blocks,
+        block_bytes: block.0,
+        read_blocks,
+        write_blocks,
+        stagger,
+    })
 }
 
 fn report_lines(advice: &PlacementAdvice) -> Vec<String> {

@@ -8,7 +8,8 @@ use clap::Args;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use command_line::say;
-use experiment::{FieldSet, PlacementCase, PlacementOutcome, Trial};
+use experiment::{FieldSet, PlacedJob, PlacementCase, PlacementOptions, PlacementOutcome, Trial};
+use placement::ParallelIos;
 use plan::PlannedCase;
 use recording::RecordedPart;
 use serde::Serialize;
@@ -93,7 +94,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             explained = Race::of(&case, &trial, &outcome).lines();
         }
     }
-    let told = |rows: &[Row]| [case.to_string(), String::new()].into_iter().chain(lines(rows)).collect();
+    let head = [case.to_string()].into_iter().chain(parallel_ios(&case)).chain([String::new()]);
+    let told = |rows: &[Row]| head.clone().chain(lines(rows)).collect();
     arguments.format.print(&rows, told)?;
     match arguments.format {
         RowFormat::Table => local::print(explained),
@@ -102,6 +104,15 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             Ok(())
         }
     }
+}
+
+/// A line with the parallel I/Os of jobs that exchange runs; none for merges, whose order depends on the keys.
+fn parallel_ios(case: &PlacementCase) -> Option<String> {
+    let PlacementOptions { kind, disks, run_blocks, .. } = case.options;
+    (kind != PlacedJob::Merge).then(|| {
+        let ParallelIos { least, lock_step } = ParallelIos::of_exchange(disks.into(), run_blocks);
+        format!("parallel I/Os of one block a disk: {least} at least, {lock_step} in lock-step")
+    })
 }
 
 fn case(arguments: &Arguments) -> Result<PlacementCase> {

@@ -82,7 +82,7 @@ fn the_table_and_csv_have_every_alternative() {
     );
     assert!(table.contains("(the analysis is of as many jobs as disks)"), "there are fewer: {table}");
     assert!(table.contains("`fair-scan`, the default of agents"), "{table}");
-    let help = succeed(starfish(&["agent", "--help"]));
+    let help = String::from_utf8(succeed(starfish(["agent", "--help"]))).expect("text");
     assert!(help.contains("[default: fair-scan]"), "the same default: {help}");
     let csv = advise(&["--disks", "2", "--jobs", "2", "--format", "csv"]);
     let lines: Vec<&str> = csv.lines().collect();
@@ -90,6 +90,13 @@ fn the_table_and_csv_have_every_alternative() {
     assert!(lines.len() == 13 && lines.iter().filter(|line| line.ends_with(",true")).count() == 1, "{csv}");
     let alone = advise(&["--disks", "1", "--jobs", "1", "--format", "csv"]);
     assert_eq!(alone.lines().count(), 5, "a single disk leaves policy 4: {alone}");
+}
+
+/// The number of jobs is not known when the first of them is placed.
+#[test]
+fn jobs_that_arrive_one_after_another_read_from_all_disks() {
+    let few = ["--disks", "3", "--jobs", "2", "--trials", "1", "--run-size", "800KiB", "--stagger", "200ms"];
+    assert_eq!(json(&few)["analysed"]["policy"], 4);
 }
 
 #[test]

@@ -34,6 +34,17 @@ fn a_race_is_explained_and_its_cure_has_none() {
     assert!(of("2").contains("(the analysis is of as many jobs as disks)"));
 }
 
+/// The counts of the report, sections 3 and 4.
+#[test]
+fn exchanges_are_compared_with_parallel_ios() {
+    let exchange = |arguments: &[&str]| merge(&[arguments, &["--run-blocks", "24"]].concat());
+    let copy = exchange(&["--kind", "copy", "--jobs", "2", "--disks", "2"]);
+    assert!(copy.contains("parallel I/Os of one block a disk: 48 at least, 48 in lock-step"), "{copy}");
+    let interleave = exchange(&["--kind", "interleave", "--jobs", "3", "--disks", "3"]);
+    assert!(interleave.contains("96 at least, 120 in lock-step"), "{interleave}");
+    assert!(!exchange(&[]).contains("parallel I/Os"));
+}
+
 #[test]
 fn disks_that_take_no_time_have_no_ratio() {
     let free = ["--machine", "golden", "--jobs", "2", "--disks", "2", "--run-blocks", "100"];
