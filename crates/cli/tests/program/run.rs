@@ -216,6 +216,8 @@ fn a_page_has_charts_and_says_what_its_names_mean() {
         "disk-directed</td>",
         "starfish run plan.toml",
         ">ddio,nodes.io=8</td>",
+        "at 95 % by the paired t-test",
+        "<td>yes</td>",
     ] {
         assert!(page.contains(part), "{part} in {page}");
     }

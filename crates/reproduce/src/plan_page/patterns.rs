@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use page::{Measurand, NumbersTable};
-use plan::{AccessPattern, ArrayPattern, Case, CellResult, DrawnLog, FlushCount, Measurement, Method, Plan};
+use plan::{
+    AccessPattern, ArrayPattern, Case, CellResult, DrawnLog, FlushCount, Measurement, Method, Plan, PlanKind,
+};
+use statistics::Sample;
 
 use super::{ABSENT, PageKind, means_note, shown};
 use crate::results::distinct;
@@ -33,6 +36,11 @@ impl PageKind for Case {
         let methods = METHODS.into_iter().filter(|(method, _)| methods.contains(*method));
         let measured = [
             ("cv", "standard deviation of the trials, as a part of their mean"),
+            (
+                "differs",
+                "yes if the throughput differs significantly from that of the first variant for the same pattern and records, \
+                 at 95 % by the paired t-test; no if not",
+            ),
             ("disk movements", "how often the arm of a disk had to move, of all disks together"),
             ("disks busy", "the part of the time in which a disk was at work, on average"),
         ];
@@ -50,6 +58,7 @@ fn numbers(plan: &Plan, results: &[Measured<'_, '_>]) -> NumbersTable {
         "MiB/s",
         "\u{b1} 95 %",
         "cv, %",
+        "differs",
         "disk movements",
         "disks busy, %",
     ];
@@ -63,6 +72,7 @@ fn numbers(plan: &Plan, results: &[Measured<'_, '_>]) -> NumbersTable {
             format!("{:.2}", throughput.mean()),
             shown(throughput.half_width(), 2),
             shown(throughput.half_width().map(|_| 100.0 * throughput.cv()), 1),
+            differs_from_first(result, throughput, results).to_owned(),
             format!("{:.0}", movements.mean()),
             shown(busy.map(|busy| 100.0 * busy), 0),
         ]
@@ -73,6 +83,26 @@ fn numbers(plan: &Plan, results: &[Measured<'_, '_>]) -> NumbersTable {
         head: head.map(str::to_owned).into(),
         text_columns: 2,
         rows: results.iter().map(row).collect(),
+    }
+}
+
+/// Whether a result differs significantly from that of the first variant for the same pattern and records.
+fn differs_from_first(
+    result: &CellResult<'_>,
+    throughput: &Sample,
+    results: &[Measured<'_, '_>],
+) -> &'static str {
+    let is_compared = |other: &CellResult<'_>| {
+        other.cell.varied == result.cell.varied && other.cell.case.place() == result.cell.case.place()
+    };
+    match results.iter().find(|(other, _)| is_compared(other)) {
+        Some((first, _)) if std::ptr::eq(*first, result) => ABSENT,
+        Some((_, of_first)) => match throughput.differs_from(of_first) {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => ABSENT,
+        },
+        None => ABSENT,
     }
 }
 
