@@ -60,9 +60,12 @@ impl BlockPieces {
     }
 
     /// The bytes of the block that pieces cover: disjoint ranges, in order, not touching each other.
-    pub(crate) fn runs(&self) -> Vec<Range<u64>> {
+    pub(crate) async fn runs(&self) -> Vec<Range<u64>> {
         let mut coverage = Coverage::none_of(self.bytes);
-        for piece in self.each_piece() {
+        for (looks, piece) in self.each_piece().enumerate() {
+            if looks % LOOKS_IN_A_ROW == LOOKS_IN_A_ROW - 1 {
+                give_way().await;
+            }
             coverage.insert(self.within(&piece));
         }
         coverage.runs()
@@ -176,7 +179,7 @@ pub(crate) struct Dealt {
 
 impl Dealt {
     /// Adds what a member of the group tells to the blocks of `stripes`, in no more pieces than there may be.
-    pub(crate) fn add(
+    pub(crate) async fn add(
         &mut self,
         striping: Striping,
         stripes: &BTreeSet<u32>,
@@ -184,9 +187,14 @@ impl Dealt {
         stretches: &[ListedStretch],
         pieces: &mut PiecesLeft,
     ) -> Result<(), DirectoryError> {
+        let mut looks = 0;
         for stretch in stretches {
             stretch.check()?;
             for entry in stretch.entries() {
+                looks += 1;
+                if looks % LOOKS_IN_A_ROW == 0 {
+                    give_way().await;
+                }
                 let in_latest = self
                     .blocks
                     .get(self.latest)
@@ -261,19 +269,19 @@ mod tests {
         let striping = Striping::new(BLOCK, 2).unwrap();
         let add = |entry| {
             let mut pieces = PiecesLeft::of(1);
-            Dealt::default().add(striping, &BTreeSet::from([0]), 0, &[entry], &mut pieces)
+            done(Dealt::default().add(striping, &BTreeSet::from([0]), 0, &[entry], &mut pieces))
         };
         assert!(matches!(add(entry(u64::MAX, 2, 0, 0)), Err(DirectoryError::Beyond { .. })));
         assert!(matches!(add(entry(0, 2, u64::MAX, 0)), Err(DirectoryError::Beyond { .. })));
         assert_eq!(add(entry(0, 1 << 40, 0, 0)), Err(DirectoryError::TooManyPieces));
     }
 
-    /// The blocks of what was dealt, as they are when other tasks have had their turns.
-    fn blocks_of(dealt: Dealt, latest_only: bool) -> (Vec<(u32, BlockPieces)>, u64) {
-        let mut blocks = pin!(dealt.into_blocks(latest_only));
+    /// What comes of work that gives way to other tasks.
+    fn done<T>(work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
         loop {
-            if let Poll::Ready(blocks) = blocks.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                return blocks;
+            if let Poll::Ready(done) = work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                return done;
             }
         }
     }
@@ -286,9 +294,9 @@ mod tests {
         let count: u64 = 1 << 16;
         for member in 0..2 {
             let told: Vec<ListedStretch> = (0..count / 2).map(|time| entry(0, BLOCK, 0, time)).collect();
-            dealt.add(striping, &BTreeSet::from([0]), member, &told, &mut PiecesLeft::of(2)).unwrap();
+            done(dealt.add(striping, &BTreeSet::from([0]), member, &told, &mut PiecesLeft::of(2))).unwrap();
         }
-        let (blocks, hidden) = blocks_of(dealt, true);
+        let (blocks, hidden) = done(dealt.into_blocks(true));
         let last = Piece { node: 1, memory_offset: 0, file_offset: 0, bytes: BLOCK };
         assert_eq!((blocks[0].1.pieces(), hidden), (vec![last], count / 2 * BLOCK));
     }
@@ -305,7 +313,7 @@ mod tests {
             let mut expected: BTreeMap<u64, ((u64, u32, usize), u64)> = BTreeMap::new();
             for (order, &(member, offset, bytes, time)) in entries.iter().enumerate() {
                 let at = 1000 * order as u64;
-                dealt.add(striping, &all, member, &[entry(offset, bytes, at, time)], &mut left).unwrap();
+                done(dealt.add(striping, &all, member, &[entry(offset, bytes, at, time)], &mut left)).unwrap();
                 for byte in 0..bytes {
                     let rank = (time, member, order);
                     let (latest, from) = expected.entry(offset + byte).or_insert((rank, at + byte));
@@ -321,13 +329,13 @@ mod tests {
                 entries.iter().filter(has).count() as u64
             };
             let given_way: u64 = expected.iter().map(|(&byte, &(rank, _))| of_others(byte, rank)).sum();
-            let (blocks, hidden) = blocks_of(dealt, true);
+            let (blocks, hidden) = done(dealt.into_blocks(true));
             prop_assert_eq!(hidden, given_way);
             let mut found = BTreeMap::new();
             for (stripe, block) in &blocks {
                 let place = striping.place_of(block.file_offset());
                 prop_assert_eq!((place.stripe, place.offset), (*stripe, block.stripe_offset));
-                let runs: u64 = block.runs().iter().map(|run| run.end - run.start).sum();
+                let runs: u64 = done(block.runs()).iter().map(|run| run.end - run.start).sum();
                 prop_assert_eq!(runs, block.pieces().iter().map(|piece| piece.bytes).sum::<u64>());
                 for piece in block.pieces() {
                     for byte in 0..piece.bytes {
@@ -347,9 +355,9 @@ mod tests {
             let striping = Striping::new(BLOCK, 2).unwrap();
             let (mut dealt, all, mut left) = (Dealt::default(), BTreeSet::from([0, 1]), PiecesLeft::of(3));
             for &(member, offset, bytes) in &entries {
-                dealt.add(striping, &all, member, &[entry(offset, bytes, 0, 0)], &mut left).unwrap();
+                done(dealt.add(striping, &all, member, &[entry(offset, bytes, 0, 0)], &mut left)).unwrap();
             }
-            let (blocks, hidden) = blocks_of(dealt, false);
+            let (blocks, hidden) = done(dealt.into_blocks(false));
             let moved: u64 = blocks.iter().flat_map(|(_, block)| block.pieces()).map(|piece| piece.bytes).sum();
             prop_assert_eq!(moved, entries.iter().map(|(_, _, bytes)| bytes).sum::<u64>());
             prop_assert_eq!(hidden, 0);

@@ -144,6 +144,14 @@ pub(crate) fn length<Id>(stretches: &[(Id, Vec<ListedStretch>)]) -> u64 {
     stretches.iter().map(|(_, of_file)| of_file.iter().map(ListedStretch::count).sum::<u64>() + 1).sum()
 }
 
+/// The bytes of memory that a directory takes, or a part of it.
+pub(crate) fn bytes_of<Id>(stretches: &[(Id, Vec<ListedStretch>)]) -> u64 {
+    let later = |stretch: &ListedStretch| (stretch.count() - 1) as usize * size_of::<u32>();
+    let of_file = |of_file: &[ListedStretch]| size_of_val(of_file) + of_file.iter().map(later).sum::<usize>();
+    let files: usize = stretches.iter().map(|(_, stretches)| of_file(stretches)).sum();
+    (size_of_val(stretches) + files) as u64
+}
+
 /// The most pieces that an I/O node cuts what one member tells for an operation into, whatever the others tell. The
 /// logs of a write cache have half as many entries, and each may lie across the end of a block.
 const PIECES_OF_MEMBER_MAX: u64 = 1 << 20;

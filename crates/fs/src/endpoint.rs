@@ -101,6 +101,8 @@ pub(crate) struct Caller {
     pub(crate) operation: RequestOperation,
     /// When the question had come.
     pub(crate) came: Instant,
+    /// The length of its header, in bytes.
+    pub(crate) header_bytes: u64,
 }
 
 impl Caller {
@@ -243,7 +245,7 @@ impl<M: Machine> Endpoint<M> {
         let class = if is_data { class.max(Class::Demand) } else { class };
         let bytes = payload.len();
         self.traffic.sent(bytes);
-        let message = Message { class, header: Frame::Reply(tag, reply).encode(), payload };
+        let message = Message { class, header: reply_header(tag, reply), payload };
         let sending = self.machine.net().send(node, message);
         self.begin_wait(node, Awaited::Departure);
         async move {
@@ -297,7 +299,7 @@ impl<M: Machine> Endpoint<M> {
         self.traffic.received(payload.len());
         let caller = |tag, request: &Request| {
             let (operation, came) = (request.spans().operation, self.machine.now());
-            Caller { node: from, tag, class, operation, came }
+            Caller { node: from, tag, class, operation, came, header_bytes: header.len() as u64 }
         };
         match Frame::decode(&header) {
             Ok(Frame::Request(tag, request)) => return Some((caller(tag, &request), request, payload)),
@@ -394,4 +396,14 @@ impl<M: Machine> Endpoint<M> {
             self.finish_call(node, tag, Err(error(node).into()));
         }
     }
+}
+
+/// The header that carries a reply; a failure instead, if no header holds it.
+fn reply_header(tag: u64, reply: Reply) -> Vec<u8> {
+    let header = Frame::Reply(tag, reply).encode();
+    if header.len() <= Message::HEADER_BYTES_MAX {
+        return header;
+    }
+    let text = format!("an answer of {} bytes, longer than any header: ask for less", header.len());
+    Frame::Reply(tag, Reply::Failed(Failure::invalid(text))).encode()
 }

@@ -9,6 +9,7 @@
 //! The bytes that a member has of a block are contiguous in its memory, since they lie there in the order of the file.
 //! So a message names one range, and the member copies once.
 
+use std::iter;
 use std::mem;
 use std::ops::Range;
 use std::rc::Rc;
@@ -23,6 +24,15 @@ use crate::give_way::give_way;
 
 /// The most blocks of data that are packed and not yet put, where members read the same bytes.
 const PACKED_BLOCKS: u64 = 4;
+
+/// The number of looks at parts and pieces in a row before other tasks have their turn.
+const LOOKS_IN_A_ROW: u64 = 16_384;
+
+/// A member's parts have bytes in common.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Overlap {
+    pub(crate) member: u32,
+}
 
 /// A selection, or a part of one, and where it is.
 pub(crate) struct Selector {
@@ -68,15 +78,29 @@ impl SelectedParts {
         self.selectors.iter().filter_map(|selector| selector.part_of(self.extent))
     }
 
-    /// The bytes that any member has selected, as ranges of the block.
-    pub(crate) fn runs(&self) -> Vec<Range<u64>> {
+    /// The bytes that any member has selected, as ranges of the block. Fails if parts of one member have more bytes of
+    /// the block than there are: without that, the number of pieces has no bound.
+    pub(crate) async fn runs(&self) -> std::result::Result<Vec<Range<u64>>, Overlap> {
         let mut coverage = Coverage::none_of(self.extent.bytes);
-        for part in self.parts() {
-            for (start, bytes) in part.places() {
+        let (mut looks, mut of_member) = (0, (0, 0));
+        for selector in &*self.selectors {
+            let part = selector.part_of(self.extent);
+            let pieces = part.iter().flat_map(MemberPart::places);
+            let bytes = part.as_ref().map_or(0, |part| part.bytes);
+            let before = if of_member.0 == selector.member { of_member.1 } else { 0 };
+            of_member = (selector.member, before + bytes);
+            if of_member.1 > self.extent.bytes {
+                return Err(Overlap { member: selector.member });
+            }
+            for (start, bytes) in iter::once((0, 0)).chain(pieces) {
+                looks += 1;
+                if looks % LOOKS_IN_A_ROW == 0 {
+                    give_way().await;
+                }
                 coverage.insert(start..start + bytes);
             }
         }
-        coverage.runs()
+        Ok(coverage.runs())
     }
 
     /// Puts what each member has selected of the block, whose bytes are in `buffer`, into that member's memory.
@@ -203,5 +227,41 @@ impl Exchanged for Packed<'_> {
 
     fn bytes(&self) -> u64 {
         self.0.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    /// How often a look at a block lets others go first, and the number of runs that it finds.
+    fn runs_of(selections: Vec<(u32, Selection)>, bytes: u64) -> (u64, std::result::Result<usize, Overlap>) {
+        let selectors =
+            selections.into_iter().map(|(member, selection)| Selector { member, at: 0, selection });
+        let parts = SelectedParts { selectors: selectors.collect(), extent: Extent::new(0, bytes) };
+        let (mut runs, mut times) = (pin!(parts.runs()), 0);
+        loop {
+            match runs.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(runs) => return (times, runs.map(|runs| runs.len())),
+                Poll::Pending => times += 1,
+            }
+        }
+    }
+
+    #[test]
+    fn a_look_at_many_pieces_gives_way_and_none_is_looked_at_twice() {
+        const BYTES: u64 = 1 << 20;
+        let alternate = |first| Selection::vector(Extent::new(first, 1), BYTES / 2, 2).expect("a vector");
+        let (times, runs) = runs_of((0..8).map(|member| (member, alternate(0))).collect(), BYTES);
+        assert_eq!((times, runs), (4 * BYTES / LOOKS_IN_A_ROW, Ok(BYTES as usize / 2)));
+        assert_eq!(runs_of(vec![(3, alternate(0)), (3, alternate(1))], BYTES).1, Ok(1));
+        let three = vec![(3, alternate(0)), (3, alternate(1)), (3, alternate(0))];
+        assert_eq!(runs_of(three, BYTES).1, Err(Overlap { member: 3 }));
+        let beyond = Selection::vector(Extent::new(BYTES, 1), 2, 2).expect("a vector");
+        let (times, runs) = runs_of((0..100_000).map(|member| (member, beyond.clone())).collect(), BYTES);
+        assert!(times >= 100_000 / LOOKS_IN_A_ROW && runs == Ok(0));
     }
 }

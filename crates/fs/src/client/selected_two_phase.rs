@@ -23,7 +23,7 @@ use super::{CollectiveMethod, File, unexpected};
 use crate::error::{Error, Result};
 use crate::exchange::{Exchange, ExchangeGroup, Exchanged, Own};
 use crate::protocol::{Direction, MemoryId, Reply, Request};
-use crate::selected_parts::{SelectedParts, Selector, nearest};
+use crate::selected_parts::{Overlap, SelectedParts, Selector, nearest};
 
 /// How many bytes of its part a member has in memory at a time, at most, if a block is not longer.
 const STAGED_BYTES_MAX: u64 = 16 << 20;
@@ -175,12 +175,16 @@ impl<M: Machine> File<M> {
     ) -> Result<()> {
         let SelectedOperation { direction, memory, settings, .. } = *operation;
         let blocks = blocks_of(stage, self.striping().block_bytes(), selectors);
-        let runs = blocks.iter().flat_map(|block| {
+        let mut runs = Vec::new();
+        for block in &blocks {
             let start = block.extent.offset;
-            block.runs().into_iter().map(move |run| Extent::new(start + run.start, run.end - run.start))
-        });
-        let all = Selection::list(&runs.collect::<Vec<_>>())
-            .map_err(|error| Error::Invalid(format!("{}: {error}", self.name())))?;
+            let of_block = block.runs().await.map_err(|Overlap { member }| {
+                Error::Invalid(format!("{}: member {member} selects bytes twice", self.name()))
+            })?;
+            runs.extend(of_block.iter().map(|run| Extent::new(start + run.start, run.end - run.start)));
+        }
+        let all =
+            Selection::list(&runs).map_err(|error| Error::Invalid(format!("{}: {error}", self.name())))?;
         let staged = memory.another(all.bytes());
         // No other member tells the I/O nodes anything of these blocks.
         let method = CollectiveMethod::DiskDirected { presort: false };

@@ -24,12 +24,19 @@ use crate::{
 /// How long the I/O nodes here wait for a client.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-fn settings(base: Base) -> IoNodeSettings {
+pub(super) fn settings(base: Base) -> IoNodeSettings {
     IoNodeSettings { cache_blocks: 16, patience: Some(PATIENCE), ..small(base, Threads::Pool(16)) }
 }
 
 /// Sends a request to an I/O node, and leaves it at that.
-async fn send(from: &impl Machine, to: NodeId, class: Class, tag: u64, request: Request, payload: Payload) {
+pub(super) async fn send(
+    from: &impl Machine,
+    to: NodeId,
+    class: Class,
+    tag: u64,
+    request: Request,
+    payload: Payload,
+) {
     let header = Frame::Request(tag, request).encode();
     from.net().send(to, Message { class, header, payload }).await.expect("there is a connection");
 }
@@ -133,9 +140,14 @@ pub fn an_identity_is_of_one_file(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// What a node answers to a request without data from one that is no client.
-async fn answer<M: Machine>(client: &M, node: NodeId, tag: u64, request: Request) -> Reply {
+/// Asks a node for something without data, and returns its answer.
+pub(super) async fn answer<M: Machine>(client: &M, node: NodeId, tag: u64, request: Request) -> Reply {
     send(client, node, Class::Demand, tag, request, Payload::empty()).await;
+    next_reply(client, tag).await
+}
+
+/// Returns the next message, which is the answer to the request of this tag.
+pub(super) async fn next_reply<M: Machine>(client: &M, tag: u64) -> Reply {
     let (_, Delivery::Message(message)) = client.net().receive().await.expect("a connection") else {
         panic!("given up")
     };

@@ -54,6 +54,8 @@ pub(super) struct Faults {
     pub(super) lists: Cell<u32>,
     /// How often anything has been read.
     pub(super) reads: Cell<u32>,
+    /// The bytes of the tasks that have been started and have not ended, as far as they are not elsewhere in memory.
+    pub(super) task_bytes: Cell<usize>,
     /// Where the arm was sent to write, by [`Disk::position`], in this order.
     pub(super) written_at: RefCell<Vec<u64>>,
     /// By how much its clock on the wall is ahead.
@@ -167,7 +169,13 @@ impl<M: Machine> Machine for Faulty<M> {
     }
 
     fn spawn(&self, name: &'static str, task: impl Future<Output = Result<()>> + 'static) {
-        self.machine.spawn(name, task);
+        let (bytes, faults) = (size_of_val(&task), self.faults.clone());
+        faults.task_bytes.set(faults.task_bytes.get() + bytes);
+        self.machine.spawn(name, async move {
+            let outcome = task.await;
+            faults.task_bytes.set(faults.task_bytes.get() - bytes);
+            outcome
+        });
     }
 
     fn contain<T>(

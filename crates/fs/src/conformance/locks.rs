@@ -53,6 +53,7 @@ pub fn locks_keep_others_out(testbed: &impl Testbed, base: Base) {
         let file = open(&trees[0], "number").await.expect("opened");
         assert_eq!(read(&file).await, [3 * TIMES]);
         let (one, other, number) = (&trees[0], &trees[1], file.number());
+        let others = open(other, "number").await.expect("opened");
         let part = |first, last| LockRange { first, last };
         let (shared, exclusive) = (LockMode::Shared, LockMode::Exclusive);
         assert_eq!(one.lock(number, 1, part(0, 9), exclusive).await, Ok(None));
@@ -74,6 +75,7 @@ pub fn locks_keep_others_out(testbed: &impl Testbed, base: Base) {
         other.unlock(number, 1, LockRange::WHOLE).await.expect("unlocked");
         assert_eq!(one.lock(number, 7, LockRange::WHOLE, exclusive).await, Ok(None), "all is free");
         one.unlock(number, 7, LockRange::WHOLE).await.expect("unlocked");
+        others.close().await.expect("closed");
     });
 }
 
@@ -84,12 +86,14 @@ pub fn locks_end_with_their_client(testbed: &impl Testbed, base: Base) {
         let file = make(&trees[0], "file", true).await.expect("made");
         let (number, exclusive) = (file.number(), LockMode::Exclusive);
         assert_eq!(trees[0].lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
+        let others = open(&trees[1], "file").await.expect("opened");
         nodes[3].net().close();
         let taken = trees[1].lock(number, 1, LockRange::WHOLE, exclusive).await;
         assert!(taken.expect("answered").is_some(), "the other may still be writing");
         wait(&nodes[4], LONG).await;
         assert_eq!(trees[1].lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
         trees[1].unlock(number, 1, LockRange::WHOLE).await.expect("unlocked");
+        others.close().await.expect("closed");
     });
 }
 
@@ -111,8 +115,8 @@ pub fn what_was_written_under_a_lost_lock_is_refused(testbed: &impl Testbed, bas
         // To the keeper the client was away for a long time; to itself it has just been given its lock.
         let keeper = nodes.iter().find(|node| node.node() == one.keeper()).expect("one of them");
         keeper.faults().jumped.set(LONG);
-        assert_eq!(other.lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
         let others = open(other, "file").await.expect("opened");
+        assert_eq!(other.lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
         assert_eq!(read(&others).await, [1; 10]);
         file.flush().await.expect_err("somebody else has the file");
         write(&others, 0, &[3; 10]).await;

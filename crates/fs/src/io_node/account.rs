@@ -16,8 +16,8 @@ pub(super) struct Accounts(RefCell<BTreeMap<NodeId, Rc<Account>>>);
 
 /// A client's account: its requests in flight.
 pub(super) struct Account {
-    /// Commands, collective requests among them.
-    pub(super) commands: Permits,
+    /// The place at the head of its commands that wait for their turn.
+    pub(super) first_command: Permits,
     /// Answers that say that a request is one too many.
     pub(super) refusals: Permits,
     /// Collective requests that have been begun.
@@ -31,17 +31,13 @@ pub(super) struct Account {
     is_over: Cell<bool>,
 }
 
-/// Maximum commands of one client in flight, including collective requests; more are refused. That is more than a
-/// program has threads to give them.
-const COMMANDS_MAX: u64 = 1024;
-
-/// Maximum refusals in flight to one client; a client that goes on asking and takes none of them is given up.
-const REFUSALS_MAX: u64 = 1024;
+/// Maximum refusals in flight to one client. A client that continues to ask and reads none of them is given up.
+const REFUSALS_MAX: u64 = 64;
 
 impl Default for Account {
     fn default() -> Self {
         Account {
-            commands: Permits::new(COMMANDS_MAX),
+            first_command: Permits::new(1),
             refusals: Permits::new(REFUSALS_MAX),
             collectives: InFlight::new(),
             list: Permits::new(1),

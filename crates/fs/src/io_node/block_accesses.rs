@@ -248,17 +248,18 @@ impl<M: Machine> IoNode<M> {
     /// Starts a task that opens a stripe of a numbered file, or makes it, and then has a thread write to it.
     pub(super) fn start_numbered_write(self: &Rc<Self>, stripes: NumberedStripes, write: BlockAccess) {
         let caller = write.caller;
-        let Some(permit) = write.account.commands.try_take() else {
+        let Some(memory) = self.commands.enter(caller.node, caller.header_bytes) else {
             // Its data go first: what is refused is to hold no memory.
             drop(write);
             return self.refuse(caller, "commands under way");
         };
         let node = self.clone();
         self.machine.spawn("request", async move {
-            let permit = permit;
+            let memory = memory;
+            let Ok(turn) = node.commands.turn(caller.node, &write.account).await else { return Ok(()) };
             let span = node.machine.notes().span("attach", || [("job", caller.node.0)]);
-            let attached = node.contained("request", node.attach(&stripes, true)).await;
-            drop((permit, span));
+            let attached = node.contained("request", Box::pin(node.attach(&stripes, true))).await;
+            drop((turn, memory, span));
             match attached {
                 Ok(_) => node.dispatch(write).await,
                 Err(failure) => return node.endpoint.reply(caller, Err(failure)).await,

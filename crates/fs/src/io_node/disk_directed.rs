@@ -57,18 +57,18 @@ impl<M: Machine> IoNode<M> {
         account: &Rc<Account>,
         request: Collective,
     ) -> Result<Reply, Box<Failure>> {
-        let served = self.move_all(client, account, Rc::new(request));
-        self.in_turn(account, served).await.map(|()| Reply::Done)
+        let served = async || self.move_all(client, account, Rc::new(request)).await.map(|()| Reply::Done);
+        self.in_turn(account, served).await
     }
 
-    /// Serves a collective request when it is its turn.
-    pub(super) async fn in_turn<T>(
+    /// Serves a collective request when it is its turn. Until then there is no future for it.
+    pub(super) async fn in_turn(
         &self,
         account: &Account,
-        serve: impl Future<Output = Result<T, Box<Failure>>>,
-    ) -> Result<T, Box<Failure>> {
+        serve: impl AsyncFnOnce() -> Result<Reply, Box<Failure>>,
+    ) -> Result<Reply, Box<Failure>> {
         let turn = self.collectives.turn(account).await?;
-        let served = self.contained("collective request", serve).await;
+        let served = self.contained("collective request", Box::pin(serve())).await;
         drop(turn);
         served
     }

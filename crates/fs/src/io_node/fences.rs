@@ -5,50 +5,75 @@
 //! flight, and may not know yet that another client has its locks.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
+
+use machine::NodeId;
 
 use crate::error::{Failure, FailureKind};
 use crate::protocol::FENCED_MAX;
 
-/// The most leases that are remembered, 1 MiB of them: a client is held up for seconds until one of its leases ends.
-const REMEMBERED_MAX: usize = 1 << 16;
+/// The most leases that are remembered for one client: those of two answers of the keeper.
+const OF_CLIENT_MAX: usize = 2 * FENCED_MAX;
 
-/// The leases that are fenced.
+/// The most leases that are remembered for clients that are gone, together; 2 MiB.
+const OF_GONE_MAX: usize = 1 << 16;
+
+/// The leases that are fenced. Those that a client has had fenced make room for its own later ones only.
 #[derive(Default)]
 pub(super) struct Fences(RefCell<Fenced>);
 
 #[derive(Default)]
 struct Fenced {
-    leases: BTreeSet<u64>,
-    /// In the order in which they came.
-    order: VecDeque<u64>,
+    /// By how many clients, or on behalf of how many, each lease is fenced.
+    leases: BTreeMap<u64, usize>,
+    /// Those of each client, in the order in which they came.
+    of_clients: BTreeMap<NodeId, VecDeque<u64>>,
+    of_gone: VecDeque<u64>,
+}
+
+impl Fenced {
+    /// Forgets the first leases of a queue that has more than `most`.
+    fn forget(leases: &mut BTreeMap<u64, usize>, queue: &mut VecDeque<u64>, most: usize) {
+        while queue.len() > most
+            && let Some(oldest) = queue.pop_front()
+            && let Some(count) = leases.get_mut(&oldest)
+        {
+            *count -= 1;
+            if *count == 0 {
+                leases.remove(&oldest);
+            }
+        }
+    }
 }
 
 impl Fences {
-    /// Fences leases.
-    pub(super) fn raise(&self, leases: &[u64]) -> Result<(), Box<Failure>> {
+    /// Fences leases for a client.
+    pub(super) fn raise(&self, client: NodeId, leases: &[u64]) -> Result<(), Box<Failure>> {
         if leases.len() > FENCED_MAX {
             let text =
                 format!("{} leases are to be fenced, at most {FENCED_MAX} can be at once", leases.len());
             return Err(Failure::invalid(text).into());
         }
-        let mut fenced = self.0.borrow_mut();
+        let Fenced { leases: fenced, of_clients, .. } = &mut *self.0.borrow_mut();
+        let of_client = of_clients.entry(client).or_default();
         for &lease in leases {
-            if fenced.leases.insert(lease) {
-                fenced.order.push_back(lease);
-            }
-            if fenced.order.len() > REMEMBERED_MAX
-                && let Some(oldest) = fenced.order.pop_front()
-            {
-                fenced.leases.remove(&oldest);
-            }
+            *fenced.entry(lease).or_default() += 1;
+            of_client.push_back(lease);
         }
+        Fenced::forget(fenced, of_client, OF_CLIENT_MAX);
         Ok(())
+    }
+
+    /// Notes that a client is gone. What it has had fenced stays so: data may still come late.
+    pub(super) fn client_gone(&self, client: NodeId) {
+        let Fenced { leases, of_clients, of_gone } = &mut *self.0.borrow_mut();
+        of_gone.extend(of_clients.remove(&client).into_iter().flatten());
+        Fenced::forget(leases, of_gone, OF_GONE_MAX);
     }
 
     /// Fails if a write was made under a lease that is fenced.
     pub(super) fn check(&self, lease: Option<u64>) -> Result<(), Box<Failure>> {
-        match lease.filter(|lease| self.0.borrow().leases.contains(lease)) {
+        match lease.filter(|lease| self.0.borrow().leases.contains_key(lease)) {
             None => Ok(()),
             Some(_) => {
                 let text =
@@ -65,14 +90,27 @@ mod tests {
 
     #[test]
     fn what_was_written_under_an_ended_lease_is_refused_and_memory_is_bounded() {
-        let fences = Fences::default();
-        fences.raise(&[7, 8, 7]).expect("raised");
+        let (fences, client, other) = (Fences::default(), NodeId(1), NodeId(2));
+        fences.raise(client, &[7, 8, 7]).expect("raised");
         assert!(fences.check(Some(7)).is_err_and(|failure| failure.kind == FailureKind::Fenced));
         assert_eq!((fences.check(None), fences.check(Some(9))), (Ok(()), Ok(())));
-        let many: Vec<u64> = (100..100 + REMEMBERED_MAX as u64).collect();
-        assert!(fences.raise(&many).is_err_and(|failure| failure.kind == FailureKind::Invalid));
-        many.chunks(FENCED_MAX).for_each(|some| fences.raise(some).expect("raised"));
-        assert_eq!(fences.check(Some(7)), Ok(()), "the oldest go");
-        assert!(fences.check(Some(100)).is_err() && fences.0.borrow().order.len() == REMEMBERED_MAX);
+        let many: Vec<u64> = (100..100 + OF_GONE_MAX as u64).collect();
+        assert!(fences.raise(other, &many).is_err_and(|failure| failure.kind == FailureKind::Invalid));
+        many.chunks(FENCED_MAX).for_each(|some| fences.raise(other, some).expect("raised"));
+        assert!(fences.check(Some(7)).is_err(), "it is another client's");
+        assert_eq!(fences.check(Some(100)), Ok(()), "the oldest of a client go");
+        fences.client_gone(client);
+        many.chunks(FENCED_MAX).take(60).for_each(|some| {
+            assert!(fences.check(Some(8)).is_err(), "they stay");
+            fences.raise(other, some).expect("raised");
+            fences.client_gone(other);
+        });
+        many.chunks(FENCED_MAX).for_each(|some| {
+            fences.raise(other, some).expect("raised");
+            fences.client_gone(other);
+        });
+        let fenced = fences.0.borrow();
+        assert!(fenced.of_gone.len() == OF_GONE_MAX && fenced.of_clients.is_empty());
+        assert_eq!(fenced.leases.len(), OF_GONE_MAX, "the oldest of all who are gone go");
     }
 }

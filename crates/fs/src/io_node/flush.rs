@@ -27,6 +27,7 @@ impl<M: Machine> IoNode<M> {
         file_bytes: u64,
         stripes: &[(u32, u64)],
     ) -> Result<Reply, Box<Failure>> {
+        self.check_stripe_count(stripes.len())?;
         // All of them before the first is changed.
         for &(index, bytes) in stripes {
             self.stripes.get(file, index)?;

@@ -17,6 +17,7 @@ impl<M: Machine> IoNode<M> {
         file: FileId,
         stripes: &[(u32, u64)],
     ) -> Result<Reply, Box<Failure>> {
+        self.check_stripe_count(stripes.len())?;
         let mut data = Vec::new();
         for &(index, offset) in stripes {
             let stripe = self.stripes.get(file, index)?;

@@ -7,9 +7,10 @@
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::BTreeMap;
 
-use machine::{Duration, Instant, Machine, MetadataStore, NodeId, Transaction};
+use layout::Striping;
+use machine::{Duration, Instant, Machine, Message, MetadataStore, NodeId, Transaction};
 use namespace::{
-    FileNumber, Inode, Location, Performed, TreeAnswer, TreeOperation, TreeRefusal, WhatToRemove,
+    FileNumber, Inode, Location, NewInode, Performed, TreeAnswer, TreeOperation, TreeRefusal, WhatToRemove,
     WrittenContents, perform,
 };
 
@@ -18,14 +19,14 @@ use super::account::Account;
 use super::holds::{GRACE, Holds};
 use super::locks::LockTable;
 use crate::error::{Failure, FailureKind};
-use crate::protocol::{HELD_MAX, Reply};
+use crate::protocol::{FileId, HELD_MAX, Reply};
 
 /// Who holds files, and which have lost their names.
 pub(super) struct Keeper {
     began: Instant,
     /// When all who held files in an earlier run have said so.
     grace_ends: Cell<Instant>,
-    holds: Holds,
+    pub(super) holds: Holds,
     doomed_here: RefCell<DoomedHere>,
     pub(super) locks: LockTable,
 }
@@ -97,9 +98,10 @@ impl<M: Machine> IoNode<M> {
         &self,
         client: NodeId,
         account: &Account,
-        operation: TreeOperation,
+        mut operation: TreeOperation,
         hold: bool,
     ) -> Result<Reply, Box<Failure>> {
+        bound(&mut operation)?;
         if let TreeOperation::Remove { at, what: WhatToRemove::AbandonedFile } = &operation
             && self.may_be_open(at.clone()).await?
         {
@@ -258,16 +260,57 @@ impl<M: Machine> IoNode<M> {
         Some(number).filter(|_| is_doomed && self.keeper.is_free(number, run, self.machine.now()))
     }
 
-    /// A client whose connection had ended says what it holds.
-    pub(super) fn hold_again(
+    /// A client whose connection had ended says what it holds. It holds none of the files that do not exist.
+    pub(super) async fn hold_again(
         &self,
         client: NodeId,
+        account: &Account,
         files: &[(FileNumber, u64)],
     ) -> Result<Reply, Box<Failure>> {
-        if files.len() > HELD_MAX || !self.keeper.holds.hold_again(client, files) {
-            return Err(Failure::invalid("too many open files: in one request, or held by one client").into());
+        let too_many = || Failure::invalid("too many open files: in one request, or held by one client");
+        if files.len() > HELD_MAX {
+            return Err(too_many().into());
+        }
+        for &(number, times) in files {
+            if self.inode(number).await?.is_some() {
+                account.check()?;
+                if !self.keeper.holds.hold_again(client, number, times) {
+                    return Err(too_many().into());
+                }
+            }
         }
         Ok(Reply::Done)
+    }
+
+    /// The inode of a number, if this node keeps a namespace that has it.
+    async fn inode(&self, number: FileNumber) -> Result<Option<Inode>, Box<Failure>> {
+        match self.transact(TreeOperation::Get { number }).await? {
+            Ok((Performed { answer: TreeAnswer::Inode(inode), .. }, _)) => Ok(Some(inode)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Fails if one of these files is in use in the namespace that this node keeps: it has a name, or is open.
+    pub(super) async fn check_unused(&self, files: &[FileId]) -> Result<(), Box<Failure>> {
+        for number in files.iter().map(|file| FileNumber(file.0)) {
+            let Some(inode) = self.inode(number).await? else { continue };
+            if inode.links > 0 || self.keeper.holds.is_held(number) {
+                let text = format!(
+                    "cannot remove the contents of file {:016x}: it has a name, or is open; remove its names",
+                    number.0
+                );
+                return Err(Failure::invalid(text).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The number at which the numbers of the namespace begin that this node keeps, if it keeps one.
+    pub(super) async fn origin(&self) -> Result<Option<u64>, Box<Failure>> {
+        match self.transact(TreeOperation::Describe).await? {
+            Ok((Performed { answer: TreeAnswer::Used(used), .. }, _)) => Ok(Some(used.origin)),
+            _ => Ok(None),
+        }
     }
 
     /// Brings the namespace onto its medium.
@@ -277,6 +320,40 @@ impl<M: Machine> IoNode<M> {
         store.flush().await.map_err(failed)?;
         Ok(Reply::TreeFlushed { run: store.run() })
     }
+}
+
+/// The most bytes of entries or records in one answer: with all else it fits in a header.
+const LISTED_BYTES_MAX: u32 = 32 << 10;
+
+/// The most numbers in one answer.
+const NUMBERS_MAX: u32 = 1024;
+
+/// Bounds the answer to an operation. Refuses a file with blocks that no message carries.
+fn bound(operation: &mut TreeOperation) -> Result<(), Box<Failure>> {
+    match operation {
+        TreeOperation::List { bytes_max, .. } | TreeOperation::Survey { bytes_max, .. } => {
+            *bytes_max = LISTED_BYTES_MAX.min(*bytes_max);
+        }
+        TreeOperation::ListDoomed { most, .. } => *most = NUMBERS_MAX.min(*most),
+        TreeOperation::Make { new, .. } => {
+            let striping = match new {
+                NewInode::File { striping, .. } | NewInode::UnfinishedFile { striping, .. } => {
+                    Some(*striping)
+                }
+                NewInode::PlacedFile(layout) => Some(layout.striping),
+                _ => None,
+            };
+            let bytes = striping.map_or(0, |striping: Striping| striping.block_bytes());
+            if bytes > Message::PAYLOAD_BYTES_MAX {
+                let most = Message::PAYLOAD_BYTES_MAX;
+                let text =
+                    format!("a file in blocks of {bytes} bytes: I/O nodes have blocks of at most {most}");
+                return Err(Failure::new(FailureKind::BlockTooLarge, text).into());
+            }
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// An answer about names, in this run of the store.

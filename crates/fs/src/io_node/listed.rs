@@ -19,9 +19,9 @@ use machine::{Buf, Disk, Machine, NodeId, Payload, TaskGroup, Work};
 use super::IoNode;
 use super::account::Account;
 use super::partial_blocks::{BlockParts, PartialBlock, PartialTransfer, StripePart};
-use super::staged::Staged;
+use super::staged::{Staged, Weight};
 use crate::dealt::{BlockPieces, Dealt};
-use crate::directory::{ListedStretch, PiecesLeft, length};
+use crate::directory::{ListedStretch, PiecesLeft, bytes_of, length};
 use crate::error::{Failure, FailureKind, Result as FsResult};
 use crate::exchange::{Exchange, ExchangeGroup};
 use crate::piece_run::PieceRun;
@@ -43,11 +43,12 @@ impl<M: Machine> IoNode<M> {
     ) -> Result<Reply, Box<Failure>> {
         let entries = stretches.iter().flat_map(|(_, of_file)| of_file).map(ListedStretch::count).sum();
         self.machine.compute(Work::TakeEntries { entries }).await;
-        let (length, most) = (length(&stretches), ENTRIES_OF_CLIENT_MAX);
+        let weight = Weight { count: length(&stretches), bytes: bytes_of(&stretches) };
+        let most = ENTRIES_OF_CLIENT_MAX;
         let refused = |count| {
             Failure::invalid(format!("directories of {count} entries from {client}; at most {most} here"))
         };
-        self.directories.add(client, memory, stretches, length, most, refused)?;
+        self.directories.add(client, memory, stretches, weight, most, refused)?;
         Ok(Reply::Done)
     }
 
@@ -57,7 +58,7 @@ impl<M: Machine> IoNode<M> {
         account: &Rc<Account>,
         request: Listed,
     ) -> Result<Reply, Box<Failure>> {
-        let served = self.move_listed(client, account, Rc::new(request));
+        let served = async || self.move_listed(client, account, Rc::new(request)).await;
         self.in_turn(account, served).await
     }
 
@@ -120,7 +121,7 @@ impl<M: Machine> IoNode<M> {
             let here: BTreeSet<u32> = stripes.iter().map(|stripe| stripe.label.stripe).collect();
             let mut dealt = Dealt::default();
             for (member, stretches) in &of_members {
-                let added = dealt.add(striping, &here, *member, stretches, &mut pieces);
+                let added = dealt.add(striping, &here, *member, stretches, &mut pieces).await;
                 added.map_err(|why| Failure::invalid(format!("file {:016x}: {why}", file.0)))?;
             }
             let (of_file, hidden_here) = dealt.into_blocks(is_write).await;
@@ -203,8 +204,8 @@ impl<M: Machine> BlockParts<M> for ListedParts {
         self.pieces.stripe_offset
     }
 
-    fn runs(&self) -> Vec<Range<u64>> {
-        self.pieces.runs()
+    async fn runs(&self) -> Result<Vec<Range<u64>>, Box<Failure>> {
+        Ok(self.pieces.runs().await)
     }
 
     async fn put(&self, exchange: &Rc<Exchange<M>>, buffer: &Buf) -> FsResult<()> {

@@ -14,6 +14,7 @@
 //! - All locks of a client are of one lease, which ends if nothing is heard of the client for [`LEASE`], and not with
 //!   its connection: from here, a client that was killed looks like one that is still writing. A client relies on its
 //!   lease for less than that (`client/tree/locks.rs`).
+//! - A lease is good for its own client only, and a client locks files that it [holds](super::holds).
 //! - Leases are in memory. A keeper that was started anew gives no lock until any lease of an earlier run has ended;
 //!   until then clients claim again what they have.
 
@@ -24,7 +25,8 @@ use machine::{Duration, Instant, Machine, NodeId};
 use namespace::FileNumber;
 
 use super::IoNode;
-use crate::error::Failure;
+use super::shares::{Share, Shares};
+use crate::error::{Failure, FailureKind};
 use crate::name;
 use crate::protocol::{FENCED_MAX, HeldLock, LockAnswer, LockRequest, LockStep, Reply};
 use crate::range_locks::{LockMode, RangeLock, RangeLocks};
@@ -33,8 +35,8 @@ use crate::range_locks::{LockMode, RangeLock, RangeLocks};
 /// long; one that loses its locks by a pause of its network has had to pause as long.
 pub(crate) const LEASE: Duration = Duration::from_secs(5);
 
-/// The most locks that one client has, on all files.
-const LOCKS_MAX: usize = 1 << 16;
+/// Locks on all files: of each client in any case, and of all clients beyond that. One takes some 150 bytes.
+const LOCKS: (u64, u64) = (1 << 10, 1 << 17);
 
 /// The most ended leases that are remembered: as many as can be told at once.
 const ENDED_MAX: usize = FENCED_MAX;
@@ -43,7 +45,7 @@ const ENDED_MAX: usize = FENCED_MAX;
 const ENDED_FILES_MAX: usize = 64;
 
 /// The most leases of one client.
-const LEASES_MAX: usize = 16;
+const LEASES_MAX: u64 = 16;
 
 /// Whose a lock is: a lease, and somebody of its client.
 type Owner = (u64, u64);
@@ -54,6 +56,10 @@ pub(super) struct LockTable {
     /// Whether nobody can have locks of an earlier run.
     is_first_run: Cell<bool>,
     leases: RefCell<BTreeMap<u64, Lease>>,
+    /// No lease ends before that.
+    next_end: Cell<Instant>,
+    lease_shares: Shares,
+    lock_shares: Shares,
     files: RefCell<BTreeMap<FileNumber, RangeLocks<Owner>>>,
     /// Leases that have ended with exclusive locks, the last ones.
     ended: RefCell<VecDeque<EndedLease>>,
@@ -64,8 +70,9 @@ pub(super) struct LockTable {
 struct Lease {
     client: NodeId,
     until: Instant,
-    /// How many locks are of it.
-    locks: usize,
+    /// The files on which it has locks.
+    files: BTreeSet<FileNumber>,
+    _share: Share,
 }
 
 /// A lease that has ended with exclusive locks.
@@ -91,6 +98,9 @@ impl LockTable {
             began,
             is_first_run: Cell::new(false),
             leases: RefCell::default(),
+            next_end: Cell::new(began),
+            lease_shares: Shares::new(LEASES_MAX, 0),
+            lock_shares: Shares::new(LOCKS.0, LOCKS.1),
             files: RefCell::default(),
             ended: RefCell::default(),
             given: Cell::new(0),
@@ -109,25 +119,39 @@ impl LockTable {
 
     /// Ends the leases of which nothing was heard for too long.
     pub(super) fn end_leases(&self, now: Instant) {
-        let mut leases = self.leases.borrow_mut();
-        if leases.values().all(|lease| lease.until > now) {
+        if now < self.next_end.get() {
             return;
         }
-        leases.retain(|_, lease| lease.until > now);
-        let mut ended = BTreeMap::<u64, BTreeSet<FileNumber>>::new();
-        self.files.borrow_mut().retain(|&number, locks| {
-            let is_over = |(lease, _): Owner| !leases.contains_key(&lease);
-            let writers = locks.all().iter().filter(|lock| lock.mode == LockMode::Exclusive);
-            for lock in writers.filter(|lock| is_over(lock.owner)) {
-                ended.entry(lock.owner.0).or_default().insert(number);
+        let mut leases = self.leases.borrow_mut();
+        let over: Vec<(u64, Lease)> = leases.extract_if(.., |_, lease| lease.until <= now).collect();
+        self.next_end.set(leases.values().map(|lease| lease.until).min().unwrap_or(now + LEASE));
+        let (mut files, mut ended) = (self.files.borrow_mut(), self.ended.borrow_mut());
+        for (number, Lease { client, files: its_files, .. }) in over {
+            let (owners, mut written) = ((number, 0)..=(number, u64::MAX), BTreeSet::new());
+            for file in its_files {
+                let Some(locks) = files.get_mut(&file) else { continue };
+                if locks.of(owners.clone()).any(|lock| lock.mode == LockMode::Exclusive) {
+                    written.insert(file);
+                }
+                let before = locks.len();
+                locks.release(owners.clone());
+                self.lock_shares.remove(client, (before - locks.len()) as u64);
+                if locks.is_empty() {
+                    files.remove(&file);
+                }
             }
-            locks.release(is_over);
-            !locks.all().is_empty()
-        });
-        let mut all = self.ended.borrow_mut();
-        all.extend(ended.into_iter().map(EndedLease::of));
-        let too_many = all.len().saturating_sub(ENDED_MAX);
-        all.drain(..too_many);
+            if !written.is_empty() {
+                ended.push_back(EndedLease::of((number, written)));
+            }
+        }
+        let too_many = ended.len().saturating_sub(ENDED_MAX);
+        ended.drain(..too_many);
+    }
+
+    /// Returns whether a lease is good.
+    pub(super) fn is_good(&self, lease: u64, now: Instant) -> bool {
+        self.end_leases(now);
+        self.leases.borrow().contains_key(&lease)
     }
 
     /// The leases that have ended with exclusive locks on a file, or may have had some, as far as they are remembered.
@@ -136,11 +160,11 @@ impl LockTable {
         ended.iter().filter(|ended| ended.counts_for(number)).map(|ended| ended.lease).collect()
     }
 
-    /// Renews a lease; whether it is good.
-    fn renew(&self, lease: u64, now: Instant) -> bool {
+    /// Renews a lease of a client; whether it has one of this number that is good.
+    fn renew(&self, client: NodeId, lease: u64, now: Instant) -> bool {
         self.end_leases(now);
         let mut leases = self.leases.borrow_mut();
-        let found = leases.get_mut(&lease);
+        let found = leases.get_mut(&lease).filter(|lease| lease.client == client);
         found.map(|lease| lease.until = now + LEASE).is_some()
     }
 
@@ -152,46 +176,54 @@ impl LockTable {
         self.enter(lease, client, now).then_some(lease)
     }
 
+    /// Enters a lease, unless the client has too many, or another one has it.
     fn enter(&self, lease: u64, client: NodeId, now: Instant) -> bool {
         let mut leases = self.leases.borrow_mut();
-        let has_room = leases.values().filter(|lease| lease.client == client).count() < LEASES_MAX;
-        if has_room {
-            leases.insert(lease, Lease { client, until: now + LEASE, locks: 0 });
+        if leases.contains_key(&lease) {
+            return false;
         }
-        has_room
+        let Some(_share) = self.lease_shares.try_take(client, 1) else { return false };
+        self.next_end.set(self.next_end.get().min(now + LEASE));
+        leases.insert(lease, Lease { client, until: now + LEASE, files: BTreeSet::new(), _share });
+        true
     }
 
-    /// How many locks a client has.
-    fn count(&self, client: NodeId) -> usize {
-        let leases = self.leases.borrow();
-        leases.values().filter(|lease| lease.client == client).map(|lease| lease.locks).sum()
-    }
-
-    /// Does a step for a lease that is good.
-    fn step(&self, lease: u64, request: &LockRequest) -> LockAnswer {
+    /// Does a step for a lease of a client that is good.
+    fn step(&self, client: NodeId, lease: u64, request: &LockRequest) -> LockAnswer {
         let LockRequest { number, owner, range, step, .. } = *request;
         let mut files = self.files.borrow_mut();
         let (locks, owner) = (files.entry(number).or_default(), (lease, owner));
-        let answer = match step {
-            LockStep::Test(mode) | LockStep::Set(mode) => match locks.conflict(owner, range, mode) {
-                Some(lock) => LockAnswer::Held { lease, lock: as_held_lock(lock, lease) },
-                None => LockAnswer::Done { lease },
-            },
-            LockStep::Release => LockAnswer::Done { lease },
+        let conflict = match step {
+            LockStep::Test(mode) | LockStep::Set(mode) => locks.conflict(owner, range, mode),
+            LockStep::Release => None,
         };
-        let (is_done, before) = (matches!(answer, LockAnswer::Done { .. }), locks.all().len());
-        match step {
-            LockStep::Set(mode) if is_done => locks.set(owner, range, Some(mode)),
-            LockStep::Release => locks.set(owner, range, None),
-            _ => {}
-        }
+        // What a change adds at most: the lock itself, and what it leaves of another one on either side.
+        let (mode, most) = match step {
+            LockStep::Set(mode) => (Some(mode), 2),
+            LockStep::Release => (None, u64::from(locks.is_split_by(owner, range))),
+            LockStep::Test(_) => (None, 0),
+        };
+        let before = locks.len() as u64;
+        let answer = match conflict {
+            Some(lock) => LockAnswer::Held { lease, lock: as_held_lock(lock, lease) },
+            None if matches!(step, LockStep::Test(_)) => LockAnswer::Done { lease },
+            None if !self.lock_shares.try_add(client, most) => LockAnswer::TooMany,
+            None => {
+                locks.set(owner, range, mode);
+                self.lock_shares.remove(client, before + most - locks.len() as u64);
+                LockAnswer::Done { lease }
+            }
+        };
         if let Some(lease) = self.leases.borrow_mut().get_mut(&lease) {
-            lease.locks = lease.locks + locks.all().len() - before;
+            match locks.of((owner.0, 0)..=(owner.0, u64::MAX)).next() {
+                Some(_) => lease.files.insert(number),
+                None => lease.files.remove(&number),
+            };
         }
-        if locks.all().is_empty() {
+        if locks.is_empty() {
             files.remove(&number);
         }
-        if !is_done || !matches!(step, LockStep::Set(_)) {
+        if !matches!((&answer, step), (LockAnswer::Done { .. }, LockStep::Set(_))) {
             return answer;
         }
         match self.ended_on(number) {
@@ -213,6 +245,10 @@ impl<M: Machine> IoNode<M> {
         if request.range.first > request.range.last {
             return Err(Failure::invalid("a lock on bytes that end before they begin").into());
         }
+        if !matches!(request.step, LockStep::Release) && !self.keeper.holds.has(client, request.number) {
+            let text = format!("file {:016x} is not open at {client}, which locks it", request.number.0);
+            return Err(Failure::new(FailureKind::NotOpen, text).into());
+        }
         let locks = &self.keeper.locks;
         let gives = !matches!(request.step, LockStep::Release) && !request.claims;
         let now = self.machine.now();
@@ -220,7 +256,7 @@ impl<M: Machine> IoNode<M> {
             return Ok(Reply::Lock(LockAnswer::NotYet));
         }
         locks.end_leases(now);
-        let is_known = request.lease != 0 && locks.renew(request.lease, now);
+        let is_known = request.lease != 0 && locks.renew(client, request.lease, now);
         let lease = match request.lease {
             0 if gives => locks.lease(client, self.settings.incarnation, now),
             lease if is_known => Some(lease),
@@ -229,19 +265,27 @@ impl<M: Machine> IoNode<M> {
             }
             _ => return Ok(Reply::Lock(LockAnswer::Lost)),
         };
-        let has_room = || !matches!(request.step, LockStep::Set(_)) || locks.count(client) < LOCKS_MAX;
-        match lease {
-            Some(lease) if has_room() => Ok(Reply::Lock(locks.step(lease, &request))),
-            _ => Ok(Reply::Lock(LockAnswer::TooMany)),
-        }
+        Ok(Reply::Lock(match lease {
+            Some(lease) => locks.step(client, lease, &request),
+            None => LockAnswer::TooMany,
+        }))
     }
 
     /// Renews a client's lease.
-    pub(super) fn renew_lease(&self, lease: u64) -> Reply {
-        Reply::Lock(match self.keeper.locks.renew(lease, self.machine.now()) {
+    pub(super) fn renew_lease(&self, client: NodeId, lease: u64) -> Reply {
+        Reply::Lock(match self.keeper.locks.renew(client, lease, self.machine.now()) {
             true => LockAnswer::Done { lease },
             false => LockAnswer::Lost,
         })
+    }
+
+    /// Fences leases, unless one of them was given here and has not ended.
+    pub(super) fn fence(&self, client: NodeId, leases: &[u64]) -> Result<Reply, Box<Failure>> {
+        let now = self.machine.now();
+        if let Some(good) = leases.iter().find(|&&lease| self.keeper.locks.is_good(lease, now)) {
+            return Err(Failure::invalid(format!("cannot fence lease {good:016x}: it has not ended")).into());
+        }
+        self.blocks.fences.raise(client, leases).map(|()| Reply::Done)
     }
 }
 
@@ -258,38 +302,43 @@ mod tests {
                 let range = LockRange { first, last: first };
                 let (number, step) = (FileNumber(number), LockStep::Set(LockMode::Exclusive));
                 let request = LockRequest { lease, number, owner: 1, range, step, claims: false };
-                assert!(!matches!(table.step(lease, &request), LockAnswer::Held { .. }));
+                assert!(!matches!(table.step(NodeId(client), lease, &request), LockAnswer::Held { .. }));
             }
         }
         lease
     }
 
     #[test]
-    fn counting_a_clients_locks_costs_no_more_when_there_are_many() {
-        const FILES: u64 = 20_000;
+    fn each_client_has_its_share_of_locks_whichever_lease_they_are_of() {
         let table = LockTable::new(Instant::START);
-        lock(&table, 1, 0..FILES, 1);
-        let lease = lock(&table, 2, 0..0, 0);
-        let change = |number, step| {
-            let range = LockRange { first: 0, last: 9 };
-            let number = FileNumber(FILES + number);
+        let lease = lock(&table, 2, 0..1, 0);
+        let change = |client, first, last, step| {
+            let (number, range) = (FileNumber(0), LockRange { first, last });
             let request = LockRequest { lease, number, owner: 1, range, step, claims: false };
-            assert!(matches!(table.step(lease, &request), LockAnswer::Done { .. }));
+            table.step(NodeId(client), lease, &request)
         };
-        for number in 0..FILES {
-            change(number, LockStep::Set(LockMode::Exclusive));
-            change(number, LockStep::Set(LockMode::Shared));
-            assert_eq!(
-                (table.count(NodeId(1)), table.count(NodeId(2))),
-                (FILES as usize, 1 + number as usize)
-            );
+        let set = LockStep::Set(LockMode::Exclusive);
+        let all =
+            (0..).take_while(|lock| matches!(change(2, 2 * lock, 2 * lock, set), LockAnswer::Done { .. }));
+        let all = all.count() as u64;
+        assert!((LOCKS.1 / 2..LOCKS.0 + LOCKS.1).contains(&all), "half of what is free: {all}");
+        assert_eq!(change(2, 0, 99, set), LockAnswer::TooMany);
+        for lock in all - 4..all {
+            assert!(matches!(change(2, 2 * lock, 2 * lock, LockStep::Release), LockAnswer::Done { .. }));
         }
-        for number in 0..FILES {
-            change(number, LockStep::Release);
-        }
-        assert_eq!(table.count(NodeId(2)), 0);
+        // As many are taken away as there were, and one that becomes two is one more.
+        assert!(matches!(change(2, 0, 99, set), LockAnswer::Done { .. }), "one for fifty");
+        assert!(matches!(change(2, 10, 20, LockStep::Release), LockAnswer::Done { .. }));
+        let more = (all - 4..)
+            .take_while(|lock| matches!(change(2, 2 * lock, 2 * lock, set), LockAnswer::Done { .. }));
+        assert!((49..=53).contains(&more.count()));
+        let split = |split: u64| change(2, 30 + 10 * split, 31 + 10 * split, LockStep::Release);
+        let splits: Vec<LockAnswer> = (0..4_u64).map(split).collect();
+        assert_eq!(splits.last(), Some(&LockAnswer::TooMany), "each makes one more");
+        assert!(matches!(change(2, 0, u64::MAX, LockStep::Release), LockAnswer::Done { .. }));
+        assert!(table.lock_shares.try_add(NodeId(2), LOCKS.1 / 2), "all are there again");
         table.end_leases(Instant::START + LEASE);
-        assert_eq!(table.count(NodeId(1)), 0);
+        assert!(table.files.borrow().is_empty() && table.leases.borrow().is_empty());
     }
 
     #[test]

@@ -11,6 +11,9 @@ use machine::{Condition, NodeId};
 use crate::error::Failure;
 use crate::protocol::Reply;
 
+/// The most bytes of the text of a member's failure: all the others are told of it.
+const TEXT_BYTES_MAX: usize = 1024;
+
 /// What a client is answered.
 pub(super) type Served = Result<Reply, Box<Failure>>;
 
@@ -91,10 +94,45 @@ impl<K: Ord, B> Meeting<K, B> {
     }
 }
 
-/// A failure in whose text nodes have the names that members know them by.
-pub(super) fn with_names(mut failure: Failure, names: impl IntoIterator<Item = (NodeId, String)>) -> Failure {
-    for (node, name) in names {
-        failure.text = failure.text.replace(&node.to_string(), &name);
+/// A failure in whose text nodes have the names that members know them by. Each node is replaced once, so that the text
+/// does not grow with names which name others, and it is cut where it is too long.
+pub(super) fn with_names(failure: Failure, names: &BTreeMap<NodeId, String>) -> Failure {
+    const NODE: &str = "node ";
+    let (mut text, mut rest) = (String::new(), failure.text.as_str());
+    while text.len() <= TEXT_BYTES_MAX
+        && let Some(at) = rest.find(NODE)
+    {
+        let (before, named) = rest.split_at(at);
+        let number = &named[NODE.len()..];
+        let number = &number[..number.find(|digit: char| !digit.is_ascii_hexdigit()).unwrap_or(number.len())];
+        let name = u64::from_str_radix(number, 16).ok().and_then(|number| names.get(&NodeId(number)));
+        let (word, name) = match name {
+            Some(name) => (&named[..NODE.len() + number.len()], name.as_str()),
+            None => (NODE, NODE),
+        };
+        text.extend([before, name]);
+        rest = &named[word.len()..];
     }
-    failure
+    text.push_str(rest);
+    if text.len() > TEXT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+        text.push_str(" ...");
+    }
+    Failure { text, ..failure }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_have_their_names_once_and_no_text_grows_without_end() {
+        let names = BTreeMap::from([(NodeId(0x1f), "node 2".into()), (NodeId(2), "node 1f".repeat(100))]);
+        let with_names = |text: &str| with_names(Failure::invalid(text), &names).text;
+        assert_eq!(with_names("node 1f and node 3, a node"), "node 2 and node 3, a node");
+        for text in ["node 2 ".repeat(9000), "node é".repeat(9000), "node".repeat(9000)] {
+            let told = with_names(&text);
+            assert!(told.len() <= TEXT_BYTES_MAX + 4 && told.ends_with(" ..."), "{}", told.len());
+        }
+    }
 }

@@ -9,7 +9,8 @@
 //! Its rooms, in the order in which a request comes to them; each keeps its own laws, stated at the head of its file:
 //!
 //! - this file: the service, and who does what is asked
-//! - `account.rs`: what is under way for each client
+//! - `account.rs`: what is under way for each client; `shares.rs`: how clients share what is bounded; `commands.rs`:
+//!   memory and turns of commands
 //! - `block_accesses.rs`: requests for parts of blocks, from their queue to their answer; `pool.rs`: the threads that
 //!   serve them
 //! - `stripes.rs`: which stripes are open; `open_stripe.rs`: one of them, with its length (`length.rs`), who has
@@ -35,6 +36,7 @@ mod account;
 mod block_accesses;
 mod blocks;
 mod collectives;
+mod commands;
 mod commit;
 mod counts;
 mod creators;
@@ -64,6 +66,7 @@ mod recordings;
 mod rosters;
 mod scrub;
 mod selected;
+mod shares;
 mod staged;
 mod stripes;
 mod teams;
@@ -86,6 +89,7 @@ use account::{Account, Accounts};
 use block_accesses::{AccessKind, BlockAccess};
 use blocks::{Blocks, Data};
 use collectives::Collectives;
+use commands::{Commands, needs_no_turn};
 pub use counts::{CacheCounts, IoNodeCounts, IoNodeDiskCounts, IoNodeService, PoolCounts};
 use disk_health::DiskHealth;
 use disks::{Disks, HeldUpReads};
@@ -97,7 +101,7 @@ use numbered::NumberedFiles;
 pub use numbered::REMOVED_AT_ONCE;
 use pool::Pool;
 use recordings::RecordingUnderWay;
-use rosters::{Member, Rosters, Wanted};
+use rosters::{Rosters, Wanted};
 use selected::Selections;
 use stripes::Stripes;
 use teams::{Coming, Teams};
@@ -114,6 +118,7 @@ struct IoNode<M: Machine> {
     names: Names,
     numbered: NumberedFiles,
     collectives: Collectives,
+    commands: Commands,
     directories: Directories,
     selections: Selections,
     rosters: Rosters,
@@ -147,6 +152,7 @@ impl<M: Machine> IoNode<M> {
             names: Names::default(),
             numbered: NumberedFiles::default(),
             collectives: Collectives::new(),
+            commands: Commands::new(),
             directories: Directories::default(),
             selections: Selections::default(),
             rosters: Rosters::default(),
@@ -192,21 +198,35 @@ impl<M: Machine> IoNode<M> {
 
     /// Starts a task for anything but a block request.
     fn start_command(self: &Rc<Self>, caller: Caller, command: Request) {
-        let account = self.accounts.of(caller.node);
-        let Some(permit) = account.commands.try_take() else {
+        let Some(memory) = self.commands.enter(caller.node, caller.header_bytes) else {
             return self.refuse(caller, "commands under way");
         };
-        let node = self.clone();
-        let serve = command.spans().serve;
+        let (node, account) = (self.clone(), self.accounts.of(caller.node));
         self.machine.spawn("request", async move {
-            let _permit = permit;
-            let span = node.machine.notes().span(serve, || [("job", caller.node.0)]);
-            node.machine.notes().received(span.place(), || caller.question());
+            let _memory = memory;
             let is_list = matches!(command, Request::List { .. } | Request::ListNumbered { .. });
-            let _turn = if is_list { Some(account.list.take().await) } else { None };
-            let outcome = node.contained("request", node.serve_other(caller.node, &account, command)).await;
-            node.endpoint.reply(caller, outcome.map(|reply| (reply, Payload::empty()))).await
+            let _list = if is_list { Some(account.list.take().await) } else { None };
+            let _turn = if needs_no_turn(&command) {
+                None
+            } else {
+                let Ok(turn) = node.commands.turn(caller.node, &account).await else { return Ok(()) };
+                Some(turn)
+            };
+            Box::pin(node.answer_command(caller, &account, command)).await
         });
+    }
+
+    /// Serves a command, and sends the answer.
+    async fn answer_command(
+        self: &Rc<Self>,
+        caller: Caller,
+        account: &Rc<Account>,
+        command: Request,
+    ) -> machine::Result<()> {
+        let span = self.machine.notes().span(command.spans().serve, || [("job", caller.node.0)]);
+        self.machine.notes().received(span.place(), || caller.question());
+        let outcome = self.contained("request", self.serve_command(caller.node, account, command)).await;
+        self.endpoint.reply(caller, outcome.map(|reply| (reply, Payload::empty()))).await
     }
 
     /// Refuses a request of a client that is at its limit; `what` says of what.
@@ -249,7 +269,46 @@ impl<M: Machine> IoNode<M> {
         Reply::Examined { release: RELEASE.into(), date, computer, disks }
     }
 
-    /// Serves everything but block requests.
+    /// Serves everything but block requests. Requests that wait for other clients have small futures here; the future
+    /// of any other request is on the heap, and is made when this is first polled.
+    async fn serve_command(
+        self: &Rc<Self>,
+        client: NodeId,
+        account: &Rc<Account>,
+        request: Request,
+    ) -> Result<Reply, Box<Failure>> {
+        match request {
+            Request::Collective(collective) => self.serve_collective(client, account, *collective).await,
+            Request::MoveListed(listed) => self.serve_listed(client, account, *listed).await,
+            Request::MoveSelected(selected) => self.serve_selected(client, account, *selected).await,
+            Request::Join { job, member, io_nodes } => {
+                self.join(client, account, member, job, io_nodes).await
+            }
+            Request::Gather { group, flush, file } => {
+                self.gather(client, group, Wanted { flush, file, for_room: false }).await
+            }
+            Request::GatherForRoom { group, flush } => {
+                self.gather(client, group, Wanted { flush, file: None, for_room: true }).await
+            }
+            Request::Enter { meeting, failure } => {
+                self.rosters.enter(client, meeting, failure, self.machine.now()).await
+            }
+            Request::Leave { group } if self.teams.has(client, group) => {
+                self.teams.leave(client, group);
+                Ok(Reply::Done)
+            }
+            Request::Leave { group } => self.rosters.leave(client, group).await,
+            Request::FormTeam { name, rank, size } => {
+                self.teams.form(client, self.settings.incarnation, name, rank, size).await
+            }
+            Request::MeetTeam { meeting, step, value, failure } => {
+                self.teams.meet(client, meeting, Coming { step, value }, failure).await
+            }
+            other => Box::pin(self.serve_other(client, account, other)).await,
+        }
+    }
+
+    /// Serves everything but block requests and what waits for other clients.
     async fn serve_other(
         self: &Rc<Self>,
         client: NodeId,
@@ -288,7 +347,6 @@ impl<M: Machine> IoNode<M> {
             Request::Scrub { name, disk, offset, bytes } => {
                 self.scrub(client, &name, disk, offset, bytes).await
             }
-            Request::Collective(collective) => self.serve_collective(client, account, *collective).await,
             Request::Directory { memory, entries } => {
                 let one_by_one = |(file, entries): (_, Vec<_>)| {
                     (file, entries.into_iter().map(ListedStretch::One).collect())
@@ -296,24 +354,6 @@ impl<M: Machine> IoNode<M> {
                 self.take_directory(client, memory, entries.into_iter().map(one_by_one).collect()).await
             }
             Request::Stretches { memory, stretches } => self.take_directory(client, memory, stretches).await,
-            Request::MoveListed(listed) => self.serve_listed(client, account, *listed).await,
-            Request::Join { job, member, io_nodes } => {
-                self.join(account, Member { node: client, name: member }, job, io_nodes).await
-            }
-            Request::Gather { group, flush, file } => {
-                self.gather(client, group, Wanted { flush, file, for_room: false }).await
-            }
-            Request::GatherForRoom { group, flush } => {
-                self.gather(client, group, Wanted { flush, file: None, for_room: true }).await
-            }
-            Request::Enter { meeting, failure } => {
-                self.rosters.enter(client, meeting, failure, self.machine.now()).await
-            }
-            Request::Leave { group } if self.teams.has(client, group) => {
-                self.teams.leave(client, group);
-                Ok(Reply::Done)
-            }
-            Request::Leave { group } => self.rosters.leave(client, group).await,
             Request::StartRecording => self.start_recording(),
             Request::ReadRecordingClock => self.recording_clock(),
             Request::StopRecording => self.stop_recording(account),
@@ -328,20 +368,17 @@ impl<M: Machine> IoNode<M> {
             Request::Tree { operation, hold } => self.perform(client, account, *operation, hold).await,
             Request::LetGo { number } => Ok(self.let_go(client, number)),
             Request::LetGoWritten { number, written } => self.let_go_written(client, number, written).await,
-            Request::HoldAgain { files } => self.hold_again(client, &files),
+            Request::HoldAgain { files } => self.hold_again(client, account, &files).await,
             Request::FlushTree => self.flush_tree().await,
             Request::Select(selecting) => self.take_selecting(client, *selecting).await,
-            Request::MoveSelected(selected) => self.serve_selected(client, account, *selected).await,
-            Request::FormTeam { name, rank, size } => {
-                self.teams.form(client, self.settings.incarnation, name, rank, size).await
-            }
-            Request::MeetTeam { meeting, step, value, failure } => {
-                self.teams.meet(client, meeting, Coming { step, value }, failure).await
-            }
             Request::Lock(lock) => self.lock(client, lock),
-            Request::RenewLease { lease } => Ok(self.renew_lease(lease)),
-            Request::Fence { leases } => self.blocks.fences.raise(&leases).map(|()| Reply::Done),
-            other => Err(Failure::invalid(format!("an I/O node does not serve {other:?}")).into()),
+            Request::RenewLease { lease } => Ok(self.renew_lease(client, lease)),
+            Request::Fence { leases } => self.fence(client, &leases),
+            other => {
+                // By its name: its contents may be as long as a header, and several times as long in words.
+                let text = format!("an I/O node does not serve the request \"{}\"", other.spans().ask);
+                Err(Failure::invalid(text).into())
+            }
         }
     }
 }
@@ -379,7 +416,9 @@ impl<M: Machine> RequestHandler for Rc<IoNode<M>> {
         self.teams.gone(peer);
         self.rosters.gone(peer, self.machine.now());
         self.keeper.gone(peer, self.machine.now());
+        self.blocks.fences.client_gone(peer);
         self.names.listings.forget_if_unread();
         self.collectives.client_gone();
+        self.commands.client_gone();
     }
 }

@@ -49,6 +49,7 @@ impl<M: Machine> IoNode<M> {
     ) -> Result<Reply, Box<Failure>> {
         let NewStripes { name, label, stripes } = new;
         name::check(name)?;
+        self.check_stripe_count(stripes.len())?;
         let (asked, most) = (label.striping.block_bytes(), self.settings.block_bytes_max);
         if asked > most {
             return Err(Failure::invalid(format!("blocks of {asked} bytes; at most {most} here")).into());
@@ -181,6 +182,15 @@ impl<M: Machine> IoNode<M> {
             }
         }
         Ok(false)
+    }
+
+    /// Fails if a request names more stripes of a file than there are disks: no disk has two.
+    pub(super) fn check_stripe_count(&self, stripes: usize) -> Result<(), Box<Failure>> {
+        let disks = self.machine.disks().len();
+        if stripes > disks {
+            return Err(Failure::invalid(format!("{stripes} stripes of a file on {disks} disks")).into());
+        }
+        Ok(())
     }
 
     /// Fails for a file whose blocks the cache was not made for: an I/O node can be started with other settings.

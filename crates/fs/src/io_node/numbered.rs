@@ -116,12 +116,19 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Marks all disks as those of the namespace whose numbers begin at `origin`. One that another namespace has marked
-    /// is refused, unless this one takes its place.
+    /// is refused, unless this one takes its place; none does that keeps its names on this very node.
     pub(super) async fn mark_disks(&self, origin: u64, anew: bool) -> Result<Reply, Box<Failure>> {
         let name = number::object_name(number::MARK);
         let striping = Striping::new(self.settings.block_bytes_max, 1)
             .map_err(|error| Failure::invalid(error.to_string()))?;
         let label = Label { file: number::MARK, striping, stripe: 0, begun: origin, replaces: None };
+        if let Some(kept) = self.origin().await?.filter(|&kept| anew && kept != origin) {
+            let text = format!(
+                "cannot mark disks for namespace {origin:x}: this I/O node keeps the names of namespace {kept:x}; \
+                 remove those first"
+            );
+            return Err(Failure::new(FailureKind::OtherNamespace, text).into());
+        }
         let _turn = self.names.turns.take(name.clone()).await;
         for (index, disk) in self.machine.disks().iter().enumerate() {
             match disk.create(&name, &label.encode()).await {
@@ -252,6 +259,7 @@ impl<M: Machine> IoNode<M> {
         }
         let mut outcomes = vec![Ok(()); self.machine.disks().len()];
         for files in files.chunks(REMOVED_AT_ONCE) {
+            self.check_unused(files).await?;
             for (outcome, removed) in outcomes.iter_mut().zip(self.remove_some(files).await) {
                 *outcome = mem::replace(outcome, Ok(())).and(removed);
             }

@@ -30,8 +30,9 @@ pub(super) trait BlockParts<M: Machine>: Sized {
     /// Offset in bytes of the block within its stripe.
     fn stripe_offset(&self) -> u64;
 
-    /// The bytes of the block that are to be moved: disjoint ranges, in order, not touching each other.
-    fn runs(&self) -> Vec<Range<u64>>;
+    /// The bytes of the block that are to be moved: disjoint ranges, in order, not touching each other. Gives way to
+    /// other tasks while it looks at many pieces.
+    async fn runs(&self) -> Result<Vec<Range<u64>>, Box<Failure>>;
 
     /// Puts these bytes from `buffer`, which has the block, into the members' memory. When this completes the buffer is
     /// free again.
@@ -237,7 +238,7 @@ where
             if !runs.is_empty() {
                 give_way().await;
             }
-            runs.push(block.parts.runs());
+            runs.push(block.parts.runs().await?);
         }
         let (mut filled, mut buffers) = (Vec::with_capacity(buffers.len()), buffers.into_iter());
         for ((block, runs), buffer) in blocks.iter().zip(&runs).zip(buffers.by_ref()) {

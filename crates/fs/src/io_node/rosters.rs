@@ -25,13 +25,14 @@ use machine::{Condition, Duration, Instant, Machine, NodeId, Payload, first_of};
 use super::IoNode;
 use super::account::Account;
 use super::meetings::{Meeting, Served, with_names};
+use super::shares::{Share, Shares};
 use crate::endpoint::Mailbox;
 use crate::error::{Failure, FailureKind};
 use crate::name;
 use crate::protocol::{FileId, MeetingId, Reply, Request};
 
-/// The most jobs that an I/O node keeps the rosters of.
-const JOBS_MAX: usize = 1024;
+/// Memberships in jobs: of each client in any case, and of all clients beyond that.
+const MEMBERSHIPS: (u64, u64) = (16, 4096);
 
 /// The most members of a job.
 const MEMBERS_MAX: usize = 4096;
@@ -40,9 +41,17 @@ const MEMBERS_MAX: usize = 4096;
 /// their first records some tens of milliseconds apart.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 
-/// The rosters that this I/O node keeps, by group.
-#[derive(Default)]
-pub(super) struct Rosters(RefCell<BTreeMap<u64, Rc<Roster>>>);
+/// The rosters that this I/O node keeps.
+pub(super) struct Rosters {
+    by_group: RefCell<BTreeMap<u64, Rc<Roster>>>,
+    memberships: Shares,
+}
+
+impl Default for Rosters {
+    fn default() -> Self {
+        Rosters { by_group: RefCell::default(), memberships: Shares::new(MEMBERSHIPS.0, MEMBERSHIPS.1) }
+    }
+}
 
 /// The members of a job that know the same I/O nodes: what one of them has told to an I/O node, another one, which asks
 /// for the flush, asks that I/O node to move.
@@ -90,6 +99,8 @@ pub(super) struct Member {
     pub(super) node: NodeId,
     /// What a person calls it.
     pub(super) name: String,
+    /// The part of its client's share, until the last flush with it is over.
+    _membership: Rc<Share>,
 }
 
 /// A flush that is going on.
@@ -105,7 +116,21 @@ struct Flush {
 
 impl<M: Machine> IoNode<M> {
     /// Counts a client among the members of a job that know these I/O nodes, when no flush is going on.
-    pub(super) async fn join(&self, account: &Account, member: Member, job: String, io_nodes: u64) -> Served {
+    pub(super) async fn join(
+        &self,
+        client: NodeId,
+        account: &Account,
+        name: String,
+        job: String,
+        io_nodes: u64,
+    ) -> Served {
+        let membership = self.rosters.memberships.try_take(client, 1).ok_or_else(|| {
+            Failure::new(
+                FailureKind::Io,
+                format!("{client} is in too many jobs for one more, {job:?}: leave one"),
+            )
+        })?;
+        let member = Member { node: client, name, _membership: Rc::new(membership) };
         loop {
             let roster = self.rosters.of_job(&job, self.settings.incarnation, io_nodes)?;
             if roster.flush.borrow().is_some() {
@@ -116,7 +141,7 @@ impl<M: Machine> IoNode<M> {
             account.check()?;
             roster.add(member)?;
             let (group, flushes) = (roster.group, roster.flushes.get());
-            self.rosters.0.borrow_mut().insert(group, roster);
+            self.rosters.by_group.borrow_mut().insert(group, roster);
             return Ok(Reply::Joined { group, flushes });
         }
     }
@@ -177,15 +202,12 @@ impl Rosters {
         name::check(job).map_err(|why| Failure::invalid(format!("job name {job:?}: {why}")))?;
         // Another one at each run of this node.
         let group = name::hash_of(job, &[incarnation, io_nodes]);
-        let all = self.0.borrow();
+        let all = self.by_group.borrow();
         match all.get(&group) {
             Some(roster) if roster.job == job => Ok(roster.clone()),
             Some(other) => {
                 let why = format!("the names of jobs {job} and {} collide: rename one of them", other.job);
                 Err(Failure::invalid(why).into())
-            }
-            None if all.len() >= JOBS_MAX => {
-                Err(Failure::new(FailureKind::Io, format!("{JOBS_MAX} jobs at one I/O node already")).into())
             }
             None => Ok(Rc::new(Roster::new(job.to_owned(), group))),
         }
@@ -193,7 +215,7 @@ impl Rosters {
 
     /// The roster of a group, if a client is a member of it.
     fn of_member(&self, client: NodeId, group: u64) -> Result<Rc<Roster>, Box<Failure>> {
-        let roster = self.0.borrow().get(&group).cloned();
+        let roster = self.by_group.borrow().get(&group).cloned();
         roster.filter(|roster| roster.has(client)).ok_or_else(|| {
             let why = format!("{client} is no member of the group {group:016x}");
             Failure::new(FailureKind::NotOpen, why).into()
@@ -234,7 +256,7 @@ impl Rosters {
     /// Notes that a client is gone.
     pub(super) fn gone(&self, client: NodeId, now: Instant) {
         let with_client: Vec<_> =
-            self.0.borrow().values().filter(|roster| roster.has(client)).cloned().collect();
+            self.by_group.borrow().values().filter(|roster| roster.has(client)).cloned().collect();
         for roster in with_client {
             roster.lose(client, "is gone", now);
             self.end_if_empty(roster.group);
@@ -242,7 +264,7 @@ impl Rosters {
     }
 
     fn end_if_empty(&self, group: u64) {
-        let mut all = self.0.borrow_mut();
+        let mut all = self.by_group.borrow_mut();
         if all.get(&group).is_some_and(|roster| roster.members.borrow().is_empty()) {
             all.remove(&group);
         }
@@ -381,7 +403,8 @@ impl Flush {
     /// A failure with the names of the members that it tells of.
     fn with_names(&self, failure: Failure) -> Failure {
         let members = self.members.borrow();
-        with_names(failure, members.iter().map(|member| (member.node, member.name.clone())))
+        let names = members.iter().map(|member| (member.node, member.name.clone()));
+        with_names(failure, &names.collect())
     }
 
     fn meeting(&self, id: MeetingId) -> &Meeting<NodeId, ()> {
@@ -414,8 +437,10 @@ mod tests {
     /// A roster with three members, and a flush of theirs.
     fn flush_of_three() -> (Roster, Rc<Flush>) {
         let roster = Roster::new("job".into(), GROUP);
-        for node in 0..3 {
-            roster.add(Member { node: NodeId(node), name: format!("member {node}") }).expect("added");
+        let shares = Shares::new(1, 0);
+        for node in (0..3).map(NodeId) {
+            let _membership = Rc::new(shares.try_take(node, 1).expect("its first"));
+            roster.add(Member { node, name: format!("member {}", node.0), _membership }).expect("added");
         }
         let flush = roster.begin(None, false, Instant::START);
         (roster, flush)

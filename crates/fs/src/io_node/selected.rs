@@ -16,14 +16,21 @@ use super::IoNode;
 use super::account::Account;
 use super::collectives::roomy_queue_bytes;
 use super::partial_blocks::{BlockParts, PartialBlock, PartialTransfer, StripePart};
-use super::staged::Staged;
+use super::staged::{Staged, Weight};
 use crate::error::{Failure, FailureKind, Result as FsResult};
 use crate::exchange::{Exchange, ExchangeGroup};
 use crate::protocol::{Direction, FileId, Reply, Selected, SelectedPart, Selecting, Selectors};
-use crate::selected_parts::{SelectedParts, Selector, nearest};
+use crate::selected_parts::{Overlap, SelectedParts, Selector, nearest};
 
 /// The most nodes of selections that one client may have told and not yet had moved: some forty megabytes.
 const NODES_OF_CLIENT_MAX: u64 = 1 << 19;
+
+/// The nodes that each part of a selection counts for in addition to its own: every block is looked for in every part.
+/// Clients make as few parts as have room in their messages.
+const NODES_OF_PART: u64 = 1 << 10;
+
+/// The bytes that a node of a selection takes, at most.
+const NODE_BYTES: u64 = 80;
 
 /// Blocks that are listed, and sorted, at a time.
 const LISTED_MAX: usize = 1 << 18;
@@ -56,8 +63,11 @@ impl<M: Machine> IoNode<M> {
         selecting: Selecting,
     ) -> Result<Reply, Box<Failure>> {
         self.machine.compute(Work::TakeEntries { entries: 1 }).await;
-        // Also what selects nothing takes some memory.
-        let (weight, most) = (selecting.part.selection.nodes().saturating_add(1), NODES_OF_CLIENT_MAX);
+        let nodes = selecting.part.selection.nodes();
+        let stripes = size_of_val(&*selecting.part.stripes) as u64;
+        let bytes = nodes.saturating_add(2).saturating_mul(NODE_BYTES).saturating_add(stripes);
+        let weight = Weight { count: nodes.saturating_add(NODES_OF_PART), bytes };
+        let most = NODES_OF_CLIENT_MAX;
         let (memory, refused) = (selecting.memory, |nodes| {
             let text = format!(
                 "selections of {nodes} nodes from {client}; at most {most} here: select less at once"
@@ -74,7 +84,7 @@ impl<M: Machine> IoNode<M> {
         account: &Rc<Account>,
         request: Selected,
     ) -> Result<Reply, Box<Failure>> {
-        let served = self.move_selected(client, account, &request);
+        let served = async || self.move_selected(client, account, &request).await;
         self.in_turn(account, served).await
     }
 
@@ -305,8 +315,11 @@ impl<M: Machine> BlockParts<M> for SelectedBlock {
         self.stripe_offset
     }
 
-    fn runs(&self) -> Vec<Range<u64>> {
-        self.parts.runs()
+    async fn runs(&self) -> Result<Vec<Range<u64>>, Box<Failure>> {
+        let runs = self.parts.runs().await;
+        runs.map_err(|Overlap { member }| {
+            Failure::invalid(format!("member {member} of the group selects bytes twice")).into()
+        })
     }
 
     async fn put(&self, exchange: &Rc<Exchange<M>>, buffer: &Buf) -> FsResult<()> {

@@ -5,66 +5,84 @@ use std::collections::BTreeMap;
 
 use machine::NodeId;
 
+use super::shares::{Share, Shares};
 use crate::error::Failure;
 use crate::protocol::MemoryId;
 
+/// Memory in bytes for what is staged: of each client in any case, and of all clients beyond that.
+const MEMORY: (u64, u64) = (256 << 10, 128 << 20);
+
 /// What clients have staged, by client and group.
-pub(super) struct Staged<T>(RefCell<BTreeMap<(NodeId, u64), StagedByClient<T>>>);
+pub(super) struct Staged<T> {
+    by_group: RefCell<BTreeMap<(NodeId, u64), StagedByClient<T>>>,
+    memory: Shares,
+}
+
+/// How much a part weighs.
+#[derive(Clone, Copy)]
+pub(super) struct Weight {
+    /// Entries or nodes, of which each client has a bounded number.
+    pub(super) count: u64,
+    /// Bytes of memory.
+    pub(super) bytes: u64,
+}
 
 /// What a client has staged for an operation of a group.
 struct StagedByClient<T> {
     /// The memory, which names the operation.
     memory: MemoryId,
     parts: Vec<T>,
-    /// What it takes to keep them.
-    weight: u64,
+    /// The number of entries or nodes.
+    count: u64,
+    shares: Vec<Share>,
 }
 
 impl<T> Default for Staged<T> {
     fn default() -> Self {
-        Staged(RefCell::default())
+        Staged { by_group: RefCell::default(), memory: Shares::new(MEMORY.0, MEMORY.1) }
     }
 }
 
 impl<T> Staged<T> {
     /// Adds to what a client has staged for an operation. What it has staged for an earlier operation of the group is
-    /// forgotten. What it has staged for all of its groups weighs at most `most`, or it is refused with its `weight`.
+    /// forgotten. The count of what it has staged for all of its groups is at most `most`, or it is refused with that
+    /// count; so it is if there is no memory for it.
     pub(super) fn add(
         &self,
         client: NodeId,
         memory: MemoryId,
         mut parts: Vec<T>,
-        weight: u64,
+        weight: Weight,
         most: u64,
         refused: impl FnOnce(u64) -> Failure,
     ) -> Result<(), Box<Failure>> {
         let group = group_of(memory)?;
-        let mut all = self.0.borrow_mut();
+        let mut all = self.by_group.borrow_mut();
+        if all.get(&(client, group)).is_some_and(|staged| staged.memory != memory) {
+            all.remove(&(client, group));
+        }
         let of_client = all.range((client, 0)..=(client, u64::MAX));
-        let kept = of_client.filter(|((_, other), staged)| *other != group || staged.memory == memory);
-        let weight_of_all = kept.map(|(_, staged)| staged.weight).sum::<u64>() + weight;
-        if weight_of_all > most {
-            return Err(refused(weight_of_all).into());
-        }
-        let new = || StagedByClient { memory, parts: Vec::new(), weight: 0 };
+        let count = of_client.map(|(_, staged)| staged.count).sum::<u64>() + weight.count;
+        let share = Some(weight.bytes).filter(|_| count <= most);
+        let share = share.and_then(|bytes| self.memory.try_take(client, bytes));
+        let Some(share) = share else { return Err(refused(count).into()) };
+        let new = || StagedByClient { memory, parts: Vec::new(), count: 0, shares: Vec::new() };
         let staged = all.entry((client, group)).or_insert_with(new);
-        if staged.memory != memory {
-            *staged = new();
-        }
         staged.parts.append(&mut parts);
-        staged.weight += weight;
+        staged.count += weight.count;
+        staged.shares.push(share);
         Ok(())
     }
 
     /// Takes what a client has staged for an operation: nothing, if it has staged nothing.
     pub(super) fn take(&self, client: NodeId, memory: MemoryId) -> Result<Vec<T>, Box<Failure>> {
-        let staged = self.0.borrow_mut().remove(&(client, group_of(memory)?));
+        let staged = self.by_group.borrow_mut().remove(&(client, group_of(memory)?));
         Ok(staged.filter(|staged| staged.memory == memory).map(|staged| staged.parts).unwrap_or_default())
     }
 
     /// Forgets a client that is gone.
     pub(super) fn forget(&self, client: NodeId) {
-        self.0.borrow_mut().retain(|(other, _), _| *other != client);
+        self.by_group.borrow_mut().retain(|(other, _), _| *other != client);
     }
 }
 
@@ -87,7 +105,8 @@ mod tests {
     }
 
     fn add(staged: &Staged<u64>, memory: MemoryId, weight: u64) -> Result<(), Box<Failure>> {
-        staged.add(CLIENT, memory, vec![weight], weight, 10, |all| Failure::invalid(format!("{all}")))
+        let weight = Weight { count: weight, bytes: 100 };
+        staged.add(CLIENT, memory, vec![weight.count], weight, 10, |all| Failure::invalid(format!("{all}")))
     }
 
     #[test]

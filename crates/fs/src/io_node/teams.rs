@@ -16,18 +16,18 @@ use std::rc::Rc;
 use machine::{Condition, NodeId};
 
 use super::meetings::{Meeting, Served, with_names};
+use super::shares::{Share, Shares};
 use crate::error::{Failure, FailureKind};
 use crate::name;
 use crate::protocol::{MeetingId, Reply, TeamStep};
 
-/// The most teams that meet at an I/O node, or are about to.
-const TEAMS_MAX: usize = 4096;
+/// Memberships in teams that have formed or are about to: of each client in any case, and of all beyond that.
+const MEMBERSHIPS: (u64, u64) = (64, 4096);
 
 /// The most members of a team: their names fit in a header.
 const SIZE_MAX: u32 = 4096;
 
 /// The teams that meet at this I/O node.
-#[derive(Default)]
 pub(super) struct Teams {
     /// The teams of which some members have not come yet, by name.
     forming: RefCell<BTreeMap<String, Rc<Team>>>,
@@ -35,6 +35,14 @@ pub(super) struct Teams {
     formed: RefCell<BTreeMap<u64, Rc<Team>>>,
     /// How many there have been.
     count: Cell<u64>,
+    memberships: Shares,
+}
+
+impl Default for Teams {
+    fn default() -> Self {
+        let memberships = Shares::new(MEMBERSHIPS.0, MEMBERSHIPS.1);
+        Teams { forming: RefCell::default(), formed: RefCell::default(), count: Cell::new(0), memberships }
+    }
 }
 
 /// A team.
@@ -43,7 +51,7 @@ struct Team {
     group: u64,
     size: u32,
     /// The members that have come, by rank.
-    members: RefCell<BTreeMap<u32, NodeId>>,
+    members: RefCell<BTreeMap<u32, TeamMember>>,
     /// Their ranks.
     ranks: RefCell<BTreeMap<NodeId, u32>>,
     /// Why it is lost, if it is.
@@ -51,6 +59,12 @@ struct Team {
     /// Meetings to which a member has come and which not all have left.
     meetings: RefCell<BTreeMap<u32, Rc<Meeting<u32, Coming>>>>,
     changed: Condition,
+}
+
+/// A member of a team, with what that takes of its client's share.
+struct TeamMember {
+    node: NodeId,
+    _membership: Share,
 }
 
 /// What a member brings to a meeting.
@@ -79,8 +93,12 @@ impl Teams {
             );
             return Err(Failure::invalid(text).into());
         }
+        let membership = self.memberships.try_take(client, 1).ok_or_else(|| {
+            let text = format!("{client} is in too many teams for one more, {name:?}: leave one");
+            Failure::new(FailureKind::Io, text)
+        })?;
         let team = self.forming(&name, size, incarnation)?;
-        team.add(client, rank)?;
+        team.add(client, rank, membership)?;
         if team.is_complete() {
             self.forming.borrow_mut().remove(&name);
             self.formed.borrow_mut().insert(team.group, team.clone());
@@ -89,7 +107,7 @@ impl Teams {
         loop {
             team.check()?;
             if team.is_complete() {
-                let members = team.members.borrow().values().map(|member| member.0).collect();
+                let members = team.members.borrow().values().map(|member| member.node.0).collect();
                 return Ok(Reply::TeamFormed { group: team.group, members });
             }
             team.changed.wait().await;
@@ -106,11 +124,6 @@ impl Teams {
                 return Err(Failure::invalid(text).into());
             }
             return Ok(team.clone());
-        }
-        if forming.len() + self.formed.borrow().len() >= TEAMS_MAX {
-            return Err(
-                Failure::new(FailureKind::Io, format!("{TEAMS_MAX} teams at one I/O node already")).into()
-            );
         }
         self.count.set(self.count.get() + 1);
         let group = name::hash_of(name, &[incarnation, self.count.get()]);
@@ -192,7 +205,7 @@ impl Team {
         self.ranks.borrow().get(&client).copied()
     }
 
-    fn add(&self, client: NodeId, rank: u32) -> Result<(), Box<Failure>> {
+    fn add(&self, client: NodeId, rank: u32, membership: Share) -> Result<(), Box<Failure>> {
         if let Some(other) = self.rank_of(client) {
             let text = format!(
                 "{client} comes to the team {} as rank {rank}, and is rank {other} already",
@@ -202,11 +215,13 @@ impl Team {
         }
         let mut members = self.members.borrow_mut();
         if let Some(other) = members.get(&rank) {
-            let text =
-                format!("{client} comes to the team {} as rank {rank}, which {other} is already", self.name);
+            let text = format!(
+                "{client} comes to the team {} as rank {rank}, which {} is already",
+                self.name, other.node
+            );
             return Err(Failure::invalid(text).into());
         }
-        members.insert(rank, client);
+        members.insert(rank, TeamMember { node: client, _membership: membership });
         self.ranks.borrow_mut().insert(client, rank);
         Ok(())
     }
@@ -272,7 +287,10 @@ impl Team {
     /// A failure with the ranks of the members that it tells of.
     fn with_ranks(&self, failure: Failure) -> Failure {
         let members = self.members.borrow();
-        with_names(failure, members.iter().map(|(rank, &member)| (member, format!("rank {rank}"))))
+        with_names(
+            failure,
+            &members.iter().map(|(rank, member)| (member.node, format!("rank {rank}"))).collect(),
+        )
     }
 }
 

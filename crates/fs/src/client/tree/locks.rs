@@ -82,7 +82,7 @@ impl TreeLocks {
         let mut held = self.held.borrow_mut();
         let locks = held.entry(number).or_default();
         locks.set(owner, range, mode);
-        if locks.all().is_empty() {
+        if locks.is_empty() {
             held.remove(&number);
         }
     }
@@ -98,7 +98,7 @@ impl TreeLocks {
 
     fn all(&self) -> Vec<(FileNumber, RangeLock<u64>)> {
         let held = self.held.borrow();
-        held.iter().flat_map(|(number, locks)| locks.all().iter().map(|lock| (*number, *lock))).collect()
+        held.iter().flat_map(|(number, locks)| locks.all().map(|lock| (*number, lock))).collect()
     }
 }
 
@@ -152,7 +152,7 @@ impl<M: Machine> Tree<M> {
     /// Whether `owner` has locks on a file, as far as this client knows.
     pub fn has_locks(&self, number: FileNumber, owner: u64) -> bool {
         let held = self.inner.locks.held.borrow();
-        held.get(&number).is_some_and(|locks| locks.all().iter().any(|lock| lock.owner == owner))
+        held.get(&number).is_some_and(|locks| locks.of(owner..=owner).next().is_some())
     }
 
     /// Whether locks that `owner` had on a file were lost, and he has not unlocked any of them since.
@@ -241,6 +241,8 @@ impl<M: Machine> Tree<M> {
         step: LockStep,
         claims: bool,
     ) -> Result<LockAnswer> {
+        // The keeper gives locks on files that it knows to be open here.
+        self.hold_again().await?;
         let lease = self.inner.locks.lease.get();
         self.ask_about_locks(Request::Lock(LockRequest { lease, number, owner, range, step, claims })).await
     }

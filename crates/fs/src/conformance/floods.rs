@@ -1,0 +1,270 @@
+//! What holds when a client asks for more than its part: others are served, and the memory and the entries of shared
+//! tables that it can take are bounded.
+
+use layout::{Extent, Selection};
+use machine::conformance::Testbed;
+use machine::{Class, Machine, NodeId, Payload};
+use namespace::{FileNumber, Location, TreeOperation};
+
+use super::attacks::{answer, next_reply, send, settings};
+use super::faulty::Faulty;
+use super::tasks::{Tasks, rest};
+use super::trees::{make, read as read_tree, trees, write as write_tree};
+use super::{BLOCK, Base, contents, read, run, start, write};
+use crate::protocol::{
+    Direction, LockAnswer, LockRequest, LockStep, MeetingId, MemoryId, Reply, Request, Selected,
+    SelectedPart, Selecting, Selectors, TeamStep,
+};
+use crate::{Failure, FailureKind, FileId, IoNodeSettings, LockMode, LockRange, TeamMembership};
+
+/// Bytes of tasks that an I/O node has while a thousand commands wait. A task with the future of every command has
+/// some ten thousand.
+const TASKS_BYTES_MAX: usize = 1 << 20;
+
+/// Commands that wait, for a disk or for other clients, cost their I/O node little more than their requests.
+pub fn commands_that_wait_take_little_memory(testbed: &impl Testbed, base: Base) {
+    run(testbed, 4, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let clients = start(base, &nodes[..2], 1, settings(base)).await;
+        let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
+        write(&file, 0, &contents(4 * BLOCK)).await;
+        file.flush().await.expect("flushed");
+        nodes[0].faults().hold();
+        for tag in 1..=600 {
+            let list = || Request::List { after: String::new() };
+            let form = || Request::FormTeam { name: format!("team {}", tag % 50), rank: 0, size: 3 };
+            for (attacker, request) in nodes[2..].iter().zip([list(), form()]) {
+                send(attacker, nodes[0].node(), Class::Control, tag, request, Payload::empty()).await;
+            }
+        }
+        rest(&nodes[0]).await;
+        let bytes = nodes[0].faults().task_bytes.get();
+        assert!(bytes < TASKS_BYTES_MAX, "{bytes} bytes of tasks");
+        assert!(read(&file, 0, 4 * BLOCK).await == contents(4 * BLOCK));
+        nodes[0].faults().release();
+        assert_eq!(clients[0].list().await, Ok(vec!["served".into()]));
+    });
+}
+
+/// Tells an I/O node what one selects of a file, in so many parts, and has it written.
+async fn write_selected(from: &impl Machine, to: NodeId, parts: Vec<Selection>) -> Reply {
+    let (memory, stripes) = (MemoryId::Collective(MeetingId { group: 5, operation: 1 }), vec![0]);
+    let (count, mut tag) = (parts.len() as u32, 0);
+    for selection in parts {
+        tag += 1;
+        let part = SelectedPart { at: 0, selection, stripes: stripes.clone() };
+        let selecting = Selecting { memory, file: FileId(1), parts: count, part };
+        let reply = answer(from, to, tag, Request::Select(Box::new(selecting))).await;
+        if matches!(reply, Reply::Failed(_)) {
+            return reply;
+        }
+    }
+    let request = Selected {
+        file: FileId(1),
+        direction: Direction::Write,
+        presort: true,
+        queued: true,
+        to_media: false,
+        memory,
+        selectors: Selectors::Members(vec![from.node().0]),
+    };
+    answer(from, to, tag + 1, Request::MoveSelected(Box::new(request))).await
+}
+
+/// The text of a failure that an I/O node answers with.
+fn failure(reply: Reply) -> Failure {
+    match reply {
+        Reply::Failed(failure) => failure,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A member that selects the same bytes in many parts, so that looking at a block takes long, is refused.
+pub fn the_same_bytes_are_not_selected_many_times(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let settings = IoNodeSettings { block_bytes_max: 1 << 20, ..settings(base) };
+        let clients = start(base, &nodes[..2], 1, settings).await;
+        let file = clients[0].create("file", FileId(1), 1 << 20).await.expect("created");
+        write(&file, 0, &contents(BLOCK)).await;
+        let selection = || Selection::vector(Extent::new(0, 1), 1 << 19, 2).expect("a vector");
+        for (parts, why) in [(4, "selects bytes twice"), (4000, "select less")] {
+            let parts = (0..parts).map(|_| selection()).collect();
+            let refused = failure(write_selected(&nodes[2], nodes[0].node(), parts).await);
+            assert!(refused.text.contains(why), "{refused}");
+        }
+        assert!(read(&file, 0, BLOCK).await == contents(BLOCK));
+    });
+}
+
+/// However many teams and jobs some clients begin, others find room for theirs.
+pub fn no_client_takes_all_teams_and_jobs(testbed: &impl Testbed, base: Base) {
+    run(testbed, 8, move |nodes| async move {
+        let clients = start(base, &nodes[..3], 1, settings(base)).await;
+        let target = nodes[0].node();
+        for attacker in &nodes[4..] {
+            for tag in 1..=2200 {
+                let name = format!("{} {tag}", attacker.node().0);
+                let request = match tag % 2 {
+                    0 => Request::FormTeam { name, rank: 0, size: 2 },
+                    _ => Request::Join { job: name, member: "one".into(), io_nodes: 1 },
+                };
+                send(attacker, target, Class::Control, tag, request, Payload::empty()).await;
+            }
+        }
+        rest(&nodes[1]).await;
+        let tasks = Tasks::default();
+        for (rank, client) in (0..).zip(clients) {
+            tasks.begin(&nodes[1 + rank as usize], async move {
+                TeamMembership::form(&client, "honest", rank, 2).await.expect("there is room");
+            });
+        }
+        tasks.wait().await;
+        let join = Request::Join { job: "honest".into(), member: "one".into(), io_nodes: 1 };
+        let joined = answer(&nodes[3], target, 1, join).await;
+        assert!(matches!(joined, Reply::Joined { .. }), "{joined:?}");
+    });
+}
+
+/// A file number that no namespace has given.
+const NO_FILE: FileNumber = FileNumber(1 << 50);
+
+/// What repairs a namespace does nothing to one that is in use: its disks stay its own, a file with a name keeps its
+/// contents, and a lease that is good is not fenced.
+pub fn repairs_leave_alone_what_is_in_use(testbed: &impl Testbed, base: Base) {
+    run(testbed, 6, move |nodes| async move {
+        let trees = trees(base, &nodes[..4]).await;
+        let tree = &trees[0];
+        let file = make(tree, "live", true).await.expect("made");
+        write_tree(&file, 0, &[5; 10]).await;
+        file.flush().await.expect("flushed");
+        let (keeper, number) = (tree.keeper(), file.number());
+        let ask = async |from: usize, request| answer(&nodes[from], keeper, 1, request).await;
+        let marked = failure(ask(4, Request::MarkDisks { origin: 99, anew: true }).await);
+        assert!(marked.text.contains("this I/O node keeps"), "{marked}");
+        tree.check_disks().await.expect("they are its own");
+        let removed = failure(ask(4, Request::RemoveNumbered { files: vec![FileId(number.0)] }).await);
+        assert!(removed.text.contains("has a name"), "{removed}");
+        let unknown = ask(4, Request::RemoveNumbered { files: vec![FileId(NO_FILE.0)] }).await;
+        assert!(matches!(unknown, Reply::NumberedRemoved { .. }), "{unknown:?}");
+        let lease = lock_of(&nodes[5], keeper, "live", number).await;
+        let fenced = failure(ask(4, Request::Fence { leases: vec![lease] }).await);
+        assert!(fenced.text.contains("has not ended"), "{fenced}");
+        write_tree(&file, 0, &[6; 10]).await;
+        file.flush().await.expect("flushed");
+        assert!(read_tree(&file).await == [6; 10]);
+    });
+}
+
+/// A request for a lock on all of a file under a lease, if it is given one.
+fn lock(lease: u64, number: FileNumber) -> Request {
+    let (range, step) = (LockRange::WHOLE, LockStep::Set(LockMode::Shared));
+    Request::Lock(LockRequest { lease, number, owner: 1, range, step, claims: false })
+}
+
+/// The lease of a client that opens a file and locks it.
+async fn lock_of(client: &impl Machine, keeper: NodeId, path: &str, number: FileNumber) -> u64 {
+    let look = TreeOperation::Look { at: Location::of_path(path), follow: true };
+    let opened = answer(client, keeper, 1, Request::Tree { operation: Box::new(look), hold: true }).await;
+    assert!(matches!(opened, Reply::Tree { .. }), "{opened:?}");
+    match answer(client, keeper, 2, lock(0, number)).await {
+        Reply::Lock(LockAnswer::Done { lease }) => lease,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A lease is good for its own client alone, a client locks files that it has open, and it has none open that does not
+/// exist.
+pub fn locks_are_on_files_that_their_client_has_open(testbed: &impl Testbed, base: Base) {
+    run(testbed, 6, move |nodes| async move {
+        let trees = trees(base, &nodes[..4]).await;
+        let file = make(&trees[0], "file", true).await.expect("made");
+        let (keeper, number) = (trees[0].keeper(), file.number());
+        let elsewhere = nodes[..3].iter().map(|node| node.node()).find(|&node| node != keeper).expect("one");
+        let lease = lock_of(&nodes[4], keeper, "file", number).await;
+        let ask = async |to, request| answer(&nodes[5], to, 1, request).await;
+        let not_open = failure(ask(keeper, lock(0, number)).await);
+        assert!(not_open.text.contains("is not open"), "{not_open}");
+        failure(ask(elsewhere, lock(0, number)).await);
+        assert_eq!(
+            ask(keeper, Request::HoldAgain { files: vec![(number, 1), (NO_FILE, 1)] }).await,
+            Reply::Done
+        );
+        failure(ask(keeper, lock(0, NO_FILE)).await);
+        assert_eq!(ask(keeper, lock(lease, number)).await, Reply::Lock(LockAnswer::Lost), "it is another's");
+        let renewed = ask(keeper, Request::RenewLease { lease }).await;
+        assert_eq!(renewed, Reply::Lock(LockAnswer::Lost), "it is another's");
+        let own = ask(keeper, lock(0, number)).await;
+        assert!(matches!(own, Reply::Lock(LockAnswer::Done { .. })), "{own:?}");
+    });
+}
+
+/// However many leases a client has fenced, those that others have fenced stay so.
+pub fn fences_stay_however_many_another_client_raises(testbed: &impl Testbed, base: Base) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes[..2], 1, settings(base)).await;
+        clients[0].create("file", FileId(1), BLOCK).await.expect("created");
+        let to = nodes[0].node();
+        assert_eq!(answer(&nodes[2], to, 1, Request::Fence { leases: vec![7] }).await, Reply::Done);
+        for message in 1..=70 {
+            let leases = (0..1000).map(|lease| 1000 * message + lease).collect();
+            assert_eq!(answer(&nodes[3], to, message, Request::Fence { leases }).await, Reply::Done);
+        }
+        let write = Request::WriteUnderLease { lease: 7, file: FileId(1), stripe: 0, offset: 0 };
+        let data = Payload::from(contents(BLOCK));
+        send(&nodes[3], to, Class::Demand, 100, write, data).await;
+        let refused = failure(next_reply(&nodes[3], 100).await);
+        assert!(refused.kind == FailureKind::Fenced, "{refused}");
+    });
+}
+
+/// Every answer fits in a message: what would be longer than a header is refused, or given in part.
+pub fn no_answer_is_longer_than_a_message(testbed: &impl Testbed, base: Base) {
+    run(testbed, 6, move |nodes| async move {
+        let trees = trees(base, &nodes[..4]).await;
+        let keeper = trees[0].keeper();
+        let ask = async |from: usize, request| answer(&nodes[from], keeper, 1, request).await;
+        let pieces = vec![(1, 1); 20_000];
+        let refused = failure(ask(4, Request::MemputPieces { memory: MemoryId::Request(1), pieces }).await);
+        assert!(refused.text.contains("does not serve") && refused.text.len() < 200, "{refused}");
+        for number in 0..300 {
+            let name = format!("{number}{}", "x".repeat(240));
+            make(&trees[0], &name, true).await.expect("made").close().await.expect("closed");
+        }
+        let (directory, after) = (FileNumber::ROOT, Vec::new());
+        let all = u32::MAX;
+        for operation in [
+            TreeOperation::List { directory, after: after.clone(), bytes_max: all },
+            TreeOperation::Survey { after, bytes_max: all },
+            TreeOperation::ListDoomed { after: FileNumber(0), most: all },
+        ] {
+            let reply = ask(4, Request::Tree { operation: Box::new(operation), hold: false }).await;
+            assert!(matches!(reply, Reply::Tree { .. }), "{reply:?}");
+        }
+    });
+}
+
+/// The words of a member's failure that name other members do not grow with each of them.
+pub fn failures_of_members_do_not_grow(testbed: &impl Testbed, base: Base) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes[..2], 1, settings(base)).await;
+        let to = nodes[0].node();
+        clients[0].list().await.expect("served");
+        let form = |rank| Request::FormTeam { name: "team".into(), rank, size: 2 };
+        send(&nodes[2], to, Class::Control, 1, form(0), Payload::empty()).await;
+        let Reply::TeamFormed { group, .. } = answer(&nodes[3], to, 1, form(1)).await else {
+            panic!("formed")
+        };
+        next_reply(&nodes[2], 1).await;
+        let text = nodes[2].node().to_string().repeat(60_000 / 8);
+        let text = &text[..text.len().min(60_000)];
+        let meet = |text: &str| Request::MeetTeam {
+            meeting: MeetingId { group, operation: 0 },
+            step: TeamStep::Meet,
+            value: 0,
+            failure: Some(Failure::invalid(text)),
+        };
+        send(&nodes[2], to, Class::Control, 2, meet(text), Payload::empty()).await;
+        let told = failure(answer(&nodes[3], to, 2, meet("another")).await);
+        assert!(told.text.starts_with("rank 0") && told.text.len() <= 2048, "{} bytes", told.text.len());
+    });
+}

@@ -1,0 +1,119 @@
+//! A resource that clients share: each may have a little of it in any case, and beyond that as much as is still free.
+//!
+//! The part that is always granted keeps greedy clients, however many, from shutting others out. The rest goes by a
+//! *dynamic threshold* (Choudhury and Hahne 1998): a client alone gets half of it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use machine::NodeId;
+
+/// The shares of all clients. Cloning gives another handle on the same.
+#[derive(Clone)]
+pub(super) struct Shares(Rc<RefCell<Inner>>);
+
+struct Inner {
+    /// The amount that each client may have in any case.
+    each: u64,
+    /// The amount that is free beyond that, for all clients.
+    free: u64,
+    taken: BTreeMap<NodeId, u64>,
+}
+
+/// A part of a client's share, until this is dropped.
+#[must_use = "dropped at once, it returns at once"]
+pub(super) struct Share {
+    shares: Shares,
+    client: NodeId,
+    amount: u64,
+}
+
+impl Shares {
+    /// `each` for every client, and `common` beyond that for all of them.
+    pub(super) fn new(each: u64, common: u64) -> Self {
+        Shares(Rc::new(RefCell::new(Inner { each, free: common, taken: BTreeMap::new() })))
+    }
+
+    /// Takes an amount for a client, if that leaves as much to others as the client then has beyond its own part.
+    pub(super) fn try_take(&self, client: NodeId, amount: u64) -> Option<Share> {
+        self.try_add(client, amount).then(|| Share { shares: self.clone(), client, amount })
+    }
+
+    /// Takes an amount for a client as [`try_take`](Self::try_take), to be [returned](Self::remove) by the caller.
+    pub(super) fn try_add(&self, client: NodeId, amount: u64) -> bool {
+        let inner = &mut *self.0.borrow_mut();
+        let before = inner.taken.get(&client).copied().unwrap_or(0);
+        let Some(after) = before.checked_add(amount) else { return false };
+        let beyond = |taken: u64| taken.saturating_sub(inner.each);
+        if beyond(after) > inner.free {
+            return false;
+        }
+        inner.free -= beyond(after) - beyond(before);
+        inner.taken.insert(client, after);
+        true
+    }
+
+    /// Returns an amount that a client has taken.
+    pub(super) fn remove(&self, client: NodeId, amount: u64) {
+        let inner = &mut *self.0.borrow_mut();
+        let Some(taken) = inner.taken.get_mut(&client) else { return };
+        let after = taken.saturating_sub(amount);
+        inner.free += taken.saturating_sub(inner.each) - after.saturating_sub(inner.each);
+        *taken = after;
+        if after == 0 {
+            inner.taken.remove(&client);
+        }
+    }
+
+    /// Returns all that a client has taken.
+    pub(super) fn remove_all(&self, client: NodeId) {
+        self.remove(client, u64::MAX);
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.shares.remove(self.client, self.amount);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn however_greedy_others_are_each_client_has_its_part() {
+        let shares = Shares::new(4, 1000);
+        let greedy = |client| std::iter::from_fn(move || Some(client));
+        let taken: Vec<u64> = (0..100)
+            .map(|client| greedy(client).take_while(|_| shares.try_add(NodeId(client), 1)).count() as u64)
+            .collect();
+        assert_eq!((taken[0], taken[1]), (504, 254), "half of what is free, and the part of each");
+        assert!(taken.iter().all(|&taken| taken >= 4) && taken.iter().sum::<u64>() <= 100 * 4 + 1000);
+        assert!(shares.try_take(NodeId(100), 5).is_none() && shares.try_add(NodeId(100), 4));
+        shares.remove_all(NodeId(0));
+        assert!(shares.try_take(NodeId(1), 200).is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_returned_is_free_again(takes in prop::collection::vec((0u64..5, 0u64..40), 0..60)) {
+            let shares = Shares::new(10, 100);
+            let mut kept = Vec::new();
+            for (client, amount) in takes {
+                kept.extend(shares.try_take(NodeId(client), amount));
+                if kept.len() > 7 {
+                    drop(kept.remove(amount as usize % kept.len()));
+                }
+                let inner = shares.0.borrow();
+                let beyond: u64 = inner.taken.values().map(|taken| taken.saturating_sub(10)).sum();
+                prop_assert_eq!(inner.free + beyond, 100);
+            }
+            drop(kept);
+            prop_assert!(shares.0.borrow().taken.is_empty() && shares.0.borrow().free == 100);
+        }
+    }
+}
