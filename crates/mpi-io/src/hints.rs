@@ -400,7 +400,7 @@ mod tests {
         let idle = [
             ("cb_nodes", "2", "there are no aggregators"),
             ("nonsense", "1", "no such hint is known"),
-            ("starfish_queued", "perhaps", "it cannot have this value"),
+            ("starfish_queued", "perhaps", "expected true, false"),
         ];
         assert_eq!(without_effect(&hints), idle);
         // A later value that makes sense has its effect.
@@ -423,7 +423,7 @@ mod tests {
             ("rubbish", "", "a hint is written key=value"),
             ("start_iodevice", "3", "there are 3 disks, counted from 0"),
             ("striping_factor", "9", "there are 3 disks"),
-            ("striping_unit", "banana", "it cannot have this value"),
+            ("striping_unit", "banana", "expected a whole number from 1"),
         ];
         assert_eq!(without_effect(&hints), idle);
         assert_eq!(hints.in_force.get("start_iodevice"), None);

@@ -192,7 +192,7 @@ fn failures_are_told_to_the_right_caller() {
             }
         }
     }
-    assert_eq!(beyond.wait().expect_err("no file is so long").kind(), ErrorKind::Invalid);
+    assert_eq!(beyond.wait().expect_err("no file is so long").kind(), ErrorKind::TooLarge);
     // What was written behind and is lost is told by the next flush, to every file of its own.
     let lost = file.begin_write(PAGE as u64, vec![7; PAGE]);
     assert_eq!(lost.wait(), Ok(()), "written behind");

@@ -329,9 +329,11 @@ fn an_agent_of_another_version_is_told_from_one_that_is_not_there() {
         greeting[8] ^= 0x40;
         caller.write_all(&greeting).expect("it listens");
     });
+    let others = Agents::start(1);
     let failing = |name: &str| {
-        let agents = pdiol::agents::named([name]).expect("an address");
-        Session::start(Settings::new(agents)).expect_err("no agent of this version")
+        let mut settings = Settings::new(pdiol::agents::named([name]).expect("an address"));
+        settings.key = Some(others.key_file());
+        Session::start(settings).expect_err("no agent of this version")
     };
     let error = failing(&address);
     assert_eq!(error.kind(), ErrorKind::Protocol, "{error}");

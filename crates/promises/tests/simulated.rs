@@ -203,13 +203,8 @@ async fn client_of_an_agent(
     compute: &SimMachine,
     cache_blocks: usize,
 ) -> Client<SimMachine> {
-    let settings = IoNodeSettings {
-        scheduling: Scheduling::PhysicalCyclicScan,
-        cache_blocks,
-        block_bytes_max: PAGE,
-        prefetch_blocks: 0,
-        ..IoNodeSettings::agent()
-    };
+    let settings =
+        IoNodeSettings { cache_blocks, block_bytes_max: PAGE, prefetch_blocks: 0, ..IoNodeSettings::agent() };
     io_node.spawn("I/O node", serve(io_node.clone(), settings));
     let names = vec![io_node.node()];
     Client::connect(compute.clone(), names, ClientSettings::agent()).await.expect("it answers")

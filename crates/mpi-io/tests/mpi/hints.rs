@@ -46,7 +46,7 @@ fn striping(mpi: &'static Mpi) {
     let told = report(&testbed, &[("STARFISH_MPI_HINTS", given)]);
     for (begin, end) in [
         ("the hint start_iodevice=77 has no effect", "there are 3 disks, counted from 0"),
-        ("the hint striping_unit=0 has no effect", "it cannot have this value"),
+        ("the hint striping_unit=0 has no effect", "expected a whole number from 1"),
         ("the hint rubbish= has no effect", "a hint is written key=value"),
     ] {
         assert!(has_line(&told, begin, end), "{begin}: {told}");
