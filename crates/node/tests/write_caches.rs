@@ -88,10 +88,10 @@ fn a_new_file_that_cannot_be_flushed_stays_unfinished() {
     let session = member(&agents, "job", 1 << 20);
     let file = session.open("full", BOTH).expect("a new one");
     file.write_at(0, [1; 100]).expect("cached");
-    file.write_at(1 << 50, [2; 100]).expect("cached, though no stripe can be so long on the disk");
+    file.write_at(1 << 50, [2; 100]).expect("cached, though no disk has room for it");
     for outcome in [file.flush(), file.close(), session.finish()] {
-        let error = outcome.expect_err("it is not stored");
-        assert_eq!(error.kind(), ErrorKind::TooLarge);
+        let error = outcome.expect_err("there is no room");
+        assert_eq!(error.kind(), ErrorKind::NoSpace);
         assert_eq!(error.to_string().matches("agent 127.0.0.1").count(), 1, "{error}");
     }
     drop((file, session));

@@ -49,8 +49,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// Mend the namespace: its records, and files that it does not know, which get names in /lost+found. All agents must
-    /// answer, and all disks must work.
+    /// Mend the namespace: its records, and files that it does not know, which get names in /lost+found. All agents
+    /// must answer, and all disks must work.
     #[arg(long, conflicts_with = "names")]
     repair: bool,
 

@@ -89,7 +89,7 @@ fn a_doctor_names_what_is_wrong_and_the_remedy() {
         format!("agent {stranger_address}: "),
         "agent no.such.host.invalid:7117: ".into(),
         "Is it running?".into(),
-        "HOST:PORT".into(),
+        "--root and --listen".into(),
     ] {
         assert!(report.contains(&part), "{part}: {report}");
     }

@@ -1053,8 +1053,8 @@ pub fn what_is_removed_while_an_io_node_is_away_goes_when_it_is_back(testbed: &i
     });
 }
 
-/// A disk that is gone hides nothing that lies elsewhere: a client that comes then finds the namespace, reads and checks
-/// the other files, and makes and removes files. All that fails names its I/O node.
+/// A disk that is gone hides nothing that lies elsewhere: a client that comes then finds the namespace, reads and
+/// checks the other files, and makes and removes files. All that fails names its I/O node.
 pub fn a_disk_that_is_gone_hides_no_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let nodes = Faulty::all(nodes);

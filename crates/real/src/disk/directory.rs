@@ -658,7 +658,7 @@ mod tests {
         let told = |kind: ErrorKind| *io_error("disk", kind.into());
         assert_eq!(told(ErrorKind::StorageFull), Error::NoSpace { what: "disk".to_owned() });
         assert_eq!(told(ErrorKind::QuotaExceeded), Error::NoSpace { what: "disk".to_owned() });
-        assert_eq!(told(ErrorKind::FileTooLarge), Error::TooLarge { what: "disk".to_owned() });
+        assert_eq!(told(ErrorKind::FileTooLarge), Error::NoSpace { what: "disk".to_owned() });
         assert_eq!(told(ErrorKind::NotFound), Error::NotFound { what: "disk".to_owned() });
         assert!(matches!(told(ErrorKind::PermissionDenied), Error::Io { .. }));
     }

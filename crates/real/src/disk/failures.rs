@@ -17,7 +17,8 @@ pub(super) fn refuses_writing(error: &io::Error) -> bool {
 
 /// Whether there is no room for what was to be written.
 pub(super) fn has_no_room(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+    // The last one: a limit on the length of files, of the system or of the process.
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
 }
 
 /// The failure of an operation on `what`, told apart as far as callers care.
@@ -27,8 +28,6 @@ pub(crate) fn io_error(what: &str, error: io::Error) -> Box<Error> {
         ErrorKind::NotFound => Error::NotFound { what },
         ErrorKind::AlreadyExists => Error::Exists { what },
         _ if has_no_room(&error) => Error::NoSpace { what },
-        // A limit of the file system, or of the process.
-        ErrorKind::FileTooLarge => Error::TooLarge { what },
         _ => Error::Io { what, why: error.to_string() },
     };
     error.into()
