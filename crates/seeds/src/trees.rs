@@ -240,17 +240,17 @@ async fn found(tree: &Tree<SimMachine>, path: &str) -> Result<(Contents, u64), S
     Ok((Some((fill, bytes)), alike))
 }
 
-/// Whether this may be found. Of a file that was being extended in place, what was there before is whole; of the rest
-/// some may be lost, of which its writer was told.
+/// Returns true if `found` is a possible state of a file. A client reports the new end of an extended file as far as the
+/// bytes before it were sent, so a crash in an extension may leave any length between the old and the new one. The bytes
+/// before it are whole; some of the others may be lost, which their writer learned.
 fn may_be_found(possible: &[Contents], found: Contents, alike: u64) -> bool {
-    let is_possible = possible.contains(&found);
-    match found {
-        None => is_possible,
-        Some((_, bytes)) if alike == bytes => is_possible,
-        Some((fill, _)) => {
-            is_possible && possible[..1].iter().flatten().any(|&(before, old)| before == fill && old <= alike)
-        }
+    let Some((fill, bytes)) = found else { return possible.contains(&found) };
+    if alike == bytes && possible.contains(&found) {
+        return true;
     }
+    let same = |contents: &Contents| contents.filter(|&(before, _)| before == fill).map(|(_, bytes)| bytes);
+    let (old, longest) = (possible.first().and_then(same), possible.iter().filter_map(same).max());
+    old.is_some_and(|old| old <= alike && old <= bytes) && longest.is_some_and(|longest| bytes <= longest)
 }
 
 /// All records agree; which files there are by them.

@@ -97,7 +97,7 @@ fn an_agent_says_that_one_client_holds_up_another() {
     let said = store.run(&["doctor", "--quick"]);
     assert!(said.contains("reads from disk 0 have waited while many writes of another client"), "{said}");
     assert!(said.contains("--scheduling round-robin"), "{said}");
-    let (_, numbers) = ask(&metrics, "GET /metrics HTTP/1.1\r\nHost: agent\r\n\r\n");
+    let (_, numbers) = ask(&metrics, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let held_up = value(&parse(&numbers), "starfish_agent_disk_held_up_reads_total", &[("disk", "0")]);
     assert!(held_up.is_some_and(|reads| (1.0..=READS as f64).contains(&reads)), "{held_up:?}");
     let log = std::fs::read_to_string(store.path("log")).expect("a log");
