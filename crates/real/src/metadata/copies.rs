@@ -6,6 +6,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -109,9 +110,18 @@ impl Copies {
 fn bring(mut copy: File, to: &Path) -> Result<()> {
     let part = to.with_extension("part");
     let mut replace = || {
-        // A killed agent leaves a part. Nobody else's file is written to, also if a link has the name.
-        let _ = fs::remove_file(&part);
-        let mut file = File::create_new(&part)?;
+        // Nobody else's file is written to, also if a link has the name.
+        let open = || {
+            let mut options = File::options();
+            options.write(true).create(true).truncate(true).custom_flags(nix::libc::O_NOFOLLOW).open(&part)
+        };
+        let mut file = match open() {
+            Err(error) if error.raw_os_error() == Some(nix::libc::ELOOP) => {
+                fs::remove_file(&part)?;
+                open()?
+            }
+            opened => opened?,
+        };
         io::copy(&mut copy, &mut file)?;
         file.sync_all()?;
         fs::rename(&part, to)?;
