@@ -291,6 +291,79 @@ fn a_database_has_writers_on_two_mounts() {
     mounts.end();
 }
 
+/// SQLite's WAL mode maps memory that all of its processes have to share. The second mount is refused that, and the
+/// commits of the first stay.
+#[test]
+fn a_database_in_wal_mode_is_refused_to_a_second_mount() {
+    let Some(mounts) = Mounts::new() else { return };
+    let paths = [&mounts.one, &mounts.other].map(|mount| mount.at("numbers.db"));
+    let open = |path: &Path| rusqlite::Connection::open(path).expect("a database");
+    let insert = |database: &rusqlite::Connection| database.execute("INSERT INTO numbers VALUES (1)", []);
+    let count = |database: &rusqlite::Connection| {
+        database.query_row("SELECT count(*) FROM numbers", [], |row| row.get::<_, i64>(0))
+    };
+    let here = open(&paths[0]);
+    let mode = here.query_row("PRAGMA journal_mode=WAL", [], |row| row.get::<_, String>(0));
+    assert_eq!(mode.as_deref(), Ok("wal"));
+    here.execute_batch("CREATE TABLE numbers (number INTEGER)").expect("a table");
+    let here_too = open(&paths[0]);
+    for _ in 0..5 {
+        insert(&here).expect("it is alone on this computer");
+        insert(&here_too).expect("on the same mount they share memory");
+        let there = open(&paths[1]);
+        insert(&there).expect_err("it is refused");
+        count(&there).expect_err("reading, too");
+    }
+    assert_eq!([count(&here), count(&here_too)], [Ok(10), Ok(10)]);
+    drop((here, here_too));
+    let there = open(&paths[1]);
+    insert(&there).expect("it is the only one now");
+    assert_eq!(count(&there), Ok(11));
+    insert(&open(&paths[0])).expect_err("the other way around");
+    drop(there);
+    mounts.end();
+}
+
+#[test]
+fn a_shared_mapping_of_a_file_that_another_mount_writes_is_refused() {
+    let Some(mounts) = Mounts::new().filter(|_| has("python3")) else { return };
+    let program = "
+import errno, mmap, os
+SIZE = 8 << 20
+with open('file', 'wb') as file:
+    file.write(bytes(SIZE))
+def mapped(path, flags=os.O_RDWR):
+    access = mmap.ACCESS_READ if flags == os.O_RDONLY else mmap.ACCESS_WRITE
+    file = os.open(path, flags)
+    try:
+        return mmap.mmap(file, SIZE, access=access)
+    finally:
+        os.close(file)
+here = mapped('file')
+here[100:104] = b'here'
+try:
+    mapped('../other/file')
+    assert False, 'it is mapped twice'
+except OSError as error:
+    assert error.errno == errno.ENODEV, error
+# Other accesses stay: reading, also by a mapping, and writing.
+assert mapped('../other/file', os.O_RDONLY)[:4] == bytes(4)
+there = os.open('../other/file', os.O_RDWR)
+os.pwrite(there, b'there', SIZE - 5)
+os.fsync(there)
+here.flush()
+here.close()
+os.close(there)
+there = mapped('../other/file')
+assert there[100:104] == b'here' and there[-5:] == b'there'
+there[200:205] = b'again'
+there.close()
+assert open('file', 'rb').read(205)[200:] == b'again'
+";
+    mounts.one.run("python3", &["-c", program]);
+    mounts.end();
+}
+
 #[test]
 fn who_waits_for_a_lock_can_be_interrupted_and_killed() {
     let Some(mounts) = Mounts::new().filter(|_| has("flock")) else { return };

@@ -18,7 +18,7 @@ use super::account::Account;
 use super::holds::{GRACE, Holds};
 use super::locks::LockTable;
 use crate::error::{Failure, FailureKind};
-use crate::protocol::{HELD_MAX, Reply};
+use crate::protocol::{HELD_MAX, OpenFor, Reply};
 
 /// Who holds files, and which have lost their names.
 pub(super) struct Keeper {
@@ -98,7 +98,7 @@ impl<M: Machine> IoNode<M> {
         client: NodeId,
         account: &Account,
         operation: TreeOperation,
-        hold: bool,
+        hold: Option<OpenFor>,
     ) -> Result<Reply, Box<Failure>> {
         if let TreeOperation::Remove { at, what: WhatToRemove::AbandonedFile } = &operation
             && self.may_be_open(at.clone()).await?
@@ -130,14 +130,16 @@ impl<M: Machine> IoNode<M> {
             self.keeper.doomed_here(run).insert(number, holders_known);
             *doomed = Some(number).filter(|_| self.keeper.is_free(number, run, self.machine.now()));
         }
-        if hold {
+        let mut has_other_writers = false;
+        if let (Some(used), TreeAnswer::Inode(inode)) = (hold, &answer) {
             // What a client holds has been forgotten with its connection.
             account.check()?;
-            if let Some(refusal) = self.hold(client, &answer, run) {
+            if let Some(refusal) = self.hold(client, inode, used, run) {
                 return Ok(Reply::Refused(refusal));
             }
+            has_other_writers = self.keeper.holds.has_other_writers(client, inode.number);
         }
-        Ok(tree_reply(answer, directories, run))
+        Ok(Reply::Tree { answer: answer.into(), directories, run, has_other_writers })
     }
 
     /// The first files after this one, at most so many, that have no names and that nobody can need any more. None are
@@ -217,14 +219,14 @@ impl<M: Machine> IoNode<M> {
         done.map_err(failed)
     }
 
-    /// Has the client hold what it was answered; or why it cannot.
-    fn hold(&self, client: NodeId, answer: &TreeAnswer, run: u64) -> Option<TreeRefusal> {
-        let TreeAnswer::Inode(Inode { number, links, .. }) = answer else { return None };
+    /// Has the client hold the file that it was answered; or why it cannot.
+    fn hold(&self, client: NodeId, inode: &Inode, used: OpenFor, run: u64) -> Option<TreeRefusal> {
+        let Inode { number, links, .. } = inode;
         if *links == 0 && self.keeper.is_free(*number, run, self.machine.now()) {
             // Its contents may be going just now.
             return Some(TreeRefusal::Removed);
         }
-        (!self.keeper.holds.hold(client, *number)).then_some(TreeRefusal::Busy)
+        (!self.keeper.holds.hold(client, *number, used)).then_some(TreeRefusal::Busy)
     }
 
     /// A client has closed a file: if that was the last and the file has no names, its contents can go.
@@ -262,7 +264,7 @@ impl<M: Machine> IoNode<M> {
     pub(super) fn hold_again(
         &self,
         client: NodeId,
-        files: &[(FileNumber, u64)],
+        files: &[(FileNumber, u64, OpenFor)],
     ) -> Result<Reply, Box<Failure>> {
         if files.len() > HELD_MAX || !self.keeper.holds.hold_again(client, files) {
             return Err(Failure::invalid("too many open files: in one request, or held by one client").into());
@@ -281,7 +283,7 @@ impl<M: Machine> IoNode<M> {
 
 /// An answer about names, in this run of the store.
 fn tree_reply(answer: TreeAnswer, directories: Vec<Inode>, run: u64) -> Reply {
-    Reply::Tree { answer: answer.into(), directories, run }
+    Reply::Tree { answer: answer.into(), directories, run, has_other_writers: false }
 }
 
 /// What the store failed with: of a disk with damaged names something else can be done than of one with contents.
@@ -308,7 +310,7 @@ mod tests {
         };
         assert!(may_be_open(Some(100), 10) && may_be_open(None, 10) && !may_be_open(Some(9), 10));
         assert!(!may_be_open(Some(100), 60) && !may_be_open(None, 60));
-        assert!(keeper.holds.hold(NodeId(1), FileNumber(1)));
+        assert!(keeper.holds.hold(NodeId(1), FileNumber(1), OpenFor::Reading));
         assert!(may_be_open(Some(9), 10) && may_be_open(Some(100), 60));
         keeper.holds.let_go(NodeId(1), FileNumber(1));
         assert!(!may_be_open(Some(9), 10));

@@ -8,7 +8,7 @@ use super::reply::Reply;
 use super::request::Request;
 
 /// The version of the protocol. Another version is refused.
-pub const VERSION: u8 = 19;
+pub const VERSION: u8 = 20;
 
 const FRAME_MAGIC: [u8; 2] = *b"SF";
 

@@ -290,8 +290,8 @@ pub enum Request {
     Tree {
         /// Which.
         operation: Box<TreeOperation>,
-        /// Whether I have what is answered open from now on, and need its contents until I let go of it.
-        hold: bool,
+        /// If set, I have the file in the answer open for this from now on, and need its contents until I let go of it.
+        hold: Option<OpenFor>,
     },
     /// I have closed a file that I held; once for each time.
     LetGo {
@@ -391,9 +391,18 @@ pub enum Request {
     },
     /// I was not connected for a while, and have files open that I have held before, of `HELD_MAX` at most.
     HoldAgain {
-        /// Pairs of the number of a file and how often I hold it.
-        files: Vec<(FileNumber, u64)>,
+        /// The number of each file, how often I hold it, and for what.
+        files: Vec<(FileNumber, u64, OpenFor)>,
     },
+}
+
+/// What a client has a file open for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum OpenFor {
+    /// Reading only.
+    Reading,
+    /// Writing, too.
+    Writing,
 }
 
 impl Request {

@@ -13,7 +13,7 @@ use namespace::{FileNumber, Inode, TreeAnswer, TreeOperation, WrittenContents};
 use super::{Tree, TreeInner};
 use crate::client::unexpected;
 use crate::error::{Error, Result};
-use crate::protocol::{HELD_MAX, Reply, Request};
+use crate::protocol::{HELD_MAX, OpenFor, Reply, Request};
 
 /// How long after a keeper could not be told it is tried again: several times before one that was started anew ceases
 /// to wait.
@@ -21,8 +21,8 @@ const TELL_AGAIN: Duration = Duration::from_secs(10);
 
 /// What is held of a namespace.
 pub(super) struct TreeHolds {
-    /// How often each file is held.
-    files: RefCell<BTreeMap<FileNumber, u64>>,
+    /// How often each file is held, and for what.
+    files: RefCell<BTreeMap<FileNumber, (u64, OpenFor)>>,
     /// How often the keeper had been gone when it was last told what is held.
     told: Cell<u64>,
     /// The turn at telling it.
@@ -49,14 +49,16 @@ impl TreeHolds {
         self.files.borrow().contains_key(&number)
     }
 
-    fn note(&self, number: FileNumber) {
-        *self.files.borrow_mut().entry(number).or_default() += 1;
+    fn note(&self, number: FileNumber, used: OpenFor) {
+        let mut files = self.files.borrow_mut();
+        let (times, all) = files.entry(number).or_insert((0, used));
+        (*times, *all) = (*times + 1, used.max(*all));
     }
 
     /// Notes that a file is held once less; whether it was held.
     fn note_let_go(&self, number: FileNumber) -> bool {
         let mut files = self.files.borrow_mut();
-        let Some(times) = files.get_mut(&number) else { return false };
+        let Some((times, _)) = files.get_mut(&number) else { return false };
         *times -= 1;
         if *times == 0 {
             files.remove(&number);
@@ -64,18 +66,20 @@ impl TreeHolds {
         true
     }
 
-    fn all(&self) -> Vec<(FileNumber, u64)> {
-        self.files.borrow().iter().map(|(number, times)| (*number, *times)).collect()
+    fn all(&self) -> Vec<(FileNumber, u64, OpenFor)> {
+        self.files.borrow().iter().map(|(number, &(times, used))| (*number, times, used)).collect()
     }
 }
 
 impl<M: Machine> Tree<M> {
-    /// Has an operation performed, and holds the inode that it answers with until [`let_go`](Self::let_go).
-    pub(super) async fn hold(&self, operation: TreeOperation) -> Result<Inode> {
-        let inode = self.ask(operation, true).await.and_then(|answer| self.inode_of(answer))?;
-        self.inner.holds.note(inode.number);
+    /// Has an operation performed, and holds the inode that it answers with until [`let_go`](Self::let_go). Returns
+    /// the inode, and whether other clients have the file open for writing.
+    pub(super) async fn hold(&self, operation: TreeOperation, used: OpenFor) -> Result<(Inode, bool)> {
+        let (answer, has_other_writers) = self.ask(operation, Some(used)).await?;
+        let inode = self.inode_of(answer)?;
+        self.inner.holds.note(inode.number, used);
         self.keep_holding();
-        Ok(inode)
+        Ok((inode, has_other_writers))
     }
 
     /// Lets go of a file that was held; its contents go if nobody can need them any more.
@@ -119,7 +123,7 @@ impl<M: Machine> Tree<M> {
     /// Tells the keeper that a file was closed; its answer, unless that is that the file can go, which then begins.
     async fn tell_let_go(&self, request: Request) -> Result<Option<TreeAnswer>> {
         let crashes = self.crashes();
-        match self.call(request).await? {
+        match self.call(request).await?.0 {
             TreeAnswer::Removed { doomed } => {
                 self.doom(doomed, crashes);
                 Ok(None)
@@ -150,7 +154,7 @@ impl<M: Machine> Tree<M> {
         Ok(())
     }
 
-    async fn tell_holds(&self, files: &[(FileNumber, u64)]) -> Result<()> {
+    async fn tell_holds(&self, files: &[(FileNumber, u64, OpenFor)]) -> Result<()> {
         let (keeper, endpoint) = (self.keeper(), &self.cache().client().inner.endpoint);
         for some in files.chunks(HELD_MAX) {
             let request = Request::HoldAgain { files: some.to_vec() };

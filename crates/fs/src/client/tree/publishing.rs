@@ -45,7 +45,7 @@ async fn publish<M: Machine>(tree: Weak<TreeInner<M>>, state: Rc<TreeFileState>)
     let Some(inner) = tree.upgrade().filter(|_| state.handles.get() > 0) else { return };
     let tree = Tree { inner };
     let Some(paged) = tree.cache().known_numbered(FileId(state.number().0)) else { return };
-    let file = OpenTreeFile { tree, paged, state };
+    let file = OpenTreeFile { tree, paged, state, had_other_writers: false };
     if file.publish().await.is_err_and(|error| may_succeed_later(&error)) {
         file.tree.publish_in_time();
     }
