@@ -562,3 +562,107 @@ for value in b'xyz':
     mounts.one.run("python3", &["-c", program]);
     mounts.end();
 }
+
+/// Programs of all kinds on both mounts at the same time.
+#[test]
+fn twelve_programs_at_once_lose_and_invent_nothing() {
+    let Some(mounts) = Mounts::new().filter(|_| has("git") && has("make")) else { return };
+    const ROUNDS: u8 = 20;
+    let (one, other) = (&mounts.one, &mounts.other);
+    File::create(one.at("log")).expect("a file");
+    fs::write(one.at("overwritten"), [1; 8192]).expect("room");
+    fs::write(one.at("number"), 0_u32.to_be_bytes()).expect("room");
+    let database = |mount: &Mount, name: &str| {
+        let database = rusqlite::Connection::open(mount.at(name)).expect("a database");
+        database.busy_timeout(Duration::from_secs(50)).expect("patience");
+        database
+    };
+    let count = |database: &rusqlite::Connection| {
+        database.query_row("SELECT count(*) FROM numbers", [], |row| row.get::<_, u8>(0))
+    };
+    database(one, "journal.db").execute_batch("CREATE TABLE numbers (number)").expect("a table");
+    let wal = database(one, "wal.db");
+    wal.execute_batch("PRAGMA journal_mode=WAL; CREATE TABLE numbers (number)").expect("a table");
+    let insert = "INSERT INTO numbers VALUES (1)";
+    let followed = one.home.join("followed");
+    let follower = Follower::start(other, "log", &followed);
+    let append = |mount: &Mount, name: &str| {
+        let mut log = File::options().append(true).open(mount.at("log")).expect("there");
+        for round in 0..ROUNDS {
+            log.write_all(format!("{name} {round}\n").as_bytes()).expect("room");
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let add = |mount: &Mount| {
+        let file = open(mount, "number");
+        for _ in 0..ROUNDS {
+            file.lock().expect("it comes");
+            let mut number = [0; 4];
+            file.read_exact_at(&mut number, 0).expect("a number");
+            file.write_all_at(&(u32::from_be_bytes(number) + 1).to_be_bytes(), 0).expect("room");
+            file.unlock().expect("it has it");
+        }
+    };
+    let insert_all = |mount: &Mount| {
+        let database = database(mount, "journal.db");
+        (0..ROUNDS).for_each(|_| assert_eq!(database.execute(insert, []), Ok(1)));
+    };
+    let overwrite = || {
+        let file = open(one, "overwritten");
+        for value in 2..2 + ROUNDS {
+            file.write_all_at(&[value; 8192], 0).expect("room");
+            file.sync_all().expect("flushed");
+            thread::sleep(Duration::from_millis(50));
+        }
+    };
+    let read_overwritten = || {
+        let (file, mut seen) = (File::open(other.at("overwritten")).expect("there"), 0);
+        wait_until("the last value is read", || {
+            let mut byte = [0];
+            file.metadata().expect("open");
+            file.read_exact_at(&mut byte, 4000).expect("a byte");
+            byte[0] == 1 + ROUNDS
+        });
+        let mut all = [0; 8192];
+        file.read_exact_at(&mut all, 0).expect("all of it");
+        seen += all.iter().filter(|byte| **byte == 1 + ROUNDS).count();
+        assert_eq!(seen, all.len());
+    };
+    let commit = || {
+        let commands = "git init -q repository && cd repository && git config user.name a && git config user.email a@b
+            for round in 1 2 3 4 5; do echo $round > file && git add file && git commit -qm $round || exit 1; done
+            git fsck --strict && test $(git rev-list --count HEAD) = 5";
+        one.run("sh", &["-c", commands]);
+    };
+    let make = || {
+        let commands = "mkdir project && cd project
+            printf 'all: a.out b.out\\n%%.out: %%.in\\n\\tcat $< header > $@\\na.out b.out: header\\n' > Makefile
+            echo header > header && echo a > a.in && echo b > b.in && make -s -j2 && make -q && cat a.out b.out";
+        assert_eq!(other.run("sh", &["-c", commands]), "a\nheader\nb\nheader\n");
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| append(one, "here"));
+        scope.spawn(|| append(other, "there"));
+        scope.spawn(|| add(one));
+        scope.spawn(|| add(other));
+        scope.spawn(|| insert_all(one));
+        scope.spawn(|| insert_all(other));
+        scope.spawn(|| (0..ROUNDS).for_each(|_| drop(database(other, "wal.db").execute(insert, []).expect_err("refused"))));
+        scope.spawn(overwrite);
+        scope.spawn(read_overwritten);
+        scope.spawn(commit);
+        scope.spawn(make);
+        (0..ROUNDS).for_each(|_| assert_eq!(wal.execute(insert, []), Ok(1)));
+    });
+    let log = fs::read_to_string(one.at("log")).expect("text");
+    for name in ["here", "there"] {
+        let expected: Vec<String> = (0..ROUNDS).map(|round| format!("{name} {round}")).collect();
+        assert!(log.lines().filter(|line| line.starts_with(name)).eq(expected), "{log:?}");
+    }
+    assert_eq!(log.lines().count(), 2 * usize::from(ROUNDS), "{log:?}");
+    wait_until("all of it is followed", || fs::read_to_string(&followed).is_ok_and(|text| text == log));
+    assert_eq!(fs::read(other.at("number")).expect("a number"), (2 * u32::from(ROUNDS)).to_be_bytes());
+    assert_eq!([count(&database(other, "journal.db")), count(&wal)], [Ok(2 * ROUNDS), Ok(ROUNDS)]);
+    drop((wal, follower));
+    mounts.end();
+}
