@@ -72,7 +72,7 @@ pub(crate) fn attributes_of(inode: &Inode) -> FileAttr {
 pub(crate) fn time_to_set(time: TimeOrNow) -> SetTime {
     match time {
         TimeOrNow::Now => SetTime::Now,
-        TimeOrNow::SpecificTime(time) => SetTime::At(unix_time(time)),
+        TimeOrNow::SpecificTime(time) => SetTime::At(asked_time(time)),
     }
 }
 
@@ -81,12 +81,19 @@ fn system_time(time: UnixTime) -> SystemTime {
     if time < 0 { UNIX_EPOCH - distance } else { UNIX_EPOCH + distance }
 }
 
-/// The nearest time that a namespace can keep: 1677 to 2262.
-fn unix_time(time: SystemTime) -> UnixTime {
-    match time.duration_since(UNIX_EPOCH) {
-        Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
-        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
-    }
+/// Returns the nearest time that a namespace can keep, 1677 to 2262, of a time that the kernel has asked for.
+///
+/// The kernel counts nanoseconds forward from the second, also before 1970: -1.5 s are -2 s and 500,000,000 ns. fuser 0.18
+/// subtracts both (`system_time_from_time`), so the nanoseconds are added back here.
+fn asked_time(time: SystemTime) -> UnixTime {
+    let nanos = match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => after.as_nanos() as i128,
+        Err(before) => {
+            let before = before.duration();
+            -i128::from(before.as_secs()) * 1_000_000_000 + i128::from(before.subsec_nanos())
+        }
+    };
+    nanos.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as UnixTime
 }
 
 #[cfg(test)]
@@ -95,9 +102,18 @@ mod tests {
 
     #[test]
     fn times_before_and_after_1970_come_back() {
-        for time in [0, 1, -1, 1_700_000_000_123_456_789, -1_500_000_000, i64::MAX, -i64::MAX] {
-            assert_eq!(unix_time(system_time(time)), time);
+        // As fuser hands them over.
+        let asked = |time: UnixTime| {
+            let (seconds, nanos) = (time.div_euclid(1_000_000_000), time.rem_euclid(1_000_000_000) as u32);
+            match u64::try_from(seconds) {
+                Ok(seconds) => UNIX_EPOCH + Duration::new(seconds, nanos),
+                Err(_) => UNIX_EPOCH - Duration::new(seconds.unsigned_abs(), nanos),
+            }
+        };
+        for time in [0, 1, -1, 1_700_000_000_123_456_789, -1_500_000_000, -999_999_999, i64::MAX, i64::MIN] {
+            assert_eq!(asked_time(asked(time)), time);
         }
-        assert_eq!(unix_time(UNIX_EPOCH + Duration::from_secs(1 << 40)), i64::MAX, "the nearest there is");
+        assert_eq!(system_time(-1_500_000_000), UNIX_EPOCH - Duration::from_millis(1500));
+        assert_eq!(asked_time(UNIX_EPOCH + Duration::from_secs(1 << 40)), i64::MAX, "the nearest there is");
     }
 }

@@ -152,6 +152,11 @@ assert os.getxattr('file', 'user.colour') == b'green'
 assert os.listxattr('file') == ['user.colour'], os.listxattr('file')
 fails(errno.EEXIST, lambda: os.setxattr('file', 'user.colour', b'red', os.XATTR_CREATE))
 fails(errno.ENODATA, lambda: os.getxattr('file', 'user.shape'))
+for size in (32769, 65000, 65500, 65530, 65536):
+    fails(errno.E2BIG, lambda: os.setxattr('file', 'user.large', b'v' * size))
+for ns in (-1, -999_999_999, -1_500_000_000, -86_400_250_000_000, -86_400_000_000_000, 1_500_000_000):
+    os.utime('file', ns=(ns, ns))
+    assert os.stat('file').st_mtime_ns == ns, (ns, os.stat('file').st_mtime_ns)
 fails(errno.EPERM, lambda: os.setxattr('file', 'user.starfish.agents', b'x'))
 os.removexattr('file', 'user.colour')
 assert os.listxattr('file') == []

@@ -4,8 +4,7 @@ use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
 use command_line::{TextTable, counted, visible};
 use fs::FileParts;
-use machine::Duration;
-use namespace::{Inode, InodeKind, UnixTime};
+use namespace::{Inode, InodeKind};
 use serde::Serialize;
 use serde_json::json;
 
@@ -120,7 +119,6 @@ async fn of_path(namespace: &Namespace, path: &str, format: Format) -> Result<Ve
     if format == Format::Json {
         return path_as_json(namespace, path, &inode).await;
     }
-    let time = |at: UnixTime| date::of(Duration::from_nanos(at.max(0) as u64));
     let kind = match &inode.kind {
         InodeKind::File(_) => "file".to_owned(),
         InodeKind::Directory { .. } => "directory".to_owned(),
@@ -135,9 +133,9 @@ async fn of_path(namespace: &Namespace, path: &str, format: Format) -> Result<Ve
         format!("number    {}", inode.number),
         format!("mode      {:04o}, user {}, group {}", inode.mode, inode.uid, inode.gid),
         format!("names     {}", inode.links),
-        format!("modified  {}", time(inode.modified)),
-        format!("changed   {}", time(inode.changed)),
-        format!("made      {}", time(inode.made)),
+        format!("modified  {}", date::of_unix(inode.modified)),
+        format!("changed   {}", date::of_unix(inode.changed)),
+        format!("made      {}", date::of_unix(inode.made)),
     ];
     if inode.layout().is_some() {
         let (block_bytes, stripes) = stripes(namespace, path, &inode).await?;

@@ -4,17 +4,27 @@ use std::time::SystemTime;
 
 use jiff::{Timestamp, tz::TimeZone};
 use machine::Duration;
+use namespace::UnixTime;
 
 /// A date in the zone that `TZ` names, otherwise in that of this computer, to the second; `at` is the time since 1970
 /// began.
 pub(crate) fn of(at: Duration) -> String {
-    let date = Timestamp::from_nanosecond(i128::from(at.as_nanos()));
+    in_zone(i128::from(at.as_nanos()))
+}
+
+/// A date as [`of`] returns it, of nanoseconds after 1970 began, or before it.
+pub(crate) fn of_unix(at: UnixTime) -> String {
+    in_zone(at.into())
+}
+
+fn in_zone(nanoseconds: i128) -> String {
+    let date = Timestamp::from_nanosecond(nanoseconds);
     let date = date.map(|date| date.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string());
     date.unwrap_or_else(|_| "a date that is none".to_owned())
 }
 
 /// A date as programs read it, so many nanoseconds after 1970 began, or before it.
-pub(crate) fn for_programs(at: i64) -> String {
+pub(crate) fn for_programs(at: UnixTime) -> String {
     Timestamp::from_nanosecond(at.into()).expect("300 years at most").to_string()
 }
 
@@ -31,6 +41,17 @@ pub(crate) fn age(at: Duration) -> std::time::Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates_before_1970_are_dates() {
+        assert_eq!(of_unix(86_400_000_000_000), of(Duration::from_nanos(86_400_000_000_000)));
+        assert!(
+            of_unix(-200_000_000_000_000_000).starts_with("1963-"),
+            "{}",
+            of_unix(-200_000_000_000_000_000)
+        );
+        assert_eq!(for_programs(-1_500_000_000), "1969-12-31T23:59:58.5Z");
+    }
 
     #[test]
     fn what_is_in_the_future_has_no_age() {

@@ -5,7 +5,6 @@ use std::ffi::OsString;
 
 use command_line::TextTable;
 use command_line::failure::Result;
-use machine::Duration;
 use namespace::{Inode, InodeKind};
 use nix::unistd::{Gid, Group, Uid, User};
 use serde::Serialize;
@@ -144,7 +143,7 @@ impl Shown {
             };
             names.push(format!("{}{}", shown(name), self.end(&inode.kind)));
             if self.long {
-                let changed = date::of(Duration::from_nanos(inode.modified.max(0) as u64));
+                let changed = date::of_unix(inode.modified);
                 // That of a directory is how many entries it has.
                 let size =
                     if inode.is_directory() { inode.size.to_string() } else { self.sizes.text(inode.size) };
