@@ -10,6 +10,36 @@ fn simulate(arguments: &[&str]) -> String {
 }
 
 #[test]
+fn a_simulation_that_does_not_fit_into_memory_is_refused_before_it_runs() {
+    let simulate = |options: &[&str]| starfish(["simulate", "--pattern", "rb"].iter().chain(options));
+    let cases = [
+        (&["--file-size", "512TiB", "--phantom"][..], "--block 1MiB"),
+        (&["--file-size", "1TiB", "--method", "disk-directed"], "--phantom"),
+        (&["--trials", "4000000000"], "fewer --trials"),
+    ];
+    for (options, remedy) in cases {
+        let told = fail(simulate(options), 1);
+        assert!(told.contains("that needs about") && told.contains(remedy), "{options:?}: {told}");
+    }
+}
+
+/// More trials than are run before their numbers are taken.
+#[test]
+fn many_trials_are_summed_up_as_few_are() {
+    let rows = |trials: &str| {
+        let options =
+            ["simulate", "--pattern", "rb", "--file-size", "128KiB", "--format", "json", "--digest"];
+        let output = succeed(starfish(options.iter().chain(&["--trials", trials, "--seed", "3"])));
+        String::from_utf8(output).expect("text")
+    };
+    let trials =
+        |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON")[0]["trials"].clone();
+    let many = rows("1100");
+    assert_eq!(trials(&many), 1100);
+    assert_eq!(trials(&rows("1024")), 1024);
+}
+
+#[test]
 fn csv_has_exactly_these_columns_and_a_row_for_each_combination() {
     let csv = simulate(&["--pattern", "rb,wb,ra", "--method", "all", "--layout", "all", "--format", "csv"]);
     let mut lines = csv.lines();
