@@ -60,8 +60,8 @@ pub use client::{
     Company, DiskExamination, DisksByIdentity, Division, ENTRY_BYTES, Examination, File, FileEntries,
     FileParts, FileStat, Finding, FindingKind, Group, HeldUpExamination, ListedSettings, MoveTimes, Moved,
     NewTree, NodeRecording, NumberedFile, OpenTreeFile, PageCache, PageCacheCounts, PageCacheSettings,
-    PagedFile, Prefetch, Remains, Remnant, Section, SelectedSettings, SomeEntries, TeamMembership, TeamTurn,
-    Tree, WriteCache, WriteCacheSettings, Written,
+    PagedFile, Partial, Prefetch, Remains, Remnant, Section, SelectedSettings, SomeEntries, TeamMembership,
+    TeamTurn, Tree, WriteCache, WriteCacheSettings, Written,
 };
 pub use directory::{Entry, EntryRun, ListedStretch};
 pub use error::{Error, Failure, FailureKind, KeptNamespace, Result};

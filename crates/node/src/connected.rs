@@ -72,6 +72,9 @@ impl ConnectedNode {
         }
         let client = Client::connect(machine.clone(), io_nodes, ClientSettings::agent()).await;
         let client = client.map_err(|error| names.explain("asking the agents for their disks", &error))?;
+        for ((node, _), error) in client.failing_disks().await {
+            names.enter_failing(node, &error);
+        }
         Ok(ConnectedNode { machine: machine.clone(), client, names: names.into() })
     }
 
@@ -81,6 +84,26 @@ impl ConnectedNode {
     /// If there are any.
     pub fn absence(&self) -> Result<()> {
         self.names.absence().map_or(Ok(()), Err)
+    }
+
+    /// Fails if there are agents that do not answer, or disks that could not be used when this node connected, and
+    /// names them.
+    ///
+    /// # Errors
+    /// If there are any.
+    pub fn incompleteness(&self) -> Result<()> {
+        self.names.incompleteness().map_or(Ok(()), Err)
+    }
+
+    /// The agents that do not answer, each as an error.
+    pub fn absent_agents(&self) -> &[Error] {
+        self.names.absent()
+    }
+
+    /// The disks of agents that answer which could not be used when this node connected, each as an error: files that
+    /// do not lie on them can be used.
+    pub fn failing_disks(&self) -> &[Error] {
+        self.names.failing()
     }
 
     /// What the user calls the agents that answer.
@@ -131,7 +154,7 @@ impl ConnectedNode {
     /// # Errors
     /// If there are fewer disks, or no file can have blocks of `block_bytes` bytes.
     pub fn striping(&self, block_bytes: u64, disks: Option<NonZeroU32>) -> Result<Striping> {
-        let present = self.client.disks();
+        let present = self.client.disks() - self.failing_disks().len() as u32;
         let wanted = disks.map_or(present, NonZeroU32::get);
         if wanted > present {
             let why = format!("files are to lie on {wanted} disks each; the agents have {present}");
@@ -167,7 +190,7 @@ impl ConnectedNode {
     /// # Errors
     /// If there is none, or it cannot be removed.
     pub async fn unlink(&self, name: &str) -> Result<()> {
-        if self.absence().is_err() {
+        if self.incompleteness().is_err() {
             self.stat(name).await?;
         }
         self.explained(name, self.client.unlink(name).await)

@@ -34,12 +34,16 @@ fn unreachable_agent(agent: &Agent, error: machine::Error, key_file: Option<&Pat
     }
 }
 
-/// What the user calls each agent, and which of them do not answer.
+/// What the user calls each agent, which of them do not answer, and which of their disks cannot be used.
 #[derive(Default)]
 pub(crate) struct Names {
     present: Vec<(NodeId, Agent)>,
     absent: Vec<Error>,
+    failing: Vec<Error>,
 }
+
+/// The remedy for a disk that cannot be used.
+const REMEDY_FOR_DISK: &str = "Is that disk mounted? Put it back and restart the agent; files that do not lie on it can be used meanwhile";
 
 impl Names {
     /// Notes what the agent is called; says so if it has a name already.
@@ -54,6 +58,31 @@ impl Names {
     /// Notes that an agent does not answer, and why. `key_file` is the file that was named as that of the cluster key.
     pub(crate) fn enter_absent(&mut self, agent: &Agent, error: machine::Error, key_file: Option<&Path>) {
         self.absent.push(unreachable_agent(agent, error, key_file));
+    }
+
+    /// Notes that a disk of an agent cannot be used, and why.
+    pub(crate) fn enter_failing(&mut self, node: NodeId, error: &fs::Error) {
+        let what = format!("agent {}", self.of(node).unwrap_or("?"));
+        let explained = self.explain(&what, error);
+        let explained =
+            if explained.remedy().is_some() { explained } else { explained.with_remedy(REMEDY_FOR_DISK) };
+        self.failing.push(explained);
+    }
+
+    /// The agents that do not answer, each as an error.
+    pub(crate) fn absent(&self) -> &[Error] {
+        &self.absent
+    }
+
+    /// Which agents do not answer and which disks cannot be used, and why, as [`absence`](Self::absence).
+    pub(crate) fn incompleteness(&self) -> Option<Error> {
+        let all: Vec<Error> = self.absent.iter().chain(&self.failing).cloned().collect();
+        in_one(&all)
+    }
+
+    /// The disks that cannot be used, each as an error.
+    pub(crate) fn failing(&self) -> &[Error] {
+        &self.failing
     }
 
     fn agent(&self, node: NodeId) -> Option<&Agent> {
@@ -73,29 +102,13 @@ impl Names {
     /// Which agents do not answer and why, in one error, about those with the same reason as the first; nothing if all
     /// do.
     pub(crate) fn absence(&self) -> Option<Error> {
-        let [first, others @ ..] = &*self.absent else { return None };
-        if others.is_empty() {
-            return Some(first.clone());
-        }
-        let with_reason = |why: &str| {
-            let agents = self.absent.iter().filter(|error| error.why() == why).map(Error::what);
-            agents.collect::<Vec<_>>().join(", ")
-        };
-        let mut reasons = vec![first.why()];
-        for other in others.iter().map(Error::why) {
-            if !reasons.contains(&other) {
-                reasons.push(other);
-            }
-        }
-        let further = reasons[1..].iter().map(|why| format!("; {}: {why}", with_reason(why)));
-        let why = iter::once(first.why().to_owned()).chain(further).collect::<String>();
-        let error = Error::new(first.kind(), with_reason(first.why()), why);
-        Some(first.remedy().into_iter().fold(error, Error::with_remedy))
+        in_one(&self.absent)
     }
 
     /// Puts an error of the file system into words the user knows; `what` is the file, or what was to be done.
     pub(crate) fn explain(&self, what: &str, error: &fs::Error) -> Error {
-        if let Some(absence) = self.absence().filter(|_| may_be_elsewhere(error)) {
+        if let Some(absence) = self.incompleteness().filter(|_| may_be_elsewhere(error)) {
+            let place = if self.failing.is_empty() { "agents that answer" } else { "disks that can be used" };
             let (why, kind) = match error {
                 fs::Error::MissingStripe { index, count, .. } => {
                     (format!("stripe {index} of {count}"), absence.kind())
@@ -106,8 +119,7 @@ impl Names {
                 }
                 _ => ("if there is such a file, it".to_owned(), absence.kind()),
             };
-            let why =
-                format!("{why} is not on the agents that answer. {}: {}", absence.what(), absence.why());
+            let why = format!("{why} is not on the {place}. {}: {}", absence.what(), absence.why());
             let explained = Error::new(kind, what, why);
             return absence.remedy().into_iter().fold(explained, Error::with_remedy);
         }
@@ -139,6 +151,28 @@ impl Names {
         let explained = lost.into_iter().fold(explained, Error::with_lost_rank);
         remedy_for(error, log).into_iter().fold(explained, Error::with_remedy)
     }
+}
+
+/// Puts several errors into one, about those with the same reason as the first.
+fn in_one(errors: &[Error]) -> Option<Error> {
+    let [first, others @ ..] = errors else { return None };
+    if others.is_empty() {
+        return Some(first.clone());
+    }
+    let with_reason = |why: &str| {
+        let agents = errors.iter().filter(|error| error.why() == why).map(Error::what);
+        agents.collect::<Vec<_>>().join(", ")
+    };
+    let mut reasons = vec![first.why()];
+    for other in others.iter().map(Error::why) {
+        if !reasons.contains(&other) {
+            reasons.push(other);
+        }
+    }
+    let further = reasons[1..].iter().map(|why| format!("; {}: {why}", with_reason(why)));
+    let why = iter::once(first.why().to_owned()).chain(further).collect::<String>();
+    let error = Error::new(first.kind(), with_reason(first.why()), why);
+    Some(first.remedy().into_iter().fold(error, Error::with_remedy))
 }
 
 /// Whether another agent may have what is missing.

@@ -7,6 +7,7 @@ mod tree;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::mem;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
@@ -33,7 +34,8 @@ use tree::{LostStripes, TreeCheck, is_named};
 /// Read files back on the agents, verify checksums, and report what is damaged, missing, foreign or unfinished.
 ///
 /// Without names, all files are read. The data stay on the agents: each reads its own disks, in the background of
-/// all other requests. All agents must answer. Exit code 1 means that a problem was found, and not mended.
+/// all other requests. What is on agents that do not answer, or on disks that cannot be used, is not checked: they are
+/// named. Exit code 1 means that a problem was found, and not mended, or that not all could be checked.
 ///
 /// With a namespace, its records are checked as well, and so is whether there are stripes of files that it does not
 /// know, or files on a disk that none of the agents has. Names are paths then; directories stand for all files in them.
@@ -47,7 +49,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// Mend the namespace: its records, and files that it does not know, which get names in /lost+found.
+    /// Mend the namespace: its records, and files that it does not know, which get names in /lost+found. All agents must
+    /// answer, and all disks must work.
     #[arg(long, conflicts_with = "names")]
     repair: bool,
 
@@ -139,7 +142,16 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         progress: progress.clone(),
         expected: Cell::new(0),
     };
-    let report = this_node::run(agents, move |connection| async move { wish.carry_out(&connection).await })?;
+    let report = match arguments.repair {
+        // What is on an agent that is away must not be taken for lost.
+        true => this_node::run(agents, move |connection| async move { wish.carry_out(&connection).await }),
+        false => {
+            this_node::run_with_present(
+                agents,
+                move |connection| async move { wish.carry_out(&connection).await },
+            )
+        }
+    }?;
     progress.finish();
     match arguments.format {
         RowFormat::Table => local::print(report.table())?,
@@ -170,6 +182,9 @@ struct Wish {
 impl Wish {
     async fn carry_out(self, connection: &ConnectedNode) -> Result<Report> {
         let begun = Instant::now();
+        if self.mend.is_some() {
+            connection.incompleteness()?;
+        }
         let mut report = match (self.namespace(connection).await?, &*self.names) {
             (None, _) if self.mend.is_some() => {
                 let failure = Failure::new("--repair", "the agents have no namespace that could be mended");
@@ -182,6 +197,7 @@ impl Wish {
             (Some(namespace), names) => self.paths(&namespace, names).await?,
         };
         report.seconds = begun.elapsed().as_secs_f64();
+        report.note_incompleteness(connection);
         Ok(report)
     }
 
@@ -244,6 +260,8 @@ impl Wish {
         report.removed = Some(check.removed);
         report.findings.extend(check.findings(namespace));
         report.is_disk_away = check.is_disk_away();
+        let failures = check.failures.clone();
+        report.add(Report::of(connection, Check { failures, ..Check::default() }, str::to_owned));
         if !check.stored.is_empty() {
             let stored: Vec<String> = check.stored.iter().cloned().collect();
             let contents = self.read_back(connection, &stored).await?;
@@ -326,7 +344,10 @@ impl Report {
             },
         };
         let (files, bytes) = (check.files.len(), check.bytes);
-        let explain = |error: &fs::Error| connection.explain("checking files", error).to_string();
+        let explain = |error: &fs::Error| {
+            let what = error.node().map(|node| format!("agent {}", connection.name(node)));
+            connection.explain(what.as_deref().unwrap_or("checking files"), error).to_string()
+        };
         let failures = check.failures.iter().map(explain).collect();
         let findings = check.files.into_iter().flat_map(|(name, file)| {
             let name: Rc<str> = called(&name).into();
@@ -344,6 +365,21 @@ impl Report {
             mended: Vec::new(),
             is_disk_away: false,
         }
+    }
+
+    /// Puts the agents that do not answer and the disks that cannot be used first among the failures, each once.
+    fn note_incompleteness(&mut self, connection: &ConnectedNode) {
+        let missing = connection.absent_agents().iter().chain(connection.failing_disks());
+        let missing: Vec<String> = missing.map(node::Error::to_string).collect();
+        self.is_disk_away |= !missing.is_empty();
+        let mut failures = missing;
+        for failure in mem::take(&mut self.failures) {
+            // The same failure may be known here with its remedy.
+            if !failures.iter().any(|known| known.starts_with(&failure)) {
+                failures.push(failure);
+            }
+        }
+        self.failures = failures;
     }
 
     fn add(&mut self, other: Report) {
@@ -449,6 +485,7 @@ fn kind(kind: FindingKind) -> &'static str {
         FindingKind::Orphaned => "orphaned",
         FindingKind::Unfinished => "unfinished",
         FindingKind::Removed => "removed",
+        FindingKind::Unreadable => "unreadable",
     }
 }
 

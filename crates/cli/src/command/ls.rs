@@ -87,7 +87,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             let (listed, outcome) = tree::list(&namespace, &names, shown).await?;
             return Ok((Listed::Tree(listed), outcome));
         }
-        let names = connection.explained("listing the files", connection.client.list().await)?;
+        let listed = connection.client.list_partly().await;
+        let failure = listed.failures.first().map(|error| connection.explain("listing the files", error));
+        let names = listed.found;
         let (names, missing) = meant(names, &globs::flat_names(arguments.names)?);
         let sizes = SizeStyle::of(arguments.human_readable);
         let (listed, outcome) = if arguments.long || format != RowFormat::Table {
@@ -96,7 +98,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         } else {
             (Listed::Names(names), Ok(()))
         };
-        let absence = connection.absence().map_err(|error| Failure::from(error).also(UNLISTED));
+        let whole = connection.incompleteness().and(failure.map_or(Ok(()), Err));
+        let absence = whole.map_err(|error| Failure::from(error).also(UNLISTED));
         Ok((listed, absence.and(missing).and(outcome)))
     })?;
     match listed {
@@ -221,7 +224,7 @@ impl FlatRow {
             // Its writer may have come no further than to make some of its stripes.
             (Some(_), _) => FlatState::Unfinished,
             (None, Some(_)) => FlatState::Whole,
-            (None, None) if connection.absence().is_err() => FlatState::Unknown,
+            (None, None) if connection.incompleteness().is_err() => FlatState::Unknown,
             (None, None) => return FlatRow::without_parts(name.to_owned(), true),
         };
         FlatRow {

@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             true => connection.explained("listing the files", connection.client.list().await)?,
             false => flat_names(arguments.names)?,
         };
-        let mut outcome = if is_of_all { connection.absence().map_err(Failure::from) } else { Ok(()) };
+        let mut outcome = if is_of_all { connection.incompleteness().map_err(Failure::from) } else { Ok(()) };
         for name in &names {
             let removed = match arguments.unfinished {
                 true => remove_unfinished(&connection, name, arguments.older_than, is_of_all).await,

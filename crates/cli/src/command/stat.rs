@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         let whole = connection
             .explained(&arguments.name, parts.clone().complete(&arguments.name))
             .map_err(Failure::from);
-        if whole.is_err() && connection.absence().is_ok() && parts.unfinished_since.is_none() {
+        if whole.is_err() && connection.incompleteness().is_ok() && parts.unfinished_since.is_none() {
             return Err(whole.expect_err("just seen"));
         }
         let bytes = whole.as_ref().ok().map(|stat| stat.bytes);

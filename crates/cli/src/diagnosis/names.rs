@@ -46,7 +46,7 @@ pub(crate) fn find(agents: Vec<Agent>) -> Result<Option<NamespaceFinding>> {
 async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
     let connection = &namespace.connection;
     let there = connection.explained("asking for disks", connection.client.disks_by_identity().await)?;
-    if connection.absence().is_err() {
+    if connection.incompleteness().is_err() {
         return Ok(Vec::new());
     }
     let mut missing = BTreeSet::new();

@@ -144,7 +144,7 @@ impl TreeDownload {
         }
         let mut damaged = self.0.damaged.take();
         damaged.sort();
-        let absence = self.0.namespace.connection.absence().err();
+        let absence = self.0.namespace.connection.incompleteness().err();
         Ok(GotTree { failed, skipped: self.0.skipped.get(), damaged, absence })
     }
 

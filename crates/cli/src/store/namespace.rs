@@ -37,11 +37,11 @@ impl Namespace {
         const WHAT: &str = "finding the namespace";
         let found = fs::Tree::find(&cache(connection)).await;
         let tree = connection.explained(WHAT, found)?;
-        if let (None, Err(absence)) = (&tree, connection.absence()) {
+        if let (None, Err(absence)) = (&tree, connection.incompleteness()) {
             match fs::Tree::check_none(&connection.client).await {
                 Err(error) if matches!(*error, fs::Error::NoKeeper { .. }) => {
                     let why = format!(
-                        "an agent that does not answer keeps it. {}: {}",
+                        "an agent that does not answer, or whose disk cannot be used, keeps it. {}: {}",
                         absence.what(),
                         absence.why()
                     );
@@ -65,7 +65,7 @@ impl Namespace {
 
     /// The namespace; a new one of this user if the agents keep none. All agents have to answer.
     async fn begin(connection: &ConnectedNode) -> Result<Namespace> {
-        connection.absence()?;
+        connection.incompleteness()?;
         let begun = fs::Tree::find_or_begin(&cache(connection), new_tree()?).await;
         let tree = connection.explained("beginning a namespace", begun)?;
         Ok(Namespace { connection: connection.clone(), tree })
@@ -73,7 +73,7 @@ impl Namespace {
 
     /// A new namespace in place of one that is lost, of whose files the disks have stripes.
     pub(crate) async fn begin_anew(connection: &ConnectedNode) -> Result<Namespace> {
-        connection.absence()?;
+        connection.incompleteness()?;
         let begun = fs::Tree::begin(&cache(connection), new_tree()?).await;
         let tree = connection.explained("beginning a namespace", begun)?;
         Ok(Namespace { connection: connection.clone(), tree })
@@ -353,7 +353,7 @@ fn keeping_flat_names(files: usize) -> String {
 
 /// What needs directories, and there are none on the agents that answer.
 pub(crate) fn no_namespace(connection: &ConnectedNode, name: &str) -> Failure {
-    if let Err(absence) = connection.absence() {
+    if let Err(absence) = connection.incompleteness() {
         return Failure::from(absence).also("If there is a namespace, it keeps that.");
     }
     Failure::new(name, "the agents have no namespace, so there are no directories")

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
 use command_line::mib;
 use command_line::progress::Progress;
+use command_line::say;
 use layout::Extent;
 use namespace::{Inode, UnixTime};
 use node::sparse::{SparseRead, SparseWrite};
@@ -190,7 +191,7 @@ pub(crate) fn salvage<W: SparseWrite + Send + 'static>(
         if let Some(stored) = stored {
             stored.close(&name).await?;
         }
-        Ok(Salvaged { hash: output.hash(), lost, inode, absence: connection.absence().err() })
+        Ok(Salvaged { hash: output.hash(), lost, inode, absence: connection.incompleteness().err() })
     })
 }
 
@@ -361,6 +362,9 @@ async fn put_by(
             (name.to_owned(), left_behind(name))
         }
     };
+    for disk in connection.failing_disks() {
+        say!("starfish: {disk}. New files do not lie on it.");
+    }
     let half_done = begin(interruption, &name, &left);
     let new = PutFile::begin(connection, namespace.as_ref(), &name, put.wanted(connection)?).await?;
     let start = Instant::now();

@@ -22,13 +22,20 @@ impl MountPoint {
 
     /// With these agents.
     pub(crate) fn of(store: Store) -> Option<MountPoint> {
+        let is_possible = MountPoint::is_possible(&store);
+        let path = store.directory.path().join("mounted here");
+        is_possible.then_some(MountPoint { store, path })
+    }
+
+    /// Whether the files of these agents can be mounted here.
+    pub(crate) fn is_possible(store: &Store) -> bool {
         let path = store.directory.path().join("mounted here");
         fs::create_dir(&path).expect("a directory");
-        let point = MountPoint { store, path };
-        let output = finish(point.command(&["mount"], &["--background", "--log", "first.log"]));
+        let path = path.to_str().expect("text");
+        let output = finish(store.command(&["mount", path, "--background", "--log", "first.log"]));
         if output.status.success() {
-            point.unmount();
-            return Some(point);
+            unmounted(|| store.command(&["umount", path]));
+            return true;
         }
         let why = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
@@ -36,7 +43,7 @@ impl MountPoint {
             "{why}"
         );
         println!("SKIPPED: nobody can mount here: {why}");
-        None
+        false
     }
 
     /// A command about the directory.

@@ -176,7 +176,8 @@ fn stripes_that_are_cut_swapped_foreign_or_gone_are_found() {
     assert_eq!(damaged(4), serde_json::json!([[0, UNIT], [5 * UNIT, UNIT]]));
     let text = finish(store.command(&["fsck", "mixed", "missing"]));
     let text = String::from_utf8(text.stdout).expect("text");
-    for part in ["bytes 0 to 4095, 20480 to 24575", "it is on no disk", "2 files"] {
+    for part in ["bytes 0 to 4095, 20480 to 24575", "it is on none of the disks that were checked", "2 files"]
+    {
         assert!(text.contains(part), "{text}");
     }
     let rows = finish(store.command(&["fsck", "mixed", "missing", "--format", "csv"]));

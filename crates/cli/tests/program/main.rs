@@ -25,6 +25,7 @@ mod bench_placement;
 mod completion;
 mod demo;
 mod doctor;
+mod failing_disk;
 mod failures;
 mod fsck;
 mod merge;

@@ -43,6 +43,11 @@ pub struct FileParts {
 }
 
 impl FileParts {
+    /// Returns whether all stripes of the file were found.
+    pub(super) fn is_complete(&self) -> bool {
+        self.stripes.len() == self.striping.stripe_count() as usize
+    }
+
     /// The file, or which of its stripes is missing.
     pub fn complete(self, name: &str) -> Result<FileStat> {
         let FileParts { file, striping, stripes, unfinished_since, committed } = self;

@@ -81,12 +81,19 @@ pub enum FindingKind {
     Unfinished,
     /// The I/O node remembers that the file was removed, and refuses the stripes that are left of it.
     Removed,
+    /// A stripe cannot be read for another reason: it is of a newer version, or its disk reports an error.
+    Unreadable,
 }
 
 impl FindingKind {
     /// Whether it is about stripes that are not there.
     fn is_of_absence(self) -> bool {
         matches!(self, FindingKind::Missing | FindingKind::Orphaned)
+    }
+
+    /// Whether it is about a stripe that is there and cannot be read.
+    fn is_of_contents(self) -> bool {
+        matches!(self, FindingKind::Damaged | FindingKind::Unreadable)
     }
 }
 
@@ -113,6 +120,8 @@ struct FoundPlace {
 struct Shared {
     found: RefCell<BTreeMap<String, Vec<FoundPlace>>>,
     failures: RefCell<Vec<Error>>,
+    /// The disks to be checked: the I/O node, and the index there.
+    disks: Vec<(NodeId, u32)>,
     bytes: Cell<u64>,
     readers: InFlight,
 }
@@ -133,15 +142,21 @@ impl<M: Machine> Client<M> {
         bytes_per_second: Option<u64>,
         hear: impl Fn(Checking) + 'static,
     ) -> Result<Check> {
+        let failing = self.failing_disks().await;
+        let mut disks = self.disk_places();
+        disks.retain(|place| !failing.contains_key(place));
         let shared = Rc::new(Shared {
             found: RefCell::default(),
             failures: RefCell::default(),
+            disks,
             bytes: Cell::new(0),
             readers: InFlight::new(),
         });
-        let listed = self.find_places(names, &shared).await?;
+        failing.into_values().for_each(|error| shared.note(error));
+        let listed = self.find_places(names, &shared).await;
         self.read_back(bytes_per_second, hear, &shared).await;
-        let mut files = self.judge_all(shared.found.take()).await?;
+        let is_whole = shared.failures.borrow().is_empty();
+        let mut files = self.judge_all(shared.found.take(), is_whole).await;
         for name in listed {
             self.find_unfinished_beside(name, &mut files).await;
         }
@@ -153,9 +168,13 @@ impl<M: Machine> Client<M> {
 
     /// Finds out where the stripes of the files of these names are, or of all files if there are no names; gives the
     /// names.
-    async fn find_places(&self, names: &[String], shared: &Rc<Shared>) -> Result<BTreeSet<String>> {
+    async fn find_places(&self, names: &[String], shared: &Rc<Shared>) -> BTreeSet<String> {
         let lists = match names {
-            [] => self.list_each().await?,
+            [] => {
+                let lists = self.list_each().await;
+                lists.failures.into_iter().for_each(|error| shared.note(error));
+                lists.found
+            }
             _ => self.inner.io_nodes.iter().map(|&node| (node, names.to_vec())).collect(),
         };
         let (mut names_at, mut listed) = (BTreeMap::new(), BTreeSet::new());
@@ -163,20 +182,16 @@ impl<M: Machine> Client<M> {
             listed.extend(here.iter().cloned());
             names_at.insert(node, Rc::new(here));
         }
-        for (node, disk) in self.disk_places() {
+        for &(node, disk) in &shared.disks {
             let (client, names, own) = (self.clone(), names_at[&node].clone(), shared.clone());
             self.begin(shared, async move { client.find_at(node, disk, &names, &own).await });
         }
         shared.readers.none().await;
-        // Without all of them it is not known what is missing.
-        match shared.failures.borrow_mut().pop() {
-            Some(error) => Err(error.into()),
-            None => Ok(listed),
-        }
+        listed
     }
 
     /// The disks there are: the I/O node, and the index there.
-    fn disk_places(&self) -> Vec<(NodeId, u32)> {
+    pub(super) fn disk_places(&self) -> Vec<(NodeId, u32)> {
         let disks = self.inner.disks.borrow();
         let counts = self.inner.io_nodes.iter().zip(&*disks);
         counts.flat_map(|(&node, &count)| (0..count).map(move |disk| (node, disk))).collect()
@@ -192,8 +207,7 @@ impl<M: Machine> Client<M> {
         let lengths = shared.found.borrow().values().flatten().map(FoundPlace::bytes).sum();
         hear(Checking::Expected(lengths));
         let (now, hear) = (self.now(), Rc::new(hear));
-        let disks = self.disk_places().into_iter();
-        let queues = disks.map(|(node, disk)| (node, disk, shared.queue(node, disk, now)));
+        let queues = shared.disks.iter().map(|&(node, disk)| (node, disk, shared.queue(node, disk, now)));
         let queues: Vec<_> = queues.filter(|(_, _, queue)| !queue.stripes.is_empty()).collect();
         let rate = bytes_per_second.map(|rate| (rate / queues.len().max(1) as u64).max(1));
         for (node, disk, queue) in queues {
@@ -206,15 +220,16 @@ impl<M: Machine> Client<M> {
         shared.readers.none().await;
     }
 
-    /// What is wrong with each file, by what was found of it.
+    /// What is wrong with each file, by what was found of it; on all disks, if `is_whole` says so.
     async fn judge_all(
         &self,
         found: BTreeMap<String, Vec<FoundPlace>>,
-    ) -> Result<BTreeMap<String, CheckedFile>> {
+        is_whole: bool,
+    ) -> BTreeMap<String, CheckedFile> {
         let mut files = BTreeMap::new();
         for (name, found) in found {
-            let mut file = judged(found)?;
-            let is_damaged = |finding: &Finding| finding.kind == FindingKind::Damaged;
+            let mut file = judged(found, is_whole);
+            let is_damaged = |finding: &Finding| finding.kind.is_of_contents();
             if number::number_of(&name).is_some() {
                 // Which of its stripes are to be there, its namespace knows.
                 file.findings.retain(|finding| !finding.kind.is_of_absence());
@@ -228,7 +243,7 @@ impl<M: Machine> Client<M> {
             }
             files.insert(name, file);
         }
-        Ok(files)
+        files
     }
 
     /// Adds the unfinished files of a name. They are not read back, since nothing says what they should contain.
@@ -259,8 +274,9 @@ impl<M: Machine> Client<M> {
     fn begin(&self, shared: &Rc<Shared>, task: impl Future<Output = Result<()>> + 'static) {
         let (shared, operation) = (shared.clone(), shared.readers.begin());
         self.inner.endpoint.machine().spawn("checking a disk", async move {
-            let outcome = task.await;
-            shared.failures.borrow_mut().extend(outcome.err().map(|error| *error));
+            if let Err(error) = task.await {
+                shared.note(*error);
+            }
             drop(operation);
             Ok(())
         });
@@ -272,7 +288,7 @@ impl<M: Machine> Client<M> {
             let stripe = match self.scrub(node, disk, name, 0, 0).await {
                 Ok(part) => Ok((part.label, part.bytes)),
                 Err(error) if error.is_remote(FailureKind::NotFound) => continue,
-                Err(error) => Err(Failure::of_stripe(*error)?),
+                Err(error) => Err(self.failure_of_stripe(node, disk, *error).await?),
             };
             let place = FoundPlace { node, disk, stripe, damage: Vec::new(), why: None };
             shared.found.borrow_mut().entry(name.clone()).or_default().push(place);
@@ -301,7 +317,7 @@ impl<M: Machine> Client<M> {
                 // It has been removed meanwhile.
                 Err(error) if error.is_remote(FailureKind::NotFound) => continue,
                 Err(error) => {
-                    let failure = Failure::of_stripe(*error)?;
+                    let failure = self.failure_of_stripe(node, disk, *error).await?;
                     shared.with(&name, index, |place| place.stripe = Err(failure));
                     continue;
                 }
@@ -315,6 +331,18 @@ impl<M: Machine> Client<M> {
                     place.why = place.why.take().or(part.why);
                 }
             });
+        }
+    }
+
+    /// Returns why the readers of a stripe do not get it, if that is no failure of its I/O node or of its disk.
+    async fn failure_of_stripe(&self, node: NodeId, disk: u32, error: Error) -> Result<Failure> {
+        let Error::Remote { failure, .. } = error else { return Err(error.into()) };
+        if matches!(failure.kind, FailureKind::Damaged | FailureKind::Removed) {
+            return Ok(failure);
+        }
+        match self.failing_disks().await.remove(&(node, disk)) {
+            Some(error) => Err(error.into()),
+            None => Ok(failure),
         }
     }
 
@@ -343,21 +371,15 @@ pub(super) struct Scrubbed {
     why: Option<String>,
 }
 
-impl Failure {
-    /// What an I/O node told of a stripe that its readers do not get; any other error stays one.
-    fn of_stripe(error: Error) -> Result<Failure> {
-        match error {
-            Error::Remote { failure, .. }
-                if matches!(failure.kind, FailureKind::Damaged | FailureKind::Removed) =>
-            {
-                Ok(failure)
-            }
-            other => Err(other.into()),
+impl Shared {
+    /// Notes a failure, once.
+    fn note(&self, error: Error) {
+        let mut failures = self.failures.borrow_mut();
+        if !failures.contains(&error) {
+            failures.push(error);
         }
     }
-}
 
-impl Shared {
     fn queue(&self, node: NodeId, disk: u32, due: Instant) -> Queue {
         let mut stripes = VecDeque::new();
         for (name, places) in &*self.found.borrow() {
@@ -406,13 +428,13 @@ impl FoundPlace {
 }
 
 /// Puts together what was found under a name.
-fn judged(mut found: Vec<FoundPlace>) -> Result<CheckedFile> {
+fn judged(mut found: Vec<FoundPlace>, is_whole: bool) -> CheckedFile {
     // They have come as the disks were ready.
     found.sort_by_key(|place| (place.node, place.disk));
     found.iter_mut().for_each(|place| place.damage.sort_by_key(|part| part.offset));
     let Some((file, striping)) = file_of(&found) else {
         let findings = found.iter().filter_map(damage_finding).collect();
-        return Ok(CheckedFile { bytes: 0, findings });
+        return CheckedFile { bytes: 0, findings };
     };
     let (mut findings, mut lengths) = (Vec::new(), BTreeMap::new());
     for place in &found {
@@ -431,11 +453,15 @@ fn judged(mut found: Vec<FoundPlace>) -> Result<CheckedFile> {
         }
     }
     let unreadable = found.iter().filter(|place| place.stripe.is_err()).count();
-    findings.extend(missing(striping, &found, &lengths, unreadable));
+    findings.extend(missing(striping, &found, &lengths, unreadable, is_whole));
     let count = striping.stripe_count();
     let lengths: Vec<u64> =
         (0..count).map(|stripe| lengths.get(&stripe).copied().unwrap_or_default()).collect();
-    Ok(CheckedFile { bytes: striping.file_bytes(&lengths)?, findings })
+    let bytes = striping.file_bytes(&lengths).unwrap_or_else(|error| {
+        findings.push(found[0].finding(FindingKind::Damaged, error.to_string()));
+        0
+    });
+    CheckedFile { bytes, findings }
 }
 
 /// The file that most of the stripes are of.
@@ -458,6 +484,7 @@ fn missing(
     found: &[FoundPlace],
     lengths: &BTreeMap<u32, u64>,
     unreadable: usize,
+    is_whole: bool,
 ) -> Vec<Finding> {
     let count = striping.stripe_count();
     let missing: Vec<u32> = (0..count).filter(|stripe| !lengths.contains_key(stripe)).collect();
@@ -465,7 +492,7 @@ fn missing(
         return Vec::new();
     }
     let single = found.iter().find(|place| place.stripe.is_ok());
-    if let (1, 0, Some(place)) = (lengths.len(), unreadable, single) {
+    if let (1, 0, Some(place), true) = (lengths.len(), unreadable, single, is_whole) {
         let text = format!("the other {} of its stripes are nowhere", count - 1);
         return vec![place.finding(FindingKind::Orphaned, text)];
     }
@@ -475,7 +502,7 @@ fn missing(
         stripe: Some(stripe),
         damaged: Vec::new(),
         since: None,
-        text: "it is on no disk".to_owned(),
+        text: "it is on none of the disks that were checked".to_owned(),
     };
     missing.into_iter().map(finding).collect()
 }
@@ -487,7 +514,8 @@ fn damage_finding(place: &FoundPlace) -> Option<Finding> {
         Err(failure) => {
             let kind = match failure.kind {
                 FailureKind::Removed => FindingKind::Removed,
-                _ => FindingKind::Damaged,
+                FailureKind::Damaged => FindingKind::Damaged,
+                _ => FindingKind::Unreadable,
             };
             return Some(place.finding(kind, failure.text.clone()));
         }

@@ -7,23 +7,33 @@ use std::collections::BTreeMap;
 use machine::{Machine, NodeId, Payload};
 
 use super::assembly::{FileStripes, Found, assemble, tell_apart};
-use super::{Client, File, FileParts, FileStat, check_name, unexpected};
+use super::{Client, File, FileParts, FileStat, Partial, check_name, unexpected};
 use crate::error::{Error, FailureKind, Result};
 use crate::protocol::{FileId, FoundStripe, Reply, Request};
 
 /// Number of times a name is looked up again while other clients change the file it names.
 const LOOKS_MAX: usize = 16;
 
+/// What there is under a name: stripes of a finished file, and unfinished files.
+type FoundFiles = (Vec<(NodeId, FoundStripe)>, Vec<FileStripes>);
+
 impl<M: Machine> Client<M> {
     /// The stripes found of the finished file of this name, whether or not some are missing.
+    ///
+    /// # Errors
+    /// The failure of an I/O node, if stripes are missing that it may have.
     pub async fn find(&self, name: &str) -> Result<FileParts> {
-        let (finished, mut unfinished) = self.look(name).await?;
+        let Partial { found: (finished, mut unfinished), failures } = self.look_partly(name).await?;
         if finished.is_empty()
             && let Some(stripes) = latest(&mut unfinished)
         {
             return Err(unfinished_error(name, &stripes));
         }
-        assemble(name, finished)
+        let parts = assemble(name, finished);
+        match failures.into_iter().next() {
+            Some(error) if !parts.as_ref().is_ok_and(FileParts::is_complete) => Err(error.into()),
+            _ => parts,
+        }
     }
 
     /// All files found under a name: the finished one, if there is one, and all unfinished ones.
@@ -111,19 +121,29 @@ impl<M: Machine> Client<M> {
     }
 
     /// Looks at a name: stripes of a finished file, and unfinished files. What is committed is published before.
-    async fn look(&self, name: &str) -> Result<(Vec<(NodeId, FoundStripe)>, Vec<FileStripes>)> {
+    async fn look(&self, name: &str) -> Result<FoundFiles> {
+        self.look_partly(name).await?.whole()
+    }
+
+    /// As [`look`](Self::look), at the I/O nodes that do not fail.
+    async fn look_partly(&self, name: &str) -> Result<Partial<FoundFiles>> {
         check_name(name)?;
         for _ in 0..LOOKS_MAX {
-            let mut found = Vec::new();
+            let (mut found, mut failures) = (Vec::new(), Vec::new());
             for (node, answer) in self.ask_all(|_| Some(Request::Open { name: name.into() })).await {
-                let (Reply::Opened { stripes }, _) = answer.map_err(|error| about(error, name))? else {
-                    return Err(unexpected(node));
-                };
-                found.extend(stripes.into_iter().map(|stripe| (node, stripe)));
+                match answer {
+                    Ok((Reply::Opened { stripes }, _)) => {
+                        found.extend(stripes.into_iter().map(|stripe| (node, stripe)));
+                    }
+                    Ok(_) => failures.push(*unexpected(node)),
+                    Err(error) => failures.push(*about(error, name)),
+                }
             }
             match tell_apart(found) {
                 Found::Committed { file, replaces } => self.publish(name, file, replaces).await?,
-                Found::Settled { finished, unfinished } => return Ok((finished, unfinished)),
+                Found::Settled { finished, unfinished } => {
+                    return Ok(Partial { found: (finished, unfinished), failures });
+                }
             }
         }
         Err(changing(name))

@@ -1,9 +1,11 @@
 //! Asking I/O nodes for their state.
 
+use std::collections::BTreeMap;
+
 use machine::{Computer, Duration, Machine, NodeId, Payload, Space};
 
 use super::{Client, unexpected};
-use crate::error::Result;
+use crate::error::{Error, Failure, FailureKind, Result};
 use crate::protocol::{ExaminedDisk, Reply, Request};
 
 /// The state of an I/O node.
@@ -46,6 +48,27 @@ pub struct HeldUpExamination {
 }
 
 impl<M: Machine> Client<M> {
+    /// Asks all I/O nodes which of their disks cannot be used, and why. No disk of an I/O node that fails can be used.
+    pub async fn failing_disks(&self) -> BTreeMap<(NodeId, u32), Error> {
+        let mut failing = BTreeMap::new();
+        for (node, answer) in self.ask_all(|_| Some(Request::Examine)).await {
+            let remote = |text| Error::Remote { node, failure: Failure::new(FailureKind::Io, text) };
+            match answer {
+                Ok((Reply::Examined { disks, .. }, _)) => {
+                    let disks =
+                        (0..).zip(disks).filter_map(|(disk, examined)| Some((disk, examined.failure?)));
+                    failing.extend(disks.map(|(disk, failure)| ((node, disk), remote(failure))));
+                }
+                other => {
+                    let error = other.map_or_else(|error| *error, |_| *unexpected(node));
+                    let disks = self.disk_places().into_iter().filter(|(home, _)| *home == node);
+                    failing.extend(disks.map(|place| (place, error.clone())));
+                }
+            }
+        }
+        failing
+    }
+
     /// Asks an I/O node for its state.
     pub async fn examine(&self, node: NodeId) -> Result<Examination> {
         let answer = self.inner.endpoint.call(node, Request::Examine, Payload::empty()).await?;

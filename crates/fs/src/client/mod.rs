@@ -16,6 +16,7 @@
 //! - `pages/`: the page cache, for programs that read and write a file from front to back
 //! - `in_time.rs`: what both caches do by themselves when something has waited for long enough
 //! - `tree/`: the namespace, and files known by their numbers
+//! - `partial.rs`: an answer of those I/O nodes that did not fail
 //! - `check.rs`: having files read back where they lie; `remains.rs`: what is left of a damaged one
 //! - `examination.rs`: the state of an I/O node; `recordings.rs`: having them record what they do
 //! - `two_phase.rs`: such operations in two phases, by single requests and an exchange among the compute nodes;
@@ -37,6 +38,7 @@ mod listed;
 mod numbered;
 mod own_flushes;
 mod pages;
+mod partial;
 mod recordings;
 mod remains;
 mod selected;
@@ -64,6 +66,7 @@ pub use file::File;
 pub use listed::ListedSettings;
 pub use numbered::{DisksByIdentity, NumberedFile};
 pub use pages::{Advice, PageCache, PageCacheCounts, PageCacheSettings, PagedFile, Prefetch};
+pub use partial::Partial;
 pub use recordings::NodeRecording;
 pub use remains::{Remains, Remnant};
 pub use selected::{Company, SelectedSettings};
@@ -239,30 +242,44 @@ impl<M: Machine> Client<M> {
     }
 
     /// The names of all files, finished or not, sorted: every name that any I/O node has a stripe of.
+    ///
+    /// # Errors
+    /// If an I/O node or one of its disks fails.
     pub async fn list(&self) -> Result<Vec<String>> {
-        let mut all = BTreeSet::new();
-        for (_, names) in self.list_each().await? {
-            all.extend(names);
-        }
-        Ok(all.into_iter().collect())
+        self.list_partly().await.whole()
+    }
+
+    /// As [`list`](Self::list), without the names that only parts know which fail.
+    pub async fn list_partly(&self) -> Partial<Vec<String>> {
+        self.list_each().await.map(|lists| {
+            let all: BTreeSet<String> = lists.into_iter().flat_map(|(_, names)| names).collect();
+            all.into_iter().collect()
+        })
     }
 
     /// The names of all files that each I/O node has stripes of, sorted.
-    async fn list_each(&self) -> Result<Vec<(NodeId, Vec<String>)>> {
-        let mut lists = Vec::new();
+    async fn list_each(&self) -> Partial<Vec<(NodeId, Vec<String>)>> {
+        let mut lists = Partial::<Vec<(NodeId, Vec<String>)>>::default();
         for (node, mut answer) in self.ask_all(|_| Some(Request::List { after: String::new() })).await {
             let mut all = Vec::new();
-            loop {
-                let (Reply::Listed { names, more }, _) = answer? else { return Err(unexpected(node)) };
+            let failed = loop {
+                let (names, more, failure) = match answer {
+                    Ok((Reply::Listed { names, more, failure }, _)) => (names, more, failure),
+                    Ok(_) => break Some(unexpected(node)),
+                    Err(error) => break Some(error),
+                };
                 let last = names.last().cloned();
                 all.extend(names);
                 // An answer has a limited size; the next one goes on after its last name.
-                let Some(after) = last.filter(|_| more) else { break };
+                let Some(after) = last.filter(|_| more) else {
+                    break failure.map(|failure| Error::Remote { node, failure }.into());
+                };
                 answer = self.inner.endpoint.call(node, Request::List { after }, Payload::empty()).await;
-            }
-            lists.push((node, all));
+            };
+            lists.failures.extend(failed.map(|error| *error));
+            lists.found.push((node, all));
         }
-        Ok(lists)
+        lists
     }
 
     /// What has been asked of I/O nodes.

@@ -12,7 +12,7 @@ use machine::{Machine, NO_DISK, NodeId};
 
 use super::attachments::{Attachment, Attachments};
 use super::file::incarnation_of;
-use super::{Client, File, Remains, unexpected};
+use super::{Client, File, Partial, Remains, unexpected};
 use crate::error::{Error, FailureKind, Result};
 use crate::number;
 use crate::protocol::{FileId, ListedStripe, NumberedStripes, REMOVED_MAX, Reply, Request};
@@ -38,7 +38,8 @@ pub struct NumberedFile {
 pub type DisksByIdentity = BTreeMap<u64, (NodeId, u32)>;
 
 impl<M: Machine> Client<M> {
-    /// Where the disks of all I/O nodes are. They are asked once. A disk whose identity cannot be read is left out.
+    /// Where the disks of all I/O nodes are. They are asked once, and again if a disk is missing. A disk that fails is
+    /// where it was before it failed; one that has failed since before this client knew it is left out.
     ///
     /// Fails if two of them have the same identity.
     pub async fn disks_by_identity(&self) -> Result<Rc<DisksByIdentity>> {
@@ -50,10 +51,12 @@ impl<M: Machine> Client<M> {
     }
 
     async fn ask_for_identities(&self) -> Result<Rc<DisksByIdentity>> {
-        let mut disks = DisksByIdentity::new();
+        let before = self.inner.disks_by_identity.borrow().clone().unwrap_or_default();
+        let (mut disks, mut told) = (DisksByIdentity::new(), BTreeSet::new());
         for (node, identities) in self.described_disks().await {
-            let known = (0..).zip(identities?).filter_map(|(disk, identity)| Some((disk, identity?)));
-            for (disk, identity) in known {
+            let identities = (0..).zip(identities.unwrap_or_default());
+            for (disk, identity) in identities.filter_map(|(disk, identity)| Some((disk, identity?))) {
+                told.insert((node, disk));
                 if let Some((other, other_disk)) = disks.insert(identity, (node, disk)) {
                     let why = format!(
                         "disk {other_disk} of {other} and disk {disk} of {node} have the same identity, \
@@ -63,6 +66,9 @@ impl<M: Machine> Client<M> {
                     return Err(Error::Invalid(why).into());
                 }
             }
+        }
+        for (&identity, place) in before.iter().filter(|(_, place)| !told.contains(place)) {
+            disks.entry(identity).or_insert(*place);
         }
         let disks = Rc::new(disks);
         self.inner.disks_by_identity.replace(Some(disks.clone()));
@@ -128,28 +134,36 @@ impl<M: Machine> Client<M> {
     }
 
     /// Removes all stripes of these files, wherever they are; of some there may be none. Whoever has one of them open
-    /// can write to it no more. The disks from which they are gone, by their identities: nobody knows what lies on
-    /// others.
+    /// can write to it no more. Returns the disks from which they are gone, by their identities: nobody knows what lies
+    /// on others.
     ///
     /// # Errors
     /// The first failure, when all I/O nodes have done what they can.
     pub async fn remove_numbered(&self, files: &[FileId]) -> Result<BTreeSet<u64>> {
+        self.remove_numbered_partly(files).await.whole()
+    }
+
+    /// As [`remove_numbered`](Self::remove_numbered), from the disks that do not fail.
+    pub(super) async fn remove_numbered_partly(&self, files: &[FileId]) -> Partial<BTreeSet<u64>> {
         files.iter().for_each(|&file| drop(self.inner.closed.take(file)));
-        let (mut reached, mut outcome) = (None::<BTreeSet<u64>>, Ok(()));
+        let (mut reached, mut failures) = (None::<BTreeSet<u64>>, Vec::new());
         for files in files.chunks(REMOVED_MAX) {
             let request = Request::RemoveNumbered { files: files.to_vec() };
             let mut here = BTreeSet::new();
             for (node, answer) in self.ask_all(|_| Some(request.clone())).await {
                 match answer {
-                    Ok((Reply::NumberedRemoved { disks }, _)) => here.extend(disks),
-                    Ok(_) => outcome = outcome.and(Err(unexpected(node))),
-                    Err(error) => outcome = outcome.and(Err(error)),
+                    Ok((Reply::NumberedRemoved { disks, failure }, _)) => {
+                        here.extend(disks);
+                        failures.extend(failure.map(|failure| Error::Remote { node, failure }));
+                    }
+                    Ok(_) => failures.push(*unexpected(node)),
+                    Err(error) => failures.push(*error),
                 }
             }
             // An I/O node may have been given another disk between two.
             reached = Some(reached.map_or_else(|| here.clone(), |before| &before & &here));
         }
-        outcome.map(|()| reached.unwrap_or_default())
+        Partial { found: reached.unwrap_or_default(), failures }
     }
 
     /// Whether an I/O node remembers that a file of this number has been removed.
@@ -172,34 +186,49 @@ impl<M: Machine> Client<M> {
     }
 
     /// All stripes of files without names, with the I/O node that has each; of each node sorted by file.
+    ///
+    /// # Errors
+    /// If an I/O node or one of its disks fails.
     pub async fn list_numbered(&self) -> Result<Vec<(NodeId, ListedStripe)>> {
-        let mut stripes = self.list_numbered_and_marks().await?;
-        stripes.retain(|(_, stripe)| stripe.file != number::MARK);
-        Ok(stripes)
+        self.list_numbered_partly().await.whole()
+    }
+
+    /// As [`list_numbered`](Self::list_numbered), without the stripes on parts that fail.
+    pub async fn list_numbered_partly(&self) -> Partial<Vec<(NodeId, ListedStripe)>> {
+        let mut stripes = self.list_numbered_and_marks().await;
+        stripes.found.retain(|(_, stripe)| stripe.file != number::MARK);
+        stripes
     }
 
     /// As [`list_numbered`](Self::list_numbered), with what marks disks as those of a namespace.
-    pub(super) async fn list_numbered_and_marks(&self) -> Result<Vec<(NodeId, ListedStripe)>> {
-        let mut all = Vec::new();
+    pub(super) async fn list_numbered_and_marks(&self) -> Partial<Vec<(NodeId, ListedStripe)>> {
+        let mut all = Partial::default();
         for &node in self.io_nodes() {
-            let mut after = None;
-            loop {
-                let request = Request::ListNumbered { after };
-                let answer = self.inner.endpoint.call(node, request, machine::Payload::empty()).await?;
-                let (Reply::NumberedListed { stripes, more }, _) = answer else {
-                    return Err(unexpected(node));
-                };
-                let last = stripes.last().map(|stripe| stripe.file);
-                all.extend(stripes.into_iter().map(|stripe| (node, stripe)));
-                match last.filter(|last| more && Some(*last) > after) {
-                    Some(last) => after = Some(last),
-                    // None whose stripes have all gone meanwhile ends the list too early: it is asked for again.
-                    None if more => return Err(unexpected(node)),
-                    None => break,
-                }
+            if let Err(error) = self.list_numbered_at(node, &mut all.found).await {
+                all.failures.push(*error);
             }
         }
-        Ok(all)
+        all
+    }
+
+    async fn list_numbered_at(&self, node: NodeId, all: &mut Vec<(NodeId, ListedStripe)>) -> Result<()> {
+        let mut after = None;
+        loop {
+            let request = Request::ListNumbered { after };
+            let answer = self.inner.endpoint.call(node, request, machine::Payload::empty()).await?;
+            let (Reply::NumberedListed { stripes, more, failure }, _) = answer else {
+                return Err(unexpected(node));
+            };
+            let last = stripes.last().map(|stripe| stripe.file);
+            all.extend(stripes.into_iter().map(|stripe| (node, stripe)));
+            match (last.filter(|last| more && Some(*last) > after), failure) {
+                (Some(last), _) => after = Some(last),
+                // None whose stripes have all gone meanwhile ends the list too early: it is asked for again.
+                (None, _) if more => return Err(unexpected(node)),
+                (None, Some(failure)) => return Err(Error::Remote { node, failure }.into()),
+                (None, None) => return Ok(()),
+            }
+        }
     }
 
     /// Which stripes of a file there are on the disks of the I/O nodes, and how long each is in bytes.

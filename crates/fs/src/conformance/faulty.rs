@@ -36,6 +36,8 @@ pub(super) struct Faults {
     unsynced: RefCell<BTreeSet<(NodeId, usize, ObjectId)>>,
     /// How many of the next removals of objects fail.
     pub(super) failing_removals: Cell<u32>,
+    /// Whether the disks and the store of metadata are gone, as with a directory that has been removed.
+    pub(super) gone: Cell<bool>,
     /// How many of the next transactions on metadata fail.
     pub(super) failing_transactions: Cell<u32>,
     /// How often the store of metadata seems to have crashed.
@@ -70,6 +72,11 @@ pub(super) struct Faults {
 }
 
 impl Faults {
+    /// Fails if all is gone.
+    fn check_there(&self) -> Result<()> {
+        fail(&Cell::new(self.gone.get().into()), "a disk that is gone")
+    }
+
     /// Has the store of metadata seem to have crashed.
     pub(super) fn crash(&self) {
         self.crashes.set(self.crashes.get() + 1);
@@ -249,6 +256,7 @@ impl<M: Machine> MetadataStore for FaultyMetadata<M> {
         &self,
         mut body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
     ) -> Result<std::result::Result<T, E>> {
+        self.faults.check_there()?;
         self.faults.wait().await;
         let crashes = self.faults.crashes.get();
         self.store.look(move |transaction| body(&mut Crashed { transaction, crashes })).await
@@ -320,19 +328,23 @@ fn fail(left: &Cell<u32>, what: &str) -> Result<()> {
 }
 
 impl<M: Machine> Disk for FaultyDisk<M> {
-    fn create(&self, name: &str, label: &[u8]) -> impl Future<Output = Result<Object>> {
-        self.disk().create(name, label)
+    async fn create(&self, name: &str, label: &[u8]) -> Result<Object> {
+        self.faults.check_there()?;
+        self.disk().create(name, label).await
     }
 
-    fn create_unflushed(&self, name: &str, label: &[u8]) -> impl Future<Output = Result<Object>> {
-        self.disk().create_unflushed(name, label)
+    async fn create_unflushed(&self, name: &str, label: &[u8]) -> Result<Object> {
+        self.faults.check_there()?;
+        self.disk().create_unflushed(name, label).await
     }
 
-    fn open(&self, name: &str, stage: Stage) -> impl Future<Output = Result<Object>> {
-        self.disk().open(name, stage)
+    async fn open(&self, name: &str, stage: Stage) -> Result<Object> {
+        self.faults.check_there()?;
+        self.disk().open(name, stage).await
     }
 
     async fn list(&self) -> Result<Vec<String>> {
+        self.faults.check_there()?;
         self.faults.lists.set(self.faults.lists.get() + 1);
         let names = self.disk().list().await;
         self.faults.wait().await;
@@ -340,6 +352,7 @@ impl<M: Machine> Disk for FaultyDisk<M> {
     }
 
     async fn remove(&self, name: &str, stage: Stage) -> Result<()> {
+        self.faults.check_there()?;
         fail(&self.faults.failing_removals, "removing")?;
         self.disk().remove(name, stage).await
     }
@@ -401,6 +414,7 @@ impl<M: Machine> Disk for FaultyDisk<M> {
     }
 
     async fn space(&self) -> Result<Option<Space>> {
+        self.faults.check_there()?;
         match self.faults.room.get() {
             Some(free) => Ok(Some(Space { bytes: 1 << 40, free })),
             None => self.disk().space().await,

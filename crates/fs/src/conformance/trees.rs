@@ -18,9 +18,10 @@ use super::faulty::Faulty;
 use super::selected::{begun, noted_from_now};
 use super::tasks::{Tasks, rest, until};
 use super::{BLOCK, Base, contents, run, small, start};
+use crate::number;
 use crate::{
-    Client, CollectiveMethod, Error, NewTree, OpenTreeFile, PageCache, PageCacheSettings, Prefetch, Result,
-    SelectedSettings, TeamMembership, TeamStep, Threads, Tree,
+    Client, CollectiveMethod, Error, FileId, NewTree, OpenTreeFile, PageCache, PageCacheSettings, Prefetch,
+    Result, SelectedSettings, TeamMembership, TeamStep, Threads, Tree,
 };
 
 const NEW: NewTree = NewTree { origin: 4711, mode: 0o755, uid: 0, gid: 0 };
@@ -61,6 +62,13 @@ pub(super) async fn make<M: Machine>(tree: &Tree<M>, path: &str, exclusive: bool
     let new = NewInode::File { striping: Striping::new(BLOCK, 3)?, disks };
     let at = Location::of_path(path);
     tree.open(TreeOperation::Make { at, new, mode: 0o644, uid: 1, gid: 2, exclusive }).await
+}
+
+async fn make_on<M: Machine>(tree: &Tree<M>, path: &str, stripes: u32) -> Result<OpenTreeFile<M>> {
+    let disks = tree.all_disks().await?;
+    let new = NewInode::File { striping: Striping::new(BLOCK, stripes)?, disks };
+    let at = Location::of_path(path);
+    tree.open(TreeOperation::Make { at, new, mode: 0o644, uid: 1, gid: 2, exclusive: true }).await
 }
 
 async fn make_directory<M: Machine>(tree: &Tree<M>, path: &str) -> Result<()> {
@@ -1042,6 +1050,74 @@ pub fn what_is_removed_while_an_io_node_is_away_goes_when_it_is_back(testbed: &i
         assert_eq!(files(&client).await, 1);
         assert_eq!(trees[0].remove_doomed().await, Ok(0), "nothing is left");
         assert!(read(&open(&trees[0], "kept").await.expect("opened")).await == contents(9 * BLOCK));
+    });
+}
+
+/// A disk that is gone hides nothing that lies elsewhere: a client that comes then finds the namespace, reads and checks
+/// the other files, and makes and removes files. All that fails names its I/O node.
+pub fn a_disk_that_is_gone_hides_no_others(testbed: &impl Testbed, base: Base) {
+    run(testbed, 6, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let tree = &trees(base, &nodes[..5]).await[0];
+        let gone = nodes[..3].iter().find(|node| node.node() != tree.keeper()).expect("another");
+        let places = tree.cache().client().disks_by_identity().await.expect("they say");
+        let others = places.iter().filter(|(_, (node, _))| *node != gone.node());
+        let others = others.map(|(identity, _)| *identity).collect();
+        let entered = tree.perform(TreeOperation::EnterDisks { disks: others }).await.expect("entered");
+        let TreeAnswer::Number(others) = entered else { panic!("{entered:?}") };
+        let mut objects = Vec::new();
+        for (path, stripes, disks) in
+            [("there", 3, tree.all_disks().await.expect("all")), ("beside", 2, others), ("kept", 2, others)]
+        {
+            let new = NewInode::File { striping: Striping::new(BLOCK, stripes).expect("a striping"), disks };
+            let at = Location::of_path(path);
+            let make = TreeOperation::Make { at, new, mode: 0o644, uid: 1, gid: 2, exclusive: true };
+            let file = tree.open(make).await.expect("made");
+            write(&file, 0, &contents(9 * BLOCK)).await;
+            objects.push(number::object_name(FileId(file.known().number.0)));
+            file.close().await.expect("closed");
+        }
+        tree.sync().await.expect("on the media");
+        gone.faults().gone.set(true);
+
+        let there = nodes[..3].iter().map(|node| node.node()).collect();
+        let client = Client::connect(nodes[5].clone(), there, base.client()).await.expect("they answer");
+        let place = (gone.node(), 0);
+        assert_eq!(client.failing_disks().await.into_keys().collect::<Vec<_>>(), [place]);
+        let later = Tree::find(&cache(client.clone())).await.expect("asked").expect("found");
+        let beside = open(&later, "beside").await.expect("opened");
+        assert!(read(&beside).await == contents(9 * BLOCK));
+        beside.close().await.expect("closed");
+        let hurt = open(&later, "there").await.expect("names are elsewhere");
+        hurt.paged().read(0, 9 * BLOCK).await.expect_err("a part of it is gone");
+        let names_gone = |failures: &[Error]| failures.iter().all(|error| error.node() == Some(gone.node()));
+        let listed = client.list_numbered_partly().await;
+        assert!(listed.failures.len() == 1 && names_gone(&listed.failures), "{:?}", listed.failures);
+        assert_eq!(listed.found.len(), 3 * 2);
+        let listed = client.list_partly().await;
+        assert!(listed.failures.len() == 1 && names_gone(&listed.failures), "{:?}", listed.failures);
+        let check = client.check(&objects, None, |_| ()).await.expect("checked");
+        assert!(check.failures.len() == 1 && names_gone(&check.failures), "{:?}", check.failures);
+        assert_eq!((check.files.len(), check.bytes), (3, 6 * BLOCK + 2 * 9 * BLOCK));
+        assert!(check.files.values().all(|file| file.findings.is_empty()), "{:?}", check.files);
+
+        let new = make_on(&later, "new", 2).await.expect("made on the others");
+        write(&new, 0, &contents(9 * BLOCK)).await;
+        new.close().await.expect("closed");
+        later.sync().await.expect("on the media");
+        hurt.close().await.expect("closed");
+        for path in ["there", "beside"] {
+            remove(&later, path).await.expect("removed");
+        }
+        later.contents_gone().await;
+        assert_eq!(client.list_numbered_partly().await.found.len(), 2 * 2);
+        assert_eq!(later.remove_doomed().await, Ok(0), "it is gone still");
+        gone.faults().gone.set(false);
+        assert_eq!(tree.remove_doomed().await, Ok(1), "it is back");
+        for path in ["kept", "new"] {
+            assert!(read(&open(tree, path).await.expect("opened")).await == contents(9 * BLOCK));
+        }
+        assert_eq!(files(&client).await, 2);
     });
 }
 

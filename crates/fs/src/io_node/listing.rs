@@ -27,13 +27,20 @@ pub(super) struct Listings {
 
 struct Listing {
     number: u64,
+    read: Rc<ReadNames>,
+}
+
+/// The contents of a listing.
+struct ReadNames {
     /// All names, sorted.
-    names: Rc<[String]>,
+    names: Vec<String>,
+    /// Why the names of a disk are missing.
+    failure: Option<Failure>,
 }
 
 /// A listing that a client is reading.
 struct ReadListing {
-    names: Rc<[String]>,
+    read: Rc<ReadNames>,
     reader: Rc<()>,
 }
 
@@ -63,12 +70,12 @@ impl Drop for Reading<'_> {
 
 impl Listings {
     /// The newest listing, if it was begun as the one of this number, or later.
-    fn newest_from(&self, number: u64) -> Option<Rc<[String]>> {
+    fn newest_from(&self, number: u64) -> Option<Rc<ReadNames>> {
         self.newest
             .borrow()
             .as_ref()
             .filter(|newest| newest.number >= number)
-            .map(|newest| newest.names.clone())
+            .map(|newest| newest.read.clone())
     }
 
     /// Forgets the listing if no client reads on.
@@ -81,13 +88,10 @@ impl Listings {
 
 impl<M: Machine> IoNode<M> {
     /// Names after this one, as many as an answer holds; notes at `bookmark` how far the client has read.
-    pub(super) async fn list(
-        &self,
-        bookmark: &RefCell<Option<Bookmark>>,
-        after: &str,
-    ) -> Result<Reply, Box<Failure>> {
-        let all = self.listing(bookmark, after).await?;
-        let rest = &all.names[all.names.partition_point(|name| name.as_str() <= after)..];
+    pub(super) async fn list(&self, bookmark: &RefCell<Option<Bookmark>>, after: &str) -> Reply {
+        let all = self.listing(bookmark, after).await;
+        let (all_names, failure) = (&all.read.names, all.read.failure.clone());
+        let rest = &all_names[all_names.partition_point(|name| name.as_str() <= after)..];
         let mut rest = rest.iter().filter(|name| number::number_of(name).is_none()).peekable();
         let (mut names, mut bytes) = (Vec::new(), 0);
         while let Some(name) = rest.next_if(|name| bytes + name.len() <= LISTED_BYTES_MAX) {
@@ -96,7 +100,7 @@ impl<M: Machine> IoNode<M> {
         }
         let more = rest.next().is_some();
         self.end_page(bookmark, all, names.last().filter(|_| more).cloned());
-        Ok(Reply::Listed { names, more })
+        Reply::Listed { names, more, failure }
     }
 
     /// Stripes of numbered files after this one, as [`list`](Self::list) gives names.
@@ -104,37 +108,34 @@ impl<M: Machine> IoNode<M> {
         &self,
         bookmark: &RefCell<Option<Bookmark>>,
         after: Option<FileId>,
-    ) -> Result<Reply, Box<Failure>> {
+    ) -> Reply {
         let after = after.map(number::object_name).unwrap_or_default();
-        let all = self.listing(bookmark, &after).await?;
-        let rest = &all.names[all.names.partition_point(|name| *name <= after)..];
+        let all = self.listing(bookmark, &after).await;
+        let (all_names, failure) = (&all.read.names, all.read.failure.clone());
+        let rest = &all_names[all_names.partition_point(|name| *name <= after)..];
         let mut rest = rest.iter().filter_map(|name| Some((name, number::number_of(name)?))).peekable();
         let (mut stripes, mut last) = (Vec::new(), None);
         while let Some((name, file)) = rest.next_if(|_| stripes.len() < LISTED_STRIPES) {
-            self.add_numbered(&mut stripes, name, file).await?;
+            self.add_numbered(&mut stripes, name, file).await;
             last = Some(name);
         }
         let more = rest.next().is_some();
         let last = last.filter(|_| more).cloned();
         self.end_page(bookmark, all, last);
-        Ok(Reply::NumberedListed { stripes, more })
+        Reply::NumberedListed { stripes, more, failure }
     }
 
     /// The listing that a client goes on reading after a name, or a new one.
-    async fn listing(
-        &self,
-        bookmark: &RefCell<Option<Bookmark>>,
-        after: &str,
-    ) -> Result<ReadListing, Box<Failure>> {
+    async fn listing(&self, bookmark: &RefCell<Option<Bookmark>>, after: &str) -> ReadListing {
         let reader = self.names.listings.reader.clone();
         // A client may continue in any listing that is no older than the one it began with.
         let reads_on = bookmark.take().is_some_and(|bookmark| bookmark.last == after);
         let known = if reads_on { self.names.listings.newest_from(0) } else { None };
-        let names = match known {
+        let read = match known {
             Some(all) => all,
-            None => self.new_listing().await?,
+            None => self.new_listing().await,
         };
-        Ok(ReadListing { names, reader })
+        ReadListing { read, reader }
     }
 
     /// Notes how far a client has read, if there is more.
@@ -145,33 +146,36 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// All names as of now: those of a listing that begins after this call.
-    async fn new_listing(&self) -> Result<Rc<[String]>, Box<Failure>> {
+    async fn new_listing(&self) -> Rc<ReadNames> {
         let listings = &self.names.listings;
         let wanted = listings.begun.get() + 1;
         loop {
-            if let Some(names) = listings.newest_from(wanted) {
-                return Ok(names);
+            if let Some(read) = listings.newest_from(wanted) {
+                return read;
             }
             if !listings.is_reading.get() {
                 let _reading = Reading::begin(listings);
                 listings.begun.set(listings.begun.get() + 1);
                 let number = listings.begun.get();
-                let names: Rc<[String]> = self.names().await?.into();
-                *listings.newest.borrow_mut() = Some(Listing { number, names: names.clone() });
-                return Ok(names);
+                let read = Rc::new(self.names().await);
+                *listings.newest.borrow_mut() = Some(Listing { number, read: read.clone() });
+                return read;
             }
             listings.read.wait().await;
         }
     }
 
-    /// All names, sorted.
-    async fn names(&self) -> Result<Vec<String>, Box<Failure>> {
-        let mut names = Vec::new();
+    /// Reads the names of all disks.
+    async fn names(&self) -> ReadNames {
+        let (mut names, mut failure) = (Vec::new(), None);
         for disk in self.machine.disks() {
-            names.extend(disk.list().await?);
+            match disk.list().await {
+                Ok(listed) => names.extend(listed),
+                Err(error) => failure = failure.or_else(|| Some(*Box::<Failure>::from(error))),
+            }
         }
         names.sort();
         names.dedup();
-        Ok(names)
+        ReadNames { names, failure }
     }
 }

@@ -267,7 +267,7 @@ impl<M: Machine> IoNode<M> {
                 self.create(client, account, NewStripes { name: &name, label, stripes: &stripes }).await
             }
             Request::Open { name } => self.open(&name).await,
-            Request::List { after } => self.list(&account.bookmark, &after).await,
+            Request::List { after } => Ok(self.list(&account.bookmark, &after).await),
             Request::Unlink { name } => self.unlink(&name).await,
             Request::Discard { name, file, uncommitted } => {
                 self.discard(client, &name, file, uncommitted).await
@@ -324,7 +324,7 @@ impl<M: Machine> IoNode<M> {
             Request::FlushNumbered(stripes) => self.flush_numbered(client, &stripes).await,
             Request::FlushOwn => self.flush_own(client).await,
             Request::RemoveNumbered { files } => self.remove_numbered(&files).await,
-            Request::ListNumbered { after } => self.list_numbered(&account.bookmark, after).await,
+            Request::ListNumbered { after } => Ok(self.list_numbered(&account.bookmark, after).await),
             Request::Tree { operation, hold } => self.perform(client, account, *operation, hold).await,
             Request::LetGo { number } => Ok(self.let_go(client, number)),
             Request::LetGoWritten { number, written } => self.let_go_written(client, number, written).await,

@@ -12,6 +12,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::mem;
 use std::rc::Rc;
 
 use layout::Striping;
@@ -103,11 +104,13 @@ impl<M: Machine> IoNode<M> {
         Reply::DisksDescribed { identities: self.identities().await }
     }
 
-    /// The identity of each disk, if it can be read.
+    /// The identity of each disk, if it can be read and the disk can be used.
     async fn identities(&self) -> Vec<Option<u64>> {
         let mut identities = Vec::new();
         for disk in self.machine.disks() {
-            identities.push(disk.identity().await.ok());
+            let identity = disk.identity().await.ok();
+            // It may be remembered of a disk that is gone.
+            identities.push(if disk.space().await.is_ok() { identity } else { None });
         }
         identities
     }
@@ -148,14 +151,17 @@ impl<M: Machine> IoNode<M> {
 
     /// The index of the disk of this identity.
     async fn disk_of_identity(&self, identity: u64) -> Result<usize, Box<Failure>> {
+        let mut failure = None;
         for (index, disk) in self.machine.disks().iter().enumerate() {
-            // A disk that fails must not keep the others from being found.
-            if disk.identity().await.ok() == Some(identity) {
-                return Ok(index);
+            match disk.identity().await {
+                Ok(found) if found == identity => return Ok(index),
+                Ok(_) => {}
+                // It must not keep the others from being found, and may be the one.
+                Err(error) => failure = Some(error.into()),
             }
         }
-        let text = format!("disk {identity:016x} is not one of this I/O node");
-        Err(Failure::new(FailureKind::NoDisk, text).into())
+        let text = || format!("disk {identity:016x} is not one of this I/O node");
+        Err(failure.unwrap_or_else(|| Failure::new(FailureKind::NoDisk, text()).into()))
     }
 
     /// Opens stripes, and makes those that there are not if `create` says so.
@@ -237,22 +243,28 @@ impl<M: Machine> IoNode<M> {
         self.bring_to_media(client, &attached, async |stripe| self.flush_disk(stripe).await).await
     }
 
-    /// Removes all stripes of files. Those that cannot be removed keep none of the others, and stay without what was
-    /// not at the disk.
+    /// Removes all stripes of files. A stripe or a disk that fails keeps none of the others, and a stripe stays without
+    /// what was not at the disk.
     pub(super) async fn remove_numbered(self: &Rc<Self>, files: &[FileId]) -> Result<Reply, Box<Failure>> {
         if files.len() > REMOVED_MAX {
             let text = format!("{} files to be removed at once: {REMOVED_MAX} at most", files.len());
             return Err(Failure::invalid(text).into());
         }
-        let mut outcome = Ok(());
+        let mut outcomes = vec![Ok(()); self.machine.disks().len()];
         for files in files.chunks(REMOVED_AT_ONCE) {
-            outcome = outcome.and(self.remove_some(files).await);
+            for (outcome, removed) in outcomes.iter_mut().zip(self.remove_some(files).await) {
+                *outcome = mem::replace(outcome, Ok(())).and(removed);
+            }
         }
-        outcome?;
-        Ok(Reply::NumberedRemoved { disks: self.identities().await.into_iter().flatten().collect() })
+        let identities = self.identities().await.into_iter().zip(&outcomes);
+        let disks =
+            identities.filter_map(|(identity, outcome)| identity.filter(|_| outcome.is_ok())).collect();
+        let failure = outcomes.into_iter().find_map(Result::err).map(|failure| *failure);
+        Ok(Reply::NumberedRemoved { disks, failure })
     }
 
-    async fn remove_some(&self, files: &[FileId]) -> Result<(), Box<Failure>> {
+    /// Removes all stripes of files, and returns the outcome at each disk.
+    async fn remove_some(&self, files: &[FileId]) -> Vec<Result<(), Box<Failure>>> {
         // Each once, and in the order of the names, so that of two who take turns at several one has the first.
         let names: BTreeMap<String, FileId> =
             files.iter().map(|&file| (number::object_name(file), file)).collect();
@@ -283,7 +295,7 @@ impl<M: Machine> IoNode<M> {
                 _ => self.forget_removed(stripe).await,
             }
         }
-        outcomes.into_iter().collect()
+        outcomes
     }
 
     /// Whether the object of a stripe may still be there, though it was to be removed with others.
@@ -292,13 +304,9 @@ impl<M: Machine> IoNode<M> {
         !matches!(found(opened), Ok(None))
     }
 
-    /// Adds what the disks have of a numbered file to a list.
-    pub(super) async fn add_numbered(
-        &self,
-        stripes: &mut Vec<ListedStripe>,
-        name: &str,
-        file: FileId,
-    ) -> Result<(), Box<Failure>> {
+    /// Adds what the disks have of a numbered file to a list. A stripe that cannot be read says no more than that it is
+    /// there; on a disk that fails nothing is.
+    pub(super) async fn add_numbered(&self, stripes: &mut Vec<ListedStripe>, name: &str, file: FileId) {
         for (index, disk) in self.machine.disks().iter().enumerate() {
             let stripe = match found(disk.open(name, Stage::Pending).await) {
                 Ok(None) => continue,
@@ -310,12 +318,11 @@ impl<M: Machine> IoNode<M> {
                     };
                     label.map(|label| (label.stripe, bytes(label)))
                 }
-                Err(failure) if failure.kind == FailureKind::Damaged => None,
-                Err(failure) => return Err(failure),
+                Err(_) if disk.space().await.is_err() => continue,
+                Err(_) => None,
             };
             stripes.push(ListedStripe { file, disk: index as u32, stripe });
         }
-        Ok(())
     }
 
     /// Starts to close idle stripes, if many stripes are open.

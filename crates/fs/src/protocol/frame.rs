@@ -89,6 +89,7 @@ mod tests {
                 Frame::Reply(tag, Reply::NumberedListed {
                     stripes: vec![ListedStripe { file: FileId(tag), disk: bytes, stripe: Some((bytes, offset)) }],
                     more: true,
+                    failure: None,
                 }),
             ];
             for frame in frames {

@@ -35,6 +35,8 @@ pub enum Reply {
         names: Vec<String>,
         /// Whether there are others after these.
         more: bool,
+        /// Why the names of a disk are missing.
+        failure: Option<Failure>,
     },
     /// To [`Request::Examine`].
     Examined {
@@ -120,6 +122,8 @@ pub enum Reply {
     NumberedRemoved {
         /// The disks from which they have gone, by their identities; those whose identity cannot be read are left out.
         disks: Vec<u64>,
+        /// Why they have not gone from a disk.
+        failure: Option<Failure>,
     },
     /// To [`Request::ListNumbered`]: the stripes of the first of the files, as many as an answer holds.
     NumberedListed {
@@ -127,6 +131,8 @@ pub enum Reply {
         stripes: Vec<ListedStripe>,
         /// Whether there are others after these.
         more: bool,
+        /// Why the stripes of a disk are missing.
+        failure: Option<Failure>,
     },
     /// To [`Request::Tree`], [`Request::LetGo`] and [`Request::LetGoWritten`].
     Tree {

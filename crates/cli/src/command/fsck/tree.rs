@@ -22,7 +22,7 @@ use namespace::{Complaint, FileNumber, Inode, Repair, SurveyedRecord, TreeOperat
 
 use super::Row;
 use super::adoption::{Adoption, Stripe, adopt};
-use crate::store::namespace::{Namespace, StripeOfNowhere, is_damaged, is_removed, shown};
+use crate::store::namespace::{Namespace, StripeOfNowhere, is_removed, shown};
 
 /// How often records are looked at again that others may be changing.
 const LOOKS: usize = 3;
@@ -59,6 +59,8 @@ pub(super) struct TreeCheck {
     unnamed: BTreeMap<FileId, Vec<Stripe>>,
     /// Stripes that are nowhere.
     lost: Vec<LostStripe>,
+    /// Why some stripes could not be looked for.
+    pub(super) failures: Vec<fs::Error>,
     /// How many inodes there are.
     pub(super) inodes: usize,
     /// How many of them are of files that have been removed, and whose contents are still to go.
@@ -71,8 +73,7 @@ impl TreeCheck {
     /// Looks at all records of a namespace and at all stripes.
     pub(super) async fn of(namespace: &Namespace) -> Result<TreeCheck> {
         let connection = &namespace.connection;
-        let list = async || connection.explained("listing stripes", connection.client.list_numbered().await);
-        let listed = list().await?;
+        let fs::Partial { found: listed, failures } = connection.client.list_numbered_partly().await;
         let (records, complaints) = surveyed(namespace).await?;
         let mut known: BTreeMap<FileNumber, &Inode> = BTreeMap::new();
         for record in &records {
@@ -87,7 +88,8 @@ impl TreeCheck {
             }
         }
         if !unnamed.is_empty() {
-            let still: BTreeSet<FileId> = list().await?.into_iter().map(|(_, stripe)| stripe.file).collect();
+            let again = connection.client.list_numbered_partly().await.found;
+            let still: BTreeSet<FileId> = again.into_iter().map(|(_, stripe)| stripe.file).collect();
             unnamed.retain(|file, _| still.contains(file));
         }
         let places = connection.explained("asking for disks", connection.client.disks_by_identity().await)?;
@@ -97,7 +99,7 @@ impl TreeCheck {
             listed.iter().map(|(_, stripe)| stripe.file).filter(named).map(fs::object_name).collect();
         let inodes = known.len();
         let removed = records.iter().filter(|record| matches!(record, SurveyedRecord::Doomed(_))).count();
-        Ok(TreeCheck { paths: paths(&records), complaints, unnamed, lost, inodes, removed, stored })
+        Ok(TreeCheck { paths: paths(&records), complaints, unnamed, lost, failures, inodes, removed, stored })
     }
 
     /// What a file is called, of which this is the name of the stripes on their disks.
@@ -143,6 +145,10 @@ impl TreeCheck {
 
     /// Mends what can be mended. What cannot be done with one file keeps it from no other.
     pub(super) async fn mend(&self, namespace: &Namespace, remove_unnamed: bool) -> Result<Mended> {
+        if let Some(error) = self.failures.first() {
+            // A stripe there must not be taken for lost.
+            return Err(namespace.connection.explain("listing stripes", error).into());
+        }
         // First of all: a file that is made now may be given one of these numbers.
         for file in self.unnamed.keys() {
             let repair = Repair::Reserve { number: FileNumber(file.0) };
@@ -302,10 +308,15 @@ async fn lost_disks(
     inodes: &BTreeMap<FileNumber, &Inode>,
 ) -> Result<Vec<LostStripe>> {
     let lost = namespace.stripes_on_disks_that_are_nowhere(places, inodes.values().copied()).await?;
+    let missing = match namespace.connection.incompleteness() {
+        Ok(()) => String::new(),
+        Err(error) => format!("; {}: {}", error.what(), error.why()),
+    };
     let told = lost.into_iter().map(|StripeOfNowhere { file, stripe, disk }| {
         let why = match disk {
             NO_DISK => "it was on none of the agents' disks when the file got its name".to_owned(),
-            disk => format!("none of the agents has its disk, {disk:016x}"),
+            disk if missing.is_empty() => format!("none of the agents has its disk, {disk:016x}"),
+            disk => format!("its disk, {disk:016x}, cannot be used{missing}"),
         };
         LostStripe { file, stripe, why, may_be_away: disk != NO_DISK }
     });
@@ -345,7 +356,7 @@ async fn lost_stripes(
         let found = match connection.client.numbered_stripes(&numbered).await {
             // The file may have been removed since.
             Err(error) if is_removed(&error) && !is_named(namespace, number).await? => continue,
-            Err(error) if is_damaged(&error) || is_removed(&error) => {
+            Err(error) if matches!(*error, fs::Error::Remote { .. }) => {
                 let why = connection.explain("its stripes", &error).why().to_owned();
                 let of = |stripe| LostStripe { file: number, stripe, why: why.clone(), may_be_away: false };
                 lost.extend(missing.into_iter().map(of));

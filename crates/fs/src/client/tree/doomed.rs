@@ -130,7 +130,8 @@ impl<M: Machine> Tree<M> {
         for &file in &files {
             self.cache().give_up_numbered(file).await;
         }
-        let reached = self.cache().client().remove_numbered(&files).await?;
+        // On a disk that fails they stay, as on one that is away.
+        let reached = self.cache().client().remove_numbered_partly(&files).await.found;
         let disks = reached.iter().copied().collect();
         match self.perform(TreeOperation::Forget { numbers: numbers.clone(), disks }).await? {
             TreeAnswer::Forgotten(forgotten) => {
@@ -154,7 +155,7 @@ impl<M: Machine> Tree<M> {
     /// nothing is left.
     ///
     /// # Errors
-    /// If the keeper does not answer, or an I/O node cannot remove them.
+    /// If the keeper does not answer.
     pub async fn remove_doomed(&self) -> Result<u64> {
         let (mut after, mut removed) = (FileNumber(0), 0);
         // What is not listed any more is left out of what is kept.

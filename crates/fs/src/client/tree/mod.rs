@@ -40,7 +40,7 @@ use prefetched_entries::{PrefetchedEntries, Touched};
 use unflushed_names::{Change, UnflushedNames};
 
 use super::in_time::InTime;
-use super::{Client, PageCache, unexpected};
+use super::{Client, PageCache, Partial, unexpected};
 use crate::endpoint::Answer;
 use crate::error::{Error, FailureKind, KeptNamespace, Result};
 use crate::number;
@@ -97,23 +97,37 @@ pub struct NewTree {
 }
 
 impl<M: Machine> Tree<M> {
-    /// Finds the namespace of the set behind a page cache, if there is one.
+    /// Finds the namespace of the set behind a page cache, if there is one. An I/O node that fails does not keep the
+    /// others from being asked.
     ///
     /// # Errors
-    /// If an I/O node does not answer, or several keep one.
+    /// If several I/O nodes keep one, or one that fails may keep it, since disks belong to one.
     pub async fn find(cache: &PageCache<M>) -> Result<Option<Tree<M>>> {
-        let mut found = Vec::new();
+        match Tree::look_for(cache).await? {
+            Partial { found: None, failures } if !failures.is_empty() => {
+                let failure = failures.into_iter().next().expect("there is one");
+                let checked = Tree::check_none(cache.client()).await;
+                checked.map(|()| None).map_err(|_| failure.into())
+            }
+            Partial { found, .. } => Ok(found),
+        }
+    }
+
+    /// Asks all I/O nodes whether they keep the namespace.
+    async fn look_for(cache: &PageCache<M>) -> Result<Partial<Option<Tree<M>>>> {
+        let (mut found, mut failures) = (Vec::new(), Vec::new());
         for (node, answer) in cache.client().ask_all(|_| Some(ask(TreeOperation::Describe))).await {
-            match answered(node, answer?.0).map(|(performed, _)| performed.answer) {
+            let answer = answer.and_then(|(reply, _)| answered(node, reply));
+            match answer.map(|(performed, _)| performed.answer) {
                 Ok(TreeAnswer::Used(used)) => found.push((node, used)),
                 Err(error) if error.is_refused(TreeRefusal::NoNamespace) => {}
-                Err(error) => return Err(error),
-                Ok(_) => return Err(unexpected(node)),
+                Err(error) => failures.push(*error),
+                Ok(_) => failures.push(*unexpected(node)),
             }
         }
         match &*found {
-            [] => Ok(None),
-            [(keeper, _)] => Ok(Some(Tree::kept_by(cache, *keeper))),
+            [] => Ok(Partial { found: None, failures }),
+            [(keeper, _)] => Ok(Partial { found: Some(Tree::kept_by(cache, *keeper)), failures }),
             _ => Err(too_many(cache, found).await?),
         }
     }
@@ -123,8 +137,12 @@ impl<M: Machine> Tree<M> {
     /// # Errors
     /// As those of [`find`](Self::find), [`check_none`](Self::check_none) and [`begin`](Self::begin).
     pub async fn find_or_begin(cache: &PageCache<M>, new: NewTree) -> Result<Tree<M>> {
-        if let Some(tree) = Tree::find(cache).await? {
+        let found = Tree::look_for(cache).await?;
+        if let Some(tree) = found.found {
             return Ok(tree);
+        }
+        if let Some(failure) = found.failures.into_iter().next() {
+            return Err(failure.into());
         }
         if let Err(error) = Tree::check_none(cache.client()).await {
             // Somebody may have begun it meanwhile, and made files.
@@ -133,13 +151,14 @@ impl<M: Machine> Tree<M> {
         Tree::begin(cache, new).await
     }
 
-    /// Makes sure that a set of which none of its I/O nodes keeps a namespace has none.
+    /// Makes sure that a set of which none of its I/O nodes keeps a namespace has none, as far as they have disks that
+    /// do not fail: all disks of a set are marked.
     ///
     /// # Errors
     /// [`Error::NoKeeper`] if disks are marked as those of one, or have stripes of its files: an I/O node that is not
     /// asked keeps it, or it is lost.
     pub async fn check_none(client: &Client<M>) -> Result<()> {
-        let stripes = client.list_numbered_and_marks().await?;
+        let stripes = client.list_numbered_and_marks().await.found;
         let Some(&(node, _)) = stripes.first() else { return Ok(()) };
         let files = stripes.iter().map(|(_, stripe)| stripe.file).filter(|file| *file != number::MARK);
         let files: BTreeSet<_> = files.collect();

@@ -1,0 +1,331 @@
+//! One of five disks fails, in each of seven ways: only files on that disk fail, and each error names its agent.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::common::{Agent, Store, finish, hash, wait};
+use crate::mount_point::MountPoint;
+
+/// How a disk fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Removed,
+    Unmounted,
+    ReadOnly,
+    Full,
+    NewerStripe,
+    DamagedHeader,
+    Killed,
+    Hung,
+}
+
+impl Way {
+    /// Whether the agent does not answer.
+    fn is_away(self) -> bool {
+        matches!(self, Way::Killed | Way::Hung)
+    }
+
+    /// Whether the disk is of no use at all.
+    fn is_gone(self) -> bool {
+        self.is_away() || matches!(self, Way::Removed | Way::Unmounted)
+    }
+
+    /// Whether one stripe alone cannot be read.
+    fn is_of_one_stripe(self) -> bool {
+        matches!(self, Way::NewerStripe | Way::DamagedHeader)
+    }
+}
+
+/// Five agents, the files on the disk that fails, and those beside it.
+struct Trial {
+    store: Store,
+    victim: usize,
+    on: BTreeSet<String>,
+    beside: BTreeSet<String>,
+    /// Unmounted in the end.
+    mounted: Option<PathBuf>,
+    original: blake3::Hash,
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        if let Some(path) = &self.mounted {
+            let _ = Command::new("umount").arg("--lazy").arg(path).status();
+        }
+        self.store.agents[self.victim].signal_if_running("CONT");
+    }
+}
+
+impl Agent {
+    /// Sends a signal to an agent that may have ended.
+    fn signal_if_running(&self, name: &str) {
+        let _ = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).output();
+    }
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn stripes_in(root: &Path) -> BTreeSet<PathBuf> {
+    let entries = fs::read_dir(root).expect("a disk").map(|entry| entry.expect("an entry").path());
+    entries.filter(|path| path.extension().is_some_and(|end| end == "begun" || end == "stripe")).collect()
+}
+
+impl Trial {
+    fn begin() -> Trial {
+        let store = Store::start(&[1; 5]);
+        let original = store.make_file("local", 700_000);
+        let begun = said(&finish(store.command(&["mkdir", "d"])));
+        let is_keeper = |agent: &Agent| begun.contains(&format!("agent {} keeps", agent.address));
+        let victim = store.agents.iter().position(|agent| !is_keeper(agent)).expect("one keeps the names");
+        let mut trial =
+            Trial { store, victim, on: BTreeSet::new(), beside: BTreeSet::new(), mounted: None, original };
+        trial.put("all", "5");
+        for number in 0.. {
+            trial.put(&format!("file{number}"), "2");
+            if trial.on.len() >= 2 && trial.beside.len() >= 2 {
+                return trial;
+            }
+        }
+        unreachable!("stripes are spread over all disks")
+    }
+
+    /// Puts a file, and notes whether it lies on the disk that is to fail.
+    fn put(&mut self, name: &str, disks: &str) {
+        let before = stripes_in(self.root());
+        self.store.run(&["put", "local", &format!("d/{name}"), "--block", "64KiB", "--disks", disks]);
+        let is_on = stripes_in(self.root()) != before;
+        if is_on { &mut self.on } else { &mut self.beside }.insert(name.to_owned());
+    }
+
+    fn root(&self) -> &Path {
+        &self.store.agents[self.victim].roots[0]
+    }
+
+    fn address(&self) -> &str {
+        &self.store.agents[self.victim].address
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.store.command(arguments);
+        command.env("STARFISH_SILENCE", "2");
+        command
+    }
+
+    /// Has the disk fail; says so if that cannot be done here.
+    fn fail(&mut self, way: Way) -> bool {
+        let root = self.root().to_owned();
+        match way {
+            Way::Removed => fs::remove_dir_all(&root).expect("our directory"),
+            Way::Unmounted => {
+                fs::rename(&root, root.with_extension("away")).expect("our directory");
+                fs::create_dir(&root).expect("room");
+            }
+            Way::ReadOnly => return self.make_read_only(&root),
+            Way::Full => self.store.restart_limited(self.victim, "-f 64"),
+            Way::NewerStripe | Way::DamagedHeader => self.hurt_a_stripe(&root, way),
+            Way::Killed => {
+                self.store.agents[self.victim].signal("KILL");
+                wait(&mut self.store.agents[self.victim].child);
+            }
+            Way::Hung => self.store.agents[self.victim].signal("STOP"),
+        }
+        true
+    }
+
+    /// Restarts the agent on what its disk has after a change.
+    fn change_while_stopped(&mut self, change: impl FnOnce(&Path) -> bool) -> bool {
+        let agent = &mut self.store.agents[self.victim];
+        agent.signal("TERM");
+        assert!(wait(&mut agent.child).success());
+        let (address, roots) = (agent.address.clone(), agent.roots.clone());
+        change(&roots[0]) && {
+            self.store.agents[self.victim] = Agent::start_at(&address, roots, &[]);
+            true
+        }
+    }
+
+    fn make_read_only(&mut self, root: &Path) -> bool {
+        let made = self.change_while_stopped(|root| {
+            let mount = |options: &[&str], what: &Path| {
+                Command::new("mount")
+                    .args(options)
+                    .arg(what)
+                    .arg(root)
+                    .status()
+                    .is_ok_and(|done| done.success())
+            };
+            mount(&["--bind"], root) && mount(&["-o", "remount,bind,ro"], Path::new("none"))
+        });
+        self.mounted = made.then(|| root.to_owned());
+        made
+    }
+
+    /// Hurts the header of a stripe of a file that is on all disks.
+    fn hurt_a_stripe(&mut self, root: &Path, way: Way) {
+        let before = stripes_in(root);
+        self.put("hurt", "5");
+        let stripe = stripes_in(root).difference(&before).next().expect("it is on all disks").clone();
+        self.change_while_stopped(|_| {
+            let file = fs::OpenOptions::new().write(true).open(&stripe).expect("ours");
+            let (at, bytes) = if way == Way::NewerStripe { (8, [9]) } else { (100, [0xA5]) };
+            file.write_all_at(&bytes, at).expect("room");
+            true
+        });
+        self.beside.append(&mut self.on);
+        self.beside.remove("hurt");
+        self.on = BTreeSet::from(["hurt".to_owned()]);
+    }
+
+    /// Whether files on the disk can be read.
+    fn check_contents(&self, way: Way) {
+        let is_readable = matches!(way, Way::ReadOnly | Way::Full);
+        for (names, is_fine) in [(&self.beside, true), (&self.on, is_readable)] {
+            for name in names {
+                let path = format!("d/{name}");
+                let got = finish(self.command(&["get", &path, "back", "--force"]));
+                let printed = finish(self.command(&["cat", &path]));
+                for output in [&got, &printed] {
+                    assert_eq!(output.status.success(), is_fine, "{way:?} {name}: {}", said(output));
+                    assert!(
+                        is_fine || said(output).contains(self.address()),
+                        "{way:?} {name}: {}",
+                        said(output)
+                    );
+                }
+                if is_fine {
+                    assert_eq!(hash(&self.store.path("back")), self.original, "{way:?} {name}");
+                    assert_eq!(blake3::hash(&printed.stdout), self.original, "{way:?} {name}");
+                }
+            }
+        }
+    }
+
+    /// A new file on all disks: it does not lie on one that cannot be used, and fails on one that cannot be written to.
+    fn check_put(&self, way: Way) {
+        let put = finish(self.command(&["put", "local", "d/new", "--block", "64KiB"]));
+        let is_fine = way.is_of_one_stripe() || (way.is_gone() && !way.is_away());
+        assert_eq!(put.status.success(), is_fine, "{way:?}: {}", said(&put));
+        assert!(way.is_of_one_stripe() || said(&put).contains(self.address()), "{way:?}: {}", said(&put));
+        if way.is_away() {
+            let put = finish(self.command(&["put", "local", "d/new", "--without-missing"]));
+            assert!(put.status.success(), "{way:?}: {}", said(&put));
+        }
+        if put.status.success() || way.is_away() {
+            let got = finish(self.command(&["get", "d/new", "back", "--force"]));
+            assert!(got.status.success(), "{way:?}: {}", said(&got));
+            assert_eq!(hash(&self.store.path("back")), self.original);
+        }
+    }
+
+    fn check_fsck(&self, way: Way) {
+        let output = finish(self.command(&["fsck", "--format", "json"]));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let findings = report["findings"].as_array().expect("a list");
+        let found = |row: &Value| row["file"].as_str().expect("text").to_owned();
+        let found: BTreeSet<String> = findings.iter().map(found).collect();
+        let hurt = if matches!(way, Way::ReadOnly | Way::Full) { BTreeSet::new() } else { self.on.clone() };
+        let hurt: BTreeSet<String> = hurt.iter().map(|name| format!("/d/{name}")).collect();
+        assert_eq!(found, hurt, "{way:?}: {report}");
+        assert_eq!(output.status.success(), hurt.is_empty(), "{way:?}: {report}");
+        let failures = report["failures"].as_array().expect("a list");
+        assert_eq!(failures.len(), usize::from(way.is_gone()), "{way:?}: {report}");
+        let named = |value: &Value| value.to_string().contains(self.address());
+        assert!(findings.iter().chain(failures).all(named), "{way:?}: {report}");
+        // What is beside it was read back whole.
+        let least = self.beside.len() as u64 * 700_000;
+        assert!(report["bytes"].as_u64().is_some_and(|bytes| bytes >= least), "{way:?}: {report}");
+    }
+
+    fn check_mount(&self, way: Way) {
+        let path = self.store.path(&format!("mounted {way:?}"));
+        fs::create_dir(&path).expect("a directory");
+        let (path, without) = (path.to_str().expect("text"), ["--without-missing"]);
+        let options = if way.is_away() { &without[..] } else { &[] };
+        let mounted =
+            finish(self.command(&[&["mount", path, "--background", "--log", "log"], options].concat()));
+        assert!(mounted.status.success(), "{way:?}: {}", said(&mounted));
+        let inside = Path::new(path).join("d");
+        let names = fs::read_dir(&inside).expect("names are elsewhere");
+        let names: BTreeSet<String> =
+            names.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect();
+        assert!(self.on.union(&self.beside).all(|name| names.contains(name)), "{way:?}: {names:?}");
+        let is_readable = matches!(way, Way::ReadOnly | Way::Full);
+        for (names, is_fine) in [(&self.beside, true), (&self.on, is_readable)] {
+            for name in names {
+                let read = fs::read(inside.join(name)).map(|read| blake3::hash(&read));
+                match is_fine {
+                    true => assert_eq!(read.expect("it is elsewhere"), self.original, "{way:?} {name}"),
+                    false => assert!(read.is_err(), "{way:?} {name}"),
+                }
+            }
+        }
+        let unmounted = finish(self.command(&["umount", path]));
+        assert!(unmounted.status.success(), "{way:?}: {}", said(&unmounted));
+    }
+}
+
+fn check(way: Way) {
+    let mut trial = Trial::begin();
+    let can_mount = MountPoint::is_possible(&trial.store);
+    if !trial.fail(way) {
+        return println!("SKIPPED: no disk can be made {way:?} here");
+    }
+    let listed = finish(trial.command(&["ls", "d"]));
+    let names: BTreeSet<String> =
+        String::from_utf8_lossy(&listed.stdout).lines().map(str::to_owned).collect();
+    assert!(listed.status.success(), "{way:?}: {}", said(&listed));
+    assert_eq!(names, trial.on.union(&trial.beside).cloned().collect(), "{way:?}");
+    trial.check_contents(way);
+    trial.check_fsck(way);
+    if can_mount {
+        trial.check_mount(way);
+    }
+    trial.check_put(way);
+}
+
+#[test]
+fn a_directory_that_is_removed() {
+    check(Way::Removed);
+}
+
+#[test]
+fn a_disk_that_is_unmounted() {
+    check(Way::Unmounted);
+}
+
+#[test]
+fn a_disk_that_is_read_only() {
+    check(Way::ReadOnly);
+}
+
+#[test]
+fn a_disk_that_is_full() {
+    check(Way::Full);
+}
+
+#[test]
+fn a_stripe_of_a_newer_version() {
+    check(Way::NewerStripe);
+}
+
+#[test]
+fn a_damaged_header() {
+    check(Way::DamagedHeader);
+}
+
+#[test]
+fn an_agent_that_is_killed() {
+    check(Way::Killed);
+}
+
+#[test]
+fn an_agent_that_hangs() {
+    check(Way::Hung);
+}

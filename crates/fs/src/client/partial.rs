@@ -1,0 +1,29 @@
+//! An answer put together from several I/O nodes, some of which, or some of whose disks, may have failed.
+
+use crate::error::{Error, Result};
+
+/// The answer of the I/O nodes that did not fail, and the failures of the others.
+///
+/// A part that fails must not hide the others. A caller that needs all of them asks for the [`whole`](Self::whole).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Partial<T> {
+    /// The answer, as far as I/O nodes and disks did not fail.
+    pub found: T,
+    /// The failures, each of an I/O node or of one of its disks.
+    pub failures: Vec<Error>,
+}
+
+impl<T> Partial<T> {
+    /// Returns the answer of all I/O nodes.
+    ///
+    /// # Errors
+    /// The first failure, if there is one.
+    pub fn whole(self) -> Result<T> {
+        self.failures.into_iter().next().map_or(Ok(self.found), |error| Err(error.into()))
+    }
+
+    /// Makes another answer of this one.
+    pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Partial<U> {
+        Partial { found: make(self.found), failures: self.failures }
+    }
+}
