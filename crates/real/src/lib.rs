@@ -26,6 +26,7 @@
 //! - `machine.rs`: [`RealMachine`]; `computer.rs`: what it tells of its computer; `clock.rs`: its time; `runtime.rs`:
 //!   [`run`] and the choice of the driver
 //! - `task.rs`: tasks that no caller waits for, and transfers that complete though their caller no longer waits
+//! - `answers.rs`: whether a disk or a store of metadata answers
 //! - `release.rs`: what another process is about to release; `random.rs`: numbers drawn at random
 //! - `bytes.rs`: data as sockets and files take them
 //! - `net/`: frames, handshakes and connections
@@ -35,6 +36,7 @@
 //! What is not here, on purpose: retrying (the loss of a peer is told to the file system, which knows what to do;
 //! the peer is only called again), and any type of the async runtime in a signature.
 
+mod answers;
 mod bytes;
 mod clock;
 mod computer;

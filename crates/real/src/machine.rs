@@ -79,9 +79,12 @@ impl RealMachine {
         let mut disks = Vec::with_capacity(settings.disks.len());
         let (files, connections) = share_descriptors(descriptors(), settings.disks.is_empty());
         let open_max = (files / settings.disks.len().max(1)).max(1);
+        // As long as the system waits for a device before it reports a task as hung, with the usual limits.
+        let patience = settings.limits.silence * 12;
         for disk in &settings.disks {
             let noted = (notes.clone(), disks.len());
-            let disk = Disk::start(disk, settings.node, clock, tasks.clone(), noted, open_max).await?;
+            let disk =
+                Disk::start(disk, settings.node, clock, tasks.clone(), noted, open_max, patience).await?;
             disk.refuse_copy(&disks)?;
             disks.push(disk);
         }

@@ -107,10 +107,9 @@ impl<M: Machine> IoNode<M> {
     /// The identity of each disk, if it can be read and the disk can be used.
     async fn identities(&self) -> Vec<Option<u64>> {
         let mut identities = Vec::new();
-        for disk in self.machine.disks() {
-            let identity = disk.identity().await.ok();
-            // It may be remembered of a disk that is gone.
-            identities.push(if disk.space().await.is_ok() { identity } else { None });
+        // An identity may be remembered of a disk that is gone, or hangs.
+        for (disk, health) in self.machine.disks().iter().zip(self.disk_health.ask().await) {
+            identities.push(if health.is_ok() { disk.identity().await.ok() } else { None });
         }
         identities
     }

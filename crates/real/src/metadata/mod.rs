@@ -22,6 +22,7 @@ mod sqlite;
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -30,6 +31,7 @@ use std::time::Duration;
 use flume::RecvTimeoutError;
 use machine::{Error, InFlight, MetadataStore, Result, Transaction};
 
+use crate::answers::Answers;
 use crate::computer;
 use crate::random::draw;
 use crate::settings::{MetadataPlace, Settings};
@@ -59,6 +61,8 @@ pub struct Metadata {
     handed_over: InFlight,
     keeper: Arc<Mutex<Keeper>>,
     run: Run,
+    answers: Rc<Answers>,
+    reports: Reports,
 }
 
 /// The run of the store, which the thread may find to be another one.
@@ -84,7 +88,12 @@ impl Metadata {
         let copies = settings.metadata_copies.as_ref();
         let copies = copies.map(|copies| Copies::of(place, copies, &reports)).transpose()?;
         let run = Run::new(run_of(place)?.into());
-        let keeper = Keeper { database: Database::at(place, &run, &reports)?, copies, reports };
+        // A server that fails is tried again for some time (`postgres.rs`), and a medium may be slow.
+        let patience = if let MetadataPlace::Directory(_) = place { 12 } else { 3 };
+        let database = Database::at(place, &run, &reports)?;
+        let answers = Answers::watch(database.described(), settings.limits.silence * patience);
+        let told = reports.clone();
+        let keeper = Keeper { database, copies, reports };
         let keeper = Arc::new(Mutex::new(keeper));
         let thread = thread::Builder::new().name("metadata".to_owned());
         let served = keeper.clone();
@@ -93,7 +102,7 @@ impl Metadata {
             what: "starting the thread of the store of metadata".to_owned(),
             why: error.to_string(),
         })?;
-        Ok(Metadata { requests, handed_over: InFlight::new(), keeper, run })
+        Ok(Metadata { requests, handed_over: InFlight::new(), keeper, run, answers, reports: told })
     }
 
     /// Waits until all that was asked for is done and the file is closed; then nothing else is done.
@@ -105,10 +114,26 @@ impl Metadata {
         }
     }
 
-    async fn ask<T>(&self, request: Request, answer: flume::Receiver<Result<T>>) -> Result<T> {
-        let _handed_over = self.handed_over.begin();
-        self.requests.send_async(request).await.map_err(|_| stopped())?;
-        answer.recv_async().await.map_err(|_| stopped())?
+    async fn ask<T: 'static>(&self, request: Request, answer: flume::Receiver<Result<T>>) -> Result<T> {
+        let (handed_over, work) = (self.handed_over.begin(), self.answers.begin()?);
+        let requests = self.requests.clone();
+        let mut asked = Box::pin(async move {
+            requests.send_async(request).await.map_err(|_| stopped())?;
+            let outcome = answer.recv_async().await.map_err(|_| stopped())?;
+            work.complete();
+            drop(handed_over);
+            outcome
+        });
+        match self.answers.unless_stuck(asked.as_mut()).await {
+            Some(outcome) => outcome,
+            None => {
+                // Its answer says that the store can be asked again.
+                compio::runtime::spawn(asked).detach();
+                let error = self.answers.error();
+                self.reports.failed(&error);
+                Err(error)
+            }
+        }
     }
 }
 
