@@ -240,9 +240,9 @@ async fn found(tree: &Tree<SimMachine>, path: &str) -> Result<(Contents, u64), S
     Ok((Some((fill, bytes)), alike))
 }
 
-/// Returns true if `found` is a possible state of a file. A client reports the new end of an extended file as far as the
-/// bytes before it were sent, so a crash in an extension may leave any length between the old and the new one. The bytes
-/// before it are whole; some of the others may be lost, which their writer learned.
+/// Returns true if `found` is a possible state of a file. A client reports the new end of an extended file as far as
+/// the bytes before it were sent, so a crash in an extension may leave any length between the old and the new one. The
+/// bytes before the old end are whole; some of the others may be lost, which their writer learned.
 fn may_be_found(possible: &[Contents], found: Contents, alike: u64) -> bool {
     let Some((fill, bytes)) = found else { return possible.contains(&found) };
     if alike == bytes && possible.contains(&found) {
