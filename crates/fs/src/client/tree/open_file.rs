@@ -237,7 +237,7 @@ impl<M: Machine> OpenTreeFile<M> {
     }
 
     /// Writes `data` at the end of the file. Returns its offset. Appends by other clients that were given their place
-    /// before are waited for, up to [`LEASE`] if nothing is heard of them.
+    /// before are waited for, as long as a lease lasts, if nothing is heard of them.
     ///
     /// # Errors
     /// As those of [`write`](Self::write), or if the keeper gives no place. If the place was given and the data cannot
