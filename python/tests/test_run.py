@@ -130,7 +130,7 @@ def test_without_dask_a_client_is_answered_with_what_to_install(
     monkeypatch.delitem(sys.modules, "starfish.cluster", raising=False)
     monkeypatch.delattr(starfish, "cluster", raising=False)
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(starfish.InvalidError, match="starfish-io"):
+    with pytest.raises(starfish.InvalidError, match="pip install dask distributed"):
         starfish.run(plan, client=object())  # type: ignore[arg-type]
 
 
