@@ -247,11 +247,10 @@ impl<M: Machine> IoNode<M> {
 
     async fn examine(&self) -> Reply {
         let mut disks = Vec::new();
-        let health = self.disk_health.ask().await;
-        for ((index, disk), health) in self.machine.disks().iter().enumerate().zip(health) {
-            let (space, failure) = match health {
+        for (index, disk) in self.machine.disks().iter().enumerate() {
+            let (space, failure) = match disk.space().await {
                 Ok(space) => (space, None),
-                Err(failure) => (None, Some(failure)),
+                Err(error) => (None, Some(error.to_string())),
             };
             let space = space.map(|space| (space.bytes, space.free));
             let (device, has_own_pace) = (disk.device(), disk.has_own_pace());
