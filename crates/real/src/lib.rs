@@ -28,6 +28,7 @@
 //! - `machine.rs`: [`RealMachine`]; `computer.rs`: what it tells of its computer; `clock.rs`: its time; `runtime.rs`:
 //!   [`run`] and the choice of the driver
 //! - `task.rs`: tasks that no caller waits for, and transfers that complete though their caller no longer waits
+//! - `hang_watch.rs`: detection of a disk or metadata store that hangs
 //! - `release.rs`: what another process is about to release; `random.rs`: numbers drawn at random
 //! - `bytes.rs`: data as sockets and files take them
 //! - `net/`: frames, handshakes and connections
@@ -41,6 +42,7 @@ mod bytes;
 mod clock;
 mod computer;
 mod disk;
+mod hang_watch;
 mod machine;
 mod metadata;
 mod net;

@@ -79,9 +79,11 @@ impl RealMachine {
         let mut disks = Vec::with_capacity(settings.disks.len());
         let (files, connections) = share_descriptors(descriptors(), settings.disks.is_empty());
         let open_max = (files / settings.disks.len().max(1)).max(1);
+        let silence = settings.limits.silence;
         for disk in &settings.disks {
             let noted = (notes.clone(), disks.len());
-            let disk = Disk::start(disk, settings.node, clock, tasks.clone(), noted, open_max).await?;
+            let disk =
+                Disk::start(disk, settings.node, clock, tasks.clone(), noted, open_max, silence).await?;
             disk.refuse_copy(&disks)?;
             disks.push(disk);
         }

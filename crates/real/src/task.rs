@@ -125,14 +125,6 @@ impl Tasks {
     pub(crate) async fn complete<T: 'static>(
         &self,
         name: &'static str,
-        transfer: impl Future<Output = Result<T>> + 'static,
-    ) -> Result<T> {
-        self.complete_boxed(name, Box::pin(transfer)).await
-    }
-
-    async fn complete_boxed<T: 'static>(
-        &self,
-        name: &'static str,
         mut transfer: Boxed<Result<T>>,
     ) -> Result<T> {
         // One that needs no waiting needs no task.

@@ -14,8 +14,8 @@ use common::{Reports, run_nodes};
 use machine::conformance::{self, counted_transactions_left, make_counted_transactions};
 use machine::{Error, Machine, MetadataStore, NodeId};
 use postgres::{Client, NoTls};
-use postgres_server::{Server, programs};
-use real::{Driver, Metadata, MetadataPlace, RealMachine, Report, Settings};
+use postgres_server::{Server, programs, signal};
+use real::{Driver, Limits, Metadata, MetadataPlace, RealMachine, Report, Settings};
 
 /// Runs `test` on the store at this address.
 fn on_store<T: 'static, F: Future<Output = T> + 'static>(
@@ -229,4 +229,36 @@ fn a_server_that_is_not_there_is_told() {
     assert!(told.contains("metadata store none at") && told.contains("No such file"), "{told}");
     let wrong = on_store("nonsense", |_| async {}).expect_err("no address");
     assert!(wrong.to_string().contains("the address of a PostgreSQL database"), "{wrong}");
+}
+
+/// SIGSTOP stops the server's process of the session, as a stalled disk would; the kernel keeps the connection alive.
+#[test]
+fn a_server_that_is_connected_and_silent_ends_the_wait() {
+    let Some(server) = Server::start() else { return };
+    let address = server.new_database();
+    let metadata = Some(MetadataPlace::Postgres(address.clone()));
+    let limits = Limits { silence: Duration::from_millis(300), ..Limits::default() };
+    let settings = Settings { metadata, limits, ..Settings::new(NodeId(1), common::stranger::keys()) };
+    let mut administrator = server.client("postgres");
+    let test = |machine: RealMachine| async move {
+        let store = machine.metadata().expect("it has one").clone();
+        make_counted_transactions(&store, 0..3).await;
+        let database = address.rsplit('=').next().expect("its name");
+        let find = format!("SELECT pid FROM pg_stat_activity WHERE datname = '{database}'");
+        let process: i32 = administrator.query_one(&find, &[]).expect("one session").get(0);
+        signal("STOP", &process.to_string());
+        let start = Instant::now();
+        for _ in 0..2 {
+            let error = store.flush().await.expect_err("it is silent").to_string();
+            assert!(error.contains(database) && error.contains("has not answered for"), "{error}");
+        }
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        signal("CONT", &process.to_string());
+        while let Err(error) = store.flush().await {
+            assert!(start.elapsed() < Duration::from_secs(20), "{error}");
+            machine.sleep_until(machine.now() + machine::Duration::from_millis(50)).await;
+        }
+        assert_eq!(counted_transactions_left(&store).await, 3);
+    };
+    real::run(settings, test).expect("it starts");
 }

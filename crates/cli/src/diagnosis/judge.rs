@@ -103,11 +103,9 @@ fn alone(finding: &AgentFinding) -> Vec<Failure> {
     for (disk, (free, bytes)) in finding.free_bytes.iter().zip(&finding.disk_bytes).enumerate() {
         let (Some(free), Some(bytes)) = (*free, *bytes) else { continue };
         if is_nearly_full(free, bytes) {
-            let why = format!(
-                "disk {disk} is nearly full: {} of {} free",
-                Size(free).rounded(),
-                Size(bytes).rounded()
-            );
+            let state = if free == 0 { "full" } else { "nearly full" };
+            let (free, bytes) = (Size(free).rounded(), Size(bytes).rounded());
+            let why = format!("disk {disk} is {state}: {free} of {bytes} free");
             problems.push(about(&[finding], why).remedy(
                 "Every file needs space on every disk. Remove some with `starfish rm`, or make room there.",
             ));
@@ -287,8 +285,8 @@ mod tests {
     #[test]
     fn a_full_disk_a_wrong_clock_and_another_version_are() {
         let sick = AgentFinding {
-            free_bytes: vec![Some(3 << 30), None, Some(1 << 20)],
-            disk_bytes: vec![Some(200 << 30), None, Some(20 << 20)],
+            free_bytes: vec![Some(3 << 30), None, Some(1 << 20), Some(0)],
+            disk_bytes: vec![Some(200 << 30), None, Some(20 << 20), Some(20 << 20)],
             clock_ahead_s: Some(-75.0),
             version: Some("0.0.1".into()),
             ..finding("a:1")
@@ -297,6 +295,7 @@ mod tests {
         for part in [
             "disk 0 is nearly full: 3.0 GiB of 200.0 GiB free",
             "disk 2 is nearly full: 1.0 MiB of 20.0 MiB free",
+            "disk 3 is full: 0 B of 20.0 MiB free",
             "75.0 s behind",
             "version 0.0.1",
             "time server",

@@ -129,8 +129,8 @@ impl<M: Machine> IoNodeService<M> {
         let health = node.disk_health.ask().await;
         let mut disks = node.disks.counts();
         for (disk, health) in disks.iter_mut().zip(health) {
-            disk.answers = health.is_some();
-            disk.space = health.flatten();
+            disk.answers = health.is_ok();
+            disk.space = health.ok().flatten();
         }
         IoNodeCounts {
             traffic: node.endpoint.traffic.counts(),

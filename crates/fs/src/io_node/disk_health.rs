@@ -13,8 +13,8 @@ use machine::{Condition, Disk, Duration, Machine, Space, first_of};
 /// small part of the ten seconds that Prometheus waits for numbers.
 const PATIENCE: Duration = Duration::from_millis(1000);
 
-/// What a disk has answered: how much it holds, if that is known. None if it has failed, or not answered.
-pub(super) type Health = Option<Option<Space>>;
+/// What a disk has answered: how much it holds, if that is known; or why it cannot be used.
+pub(super) type Health = Result<Option<Space>, String>;
 
 /// The disks of a node, each as it has answered last.
 pub(super) struct DiskHealth<M: Machine> {
@@ -25,7 +25,8 @@ pub(super) struct DiskHealth<M: Machine> {
 #[derive(Default)]
 struct AskedDisk {
     is_asked: Cell<bool>,
-    health: RefCell<Health>,
+    /// None before the first answer.
+    health: RefCell<Option<Health>>,
     answered: Condition,
 }
 
@@ -49,8 +50,11 @@ impl<M: Machine> DiskHealth<M> {
             }
         };
         first_of(all, self.machine.sleep_until(deadline)).await;
-        let answer = |disk: &AskedDisk| if disk.is_asked.get() { None } else { *disk.health.borrow() };
-        self.disks.iter().map(answer).collect()
+        let answer = |(index, disk): (usize, &AskedDisk)| {
+            let health = disk.health.borrow().clone().filter(|_| !disk.is_asked.get());
+            health.unwrap_or_else(|| Err(format!("disk {index} has not answered for {PATIENCE}")))
+        };
+        self.disks.iter().enumerate().map(answer).collect()
     }
 
     /// Asks a disk, unless it has yet to answer.
@@ -61,8 +65,8 @@ impl<M: Machine> DiskHealth<M> {
         let (machine, disks) = (self.machine.clone(), self.disks.clone());
         self.machine.spawn("asking a disk for its space", async move {
             let space = machine.contain("asking a disk for its space", machine.disks()[index].space()).await;
-            let health = space.flatten().ok();
-            disks[index].health.replace(health);
+            let health = space.flatten().map_err(|error| error.to_string());
+            disks[index].health.replace(Some(health));
             disks[index].is_asked.set(false);
             disks[index].answered.wake_all();
             Ok(())

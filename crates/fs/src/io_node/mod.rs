@@ -247,10 +247,11 @@ impl<M: Machine> IoNode<M> {
 
     async fn examine(&self) -> Reply {
         let mut disks = Vec::new();
-        for (index, disk) in self.machine.disks().iter().enumerate() {
-            let (space, failure) = match disk.space().await {
+        let health = self.disk_health.ask().await;
+        for ((index, disk), health) in self.machine.disks().iter().enumerate().zip(health) {
+            let (space, failure) = match health {
                 Ok(space) => (space, None),
-                Err(error) => (None, Some(error.to_string())),
+                Err(failure) => (None, Some(failure)),
             };
             let space = space.map(|space| (space.bytes, space.free));
             let (device, has_own_pace) = (disk.device(), disk.has_own_pace());

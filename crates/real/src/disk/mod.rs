@@ -40,15 +40,17 @@ use std::ops::Range;
 use std::os::fd::{FromRawFd, IntoRawFd};
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 use compio::fs::File;
 use compio::runtime::ResumeUnwind;
 use machine::{Buf, Error, NodeId, NodeNotes, Object, ObjectId, Payload, Permits, Result, Space, Stage};
 
 use crate::clock::Clock;
+use crate::hang_watch::HangWatch;
 use crate::report::Report;
 use crate::settings::DiskSettings;
-use crate::task::Tasks;
+use crate::task::{Boxed, Tasks};
 use at_once::AtOnce;
 use directory::{Directory, Found};
 pub(crate) use failures::io_error;
@@ -58,6 +60,10 @@ use objects::{Access, Objects};
 use pace::{Kind, ObjectExtent, Pace};
 use stored::{Fault, OpenObject};
 pub(crate) use sync_failure::SyncFailure;
+
+/// Silence limits after which a flush fails: with 10 s, as long as Linux waits before it reports a task as hung. A slow
+/// medium needs a minute for the unflushed bytes of a large memory.
+const FLUSH_SILENCES: u32 = 12;
 
 /// A disk of a real node. Cloning gives another handle.
 #[derive(Clone)]
@@ -70,6 +76,10 @@ pub struct Disk {
 
 struct Inner {
     tasks: Tasks,
+    /// All operations except flushes.
+    others: Rc<HangWatch>,
+    /// Flushes, which complete much later than other work if many bytes are unflushed.
+    flushes: Rc<HangWatch>,
     directory: std::sync::Arc<Directory>,
     /// The identity of the disk, once it has been asked for.
     identity: OnceCell<u64>,
@@ -87,7 +97,8 @@ struct Inner {
 
 impl Disk {
     /// Takes the directory and prepares it; keeps about `open_max` files open. `noted` is where it notes what happens,
-    /// and which of the node's disks it is. Fails if another agent has it.
+    /// and which of the node's disks it is. Operations fail if the medium completes none of them for `silence`. Fails
+    /// if another agent has the directory.
     pub(crate) async fn start(
         settings: &DiskSettings,
         node: NodeId,
@@ -95,6 +106,7 @@ impl Disk {
         tasks: Tasks,
         noted: (Rc<NodeNotes>, usize),
         open_max: usize,
+        silence: Duration,
     ) -> Result<Self> {
         let path = settings.directory.clone();
         let directory = blocking(move || Directory::take(&path, node)).await?;
@@ -104,6 +116,8 @@ impl Disk {
         let pace = settings.model.as_ref().map(|model| Pace::new(model, clock)).transpose()?;
         let inner = Inner {
             tasks: tasks.clone(),
+            others: HangWatch::watch(directory.described(), silence),
+            flushes: HangWatch::watch(directory.described(), silence * FLUSH_SILENCES),
             directory: directory.into(),
             identity: OnceCell::new(),
             catalogue: Permits::new(1),
@@ -159,6 +173,40 @@ impl Disk {
         self.inner.directory.note_end(run)
     }
 
+    /// Runs an operation to its end, even if its caller stops waiting or the disk hangs. Fails if the disk hangs.
+    fn complete<T: 'static>(
+        &self,
+        name: &'static str,
+        operation: impl Future<Output = Result<T>> + 'static,
+    ) -> impl Future<Output = Result<T>> {
+        let operation = self.inner.others.record(operation);
+        self.unless_stuck(&self.inner.others, name, operation)
+    }
+
+    /// Runs an operation that flushes, like `complete`.
+    fn complete_flush(
+        &self,
+        name: &'static str,
+        operation: impl Future<Output = Result<()>> + 'static,
+    ) -> impl Future<Output = Result<()>> {
+        let operation = self.inner.flushes.record(operation);
+        self.unless_stuck(&self.inner.flushes, name, operation)
+    }
+
+    async fn unless_stuck<T: 'static>(
+        &self,
+        watch: &HangWatch,
+        name: &'static str,
+        operation: Result<Boxed<Result<T>>>,
+    ) -> Result<T> {
+        let completed = watch.unless_stuck(self.tasks.complete(name, operation?)).await;
+        completed.unwrap_or_else(|| {
+            let error = watch.error();
+            self.tasks.report_disk(&error);
+            Err(error)
+        })
+    }
+
     /// Makes an object as `create` does with the directory.
     async fn create_by(
         &self,
@@ -175,7 +223,7 @@ impl Disk {
             inner.directory_changed.set(true);
             Ok(inner.enter(found))
         };
-        self.tasks.complete("creating an object", create).await
+        self.complete("creating an object", create).await
     }
 
     /// Removes objects, by one call of a thread that may wait; gives the outcome for each.
@@ -190,7 +238,7 @@ impl Disk {
                 removed.into_iter().map(|(outcome, name)| inner.note_removed(&name, stage, outcome));
             Ok(settled.collect())
         };
-        self.tasks.complete("removing objects", remove).await
+        self.complete("removing objects", remove).await
     }
 }
 
@@ -209,17 +257,17 @@ impl machine::Disk for Disk {
             let _turn = inner.catalogue.take().await;
             inner.open(name, stage).await
         };
-        self.tasks.complete("opening an object", open).await
+        self.complete("opening an object", open).await
     }
 
     async fn list(&self) -> Result<Vec<String>> {
         let directory = self.inner.directory.clone();
-        blocking(move || directory.list()).await
+        self.complete("listing objects", blocking(move || directory.list())).await
     }
 
     async fn space(&self) -> Result<Option<Space>> {
         let directory = self.inner.directory.clone();
-        blocking(move || directory.space()).await.map(Some)
+        self.complete("asking for space", blocking(move || directory.space())).await.map(Some)
     }
 
     async fn identity(&self) -> Result<u64> {
@@ -227,7 +275,8 @@ impl machine::Disk for Disk {
             return Ok(*identity);
         }
         let directory = self.inner.directory.clone();
-        let identity = blocking(move || directory.disk_identity()).await?;
+        let identity = blocking(move || directory.disk_identity());
+        let identity = self.complete("asking for an identity", identity).await?;
         Ok(*self.inner.identity.get_or_init(|| identity))
     }
 
@@ -246,7 +295,7 @@ impl machine::Disk for Disk {
             Stage::Pending => Ok(()),
             Stage::Published => {
                 let inner = self.inner.clone();
-                self.tasks.complete("removing an object", async move { inner.flush_directory().await }).await
+                self.complete_flush("removing an object", async move { inner.flush_directory().await }).await
             }
         }
     }
@@ -268,7 +317,7 @@ impl machine::Disk for Disk {
             inner.directory_changed.set(true);
             inner.flush_directory().await
         };
-        self.tasks.complete("publishing an object", publish).await
+        self.complete_flush("publishing an object", publish).await
     }
 
     async fn resize(&self, object: ObjectId, bytes: u64) -> Result<()> {
@@ -277,7 +326,7 @@ impl machine::Disk for Disk {
             let resized = inner.stored(object).await?.resize(bytes).await;
             resized.map_err(|fault| inner.failure(object, fault))
         };
-        self.tasks.complete("resizing an object", resize).await
+        self.complete("resizing an object", resize).await
     }
 
     async fn read(&self, object: ObjectId, offset: u64, into: Buf) -> Result<Buf> {
@@ -289,7 +338,7 @@ impl machine::Disk for Disk {
                 None => transfer.await,
             }
         };
-        self.tasks.complete("reading an object", read).await
+        self.complete("reading an object", read).await
     }
 
     async fn write(&self, object: ObjectId, offset: u64, from: Payload) -> Result<()> {
@@ -301,22 +350,26 @@ impl machine::Disk for Disk {
                 None => transfer.await,
             }
         };
-        self.tasks.complete("writing an object", write).await
+        self.complete("writing an object", write).await
     }
 
     async fn data_after(&self, object: ObjectId, offset: u64) -> Result<Option<Range<u64>>> {
-        let found = self.inner.stored(object).await?.data_after(offset).await;
-        found.map_err(|fault| self.inner.failure(object, fault))
+        let inner = self.inner.clone();
+        let find = async move {
+            let found = inner.stored(object).await?.data_after(offset).await;
+            found.map_err(|fault| inner.failure(object, fault))
+        };
+        self.complete("finding data", find).await
     }
 
     async fn flush(&self, object: ObjectId) -> Result<()> {
         let inner = self.inner.clone();
-        self.tasks.complete("flushing an object", async move { inner.flush(object).await }).await
+        self.complete_flush("flushing an object", async move { inner.flush(object).await }).await
     }
 
     async fn commit(&self, object: ObjectId, note: &[u8]) -> Result<()> {
         let (inner, note) = (self.inner.clone(), note.to_vec());
-        self.tasks.complete("committing an object", async move { inner.commit(object, &note).await }).await
+        self.complete_flush("committing an object", async move { inner.commit(object, &note).await }).await
     }
 
     fn position(&self, object: ObjectId, offset: u64) -> u64 {
@@ -527,6 +580,35 @@ mod tests {
             assert_eq!(disk.open("name", Stage::Published).await.expect("still there").bytes, 12);
             assert_ne!(first.id, second.id);
         });
+    }
+
+    /// The test holds the permit that operations need, in place of a medium that hangs.
+    #[test]
+    fn a_disk_that_hangs_ends_the_waits_for_it_and_is_used_again_when_it_answers() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let disks = vec![DiskSettings::plain(directory.path().to_owned())];
+        let limits = crate::Limits { silence: Duration::from_millis(10), ..crate::Limits::default() };
+        let settings = crate::Settings {
+            disks,
+            limits,
+            ..crate::Settings::new(NodeId(1), crate::Keys::draw().expect("randomness"))
+        };
+        let test = |machine: crate::RealMachine| async move {
+            let disk = &machine.disks()[0];
+            let object = disk.create("name", b"").await.expect("room").id;
+            let hung = disk.inner.catalogue.take().await;
+            for _ in 0..2 {
+                let error = disk.open("name", Stage::Pending).await.expect_err("it hangs").to_string();
+                assert!(error.contains("disk directory") && error.contains("has not answered"), "{error}");
+            }
+            disk.write(object, 0, Payload::from(vec![1])).await.expect_err("it hangs");
+            drop(hung);
+            while disk.open("name", Stage::Pending).await.is_err() {
+                compio::time::sleep(Duration::from_millis(1)).await;
+            }
+            disk.write(object, 0, Payload::from(vec![1])).await.expect("it answers again");
+        };
+        crate::run(settings, test).expect("a node");
     }
 
     #[test]

@@ -35,6 +35,14 @@ impl Database {
         }
     }
 
+    /// The store as error messages call it.
+    pub(super) fn described(&self) -> String {
+        match self {
+            Database::File(file) => file.described(),
+            Database::Server(server) => server.described().to_owned(),
+        }
+    }
+
     /// Carries out transactions as one commit; if it is to be a flush, one that waits until they are on the medium,
     /// with all before them. If it fails, none of them has changed anything.
     pub(super) fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {

@@ -22,6 +22,7 @@ mod sqlite;
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -31,6 +32,7 @@ use flume::RecvTimeoutError;
 use machine::{Error, InFlight, MetadataStore, Result, Transaction};
 
 use crate::computer;
+use crate::hang_watch::HangWatch;
 use crate::random::draw;
 use crate::settings::{MetadataPlace, Settings};
 use asked::{Asked, Body};
@@ -44,6 +46,10 @@ const WAITING_MAX: usize = 256;
 
 /// How long to wait for a store to close: for the copy on its way, and for the last one.
 pub(crate) const CLOSING: Duration = PATIENCE.saturating_mul(2);
+
+/// A store hangs after this number of silence limits: a broken connection to a server is detected within one, and
+/// restored within another.
+const SILENCES: u32 = 2;
 
 /// Transactions that become one commit.
 const TOGETHER_MAX: usize = 64;
@@ -59,6 +65,8 @@ pub struct Metadata {
     handed_over: InFlight,
     keeper: Arc<Mutex<Keeper>>,
     run: Run,
+    watch: Rc<HangWatch>,
+    reports: Reports,
 }
 
 /// The run of the store, which the thread may find to be another one.
@@ -84,7 +92,10 @@ impl Metadata {
         let copies = settings.metadata_copies.as_ref();
         let copies = copies.map(|copies| Copies::of(place, copies, &reports)).transpose()?;
         let run = Run::new(run_of(place)?.into());
-        let keeper = Keeper { database: Database::at(place, &run, &reports)?, copies, reports };
+        let database = Database::at(place, &run, &reports)?;
+        let watch = HangWatch::watch(database.described(), settings.limits.silence * SILENCES);
+        let told = reports.clone();
+        let keeper = Keeper { database, copies, reports };
         let keeper = Arc::new(Mutex::new(keeper));
         let thread = thread::Builder::new().name("metadata".to_owned());
         let served = keeper.clone();
@@ -93,7 +104,7 @@ impl Metadata {
             what: "starting the thread of the metadata store".to_owned(),
             why: error.to_string(),
         })?;
-        Ok(Metadata { requests, handed_over: InFlight::new(), keeper, run })
+        Ok(Metadata { requests, handed_over: InFlight::new(), keeper, run, watch, reports: told })
     }
 
     /// Waits until all that was asked for is done and the file is closed; then nothing else is done.
@@ -105,10 +116,26 @@ impl Metadata {
         }
     }
 
-    async fn ask<T>(&self, request: Request, answer: flume::Receiver<Result<T>>) -> Result<T> {
-        let _handed_over = self.handed_over.begin();
-        self.requests.send_async(request).await.map_err(|_| stopped())?;
-        answer.recv_async().await.map_err(|_| stopped())?
+    async fn ask<T: 'static>(&self, request: Request, answer: flume::Receiver<Result<T>>) -> Result<T> {
+        let (handed_over, work) = (self.handed_over.begin(), self.watch.begin()?);
+        let requests = self.requests.clone();
+        let mut asked = Box::pin(async move {
+            requests.send_async(request).await.map_err(|_| stopped())?;
+            let outcome = answer.recv_async().await.map_err(|_| stopped())?;
+            work.complete();
+            drop(handed_over);
+            outcome
+        });
+        match self.watch.unless_stuck(asked.as_mut()).await {
+            Some(outcome) => outcome,
+            None => {
+                // Its completion ends the state "stuck".
+                compio::runtime::spawn(asked).detach();
+                let error = self.watch.error();
+                self.reports.failed(&error);
+                Err(error)
+            }
+        }
     }
 }
 

@@ -32,6 +32,10 @@ const VERSION: i32 = 1;
 /// The lock of a store: "Star" and "fish" as bytes.
 const LOCK: &str = "SELECT pg_try_advisory_lock(1400136050, 1718186856)";
 
+/// Limits the wait for a row lock of an administrator or of `pg_dump`. Statements have no limit, because a commit that
+/// is cancelled while it waits for a replica is kept by the server alone.
+const WAIT_FOR_LOCKS: &str = "SET lock_timeout = '10s'";
+
 const MAKE: &str = "
     CREATE TABLE IF NOT EXISTS starfish_entries (key bytea PRIMARY KEY, value bytea NOT NULL);
     CREATE TABLE IF NOT EXISTS starfish_store (version integer NOT NULL, number bigint NOT NULL);
@@ -174,6 +178,11 @@ impl Postgres {
         self.given_up.set(Instant::now().checked_sub(2 * PATIENCE));
     }
 
+    /// The store as error messages call it.
+    pub(super) fn described(&self) -> &str {
+        &self.what
+    }
+
     /// Whether the server was given up, and has not answered since.
     pub(super) fn is_given_up(&self) -> bool {
         self.given_up.get().is_some()
@@ -309,6 +318,7 @@ impl Postgres {
         let mut client = self.config.connect(NoTls).map_err(fault)?;
         let is_locked: bool = client.query_one(LOCK, &[]).and_then(|row| row.try_get(0)).map_err(fault)?;
         if is_locked {
+            client.batch_execute(WAIT_FOR_LOCKS).map_err(fault)?;
             client.batch_execute(MAKE).map_err(fault)?;
             return Ok(client);
         }

@@ -105,6 +105,11 @@ impl Sqlite {
         })
     }
 
+    /// The store as error messages call it.
+    pub(super) fn described(&self) -> String {
+        describe(&self.path)
+    }
+
     /// Carries out transactions as one commit of SQLite; if it is to be a flush, one that waits until they are on the
     /// medium, with all before them. If it fails, none of them has changed anything. On a full disk the reserve is
     /// used, if each removes something. After a sync has failed no flush succeeds any more.

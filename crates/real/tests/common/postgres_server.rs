@@ -124,7 +124,7 @@ impl Drop for Server {
     }
 }
 
-fn signal(name: &str, process: &str) {
+pub(crate) fn signal(name: &str, process: &str) {
     // It may have ended.
     let _ = Command::new("kill").args(["-s", name, process]).status();
 }
