@@ -27,10 +27,10 @@ pub(crate) fn check(needed: u64, refused: impl FnOnce(String, String) -> Failure
     }
 }
 
-/// Refuses to simulate files that would not fit into memory, where simulated disks have them, before anything runs.
+/// Refuses a simulation that would not fit into memory, where simulated disks have their files, before anything runs.
 pub(crate) fn check_stored(what: &str, needed: u64, remedy: &str) -> Result<()> {
     check(needed, |needed, free| {
-        let why = format!("the simulated disks need {needed} for files, and {free} of memory are free here");
+        let why = format!("that needs about {needed}, and {free} of memory are free here");
         Failure::new(what, why).remedy(remedy)
     })
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use experiment::{Case, Summary, Trial, summarise};
+use experiment::{Case, Contents, Summary, Trial, TrialNumbers, summarise};
 use plan::{PlannedCase, PlannedTrial};
 
 use crate::memory;
@@ -19,11 +19,24 @@ pub(crate) struct Outcome {
     pub(crate) wall: Duration,
 }
 
-/// Refuses trials whose files would not fit into memory together, as many trials as run at once.
+/// Number of trials in a batch. Only the summary's numbers of a completed batch stay in memory.
+const AT_ONCE: usize = 1024;
+
+/// Remedy if the bookkeeping of the simulated blocks alone does not fit.
+const BLOCKS: &str = "Choose larger blocks, for example --block 1MiB, or a smaller --file-size.";
+
+/// Refuses cases whose concurrent trials and results do not fit into memory.
 pub(crate) fn check_memory(cases: &[Case], trials: usize) -> Result<()> {
-    let of_trials = cases.iter().flat_map(|case| std::iter::repeat_n(case as &dyn PlannedCase, trials));
-    let needed = plan::stored_bytes(of_trials, plan::threads_here());
-    memory::check_stored("simulating", needed, memory::PHANTOM)
+    let threads = plan::threads_here();
+    let at_once = |case| std::iter::repeat_n(case as &dyn PlannedCase, trials.min(threads));
+    let running = plan::stored_bytes(cases.iter().flat_map(at_once), threads);
+    let results = (cases.len() as u64).saturating_mul((trials * size_of::<TrialNumbers>()) as u64);
+    if results > running {
+        return memory::check_stored("simulating", results, "Choose fewer --trials.");
+    }
+    let is_real = cases.iter().any(|case| case.contents == Contents::Real);
+    let remedy = if is_real { memory::PHANTOM } else { BLOCKS };
+    memory::check_stored("simulating", running.saturating_add(results), remedy)
 }
 
 /// Runs `trials` trials of each case on as many threads as there are processors. The first ones may have been run
@@ -31,19 +44,48 @@ pub(crate) fn check_memory(cases: &[Case], trials: usize) -> Result<()> {
 pub(crate) fn run(
     cases: &[Case],
     trials: usize,
-    mut done: Vec<(Trial, Duration)>,
+    done: Vec<(Trial, Duration)>,
     progress: &Progress,
 ) -> Result<Vec<Outcome>> {
     progress.add(done.len() as u64);
-    let planned: Vec<PlannedTrial<'_>> =
-        cases.iter().flat_map(|case| PlannedTrial::of(case, trials as u64)).skip(done.len()).collect();
-    let rest = plan::run_all(&planned, plan::threads_here(), &|| progress.add(1));
-    done.extend(rest.map_err(|failure| Failure::new(format!("simulating {}", failure.what), failure.why))?);
-    Ok(done.chunks(trials).map(outcome).collect())
+    let planned = cases.iter().flat_map(|case| PlannedTrial::of(case, trials as u64));
+    let mut planned = planned.skip(done.len()).peekable();
+    let (mut outcomes, mut taken) = (Vec::new(), Taken::default());
+    let mut part = done;
+    loop {
+        for timed in part {
+            taken.take(timed);
+            if taken.numbers.len() == trials {
+                outcomes.extend(std::mem::take(&mut taken).outcome());
+            }
+        }
+        if planned.peek().is_none() {
+            return Ok(outcomes);
+        }
+        let next: Vec<PlannedTrial<'_>> = planned.by_ref().take(AT_ONCE).collect();
+        let ran = plan::run_all(&next, plan::threads_here(), &|| progress.add(1));
+        part = ran.map_err(|failure| Failure::new(format!("simulating {}", failure.what), failure.why))?;
+    }
 }
 
-fn outcome(trials: &[(Trial, Duration)]) -> Outcome {
-    let wall = trials.iter().map(|(_, wall)| *wall).sum();
-    let trials: Vec<Trial> = trials.iter().map(|(trial, _)| trial.clone()).collect();
-    Outcome { summary: summarise(&trials), first: trials[0].clone(), wall }
+/// Results of a case's completed trials.
+#[derive(Default)]
+struct Taken {
+    first: Option<Trial>,
+    numbers: Vec<TrialNumbers>,
+    wall: Duration,
+}
+
+impl Taken {
+    fn take(&mut self, (trial, wall): (Trial, Duration)) {
+        self.numbers.push((&trial).into());
+        self.wall += wall;
+        self.first.get_or_insert(trial);
+    }
+
+    /// Returns the outcome, or `None` without trials.
+    fn outcome(self) -> Option<Outcome> {
+        let Taken { first, numbers, wall } = self;
+        first.map(|first| Outcome { summary: summarise(&numbers), first, wall })
+    }
 }

@@ -48,5 +48,5 @@ pub use placement_case::{PlacedJob, PlacementCase, PlacementOptions};
 pub use placement_fields::{PLACEMENT_FIELDS, PlacementChoices, PlacementField, unheeded_by_kind};
 pub use placement_outcome::{DiskBacklog, PlacementOutcome};
 pub use replay::Replay;
-pub use summary::{Summary, summarise};
+pub use summary::{Summary, TrialNumbers, summarise};
 pub use trial::Trial;

@@ -25,28 +25,52 @@ pub struct Summary {
     pub digest: u64,
 }
 
+/// The numbers of a trial that enter a summary.
+#[derive(Clone, Copy, Debug)]
+pub struct TrialNumbers {
+    throughput_mib_s: f64,
+    disk_movements: f64,
+    flushes: Option<(f64, f64)>,
+    events: u64,
+    virtual_s: f64,
+    digest: u64,
+}
+
+impl From<&Trial> for TrialNumbers {
+    fn from(trial: &Trial) -> Self {
+        TrialNumbers {
+            throughput_mib_s: trial.throughput_mib_s(),
+            disk_movements: trial.disk_movements as f64,
+            flushes: trial.flushes().map(|tally| (tally.flushes as f64, tally.directory_flushes() as f64)),
+            events: trial.events,
+            virtual_s: trial.elapsed.as_secs_f64(),
+            digest: trial.digest,
+        }
+    }
+}
+
 /// Summarises trials that have moved something.
 ///
 /// # Panics
 /// If there are none.
-pub fn summarise(trials: &[Trial]) -> Summary {
-    let sample = |value: &dyn Fn(&Trial) -> f64| {
+pub fn summarise(trials: &[TrialNumbers]) -> Summary {
+    let sample = |value: &dyn Fn(&TrialNumbers) -> f64| {
         let values: Vec<f64> = trials.iter().map(value).collect();
         Sample::of(&values).expect("there are trials, and each took time")
     };
-    let mean = |value: &dyn Fn(&Trial) -> f64| sample(value).mean();
-    let throughput = sample(&Trial::throughput_mib_s);
+    let mean = |value: &dyn Fn(&TrialNumbers) -> f64| sample(value).mean();
+    let throughput = sample(&|trial| trial.throughput_mib_s);
     Summary {
         trials: trials.len(),
         throughput_mib_s: throughput.mean(),
         cv: throughput.cv(),
-        disk_movements: mean(&|trial| trial.disk_movements as f64),
-        flushes: trials[0].flushes().map(|_| {
-            let flushes = mean(&|trial| trial.flushes().map_or(0.0, |tally| tally.flushes as f64));
-            (flushes, mean(&|trial| trial.flushes().map_or(0.0, |tally| tally.directory_flushes() as f64)))
+        disk_movements: mean(&|trial| trial.disk_movements),
+        flushes: trials[0].flushes.map(|_| {
+            let of = |trial: &TrialNumbers| trial.flushes.unwrap_or_default();
+            (mean(&|trial| of(trial).0), mean(&|trial| of(trial).1))
         }),
         events: trials.iter().map(|trial| trial.events).sum(),
-        virtual_s: mean(&|trial| trial.elapsed.as_secs_f64()),
+        virtual_s: mean(&|trial| trial.virtual_s),
         digest: trials.iter().fold(0, |digest, trial| digest.rotate_left(7) ^ trial.digest),
     }
 }

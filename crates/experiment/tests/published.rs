@@ -37,8 +37,8 @@ fn simulated(pattern: Pattern, method: Method, layout: DiskLayout, presort: bool
         contents: Contents::Real,
         seed: 1,
     };
-    let trials: Vec<_> = (0..5).map(|trial| experiment.trial(trial).expect("the trial succeeds")).collect();
-    summarise(&trials)
+    let trial = |number| (&experiment.trial(number).expect("the trial succeeds")).into();
+    summarise(&(0..5).map(trial).collect::<Vec<_>>())
 }
 
 /// Collects the cells that are off by more than allowed, so that one run shows them all.
@@ -109,7 +109,7 @@ fn two_phase(variant: &str, queued: Queued, problem: Problem, is_compared: impl 
             contents: Contents::Real,
             seed: 1,
         };
-        let summary = summarise(&[experiment.trial(0).expect("the trial succeeds")]);
+        let summary = summarise(&[(&experiment.trial(0).expect("the trial succeeds")).into()]);
         (pattern, published, summary.throughput_mib_s, 0.15)
     }));
 }

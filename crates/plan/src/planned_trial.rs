@@ -34,7 +34,7 @@ pub trait PlannedCase: fmt::Display + fmt::Debug + Sync {
     /// About how long a trial takes, compared with others: the pieces that are moved.
     fn cost(&self) -> u64;
 
-    /// Bytes of memory that its files need while a trial runs: simulated disks have them there.
+    /// Bytes of memory for the contents and blocks of its files while a trial runs.
     fn stored_bytes(&self) -> u64;
 
     /// Checks what can be checked before anything runs.

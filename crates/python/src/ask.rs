@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use description::{Description, MachineDescription};
 use experiment::AccessPattern;
 use experiment::{
-    Case, Choices, Comparison, ComparisonError, DiskLayout, Field, Given, Method, Summary, Trial, summarise,
+    Case, Choices, Comparison, ComparisonError, DiskLayout, Field, Given, Method, Summary, TrialNumbers,
+    summarise,
 };
 use plan::PlannedTrial;
 use pyo3::prelude::*;
@@ -80,7 +81,7 @@ pub(crate) struct Outcome {
 }
 
 /// A trial, and the seconds it took on this computer.
-type Timed = (Trial, f64);
+type Timed = (TrialNumbers, f64);
 
 impl Ask {
     /// The machine as the user named it.
@@ -131,7 +132,7 @@ pub(crate) fn simulate(cases: &[Case], trials: usize, threads: usize, watch: &Wa
     plan::run(&planned, threads, &stop, &|index, outcome, wall| {
         let outcome = outcome.map_err(|error| about(&cases[index / trials], error.into()));
         failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
-        let timed = outcome.map(|trial| (trial, wall.as_secs_f64()));
+        let timed = outcome.map(|trial| (TrialNumbers::from(&trial), wall.as_secs_f64()));
         *results[index].lock().expect("a slot is used once") = Some(timed);
         watch.add(1);
     });
@@ -142,7 +143,7 @@ pub(crate) fn simulate(cases: &[Case], trials: usize, threads: usize, watch: &Wa
 
 fn outcome(trials: &[Timed]) -> Outcome {
     let wall_s = trials.iter().map(|(_, wall_s)| wall_s).sum();
-    let trials: Vec<Trial> = trials.iter().map(|(trial, _)| trial.clone()).collect();
+    let trials: Vec<TrialNumbers> = trials.iter().map(|(numbers, _)| *numbers).collect();
     Outcome { summary: summarise(&trials), wall_s }
 }
 

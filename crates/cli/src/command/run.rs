@@ -293,7 +293,8 @@ pub(crate) fn execute(
 ) -> Result<Vec<plan::Failure>> {
     let missing: Vec<&PlannedTrial<'_>> =
         planned.iter().filter(|one| journal.get(one.key).is_none()).collect();
-    let remedy = "Take contents = \"phantom\", by which what is read takes no memory, or fewer --threads.";
+    let remedy =
+        "Take contents = \"phantom\", which needs no memory for data, larger blocks, or fewer --threads.";
     memory::check_stored("run", plan::stored_bytes(missing.iter().map(|one| one.case), threads), remedy)?;
     let progress = Progress::weighted(show, missing.iter().map(|one| one.cost).sum());
     let bar = progress.clone();

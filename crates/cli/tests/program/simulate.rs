@@ -10,6 +10,38 @@ fn simulate(arguments: &[&str]) -> String {
 }
 
 #[test]
+fn a_simulation_that_does_not_fit_into_memory_is_refused_before_it_runs() {
+    let simulate = |options: &[&str]| {
+        starfish(["simulate", "--machine", "golden", "--pattern", "rb"].iter().chain(options))
+    };
+    let cases = [
+        (&["--file-size", "10TiB", "--block", "8KiB", "--phantom"][..], "--block 1MiB"),
+        (&["--file-size", "1TiB", "--method", "disk-directed"], "--phantom"),
+        (&["--trials", "4000000000"], "fewer --trials"),
+    ];
+    for (options, remedy) in cases {
+        let told = fail(simulate(options), 1);
+        assert!(told.contains("that needs about") && told.contains(remedy), "{options:?}: {told}");
+    }
+}
+
+/// Runs more trials than one batch.
+#[test]
+fn trials_beyond_one_batch_are_all_counted() {
+    let rows = |trials: &str| {
+        let options =
+            ["simulate", "--pattern", "rb", "--file-size", "128KiB", "--format", "json", "--digest"];
+        let output = succeed(starfish(options.iter().chain(&["--trials", trials, "--seed", "3"])));
+        String::from_utf8(output).expect("text")
+    };
+    let trials =
+        |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON")[0]["trials"].clone();
+    let many = rows("1100");
+    assert_eq!(trials(&many), 1100);
+    assert_eq!(trials(&rows("1024")), 1024);
+}
+
+#[test]
 fn csv_has_exactly_these_columns_and_a_row_for_each_combination() {
     let csv = simulate(&["--pattern", "rb,wb,ra", "--method", "all", "--layout", "all", "--format", "csv"]);
     let mut lines = csv.lines();
