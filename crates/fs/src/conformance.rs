@@ -48,7 +48,7 @@ pub use commits::{
     an_unfinished_file_is_left_alone_while_it_is_written,
     an_unfinished_file_is_refused_until_it_is_committed, what_is_made_for_a_client_that_is_gone_is_nobodys,
 };
-pub use damage::damage_is_found_and_what_is_beside_it_is_served;
+pub use damage::{a_bit_that_flips_in_memory_is_noticed, damage_is_found_and_what_is_beside_it_is_served};
 pub use failures::{
     a_collective_operation_opens_its_file_again, a_failed_collective_operation_has_ended_at_all_disks,
     a_failed_flush_is_told_through_all_handles, a_failed_flush_is_told_to_all_who_have_written,
@@ -181,6 +181,7 @@ macro_rules! for_all_promises {
             names_are_read_once_for_all_who_wait,
             who_speaks_another_version_is_told_once,
             damage_is_found_and_what_is_beside_it_is_served,
+            a_bit_that_flips_in_memory_is_noticed,
             only_members_meet,
             commands_that_wait_take_little_memory,
             the_same_bytes_are_not_selected_many_times,

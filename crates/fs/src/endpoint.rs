@@ -10,11 +10,12 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use machine::{
-    Class, Delivery, Duration, Instant, Machine, Message, Net, NodeId, Payload, Permits, SpanPlace,
+    ChecksumMismatch, Class, Delivery, Duration, Instant, Machine, Message, Net, NodeId, Payload, Permits,
+    SpanPlace,
 };
 use slab::Slab;
 
-use crate::error::{Error, Failure, Result};
+use crate::error::{Error, Failure, FailureKind, Result};
 use crate::noted::{self, RequestOperation};
 use crate::patience::{Awaited, Patience};
 use crate::protocol::{Frame, Reply, Request, VERSION};
@@ -35,6 +36,8 @@ pub(crate) struct Endpoint<M: Machine> {
     complaints: Permits,
     /// Nodes that are there, speak another version of the protocol, and have been told.
     of_other_versions: RefCell<BTreeSet<NodeId>>,
+    /// Whether data keep their checksums when they have arrived.
+    keeps_checksums: bool,
     /// How long others are waited for, if not as long as they are there.
     patience: Option<Rc<Patience<M>>>,
     /// What it has done.
@@ -123,14 +126,28 @@ pub(crate) trait RequestHandler {
     fn peer_gone(&self, peer: NodeId);
 }
 
+/// The failure of a message whose payload does not match its checksums, though no connection has noticed anything.
+fn altered(mismatch: ChecksumMismatch) -> Failure {
+    let text = format!(
+        "{mismatch}: the memory of the sender, or of a computer that had them in its cache, has changed them. Have it \
+         tested; data that are right on the disk are read again once its agent has been started anew"
+    );
+    Failure::new(FailureKind::Io, text)
+}
+
 impl<M: Machine> Endpoint<M> {
-    /// The end of a node that waits for another as long as that is there.
-    pub(crate) fn new(machine: M) -> Rc<Self> {
-        Self::with_patience(machine, None)
+    /// The end of a client: it waits for another node as long as that is there, and uses data where they arrive.
+    pub(crate) fn of_client(machine: M) -> Rc<Self> {
+        Self::new(machine, false, None)
     }
 
-    /// The end of a node that gives up, after so long, others that do not answer or do not take what they are sent.
-    pub(crate) fn with_patience(machine: M, limit: Option<Duration>) -> Rc<Self> {
+    /// The end of an I/O node: after so long it gives up others that do not answer or do not take what they are sent,
+    /// and it keeps the checksums of data for its disks.
+    pub(crate) fn of_io_node(machine: M, limit: Option<Duration>) -> Rc<Self> {
+        Self::new(machine, true, limit)
+    }
+
+    fn new(machine: M, keeps_checksums: bool, limit: Option<Duration>) -> Rc<Self> {
         let (generation, complaints) = (Cell::new(0), Permits::new(COMPLAINTS_MAX));
         let patience = limit.map(|limit| Patience::new(machine.clone(), limit));
         let (calls, traffic, asked) = (RefCell::default(), Traffic::default(), Traffic::default());
@@ -141,6 +158,7 @@ impl<M: Machine> Endpoint<M> {
             generation,
             complaints,
             of_other_versions,
+            keeps_checksums,
             patience,
             traffic,
             asked,
@@ -302,14 +320,31 @@ impl<M: Machine> Endpoint<M> {
             Caller { node: from, tag, class, operation, came, header_bytes: header.len() as u64 }
         };
         match Frame::decode(&header) {
-            Ok(Frame::Request(tag, request)) => return Some((caller(tag, &request), request, payload)),
+            Ok(Frame::Request(tag, request)) => {
+                let caller = caller(tag, &request);
+                if request.goes_to_disk() {
+                    return Some((caller, request, payload));
+                }
+                match payload.arrived() {
+                    Ok(payload) => return Some((caller, request, payload)),
+                    Err(mismatch) => self.complain(caller, altered(mismatch)),
+                }
+            }
             Ok(Frame::Reply(NO_TAG, reply)) => {
                 self.fail_calls(from, |node| Error::Protocol { node, why: format!("complains: {reply:?}") });
             }
             Ok(Frame::Reply(tag, Reply::Failed(failure))) => {
                 self.finish_call(from, tag, Err(Error::Remote { node: from, failure }.into()));
             }
-            Ok(Frame::Reply(tag, reply)) => self.finish_call(from, tag, Ok((reply, payload))),
+            Ok(Frame::Reply(tag, reply)) => {
+                // An I/O node keeps the checksums of what it gets from a client's memory until it is on the disk.
+                let arrived =
+                    if self.keeps_checksums { payload.check().map(|()| payload) } else { payload.arrived() };
+                let answer = arrived
+                    .map(|payload| (reply, payload))
+                    .map_err(|mismatch| Error::Remote { node: from, failure: altered(mismatch) }.into());
+                self.finish_call(from, tag, answer);
+            }
             // What it was meant to be is not known; no answer without a tag is counted.
             Err(why) => {
                 self.traffic.bad_message();

@@ -9,6 +9,7 @@ use std::cell::{Ref, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
+use crate::checksums::{Change, Checksums};
 use crate::payload::{Payload, PayloadPiece, SharedBytes};
 use crate::permits::Permit;
 use crate::slot::{Grant, Hoard, MemorySlot};
@@ -136,9 +137,15 @@ impl Buf {
     pub fn put(&mut self, at: u64, payload: &Payload) {
         let (end, bytes) = (at + payload.len(), self.len());
         assert!(end <= bytes, "{} bytes at {at} of a buffer of {bytes}", payload.len());
+        if payload.is_empty() {
+            return;
+        }
         if payload.pieces().iter().all(is_real) {
-            let target = &mut self.exclusive_memory()[at as usize..end as usize];
-            assert!(payload.copy_to(target), "all pieces are real");
+            let run = self.exclusive_run();
+            let source = payload.as_source_at(run.distance_to_unit(at));
+            let range = at as usize..end as usize;
+            let change = Change { range: range.clone(), is_whole: true, source };
+            run.change(change, |memory| assert!(payload.copy_to(&mut memory[range]), "all pieces are real"));
         } else {
             self.puts.get_mut().push((at, payload.clone()));
             if self.puts.get_mut().len() == PUTS_MAX {
@@ -154,10 +161,13 @@ impl Buf {
     pub fn put_strided(&mut self, at: u64, part_bytes: u64, stride: u64, payload: &Payload) {
         let places = (at..).step_by(stride.max(1) as usize);
         if let [PayloadPiece::Bytes(shared)] = payload.pieces() {
-            let memory = self.exclusive_memory();
-            for (part, at) in shared.as_slice().chunks(part_bytes.max(1) as usize).zip(places) {
-                memory[at as usize..at as usize + part.len()].copy_from_slice(part);
-            }
+            let parts = shared.as_slice().chunks(part_bytes.max(1) as usize).zip(places);
+            let end = parts.clone().last().map_or(at, |(part, at)| at + part.len() as u64);
+            self.change_parts(at..end, payload, |memory| {
+                for (part, at) in parts {
+                    memory[at as usize..at as usize + part.len()].copy_from_slice(part);
+                }
+            });
         } else if payload.pieces().iter().all(is_real) || stride < part_bytes {
             let parts = (0..payload.len()).step_by(part_bytes.max(1) as usize);
             for (start, at) in parts.zip(places) {
@@ -177,19 +187,30 @@ impl Buf {
     /// If one does not fit, or they are not as long as the payload together.
     pub fn scatter(&mut self, places: impl Iterator<Item = (u64, u64)>, payload: &Payload) {
         if let [PayloadPiece::Bytes(shared)] = payload.pieces() {
-            let (mut rest, memory) = (shared.as_slice(), self.exclusive_memory());
-            for (at, bytes) in places {
-                let (part, later) = rest.split_at(bytes as usize);
-                copy(part, &mut memory[at as usize..(at + bytes) as usize]);
-                rest = later;
-            }
-            assert!(rest.is_empty(), "places for {} bytes more", rest.len());
+            let mut places = places.peekable();
+            let all = places.peek().map_or(0, |(at, _)| *at)..self.len();
+            self.change_parts(all, payload, |memory| {
+                let mut rest = shared.as_slice();
+                for (at, bytes) in places {
+                    let (part, later) = rest.split_at(bytes as usize);
+                    copy(part, &mut memory[at as usize..(at + bytes) as usize]);
+                    rest = later;
+                }
+                assert!(rest.is_empty(), "places for {} bytes more", rest.len());
+            });
         } else if !payload.is_empty() && payload.pieces().iter().all(is_real) {
             self.scatter(places, &Payload::from(payload.to_vec().expect("it is real")));
         } else {
             let contents = interleaved(&self.settled(), payload, places);
             self.set_contents(contents);
         }
+    }
+
+    /// Puts parts of `payload` somewhere between the first and the last byte of `range`.
+    fn change_parts(&mut self, range: Range<u64>, payload: &Payload, make: impl FnOnce(&mut [u8])) {
+        let range = range.start as usize..range.end as usize;
+        let change = Change { range, is_whole: false, source: payload.as_source() };
+        self.exclusive_run().change(change, make);
     }
 
     /// The bytes at these places, one after the other: offsets and lengths, `bytes` in all. Real bytes are copied, so
@@ -199,13 +220,8 @@ impl Buf {
     /// If one is not within the buffer, or they are not `bytes` together.
     pub fn gather(&self, places: impl Iterator<Item = (u64, u64)>, bytes: u64) -> Payload {
         let (mut gathered, contents) = (Payload::empty(), self.settled());
-        if let Some(contents) = contents.as_contiguous() {
-            let mut memory = Vec::with_capacity(bytes as usize);
-            for (at, bytes) in places {
-                append(&contents[at as usize..(at + bytes) as usize], &mut memory);
-            }
-            assert_eq!(memory.len() as u64, bytes, "as many bytes as there are at these places");
-            return Payload::from(memory);
+        if let Some(memory) = contents.as_contiguous() {
+            return gather_memory(memory, places, bytes, !contents.is_known_damaged());
         }
         let mut contents = contents.reader();
         let mut end = 0;
@@ -273,18 +289,55 @@ impl Buf {
         self.set_contents(Payload::from(PayloadPiece::Bytes(SharedBytes::new(slot, 0..bytes))));
     }
 
-    /// The contents as memory that is not shared, copied there if they are shared now.
-    fn exclusive_memory(&mut self) -> &mut [u8] {
+    /// Notes the checksums of the contents, which are known to be right.
+    pub fn note_checksums(&mut self) {
         drop(self.settled());
-        if self.contents.get_mut().exclusive_bytes().is_none() {
+        if let Some(run) = self.contents.get_mut().as_one_run() {
+            run.renew_checksums();
+        }
+    }
+
+    /// Notes the checksums that have come with the contents.
+    pub fn set_checksums(&mut self, checksums: Checksums) {
+        drop(self.settled());
+        if let Some(run) = self.contents.get_mut().as_one_run() {
+            run.set_checksums(checksums);
+        }
+    }
+
+    /// The contents as one run of memory that is not shared, copied there if they are shared now.
+    fn exclusive_run(&mut self) -> &mut SharedBytes {
+        drop(self.settled());
+        if self.contents.get_mut().as_one_run().is_none_or(|run| run.exclusive_slot().is_none()) {
             let old = self.contents.get_mut().clone();
             let mut memory = self.grant.take_initialized(old.len() as usize);
             assert!(old.copy_to(&mut memory), "a buffer holds real bytes or phantoms, not both");
+            let checksums = old.checksums_of_copy(&memory);
             drop(old);
             self.fill_memory(memory);
+            self.set_checksums(checksums);
         }
-        self.contents.get_mut().exclusive_bytes().expect("just made exclusive")
+        self.contents.get_mut().as_one_run().expect("just made one")
     }
+}
+
+/// The bytes at these places of `memory`, one after the other.
+fn gather_memory(
+    memory: &[u8],
+    places: impl Iterator<Item = (u64, u64)>,
+    bytes: u64,
+    is_right: bool,
+) -> Payload {
+    let mut gathered = Vec::with_capacity(bytes as usize);
+    for (at, bytes) in places {
+        append(&memory[at as usize..(at + bytes) as usize], &mut gathered);
+    }
+    assert_eq!(gathered.len() as u64, bytes, "as many bytes as there are at these places");
+    if is_right {
+        return Payload::from(gathered);
+    }
+    let checksums = Checksums::damaged(gathered.len());
+    Payload::with_checksums(gathered, checksums)
 }
 
 /// Copies a part of a payload. Small records are copied without a call.
@@ -353,7 +406,9 @@ fn take_over(grant: &Rc<Grant>, piece: PayloadPiece) -> PayloadPiece {
     memory.clear();
     memory.extend_from_slice(shared.as_slice());
     let range = 0..memory.len();
-    PayloadPiece::Bytes(SharedBytes::new(Rc::new(MemorySlot::pooled(memory, grant.clone())), range))
+    let mut slot = MemorySlot::pooled(memory, grant.clone());
+    slot.set_checksums(shared.kept_checksums());
+    PayloadPiece::Bytes(SharedBytes::new(Rc::new(slot), range))
 }
 
 fn is_real(piece: &PayloadPiece) -> bool {
@@ -545,5 +600,59 @@ mod tests {
         buffer.put(1 << 30, &Payload::phantom(crate::Source(3), 0, 1 << 20));
         assert_eq!(buffer.slice(1 << 30..(1 << 30) + 5), Payload::phantom(crate::Source(3), 0, 5));
         assert_eq!(buffer.slice(0..9), Payload::zeros(9));
+    }
+
+    fn checked(buffer: &Buf) -> bool {
+        buffer.slice(0..buffer.len()).check().is_ok()
+    }
+
+    #[test]
+    fn checksums_follow_what_is_put_and_damage_is_never_forgotten() {
+        let pool = BufferPool::new(1 << 20);
+        let bytes: Vec<u8> = (0..20_000u32).map(|at| (at / 3) as u8).collect();
+        let sent = |bytes: Vec<u8>| {
+            let payload = Payload::from(bytes);
+            let checksums = payload.checksums();
+            Payload::with_checksums(payload.into_vec().expect("real"), checksums)
+        };
+        for at in [0, 1, 4096, 5000] {
+            let good = sent(bytes.clone());
+            let bad = good.with_flipped_bit(9000);
+            for (payload, is_right) in [(good, true), (bad, false)] {
+                let mut buffer = pool.try_take(30_000).expect("room");
+                buffer.put(at, &payload);
+                assert_eq!(checked(&buffer), is_right, "put at {at}");
+                // A part of another unit, and one of the same.
+                buffer.put(at + 19_000, &Payload::from(vec![1; 10]));
+                assert_eq!(checked(&buffer), is_right);
+                buffer.put(at + 9_100, &Payload::from(vec![1; 10]));
+                assert_eq!(checked(&buffer), is_right);
+                let _shared = buffer.slice(0..10);
+                buffer.put(at + 9_100, &Payload::from(vec![2; 10]));
+                assert_eq!(checked(&buffer), is_right, "copied");
+                let part = buffer.gather([(at + 9_050, 3), (at + 9_100, 9)].into_iter(), 12);
+                assert_eq!(part.check().is_ok(), is_right);
+                buffer.put(0, &sent(vec![7; 30_000]));
+                assert!(checked(&buffer), "all is new");
+            }
+            let good = sent(bytes.clone());
+            let mut buffer = pool.try_take(30_000).expect("room");
+            buffer.adopt(good.with_flipped_bit(9000));
+            buffer.scatter([(50, 8), (9_500, 12)].into_iter(), &Payload::from(vec![1; 20]));
+            assert!(!checked(&buffer));
+        }
+    }
+
+    #[test]
+    fn checksums_are_noted_and_sent_as_they_were_noted() {
+        let pool = BufferPool::new(1 << 20);
+        let mut buffer = pool.try_take(10_000).expect("room");
+        buffer.fill_memory(vec![3; 10_000]);
+        buffer.note_checksums();
+        let sent = buffer.slice(100..9_000).checksums();
+        assert_eq!((sent.lead(), sent.sums().len()), (3996, 3));
+        assert!(Payload::with_checksums(vec![3; 8_900], sent.clone()).arrived().is_ok());
+        let mismatch = Payload::with_checksums([vec![3; 8_899], vec![2]].concat(), sent).arrived().err();
+        assert_eq!(mismatch.map(|mismatch| (mismatch.offset, mismatch.bytes)), Some((8_092, 808)));
     }
 }

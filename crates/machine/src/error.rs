@@ -1,6 +1,7 @@
 //! Errors below the seam, distinguished only where a caller might act on it.
 
 use crate::NodeId;
+use crate::checksums::ChecksumMismatch;
 
 /// A failure of the machine: the network, a disk, or what lies on it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -77,6 +78,9 @@ pub enum Error {
         /// The defect found.
         why: String,
     },
+    /// Data changed in the memory of a node on their way.
+    #[error("the memory of a computer has changed data on their way: {0}")]
+    Altered(#[from] ChecksumMismatch),
     /// A task of the node could not go on.
     #[error("{task}: {why}")]
     Failed {

@@ -9,7 +9,7 @@
 //!
 //! - [`Machine`], [`Net`], [`Disk`] in `lib.rs`: the seam itself; start here
 //! - `time.rs`: instants and durations in nanoseconds
-//! - `payload.rs`: data that fs moves but never looks at, real or phantom
+//! - `payload.rs`: data that fs moves but never looks at, real or phantom; `checksums.rs`: what vouches for them
 //! - `buffer.rs`: pools of buffers; `slot.rs`: what they and payloads are made of; `memory.rs`: where a compute node
 //!   wants its data; `lent.rs`: memory of another thread
 //! - `condition.rs`: how tasks of one node wait for each other; `in_flight.rs`, `line.rs`, `permits.rs`,
@@ -26,6 +26,7 @@
 //! to ask which world this is.
 
 mod buffer;
+mod checksums;
 mod condition;
 pub mod conformance;
 mod decimal;
@@ -54,6 +55,7 @@ use std::future::Future;
 use std::ops::Range;
 
 pub use buffer::{Buf, BufferPool};
+pub use checksums::{CHECKSUM_UNIT_BYTES, ChecksumMismatch, Checksums};
 pub use condition::{Condition, Wait};
 pub use decimal::Decimal;
 pub use error::{Error, KeyMismatch, NodePart, Result};

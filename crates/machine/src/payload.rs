@@ -11,6 +11,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
+use crate::checksums::{CHECKSUM_UNIT_BYTES, Change, ChangeSource, ChecksumMismatch, Checksums};
 use crate::slot::MemorySlot;
 
 /// Where the bytes of a phantom come from: a file's identity, or any number a test chooses.
@@ -96,9 +97,50 @@ impl SharedBytes {
         Rc::get_mut(&mut self.slot)
     }
 
-    pub(crate) fn slot_mut(&mut self) -> Option<&mut [u8]> {
+    /// Checks all units of which there are bytes. Returns the first that does not match: its offset from the first byte
+    /// here, and its length.
+    fn check(&self) -> Result<(), (u64, u64)> {
+        let failed = self.slot.checksums().check(self.slot.bytes(), &(self.start..self.end));
+        failed.map_err(|unit| (unit.start.saturating_sub(self.start) as u64, unit.len() as u64))
+    }
+
+    /// The checksums that have come with these bytes, if any have.
+    pub(crate) fn kept_checksums(&self) -> Checksums {
+        if self.slot.checksums().is_empty() { Checksums::default() } else { self.checksums() }
+    }
+
+    /// Sets the checksums of memory that is not shared.
+    pub(crate) fn set_checksums(&mut self, checksums: Checksums) {
+        if let Some(slot) = self.exclusive_slot() {
+            slot.set_checksums(checksums);
+        }
+    }
+
+    /// Computes the checksums of memory that is not shared.
+    pub(crate) fn renew_checksums(&mut self) {
+        if let Some(slot) = self.exclusive_slot() {
+            slot.set_checksums(Checksums::of(slot.bytes()));
+        }
+    }
+
+    /// The checksums of these bytes: those that have come with them, and new ones for the rest.
+    pub fn checksums(&self) -> Checksums {
+        self.slot.checksums().of_part(self.slot.bytes(), &(self.start..self.end))
+    }
+
+    /// Distance in bytes from byte `at` to the next unit of the checksums.
+    pub(crate) fn distance_to_unit(&self, at: u64) -> u64 {
+        let unit = CHECKSUM_UNIT_BYTES;
+        (unit + self.slot.checksums().lead() as u64 % unit - (self.start as u64 + at) % unit) % unit
+    }
+
+    /// Changes the bytes, if they are not shared. Returns whether that is so.
+    pub(crate) fn change(&mut self, change: Change, make: impl FnOnce(&mut [u8])) -> bool {
         let (start, end) = (self.start, self.end);
-        Rc::get_mut(&mut self.slot).map(|slot| &mut slot.bytes_mut()[start..end])
+        let Some(slot) = Rc::get_mut(&mut self.slot) else { return false };
+        let range = start + change.range.start..start + change.range.end;
+        slot.change(&Change { range, ..change }, |memory| make(&mut memory[start..end]));
+        true
     }
 }
 
@@ -267,6 +309,127 @@ impl Payload {
         }
     }
 
+    /// Checks the bytes against the checksums that have come with them.
+    ///
+    /// # Errors
+    /// If some have changed in the memory of a node on their way. Bytes without checksums match.
+    pub fn check(&self) -> Result<(), ChecksumMismatch> {
+        let mut begin = 0;
+        for piece in self.pieces() {
+            if let PayloadPiece::Bytes(shared) = piece {
+                shared.check().map_err(|(at, bytes)| ChecksumMismatch { offset: begin + at, bytes })?;
+            }
+            begin += piece.len();
+        }
+        Ok(())
+    }
+
+    /// The same, once the bytes have arrived where they are used: checked, and without checksums unless they are
+    /// shared.
+    ///
+    /// # Errors
+    /// As those of [`check`](Self::check).
+    pub fn arrived(mut self) -> Result<Payload, ChecksumMismatch> {
+        self.check()?;
+        if let Pieces::One(PayloadPiece::Bytes(shared)) = &mut self.pieces
+            && let Some(slot) = shared.exclusive_slot()
+        {
+            slot.set_checksums(Checksums::default());
+        }
+        Ok(self)
+    }
+
+    /// The checksums to send with the payload: those that have come with its bytes, and new ones for the rest. Of
+    /// phantoms but zeros there are none.
+    pub fn checksums(&self) -> Checksums {
+        match self.pieces() {
+            [] => Checksums::default(),
+            [PayloadPiece::Bytes(shared)] => shared.checksums(),
+            _ if self.check().is_err() => Checksums::damaged(self.bytes as usize),
+            _ => self.joined_checksums(),
+        }
+    }
+
+    fn joined_checksums(&self) -> Checksums {
+        let (mut reader, mut sums, mut left) = (self.reader(), Vec::new(), self.bytes);
+        let mut memory = [0; CHECKSUM_UNIT_BYTES as usize];
+        while left > 0 {
+            let unit = left.min(CHECKSUM_UNIT_BYTES);
+            let memory = &mut memory[..unit as usize];
+            if !reader.part(unit).copy_to(memory) {
+                return Checksums::default();
+            }
+            sums.extend_from_slice(Checksums::of(memory).sums());
+            left -= unit;
+        }
+        Checksums::received(0, sums)
+    }
+
+    /// Real bytes that have come with these checksums.
+    pub fn with_checksums(bytes: Vec<u8>, checksums: Checksums) -> Payload {
+        let mut slot = MemorySlot::unpooled(bytes);
+        slot.set_checksums(checksums);
+        let range = 0..slot.bytes().len();
+        Payload::from(PayloadPiece::Bytes(SharedBytes::new(Rc::new(slot), range)))
+    }
+
+    /// A copy as bad memory would leave it: one bit of byte `at` is flipped, and the checksums are those of before.
+    ///
+    /// # Panics
+    /// If the byte is none, or not real.
+    #[must_use]
+    pub fn with_flipped_bit(&self, at: u64) -> Payload {
+        let mut bytes = self.to_vec().expect("real bytes");
+        bytes[at as usize] ^= 1;
+        Payload::with_checksums(bytes, self.checksums())
+    }
+
+    /// What the checksums say of these bytes.
+    pub(crate) fn as_source(&self) -> ChangeSource {
+        let has_checksums = |piece: &PayloadPiece| match piece {
+            PayloadPiece::Bytes(shared) => !shared.slot.checksums().is_empty(),
+            PayloadPiece::Phantom { .. } => false,
+        };
+        match self.pieces().iter().any(has_checksums).then(|| self.check()) {
+            None => ChangeSource::Unknown,
+            Some(Ok(())) => ChangeSource::Right,
+            Some(Err(_)) => ChangeSource::Damaged,
+        }
+    }
+
+    /// The same, and the checksums themselves if their units begin `phase` bytes from the first byte on.
+    pub(crate) fn as_source_at(&self, phase: u64) -> ChangeSource {
+        let kept = self.kept_checksums();
+        let is_alike = !kept.is_empty() && kept.lead() as u64 % CHECKSUM_UNIT_BYTES == phase;
+        if is_alike { ChangeSource::Units(kept.sums().to_vec()) } else { self.as_source() }
+    }
+
+    /// The checksums of `memory`, to which the payload has been copied.
+    pub(crate) fn checksums_of_copy(&self, memory: &[u8]) -> Checksums {
+        let kept = self.kept_checksums();
+        if !kept.is_empty() {
+            return kept;
+        }
+        match self.as_source() {
+            ChangeSource::Damaged => Checksums::damaged(memory.len()),
+            ChangeSource::Right => Checksums::of(memory),
+            _ => kept,
+        }
+    }
+
+    /// The checksums that have come with the payload, if it is one run.
+    fn kept_checksums(&self) -> Checksums {
+        match self.pieces() {
+            [PayloadPiece::Bytes(shared)] => shared.kept_checksums(),
+            _ => Checksums::default(),
+        }
+    }
+
+    /// Whether some bytes were found to be damaged when they were copied.
+    pub(crate) fn is_known_damaged(&self) -> bool {
+        self.kept_checksums().is_damaged()
+    }
+
     /// Copies the payload into `target`, zeros included.
     ///
     /// Returns `false`, and leaves `target` unspecified, if a piece is a phantom of something else.
@@ -348,11 +511,10 @@ impl Payload {
         }
     }
 
-    /// The memory of the payload for writing, if it is one run of real bytes that is not shared, or empty.
-    pub(crate) fn exclusive_bytes(&mut self) -> Option<&mut [u8]> {
+    /// The one run of real bytes that the payload is.
+    pub(crate) fn as_one_run(&mut self) -> Option<&mut SharedBytes> {
         match &mut self.pieces {
-            Pieces::None => Some(&mut []),
-            Pieces::One(PayloadPiece::Bytes(shared)) => shared.slot_mut(),
+            Pieces::One(PayloadPiece::Bytes(shared)) => Some(shared),
             _ => None,
         }
     }

@@ -10,6 +10,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::checksums::{Change, Checksums};
 use crate::permits::{Permit, Permits};
 
 /// What the buffers of a pool are made of.
@@ -94,15 +95,16 @@ impl Grant {
 pub(crate) struct MemorySlot {
     bytes: Vec<u8>,
     grant: Option<Rc<Grant>>,
+    checksums: Checksums,
 }
 
 impl MemorySlot {
     pub(crate) fn unpooled(bytes: Vec<u8>) -> Self {
-        MemorySlot { bytes, grant: None }
+        MemorySlot { bytes, grant: None, checksums: Checksums::default() }
     }
 
     pub(crate) fn pooled(bytes: Vec<u8>, grant: Rc<Grant>) -> Self {
-        MemorySlot { bytes, grant: Some(grant) }
+        MemorySlot { bytes, grant: Some(grant), checksums: Checksums::default() }
     }
 
     /// Whether another pool than that of `grant` has lent it.
@@ -130,8 +132,17 @@ impl MemorySlot {
         &self.bytes
     }
 
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes
+    pub(crate) fn checksums(&self) -> &Checksums {
+        &self.checksums
+    }
+
+    pub(crate) fn set_checksums(&mut self, checksums: Checksums) {
+        self.checksums = checksums;
+    }
+
+    /// Changes the memory, and its checksums with it.
+    pub(crate) fn change(&mut self, change: &Change, make: impl FnOnce(&mut [u8])) {
+        self.checksums.follow(&mut self.bytes, change, make);
     }
 }
 

@@ -200,7 +200,7 @@ fn a_frame_that_breaks_the_rules_ends_its_connection_only() {
             let cases: [(Made, &str); 9] = [
                 (|lane| lane.prelude(65_537, 0), "header of 65537 bytes"),
                 (|lane| lane.prelude(0, (4 << 20) + 1), "payload of 4194305 bytes"),
-                (|lane| lane.prelude(u32::MAX, u64::MAX), "header of 4294967295 bytes"),
+                (|lane| lane.prelude(u32::MAX, u32::MAX), "header of 4294967295 bytes"),
                 (|lane| lane.record(b"what is this her"), "where a frame should begin"),
                 (|_| vec![1; 40], "what came is not what it sent"),
                 (|lane| lane.prelude(10, 100_000), "in the middle of a message"),
@@ -424,14 +424,18 @@ fn who_takes_no_data_still_gets_and_gives_commands() {
                 sends.push(begun(Box::pin(nodes[0].net().send(NodeId(7), message(number, 4 << 20)))).await);
             }
             nodes[0].net().send(NodeId(7), command(100)).await.expect("a connection");
-            let parts: [&[u8]; 3] = [b"SFfc\x01\0\0\0\x04\0\0\0\0\0\0\0", &[100], &[100; 4]];
+            let prelude = b"SFfc\x01\0\0\0\x04\0\0\0\0\0\0\0";
             let (received, mut control) = beside(&nodes[0], move || {
-                let received = parts.map(|part| control.receive(part.len()));
+                let head_bytes = 1 + size_of::<u64>();
+                let received = [prelude.len(), head_bytes, 4].map(|bytes| control.receive(bytes));
                 (received, control)
             })
             .await;
-            assert_eq!(received, parts);
-            let frame = parts.map(|part| control.record(part)).concat();
+            assert_eq!(
+                (&received[0][..], received[1][0], &received[2][..]),
+                (&prelude[..], 100, &[100; 4][..])
+            );
+            let frame = received.map(|part| control.record(&part)).concat();
             control.stream.write_all(&frame).expect("room for a command");
             let (_, delivery) = receive(&nodes[0]).await;
             assert!(delivery == Delivery::Message(command(100)), "{delivery:?}");
@@ -620,7 +624,7 @@ fn who_goes_while_his_data_wait_for_memory_is_gone_at_once() {
             let [control, mut data] = join(&nodes[0], 7).await;
             let writer = std::thread::spawn(move || {
                 let message = |lane: &mut Stranger| {
-                    let mut frame = [lane.prelude(1, 1 << 20), lane.record(&[9])].concat();
+                    let mut frame = [lane.prelude(1, 1 << 20), lane.head(&[9], 1 << 20)].concat();
                     (0..4).for_each(|_| frame.extend(lane.record(&vec![9; 256 << 10])));
                     frame
                 };
@@ -680,7 +684,8 @@ fn messages_that_stop_in_the_middle_hold_nobody_up() {
             let mut stalled = Vec::new();
             for from in 100..100 + STALLED {
                 let mut lanes = join(&nodes[0], from).await;
-                let begun = [lanes[1].prelude(1, 4 << 20), lanes[1].record(&[9]), vec![9; 99]].concat();
+                let data = &mut lanes[1];
+                let begun = [data.prelude(1, 4 << 20), data.head(&[9], 4 << 20), vec![9; 99]].concat();
                 lanes[1].stream.write_all(&begun).expect("room for that");
                 stalled.push(lanes);
             }

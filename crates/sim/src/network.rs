@@ -498,11 +498,13 @@ const CLOSED: &str = "it has closed its network";
 
 const GIVEN_UP: &str = "it has closed the connection";
 
-/// Gives the payload memory of its own: the copy that the network, or a disk, makes of real bytes.
+/// Gives the payload memory of its own: the copy that the network, or a disk, makes of real bytes, with their checksums.
 #[inline]
 pub(crate) fn own(payload: &mut Payload) {
     match payload.pieces() {
-        [PayloadPiece::Bytes(shared)] => *payload = Payload::from(shared.as_slice()),
+        [PayloadPiece::Bytes(shared)] => {
+            *payload = Payload::with_checksums(shared.as_slice().to_vec(), shared.checksums())
+        }
         pieces if pieces.iter().any(|piece| matches!(piece, PayloadPiece::Bytes(_))) => {
             *payload = copy(pieces)
         }
@@ -515,7 +517,9 @@ fn copy(pieces: &[PayloadPiece]) -> Payload {
     let mut copy = Payload::empty();
     for piece in pieces {
         copy.push(&match piece {
-            PayloadPiece::Bytes(shared) => Payload::from(shared.as_slice()),
+            PayloadPiece::Bytes(shared) => {
+                Payload::with_checksums(shared.as_slice().to_vec(), shared.checksums())
+            }
             PayloadPiece::Phantom { source, offset, bytes } => Payload::phantom(*source, *offset, *bytes),
         });
     }

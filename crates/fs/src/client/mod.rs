@@ -157,7 +157,7 @@ impl<M: Machine> Client<M> {
             return Err(Error::Invalid("at least one request for each disk must be allowed".into()).into());
         }
         let inner = Rc::new(ClientInner {
-            endpoint: Endpoint::new(machine.clone()),
+            endpoint: Endpoint::of_client(machine.clone()),
             settings,
             io_nodes,
             disks: RefCell::default(),

@@ -5,7 +5,7 @@ use machine::conformance::Testbed;
 use machine::{Disk, Machine, Memory, Stage};
 
 use super::faulty::Faulty;
-use super::{Base, contents, read, run, small, start, write};
+use super::{Base, bytes_of, contents, read, run, small, start, write};
 use crate::protocol::Label;
 use crate::{
     Check, Checking, Client, FailureKind, FileId, Finding, FindingKind, IoNodeSettings, Remnant, Threads,
@@ -83,6 +83,50 @@ pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed, b
         let slow = client.check(&names, Some(10 * BYTES), |_: Checking| ()).await.expect("they answer");
         assert!(nodes[3].now().since(begun).as_secs_f64() > 0.05);
         assert_eq!((slow.files.len(), slow.failures.len()), (1, 1));
+    });
+}
+
+/// A bit that flips in the memory of an I/O node, in what was read from a disk or is to be written there, fails the
+/// operation: it is neither returned nor written.
+pub fn a_bit_that_flips_in_memory_is_noticed(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let settings =
+            IoNodeSettings { block_bytes_max: BLOCK, cache_blocks: 2, ..small(base, Threads::Pool(4)) };
+        let client = &start(base, &nodes, 2, settings).await[0];
+        let data = contents(BYTES);
+        let file = client.create("file", FileId(1), BLOCK).await.expect("created");
+        write(&file, 0, &data).await;
+        file.commit().await.expect("committed");
+        // The last blocks are in the cache, and none of these is prefetched with another.
+        for (block, start, bytes) in [(0, 0, BLOCK), (1, 0, BLOCK), (6, BLOCK / 2 - 10, 20)] {
+            let node = &nodes[block as usize % 2];
+            node.faults().flipped_reads.set(1);
+            let memory = Memory::real(vec![0; bytes as usize]);
+            let error =
+                file.read(block * BLOCK + start, bytes, &memory, 0).await.expect_err("a bit has flipped");
+            assert!(error.to_string().contains("do not match their checksum"), "{error}");
+            assert_eq!(node.faults().flipped_reads.get(), 0);
+        }
+        let others = 2 * BLOCK..6 * BLOCK;
+        let there = read(&file, others.start, 4 * BLOCK).await;
+        assert!(there == data[others.start as usize..others.end as usize], "others are right");
+
+        let new = vec![0xAB; BLOCK as usize];
+        nodes[1].faults().flipped_writes.set(1);
+        let memory = Memory::real(new.clone());
+        let written = file.write(3 * BLOCK, BLOCK, &memory, 0).await;
+        let flushed = file.flush().await;
+        let errors = [written.err(), flushed.err()].into_iter().flatten();
+        let texts: Vec<String> = errors.map(|error| error.to_string()).collect();
+        assert!(texts.iter().any(|text| text.contains("do not match their checksum")), "{texts:?}");
+        assert_eq!(nodes[1].faults().flipped_writes.get(), 0);
+        let memory = Memory::real(vec![0; BLOCK as usize]);
+        if file.read(3 * BLOCK, BLOCK, &memory, 0).await.is_ok() {
+            let there = bytes_of(memory);
+            assert!(there == new || there == data[3 * BLOCK as usize..4 * BLOCK as usize], "old or new");
+        }
+        assert_eq!(findings(&check(client).await, "file"), []);
     });
 }
 

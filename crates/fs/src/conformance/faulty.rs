@@ -64,6 +64,10 @@ pub(super) struct Faults {
     pub(super) jumped: Cell<Duration>,
     /// How many bytes the disks have room for, if that is not what they say themselves.
     pub(super) room: Cell<Option<u64>>,
+    /// Of how many of the next reads and writes of a disk the node's memory flips a bit: after the read, and before the
+    /// write.
+    pub(super) flipped_reads: Cell<u32>,
+    pub(super) flipped_writes: Cell<u32>,
     /// Which bytes of every object are damaged.
     damaged: RefCell<Range<u64>>,
     holding: Cell<bool>,
@@ -386,7 +390,11 @@ impl<M: Machine> Disk for FaultyDisk<M> {
             let what = format!("object {} on this disk", object.0);
             return Err(Error::Damaged { what, why: "a fault on purpose".into() }.into());
         }
-        self.disk().read(object, offset, into).await
+        let mut buffer = self.disk().read(object, offset, into).await?;
+        if fail(&self.faults.flipped_reads, "").is_err() {
+            buffer.fill(buffer.slice(0..buffer.len()).with_flipped_bit(buffer.len() / 2));
+        }
+        Ok(buffer)
     }
 
     async fn write(&self, object: ObjectId, offset: u64, from: Payload) -> Result<()> {
@@ -398,6 +406,8 @@ impl<M: Machine> Disk for FaultyDisk<M> {
             let left = room.checked_sub(needed).ok_or(Error::NoSpace { what: "a disk".to_owned() })?;
             self.faults.room.set(Some(left));
         }
+        let is_flipped = fail(&self.faults.flipped_writes, "").is_err();
+        let from = if is_flipped { from.with_flipped_bit(from.len() / 2) } else { from };
         self.disk().write(object, offset, from).await
     }
 

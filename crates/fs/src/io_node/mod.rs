@@ -139,7 +139,7 @@ pub async fn serve<M: Machine>(machine: M, settings: IoNodeSettings) -> machine:
 
 impl<M: Machine> IoNode<M> {
     fn new(machine: M, settings: IoNodeSettings) -> Self {
-        let endpoint = Endpoint::with_patience(machine.clone(), settings.patience);
+        let endpoint = Endpoint::of_io_node(machine.clone(), settings.patience);
         let (stripes, disks) = (Rc::default(), Rc::new(Disks::new(machine.clone(), &settings)));
         let blocks =
             Blocks::new(machine.clone(), endpoint.clone(), Rc::clone(&stripes), disks.clone(), &settings);

@@ -397,6 +397,17 @@ pub enum Request {
 }
 
 impl Request {
+    /// Whether its payload is for a disk: its checksums are checked when it is written there.
+    pub(crate) fn goes_to_disk(&self) -> bool {
+        matches!(
+            self,
+            Request::Write { .. }
+                | Request::WriteUnderLease { .. }
+                | Request::WriteThrough { .. }
+                | Request::WriteNumbered { .. }
+        )
+    }
+
     /// The class in which it is asked, unless the caller has a reason for another.
     pub fn class(&self) -> Class {
         match self {

@@ -111,6 +111,7 @@ impl<F: ObjectFile> OpenObject<F> {
         let memory = into.take_memory();
         if (first, end - first) == (offset, wanted) {
             into.fill_memory(self.read_units(offset, wanted as usize, memory).await?);
+            into.note_checksums();
             return Ok(into);
         }
         // Only whole units can be checked.
@@ -120,6 +121,7 @@ impl<F: ObjectFile> OpenObject<F> {
         let mut memory = memory;
         memory.extend_from_slice(&units[start..units.len().min(start + wanted as usize)]);
         into.fill_memory(memory);
+        into.note_checksums();
         Ok(into)
     }
 
@@ -199,8 +201,10 @@ impl<F: ObjectFile> OpenObject<F> {
             if bytes == 0 {
                 return Err(Fault::Io(io::ErrorKind::FileTooLarge.into()));
             }
+            let part = from.slice(done..done + bytes);
+            part.check().map_err(|mismatch| Fault::Other(Box::new(mismatch.into())))?;
             let mut runs = Vec::new();
-            push_runs(&from.slice(done..done + bytes), &mut runs).map_err(Fault::Other)?;
+            push_runs(&part, &mut runs).map_err(Fault::Other)?;
             self.write_part(here, bytes, runs, &turn).await?;
             done += bytes;
         }

@@ -15,8 +15,8 @@
 //!   over both of them:
 //!   frames, in records                                   <->  frames, in records
 //!
-//! frame:    | prelude | header ... | payload ... |
-//! prelude:  | magic 3 | class 1 | header length 4 | payload length 8 |
+//! frame:    | prelude | header ..., checksums of the payload 8 ... | payload ... |
+//! prelude:  | magic 3 | class 1 | header length 4 | payload length 4 | length of the first unit of its checksums 4 |
 //!           | magic 3 | ping, pong or bye 1 | zeros 12 |
 //! ```
 //!
@@ -26,7 +26,7 @@
 //! each other that they differ. `noise.rs` has the messages that prove the key and protect introduction and answer, and
 //! `records.rs` the form in which the parts of frames are sent; the parts are decoded after both have been checked.
 
-use machine::{Class, Message, NodeId};
+use machine::{CHECKSUM_UNIT_BYTES, Checksums, Class, Message, NodeId};
 
 /// The version of everything below; raised with every change of it.
 pub(super) const VERSION: u32 = 5;
@@ -65,11 +65,13 @@ pub(crate) struct Prelude {
     pub(crate) kind: Kind,
     pub(crate) header_bytes: usize,
     pub(crate) payload_bytes: u64,
+    /// Length in bytes of the first unit of the payload's checksums if it is a short one, or 0.
+    pub(crate) lead: usize,
 }
 
 impl Prelude {
     pub(crate) const BYTES: usize = 16;
-    pub(crate) const PING: Prelude = Prelude { kind: Kind::Ping, header_bytes: 0, payload_bytes: 0 };
+    pub(crate) const PING: Prelude = Prelude { kind: Kind::Ping, header_bytes: 0, payload_bytes: 0, lead: 0 };
     pub(crate) const PONG: Prelude = Prelude { kind: Kind::Pong, ..Prelude::PING };
     pub(crate) const BYE: Prelude = Prelude { kind: Kind::Bye, ..Prelude::PING };
 
@@ -80,7 +82,9 @@ impl Prelude {
         let code = CODES.iter().find(|(kind, _)| *kind == self.kind);
         bytes[3] = code.expect("every kind has a code").1;
         bytes[4..8].copy_from_slice(&header_bytes.to_le_bytes());
-        bytes[8..16].copy_from_slice(&self.payload_bytes.to_le_bytes());
+        let payload_bytes = u32::try_from(self.payload_bytes).expect("a payload of bounded length");
+        bytes[8..12].copy_from_slice(&payload_bytes.to_le_bytes());
+        bytes[12..16].copy_from_slice(&(self.lead as u32).to_le_bytes());
         bytes
     }
 
@@ -89,8 +93,9 @@ impl Prelude {
         let Some(kind) = kind.filter(|_| bytes[0..3] == FRAME_MAGIC) else {
             return Err(format!("it sent {:02x?} where a frame should begin", &bytes[0..4]));
         };
-        let (header_bytes, payload_bytes) = (u32_at(bytes, 4) as usize, u64_at(bytes, 8));
-        let prelude = Prelude { kind, header_bytes, payload_bytes };
+        let (header_bytes, payload_bytes) = (u32_at(bytes, 4) as usize, u32_at(bytes, 8).into());
+        let lead = u32_at(bytes, 12) as usize;
+        let prelude = Prelude { kind, header_bytes, payload_bytes, lead };
         let (header_max, payload_max) = (prelude.header_bytes_max(), prelude.payload_bytes_max());
         if header_bytes > header_max {
             return Err(format!(
@@ -102,7 +107,17 @@ impl Prelude {
                 "it sent a payload of {payload_bytes} bytes, more than the {payload_max} allowed"
             ));
         }
+        if lead as u64 >= CHECKSUM_UNIT_BYTES.min(payload_bytes.max(1)) {
+            return Err(format!(
+                "it sent checksums of {payload_bytes} bytes whose first unit has {lead} bytes"
+            ));
+        }
         Ok(prelude)
+    }
+
+    /// Length in bytes of the checksums of the payload.
+    pub(crate) fn checksum_bytes(self) -> usize {
+        8 * Checksums::count(self.lead, self.payload_bytes) as usize
     }
 
     /// The longest header of a frame of this kind.
@@ -326,7 +341,7 @@ mod tests {
     fn what_was_encoded_is_decoded() {
         for (kind, _) in CODES {
             let lengths = if matches!(kind, Kind::Message(_)) { (77, 1 << 12) } else { (0, 0) };
-            let prelude = Prelude { kind, header_bytes: lengths.0, payload_bytes: lengths.1 };
+            let prelude = Prelude { kind, header_bytes: lengths.0, payload_bytes: lengths.1, lead: 0 };
             assert_eq!(Prelude::decode(&prelude.encode()), Ok(prelude));
         }
         for encrypts in [false, true] {
@@ -347,15 +362,17 @@ mod tests {
     fn too_long_is_refused_and_just_long_enough_is_not() {
         let kind = Kind::Message(Class::Demand);
         let (header_bytes, payload_bytes) = (Message::HEADER_BYTES_MAX, Message::PAYLOAD_BYTES_MAX);
-        let longest = Prelude { kind, header_bytes, payload_bytes };
+        let longest = Prelude { kind, header_bytes, payload_bytes, lead: 4095 };
         assert_eq!(Prelude::decode(&longest.encode()), Ok(longest));
-        let command = Prelude { kind: Kind::Message(Class::Control), ..longest };
+        let command = Prelude { kind: Kind::Message(Class::Control), lead: 0, ..longest };
         assert!(Prelude::decode(&command.encode()).expect_err("too long").contains("4096 allowed"));
-        let ping = Prelude { kind: Kind::Ping, ..longest };
+        let ping = Prelude { kind: Kind::Ping, lead: 0, ..longest };
         assert!(Prelude::decode(&ping.encode()).expect_err("too long").contains("0 allowed"));
-        let header = Prelude { kind, header_bytes: header_bytes + 1, payload_bytes: 0 };
+        let header = Prelude { kind, header_bytes: header_bytes + 1, payload_bytes: 0, lead: 0 };
         assert!(Prelude::decode(&header.encode()).expect_err("too long").contains("header of 65537 bytes"));
-        let payload = Prelude { kind, header_bytes: 0, payload_bytes: u64::MAX };
+        let lead = Prelude { lead: 4096, ..longest };
+        assert!(Prelude::decode(&lead.encode()).expect_err("a whole unit").contains("4096 bytes"));
+        let payload = Prelude { kind, header_bytes: 0, payload_bytes: u32::MAX.into(), lead: 0 };
         assert!(Prelude::decode(&payload.encode()).expect_err("too long").contains("payload"));
     }
 

@@ -29,7 +29,7 @@ fn examples() -> Vec<Vec<u8>> {
     let greeting = Greeting { encrypts: true, random: [9; Greeting::RANDOM_BYTES] };
     let introduction = |to| Introduction { from: NodeId(77), to }.encode().to_vec();
     vec![
-        Prelude { kind, header_bytes: 100, payload_bytes: 1 << 20 }.encode().to_vec(),
+        Prelude { kind, header_bytes: 100, payload_bytes: 1 << 20, lead: 0 }.encode().to_vec(),
         Prelude::PING.encode().to_vec(),
         Prelude::BYE.encode().to_vec(),
         greeting.encode().to_vec(),

@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use machine::{Buf, BufferPool, Class, Condition, Error, Message, Result};
+use machine::{Buf, BufferPool, Checksums, Class, Condition, Error, Message, Result};
 
 use super::frame::{Kind, Prelude};
 use crate::bytes::{ByteRun, push_runs};
@@ -53,7 +53,8 @@ enum State {
 /// A message that waits.
 pub(crate) struct Waiting {
     pub(crate) prelude: Prelude,
-    pub(crate) header: Vec<u8>,
+    /// The header, and the checksums of the payload.
+    pub(crate) head: Vec<u8>,
     pub(crate) payload: Vec<ByteRun>,
     /// Its length in bytes, as room of its class.
     room: Buf,
@@ -93,18 +94,21 @@ impl Outbox {
     pub(crate) async fn send(&self, message: Message) -> Result<()> {
         let Message { class, header, payload } = message;
         let kind = Kind::Message(class);
-        let prelude = Prelude { kind, header_bytes: header.len(), payload_bytes: payload.len() };
+        let checksums = payload.checksums();
+        let (header_bytes, payload_bytes) = (header.len(), payload.len());
+        let prelude = Prelude { kind, header_bytes, payload_bytes, lead: checksums.lead() };
         assert!(prelude.header_bytes <= Message::HEADER_BYTES_MAX, "{prelude:?}: too long a header");
         assert!(prelude.payload_bytes <= prelude.payload_bytes_max(), "{prelude:?}: too long a payload");
         let mut runs = Vec::new();
         push_runs(&payload, &mut runs)?;
         drop(payload);
         self.check()?;
-        let bytes = (Prelude::BYTES + prelude.header_bytes) as u64 + prelude.payload_bytes;
+        let head = with_checksums(header, &checksums);
+        let bytes = (Prelude::BYTES + head.len()) as u64 + prelude.payload_bytes;
         // When the connection ends there will be no room: waiting for it ends too, also behind others in line.
         let room = unless(self.end.wait(), self.line(class).room.take(bytes)).await;
         let Some(room) = room else { return Err(self.check().err().unwrap_or(Error::Closed.into())) };
-        self.put(class, prelude, header, runs, room)?.outcome().await
+        self.put(class, prelude, head, runs, room)?.outcome().await
     }
 
     fn line(&self, class: Class) -> &Line {
@@ -124,13 +128,13 @@ impl Outbox {
         &self,
         class: Class,
         prelude: Prelude,
-        header: Vec<u8>,
+        head: Vec<u8>,
         payload: Vec<ByteRun>,
         room: Buf,
     ) -> Result<Rc<Sent>> {
         self.check()?;
         let sent = Rc::<Sent>::default();
-        let waiting = Waiting { prelude, header, payload, room, sent: sent.clone() };
+        let waiting = Waiting { prelude, head, payload, room, sent: sent.clone() };
         self.line(class).waiting.borrow_mut().push_back(waiting);
         self.put.wake_one();
         Ok(sent)
@@ -209,6 +213,13 @@ impl Outbox {
         self.put.wake_all();
         self.end.wake_all();
     }
+}
+
+/// The header, followed by the checksums of the payload.
+fn with_checksums(mut header: Vec<u8>, checksums: &Checksums) -> Vec<u8> {
+    header.reserve_exact(8 * checksums.sums().len());
+    checksums.sums().iter().for_each(|sum| header.extend_from_slice(&sum.to_le_bytes()));
+    header
 }
 
 impl Sent {

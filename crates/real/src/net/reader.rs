@@ -2,7 +2,7 @@
 
 use std::io;
 
-use machine::{BufferPool, Message, Payload};
+use machine::{BufferPool, CHECKSUM_UNIT_BYTES, Checksums, Message, Payload};
 
 use super::arrivals::{Arrival, Arrivals};
 use super::frame::{Kind, Prelude};
@@ -51,7 +51,9 @@ const SMALL_PAYLOAD_BYTES: u64 = 4096;
 
 const _: () = assert!(SMALL_PAYLOAD_BYTES >= Message::CONTROL_PAYLOAD_BYTES_MAX);
 const _: () = assert!(SMALL_PAYLOAD_BYTES <= RECORD_BYTES_MAX as u64);
-const _: () = assert!(Message::HEADER_BYTES_MAX <= RECORD_BYTES_MAX);
+/// The most checksums of a payload, in bytes.
+const CHECKSUM_BYTES_MAX: u64 = 8 * (Message::PAYLOAD_BYTES_MAX / CHECKSUM_UNIT_BYTES + 1);
+const _: () = assert!(Message::HEADER_BYTES_MAX as u64 + CHECKSUM_BYTES_MAX <= RECORD_BYTES_MAX as u64);
 
 /// Reads the frames of one lane.
 pub(crate) struct Reader {
@@ -97,7 +99,8 @@ impl Reader {
     ) -> Result<Heard> {
         let Some(mut prelude) = self.bytes.array().await.map_err(explain)? else { return Ok(Heard::End) };
         self.open(&mut prelude).await?;
-        let Prelude { kind, header_bytes, payload_bytes } = Prelude::decode(&prelude)?;
+        let prelude = Prelude::decode(&prelude)?;
+        let Prelude { kind, header_bytes, payload_bytes, lead } = prelude;
         let class = match kind {
             Kind::Message(class) if Lane::of(class) == lane => class,
             Kind::Ping if lane == Lane::Control => return Ok(Heard::Ping),
@@ -107,8 +110,11 @@ impl Reader {
                 return Err(format!("it sent a frame over the wrong connection ({stray:?}, {lane:?})").into());
             }
         };
-        let header = self.record(header_bytes).await?;
-        let payload = self.payload(payload_bytes, room, share, noted).await?;
+        let mut header = self.record(header_bytes + prelude.checksum_bytes()).await?;
+        let sums = header[header_bytes..].as_chunks().0.iter().map(|sum| u64::from_le_bytes(*sum)).collect();
+        header.truncate(header_bytes);
+        let checksums = Checksums::received(lead, sums);
+        let payload = self.payload(payload_bytes, checksums, room, share, noted).await?;
         Ok(Heard::Message(Message { class, header, payload }))
     }
 
@@ -132,12 +138,13 @@ impl Reader {
     async fn payload(
         &mut self,
         bytes: u64,
+        checksums: Checksums,
         room: &Room,
         share: &BufferPool,
         LinkNotes { notes, number }: &LinkNotes,
     ) -> Result<Payload> {
         if bytes <= SMALL_PAYLOAD_BYTES {
-            return Ok(self.record(bytes as usize).await?.into());
+            return Ok(Payload::with_checksums(self.record(bytes as usize).await?, checksums));
         }
         if bytes > room.pool.capacity_bytes() {
             let room = room.pool.capacity_bytes();
@@ -152,6 +159,7 @@ impl Reader {
         notes.did(("link in", *number), MESSAGE, since, || [("bytes", bytes)]);
         let mut buffer = room.pool.take_for(share).await;
         buffer.fill_memory(memory);
+        buffer.set_checksums(checksums);
         Ok(buffer.slice(0..bytes))
     }
 

@@ -1,10 +1,10 @@
 //! The writing side of a lane: messages as frames, record by record.
 //!
 //! ```text
-//! frame:   | prelude | header | payload, in records of up to 256 KiB |
+//! frame:   | prelude | header and checksums | payload, in records of up to 256 KiB |
 //! ```
 //!
-//! Each part is a record, with its tag; nothing is sent of an empty header or payload. RecordStream are copied into the
+//! Each part is a record, with its tag; nothing is sent of an empty one. RecordStream are copied into the
 //! memory that leaves with the next system call, and sealed there.
 
 use std::io;
@@ -49,8 +49,8 @@ impl Writer {
         self.gathered.reserve((bytes as usize + messages.len() * TAGS_BYTES).min(2 * GATHERED_BYTES));
         for message in messages {
             self.prelude(message.prelude);
-            if !message.header.is_empty() {
-                self.record(|record| record.extend_from_slice(&message.header));
+            if !message.head.is_empty() {
+                self.record(|record| record.extend_from_slice(&message.head));
             }
             self.payload(&message.payload).await?;
         }

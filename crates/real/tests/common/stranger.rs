@@ -134,13 +134,18 @@ impl Stranger {
     }
 
     /// The beginning of a frame on demand.
-    pub(crate) fn prelude(&mut self, header_bytes: u32, payload_bytes: u64) -> Vec<u8> {
+    pub(crate) fn prelude(&mut self, header_bytes: u32, payload_bytes: u32) -> Vec<u8> {
         self.prelude_of(DEMAND, header_bytes, payload_bytes)
     }
 
-    fn prelude_of(&mut self, class: u8, header_bytes: u32, payload_bytes: u64) -> Vec<u8> {
-        let lengths = [&header_bytes.to_le_bytes()[..], &payload_bytes.to_le_bytes()].concat();
+    fn prelude_of(&mut self, class: u8, header_bytes: u32, payload_bytes: u32) -> Vec<u8> {
+        let lengths = [header_bytes, payload_bytes, 0].map(u32::to_le_bytes).concat();
         self.record(&[b"SFf", &[class][..], &lengths].concat())
+    }
+
+    /// The header of a frame, with room for the checksums of its payload, none of which is known.
+    pub(crate) fn head(&mut self, header: &[u8], payload_bytes: usize) -> Vec<u8> {
+        self.record(&[header, &vec![0; 8 * payload_bytes.div_ceil(4096)]].concat())
     }
 
     /// Frames without payloads.

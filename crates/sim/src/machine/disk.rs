@@ -256,6 +256,7 @@ impl machine::Disk for Disk {
 
     async fn write(&self, object: ObjectId, offset: u64, mut from: Payload) -> Result<()> {
         self.check(object)?;
+        from.check().map_err(Error::Altered)?;
         own(&mut from);
         let bytes = from.len();
         self.transfer(object, offset, DiskAccess::Write(from)).await?;
