@@ -19,6 +19,7 @@ use crate::behind::Behind;
 use crate::failure::{Failure, Result};
 use crate::files::{Files, FilesArgs, NAMES};
 use crate::name::FileName;
+use crate::program::Program;
 use crate::store::{Output, Storage};
 use crate::usage::{self, Stopwatch};
 
@@ -56,9 +57,12 @@ pub struct Arguments {
     files: FilesArgs,
 }
 
-impl Arguments {
-    /// Runs the program.
-    pub fn run(self) -> Result<ExitCode> {
+impl Program for Arguments {
+    fn files(&mut self) -> &mut FilesArgs {
+        &mut self.files
+    }
+
+    fn run(self) -> Result<ExitCode> {
         // As bzip2 does: who may not read the one has no business in the other.
         let files = Files::new(&self.files).with_permissions_of(&self.input);
         let stopwatch = Stopwatch::start(&files);
@@ -69,12 +73,14 @@ impl Arguments {
             false => Conversion::Compress { blocks: self.blocks },
         };
         convert(&files, &self.input, &name, self.force, conversion)?;
-        if self.files.striped.time {
+        if self.files.time {
             usage::print("pfsbzip2", &[("all", stopwatch.usage(&files))]);
         }
         Ok(ExitCode::SUCCESS)
     }
+}
 
+impl Arguments {
     fn output_name(&self) -> Result<FileName> {
         if let Some(name) = &self.output {
             return Ok(name.clone());

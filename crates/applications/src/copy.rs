@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use clap::{Args, Parser, ValueHint};
 
 use crate::failure::{Failure, Result};
-use crate::files::{Files, FilesArgs, NAMES, StripedArgs};
+use crate::files::{Files, FilesArgs, NAMES};
 use crate::name::FileName;
+use crate::program::Program;
 use crate::store::Storage;
 use crate::usage::{self, Stopwatch};
 use node::Size;
@@ -20,7 +21,7 @@ struct WholeArgs {
     force: bool,
 
     #[command(flatten)]
-    striped: StripedArgs,
+    files: FilesArgs,
 }
 
 /// Print files one after the other, ordinary and striped ones.
@@ -85,9 +86,12 @@ fn buffer(text: &str) -> std::result::Result<Size, String> {
     if allowed { Ok(size) } else { Err("expected from 1 B to 1 GiB".into()) }
 }
 
-impl Cat {
-    /// Runs the program.
-    pub fn run(self) -> Result<ExitCode> {
+impl Program for Cat {
+    fn files(&mut self) -> &mut FilesArgs {
+        &mut self.files
+    }
+
+    fn run(self) -> Result<ExitCode> {
         let files = Files::new(&self.files);
         let stopwatch = Stopwatch::start(&files);
         let names = if self.names.is_empty() { vec![FileName::Standard] } else { self.names };
@@ -107,16 +111,19 @@ impl Cat {
             }
         }
         target.finish()?;
-        if self.files.striped.time {
+        if self.files.time {
             usage::print("mycat", &[("all", stopwatch.usage(&files))]);
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-impl ToStriped {
-    /// Runs the program.
-    pub fn run(self) -> Result<ExitCode> {
+impl Program for ToStriped {
+    fn files(&mut self) -> &mut FilesArgs {
+        &mut self.whole.files
+    }
+
+    fn run(self) -> Result<ExitCode> {
         let own = || match &self.input {
             FileName::Local(path) => path.file_name()?.to_str().map(str::to_owned),
             _ => None,
@@ -127,9 +134,12 @@ impl ToStriped {
     }
 }
 
-impl FromStriped {
-    /// Runs the program.
-    pub fn run(self) -> Result<ExitCode> {
+impl Program for FromStriped {
+    fn files(&mut self) -> &mut FilesArgs {
+        &mut self.whole.files
+    }
+
+    fn run(self) -> Result<ExitCode> {
         self.whole.copy("pfs2fs", |files| files.get(bare(&self.input), &self.output, self.whole.force))
     }
 }
@@ -141,10 +151,10 @@ fn bare(name: &str) -> &str {
 
 impl WholeArgs {
     fn copy(&self, program: &str, copy: impl FnOnce(&Files) -> Result<()>) -> Result<ExitCode> {
-        let files = Files::new(&self.striped.clone().into());
+        let files = Files::new(&self.files);
         let stopwatch = Stopwatch::start(&files);
         copy(&files)?;
-        if self.striped.time {
+        if self.files.time {
             usage::print(program, &[("all", stopwatch.usage(&files))]);
         }
         Ok(ExitCode::SUCCESS)

@@ -12,6 +12,7 @@ use clap::{Args, FromArgMatches};
 use interruption::HalfDone;
 use node::agents;
 use node::whole_file::CopyError;
+use pdiol::options::Options;
 use pdiol::{Advice, OpenOptions, Prefetch, Session, Settings};
 use replacement::{NewFile, Permitted};
 
@@ -32,14 +33,13 @@ const POURED_BYTES: usize = 1 << 20;
 /// The options about striped files, the same in all programs.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Striped files")]
-pub(crate) struct StripedArgs {
+pub struct FilesArgs {
     /// Agents that store striped files, as HOST:PORT, separated by commas. Without this: those of STARFISH_AGENTS,
-    /// of ~/.config/starfish/config.toml, or started by `starfish agents up`.
+    /// of ~/PDIOLconf or ~/.config/starfish/config.toml, or started by `starfish agents up`.
     #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',')]
     agents: Vec<String>,
 
-    /// File of the cluster key, or `none`. Without this: that of STARFISH_KEY_FILE, or ~/.config/starfish/key if it
-    /// exists.
+    /// File of the cluster key. Without this: that of STARFISH_KEY_FILE, or ~/.config/starfish/key.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 
@@ -47,9 +47,22 @@ pub(crate) struct StripedArgs {
     #[arg(long, value_name = "SIZE", default_value = node::BLOCK)]
     block: Size,
 
-    /// Number of disks to stripe new files over; without this, all.
+    /// Number of disks to stripe new files over. Without this: that of PDIOL_DISKNUMBER, or all.
     #[arg(long, value_name = "N")]
     disks: Option<NonZeroU32>,
+
+    /// Number of pages to prefetch, or `adaptive` for as many as are useful. Without this: that of PDIOL_WINDOW_SIZE,
+    /// or adaptive.
+    #[arg(long, value_name = "PAGES")]
+    window: Option<Prefetch>,
+
+    /// Memory for pages of striped files. Without this: that of PDIOL_CACHE, or 256 MiB.
+    #[arg(long, value_name = "SIZE")]
+    cache: Option<Size>,
+
+    /// Wait until the agents have each written page.
+    #[arg(long)]
+    no_write_behind: bool,
 
     /// Add what the program does with striped files to this trace file when it ends. Without this: that of
     /// STARFISH_TRACE, if it is set.
@@ -59,33 +72,10 @@ pub(crate) struct StripedArgs {
     /// Print the elapsed, user, system and waiting time on standard error, as CSV.
     #[arg(long, help_heading = None)]
     pub(crate) time: bool,
-}
 
-/// The options about striped files that are read and written in pages.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Striped files")]
-pub struct FilesArgs {
-    #[command(flatten)]
-    pub(crate) striped: StripedArgs,
-
-    /// Number of pages to prefetch, or `adaptive` for as many as are useful.
-    #[arg(long, value_name = "PAGES", default_value = "adaptive")]
-    window: Prefetch,
-
-    /// Memory for pages of striped files.
-    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
-    cache: Size,
-
-    /// Wait until the agents have each written page.
-    #[arg(long)]
-    no_write_behind: bool,
-}
-
-impl From<StripedArgs> for FilesArgs {
-    /// With the defaults of the others.
-    fn from(striped: StripedArgs) -> Self {
-        FilesArgs { striped, ..FilesArgs::default() }
-    }
+    /// The options of PDIOL, which those above override.
+    #[arg(skip)]
+    pub(crate) pdiol: Options,
 }
 
 impl Default for FilesArgs {
@@ -175,17 +165,23 @@ impl Files {
 
     fn settings(&self) -> node::Result<Settings> {
         let arguments = &self.arguments;
-        let striped = &arguments.striped;
-        let mut settings = Settings::of_environment(agents::find_among(&striped.agents, None)?)?;
-        settings.key.clone_from(&striped.key);
-        settings.trace = striped.trace.clone().or(settings.trace);
-        settings.cache_bytes = arguments.cache.0;
-        settings.prefetch = arguments.window;
-        settings.block_bytes = striped.block.0;
-        settings.disks = striped.disks;
-        settings.write_behind = !arguments.no_write_behind;
+        let agents = agents::find_among(&arguments.agents, None)?;
+        let (mut settings, _) = arguments.pdiol.begin(&own_name(), agents)?;
+        settings.key = arguments.key.clone().or(settings.key);
+        settings.trace = arguments.trace.clone().or(settings.trace);
+        settings.cache_bytes = arguments.cache.map_or(settings.cache_bytes, |Size(bytes)| bytes);
+        settings.prefetch = arguments.window.unwrap_or(settings.prefetch);
+        settings.block_bytes = arguments.block.0;
+        settings.disks = arguments.disks.or(settings.disks);
+        settings.write_behind &= !arguments.no_write_behind;
         Ok(settings)
     }
+}
+
+/// The name that the program was called by: for its log.
+fn own_name() -> String {
+    let called = env::args_os().next().unwrap_or_default();
+    Path::new(&called).file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Whole files between this computer and the agents, past the page cache.

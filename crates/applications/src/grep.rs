@@ -15,6 +15,7 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch}
 use crate::failure::{Failure, Result};
 use crate::files::{Files, FilesArgs, NAMES};
 use crate::name::FileName;
+use crate::program::Program;
 use crate::store::Storage;
 use crate::usage::{self, Stopwatch};
 
@@ -80,9 +81,12 @@ pub struct Arguments {
     files: FilesArgs,
 }
 
-impl Arguments {
-    /// Runs the program.
-    pub fn run(self) -> Result<ExitCode> {
+impl Program for Arguments {
+    fn files(&mut self) -> &mut FilesArgs {
+        &mut self.files
+    }
+
+    fn run(self) -> Result<ExitCode> {
         let matcher = self.matcher().map_err(|error| Failure::new("the pattern", error))?;
         let files = Files::new(&self.files);
         let stopwatch = Stopwatch::start(&files);
@@ -104,7 +108,7 @@ impl Arguments {
             }
         }
         printer.finish()?;
-        if self.files.striped.time {
+        if self.files.time {
             usage::print("pfsgrep", &[("all", stopwatch.usage(&files))]);
         }
         Ok(match (printer.found, failed) {
@@ -114,7 +118,9 @@ impl Arguments {
             (_, true) => ExitCode::from(2),
         })
     }
+}
 
+impl Arguments {
     /// The first argument is the pattern, unless an option says it.
     fn names(&self) -> Vec<FileName> {
         let first = self.pattern.as_ref().filter(|_| !self.patterns.is_empty());

@@ -10,7 +10,8 @@
 //! - `ahead.rs`, `behind.rs`: threads that read and write while others compute
 //! - `copy.rs`, `grep.rs`, `sort/`, `bzip2.rs`: the programs; `bin/` has a `main` for each;
 //!   `placed_sort.rs`: which disks a sort's runs and output lie on
-//! - `usage.rs`: the time a program took, and on what; `failure.rs`: how it says what went wrong
+//! - `program.rs`: their `main`; `usage.rs`: the time a program took, and on what; `failure.rs`: how it says what went
+//!   wrong
 //!
 //! What is not here, on purpose: prefetching and caching of striped files, which `pdiol` does.
 
@@ -23,13 +24,15 @@ mod files;
 pub mod grep;
 mod name;
 mod placed_sort;
+mod program;
 pub mod sort;
 mod store;
 mod usage;
 
-pub use failure::{Failure, Result, run};
+pub use failure::{Failure, Result};
 pub use files::{Files, FilesArgs};
 pub use name::FileName;
+pub use program::{Program, main};
 pub use store::{Output, Storage, Temporary};
 pub use usage::{Stopwatch, Usage};
 

@@ -76,6 +76,34 @@ fn programs_write_traces() {
     is_trace("sort.tlv", b"page-cache write");
 }
 
+/// The command line of the thesis' appendix, and its variables.
+#[test]
+fn options_of_pdiol_stand_before_a_dash() {
+    let home = Home::start(3);
+    home.make("a", &text(30_000));
+    let line =
+        ["-disk_number", "2", "-prefetch", "1", "-w", "0", "-LOG", "1", "-log", "log", "-", "pfs:a", "b"];
+    home.succeed(PFS2FS, &line);
+    assert!(home.read("b") == text(30_000));
+    let log = String::from_utf8(home.read("log")).expect("text");
+    assert!(log.contains("pfs2fs begins: adaptive window, write-behind off, new files on 2 disks"), "{log}");
+    let mut put = home.command(FS2PFS, ["b", "on-one"]);
+    put.env("DISKNUMBER", "1").env("WINDOW_SIZE", "80x24");
+    assert!(finish(put).status.success());
+    assert_eq!(home.disks("on-one"), 1);
+    for (line, part) in [
+        (["-disk_number", "x", "-", "pfs:a"], "the option -disk_number: \"x\" is no value"),
+        (["-unknown", "1", "-", "pfs:a"], "unexpected argument '-u'"),
+    ] {
+        let said = home.fail(PFS2FS, &line);
+        assert!(said.contains(part), "{said}");
+    }
+    // What the program has itself is its own: here the pattern 0 as a word, in standard input.
+    let input = b"1\n0\n".to_vec();
+    let output = finish_with_input(home.command(PFSGREP, ["-w", "0", "-"]), input);
+    assert_eq!(output.stdout, b"0\n");
+}
+
 /// The same file is the same however it is put: `starfish put` has this default, too.
 #[test]
 fn files_that_are_put_have_blocks_of_the_default_of_starfish_put() {

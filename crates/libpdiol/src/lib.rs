@@ -19,8 +19,7 @@
 //! - `handle.rs`: an open file as C holds it; `stream.rs`: what it does; `front.rs`: the part of it that the header
 //!   shows; `lock.rs`: who may use it; `primitives.rs`: what that is made of
 //! - `process.rs`: the session of this process, and its open files
-//! - `options.rs`, `nodes.rs`: what a process is told, and where its agents are
-//! - `failure.rs`: errno, and the text of the last error; `log.rs`: what happens, in a file
+//! - `failure.rs`: errno, and the text of the last error
 
 mod c;
 mod failure;
@@ -29,9 +28,6 @@ mod handle;
 mod lock;
 #[cfg(test)]
 mod lock_tests;
-mod log;
-mod nodes;
-mod options;
 mod primitives;
 mod process;
 mod stream;

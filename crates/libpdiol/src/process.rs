@@ -9,12 +9,11 @@ use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pdiol::{Error, ErrorKind, Result, Session, Settings};
+use pdiol::log::Log;
+use pdiol::options::{self, Asked, Options};
+use pdiol::{Error, ErrorKind, Result, Session, agents};
 
 use crate::handle::Handle;
-use crate::log::Log;
-use crate::nodes;
-use crate::options::{self, Asked, Options};
 
 /// State between `initialize_pdiol` and `finalize_pdiol`.
 struct Process {
@@ -114,23 +113,7 @@ fn forked(what: &str) -> Error {
 
 impl Process {
     fn start(program: &str, options: &Options) -> Result<Process> {
-        let log = Log::begin(options.log.as_ref())?;
-        let mut settings = Settings::of_environment(nodes::find()?)?;
-        settings.cache_bytes = options.cache_bytes;
-        settings.write_cache = options.write_cache.clone().or(settings.write_cache);
-        settings.trace = options.trace.clone().or(settings.trace);
-        settings.prefetch = options.prefetch;
-        settings.write_behind = options.write_behind;
-        settings.disks = options.disks;
-        settings.sockets = options.sockets;
-        settings.reporter = log.reporter();
-        log.line(&format!("{program} begins: {options}"));
-        for ignored in &options.ignored {
-            log.line(&format!("ignored: {ignored}"));
-        }
-        for agent in &settings.agents {
-            log.line(&format!("agent {} at {}", agent.name, agent.address));
-        }
+        let (settings, log) = options.begin(program, agents::find()?)?;
         Ok(Process { session: Session::start(settings)?, log })
     }
 }

@@ -367,9 +367,9 @@ fn a_program_is_told_what_is_wrong() {
         run(&count, &agents).env("STARFISH_AGENTS", "127.0.0.1:1").arg("a"),
         "agent 127.0.0.1:1: Connection refused",
     );
-    says(run(&count, &agents).env("STARFISH_AGENTS", "").arg("a"), "none is named anywhere");
+    says(run(&count, &agents).env("STARFISH_AGENTS", "").arg("a"), "none is named in STARFISH_AGENTS");
     says(
-        run(&count, &agents).env("PDIOLCONF", "/nonexistent/nodes").arg("a"),
+        run(&count, &agents).env("STARFISH_AGENTS", "").env("PDIOLCONF", "/nonexistent/nodes").arg("a"),
         "the node file /nonexistent/nodes",
     );
     let help = succeed(run(&count, &agents).args(["-h", "-"])).stdout;
@@ -383,11 +383,16 @@ fn a_node_file_names_the_agents() {
     let agents = Agents::start(2);
     let directory = agents.directory.path();
     let lines = compile("c++", "examples/c/lines.cpp", directory, &["-std=c++11"]);
-    fs::write(directory.join("PDIOLconf"), agents.names().replace(',', "\n") + " # both\n").expect("room");
-    let mut command = run(&lines, &agents);
-    let printed =
-        succeed(command.env_remove("STARFISH_AGENTS").env("HOME", directory).args(["x", "y"])).stdout;
-    assert_eq!(String::from_utf8_lossy(&printed), "y\n");
+    fs::create_dir(directory.join("bin")).expect("room");
+    // The name of the thesis's text, and that of its appendix.
+    for name in ["PDIOLconf", "bin/conf"] {
+        let path = directory.join(name);
+        fs::write(&path, agents.names().replace(',', "\n") + " # both\n").expect("room");
+        let mut command = run(&lines, &agents);
+        command.env_remove("STARFISH_AGENTS").env("HOME", directory).args(["x", "y"]);
+        assert_eq!(String::from_utf8_lossy(&succeed(&mut command).stdout), "y\n");
+        fs::remove_file(path).expect("it is there");
+    }
 }
 
 #[test]

@@ -13,6 +13,17 @@ use crate::error::{Error, ErrorKind, Result};
 /// The environment variable that names the agents, separated by commas.
 pub const VARIABLE: &str = "STARFISH_AGENTS";
 
+/// The environment variable with the path of a node file: names of agents between spaces or line ends; `#` begins a
+/// remark.
+pub const NODE_FILE_VARIABLE: &str = "PDIOLCONF";
+
+/// The node file in the user's home directory.
+const NODE_FILE: &str = "PDIOLconf";
+
+/// The node file of PDIOL's appendix, in the home directory. A file of so common a name counts if nothing else names
+/// agents.
+const LAST_NODE_FILE: &str = "bin/conf";
+
 /// The port of an agent that is named without one.
 pub const PORT: u16 = 7117;
 
@@ -97,8 +108,9 @@ pub fn named<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Result<Vec<Ag
     Ok(agents)
 }
 
-/// The agents that the environment names: in STARFISH_AGENTS, or in `starfish/config.toml` of the user's
-/// configuration directory; or else those that `starfish agents up` has started. Fails if there are none.
+/// The agents that the environment names, in the first of these: the variable STARFISH_AGENTS, the file of the variable
+/// PDIOLCONF, the file `PDIOLconf` in the home directory, `starfish/config.toml` in the configuration directory, those
+/// that `starfish agents up` has started, the file `bin/conf` in the home directory. Fails if there are none.
 pub fn find() -> Result<Vec<Agent>> {
     find_among(&[], None)
 }
@@ -106,18 +118,10 @@ pub fn find() -> Result<Vec<Agent>> {
 /// The agents that are listed here, or else named in this configuration file, or else by the environment as in
 /// [`find`]. Fails if there are none.
 pub fn find_among(listed: &[String], configuration: Option<&Path>) -> Result<Vec<Agent>> {
-    let names = names_among(listed, configuration)?;
-    if names.is_empty() {
-        return Err(Error::new(ErrorKind::Invalid, "finding the agents", "none is named anywhere")
-            .with_remedy(
-                "Name them in STARFISH_AGENTS=HOST:PORT,... or write agents = [\"HOST:PORT\"] into \
-             ~/.config/starfish/config.toml; `starfish agents up --local 4` starts some on this computer",
-            ));
-    }
-    named(names)
+    named(names_among(listed, configuration)?)
 }
 
-/// What the agents of [`find_among`] are called. There may be none.
+/// The names of the agents of [`find_among`]. Fails if there are none.
 pub fn names_among(listed: &[String], configuration: Option<&Path>) -> Result<Vec<String>> {
     let of_variable = env::var(VARIABLE).unwrap_or_default();
     let some = |names: Vec<&str>| {
@@ -131,17 +135,62 @@ pub fn names_among(listed: &[String], configuration: Option<&Path>) -> Result<Ve
         (Some(path), _) => configured(path)?
             .ok_or_else(|| Error::new(ErrorKind::Invalid, path.display().to_string(), "no such file")),
         (None, Some(names)) => Ok(names),
-        (None, None) => usual(),
+        (None, None) => usual().and_then(|names| if names.is_empty() { Err(none()) } else { Ok(names) }),
     }
 }
 
-/// What the agents are called in `starfish/config.toml` of the user's configuration directory, or else by
-/// `starfish agents up`, which has started them. There may be none.
+/// The error of finding no agent.
+fn none() -> Error {
+    let files = [configuration_file(), in_home(NODE_FILE), in_home(LAST_NODE_FILE)];
+    let files: Vec<String> = files.into_iter().flatten().map(|path| path.display().to_string()).collect();
+    let why = format!("none is named in {VARIABLE}, {NODE_FILE_VARIABLE}, {}", files.join(", "));
+    let remedy = format!(
+        "Set {VARIABLE}=HOST:PORT,... or write agents = [\"HOST:PORT\"] into {}. `starfish agents up --local 4` starts \
+         some on this computer",
+        files.first().map_or("a file named with --config", String::as_str)
+    );
+    Error::new(ErrorKind::Invalid, "finding the agents", why).with_remedy(remedy)
+}
+
+/// The names of the agents of [`find`], but for those in STARFISH_AGENTS. There may be none.
 pub fn usual() -> Result<Vec<String>> {
-    let configuration = base_directory("XDG_CONFIG_HOME", ".config");
-    let path = configuration.map(|directory| directory.join("starfish/config.toml"));
-    let found = path.map(|path| configured(&path)).transpose()?;
-    found.flatten().map_or_else(|| Ok(started()?.into_iter().map(|agent| agent.address).collect()), Ok)
+    let variable = env::var_os(NODE_FILE_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let existing = |name| in_home(name).filter(|path| path.is_file());
+    if let Some(path) = variable.or_else(|| existing(NODE_FILE)) {
+        return node_file(&path);
+    }
+    if let Some(names) = configuration_file().map(|path| configured(&path)).transpose()?.flatten() {
+        return Ok(names);
+    }
+    let started: Vec<String> = started()?.into_iter().map(|agent| agent.address).collect();
+    match existing(LAST_NODE_FILE).filter(|_| started.is_empty()) {
+        Some(path) => node_file(&path),
+        None => Ok(started),
+    }
+}
+
+fn configuration_file() -> Option<PathBuf> {
+    base_directory("XDG_CONFIG_HOME", ".config").map(|directory| directory.join("starfish/config.toml"))
+}
+
+fn in_home(name: &str) -> Option<PathBuf> {
+    env::home_dir().map(|home| home.join(name))
+}
+
+/// The names in a node file: words, but what follows a `#` on its line.
+fn node_file(path: &Path) -> Result<Vec<String>> {
+    let wrong = |why: &dyn std::fmt::Display| {
+        let error = Error::new(ErrorKind::Invalid, format!("the node file {}", path.display()), why);
+        error.with_remedy("It has the names of the agents, as HOST:PORT or HOST, one on each line")
+    };
+    let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let without_remark = |line: &str| line.split('#').next().unwrap_or_default().to_owned();
+    let names: Vec<String> = text
+        .lines()
+        .map(without_remark)
+        .flat_map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    if names.is_empty() { Err(wrong(&"it names no agent")) } else { Ok(names) }
 }
 
 /// An agent that `starfish agents up` has started, as far as others need to know it.
@@ -213,6 +262,20 @@ mod tests {
     fn the_port_may_be_left_out() {
         assert_eq!(Agent::named("127.0.0.1").expect("an address").address, ([127, 0, 0, 1], PORT).into());
         assert_eq!(Agent::named("127.0.0.1:9").expect("an address").address, ([127, 0, 0, 1], 9).into());
+    }
+
+    #[test]
+    fn a_node_file_is_words_and_remarks() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("nodes");
+        let missing = node_file(&path).expect_err("missing").to_string();
+        assert!(missing.contains(&path.display().to_string()), "{missing}");
+        let text = "# the cluster\nbrule-m-a brule-m-b:7118\n\n brule-m-c # the slow one\r\n#brule-m-d";
+        fs::write(&path, text).expect("room");
+        assert_eq!(node_file(&path).expect("three"), ["brule-m-a", "brule-m-b:7118", "brule-m-c"]);
+        fs::write(&path, "# none\n").expect("room");
+        let empty = node_file(&path).expect_err("empty").to_string();
+        assert!(empty.contains("it names no agent"), "{empty}");
     }
 
     #[test]

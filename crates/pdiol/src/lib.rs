@@ -39,12 +39,16 @@
 //!
 //! - [`Session`] in `session.rs`, [`File`] in `file.rs`: the face; start here
 //! - `writes.rs`: pages on their way to the page cache
+//! - [`options`]: what a program of PDIOL is told by its command line and the environment; [`log`]: what happens in it,
+//!   in a file
 //!
 //! What is not here, on purpose: threads, agents, settings and errors (crate [`node`], some of whose names stand here
 //! too), prefetching, replacing and writing behind (the page cache of `fs` does that), and anything of C (crate
 //! `libpdiol`).
 
 mod file;
+pub mod log;
+pub mod options;
 mod session;
 mod writes;
 

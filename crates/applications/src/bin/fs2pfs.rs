@@ -5,6 +5,5 @@ use std::process::ExitCode;
 use applications::copy::ToStriped;
 
 fn main() -> ExitCode {
-    let arguments: ToStriped = command_line::parse();
-    applications::run("fs2pfs", || arguments.run())
+    applications::main::<ToStriped>()
 }

@@ -5,6 +5,5 @@ use std::process::ExitCode;
 use applications::copy::Cat;
 
 fn main() -> ExitCode {
-    let arguments: Cat = command_line::parse();
-    applications::run("mycat", || arguments.run())
+    applications::main::<Cat>()
 }

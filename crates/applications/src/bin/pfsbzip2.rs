@@ -5,6 +5,5 @@ use std::process::ExitCode;
 use applications::bzip2::Arguments;
 
 fn main() -> ExitCode {
-    let arguments: Arguments = command_line::parse();
-    applications::run("pfsbzip2", || arguments.run())
+    applications::main::<Arguments>()
 }

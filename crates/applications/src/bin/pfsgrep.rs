@@ -5,6 +5,5 @@ use std::process::ExitCode;
 use applications::grep::Arguments;
 
 fn main() -> ExitCode {
-    let arguments: Arguments = command_line::parse();
-    applications::run("pfsgrep", || arguments.run())
+    applications::main::<Arguments>()
 }

@@ -5,6 +5,5 @@ use std::process::ExitCode;
 use applications::sort::Arguments;
 
 fn main() -> ExitCode {
-    let arguments: Arguments = command_line::parse();
-    applications::run("pfssort", || arguments.run())
+    applications::main::<Arguments>()
 }

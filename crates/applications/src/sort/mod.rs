@@ -31,6 +31,7 @@ use crate::failure::{Failure, Result};
 use crate::files::{Files, FilesArgs, NAMES};
 use crate::name::FileName;
 use crate::placed_sort::{PlacedSort, SortNumber, SortPlacement};
+use crate::program::Program;
 use crate::store::Storage;
 use crate::usage::{self, Stopwatch};
 use merge::Merging;
@@ -101,9 +102,12 @@ fn memory(text: &str) -> std::result::Result<Size, String> {
     if size.0 >= MEMORY_MIN { Ok(size) } else { Err("expected at least 256KiB".into()) }
 }
 
-impl Arguments {
-    /// Runs the program.
-    pub fn run(mut self) -> Result<ExitCode> {
+impl Program for Arguments {
+    fn files(&mut self) -> &mut FilesArgs {
+        &mut self.files
+    }
+
+    fn run(mut self) -> Result<ExitCode> {
         if self.names.is_empty() {
             self.names.push(FileName::Standard);
         }
@@ -121,14 +125,16 @@ impl Arguments {
         let block_sort = block_sort.usage(&files);
         let merge = Stopwatch::start(&files);
         sorting.write(sorted, &self.output)?;
-        if self.files.striped.time {
+        if self.files.time {
             let phases =
                 [("block sort", block_sort), ("merge", merge.usage(&files)), ("all", all.usage(&files))];
             usage::print("pfssort", &phases);
         }
         Ok(ExitCode::SUCCESS)
     }
+}
 
+impl Arguments {
     /// The files, with runs and output on the disks where they belong.
     fn placed_files(&self) -> Result<Files> {
         match (self.placement, self.job) {

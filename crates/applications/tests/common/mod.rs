@@ -78,6 +78,11 @@ impl Home {
         self.0.session().stat(name).expect("it is there").block_bytes
     }
 
+    /// The number of disks that a striped file is on.
+    pub(crate) fn disks(&self, name: &str) -> u32 {
+        self.0.session().stat(name).expect("it is there").stripes
+    }
+
     pub(crate) fn read(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.path(name)).expect("a file")
     }

@@ -2,8 +2,8 @@
 //!
 //! 1. `--agents HOST:PORT,HOST:PORT`
 //! 2. the environment variable `STARFISH_AGENTS`, written the same way
-//! 3. a configuration file: `--config FILE`, or `starfish/config.toml` in the user's configuration directory
-//! 4. the agents that `starfish agents up` has started
+//! 3. a configuration file: `--config FILE`
+//! 4. the files and records of [`agents::usual`]
 
 use std::path::{Path, PathBuf};
 
@@ -24,8 +24,8 @@ pub(crate) struct AgentsArgs {
 
     /// File that names the agents: `agents = ["HOST:PORT", ...]`.
     ///
-    /// Without this option, ~/.config/starfish/config.toml is looked at, and then what `starfish agents up` has
-    /// started.
+    /// Without this option they are those of PDIOLCONF, ~/PDIOLconf or ~/.config/starfish/config.toml, or those that
+    /// `starfish agents up` has started.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
@@ -136,12 +136,6 @@ impl FlatArgs {
     }
 }
 
-const WHAT: &str = "finding the agents";
-
-const REMEDY: &str = "Name them with --agents HOST:PORT,... or in STARFISH_AGENTS, or write \
-                      agents = [\"HOST:PORT\"] into ~/.config/starfish/config.toml. \
-                      `starfish agents up --local 4` starts some on this computer.";
-
 impl AgentsArgs {
     /// These very agents, as if the user had named them.
     pub(crate) fn of(agents: Vec<String>) -> Self {
@@ -150,11 +144,7 @@ impl AgentsArgs {
 
     /// What the user calls the agents. There is at least one.
     pub(crate) fn names(&self) -> Result<Vec<String>> {
-        let names = agents::names_among(&self.agents, self.config.as_deref()).map_err(wrong)?;
-        if names.is_empty() {
-            return Err(Failure::usage(WHAT, "none is named anywhere").remedy(REMEDY));
-        }
-        Ok(names)
+        agents::names_among(&self.agents, self.config.as_deref()).map_err(wrong)
     }
 
     /// The agents, each with its address. There is at least one.

@@ -210,7 +210,7 @@ fn what_makes_no_sense_is_refused() {
     }
     assert_eq!(store.stripe_files().len(), 0);
     for (arguments, why) in [
-        (bench(""), "none is named anywhere"),
+        (bench(""), "none is named in STARFISH_AGENTS"),
         (vec!["bench", "--clients", "2"], "--agents"),
         (vec!["bench", "--file-size", "3MiB"], "a multiple of 4 MiB"),
     ] {

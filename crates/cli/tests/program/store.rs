@@ -298,7 +298,10 @@ fn agents_are_named_by_option_environment_or_file_in_this_order() {
     std::fs::write(&config, format!("agents = [\"{address}\"]\n")).expect("a file");
 
     let error = fail(starfish(["ls"]), 2);
-    assert!(error.contains("none is named anywhere") && error.contains("STARFISH_AGENTS"), "{error}");
+    assert!(
+        error.contains("none is named in STARFISH_AGENTS") && error.contains("STARFISH_AGENTS"),
+        "{error}"
+    );
     let mut by_option = starfish(["ls", "--agents", address]);
     by_option.env("STARFISH_AGENTS", "127.0.0.1:1");
     assert_eq!(succeed(by_option), b"file\n");

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use pdiol::{Error, ErrorKind, Reporter, Result};
+use node::{Error, ErrorKind, Reporter, Result};
 
 use crate::options::LogFile;
 
 /// A log, if there is to be one. Cloning gives another handle.
 #[derive(Clone)]
-pub(crate) struct Log(Option<Arc<Open>>);
+pub struct Log(Option<Arc<Open>>);
 
 struct Open {
     file: Mutex<File>,
@@ -21,7 +21,7 @@ struct Open {
 
 impl Log {
     /// Begins a log after what is in the file; without a file, a log that is not written.
-    pub(crate) fn begin(wanted: Option<&LogFile>) -> Result<Log> {
+    pub fn begin(wanted: Option<&LogFile>) -> Result<Log> {
         let Some(LogFile { path, is_required }) = wanted else { return Ok(Log(None)) };
         match File::options().append(true).create(true).open(path) {
             Ok(file) => Ok(Log(Some(Arc::new(Open { file: Mutex::new(file), start: Instant::now() })))),
@@ -35,7 +35,7 @@ impl Log {
     }
 
     /// Writes a line, with the seconds since the beginning.
-    pub(crate) fn line(&self, text: &str) {
+    pub fn line(&self, text: &str) {
         let Some(open) = &self.0 else { return };
         let seconds = open.start.elapsed().as_secs_f64();
         let mut file = open.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -45,7 +45,7 @@ impl Log {
     }
 
     /// Where reports of the session go: into the log, or to standard error if there is none.
-    pub(crate) fn reporter(&self) -> Reporter {
+    pub fn reporter(&self) -> Reporter {
         let log = self.clone();
         if log.0.is_none() {
             return Reporter::default();

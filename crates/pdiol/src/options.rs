@@ -12,29 +12,33 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use node::{CacheWrites, Error, ErrorKind, Prefetch, Result, Size, SocketBuffers, flush_seconds};
+use node::{
+    Agent, CacheWrites, Error, ErrorKind, Prefetch, Result, Settings, Size, SocketBuffers, flush_seconds,
+};
+
+use crate::log::Log;
 
 /// Options of programs that use PDIOL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Options {
+pub struct Options {
     /// Which pages are asked for in advance.
-    pub(crate) prefetch: Prefetch,
+    pub prefetch: Prefetch,
     /// Whether writing ends before the agents have the data.
-    pub(crate) write_behind: bool,
+    pub write_behind: bool,
     /// Number of disks to stripe a new file over; `None` for all.
-    pub(crate) disks: Option<NonZeroU32>,
+    pub disks: Option<NonZeroU32>,
     /// The buffers of this program's sockets.
-    pub(crate) sockets: SocketBuffers,
+    pub sockets: SocketBuffers,
     /// Memory for pages, in bytes.
-    pub(crate) cache_bytes: u64,
+    pub cache_bytes: u64,
     /// The write cache, if there is one.
-    pub(crate) write_cache: Option<CacheWrites>,
+    pub write_cache: Option<CacheWrites>,
     /// The trace that what the library does is added to, if there is one.
-    pub(crate) trace: Option<PathBuf>,
+    pub trace: Option<PathBuf>,
     /// The log file, if there is one.
-    pub(crate) log: Option<LogFile>,
+    pub log: Option<LogFile>,
     /// Why values under old names were ignored: for the log.
-    pub(crate) ignored: Vec<String>,
+    pub ignored: Vec<String>,
 }
 
 /// As people write options: for the log.
@@ -73,18 +77,50 @@ impl fmt::Display for Options {
     }
 }
 
+impl Options {
+    /// The settings of a session with these agents, and the log, begun with what they are.
+    pub fn begin(&self, program: &str, agents: Vec<Agent>) -> Result<(Settings, Log)> {
+        let log = Log::begin(self.log.as_ref())?;
+        let mut settings = Settings::of_environment(agents)?;
+        settings.cache_bytes = self.cache_bytes;
+        settings.write_cache = self.write_cache.clone().or(settings.write_cache);
+        settings.trace = self.trace.clone().or(settings.trace);
+        settings.prefetch = self.prefetch;
+        settings.write_behind = self.write_behind;
+        settings.disks = self.disks;
+        settings.sockets = self.sockets;
+        settings.reporter = log.reporter();
+        log.line(&format!("{program} begins: {self}"));
+        self.ignored.iter().for_each(|ignored| log.line(&format!("ignored: {ignored}")));
+        for agent in &settings.agents {
+            log.line(&format!("agent {} at {}", agent.name, agent.address));
+        }
+        Ok((settings, log))
+    }
+}
+
+impl Default for Options {
+    /// Those of an empty command line in an empty environment.
+    fn default() -> Self {
+        match find(&mut Vec::new(), |_| None) {
+            Ok(Asked::Run(options)) => options,
+            other => unreachable!("the defaults are values: {other:?}"),
+        }
+    }
+}
+
 /// Where a log is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LogFile {
+pub struct LogFile {
     /// Its path.
-    pub(crate) path: OsString,
+    pub path: OsString,
     /// Whether it is an error if it cannot be written. `LOG=1` may have been meant for another program.
-    pub(crate) is_required: bool,
+    pub is_required: bool,
 }
 
 /// Result of parsing the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub enum Asked {
     /// To go on with these options.
     Run(Options),
     /// To tell how options are given.
@@ -195,10 +231,7 @@ struct Values {
 }
 
 /// Finds out the options. `arguments` begin with the name of the program, and lose those of PDIOL.
-pub(crate) fn find(
-    arguments: &mut Vec<OsString>,
-    variable: impl Fn(&str) -> Option<OsString>,
-) -> Result<Asked> {
+pub fn find(arguments: &mut Vec<OsString>, variable: impl Fn(&str) -> Option<OsString>) -> Result<Asked> {
     let given = TABLE.iter().map(|row| (row.long, row.of_environment(&variable))).collect();
     let mut values = Values { given, ignored: Vec::new() };
     if values.take_from(take_given(arguments))? {
@@ -209,16 +242,32 @@ pub(crate) fn find(
 
 /// Takes the options of PDIOL out of the command line.
 fn take_given(arguments: &mut Vec<OsString>) -> Vec<OsString> {
-    let begins = |argument: &OsString| argument.as_encoded_bytes().starts_with(SEPARATOR.as_bytes());
-    if !arguments.get(1).is_some_and(begins) {
-        return Vec::new();
-    }
-    let Some(end) = arguments.iter().skip(1).position(|argument| argument == SEPARATOR) else {
-        return Vec::new();
-    };
-    let mut given: Vec<OsString> = arguments.drain(1..end + 2).collect();
+    let Some(end) = separator(arguments) else { return Vec::new() };
+    let mut given: Vec<OsString> = arguments.drain(1..=end).collect();
     given.pop();
     given
+}
+
+/// Where the separator is, if the arguments begin with options.
+fn separator(arguments: &[OsString]) -> Option<usize> {
+    let begins = |argument: &OsString| argument.as_encoded_bytes().starts_with(SEPARATOR.as_bytes());
+    arguments.get(1).filter(|first| begins(first))?;
+    arguments.iter().skip(1).position(|argument| argument == SEPARATOR).map(|at| at + 1)
+}
+
+/// Whether the arguments begin with an option of PDIOL, and a separator follows.
+pub fn are_given(arguments: &[OsString]) -> bool {
+    let first = arguments.get(1).map(|first| first.to_string_lossy());
+    let is_known = first.is_some_and(|first| {
+        let name = first.split('=').next().unwrap_or_default();
+        TABLE.iter().any(|row| row.is_called(bare(name)))
+    });
+    is_known && separator(arguments).is_some()
+}
+
+/// The name of an option without its dashes.
+fn bare(name: &str) -> &str {
+    name.strip_prefix("--").or(name.strip_prefix('-')).unwrap_or("")
 }
 
 impl Values {
@@ -231,7 +280,7 @@ impl Values {
                 Some((name, value)) => (name, Some(value.into())),
                 None => (&*text, None),
             };
-            let name = name.strip_prefix("--").or(name.strip_prefix('-')).unwrap_or("");
+            let name = bare(name);
             if matches!(name, "h" | "help" | "Help") {
                 return Ok(true);
             }
@@ -334,7 +383,7 @@ fn write_cache_bytes(text: &str) -> Option<Option<u64>> {
 }
 
 /// How options are given, for people.
-pub(crate) fn help(program: &str) -> String {
+pub fn help(program: &str) -> String {
     let mut text = format!(
         "{program} reads and writes files that lie in stripes on the disks of many machines (PDIOL).\n\n\
          Usage: {program} [OPTIONS OF PDIOL] - [ARGUMENTS OF {program}]\n\
@@ -349,11 +398,12 @@ pub(crate) fn help(program: &str) -> String {
     text += "  -h, -help                    this text\n\n\
              Of the variables, those that the thesis has count without PDIOL_, too, if what they say makes sense.\n\n\
              The agents, which have the disks, are those named in the first of these that there is:\n\
-             \x20 the file $PDIOLCONF      names, HOST:PORT or HOST, between spaces or line ends; # begins a remark\n\
              \x20 $STARFISH_AGENTS         HOST:PORT,HOST:PORT\n\
+             \x20 the file $PDIOLCONF      names, HOST:PORT or HOST, between spaces or line ends; # begins a remark\n\
              \x20 the file $HOME/PDIOLconf, like $PDIOLCONF\n\
              \x20 the file ~/.config/starfish/config.toml: agents = [\"HOST:PORT\", ...]\n\
-             \x20 what `starfish agents up` has started\n\n\
+             \x20 what `starfish agents up` has started\n\
+             \x20 the file $HOME/bin/conf, like $PDIOLCONF\n\n\
              Start one with `starfish agent --root DIRECTORY --listen :7117`; pdiol(7) tells more.\n";
     text
 }
@@ -390,6 +440,17 @@ mod tests {
         );
         assert_eq!(options.prefetch, Prefetch::Adaptive);
         assert_eq!(found(line, &[]).1, "pfs2fs sort.txt sorttxt.bak");
+    }
+
+    #[test]
+    fn options_are_told_from_those_of_the_program() {
+        let are = |line: &str| are_given(&line.split(' ').map(Into::into).collect::<Vec<OsString>>());
+        for line in ["prog -disk_number 4 - a", "prog --window=4 -", "prog -p 0 -"] {
+            assert!(are(line), "{line}");
+        }
+        for line in ["prog", "prog -", "prog -disk_number 4 a", "prog -k 4 -", "prog a -p 0 -"] {
+            assert!(!are(line), "{line}");
+        }
     }
 
     #[test]

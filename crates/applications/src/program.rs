@@ -1,0 +1,84 @@
+//! The `main` of all the programs: their own options, those of PDIOL, and Ctrl-C.
+
+use std::env;
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use command_line::{complete, say, try_parse};
+use pdiol::options::{self, Asked};
+
+use crate::failure::{Failure, Result};
+use crate::files::FilesArgs;
+
+/// A program over files of either kind: its command line, and what it does.
+pub trait Program: Parser {
+    /// The options about striped files.
+    fn files(&mut self) -> &mut FilesArgs;
+
+    /// Runs the program.
+    fn run(self) -> Result<ExitCode>;
+}
+
+/// The exit code of a program that failed: 2, since for grep 1 means that nothing was found.
+const FAILED: u8 = 2;
+
+/// Runs a program on the command line of this process.
+///
+/// Options of PDIOL may stand before an argument `-`, as in its thesis: `pfs2fs -disk_number 4 -w 0 - a b`. What makes
+/// sense as options of the program is meant for it.
+pub fn main<P: Program>() -> ExitCode {
+    complete(P::command);
+    let mut arguments: Vec<OsString> = env::args_os().collect();
+    let mut parsed = try_parse::<P>(arguments.clone());
+    let is_wrong = parsed.as_ref().is_err_and(clap::Error::use_stderr);
+    let name = P::command().get_name().to_owned();
+    run(&name, || {
+        if !(is_wrong && options::are_given(&arguments)) {
+            arguments.truncate(1);
+        }
+        let takes = arguments.len() > 1;
+        let asked = options::find(&mut arguments, |name| env::var_os(name));
+        let options = match asked.map_err(|error| Failure::new("options of PDIOL", error))? {
+            Asked::Run(options) => options,
+            Asked::Help => {
+                print!("{}", options::help(&name));
+                return Ok(ExitCode::SUCCESS);
+            }
+        };
+        if takes {
+            parsed = try_parse(arguments);
+        }
+        let mut program = parsed.unwrap_or_else(|error| error.exit());
+        program.files().pdiol = options;
+        program.run()
+    })
+}
+
+/// Time limit for removing incomplete files after Ctrl-C when an agent does not answer.
+const REMOVING_MAX: Duration = Duration::from_secs(5);
+
+/// Runs a program: `main` gives its exit code.
+///
+/// Incomplete files are removed if it fails or is interrupted (Ctrl-C, SIGTERM, SIGHUP).
+fn run(program: &str, main: impl FnOnce() -> Result<ExitCode>) -> ExitCode {
+    let name = program.to_owned();
+    let out_of_time = move |left: &[String]| {
+        say!("{name}: interrupted; there was no time to remove {}", left.join(", "));
+    };
+    if let Err(error) = interruption::undo_when_interrupted(REMOVING_MAX, out_of_time) {
+        say!("{program}: preparing for Ctrl-C: {error}");
+        return ExitCode::from(FAILED);
+    }
+    match main() {
+        Ok(code) => code,
+        // The reader of the output has closed it, and does not want the rest.
+        Err(failure) if failure.broken_pipe => ExitCode::SUCCESS,
+        Err(failure) => {
+            interruption::wait_if_ending();
+            say!("{program}: {failure}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
