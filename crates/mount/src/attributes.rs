@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fuser::FileAttr;
+use fuser::{Errno, FileAttr};
 use namespace::{AttributeChanges, FileNumber, Inode, TreeOperation};
 
 use crate::file_attributes::attributes_of;
@@ -30,7 +30,11 @@ impl MountedTree {
             Some(open) => self.ask_for_attributes(&open).await,
             None => {
                 let got = self.tree().inode(TreeOperation::Get { number }).await;
-                got.map(|inode| self.tree().seen(inode))
+                match got {
+                    // The kernel has an old name of it, and looks it up again.
+                    Ok(inode) if inode.links == 0 && !inode.is_directory() => return Err(Errno::ESTALE),
+                    got => got.map(|inode| self.tree().seen(inode)),
+                }
             }
         };
         Ok((attributes_of(&self.settle(about(number), got)?), believed))

@@ -245,7 +245,7 @@ unsafe extern "C" fn starfish_mpi_open(
         hints.take_environment();
         given.into_iter().for_each(|(key, value)| hints.take(key, value));
         let started = process::session(place, false)?;
-        let file = CollectiveFile::open(started, &place.path, mode, (group?, rank, size), hints)?;
+        let file = CollectiveFile::open(started, place, mode, (group?, rank, size), hints)?;
         let file = Arc::new(file);
         open_files::enter(&file);
         // SAFETY: there is room for a pointer, as the header asks for.
@@ -261,7 +261,9 @@ unsafe extern "C" fn starfish_mpi_delete(name: *const c_char) -> c_int {
     of_name(name, |place| {
         let session = process::session(place, false)?.session;
         let _call = session.traced_call("MPI_File_delete");
-        Ok(session.unlink(&place.path)?)
+        let unlinked = session.unlink(&place.path);
+        place.revalidate();
+        Ok(unlinked?)
     })
 }
 

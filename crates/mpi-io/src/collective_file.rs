@@ -18,6 +18,7 @@ use crate::file_view::FileView;
 use crate::hints::Hints;
 use crate::members::Members;
 use crate::mode::AccessMode;
+use crate::names::NamedPlace;
 use crate::process::Connected;
 use crate::recording::CallRecorder;
 use crate::shared_pointer::SharedPointer;
@@ -26,7 +27,7 @@ use crate::waiting::wait;
 /// An open file.
 pub(crate) struct CollectiveFile {
     pub(crate) started: Connected,
-    path: String,
+    place: NamedPlace,
     number: FileNumber,
     pub(crate) mode: AccessMode,
     /// Whether what is written goes into a write cache of this file's own.
@@ -62,14 +63,15 @@ pub(crate) fn argument(why: &str) -> MpiError {
 }
 
 impl CollectiveFile {
-    /// Opens the file at a path, together with all others who come with the name of the members.
+    /// Opens the file at a place, together with all others who come with the name of the members.
     pub(crate) fn open(
         started: Connected,
-        path: &str,
+        place: &NamedPlace,
         mode: AccessMode,
         (name, rank, size): (&str, u32, u32),
         mut hints: Hints,
     ) -> Outcome<CollectiveFile> {
+        let path = &*place.path;
         let mut call = started.session.traced_call("MPI_File_open");
         if let Ok(disks) = started.session.disks() {
             hints.note_disks(disks);
@@ -110,7 +112,7 @@ impl CollectiveFile {
         let file = CollectiveFile {
             lock: FileLock { path: path.to_owned(), number },
             started,
-            path: path.to_owned(),
+            place: place.clone(),
             number,
             mode,
             caches_writes: cached?,
@@ -120,6 +122,9 @@ impl CollectiveFile {
             recorder: CallRecorder::begin(path, (name, rank, size), stat),
             state: Mutex::new(state),
         };
+        if mode.creates {
+            file.place.revalidate();
+        }
         if mode.appends {
             file.seek_shared(0, Whence::End)?;
         }
@@ -134,14 +139,17 @@ impl CollectiveFile {
         let mut outcome = self.members.agree(closed.map_err(MpiError::from));
         self.state().shared.remove();
         if self.mode.deletes {
-            let unlink = || self.started.session.unlink(&self.path).map_err(MpiError::from);
+            let unlink = || self.started.session.unlink(&self.place.path).map_err(MpiError::from);
             // Who comes back may make another file of this name.
             let unlinked = self.members.agree(if self.members.is_first() { unlink() } else { Ok(()) });
             outcome = outcome.and(unlinked);
         }
+        if self.mode.writes || self.mode.deletes {
+            self.place.revalidate();
+        }
         if self.members.is_first() && CallAccount::is_asked_for() {
             let place = (self.members.rank(), self.members.size());
-            say(self.account.lines(&self.path, place, &self.state().hints));
+            say(self.account.lines(&self.place.path, place, &self.state().hints));
         }
         outcome
     }
@@ -156,7 +164,7 @@ impl CollectiveFile {
 
     /// Its path in the namespace.
     pub(crate) fn path(&self) -> &str {
-        &self.path
+        &self.place.path
     }
 
     /// A call of this name begins, for whoever traces this process.
@@ -323,6 +331,7 @@ impl CollectiveFile {
         };
         self.members.agree(if self.members.is_first() { set() } else { Ok(()) })?;
         self.handle.stat()?;
+        self.place.revalidate();
         Ok(())
     }
 
@@ -330,6 +339,7 @@ impl CollectiveFile {
     pub(crate) fn sync(&self) -> Outcome<()> {
         let recorded = self.recorder.as_ref().map(|recorder| (recorder, recorder.common_call()));
         self.members.sync(&self.handle)?;
+        self.place.revalidate();
         if let Some((recorder, call)) = recorded {
             recorder.synced(call);
         }

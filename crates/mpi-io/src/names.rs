@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{self, Path, PathBuf};
 
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+
 /// The prefix of names, in the manner of ROMIO.
 const PREFIX: &str = "starfish:";
 
@@ -16,6 +18,19 @@ pub(crate) struct NamedPlace {
     pub(crate) path: String,
     /// The agents, if they are those of a mount.
     pub(crate) agents: Option<String>,
+    /// Its path on the mount, if it was named by that.
+    on_mount: Option<PathBuf>,
+}
+
+impl NamedPlace {
+    /// Has the kernel ask the mount of this computer about the name and the attributes of the file, which it would
+    /// believe for a second: they were changed behind its back. So programs see the change as soon as the call returns.
+    pub(crate) fn revalidate(&self) {
+        let Some(path) = &self.on_mount else { return };
+        let how = AtFlags::STATX_FORCE_SYNC | AtFlags::SYMLINK_NOFOLLOW;
+        // The answer is the kernel's: a file that was removed has none.
+        let _ = statx(CWD, path, how, StatxFlags::BASIC_STATS);
+    }
 }
 
 /// A mounted namespace.
@@ -35,7 +50,8 @@ pub(crate) fn find(name: &str) -> Option<NamedPlace> {
 fn find_among(name: &str, mounts: &[MountedPlace]) -> Option<NamedPlace> {
     let rest = name.strip_prefix(PREFIX);
     let on_mount = on_mount(rest.unwrap_or(name), mounts);
-    on_mount.or_else(|| rest.map(|path| NamedPlace { path: path.to_owned(), agents: None }))
+    let unmounted = |path: &str| NamedPlace { path: path.to_owned(), agents: None, on_mount: None };
+    on_mount.or_else(|| rest.map(unmounted))
 }
 
 fn on_mount(name: &str, mounts: &[MountedPlace]) -> Option<NamedPlace> {
@@ -52,8 +68,8 @@ fn on_mount(name: &str, mounts: &[MountedPlace]) -> Option<NamedPlace> {
     let holds = mounts.iter().filter(|mount| path.starts_with(&mount.directory));
     let mount = holds.max_by_key(|mount| mount.directory.as_os_str().len())?;
     let within = path.strip_prefix(&mount.directory).ok()?;
-    let path = Path::new(&mount.root).join(within).to_str()?.to_owned();
-    Some(NamedPlace { path, agents: Some(mount.agents.clone()) })
+    let within = Path::new(&mount.root).join(within).to_str()?.to_owned();
+    Some(NamedPlace { path: within, agents: Some(mount.agents.clone()), on_mount: Some(path) })
 }
 
 /// The mounted namespaces among the lines of mountinfo, see proc(5).

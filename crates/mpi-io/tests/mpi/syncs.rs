@@ -1,10 +1,11 @@
-//! What one has synced others see, while the file is open: other clients, and a mount.
+//! What one has synced others see, while the file is open: other clients, and a mount. What a call has changed the mount
+//! of the same computer shows when the call returns.
 
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed};
+use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, succeed};
 
 /// Numbers of each process, as the program has them.
 const COUNT: i32 = 5000;
@@ -49,4 +50,13 @@ fn others_see_what_was_synced_through_write_caches() {
 #[test]
 fn others_see_what_was_synced_with_open_mpi() {
     seen(&OPEN_MPI, "starfish_method=write-cached");
+}
+
+#[test]
+fn a_mount_shows_at_once_what_calls_have_changed() {
+    let Some(testbed) = Testbed::new(&MPICH) else { return };
+    let Some(mounted) = testbed.mount() else { return };
+    let program = testbed.compile("renewed", &[]);
+    succeed(testbed.launch(1, &program).arg(mounted.path.join("mpi/renewed")));
+    mounted.end();
 }
