@@ -19,7 +19,7 @@ use crate::behind::Behind;
 use crate::failure::{Failure, Result};
 use crate::files::{Files, FilesArgs, NAMES};
 use crate::name::FileName;
-use crate::program::Program;
+use crate::program::FileProgram;
 use crate::store::{Output, Storage};
 use crate::usage::{self, Stopwatch};
 
@@ -57,7 +57,7 @@ pub struct Arguments {
     files: FilesArgs,
 }
 
-impl Program for Arguments {
+impl FileProgram for Arguments {
     fn files(&mut self) -> &mut FilesArgs {
         &mut self.files
     }

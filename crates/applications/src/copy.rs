@@ -8,7 +8,7 @@ use clap::{Args, Parser, ValueHint};
 use crate::failure::{Failure, Result};
 use crate::files::{Files, FilesArgs, NAMES};
 use crate::name::FileName;
-use crate::program::Program;
+use crate::program::FileProgram;
 use crate::store::Storage;
 use crate::usage::{self, Stopwatch};
 use node::Size;
@@ -86,7 +86,7 @@ fn buffer(text: &str) -> std::result::Result<Size, String> {
     if allowed { Ok(size) } else { Err("expected from 1 B to 1 GiB".into()) }
 }
 
-impl Program for Cat {
+impl FileProgram for Cat {
     fn files(&mut self) -> &mut FilesArgs {
         &mut self.files
     }
@@ -118,7 +118,7 @@ impl Program for Cat {
     }
 }
 
-impl Program for ToStriped {
+impl FileProgram for ToStriped {
     fn files(&mut self) -> &mut FilesArgs {
         &mut self.whole.files
     }
@@ -134,7 +134,7 @@ impl Program for ToStriped {
     }
 }
 
-impl Program for FromStriped {
+impl FileProgram for FromStriped {
     fn files(&mut self) -> &mut FilesArgs {
         &mut self.whole.files
     }

@@ -15,7 +15,7 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch}
 use crate::failure::{Failure, Result};
 use crate::files::{Files, FilesArgs, NAMES};
 use crate::name::FileName;
-use crate::program::Program;
+use crate::program::FileProgram;
 use crate::store::Storage;
 use crate::usage::{self, Stopwatch};
 
@@ -81,7 +81,7 @@ pub struct Arguments {
     files: FilesArgs,
 }
 
-impl Program for Arguments {
+impl FileProgram for Arguments {
     fn files(&mut self) -> &mut FilesArgs {
         &mut self.files
     }

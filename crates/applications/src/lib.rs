@@ -32,7 +32,7 @@ mod usage;
 pub use failure::{Failure, Result};
 pub use files::{Files, FilesArgs};
 pub use name::FileName;
-pub use program::{Program, main};
+pub use program::{FileProgram, main};
 pub use store::{Output, Storage, Temporary};
 pub use usage::{Stopwatch, Usage};
 

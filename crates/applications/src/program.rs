@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result};
 use crate::files::FilesArgs;
 
 /// A program over files of either kind: its command line, and what it does.
-pub trait Program: Parser {
+pub trait FileProgram: Parser {
     /// The options about striped files.
     fn files(&mut self) -> &mut FilesArgs;
 
@@ -28,7 +28,7 @@ const FAILED: u8 = 2;
 ///
 /// Options of PDIOL may stand before an argument `-`, as in its thesis: `pfs2fs -disk_number 4 -w 0 - a b`. What makes
 /// sense as options of the program is meant for it.
-pub fn main<P: Program>() -> ExitCode {
+pub fn main<P: FileProgram>() -> ExitCode {
     complete(P::command);
     let mut arguments: Vec<OsString> = env::args_os().collect();
     let mut parsed = try_parse::<P>(arguments.clone());

@@ -9,7 +9,7 @@ use std::cell::{Ref, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::checksums::{Change, Checksums};
+use crate::checksums::{Checksums, MemoryChange};
 use crate::payload::{Payload, PayloadPiece, SharedBytes};
 use crate::permits::Permit;
 use crate::slot::{Grant, Hoard, MemorySlot};
@@ -144,7 +144,7 @@ impl Buf {
             let run = self.exclusive_run();
             let source = payload.as_source_at(run.distance_to_unit(at));
             let range = at as usize..end as usize;
-            let change = Change { range: range.clone(), is_whole: true, source };
+            let change = MemoryChange { range: range.clone(), is_whole: true, source };
             run.change(change, |memory| assert!(payload.copy_to(&mut memory[range]), "all pieces are real"));
         } else {
             self.puts.get_mut().push((at, payload.clone()));
@@ -209,7 +209,7 @@ impl Buf {
     /// Puts parts of `payload` somewhere between the first and the last byte of `range`.
     fn change_parts(&mut self, range: Range<u64>, payload: &Payload, make: impl FnOnce(&mut [u8])) {
         let range = range.start as usize..range.end as usize;
-        let change = Change { range, is_whole: false, source: payload.as_source() };
+        let change = MemoryChange { range, is_whole: false, source: payload.as_source() };
         self.exclusive_run().change(change, make);
     }
 

@@ -8,8 +8,8 @@
 //! Memory that is shared by payloads has a checksum for each unit of 4 KiB. They are computed where data are known to
 //! be right: by the sender of a message of bytes that have none, and by a disk after its own check. They move with the
 //! memory, and follow its changes. A unit that does not match when a part of it is copied or sent makes the copy one
-//! that never matches, so nothing that was damaged gets a right checksum again. Records that are gathered from a block or
-//! scattered into it are not checked there: their checksums are those of the message.
+//! that never matches, so nothing that was damaged gets a right checksum again. Records that are gathered from a block
+//! or scattered into it are not checked there: their checksums are those of the message.
 
 use std::ops::Range;
 
@@ -138,11 +138,11 @@ impl Checksums {
         Checksums { lead, sums: units.map(of_unit).collect() }
     }
 
-    /// Follows a change of `memory`. Units that are not replaced as a whole are checked before. Those that are changed in
-    /// many small parts have no checksum afterwards: to compute it for each of many writers would take longer than to
-    /// place what they write.
-    pub(crate) fn follow(&mut self, memory: &mut [u8], change: &Change, make: impl FnOnce(&mut [u8])) {
-        let Change { range, is_whole, source } = change;
+    /// Follows a change of `memory`. Units that are not replaced as a whole are checked before. Those that are changed
+    /// in many small parts have no checksum afterwards: to compute it for each of many writers would take longer than
+    /// to place what they write.
+    pub(crate) fn follow(&mut self, memory: &mut [u8], change: &MemoryChange, make: impl FnOnce(&mut [u8])) {
+        let MemoryChange { range, is_whole, source } = change;
         if self.is_empty()
             && (*source == ChangeSource::Unknown || (!is_whole && *source == ChangeSource::Right))
         {
@@ -177,7 +177,7 @@ impl Checksums {
 }
 
 /// A change of memory that has checksums, or gets them.
-pub(crate) struct Change {
+pub(crate) struct MemoryChange {
     /// The bytes from the first to the last that changes.
     pub(crate) range: Range<usize>,
     /// Whether all of them are replaced.
@@ -294,7 +294,7 @@ mod tests {
                 let (start, end) = (start.index(length), end.index(length) + 1);
                 let range = start.min(end - 1)..end.max(start + 1);
                 let step = if is_whole { 1 } else { 3 };
-                let change = Change { range: range.clone(), is_whole, source: ChangeSource::Right };
+                let change = MemoryChange { range: range.clone(), is_whole, source: ChangeSource::Right };
                 sums.follow(&mut memory, &change, |memory| {
                     memory[range].iter_mut().step_by(step).for_each(|byte| *byte = byte.wrapping_add(1));
                 });
@@ -302,7 +302,7 @@ mod tests {
             }
             let at = flip.index(length);
             memory[at] ^= 1;
-            let change = Change { range: at..at + 1, is_whole: false, source: ChangeSource::Right };
+            let change = MemoryChange { range: at..at + 1, is_whole: false, source: ChangeSource::Right };
             sums.follow(&mut memory, &change, |_| {});
             prop_assert!(!are_whole || sums.check(&memory, &(at..at + 1)).is_err());
         }

@@ -11,7 +11,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::checksums::{CHECKSUM_UNIT_BYTES, Change, ChangeSource, ChecksumMismatch, Checksums};
+use crate::checksums::{CHECKSUM_UNIT_BYTES, ChangeSource, ChecksumMismatch, Checksums, MemoryChange};
 use crate::slot::MemorySlot;
 
 /// Where the bytes of a phantom come from: a file's identity, or any number a test chooses.
@@ -135,11 +135,11 @@ impl SharedBytes {
     }
 
     /// Changes the bytes, if they are not shared. Returns whether that is so.
-    pub(crate) fn change(&mut self, change: Change, make: impl FnOnce(&mut [u8])) -> bool {
+    pub(crate) fn change(&mut self, change: MemoryChange, make: impl FnOnce(&mut [u8])) -> bool {
         let (start, end) = (self.start, self.end);
         let Some(slot) = Rc::get_mut(&mut self.slot) else { return false };
         let range = start + change.range.start..start + change.range.end;
-        slot.change(&Change { range, ..change }, |memory| make(&mut memory[start..end]));
+        slot.change(&MemoryChange { range, ..change }, |memory| make(&mut memory[start..end]));
         true
     }
 }

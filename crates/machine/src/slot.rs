@@ -10,7 +10,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::checksums::{Change, Checksums};
+use crate::checksums::{Checksums, MemoryChange};
 use crate::permits::{Permit, Permits};
 
 /// What the buffers of a pool are made of.
@@ -141,7 +141,7 @@ impl MemorySlot {
     }
 
     /// Changes the memory, and its checksums with it.
-    pub(crate) fn change(&mut self, change: &Change, make: impl FnOnce(&mut [u8])) {
+    pub(crate) fn change(&mut self, change: &MemoryChange, make: impl FnOnce(&mut [u8])) {
         self.checksums.follow(&mut self.bytes, change, make);
     }
 }

@@ -1,5 +1,6 @@
 //! The log: what happens in a process, line by line at the end of a file.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -8,7 +9,14 @@ use std::time::Instant;
 
 use node::{Error, ErrorKind, Reporter, Result};
 
-use crate::options::LogFile;
+/// Where a log is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogFile {
+    /// Its path.
+    pub path: OsString,
+    /// Whether it is an error if it cannot be written. `LOG=1` may have been meant for another program.
+    pub is_required: bool,
+}
 
 /// A log, if there is to be one. Cloning gives another handle.
 #[derive(Clone)]

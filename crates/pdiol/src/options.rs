@@ -16,7 +16,7 @@ use node::{
     Agent, CacheWrites, Error, ErrorKind, Prefetch, Result, Settings, Size, SocketBuffers, flush_seconds,
 };
 
-use crate::log::Log;
+use crate::log::{Log, LogFile};
 
 /// Options of programs that use PDIOL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,15 +107,6 @@ impl Default for Options {
             other => unreachable!("the defaults are values: {other:?}"),
         }
     }
-}
-
-/// Where a log is to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogFile {
-    /// Its path.
-    pub path: OsString,
-    /// Whether it is an error if it cannot be written. `LOG=1` may have been meant for another program.
-    pub is_required: bool,
 }
 
 /// Result of parsing the command line.

@@ -498,7 +498,8 @@ const CLOSED: &str = "it has closed its network";
 
 const GIVEN_UP: &str = "it has closed the connection";
 
-/// Gives the payload memory of its own: the copy that the network, or a disk, makes of real bytes, with their checksums.
+/// Gives the payload memory of its own: the copy that the network, or a disk, makes of real bytes and their
+/// checksums.
 #[inline]
 pub(crate) fn own(payload: &mut Payload) {
     match payload.pieces() {

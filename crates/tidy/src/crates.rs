@@ -138,7 +138,8 @@ const ARROWS: [(&str, &[&str]); 43] = [
 ];
 
 /// The crates below which nothing may depend on a runtime, and what they may use of others.
-const FEW: [(&str, &[&str]); 2] = [("machine", &["thiserror"]), ("layout", &["serde", "thiserror"])];
+const FEW: [(&str, &[&str]); 2] =
+    [("machine", &["thiserror", "twox-hash"]), ("layout", &["serde", "thiserror"])];
 
 /// Those that nothing may depend on, not even tests.
 const LAST: [&str; 7] = ["libpdiol", "libtlv", "mpi-io", "starfish", "promises", "python", "seeds"];

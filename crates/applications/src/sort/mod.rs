@@ -31,7 +31,7 @@ use crate::failure::{Failure, Result};
 use crate::files::{Files, FilesArgs, NAMES};
 use crate::name::FileName;
 use crate::placed_sort::{PlacedSort, SortNumber, SortPlacement};
-use crate::program::Program;
+use crate::program::FileProgram;
 use crate::store::Storage;
 use crate::usage::{self, Stopwatch};
 use merge::Merging;
@@ -102,7 +102,7 @@ fn memory(text: &str) -> std::result::Result<Size, String> {
     if size.0 >= MEMORY_MIN { Ok(size) } else { Err("expected at least 256KiB".into()) }
 }
 
-impl Program for Arguments {
+impl FileProgram for Arguments {
     fn files(&mut self) -> &mut FilesArgs {
         &mut self.files
     }

@@ -1,5 +1,5 @@
-//! What one has synced others see, while the file is open: other clients, and a mount. What a call has changed the mount
-//! of the same computer shows when the call returns.
+//! Data that one process has synced are seen by other clients and a mount while the file is open. The mount of the same
+//! computer shows a change when the call that made it returns.
 
 use std::fs;
 use std::thread;
