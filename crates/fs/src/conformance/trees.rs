@@ -637,6 +637,39 @@ pub fn a_reader_sees_no_byte_that_was_never_written(testbed: &impl Testbed, base
     });
 }
 
+/// What a full disk does not store gives no new file a length: others read a prefix of what was written, and no zeros,
+/// whether one disk is full or all are, and whether the file is flushed before it is closed.
+pub fn a_new_file_on_a_full_disk_has_the_length_of_what_is_stored(testbed: &impl Testbed, base: Base) {
+    const ROOM: u64 = 200 << 10;
+    const FILES: u32 = 30;
+    for (is_flushed, full) in [(true, 1), (false, 1), (true, 3), (false, 3)] {
+        run(testbed, 5, move |nodes| async move {
+            let nodes = Faulty::all(nodes);
+            nodes[..full].iter().for_each(|node| node.faults().room.set(Some(ROOM)));
+            let trees = trees(base, &nodes).await;
+            let sizes = [BLOCK / 2, 5 * BLOCK, BLOCK + 3].into_iter().cycle();
+            let mut refused = 0;
+            for (number, bytes) in (0..FILES).zip(sizes.clone()) {
+                let file = make(&trees[0], &number.to_string(), true).await.expect("a name needs no room");
+                let written = file.write(0, Payload::from(vec![7; bytes as usize])).await;
+                let sent = if is_flushed { file.flush().await } else { Ok(()) };
+                refused += u32::from(written.and(sent).and(file.close().await).is_err());
+            }
+            assert!((1..FILES).contains(&refused), "{refused} of {FILES} are refused");
+            for (number, bytes) in (0..FILES).zip(sizes) {
+                let found = read(&open(&trees[1], &number.to_string()).await.expect("opened")).await;
+                let zeros = found.iter().filter(|byte| **byte != 7).count();
+                assert_eq!(
+                    zeros,
+                    0,
+                    "of {} of {bytes} bytes of file {number}, {is_flushed} {full}",
+                    found.len()
+                );
+            }
+        });
+    }
+}
+
 /// What is overwritten, and not flushed, is read in time by clients that have the file open and ask for its attributes.
 pub fn an_overwrite_is_read_in_time(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
