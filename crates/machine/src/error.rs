@@ -46,6 +46,12 @@ pub enum Error {
         /// Which process has it, as far as that is known.
         why: String,
     },
+    /// No node answers at an address, but another program.
+    #[error("{what}: that is not a Starfish node")]
+    OtherProgram {
+        /// The operation in progress.
+        what: String,
+    },
     /// No object of that name is on the disk.
     #[error("{what} does not exist")]
     NotFound {

@@ -124,18 +124,29 @@ pub fn find_among(listed: &[String], configuration: Option<&Path>) -> Result<Vec
 /// The names of the agents of [`find_among`]. Fails if there are none.
 pub fn names_among(listed: &[String], configuration: Option<&Path>) -> Result<Vec<String>> {
     let of_variable = env::var(VARIABLE).unwrap_or_default();
-    let some = |names: Vec<&str>| {
-        let names = names.into_iter().map(str::trim).filter(|name| !name.is_empty());
-        Some(names.map(str::to_owned).collect::<Vec<_>>()).filter(|names| !names.is_empty())
-    };
-    if let Some(names) = some(listed.iter().map(String::as_str).collect()) {
+    if let Some(names) = given(listed.iter().map(String::as_str))? {
         return Ok(names);
     }
-    match (configuration, some(of_variable.split(',').collect())) {
+    match (configuration, given(of_variable.split(','))?) {
         (Some(path), _) => configured(path)?
             .ok_or_else(|| Error::new(ErrorKind::Invalid, path.display().to_string(), "no such file")),
         (None, Some(names)) => Ok(names),
         (None, None) => usual().and_then(|names| if names.is_empty() { Err(none()) } else { Ok(names) }),
+    }
+}
+
+/// The names in a list, if there are any. A name that is missing beside others is an error: after `A:1, B:2` on a
+/// command line, `B:2` would be taken for the name of a file.
+fn given<'a>(names: impl Iterator<Item = &'a str>) -> Result<Option<Vec<String>>> {
+    let names: Vec<String> = names.map(|name| name.trim().to_owned()).collect();
+    match names.iter().filter(|name| !name.is_empty()).count() {
+        0 => Ok(None),
+        some if some == names.len() => Ok(Some(names)),
+        _ => {
+            let what = format!("the agents {:?}", names.join(","));
+            let error = Error::new(ErrorKind::Invalid, what, "a name is missing beside a comma");
+            Err(error.with_remedy("Write HOST:PORT,HOST:PORT without blanks"))
+        }
     }
 }
 
@@ -262,6 +273,17 @@ mod tests {
     fn the_port_may_be_left_out() {
         assert_eq!(Agent::named("127.0.0.1").expect("an address").address, ([127, 0, 0, 1], PORT).into());
         assert_eq!(Agent::named("127.0.0.1:9").expect("an address").address, ([127, 0, 0, 1], 9).into());
+    }
+
+    #[test]
+    fn a_name_that_is_missing_beside_a_comma_is_told() {
+        let of = |list: &str| given(list.split(','));
+        assert_eq!(of("").expect("none"), None);
+        assert_eq!(of("a:1, b:2").expect("two"), Some(vec!["a:1".to_owned(), "b:2".to_owned()]));
+        for list in ["a:1,", ",a:1", "a:1,,b:2"] {
+            let error = of(list).expect_err(list);
+            assert!(error.remedy().is_some_and(|remedy| remedy.contains("without blanks")), "{error}");
+        }
     }
 
     #[test]

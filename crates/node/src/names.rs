@@ -25,6 +25,11 @@ fn unreachable_agent(agent: &Agent, error: machine::Error, key_file: Option<&Pat
             let why = format!("it speaks version {theirs} of the protocol, this program version {ours}");
             named(ErrorKind::Protocol, why).with_remedy("Install the same version of Starfish here and there")
         }
+        machine::Error::OtherProgram { .. } => {
+            let why = "another program answers there, which is no Starfish agent".to_owned();
+            named(ErrorKind::Unreachable, why)
+                .with_remedy("Check the port. `starfish agents status` tells those of agents")
+        }
         // What was being done is said already.
         machine::Error::Io { why, .. } => {
             named(ErrorKind::Unreachable, why).with_remedy(remedy_for_silence(agent.log.as_deref()))
@@ -232,6 +237,9 @@ mod tests {
         for (error, kind) in [(other, ErrorKind::Protocol), (silent, ErrorKind::Unreachable)] {
             assert_eq!(unreachable_agent(&agent("a:1", None), error, None).kind(), kind);
         }
+        let error = machine::Error::OtherProgram { what: what() };
+        let told = unreachable_agent(&agent("a:1", None), error, None);
+        assert_eq!(told.remedy(), Some("Check the port. `starfish agents status` tells those of agents"));
     }
 
     #[test]

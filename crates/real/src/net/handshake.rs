@@ -526,6 +526,7 @@ impl Fault {
             Fault::NotUnderstood(NotUnderstood::Version(theirs)) => {
                 Error::OtherVersion { what, theirs, ours: VERSION }
             }
+            Fault::NotUnderstood(NotUnderstood::NotStarfish) => Error::OtherProgram { what },
             other => Error::Io { what, why: other.to_string() },
         }
         .into()
