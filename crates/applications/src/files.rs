@@ -51,8 +51,8 @@ pub struct FilesArgs {
     #[arg(long, value_name = "N")]
     disks: Option<NonZeroU32>,
 
-    /// Number of pages to prefetch, or `adaptive` for as many as are useful. Without this: that of PDIOL_WINDOW_SIZE,
-    /// or adaptive.
+    /// Number of pages to prefetch, or `adaptive` to choose it by use. Without this: that of PDIOL_WINDOW_SIZE, or
+    /// adaptive.
     #[arg(long, value_name = "PAGES")]
     window: Option<Prefetch>,
 
@@ -166,7 +166,7 @@ impl Files {
     fn settings(&self) -> node::Result<Settings> {
         let arguments = &self.arguments;
         let agents = agents::find_among(&arguments.agents, None)?;
-        let (mut settings, _) = arguments.pdiol.begin(&own_name(), agents)?;
+        let (mut settings, _) = arguments.pdiol.begin(agents)?;
         settings.key = arguments.key.clone().or(settings.key);
         settings.trace = arguments.trace.clone().or(settings.trace);
         settings.cache_bytes = arguments.cache.map_or(settings.cache_bytes, |Size(bytes)| bytes);
@@ -176,12 +176,6 @@ impl Files {
         settings.write_behind &= !arguments.no_write_behind;
         Ok(settings)
     }
-}
-
-/// The name that the program was called by: for its log.
-fn own_name() -> String {
-    let called = env::args_os().next().unwrap_or_default();
-    Path::new(&called).file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Whole files between this computer and the agents, past the page cache.

@@ -26,19 +26,21 @@ const FAILED: u8 = 2;
 
 /// Runs a program on the command line of this process.
 ///
-/// Options of PDIOL may stand before an argument `-`, as in its thesis: `pfs2fs -disk_number 4 -w 0 - a b`. What makes
-/// sense as options of the program is meant for it.
+/// Options of PDIOL may stand before an argument `-`, as in its thesis: `pfs2fs -disk_number 4 -w 0 - a b`. A line that
+/// the program itself accepts has none of them.
 pub fn main<P: FileProgram>() -> ExitCode {
     complete(P::command);
     let mut arguments: Vec<OsString> = env::args_os().collect();
-    let mut parsed = try_parse::<P>(arguments.clone());
-    let is_wrong = parsed.as_ref().is_err_and(clap::Error::use_stderr);
+    let parsed = match try_parse::<P>(arguments.clone()) {
+        Ok(program) => Some(program),
+        Err(error) if error.use_stderr() && options::are_given(&arguments) => None,
+        Err(error) => error.exit(),
+    };
+    if parsed.is_some() {
+        arguments.truncate(1);
+    }
     let name = P::command().get_name().to_owned();
     run(&name, || {
-        if !(is_wrong && options::are_given(&arguments)) {
-            arguments.truncate(1);
-        }
-        let takes = arguments.len() > 1;
         let asked = options::find(&mut arguments, |name| env::var_os(name));
         let options = match asked.map_err(|error| Failure::new("options of PDIOL", error))? {
             Asked::Run(options) => options,
@@ -47,10 +49,7 @@ pub fn main<P: FileProgram>() -> ExitCode {
                 return Ok(ExitCode::SUCCESS);
             }
         };
-        if takes {
-            parsed = try_parse(arguments);
-        }
-        let mut program = parsed.unwrap_or_else(|error| error.exit());
+        let mut program = parsed.unwrap_or_else(|| try_parse(arguments).unwrap_or_else(|error| error.exit()));
         program.files().pdiol = options;
         program.run()
     })

@@ -98,6 +98,9 @@ fn options_of_pdiol_stand_before_a_dash() {
         let said = home.fail(PFS2FS, &line);
         assert!(said.contains(part), "{said}");
     }
+    let mut help = home.command(PFS2FS, ["--help"]);
+    help.env("PDIOL_WINDOW_SIZE", "many");
+    assert!(finish(help).status.success(), "wrong options do not keep the help back");
     // What the program has itself is its own: here the pattern 0 as a word, in standard input.
     let input = b"1\n0\n".to_vec();
     let output = finish_with_input(home.command(PFSGREP, ["-w", "0", "-"]), input);

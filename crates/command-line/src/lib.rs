@@ -27,17 +27,9 @@ pub use table::TextTable;
 pub use width::{fitted, of_terminal};
 pub use words::{mib, visible};
 
-use std::env;
 use std::ffi::OsString;
 
 use clap::Parser;
-
-/// Parses the command line, or ends the program with the error in it. If a shell asks how the line could go on, the
-/// program answers and ends.
-pub fn parse<P: Parser>() -> P {
-    complete(P::command);
-    try_parse(env::args_os().collect()).unwrap_or_else(|error| error.exit())
-}
 
 /// Parses these arguments, the first of which is the name of the program.
 pub fn try_parse<P: Parser>(arguments: Vec<OsString>) -> clap::error::Result<P> {

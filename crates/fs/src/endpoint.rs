@@ -36,7 +36,7 @@ pub(crate) struct Endpoint<M: Machine> {
     complaints: Permits,
     /// Nodes that are there, speak another version of the protocol, and have been told.
     of_other_versions: RefCell<BTreeSet<NodeId>>,
-    /// Whether data keep their checksums when they have arrived.
+    /// True if data keep their checksums after their arrival.
     keeps_checksums: bool,
     /// How long others are waited for, if not as long as they are there.
     patience: Option<Rc<Patience<M>>>,

@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::env;
 use std::ffi::OsString;
 use std::mem::{self, ManuallyDrop};
-use std::path::Path;
 use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -53,8 +52,7 @@ fn open() -> MutexGuard<'static, Vec<Arc<Handle>>> {
 ///
 /// Asked for help, it prints that and ends the process.
 pub(crate) fn start(arguments: &mut Vec<OsString>) -> Result<()> {
-    let program = arguments.first().map(|name| Path::new(name).file_name().unwrap_or(name).to_string_lossy());
-    let program = program.unwrap_or("program".into()).into_owned();
+    let program = options::program_name(arguments);
     let Asked::Run(options) = options::find(arguments, |name| env::var_os(name))? else {
         print!("{}", options::help(&program));
         exit(0);
@@ -65,7 +63,7 @@ pub(crate) fn start(arguments: &mut Vec<OsString>) -> Result<()> {
         return Err(Error::new(ErrorKind::Invalid, "initialize_pdiol", "it has been called already"));
     }
     HAS_SESSION.store(true, Ordering::Relaxed);
-    let started = Process::start(&program, &options);
+    let started = Process::start(&options);
     HAS_SESSION.store(started.is_ok(), Ordering::Relaxed);
     *process = Some(started?);
     Ok(())
@@ -112,8 +110,8 @@ fn forked(what: &str) -> Error {
 }
 
 impl Process {
-    fn start(program: &str, options: &Options) -> Result<Process> {
-        let (settings, log) = options.begin(program, agents::find()?)?;
+    fn start(options: &Options) -> Result<Process> {
+        let (settings, log) = options.begin(agents::find()?)?;
         Ok(Process { session: Session::start(settings)?, log })
     }
 }

@@ -76,7 +76,7 @@ impl Checksums {
         self.sums.is_empty()
     }
 
-    /// Checksums that nothing matches, for so many bytes.
+    /// Checksums that no contents match, for this number of bytes.
     pub(crate) fn damaged(bytes: usize) -> Self {
         Checksums { lead: 0, sums: vec![DAMAGED; bytes.div_ceil(UNIT)] }
     }
@@ -170,7 +170,7 @@ impl Checksums {
         }
     }
 
-    /// Whether a unit was found to be damaged when others were copied to it.
+    /// True if a copy has found a unit damaged.
     pub(crate) fn is_damaged(&self) -> bool {
         self.sums.contains(&DAMAGED)
     }
@@ -180,12 +180,12 @@ impl Checksums {
 pub(crate) struct MemoryChange {
     /// The bytes from the first to the last that changes.
     pub(crate) range: Range<usize>,
-    /// Whether all of them are replaced.
+    /// True if every one of them is replaced.
     pub(crate) is_whole: bool,
     pub(crate) source: ChangeSource,
 }
 
-/// What is known of the bytes that replace others.
+/// The state of the bytes that replace others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChangeSource {
     /// They have no checksums.

@@ -109,14 +109,14 @@ impl SharedBytes {
         if self.slot.checksums().is_empty() { Checksums::default() } else { self.checksums() }
     }
 
-    /// Sets the checksums of memory that is not shared.
+    /// Sets the checksums of the memory, unless it is shared.
     pub(crate) fn set_checksums(&mut self, checksums: Checksums) {
         if let Some(slot) = self.exclusive_slot() {
             slot.set_checksums(checksums);
         }
     }
 
-    /// Computes the checksums of memory that is not shared.
+    /// Computes the checksums of the memory, unless it is shared.
     pub(crate) fn renew_checksums(&mut self) {
         if let Some(slot) = self.exclusive_slot() {
             slot.set_checksums(Checksums::of(slot.bytes()));
@@ -134,13 +134,15 @@ impl SharedBytes {
         (unit + self.slot.checksums().lead() as u64 % unit - (self.start as u64 + at) % unit) % unit
     }
 
-    /// Changes the bytes, if they are not shared. Returns whether that is so.
-    pub(crate) fn change(&mut self, change: MemoryChange, make: impl FnOnce(&mut [u8])) -> bool {
+    /// Changes the bytes, and their checksums with them.
+    ///
+    /// # Panics
+    /// If the memory is shared.
+    pub(crate) fn change(&mut self, change: MemoryChange, make: impl FnOnce(&mut [u8])) {
         let (start, end) = (self.start, self.end);
-        let Some(slot) = Rc::get_mut(&mut self.slot) else { return false };
+        let slot = self.exclusive_slot().expect("memory that is not shared");
         let range = start + change.range.start..start + change.range.end;
         slot.change(&MemoryChange { range, ..change }, |memory| make(&mut memory[start..end]));
-        true
     }
 }
 
@@ -331,10 +333,8 @@ impl Payload {
     /// As those of [`check`](Self::check).
     pub fn arrived(mut self) -> Result<Payload, ChecksumMismatch> {
         self.check()?;
-        if let Pieces::One(PayloadPiece::Bytes(shared)) = &mut self.pieces
-            && let Some(slot) = shared.exclusive_slot()
-        {
-            slot.set_checksums(Checksums::default());
+        if let Some(run) = self.as_one_run() {
+            run.set_checksums(Checksums::default());
         }
         Ok(self)
     }
@@ -384,7 +384,7 @@ impl Payload {
         Payload::with_checksums(bytes, self.checksums())
     }
 
-    /// What the checksums say of these bytes.
+    /// The outcome of a check of these bytes.
     pub(crate) fn as_source(&self) -> ChangeSource {
         let has_checksums = |piece: &PayloadPiece| match piece {
             PayloadPiece::Bytes(shared) => !shared.slot.checksums().is_empty(),
@@ -425,7 +425,7 @@ impl Payload {
         }
     }
 
-    /// Whether some bytes were found to be damaged when they were copied.
+    /// True if a copy of bytes has found some of them damaged.
     pub(crate) fn is_known_damaged(&self) -> bool {
         self.kept_checksums().is_damaged()
     }

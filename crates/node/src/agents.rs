@@ -135,7 +135,7 @@ pub fn names_among(listed: &[String], configuration: Option<&Path>) -> Result<Ve
     }
 }
 
-/// The names in a list, if there are any. A name that is missing beside others is an error: after `A:1, B:2` on a
+/// The names in a list, or None without any. A name that is missing beside others is an error: after `A:1, B:2` on a
 /// command line, `B:2` would be taken for the name of a file.
 fn given<'a>(names: impl Iterator<Item = &'a str>) -> Result<Option<Vec<String>>> {
     let names: Vec<String> = names.map(|name| name.trim().to_owned()).collect();
@@ -195,12 +195,8 @@ fn node_file(path: &Path) -> Result<Vec<String>> {
         error.with_remedy("It has the names of the agents, as HOST:PORT or HOST, one on each line")
     };
     let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
-    let without_remark = |line: &str| line.split('#').next().unwrap_or_default().to_owned();
-    let names: Vec<String> = text
-        .lines()
-        .map(without_remark)
-        .flat_map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
-        .collect();
+    let without_remarks = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let names: Vec<String> = without_remarks.flat_map(str::split_whitespace).map(str::to_owned).collect();
     if names.is_empty() { Err(wrong(&"it names no agent")) } else { Ok(names) }
 }
 

@@ -39,8 +39,7 @@
 //!
 //! - [`Session`] in `session.rs`, [`File`] in `file.rs`: the face; start here
 //! - `writes.rs`: pages on their way to the page cache
-//! - [`options`]: what a program of PDIOL is told by its command line and the environment; [`log`]: what happens in it,
-//!   in a file
+//! - [`options`]: the options of PDIOL, on a command line and in the environment; [`log`]: its log file
 //!
 //! What is not here, on purpose: threads, agents, settings and errors (crate [`node`], some of whose names stand here
 //! too), prefetching, replacing and writing behind (the page cache of `fs` does that), and anything of C (crate

@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use node::{Error, ErrorKind, Reporter, Result};
 
-/// Where a log is to be.
+/// The file of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFile {
     /// Its path.
     pub path: OsString,
-    /// Whether it is an error if it cannot be written. `LOG=1` may have been meant for another program.
+    /// True if a log that cannot be written is an error. `LOG=1` may be another program's.
     pub is_required: bool,
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use node::{
     Agent, CacheWrites, Error, ErrorKind, Prefetch, Result, Settings, Size, SocketBuffers, flush_seconds,
@@ -21,6 +21,8 @@ use crate::log::{Log, LogFile};
 /// Options of programs that use PDIOL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
+    /// The name of the program: for the log.
+    pub program: String,
     /// Which pages are asked for in advance.
     pub prefetch: Prefetch,
     /// Whether writing ends before the agents have the data.
@@ -79,7 +81,7 @@ impl fmt::Display for Options {
 
 impl Options {
     /// The settings of a session with these agents, and the log, begun with what they are.
-    pub fn begin(&self, program: &str, agents: Vec<Agent>) -> Result<(Settings, Log)> {
+    pub fn begin(&self, agents: Vec<Agent>) -> Result<(Settings, Log)> {
         let log = Log::begin(self.log.as_ref())?;
         let mut settings = Settings::of_environment(agents)?;
         settings.cache_bytes = self.cache_bytes;
@@ -90,7 +92,7 @@ impl Options {
         settings.disks = self.disks;
         settings.sockets = self.sockets;
         settings.reporter = log.reporter();
-        log.line(&format!("{program} begins: {self}"));
+        log.line(&format!("{} begins: {self}", self.program));
         self.ignored.iter().for_each(|ignored| log.line(&format!("ignored: {ignored}")));
         for agent in &settings.agents {
             log.line(&format!("agent {} at {}", agent.name, agent.address));
@@ -216,15 +218,22 @@ struct Given {
 
 /// The values of all options, by their long names.
 struct Values {
+    program: String,
     given: BTreeMap<&'static str, Given>,
     /// Why some were passed over.
     ignored: Vec<String>,
 }
 
+/// The name that a program was called by, without its directory.
+pub fn program_name(arguments: &[OsString]) -> String {
+    let name = arguments.first().map(|name| Path::new(name).file_name().unwrap_or(name));
+    name.map_or("program".into(), OsStr::to_string_lossy).into_owned()
+}
+
 /// Finds out the options. `arguments` begin with the name of the program, and lose those of PDIOL.
 pub fn find(arguments: &mut Vec<OsString>, variable: impl Fn(&str) -> Option<OsString>) -> Result<Asked> {
     let given = TABLE.iter().map(|row| (row.long, row.of_environment(&variable))).collect();
-    let mut values = Values { given, ignored: Vec::new() };
+    let mut values = Values { program: program_name(arguments), given, ignored: Vec::new() };
     if values.take_from(take_given(arguments))? {
         return Ok(Asked::Help);
     }
@@ -239,14 +248,14 @@ fn take_given(arguments: &mut Vec<OsString>) -> Vec<OsString> {
     given
 }
 
-/// Where the separator is, if the arguments begin with options.
+/// The index of the separator, if the arguments begin with options.
 fn separator(arguments: &[OsString]) -> Option<usize> {
     let begins = |argument: &OsString| argument.as_encoded_bytes().starts_with(SEPARATOR.as_bytes());
     arguments.get(1).filter(|first| begins(first))?;
     arguments.iter().skip(1).position(|argument| argument == SEPARATOR).map(|at| at + 1)
 }
 
-/// Whether the arguments begin with an option of PDIOL, and a separator follows.
+/// True if the arguments begin with an option of PDIOL, and a separator follows.
 pub fn are_given(arguments: &[OsString]) -> bool {
     let first = arguments.get(1).map(|first| first.to_string_lossy());
     let is_known = first.is_some_and(|first| {
@@ -308,6 +317,7 @@ impl Values {
             write_cache: self.write_cache()?,
             trace: self.trace(),
             log: logs.then(|| LogFile { path: self.given["log"].value.clone(), is_required }),
+            program: self.program,
             ignored: self.ignored,
         })
     }

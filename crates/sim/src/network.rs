@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use std::task::{Context, Waker};
 
 use description::MachineDescription;
-use machine::{Class, Delivery, Error, Message, NodeId, Payload, PayloadPiece, Result};
+use machine::{Class, Delivery, Error, Message, NodeId, Payload, PayloadPiece, Result, SharedBytes};
 
 use crate::agenda::{EventTarget, Kind};
 use crate::executor::{Executor, Waiter};
@@ -498,14 +498,11 @@ const CLOSED: &str = "it has closed its network";
 
 const GIVEN_UP: &str = "it has closed the connection";
 
-/// Gives the payload memory of its own: the copy that the network, or a disk, makes of real bytes and their
-/// checksums.
+/// Copies the real bytes of a payload and their checksums to new memory, as a network or a disk does.
 #[inline]
 pub(crate) fn own(payload: &mut Payload) {
     match payload.pieces() {
-        [PayloadPiece::Bytes(shared)] => {
-            *payload = Payload::with_checksums(shared.as_slice().to_vec(), shared.checksums())
-        }
+        [PayloadPiece::Bytes(shared)] => *payload = copy_of_run(shared),
         pieces if pieces.iter().any(|piece| matches!(piece, PayloadPiece::Bytes(_))) => {
             *payload = copy(pieces)
         }
@@ -513,14 +510,16 @@ pub(crate) fn own(payload: &mut Payload) {
     }
 }
 
+fn copy_of_run(shared: &SharedBytes) -> Payload {
+    Payload::with_checksums(shared.as_slice().to_vec(), shared.checksums())
+}
+
 #[inline(never)]
 fn copy(pieces: &[PayloadPiece]) -> Payload {
     let mut copy = Payload::empty();
     for piece in pieces {
         copy.push(&match piece {
-            PayloadPiece::Bytes(shared) => {
-                Payload::with_checksums(shared.as_slice().to_vec(), shared.checksums())
-            }
+            PayloadPiece::Bytes(shared) => copy_of_run(shared),
             PayloadPiece::Phantom { source, offset, bytes } => Payload::phantom(*source, *offset, *bytes),
         });
     }

@@ -64,8 +64,8 @@ pub(super) struct Faults {
     pub(super) jumped: Cell<Duration>,
     /// How many bytes the disks have room for, if that is not what they say themselves.
     pub(super) room: Cell<Option<u64>>,
-    /// Of how many of the next reads and writes of a disk the node's memory flips a bit: after the read, and before the
-    /// write.
+    /// Number of coming reads and writes of a disk with a bit that flips in the node's memory: after the read, and
+    /// before the write.
     pub(super) flipped_reads: Cell<u32>,
     pub(super) flipped_writes: Cell<u32>,
     /// Which bytes of every object are damaged.

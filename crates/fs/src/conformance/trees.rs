@@ -637,8 +637,8 @@ pub fn a_reader_sees_no_byte_that_was_never_written(testbed: &impl Testbed, base
     });
 }
 
-/// What a full disk does not store gives no new file a length: others read a prefix of what was written, and no zeros,
-/// whether one disk is full or all are, and whether the file is flushed before it is closed.
+/// A new file is no longer than its stored data if disks are full: others read a prefix of the written bytes, and no
+/// zeros, with one full disk or all, and with or without a flush before the close.
 pub fn a_new_file_on_a_full_disk_has_the_length_of_what_is_stored(testbed: &impl Testbed, base: Base) {
     const ROOM: u64 = 200 << 10;
     const FILES: u32 = 30;

@@ -13,7 +13,7 @@ use machine::{Condition, Disk, Duration, Machine, Space, first_of};
 /// small part of the ten seconds that Prometheus waits for numbers.
 const PATIENCE: Duration = Duration::from_millis(1000);
 
-/// What a disk has answered: how much it holds, if that is known; or why it cannot be used.
+/// The answer of a disk: its space, if known; or the reason why it cannot be used.
 pub(super) type Health = Result<Option<Space>, String>;
 
 /// The disks of a node, each as it has answered last.

@@ -397,7 +397,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// Whether its payload is for a disk: its checksums are checked when it is written there.
+    /// True if its payload is written to a disk, which checks its checksums then.
     pub(crate) fn goes_to_disk(&self) -> bool {
         matches!(
             self,

@@ -108,18 +108,16 @@ impl<F: ObjectFile> OpenObject<F> {
     pub(crate) async fn read(&self, offset: u64, mut into: Buf) -> Result<Buf, Fault> {
         let wanted = into.len();
         let (first, end) = whole_units(offset, wanted);
-        let memory = into.take_memory();
+        let mut memory = into.take_memory();
         if (first, end - first) == (offset, wanted) {
-            into.fill_memory(self.read_units(offset, wanted as usize, memory).await?);
-            into.note_checksums();
-            return Ok(into);
+            memory = self.read_units(offset, wanted as usize, memory).await?;
+        } else {
+            // Only whole units can be checked.
+            let units = Vec::with_capacity((end - first) as usize);
+            let units = self.read_units(first, (end - first) as usize, units).await?;
+            let start = units.len().min((offset - first) as usize);
+            memory.extend_from_slice(&units[start..units.len().min(start + wanted as usize)]);
         }
-        // Only whole units can be checked.
-        let units = Vec::with_capacity((end - first) as usize);
-        let units = self.read_units(first, (end - first) as usize, units).await?;
-        let start = units.len().min((offset - first) as usize);
-        let mut memory = memory;
-        memory.extend_from_slice(&units[start..units.len().min(start + wanted as usize)]);
         into.fill_memory(memory);
         into.note_checksums();
         Ok(into)

@@ -4,7 +4,7 @@
 //! frame:   | prelude | header and checksums | payload, in records of up to 256 KiB |
 //! ```
 //!
-//! Each part is a record, with its tag; nothing is sent of an empty one. RecordStream are copied into the
+//! Each part is a record, with its tag; nothing is sent of an empty one. Records are copied into the
 //! memory that leaves with the next system call, and sealed there.
 
 use std::io;
