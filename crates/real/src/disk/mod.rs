@@ -587,7 +587,8 @@ mod tests {
     fn a_disk_that_hangs_ends_the_waits_for_it_and_is_used_again_when_it_answers() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let disks = vec![DiskSettings::plain(directory.path().to_owned())];
-        let limits = crate::Limits { silence: Duration::from_millis(10), ..crate::Limits::default() };
+        // Longer than a medium takes on a busy computer: the operations before and after the hang have to complete.
+        let limits = crate::Limits { silence: Duration::from_millis(500), ..crate::Limits::default() };
         let settings = crate::Settings {
             disks,
             limits,
