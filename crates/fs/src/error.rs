@@ -343,8 +343,12 @@ impl Error {
 
     /// Whether the I/O node may have been started anew: opening the file again, and asking once more, may help.
     pub fn is_of_new_start(&self) -> bool {
-        self.is_remote(FailureKind::NotOpen)
-            || matches!(self, Error::Machine(machine::Error::PeerGone { .. }))
+        self.is_remote(FailureKind::NotOpen) || self.is_of_peer_gone()
+    }
+
+    /// Whether the I/O node did not answer.
+    pub(crate) fn is_of_peer_gone(&self) -> bool {
+        matches!(self, Error::Machine(machine::Error::PeerGone { .. }))
     }
 }
 

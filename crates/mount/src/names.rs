@@ -85,8 +85,17 @@ impl MountedTree {
     }
 
     /// Brings all that was written and closed onto the media, and all names.
+    ///
+    /// # Errors
+    /// An agent that does not answer has the error number of a connection, by which [`sync`](crate::sync) tells it from
+    /// a disk that fails.
     pub(crate) async fn sync_all(&self) -> Outcome<()> {
-        self.settle("bringing what was written onto the disks", self.tree().sync().await)
+        let synced =
+            self.node.explained("bringing what was written onto the disks", self.tree().sync().await);
+        synced.map_err(|error| {
+            self.tell(&error);
+            fuser::Errno::from_i32(error.kind().errno())
+        })
     }
 }
 

@@ -17,6 +17,10 @@ pub(crate) const FUSERMOUNT: &str = "fusermount3";
 /// What the kernel calls our mounts.
 pub(crate) const KIND: &str = "fuse.starfish";
 
+/// The meaning of agents that do not answer when a directory is unmounted.
+const AGENTS_GONE: &str = "Agents that were stopped in order have brought it there (\"stopped: all it had accepted is on \
+    its disks\" is the end of their logs); agents that were killed have not";
+
 /// Whether a namespace is mounted in just this directory, whether its program still runs or not.
 pub fn is_mount_of_ours(directory: &Path) -> bool {
     let mounts = fs::read("/proc/self/mounts").unwrap_or_default();
@@ -85,9 +89,15 @@ pub fn sync(directory: &Path) -> Result<()> {
         Ok(()) | Err((Some(Errno::ENOTCONN | Errno::ECONNABORTED | Errno::EACCES | Errno::ENOENT), _)) => {
             Ok(())
         }
-        Err((_, error)) => {
+        Err((number, error)) => {
             let what = format!("what was written in {}", path.display());
-            Err(Error::new(ErrorKind::Io, what, format!("not all of it is on the disks: {error}")))
+            Err(match number {
+                Some(Errno::ECONNREFUSED | Errno::ECONNRESET | Errno::EHOSTUNREACH) => {
+                    let why = "agents do not answer, so it is not known whether all of it is on the disks";
+                    Error::new(ErrorKind::Gone, what, why).with_remedy(AGENTS_GONE)
+                }
+                _ => Error::new(ErrorKind::Io, what, format!("not all of it is on the disks: {error}")),
+            })
         }
     }
 }

@@ -128,7 +128,15 @@ fn agents_that_are_stopped_in_order_have_lost_nothing_of_a_mount() {
     writer.stdin.take().expect("piped").write_all(b"\n").expect("it listens");
     assert!(writer.wait().expect("it ends").success(), "nothing is lost of it");
     assert_eq!(fs::read(&open).expect("a file"), b"first, and then");
-    point.unmount();
+    drop(fs::write(&closed, b"accepted and not flushed"));
+    for agent in &mut point.store.agents {
+        agent.signal("TERM");
+        assert!(agent.child.wait().expect("it ends").success());
+    }
+    // Only the agents know that nothing is lost.
+    let unknown = fail(point.command(&["umount"], &[]), 1);
+    assert!(unknown.contains("agents do not answer") && unknown.contains("stopped in order"), "{unknown}");
+    assert!(!unknown.contains("not all of it") && !point.is_mounted(), "{unknown}");
 }
 
 /// The first mount of a set begins a namespace, and says so, also what becomes of the files there were.

@@ -125,12 +125,15 @@ impl<M: Machine> Client<M> {
     /// The first failure, when all I/O nodes have done what they can.
     pub async fn flush_own(&self) -> Result<()> {
         let own_flushes = &self.inner.own_flushes;
-        let (flush, mut outcome) = (own_flushes.begin(), Ok(()));
+        let (flush, mut failures) = (own_flushes.begin(), Vec::new());
         for (node, answer) in self.ask_all(|_| Some(Request::FlushOwn)).await {
-            let flushed = answer.and_then(|(reply, _)| incarnation_of(node, &reply));
-            outcome = outcome.and(flushed.map(|incarnation| own_flushes.note_done(flush, node, incarnation)));
+            match answer.and_then(|(reply, _)| incarnation_of(node, &reply)) {
+                Ok(incarnation) => own_flushes.note_done(flush, node, incarnation),
+                Err(error) => failures.push(error),
+            }
         }
-        outcome
+        // Data that an I/O node has lost are worse than data of one that does not answer.
+        failures.into_iter().min_by_key(|error| error.is_of_peer_gone()).map_or(Ok(()), Err)
     }
 
     /// Removes all stripes of these files, wherever they are; of some there may be none. Whoever has one of them open
