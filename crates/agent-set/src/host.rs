@@ -61,6 +61,17 @@ impl<'a> Host<'a> {
         self.name.unwrap_or("this computer")
     }
 
+    /// The address that ssh's configuration gives this host, or None if it gives none.
+    pub fn configured_address(self) -> Option<String> {
+        let mut words = self.ssh.split_whitespace();
+        let mut command = Command::new(words.next()?);
+        command.args(words).args(["-G", self.name?]).stdin(Stdio::null());
+        let output = command.output().ok().filter(|output| output.status.success())?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        let address = text.lines().find_map(|line| line.strip_prefix("hostname "))?;
+        Some(if address.contains(':') { format!("[{address}]") } else { address.to_owned() })
+    }
+
     /// Runs a shell command there, with its output and complaints.
     pub fn run(self, script: &str) -> Result<String> {
         let mut child = self.begin(script)?;

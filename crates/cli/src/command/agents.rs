@@ -1,6 +1,7 @@
 //! `starfish agents`: a set of agents, started, looked at and stopped together.
 
 use std::collections::BTreeSet;
+use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -157,7 +158,7 @@ fn up(arguments: &UpArguments) -> Result<()> {
         return local::print([help.to_string()]);
     }
     let named = match (&arguments.hosts, arguments.local) {
-        (Some(file), _) => Some(hosts::read(file)?),
+        (Some(file), _) => Some(reachable(hosts::read(file)?, &arguments.common.ssh)),
         (None, count) => count.map(hosts::local),
     };
     if let Some(model) = &arguments.disk_model {
@@ -201,6 +202,19 @@ fn up(arguments: &UpArguments) -> Result<()> {
         None => Ok(()),
         Some(why) => Err(Failure::new("agents up", format!("{why}: {}", not_started.join(", ")))),
     }
+}
+
+/// These agents, with the address from ssh's configuration for each host that the system cannot resolve.
+fn reachable(mut agents: Vec<Wanted>, ssh: &SshArgs) -> Vec<Wanted> {
+    let configured = at_once(&agents, |agent| {
+        let host = agent.address.trim_matches(['[', ']']);
+        let is_known = (host, agent.port.unwrap_or(hosts::PORT)).to_socket_addrs().is_ok();
+        if is_known { None } else { Host::new(agent.host.as_deref(), ssh).configured_address() }
+    });
+    for (agent, address) in agents.iter_mut().zip(configured) {
+        agent.address = address.unwrap_or_else(|| agent.address.clone());
+    }
+    agents
 }
 
 fn addresses<'a>(agents: impl IntoIterator<Item = &'a Started>) -> Vec<String> {

@@ -433,6 +433,21 @@ fn hosts_are_reached_over_ssh() {
 }
 
 #[test]
+fn a_host_that_only_ssh_knows_is_reached_at_the_address_of_its_configuration() {
+    let home = Home::new();
+    let ssh = home.ssh("[ \"$1\" = -G ] && { echo user me; echo hostname 127.0.0.1; exit; }");
+    let port = free_port();
+    let hosts = home.write("hosts", &format!("me@alias.invalid:{port} disk\n"));
+    let program = env!("CARGO_BIN_EXE_starfish");
+    let (said, told) = home.run(&["agents", "up", "--hosts", &hosts, "--ssh", &ssh, "--program", program]);
+    assert_eq!(said, format!("export STARFISH_AGENTS=127.0.0.1:{port}\n"));
+    assert!(told.contains("alias.invalid"), "{told}");
+    home.write("file", "some text");
+    home.run(&["put", "file"]);
+    home.run(&["agents", "down", "--ssh", &ssh]);
+}
+
+#[test]
 fn what_goes_wrong_on_a_host_is_said_with_its_name_and_a_remedy() {
     let home = Home::new();
     let program = env!("CARGO_BIN_EXE_starfish");
