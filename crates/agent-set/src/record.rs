@@ -106,9 +106,30 @@ fn path(directory: &Path) -> PathBuf {
     directory.join(agents::RECORD)
 }
 
+/// The name of an agent's directory in the state directory of its set.
+pub(crate) fn directory_name(agent: &str) -> String {
+    agent.replace([' ', ':', '[', ']'], "-")
+}
+
+/// Fails if the directory belongs to an agent of another set.
+fn refuse_within_agent(directory: &Path) -> Result<()> {
+    let owns = |set: &&Path| {
+        let agents = read(set).map(|record| record.agents).unwrap_or_default();
+        agents.iter().any(|agent| directory.starts_with(set.join(directory_name(&agent.name))))
+    };
+    match directory.ancestors().skip(1).find(owns) {
+        Some(set) => {
+            let failure = Failure::usage(directory.display().to_string(), "an agent keeps its files there");
+            Err(failure.remedy(format!("Its set is that of --dir {}.", set.display())))
+        }
+        None => Ok(()),
+    }
+}
+
 impl State {
     /// Takes the directory for this process. Makes it if need be.
     pub fn take(directory: PathBuf) -> Result<State> {
+        refuse_within_agent(&directory)?;
         let failed = |error| Failure::new(directory.display().to_string(), error);
         fs::create_dir_all(&directory).map_err(failed)?;
         // A file that is there keeps its contents: a link may have the name.
@@ -195,6 +216,8 @@ mod tests {
         assert_eq!(record.agents[1].wanted().port, Some(7117));
         state.write(&record).expect("it can be written");
         assert_eq!(state.read().expect("it is there"), record);
+        let within = State::take(state.directory().join("local-0/disk")).err().expect("an agent's");
+        assert!(within.to_string().contains("an agent keeps its files there"), "{within}");
         let second = State::take(state.directory().to_owned());
         assert!(second.err().expect("taken").to_string().contains("another `starfish agents`"));
         state.write(&Record::default()).expect("it can be removed");

@@ -26,7 +26,7 @@ use node::key;
 use crate::host::{Host, NO_PROGRAM, complaints, quoted};
 use crate::hosts::Wanted;
 use crate::process::Process;
-use crate::record::Started;
+use crate::record::{self, Started};
 
 /// What an agent prints when it is ready, before its address.
 pub const READY: &str = "listening on ";
@@ -141,7 +141,7 @@ impl Start<'_> {
 
     /// The shell command that becomes the agent's starter.
     fn script(&self, wanted: &Wanted, host: Host<'_>, port: Option<u16>, is_new: bool) -> String {
-        let own = wanted.name.replace([' ', ':', '[', ']'], "-");
+        let own = record::directory_name(&wanted.name);
         let (program, base, at) = if host.is_remote() {
             // `make install` puts it where not every shell that ssh starts looks.
             let base = format!("\"${{XDG_STATE_HOME:-$HOME/.local/state}}/starfish\"/{}", quoted(&own));

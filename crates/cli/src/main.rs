@@ -36,11 +36,13 @@ mod simulation;
 mod store;
 mod this_node;
 
+use std::error::Error;
 use std::ffi::OsString;
 use std::iter;
 use std::process::ExitCode;
 
 use clap::builder::Resettable;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
@@ -131,7 +133,24 @@ fn arguments() -> (ArgMatches, Arguments) {
         let arguments = Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
         Ok((matches, arguments))
     });
-    parsed.unwrap_or_else(|error| with_plain_usage(error, command, &given).exit())
+    parsed.unwrap_or_else(|error| in_words(with_plain_usage(error, command.clone(), &given), &command).exit())
+}
+
+/// The same error, with a range of numbers in words, and with the commands that copy files for the one of Unix.
+fn in_words(mut error: clap::Error, command: &clap::Command) -> clap::Error {
+    if error.get(ContextKind::InvalidSubcommand) == Some(&ContextValue::String("cp".into())) {
+        let copying = ["put", "get"].map(str::to_owned).to_vec();
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(copying));
+    }
+    let cause = error.source().map(ToString::to_string).unwrap_or_default();
+    let Some((value, range)) = cause.split_once(" is not in ") else { return error };
+    let expected = match range.split_once("..=") {
+        Some((first, last)) => format!("expected a number from {first} to {last}"),
+        None => format!("expected at least {}", range.trim_end_matches("..")),
+    };
+    let option = error.get(ContextKind::InvalidArg).map(ToString::to_string).unwrap_or_default();
+    let message = format!("invalid value '{value}' for '{option}': {expected}\n");
+    clap::Error::raw(error.kind(), message).with_cmd(command)
 }
 
 /// The same error with the usage as it is if no environment variable is set: clap takes what one says for an option

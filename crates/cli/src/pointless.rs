@@ -12,7 +12,6 @@ use experiment::{Method, PlacedJob, unheeded_by, unheeded_by_kind};
 
 use crate::command::bench::agents;
 use crate::options::fields;
-use crate::output::row_format::RowFormat;
 use crate::store::agents::ASKED_AGENTS;
 use crate::store::transfer;
 
@@ -26,13 +25,6 @@ const OF_FILES: [(&str, &str); 3] = [("name", "NAME"), ("names", "NAME"), ("path
 pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
     refuse_empty(matches)?;
     match matches.subcommand() {
-        Some(("ls", given)) => {
-            let is_for_programs = given.get_one::<RowFormat>("format") != Some(&RowFormat::Table);
-            if is_for_programs && is_given(given, "long") {
-                let failure = Failure::usage("--long", "it would do nothing: other formats have all of it");
-                return Err(failure.remedy("Leave it out, or --format."));
-            }
-        }
         Some(("bench", given)) => refuse_of_agents(given, &agents::OF_AGENTS)?,
         Some(("put" | "get", given)) => {
             let method = given.get_one::<transfer::Method>("method");

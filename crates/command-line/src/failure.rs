@@ -47,7 +47,7 @@ impl Failure {
     pub fn new(what: impl Into<String>, why: impl fmt::Display) -> Self {
         Failure {
             what: what.into(),
-            why: why.to_string(),
+            why: without_numbers(&why.to_string()),
             remedy: None,
             kind: None,
             code: FAILED,
@@ -128,6 +128,19 @@ impl From<Box<machine::Error>> for Failure {
     }
 }
 
+/// Removes the numbers that the standard library adds to the words for errors of the operating system.
+fn without_numbers(why: &str) -> String {
+    let mut parts = why.split(" (os error ");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(')') {
+            Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => plain += rest,
+            _ => plain = format!("{plain} (os error {part}"),
+        }
+    }
+    plain
+}
+
 /// The longest that what was to be done is told in, in characters: names of files are shorter.
 const WHAT_MAX: usize = 300;
 
@@ -152,6 +165,14 @@ impl fmt::Display for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_of_the_system_are_words() {
+        let why = io::Error::from_raw_os_error(20);
+        assert_eq!(Failure::new("d", why).to_string(), "d: Not a directory");
+        let two = "a (os error 2), then b (os error 3)\nand (os error ?)";
+        assert_eq!(Failure::new("d", two).to_string(), "d: a, then b\nand (os error ?)");
+    }
 
     #[test]
     fn what_is_very_long_is_told_in_part() {

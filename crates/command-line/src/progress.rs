@@ -22,6 +22,9 @@ pub enum Show {
     Never,
 }
 
+/// Progress in bytes whose number is known.
+const OF_BYTES: &str = "{msg} {wide_bar} {done} of {total}, {throughput}{rest}";
+
 /// A command that is over sooner shows nothing.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -36,7 +39,7 @@ pub struct Progress {
 impl Progress {
     /// Progress in bytes, whose number becomes known later: see [`expect`](Self::expect).
     pub fn bytes(show: Show, what: &str) -> Self {
-        Progress::start(show, what, Counted::Bytes, None, "{msg} {spinner} {binary_bytes}, {throughput}")
+        Progress::start(show, what, Counted::Bytes, None, "{msg} {spinner} {done}, {throughput}")
     }
 
     /// Progress in pieces of work.
@@ -73,8 +76,7 @@ impl Progress {
 
     /// Sets the number of bytes there are in all.
     pub fn expect(&self, total: u64) {
-        let template = "{msg} {wide_bar} {binary_bytes} of {binary_total_bytes}, {throughput}{rest}";
-        self.bar.set_style(style(template));
+        self.bar.set_style(style(OF_BYTES));
         self.bar.set_length(total);
     }
 
@@ -96,6 +98,15 @@ impl Progress {
 
 fn style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template).expect("a template as indicatif has them");
+    // ASCII, because the terminal's character set may have no blocks.
+    let style = style.progress_chars("#- ").tick_chars("|/-\\ ");
+    // Sizes as in all other messages, which indicatif's own keys write with two digits.
+    let style = style.with_key("done", |state: &ProgressState, text: &mut dyn Write| {
+        let _ = text.write_str(&Size(state.pos()).rounded());
+    });
+    let style = style.with_key("total", |state: &ProgressState, text: &mut dyn Write| {
+        let _ = text.write_str(&Size(state.len().unwrap_or(0)).rounded());
+    });
     let style = style.with_key("left", |state: &ProgressState, text: &mut dyn Write| {
         // Before anything is done nobody knows.
         if state.pos() > 0 {
@@ -166,7 +177,70 @@ fn tell(bar: &ProgressBar, counted: Counted, ended: &flume::Receiver<()>) {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use indicatif::TermLike;
+
     use super::*;
+
+    /// A terminal of 80 columns that keeps all it is sent.
+    #[derive(Clone, Debug, Default)]
+    struct KeptOutput(Arc<Mutex<String>>);
+
+    impl TermLike for KeptOutput {
+        fn width(&self) -> u16 {
+            80
+        }
+
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)
+        }
+
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.0.lock().expect("no panic").push_str(text);
+            Ok(())
+        }
+
+        fn clear_line(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_bar_is_ascii_and_writes_sizes_as_messages_do() {
+        let output = KeptOutput::default();
+        let target = ProgressDrawTarget::term_like(Box::new(output.clone()));
+        let bar = ProgressBar::with_draw_target(Some(200_000_000), target);
+        bar.set_style(style(OF_BYTES));
+        bar.set_position(100_000_000);
+        bar.force_draw();
+        let shown = output.0.lock().expect("no panic").clone();
+        assert!(
+            shown.is_ascii() && shown.contains("##") && shown.contains("95.4 MiB of 190.7 MiB"),
+            "{shown}"
+        );
+    }
 
     #[test]
     fn a_line_of_progress_is_for_people() {

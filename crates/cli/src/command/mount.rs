@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
+use command_line::say;
 use mount::{LockScope, MountSettings, MountedDirectory, unmount};
 use node::{Agent, ErrorKind, Session, Settings, Size, Tree, agents};
 
@@ -149,6 +150,9 @@ fn timeout(text: &str) -> std::result::Result<Duration, String> {
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    if !arguments.in_background {
+        tell_if_not_empty(&arguments.directory);
+    }
     if arguments.background {
         return go_to_background(&arguments);
     }
@@ -177,6 +181,14 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     drop(tree);
     let finished = session.finish();
     Ok(ended.and(finished)?)
+}
+
+/// Reports a directory whose contents the mount hides.
+fn tell_if_not_empty(directory: &Path) {
+    let is_filled = std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some());
+    if is_filled {
+        say!("{}: the directory is not empty; the mount hides its files until it ends", directory.display());
+    }
 }
 
 /// How often agents are called again that do not answer yet.

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
+use agent_set::host::quoted_if_need_be;
 use clap::Args;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
@@ -193,6 +194,7 @@ fn those_that_answer(agents: Vec<Agent>, name: &str, replaces: bool) -> Result<V
 fn with_way_out(failure: Failure, name: &str) -> Failure {
     match failure.kind() {
         Some(ErrorKind::Unreachable) => {
+            let name = quoted_if_need_be(name);
             failure.also(&format!("`--without-missing` puts {name} on the other agents alone."))
         }
         _ => failure,

@@ -72,10 +72,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     tell(&server.notes());
     println!("{address}\nCtrl-C ends it.");
     thread::spawn(|| server.answer());
-    if !arguments.no_open
-        && let Err(error) = open::that_detached(&address)
-    {
-        say!("starfish: no browser could be started ({error}); open the address above");
+    if !arguments.no_open && open::that_detached(&address).is_err() {
+        say!("starfish: no browser could be started; open the address above");
     }
     // It ends when somebody says so, and that is no failure.
     let _ = stop.recv();

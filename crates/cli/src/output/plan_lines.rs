@@ -39,8 +39,8 @@ impl PlanLines for Case {
     fn of_cell(result: &CellResult<'_>) -> Option<Vec<String>> {
         let (throughput, movements) = (result.throughput()?, result.movements()?);
         let mut values = vec![
-            format!("{:.2} MiB/s", throughput.mean()),
-            throughput.half_width().map_or_else(String::new, |half| format!("{half:.2}")),
+            mib_s(throughput.mean()),
+            throughput.half_width().map_or_else(String::new, significant),
             format!("{:.1} %", 100.0 * throughput.cv()),
             format!("{:.0}", movements.mean()),
         ];
@@ -57,7 +57,7 @@ impl PlanLines for Case {
 
     fn of_trial(trial: &Measurement) -> Vec<String> {
         vec![
-            format!("{:.2} MiB/s", trial.throughput_mib_s()),
+            mib_s(trial.throughput_mib_s()),
             trial.disk_movements.to_string(),
             format!("{:.6} s", trial.elapsed_s()),
         ]
@@ -156,4 +156,25 @@ pub(crate) fn trial_lines<K: PlanLines>(results: &[CellResult<'_, K>]) -> Vec<St
         }
     }
     lines.lines().collect()
+}
+
+/// A throughput with its significant digits.
+pub(crate) fn mib_s(throughput: f64) -> String {
+    format!("{} MiB/s", significant(throughput))
+}
+
+/// A number of MiB/s with its significant digits.
+fn significant(mib_s: f64) -> String {
+    let digits = if mib_s < 1000.0 { 2 } else { 0 };
+    format!("{mib_s:.digits$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_digits_that_mean_something() {
+        assert_eq!(["14.99 MiB/s", "999.99 MiB/s", "59437 MiB/s"], [14.99, 999.99, 59_436.85].map(mib_s));
+    }
 }

@@ -343,6 +343,10 @@ pub(crate) fn named(local: &Path, is_directory: bool) -> Result<LocalPlace> {
     };
     let parent = local.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if is_directory {
+        if let Some(file) = local.ancestors().find(|path| path.is_file()) {
+            let failure = Failure::new(file.display().to_string(), "it is a file, not a directory");
+            return Err(failure.remedy("Name a directory for the copy."));
+        }
         std::fs::create_dir_all(parent).map_err(failed(parent))?;
     }
     let parent = LocalDirectory::open(parent).map_err(failed(parent))?;

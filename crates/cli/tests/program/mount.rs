@@ -33,6 +33,11 @@ fn in_the_background_it_is_there_until_it_is_unmounted() {
     succeed(point.command(&["mount"], &["--background", "--read-only", "--log", "mount.log"]));
     assert_eq!(fs::read(point.path.join("file")).expect("a file"), b"text");
     point.unmount();
+    fs::write(point.path.join("mine"), b"text").expect("a file");
+    let filled = finish(point.command(&["mount"], &["--background", "--log", "mount.log"]));
+    let told = String::from_utf8_lossy(&filled.stderr).into_owned();
+    assert!(filled.status.success() && told.contains("not empty"), "{told}");
+    point.unmount();
 }
 
 /// Not by mount(2), which root has, but by fusermount3.

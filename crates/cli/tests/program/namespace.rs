@@ -143,7 +143,11 @@ fn names_are_paths_once_there_is_a_namespace() {
     store.run(&["rm", "-f", "results/none", "none*"]);
     assert!(store.run(&["ls", "-l", "--human-readable", "results/a"]).contains(" 293.0 KiB "));
     let long = store.run(&["ls", "-l", "results"]);
-    assert!(long.lines().next().is_some_and(|line| line.starts_with("drwxr-xr-x")), "{long}");
+    let first = long.lines().next().unwrap_or_default();
+    assert!(first.starts_with("drwxr-xr-x") && first.contains("  -  "), "{long}");
+    assert!(store.run(&["ls", "-l", "--format", "json", "results"]).contains("\"path\""));
+    let refused = store.run_failing(&["get", "-r", "results", "local"]);
+    assert!(refused.contains("local: it is a file, not a directory"), "{refused}");
 
     // Moving: a new name, into a directory, over another file.
     store.run(&["mv", "results/local", "results/moved"]);
@@ -549,8 +553,6 @@ fn names_and_what_is_known_of_them_are_told_to_programs() {
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!((lines[0], lines.len()), ("path,kind,size,mode,user,group,modified", 3));
     assert!(lines[1].starts_with("\"d/a, \"\"b\"\"\",file,600000,"), "{csv}");
-    let told = fail(store.command(&["ls", "-l", "--format", "csv"]), 2);
-    assert!(told.contains("--long"), "{told}");
     let known = json(&["stat", "d/a, \"b\""]);
     assert_eq!((&known["size"], &known["names"]), (&600_000.into(), &1.into()));
     assert_eq!((&known["stripes"][0]["bytes"], &known["stripes"][1]), (&600_000.into(), &Value::Null));

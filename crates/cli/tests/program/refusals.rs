@@ -301,3 +301,13 @@ fn a_disk_that_is_gone_is_told_as_that_and_not_as_a_missing_file() {
     assert!(told.contains("removed since the agent was started") && told.contains("mounted?"), "{told}");
     assert!(!told.contains("no answer") && !told.contains("starfish ls"), "{told}");
 }
+
+#[test]
+fn ranges_are_words_and_cp_leads_to_put_and_get() {
+    let told = fail(starfish(["run", "plan.toml", "--threads", "0"]), 2);
+    assert!(told.contains("'0' for '--threads <N>': expected a number from 1 to 1024"), "{told}");
+    let told = fail(starfish(["replay", "log", "--first", "0"]), 2);
+    assert!(told.contains("expected at least 1") || told.contains("expected a number from 1"), "{told}");
+    let told = fail(starfish(["cp", "a", "b"]), 2);
+    assert!(told.contains("'put', 'get'") && !told.contains("completions"), "{told}");
+}

@@ -144,9 +144,8 @@ impl Shown {
             names.push(format!("{}{}", shown(name), self.end(&inode.kind)));
             if self.long {
                 let changed = date::of_unix(inode.modified);
-                // That of a directory is how many entries it has.
-                let size =
-                    if inode.is_directory() { inode.size.to_string() } else { self.sizes.text(inode.size) };
+                // A directory has no bytes: its size is its number of entries.
+                let size = if inode.is_directory() { "-".into() } else { self.sizes.text(inode.size) };
                 table.row([permissions(inode), users.user(inode.uid), users.group(inode.gid), size, changed]);
             }
         }
