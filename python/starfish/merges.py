@@ -15,7 +15,7 @@ from starfish.plans import Rows, data_frame, of_trials
 from starfish.progress import Progress, reporting
 from starfish.simulation import count, thread_count
 
-_FIRST = ("kind", "policy", "jobs", "scheduling", "trial", "elapsed_s")
+_FIRST = ("kind", "policy", "jobs", "scheduling", "trial")
 
 
 def simulate_merges(
@@ -48,8 +48,9 @@ def simulate_merges(
             ``policy``, ``jobs``, ``disks``, ``scheduling``, ``buffer_blocks`` and others, each a value or several.
 
     Returns:
-        What was chosen comes first, and ``elapsed_s`` (mean, until all jobs are done, in seconds); then ``cv`` (its
-        coefficient of variation, a fraction), ``ci95_s`` (half the width of its 95 % confidence interval),
+        What was chosen comes first, and ``elapsed_s`` (mean, until all jobs are done, in seconds) last. Between
+        them are ``cv`` (its coefficient of variation, a fraction), ``ci95_s`` (half the width of its 95 %
+        confidence interval),
         ``first_s`` (when the first job is done), ``read_ms`` and ``write_ms`` (what a block takes to read and to
         write), ``ratio`` (of the latter to the former), ``pending_writes_most`` and ``pending_blocks_most`` (the
         longest queue of writes at a disk), ``disk_movements``, utilisations, ``messages``, ``events`` and ``digest``

@@ -14,7 +14,7 @@ import pandas as pd
 from starfish import _native
 from starfish.errors import FileError, InvalidError, SimulationError
 from starfish.progress import Progress, reporting
-from starfish.simulation import count, first, thread_count
+from starfish.simulation import arranged, count, thread_count
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -262,7 +262,7 @@ def texts(plans: Iterable[Plan]) -> list[tuple[str, str]]:
 # Text is left to pandas: its type for it depends on its version.
 _DTYPES = {"integer": "int64", "number": "float64", "flag": "bool", "text": None}
 # Those of either kind of plans.
-_FIRST = ("plan", "variant", "pattern", "throughput_mib_s", "elapsed_s")
+_FIRST = ("plan", "variant", "pattern")
 # What only some of several plans vary, the rows of the others lack.
 _DTYPES_WITH_MISSING = {**_DTYPES, "integer": "Int64", "flag": "boolean"}
 
@@ -272,11 +272,11 @@ def _table(plans: tuple[Plan, ...], parts: list[str], rows_are_trials: bool) -> 
 
 
 def data_frame(columns: list[tuple[str, str, list[Any]]], names: Sequence[str]) -> pd.DataFrame:
-    """Return the table of columns with their kinds and values; those of these names that it has come first."""
+    """Return the table of columns with their kinds and values; those of these names come first."""
     table: dict[str, Any] = {
         name: pd.Series(values, dtype=cast(Any, _dtype(kind, values))) for name, kind, values in columns
     }
-    return first(pd.DataFrame(table), [name for name in names if name in table])
+    return arranged(pd.DataFrame(table), names)
 
 
 def _dtype(kind: str, values: list[Any]) -> str | None:

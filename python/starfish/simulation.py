@@ -17,7 +17,7 @@ from starfish.progress import Progress, reporting
 Names = str | Sequence[str]
 """One name, or several; ``"all"`` stands for all there are."""
 
-_FIRST = ("pattern", "method", "record_bytes", "throughput_mib_s")
+_FIRST = ("pattern", "method", "record_bytes")
 
 
 def simulate(
@@ -58,7 +58,7 @@ def simulate(
 
     Returns:
         One row for each combination of layout, record, pattern and method, in this order. Columns, of which
-        pattern, method, record and throughput come first:
+        pattern, method and record come first and the throughput last:
         ``throughput_mib_s`` (mean, in MiB/s), ``cv`` (its coefficient of variation, a
         fraction), ``disk_movements`` (mean, of all disks), ``events`` (of all trials), ``virtual_s`` (mean
         simulated time, seconds), ``wall_s`` (time it took here, seconds), ``digest`` (equal for equal runs), and
@@ -70,6 +70,8 @@ def simulate(
         FileError: A description cannot be read.
         SimulationError: A run failed, or moved a wrong byte.
     """
+    if "set" in options:
+        raise InvalidError("set: a key of plans; write overrides={...} for values of the machine")
     machine = as_machine(machine, overrides)
     ask = {
         "machine_name": machine.name,
@@ -83,12 +85,15 @@ def simulate(
         "options": [(name, _plain(value)) for name, value in options.items() if value is not None],
     }
     with reporting(progress, "simulating") as report:
-        return first(pd.DataFrame(_native.simulate(ask, thread_count(threads), report)), _FIRST)
+        return arranged(pd.DataFrame(_native.simulate(ask, thread_count(threads), report)), _FIRST)
 
 
-def first(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Return the table with these columns before all others, so that they are seen when it is printed."""
-    return table[[*names, *(name for name in table.columns if name not in names)]]
+def arranged(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Return the table with these columns first and the main result last: pandas prints both ends of a wide table."""
+    names = [name for name in names if name in table]
+    result = next(name for name in ("throughput_mib_s", "elapsed_s") if name in table)
+    between = (name for name in table.columns if name not in names and name != result)
+    return table[[*names, *between, result]]
 
 
 def as_machine(machine: Machine | str, overrides: Mapping[str, object] | None) -> Machine:

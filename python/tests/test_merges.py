@@ -45,7 +45,7 @@ def plan() -> Plan:
 def test_a_plan_of_them_is_a_plan(plan: Plan, tmp_path: Path) -> None:
     assert (plan.name, plan.trials, plan.seed, plan.cells) == ("races", 2, 3, 4)
     table = starfish.run(plan, journal=tmp_path / "journal")
-    assert list(table.columns)[:3] == ["plan", "variant", "elapsed_s"]
+    assert [*table.columns[:2], table.columns[-1]] == ["plan", "variant", "elapsed_s"]
     assert list(table["variant"]) == ["a race", "a race", "a cure", "a cure"]
     assert list(table["jobs"]) == [2, 5, 2, 5]
     assert (table["first_s"] <= table["elapsed_s"]).all()
@@ -75,7 +75,7 @@ def test_what_makes_no_sense_in_a_plan_is_refused_with_its_line() -> None:
 
 def test_there_is_a_row_for_each_combination(plan: Plan) -> None:
     table = merges(policy=[2, 3], jobs=(2, 5))
-    assert list(table.columns)[:5] == ["kind", "policy", "jobs", "scheduling", "elapsed_s"]
+    assert [*table.columns[:4], table.columns[-1]] == ["kind", "policy", "jobs", "scheduling", "elapsed_s"]
     assert list(zip(table["policy"], table["jobs"], strict=True)) == [(2, 2), (2, 5), (3, 2), (3, 5)]
     ran = starfish.run(plan)
     assert list(table["digest"]) == list(ran["digest"])
