@@ -69,7 +69,7 @@ impl ErrorClass {
 
     /// Whether a class says so little that programs are not expected to meet with it, and people want to know more.
     fn wants_words(self) -> bool {
-        matches!(self, ErrorClass::BadFile | ErrorClass::NoSpace | ErrorClass::Io)
+        matches!(self, ErrorClass::Argument | ErrorClass::BadFile | ErrorClass::NoSpace | ErrorClass::Io)
     }
 
     /// The class of this number; that of all else if there is none.

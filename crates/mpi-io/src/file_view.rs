@@ -35,12 +35,15 @@ impl FileView {
 
     /// A view of this type, which has a multiple of `unit` bytes.
     pub(crate) fn new(displacement: i64, unit: i64, of: &FileType) -> Outcome<FileView> {
-        let displacement = u64::try_from(displacement)
-            .map_err(|_| wrong(ErrorClass::Argument, "its displacement is negative"))?;
+        let displacement = u64::try_from(displacement).map_err(|_| {
+            wrong(ErrorClass::Argument, &format!("its displacement is negative: {displacement}"))
+        })?;
         let unit = u64::try_from(unit).ok().filter(|&unit| unit > 0);
         let unit = unit.ok_or_else(|| wrong(ErrorClass::Argument, "its elementary type has no bytes"))?;
         if !of.size().is_multiple_of(unit) {
-            return Err(wrong(ErrorClass::Argument, "its type does not consist of elementary types"));
+            let why =
+                format!("its type has {} bytes, no multiple of the {unit} of its elementary type", of.size());
+            return Err(wrong(ErrorClass::Argument, &why));
         }
         let tile = of.placed(displacement)?;
         let (selected, extent) = match of.size() {
@@ -191,6 +194,8 @@ mod tests {
         let four = FileType::bytes(4).expect("a type");
         let class = |view: Outcome<FileView>| view.expect_err("wrong").class;
         assert_eq!(class(FileView::new(-1, 1, &four)), ErrorClass::Argument);
+        let negative = FileView::new(-1, 1, &four).expect_err("no offset");
+        assert_eq!(negative.words(false), Some("a view: its displacement is negative: -1"));
         assert_eq!(class(FileView::new(0, 0, &four)), ErrorClass::Argument);
         assert_eq!(class(FileView::new(0, 3, &four)), ErrorClass::Argument);
         assert_eq!(class(FileView::new(0, 4, &four.resized(0, 0).expect("a type"))), ErrorClass::Type);
