@@ -188,11 +188,11 @@ fn a_benchmark_that_is_interrupted_leaves_nothing() {
 fn what_makes_no_sense_is_refused() {
     let store = Store::start(&[1, 2]);
     for (options, why) in [
-        ("--clients 0", "1..=256"),
-        ("--outstanding 0", "1..=4096"),
+        ("--clients 0", "from 1 to 256"),
+        ("--outstanding 0", "from 1 to 4096"),
         ("--requests 0", "1 or more"),
         ("--duration 0s", "30s"),
-        ("--mix 101 --operation mixed", "1..=99"),
+        ("--mix 101 --operation mixed", "from 1 to 99"),
         ("--mix 50", "it would do nothing"),
         ("--record 2MiB --file-size 1MiB", "it is larger than --file-size 1 MiB"),
         ("--record 1000 --file-size 1MiB", "--file-size 1049000 B is one"),

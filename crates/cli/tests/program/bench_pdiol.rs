@@ -96,7 +96,7 @@ fn what_makes_no_sense_is_refused() {
     for (wrong, why) in [
         (["--windows", "wide"], "adaptive"),
         (["--sizes", "1MiB"], "8 MiB"),
-        (["--disks", "5"], "1..=4"),
+        (["--disks", "5"], "from 1 to 4"),
         (["--html", "/nonexistent/page.html"], "/nonexistent/page.html: there is no directory /nonexistent"),
         (["--disk-model", "hp97560"], "streaming"),
         (["--predict", "pdiol-2004"], "pdiol-2003"),
