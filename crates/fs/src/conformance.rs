@@ -129,6 +129,7 @@ pub use trees::{
     what_nobody_has_written_counts_nowhere, what_replaces_a_file_is_on_the_media,
     who_changes_names_knows_their_directories, who_ends_flushes_many_files_at_once,
     who_flushes_a_file_flushes_what_others_have_closed, who_flushes_a_file_waits_for_nothing_later,
+    who_opens_a_file_hears_of_other_writers,
 };
 pub use write_caches::{
     a_failed_flush_of_a_group_is_told_until_what_it_left_is_flushed,
@@ -292,6 +293,7 @@ macro_rules! for_all_promises {
             a_disk_that_is_gone_hides_no_others,
             what_cannot_go_hides_nothing_that_can,
             what_is_opened_at_once_is_one_file,
+            who_opens_a_file_hears_of_other_writers,
             who_flushes_a_file_waits_for_nothing_later,
             what_is_removed_while_an_io_node_is_away_goes_when_it_is_back,
             attributes_are_what_was_set_last,

@@ -70,7 +70,7 @@ pub use io_node::{
 };
 pub use name::{NAME_BYTES_MAX, NameError, check as check_name};
 pub use number::{number_of, object_name};
-pub use protocol::{FileId, HeldLock, ListedStripe, TeamStep};
+pub use protocol::{FileId, HeldLock, ListedStripe, OpenFor, TeamStep};
 pub use range_locks::{LockMode, LockRange};
 pub use schedule::Scheduling;
 pub use settings::{

@@ -29,4 +29,6 @@ pub use report::{Damage, ExaminedComputer, ExaminedDisk, ExaminedHeldUp, FoundSt
 pub(crate) use request::{
     ENTRIES_MAX, HELD_MAX, LISTED_BYTES_MAX, LISTED_STRIPES, PIECES_MAX, RECORDED_BYTES_MAX,
 };
-pub use request::{FENCED_MAX, Fetch, NumberedStripes, REMOVED_MAX, Request, SCRUB_BYTES_MAX, StripeHome};
+pub use request::{
+    FENCED_MAX, Fetch, NumberedStripes, OpenCount, OpenFor, REMOVED_MAX, Request, SCRUB_BYTES_MAX, StripeHome,
+};

@@ -3,13 +3,16 @@
 //! Pages are kept by the kernel if the version at opening is the one it has pages of. Past its pages goes
 //!
 //! - what is appended, since only the keeper knows where the end is;
-//! - a file that is larger than half this client's cache: the kernel would only copy that;
+//! - a file that is opened for writing and that another client has open for writing;
 //! - what is written through a handle that cannot read, unless somebody has the file open through the kernel's pages:
 //!   it would fill memory with a copy that nobody may want. Whoever opens the file meanwhile goes past them, too, so
 //!   that none of its pages are filled while they change;
 //! - what the caller or the settings want so.
+//!
+//! Shared mappings of a file are refused where its handle goes past the pages (ENODEV): pages that several computers
+//! change would be written back as a whole.
 
-use fs::{Advice, OpenTreeFile};
+use fs::{Advice, OpenFor, OpenTreeFile};
 use fuser::{Errno, FileAttr, FopenFlags, WriteFlags};
 use layout::Extent;
 use machine::Payload;
@@ -54,7 +57,7 @@ pub(crate) enum SoughtStretch {
 
 impl MountedTree {
     pub(crate) async fn open(&self, number: FileNumber, flags: i32) -> Outcome<(u64, FopenFlags)> {
-        let opened = self.tree().open(TreeOperation::Get { number }).await;
+        let opened = self.tree().open_for(TreeOperation::Get { number }, used_for(flags)).await;
         let file = self.settle(about(number), opened)?;
         Ok(self.opened(file, flags))
     }
@@ -69,7 +72,7 @@ impl MountedTree {
         let Maker { mode, uid, gid } = maker;
         let new = self.new_file().await?;
         let operation = TreeOperation::Make { at, new, mode, uid, gid, exclusive: true };
-        let made = self.tree().open(operation).await;
+        let made = self.tree().open_for(operation, used_for(flags)).await;
         if flags & libc::O_EXCL == 0 && made.as_ref().is_err_and(|error| may_be_there(error)) {
             return Err(LOOK_AGAIN);
         }
@@ -80,7 +83,7 @@ impl MountedTree {
     }
 
     fn opened(&self, file: OpenTreeFile<RealMachine>, flags: i32) -> (u64, FopenFlags) {
-        let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
+        let writes = used_for(flags) == OpenFor::Writing;
         let appends = writes && flags & libc::O_APPEND != 0;
         let is_direct = appends || self.goes_past_pages(&file, flags);
         let keeps = self.may_keep_pages(&file);
@@ -100,8 +103,8 @@ impl MountedTree {
 
     /// Whether a handle that is opened now goes past the kernel's pages, whatever is written where.
     fn goes_past_pages(&self, file: &OpenTreeFile<RealMachine>, flags: i32) -> bool {
-        let is_large = file.known().size > self.node.cache_bytes() / 2;
-        if is_large || self.settings.direct || flags & libc::O_DIRECT != 0 {
+        let is_shared = used_for(flags) == OpenFor::Writing && file.had_other_writers();
+        if is_shared || self.settings.direct || flags & libc::O_DIRECT != 0 {
             return true;
         }
         let others = self.uses_of(file.number());
@@ -235,6 +238,11 @@ impl MountedTree {
         };
         self.settle(about(open.file.number()), done)
     }
+}
+
+/// What a handle is opened for.
+fn used_for(flags: i32) -> OpenFor {
+    if flags & libc::O_ACCMODE == libc::O_RDONLY { OpenFor::Reading } else { OpenFor::Writing }
 }
 
 /// Whether what was to be made may be there: somebody else has made it, or nobody knows whether it was made.

@@ -38,13 +38,13 @@ const REQUEST_BYTES_MAX: u32 = 1 << 20;
 /// How many requests nobody waits for, such as reading ahead, may be under way.
 const BACKGROUND_MAX: u16 = 64;
 
-/// What we have the kernel do, where it can.
-const WANTED: [InitFlags; 6] = [
+/// The capabilities asked of the kernel. Without `FUSE_DIRECT_IO_ALLOW_MMAP` it refuses shared mappings of files that
+/// are opened past its pages.
+const WANTED: [InitFlags; 5] = [
     InitFlags::FUSE_PARALLEL_DIROPS,
     InitFlags::FUSE_DO_READDIRPLUS,
     // Otherwise it asks for a file's capabilities before each write.
     InitFlags::FUSE_HANDLE_KILLPRIV_V2,
-    InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
     InitFlags::FUSE_ASYNC_DIO,
     InitFlags::FUSE_CACHE_SYMLINKS,
 ];

@@ -293,6 +293,46 @@ fn a_database_has_writers_on_two_mounts() {
 }
 
 #[test]
+fn a_shared_mapping_of_a_file_that_another_mount_writes_is_refused() {
+    let Some(mounts) = Mounts::new().filter(|_| has("python3")) else { return };
+    let program = "
+import errno, mmap, os
+SIZE = 8 << 20
+with open('file', 'wb') as file:
+    file.write(bytes(SIZE))
+def mapped(path, flags=os.O_RDWR):
+    access = mmap.ACCESS_READ if flags == os.O_RDONLY else mmap.ACCESS_WRITE
+    file = os.open(path, flags)
+    try:
+        return mmap.mmap(file, SIZE, access=access)
+    finally:
+        os.close(file)
+here = mapped('file')
+here[100:104] = b'here'
+try:
+    mapped('../other/file')
+    assert False, 'it is mapped twice'
+except OSError as error:
+    assert error.errno == errno.ENODEV, error
+# Other accesses stay: reading, also by a mapping, and writing.
+assert mapped('../other/file', os.O_RDONLY)[:4] == bytes(4)
+there = os.open('../other/file', os.O_RDWR)
+os.pwrite(there, b'there', SIZE - 5)
+os.fsync(there)
+here.flush()
+here.close()
+os.close(there)
+there = mapped('../other/file')
+assert there[100:104] == b'here' and there[-5:] == b'there'
+there[200:205] = b'again'
+there.close()
+assert open('file', 'rb').read(205)[200:] == b'again'
+";
+    mounts.one.run("python3", &["-c", program]);
+    mounts.end();
+}
+
+#[test]
 fn who_waits_for_a_lock_can_be_interrupted_and_killed() {
     let Some(mounts) = Mounts::new().filter(|_| has("flock")) else { return };
     let held = open(&mounts.one, "file");

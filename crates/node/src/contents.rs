@@ -157,7 +157,7 @@ async fn open_path(
         }
         false => TreeOperation::Look { at, follow: true },
     };
-    let file = client.explained(name, tree.open(operation).await)?;
+    let file = client.explained(name, tree.open_for(operation, options.used_for()).await)?;
     if options.truncate && file.known().size > 0 {
         client.explained(name, file.set_len(0).await)?;
     }

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fs::Prefetch;
+use fs::{OpenFor, Prefetch};
 use real::{Driver, Limits, Reporter, SocketBuffers};
 
 use crate::agents::Agent;
@@ -269,6 +269,11 @@ impl OpenOptions {
     /// Whether the file can be written, at its end or anywhere.
     pub fn writes(self) -> bool {
         self.write || self.append
+    }
+
+    /// The use of which other clients are told.
+    pub(crate) fn used_for(self) -> OpenFor {
+        if self.writes() { OpenFor::Writing } else { OpenFor::Reading }
     }
 
     /// Whether the file can be read.

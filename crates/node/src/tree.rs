@@ -64,7 +64,7 @@ impl Tree {
     pub fn open(&self, what: &str, operation: TreeOperation, options: OpenOptions) -> Result<Handle> {
         options.check(what)?;
         let opened = self.run(what, move |node, what| async move {
-            let file = node.explained(&what, node.tree().open(operation).await)?;
+            let file = node.explained(&what, node.tree().open_for(operation, options.used_for()).await)?;
             if options.truncate && file.known().size > 0 {
                 node.explained(&what, file.set_len(0).await)?;
             }

@@ -65,11 +65,6 @@ impl TreeNode {
         self.explained("new files", self.tree().cache().check_striping("new files", striping))
     }
 
-    /// Memory for pages of all open files, in bytes.
-    pub fn cache_bytes(&self) -> u64 {
-        self.node.client.settings.cache_bytes
-    }
-
     /// What the user calls an agent.
     pub fn agent(&self, node: machine::NodeId) -> &str {
         self.node.client.connection.name(node)

@@ -67,7 +67,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     without_missing: bool,
 
-    /// Bypass the kernel's page cache, except for files that are mapped into memory.
+    /// Bypass the kernel's page cache: files cannot be mapped shared.
     #[arg(long)]
     direct: bool,
 

@@ -2,7 +2,7 @@
 
 use command_line::failure::Failure;
 use command_line::visible;
-use fs::{DisksByIdentity, NewTree, OpenTreeFile, PageCache, PageCacheSettings, Prefetch};
+use fs::{DisksByIdentity, NewTree, OpenFor, OpenTreeFile, PageCache, PageCacheSettings, Prefetch};
 use namespace::{
     AttributeChanges, DirectoryEntry, FileNumber, Inode, InodeKind, Location, NewInode, RenameMode, SetTime,
     TreeAnswer, TreeOperation, TreeRefusal, TreeUse, UnixTime, WhatToRemove,
@@ -212,7 +212,7 @@ impl Namespace {
     /// Opens a file; while it is open its contents stay, whatever happens to its name.
     pub(crate) async fn open(&self, path: &[u8]) -> Result<OpenTreeFile<RealMachine>> {
         let look = TreeOperation::Look { at: Location::of_path(path), follow: true };
-        match self.connection.explained(&shown(path), self.tree.open(look).await) {
+        match self.connection.explained(&shown(path), self.tree.open_for(look, OpenFor::Reading).await) {
             Err(error) => Err(self.advised(path, error).await),
             opened => opened,
         }

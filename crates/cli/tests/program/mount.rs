@@ -144,6 +144,49 @@ fn agents_that_are_stopped_in_order_have_lost_nothing_of_a_mount() {
     assert!(!unknown.contains("not all of it") && !point.is_mounted(), "{unknown}");
 }
 
+/// SQLite's WAL mode maps memory that all of its processes have to share. The second mount is refused that, and the
+/// commits of the first stay. The mounts are other processes: one that maps files of a mount that it serves itself may
+/// wait for itself as it unmaps them.
+#[test]
+fn a_database_in_wal_mode_is_refused_to_a_second_mount() {
+    let Some(point) = MountPoint::new() else { return };
+    let second = point.store.path("second");
+    fs::create_dir(&second).expect("a directory");
+    let mounts = [&point.path, &second].map(|path| path.to_str().expect("text"));
+    for mount in mounts {
+        succeed(point.store.command(&["mount", mount, "--background", "--log", "mount.log"]));
+    }
+    let open = |mount: usize| {
+        rusqlite::Connection::open(Path::new(mounts[mount]).join("numbers.db")).expect("a database")
+    };
+    let insert = |database: &rusqlite::Connection| database.execute("INSERT INTO numbers VALUES (1)", []);
+    let count = |database: &rusqlite::Connection| {
+        database.query_row("SELECT count(*) FROM numbers", [], |row| row.get::<_, i64>(0))
+    };
+    let here = open(0);
+    let mode = here.query_row("PRAGMA journal_mode=WAL", [], |row| row.get::<_, String>(0));
+    assert_eq!(mode.as_deref(), Ok("wal"));
+    here.execute_batch("CREATE TABLE numbers (number INTEGER)").expect("a table");
+    let here_too = open(0);
+    for _ in 0..5 {
+        insert(&here).expect("it is alone on this computer");
+        insert(&here_too).expect("on the same mount they share memory");
+        let there = open(1);
+        insert(&there).expect_err("it is refused");
+        count(&there).expect_err("reading, too");
+    }
+    assert_eq!([count(&here), count(&here_too)], [Ok(10), Ok(10)]);
+    drop((here, here_too));
+    let there = open(1);
+    insert(&there).expect("it is the only one now");
+    assert_eq!(count(&there), Ok(11));
+    insert(&open(0)).expect_err("the other way around");
+    drop(there);
+    for mount in mounts {
+        unmounted(|| point.store.command(&["umount", mount]));
+    }
+}
+
 /// The first mount of a set begins a namespace, and says so, also what becomes of the files there were.
 #[test]
 fn a_mount_that_begins_a_namespace_says_so() {

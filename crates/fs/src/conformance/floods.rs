@@ -12,10 +12,13 @@ use super::tasks::{Tasks, rest};
 use super::trees::{make, read as read_tree, trees, write as write_tree};
 use super::{BLOCK, Base, contents, read, run, start, write};
 use crate::protocol::{
-    Direction, LockAnswer, LockRequest, LockStep, MeetingId, MemoryId, Reply, Request, Selected,
-    SelectedPart, Selecting, Selectors, TeamStep,
+    Direction, LockAnswer, LockRequest, LockStep, MeetingId, MemoryId, OpenCount, OpenFor, Reply, Request,
+    Selected, SelectedPart, Selecting, Selectors, TeamStep,
 };
 use crate::{Failure, FailureKind, FileId, IoNodeSettings, LockMode, LockRange, TeamMembership};
+
+/// A file that is open once.
+const ONCE: OpenCount = OpenCount { reading: 1, writing: 0 };
 
 /// Bytes of tasks that an I/O node has while a thousand commands wait. A task with the future of every command has
 /// some ten thousand.
@@ -164,7 +167,9 @@ fn lock(lease: u64, number: FileNumber) -> Request {
 /// The lease of a client that opens a file and locks it.
 async fn lock_of(client: &impl Machine, keeper: NodeId, path: &str, number: FileNumber) -> u64 {
     let look = TreeOperation::Look { at: Location::of_path(path), follow: true };
-    let opened = answer(client, keeper, 1, Request::Tree { operation: Box::new(look), hold: true }).await;
+    let opened =
+        answer(client, keeper, 1, Request::Tree { operation: Box::new(look), hold: Some(OpenFor::Reading) })
+            .await;
     assert!(matches!(opened, Reply::Tree { .. }), "{opened:?}");
     match answer(client, keeper, 2, lock(0, number)).await {
         Reply::Lock(LockAnswer::Done { lease }) => lease,
@@ -186,7 +191,7 @@ pub fn locks_are_on_files_that_their_client_has_open(testbed: &impl Testbed, bas
         assert!(not_open.text.contains("is not open"), "{not_open}");
         failure(ask(elsewhere, lock(0, number)).await);
         assert_eq!(
-            ask(keeper, Request::HoldAgain { files: vec![(number, 1), (NO_FILE, 1)] }).await,
+            ask(keeper, Request::HoldAgain { files: vec![(number, ONCE), (NO_FILE, ONCE)] }).await,
             Reply::Done
         );
         failure(ask(keeper, lock(0, NO_FILE)).await);
@@ -237,7 +242,7 @@ pub fn no_answer_is_longer_than_a_message(testbed: &impl Testbed, base: Base) {
             TreeOperation::Survey { after, bytes_max: all },
             TreeOperation::ListDoomed { after: FileNumber(0), most: all },
         ] {
-            let reply = ask(4, Request::Tree { operation: Box::new(operation), hold: false }).await;
+            let reply = ask(4, Request::Tree { operation: Box::new(operation), hold: None }).await;
             assert!(matches!(reply, Reply::Tree { .. }), "{reply:?}");
         }
     });

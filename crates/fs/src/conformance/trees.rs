@@ -20,8 +20,8 @@ use super::tasks::{Tasks, rest, until};
 use super::{BLOCK, Base, contents, run, small, start};
 use crate::number;
 use crate::{
-    Client, CollectiveMethod, Error, FileId, NewTree, OpenTreeFile, PageCache, PageCacheSettings, Prefetch,
-    Result, SelectedSettings, TeamMembership, TeamStep, Threads, Tree,
+    Client, CollectiveMethod, Error, FileId, NewTree, OpenFor, OpenTreeFile, PageCache, PageCacheSettings,
+    Prefetch, Result, SelectedSettings, TeamMembership, TeamStep, Threads, Tree,
 };
 
 const NEW: NewTree = NewTree { origin: 4711, mode: 0o755, uid: 0, gid: 0 };
@@ -949,6 +949,26 @@ pub fn what_cannot_go_hides_nothing_that_can(testbed: &impl Testbed, base: Base)
         };
         assert_eq!(flushes(0).await, 0, "this client has done what it can");
         assert_eq!((flushes(1).await, flushes(1).await), (1, 0), "so has the other one then");
+    });
+}
+
+/// A client that opens a file hears whether another client has it open for writing.
+pub fn who_opens_a_file_hears_of_other_writers(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        let open_for = async |client: usize, used| {
+            let look = TreeOperation::Look { at: Location::of_path("file"), follow: true };
+            trees[client].open_for(look, used).await.expect("opened")
+        };
+        let made = make(&trees[0], "file", true).await.expect("made");
+        let own = open_for(0, OpenFor::Reading).await;
+        assert!(!made.had_other_writers() && !own.had_other_writers());
+        let other = open_for(1, OpenFor::Reading).await;
+        assert!(other.had_other_writers() && !open_for(0, OpenFor::Writing).await.had_other_writers());
+        nodes[3].net().give_up(trees[0].keeper(), "the network is broken");
+        rest(&nodes[3]).await;
+        assert!(open_for(1, OpenFor::Writing).await.had_other_writers(), "the first has said so again");
+        assert!(open_for(0, OpenFor::Reading).await.had_other_writers());
     });
 }
 

@@ -1,4 +1,4 @@
-//! Which clients have which files of the namespace open.
+//! Which clients have which files of the namespace open, and for what.
 //!
 //! Holds are in memory only, and end with the client's connection. A client says anew what it holds when it has lost
 //! that, whether the keeper was started anew or not, before it asks for anything else.
@@ -10,16 +10,17 @@ use machine::{Duration, NodeId};
 use namespace::FileNumber;
 
 use super::shares::Shares;
+use crate::protocol::{OpenCount, OpenFor};
 
 /// How long after its start the keeper waits for those who held files in an earlier run.
 pub(super) const GRACE: Duration = Duration::from_secs(60);
 
-/// Files that are held: by each client in any case, and by all clients beyond that. One takes some forty bytes.
+/// Files that are held: by each client in any case, and by all clients beyond that. One takes some fifty bytes.
 const FILES: (u64, u64) = (1 << 12, 1 << 20);
 
 /// How often each client holds each file.
 pub(super) struct Holds {
-    of_clients: RefCell<BTreeMap<NodeId, BTreeMap<FileNumber, u64>>>,
+    of_clients: RefCell<BTreeMap<NodeId, BTreeMap<FileNumber, OpenCount>>>,
     shares: Shares,
 }
 
@@ -31,33 +32,32 @@ impl Default for Holds {
 
 impl Holds {
     /// A client holds a file once more. Returns false if it has too many.
-    pub(super) fn hold(&self, client: NodeId, number: FileNumber) -> bool {
-        self.change(client, number, |times| times + 1)
+    pub(super) fn hold(&self, client: NodeId, number: FileNumber, used: OpenFor) -> bool {
+        self.change(client, number, |count| count.add(used))
     }
 
-    /// A client holds a file `times` times, whatever was known before. Returns false if it has too many.
-    pub(super) fn hold_again(&self, client: NodeId, number: FileNumber, times: u64) -> bool {
-        self.change(client, number, |_| times)
+    /// A client holds a file so often, whatever was known before. Returns false if it has too many.
+    pub(super) fn hold_again(&self, client: NodeId, number: FileNumber, times: OpenCount) -> bool {
+        self.change(client, number, |count| *count = times)
     }
 
-    fn change(&self, client: NodeId, number: FileNumber, change: impl Fn(u64) -> u64) -> bool {
+    fn change(&self, client: NodeId, number: FileNumber, change: impl Fn(&mut OpenCount)) -> bool {
         let mut clients = self.of_clients.borrow_mut();
         let files = clients.entry(client).or_default();
         let has_room = files.contains_key(&number) || self.shares.try_add(client, 1);
         if has_room {
-            let times = files.entry(number).or_default();
-            *times = change(*times);
+            change(files.entry(number).or_default());
         }
         has_room
     }
 
     /// A client holds a file once less.
-    pub(super) fn let_go(&self, client: NodeId, number: FileNumber) {
+    pub(super) fn let_go(&self, client: NodeId, number: FileNumber, used: OpenFor) {
         let mut clients = self.of_clients.borrow_mut();
         let Some(files) = clients.get_mut(&client) else { return };
-        if let Some(times) = files.get_mut(&number) {
-            *times = times.saturating_sub(1);
-            if *times == 0 {
+        if let Some(count) = files.get_mut(&number) {
+            count.remove(used);
+            if count.is_nothing() {
                 files.remove(&number);
                 self.shares.remove(client, 1);
             }
@@ -79,6 +79,13 @@ impl Holds {
     pub(super) fn is_held(&self, number: FileNumber) -> bool {
         self.of_clients.borrow().values().any(|files| files.contains_key(&number))
     }
+
+    /// Whether a client other than this one has a file open for writing.
+    pub(super) fn has_other_writers(&self, client: NodeId, number: FileNumber) -> bool {
+        let writes =
+            |files: &BTreeMap<_, OpenCount>| files.get(&number).is_some_and(|count| count.writing > 0);
+        self.of_clients.borrow().iter().any(|(other, files)| *other != client && writes(files))
+    }
 }
 
 #[cfg(test)]
@@ -87,28 +94,49 @@ mod tests {
 
     const ONE: NodeId = NodeId(1);
     const FILE: FileNumber = FileNumber(7);
+    const TWICE: OpenCount = OpenCount { reading: 2, writing: 0 };
+    const FOR_WRITING: OpenCount = OpenCount { reading: 0, writing: 1 };
 
     #[test]
     fn who_comes_back_says_what_it_holds() {
         let holds = Holds::default();
-        assert!(holds.hold(ONE, FILE) && holds.hold(ONE, FILE) && holds.is_held(FILE));
+        let hold = || holds.hold(ONE, FILE, OpenFor::Reading);
+        assert!(hold() && hold() && holds.is_held(FILE));
         holds.gone(ONE);
         assert!(!holds.is_held(FILE));
         // It may be said twice.
-        assert!(holds.hold_again(ONE, FILE, 2) && holds.hold_again(ONE, FILE, 2));
-        holds.let_go(ONE, FILE);
+        assert!(holds.hold_again(ONE, FILE, TWICE) && holds.hold_again(ONE, FILE, TWICE));
+        holds.let_go(ONE, FILE, OpenFor::Reading);
         assert!(holds.is_held(FILE));
-        holds.let_go(ONE, FILE);
+        holds.let_go(ONE, FILE, OpenFor::Reading);
         assert!(!holds.is_held(FILE));
+    }
+
+    #[test]
+    fn a_client_writes_until_it_has_closed_the_file_that_often() {
+        let holds = Holds::default();
+        let other_writes = |client| holds.has_other_writers(NodeId(client), FILE);
+        assert!(holds.hold(ONE, FILE, OpenFor::Writing) && holds.hold(ONE, FILE, OpenFor::Reading));
+        assert!(holds.hold(NodeId(2), FILE, OpenFor::Reading));
+        assert_eq!([1, 2].map(other_writes), [false, true]);
+        holds.let_go(ONE, FILE, OpenFor::Writing);
+        assert!(!other_writes(2) && holds.has(ONE, FILE), "it still reads");
+        assert!(holds.hold_again(ONE, FILE, FOR_WRITING) && other_writes(2));
+        holds.let_go(ONE, FILE, OpenFor::Reading);
+        assert!(other_writes(2), "there is none for reading");
+        holds.gone(ONE);
+        assert!(!other_writes(2));
     }
 
     #[test]
     fn a_client_with_too_many_files_is_in_nobodys_way() {
         let holds = Holds::default();
-        let held = (0..).take_while(|&number| holds.hold_again(ONE, FileNumber(number), 1)).count() as u64;
-        assert!((FILES.1 / 2..=FILES.0 + FILES.1 / 2).contains(&held) && holds.hold(ONE, FILE));
-        assert!(!holds.hold(ONE, FileNumber(1 << 40)) && holds.hold(NodeId(2), FileNumber(1 << 40)));
+        let hold = |client, number| holds.hold(client, number, OpenFor::Reading);
+        let held =
+            (0..).take_while(|&number| holds.hold_again(ONE, FileNumber(number), TWICE)).count() as u64;
+        assert!((FILES.1 / 2..=FILES.0 + FILES.1 / 2).contains(&held) && hold(ONE, FILE));
+        assert!(!hold(ONE, FileNumber(1 << 40)) && hold(NodeId(2), FileNumber(1 << 40)));
         holds.gone(ONE);
-        assert!(holds.hold(ONE, FileNumber(1 << 40)) && !holds.has(ONE, FILE));
+        assert!(hold(ONE, FileNumber(1 << 40)) && !holds.has(ONE, FILE));
     }
 }

@@ -19,7 +19,7 @@ use super::account::Account;
 use super::holds::{GRACE, Holds};
 use super::locks::LockTable;
 use crate::error::{Failure, FailureKind};
-use crate::protocol::{FileId, HELD_MAX, Reply};
+use crate::protocol::{FileId, HELD_MAX, OpenCount, OpenFor, Reply};
 
 /// Who holds files, and which have lost their names.
 pub(super) struct Keeper {
@@ -99,7 +99,7 @@ impl<M: Machine> IoNode<M> {
         client: NodeId,
         account: &Account,
         mut operation: TreeOperation,
-        hold: bool,
+        hold: Option<OpenFor>,
     ) -> Result<Reply, Box<Failure>> {
         bound(&mut operation)?;
         if let TreeOperation::Remove { at, what: WhatToRemove::AbandonedFile } = &operation
@@ -132,14 +132,16 @@ impl<M: Machine> IoNode<M> {
             self.keeper.doomed_here(run).insert(number, holders_known);
             *doomed = Some(number).filter(|_| self.keeper.is_free(number, run, self.machine.now()));
         }
-        if hold {
+        let mut has_other_writers = false;
+        if let (Some(used), TreeAnswer::Inode(inode)) = (hold, &answer) {
             // What a client holds has been forgotten with its connection.
             account.check()?;
-            if let Some(refusal) = self.hold(client, &answer, run) {
+            if let Some(refusal) = self.hold(client, inode, used, run) {
                 return Ok(Reply::Refused(refusal));
             }
+            has_other_writers = self.keeper.holds.has_other_writers(client, inode.number);
         }
-        Ok(tree_reply(answer, directories, run))
+        Ok(Reply::Tree { answer: answer.into(), directories, run, has_other_writers })
     }
 
     /// The first files after this one, at most so many, that have no names and that nobody can need any more. None are
@@ -219,20 +221,20 @@ impl<M: Machine> IoNode<M> {
         done.map_err(failed)
     }
 
-    /// Has the client hold what it was answered; or why it cannot.
-    fn hold(&self, client: NodeId, answer: &TreeAnswer, run: u64) -> Option<TreeRefusal> {
-        let TreeAnswer::Inode(Inode { number, links, .. }) = answer else { return None };
+    /// Has the client hold the file that it was answered; or why it cannot.
+    fn hold(&self, client: NodeId, inode: &Inode, used: OpenFor, run: u64) -> Option<TreeRefusal> {
+        let Inode { number, links, .. } = inode;
         if *links == 0 && self.keeper.is_free(*number, run, self.machine.now()) {
             // Its contents may be going just now.
             return Some(TreeRefusal::Removed);
         }
-        (!self.keeper.holds.hold(client, *number)).then_some(TreeRefusal::Busy)
+        (!self.keeper.holds.hold(client, *number, used)).then_some(TreeRefusal::Busy)
     }
 
     /// A client has closed a file: if that was the last and the file has no names, its contents can go.
-    pub(super) fn let_go(&self, client: NodeId, number: FileNumber) -> Reply {
+    pub(super) fn let_go(&self, client: NodeId, number: FileNumber, used: OpenFor) -> Reply {
         let run = self.machine.metadata().map_or(0, MetadataStore::run);
-        let doomed = self.doomed_by_letting_go(client, number, run);
+        let doomed = self.doomed_by_letting_go(client, number, used, run);
         tree_reply(TreeAnswer::Removed { doomed }, Vec::new(), run)
     }
 
@@ -241,12 +243,13 @@ impl<M: Machine> IoNode<M> {
         &self,
         client: NodeId,
         number: FileNumber,
+        used: OpenFor,
         written: WrittenContents,
     ) -> Result<Reply, Box<Failure>> {
         let wrote = self.transact(TreeOperation::Wrote { number, written }).await;
         // What it fails with is told; the file is closed all the same.
         let run = self.machine.metadata().map_or(0, MetadataStore::run);
-        let doomed = self.doomed_by_letting_go(client, number, run);
+        let doomed = self.doomed_by_letting_go(client, number, used, run);
         Ok(match wrote? {
             Err(refusal) => Reply::Refused(refusal),
             Ok((_, run)) if doomed.is_some() => tree_reply(TreeAnswer::Removed { doomed }, Vec::new(), run),
@@ -254,8 +257,14 @@ impl<M: Machine> IoNode<M> {
         })
     }
 
-    fn doomed_by_letting_go(&self, client: NodeId, number: FileNumber, run: u64) -> Option<FileNumber> {
-        self.keeper.holds.let_go(client, number);
+    fn doomed_by_letting_go(
+        &self,
+        client: NodeId,
+        number: FileNumber,
+        used: OpenFor,
+        run: u64,
+    ) -> Option<FileNumber> {
+        self.keeper.holds.let_go(client, number, used);
         let is_doomed = self.keeper.doomed_here(run).contains_key(&number);
         Some(number).filter(|_| is_doomed && self.keeper.is_free(number, run, self.machine.now()))
     }
@@ -265,16 +274,16 @@ impl<M: Machine> IoNode<M> {
         &self,
         client: NodeId,
         account: &Account,
-        files: &[(FileNumber, u64)],
+        files: &[(FileNumber, OpenCount)],
     ) -> Result<Reply, Box<Failure>> {
         let too_many = || Failure::invalid("too many open files: in one request, or held by one client");
         if files.len() > HELD_MAX {
             return Err(too_many().into());
         }
-        for &(number, times) in files {
+        for &(number, count) in files {
             if self.inode(number).await?.is_some() {
                 account.check()?;
-                if !self.keeper.holds.hold_again(client, number, times) {
+                if !self.keeper.holds.hold_again(client, number, count) {
                     return Err(too_many().into());
                 }
             }
@@ -358,7 +367,7 @@ fn bound(operation: &mut TreeOperation) -> Result<(), Box<Failure>> {
 
 /// An answer about names, in this run of the store.
 fn tree_reply(answer: TreeAnswer, directories: Vec<Inode>, run: u64) -> Reply {
-    Reply::Tree { answer: answer.into(), directories, run }
+    Reply::Tree { answer: answer.into(), directories, run, has_other_writers: false }
 }
 
 /// What the store failed with: of a disk with damaged names something else can be done than of one with contents.
@@ -385,9 +394,9 @@ mod tests {
         };
         assert!(may_be_open(Some(100), 10) && may_be_open(None, 10) && !may_be_open(Some(9), 10));
         assert!(!may_be_open(Some(100), 60) && !may_be_open(None, 60));
-        assert!(keeper.holds.hold(NodeId(1), FileNumber(1)));
+        assert!(keeper.holds.hold(NodeId(1), FileNumber(1), OpenFor::Reading));
         assert!(may_be_open(Some(9), 10) && may_be_open(Some(100), 60));
-        keeper.holds.let_go(NodeId(1), FileNumber(1));
+        keeper.holds.let_go(NodeId(1), FileNumber(1), OpenFor::Reading);
         assert!(!may_be_open(Some(9), 10));
     }
 }

@@ -367,8 +367,10 @@ impl<M: Machine> IoNode<M> {
             Request::RemoveNumbered { files } => self.remove_numbered(&files).await,
             Request::ListNumbered { after } => Ok(self.list_numbered(&account.bookmark, after).await),
             Request::Tree { operation, hold } => self.perform(client, account, *operation, hold).await,
-            Request::LetGo { number } => Ok(self.let_go(client, number)),
-            Request::LetGoWritten { number, written } => self.let_go_written(client, number, written).await,
+            Request::LetGo { number, used } => Ok(self.let_go(client, number, used)),
+            Request::LetGoWritten { number, used, written } => {
+                self.let_go_written(client, number, used, written).await
+            }
             Request::HoldAgain { files } => self.hold_again(client, account, &files).await,
             Request::FlushTree => self.flush_tree().await,
             Request::Select(selecting) => self.take_selecting(client, *selecting).await,

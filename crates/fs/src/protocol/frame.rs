@@ -48,7 +48,7 @@ mod tests {
     use namespace::{FileNumber, WrittenContents};
     use proptest::prelude::*;
 
-    use super::super::{FileId, ListedStripe, NumberedStripes};
+    use super::super::{FileId, ListedStripe, NumberedStripes, OpenFor};
     use super::*;
     use crate::error::Failure;
 
@@ -75,6 +75,7 @@ mod tests {
                 }),
                 Frame::Request(tag, Request::LetGoWritten {
                     number: FileNumber(offset),
+                    used: OpenFor::Writing,
                     written: WrittenContents { end: tag, stored_stripes: bytes, bytes: tag },
                 }),
                 Frame::Request(tag, Request::Open { name: name.clone() }),

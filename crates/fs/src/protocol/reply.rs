@@ -142,6 +142,8 @@ pub enum Reply {
         directories: Vec<Inode>,
         /// Which run of the store of names it is: what another one has done and not flushed may be lost.
         run: u64,
+        /// Whether another client has the file that is [held](Request::Tree) open for writing.
+        has_other_writers: bool,
     },
     /// To [`Request::Tree`]: why it is not done.
     Refused(TreeRefusal),

@@ -290,13 +290,15 @@ pub enum Request {
     Tree {
         /// Which.
         operation: Box<TreeOperation>,
-        /// Whether I have what is answered open from now on, and need its contents until I let go of it.
-        hold: bool,
+        /// If set, I have the file in the answer open for this from now on, and need its contents until I let go of it.
+        hold: Option<OpenFor>,
     },
     /// I have closed a file that I held; once for each time.
     LetGo {
         /// Its number.
         number: FileNumber,
+        /// The use for which I had opened it.
+        used: OpenFor,
     },
     /// Bring all that has been done with names onto the medium.
     FlushTree,
@@ -369,6 +371,8 @@ pub enum Request {
     LetGoWritten {
         /// Its number.
         number: FileNumber,
+        /// The use for which I had opened it: contents of an earlier handle may be reported as a reader closes.
+        used: OpenFor,
         /// How, as in [`TreeOperation::Wrote`].
         written: WrittenContents,
     },
@@ -391,9 +395,52 @@ pub enum Request {
     },
     /// I was not connected for a while, and have files open that I have held before, of `HELD_MAX` at most.
     HoldAgain {
-        /// Pairs of the number of a file and how often I hold it.
-        files: Vec<(FileNumber, u64)>,
+        /// The number of each file, with how often I hold it.
+        files: Vec<(FileNumber, OpenCount)>,
     },
+}
+
+/// The use for which a client opens a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OpenFor {
+    /// Reading only.
+    Reading,
+    /// Writing, too.
+    Writing,
+}
+
+/// How often a client has a file open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenCount {
+    /// For reading only.
+    pub reading: u64,
+    /// For writing, too.
+    pub writing: u64,
+}
+
+impl OpenCount {
+    /// Counts the file as opened once more.
+    pub(crate) fn add(&mut self, used: OpenFor) {
+        *self.of(used) += 1;
+    }
+
+    /// Counts the file as closed once. Of a use that is not counted nothing is taken.
+    pub(crate) fn remove(&mut self, used: OpenFor) {
+        let count = self.of(used);
+        *count = count.saturating_sub(1);
+    }
+
+    /// True if the file is not open.
+    pub(crate) fn is_nothing(self) -> bool {
+        self == OpenCount::default()
+    }
+
+    fn of(&mut self, used: OpenFor) -> &mut u64 {
+        match used {
+            OpenFor::Reading => &mut self.reading,
+            OpenFor::Writing => &mut self.writing,
+        }
+    }
 }
 
 impl Request {

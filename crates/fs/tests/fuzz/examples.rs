@@ -2,8 +2,8 @@
 
 use fs::protocol::{
     Collective, Committed, Direction, Fetch, FoundStripe, Frame, HeldLock, Label, ListedStripe, LockAnswer,
-    LockRequest, LockStep, MeetingId, MemoryId, NumberedStripes, Reply, Request, Selected, SelectedPart,
-    Selecting, Selectors, StripeHome, TeamStep,
+    LockRequest, LockStep, MeetingId, MemoryId, NumberedStripes, OpenCount, OpenFor, Reply, Request,
+    Selected, SelectedPart, Selecting, Selectors, StripeHome, TeamStep,
 };
 use fs::{Entry, EntryRun, FileId, ListedStretch, LockMode, LockRange};
 use layout::{Extent, Pattern, Problem, Selection, Striping};
@@ -57,7 +57,13 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         Request::WriteUnderLease { lease: 1 << 60, file, stripe: 3, offset: 70_000 },
         Request::Fence { leases: vec![1 << 60, 3] },
         Request::ReadAlone { file, stripe: 2, offset: 8000, bytes: 300 },
-        Request::HoldAgain { files: vec![(FileNumber(1 << 60), 2), (FileNumber(3), 1)] },
+        Request::LetGo { number: FileNumber(3), used: OpenFor::Writing },
+        Request::HoldAgain {
+            files: vec![
+                (FileNumber(1 << 60), OpenCount { reading: 2, writing: 0 }),
+                (FileNumber(3), OpenCount { reading: 0, writing: 1 }),
+            ],
+        },
     ];
     let label = label();
     let stripe =

@@ -13,7 +13,7 @@ use namespace::{FileNumber, Inode, TreeAnswer, TreeOperation, WrittenContents};
 use super::{Tree, TreeInner};
 use crate::client::unexpected;
 use crate::error::{Error, Result};
-use crate::protocol::{HELD_MAX, Reply, Request};
+use crate::protocol::{HELD_MAX, OpenCount, OpenFor, Reply, Request};
 
 /// How long after a keeper could not be told it is tried again: several times before one that was started anew ceases
 /// to wait.
@@ -22,7 +22,7 @@ const TELL_AGAIN: Duration = Duration::from_secs(10);
 /// What is held of a namespace.
 pub(super) struct TreeHolds {
     /// How often each file is held.
-    files: RefCell<BTreeMap<FileNumber, u64>>,
+    files: RefCell<BTreeMap<FileNumber, OpenCount>>,
     /// How often the keeper had been gone when it was last told what is held.
     told: Cell<u64>,
     /// The turn at telling it.
@@ -49,39 +49,41 @@ impl TreeHolds {
         self.files.borrow().contains_key(&number)
     }
 
-    fn note(&self, number: FileNumber) {
-        *self.files.borrow_mut().entry(number).or_default() += 1;
+    fn note(&self, number: FileNumber, used: OpenFor) {
+        self.files.borrow_mut().entry(number).or_default().add(used);
     }
 
     /// Notes that a file is held once less; whether it was held.
-    fn note_let_go(&self, number: FileNumber) -> bool {
+    fn note_let_go(&self, number: FileNumber, used: OpenFor) -> bool {
         let mut files = self.files.borrow_mut();
-        let Some(times) = files.get_mut(&number) else { return false };
-        *times -= 1;
-        if *times == 0 {
+        let Some(count) = files.get_mut(&number) else { return false };
+        count.remove(used);
+        if count.is_nothing() {
             files.remove(&number);
         }
         true
     }
 
-    fn all(&self) -> Vec<(FileNumber, u64)> {
-        self.files.borrow().iter().map(|(number, times)| (*number, *times)).collect()
+    fn all(&self) -> Vec<(FileNumber, OpenCount)> {
+        self.files.borrow().iter().map(|(number, count)| (*number, *count)).collect()
     }
 }
 
 impl<M: Machine> Tree<M> {
-    /// Has an operation performed, and holds the inode that it answers with until [`let_go`](Self::let_go).
-    pub(super) async fn hold(&self, operation: TreeOperation) -> Result<Inode> {
-        let inode = self.ask(operation, true).await.and_then(|answer| self.inode_of(answer))?;
-        self.inner.holds.note(inode.number);
+    /// Has an operation performed, and holds the inode that it answers with until [`let_go`](Self::let_go). Returns
+    /// the inode, and whether other clients have the file open for writing.
+    pub(super) async fn hold(&self, operation: TreeOperation, used: OpenFor) -> Result<(Inode, bool)> {
+        let (answer, has_other_writers) = self.ask(operation, Some(used)).await?;
+        let inode = self.inode_of(answer)?;
+        self.inner.holds.note(inode.number, used);
         self.keep_holding();
-        Ok(inode)
+        Ok((inode, has_other_writers))
     }
 
     /// Lets go of a file that was held; its contents go if nobody can need them any more.
-    pub(super) async fn let_go(&self, number: FileNumber) -> Result<()> {
-        let outcome = match self.begin_to_let_go(number).await {
-            Ok(true) => self.tell_let_go(Request::LetGo { number }).await.map(drop),
+    pub(super) async fn let_go(&self, number: FileNumber, used: OpenFor) -> Result<()> {
+        let outcome = match self.begin_to_let_go(number, used).await {
+            Ok(true) => self.tell_let_go(Request::LetGo { number, used }).await.map(drop),
             begun => begun.map(drop),
         };
         match outcome {
@@ -96,10 +98,11 @@ impl<M: Machine> Tree<M> {
     pub(super) async fn let_go_written(
         &self,
         number: FileNumber,
+        used: OpenFor,
         written: WrittenContents,
     ) -> Result<Option<Inode>> {
-        self.begin_to_let_go(number).await?;
-        match self.tell_let_go(Request::LetGoWritten { number, written }).await {
+        self.begin_to_let_go(number, used).await?;
+        match self.tell_let_go(Request::LetGoWritten { number, used, written }).await {
             // Whether it was told nobody knows.
             Err(error) if error.is_of_new_start() => {
                 self.inode(TreeOperation::Wrote { number, written }).await.map(Some)
@@ -110,16 +113,16 @@ impl<M: Machine> Tree<M> {
 
     /// Notes that a file is held once less, whatever comes; whether it was held. Before that the keeper is told how
     /// often it was, if it may not know: it would take this handle for the last one.
-    async fn begin_to_let_go(&self, number: FileNumber) -> Result<bool> {
+    async fn begin_to_let_go(&self, number: FileNumber, used: OpenFor) -> Result<bool> {
         let told = self.hold_again().await;
-        let was_held = self.inner.holds.note_let_go(number);
+        let was_held = self.inner.holds.note_let_go(number, used);
         told.map(|()| was_held)
     }
 
     /// Tells the keeper that a file was closed; its answer, unless that is that the file can go, which then begins.
     async fn tell_let_go(&self, request: Request) -> Result<Option<TreeAnswer>> {
         let crashes = self.crashes();
-        match self.call(request).await? {
+        match self.call(request).await?.0 {
             TreeAnswer::Removed { doomed } => {
                 self.doom(doomed, crashes);
                 Ok(None)
@@ -150,7 +153,7 @@ impl<M: Machine> Tree<M> {
         Ok(())
     }
 
-    async fn tell_holds(&self, files: &[(FileNumber, u64)]) -> Result<()> {
+    async fn tell_holds(&self, files: &[(FileNumber, OpenCount)]) -> Result<()> {
         let (keeper, endpoint) = (self.keeper(), &self.cache().client().inner.endpoint);
         for some in files.chunks(HELD_MAX) {
             let request = Request::HoldAgain { files: some.to_vec() };

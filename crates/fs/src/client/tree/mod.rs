@@ -44,7 +44,7 @@ use super::{Client, PageCache, Partial, unexpected};
 use crate::endpoint::Answer;
 use crate::error::{Error, FailureKind, KeptNamespace, Result};
 use crate::number;
-use crate::protocol::{Reply, Request};
+use crate::protocol::{OpenFor, Reply, Request};
 
 /// The namespace of a set of I/O nodes, and its files through a page cache. Cloning gives another handle on the same.
 ///
@@ -274,10 +274,12 @@ impl<M: Machine> Tree<M> {
     /// # Errors
     /// [`Error::Refused`] says why it was not done.
     pub async fn perform(&self, operation: TreeOperation) -> Result<TreeAnswer> {
-        self.ask(operation, false).await
+        self.ask(operation, None).await.map(|(answer, _)| answer)
     }
 
-    async fn ask(&self, operation: TreeOperation, hold: bool) -> Result<TreeAnswer> {
+    /// Has an operation performed, and the file in the answer held. Returns the answer, and whether other clients have
+    /// that file open for writing.
+    async fn ask(&self, operation: TreeOperation, hold: Option<OpenFor>) -> Result<(TreeAnswer, bool)> {
         let Err(refusal) = self.check_new(&operation) else { return self.ask_checked(operation, hold).await };
         let TreeOperation::Make { at, exclusive: false, .. } = operation else { return Err(refusal) };
         // What is there lies as it does.
@@ -295,7 +297,11 @@ impl<M: Machine> Tree<M> {
         new.striping().map_or(Ok(()), |striping| self.inner.cache.client().check_blocks(&name, striping))
     }
 
-    async fn ask_checked(&self, operation: TreeOperation, hold: bool) -> Result<TreeAnswer> {
+    async fn ask_checked(
+        &self,
+        operation: TreeOperation,
+        hold: Option<OpenFor>,
+    ) -> Result<(TreeAnswer, bool)> {
         self.hold_again().await?;
         let again = operation.may_be_repeated().then(|| operation.clone());
         let outcome = self.ask_once(operation, hold).await;
@@ -308,13 +314,13 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    async fn ask_once(&self, operation: TreeOperation, hold: bool) -> Result<TreeAnswer> {
+    async fn ask_once(&self, operation: TreeOperation, hold: Option<OpenFor>) -> Result<(TreeAnswer, bool)> {
         operation.check_lengths()?;
-        let _asked = hold.then(|| self.inner.holds.asked.begin());
+        let _asked = hold.map(|_| self.inner.holds.asked.begin());
         self.call(Request::Tree { operation: operation.into(), hold }).await
     }
 
-    async fn call(&self, request: Request) -> Result<TreeAnswer> {
+    async fn call(&self, request: Request) -> Result<(TreeAnswer, bool)> {
         let keeper = self.inner.keeper;
         let endpoint = &self.inner.cache.client().inner.endpoint;
         let (asked, change, touched) = (self.machine().now(), Change::by(&request), Touched::by(&request));
@@ -324,10 +330,11 @@ impl<M: Machine> Tree<M> {
             self.inner.prefetched_entries.forget(&touched);
         }
         let (reply, _) = called?;
+        let has_other_writers = matches!(reply, Reply::Tree { has_other_writers: true, .. });
         let (Performed { answer, directories }, run) = answered(keeper, reply)?;
         self.note_change(change, &answer, &directories, run);
         self.inner.changed_directories.note(directories, asked);
-        Ok(answer)
+        Ok((answer, has_other_writers))
     }
 
     /// Has an operation performed whose answer is an inode.
@@ -335,7 +342,7 @@ impl<M: Machine> Tree<M> {
     /// # Errors
     /// As those of [`perform`](Self::perform).
     pub async fn inode(&self, operation: TreeOperation) -> Result<Inode> {
-        self.ask(operation, false).await.and_then(|answer| self.inode_of(answer))
+        self.perform(operation).await.and_then(|answer| self.inode_of(answer))
     }
 
     fn inode_of(&self, answer: TreeAnswer) -> Result<Inode> {
@@ -433,13 +440,13 @@ async fn found<M: Machine>(cache: &PageCache<M>) -> Result<Tree<M>> {
 }
 
 fn ask(operation: TreeOperation) -> Request {
-    Request::Tree { operation: operation.into(), hold: false }
+    Request::Tree { operation: operation.into(), hold: None }
 }
 
 /// What a node has answered to an operation, and in which run of its store.
 fn answered(node: NodeId, reply: Reply) -> Result<(Performed, u64)> {
     match reply {
-        Reply::Tree { answer, directories, run } => Ok((Performed { answer: *answer, directories }, run)),
+        Reply::Tree { answer, directories, run, .. } => Ok((Performed { answer: *answer, directories }, run)),
         Reply::Refused(refusal) => Err(refusal.into()),
         _ => Err(unexpected(node)),
     }

@@ -23,7 +23,7 @@ use crate::client::selected::SelectedOperation;
 use crate::client::{Company, NumberedFile, PagedFile, SelectedSettings, TeamTurn, unexpected};
 use crate::error::Result;
 use crate::io_node::LEASE;
-use crate::protocol::{Direction, FileId};
+use crate::protocol::{Direction, FileId, OpenFor};
 
 /// Pauses before the keeper is asked again whether earlier appends are reported: the first and the longest. The first
 /// is about what a write and its report take.
@@ -102,25 +102,43 @@ pub struct OpenTreeFile<M: Machine> {
     pub(super) tree: Tree<M>,
     pub(super) paged: PagedFile<M>,
     pub(super) state: Rc<TreeFileState>,
+    /// The use for which it was opened.
+    pub(super) used: OpenFor,
+    pub(super) had_other_writers: bool,
 }
 
 impl<M: Machine> Tree<M> {
-    /// Opens the file that an operation answers with: a path that is looked up, a file that is made, a number.
+    /// Opens the file that an operation answers with for reading and writing: a path that is looked up, a file that is
+    /// made, a number.
     ///
     /// # Errors
     /// If it is refused, or answers with no file.
     pub async fn open(&self, operation: TreeOperation) -> Result<OpenTreeFile<M>> {
-        let inode = self.hold(operation).await?;
+        self.open_for(operation, OpenFor::Writing).await
+    }
+
+    /// As [`open`](Self::open), for this use. Other clients are told of it when they open the file
+    /// ([`OpenTreeFile::had_other_writers`]); it is not enforced.
+    ///
+    /// # Errors
+    /// As those of [`open`](Self::open).
+    pub async fn open_for(&self, operation: TreeOperation, used: OpenFor) -> Result<OpenTreeFile<M>> {
+        let (inode, had_other_writers) = self.hold(operation, used).await?;
         let number = inode.number;
-        let opened = self.open_held(inode).await;
+        let opened = self.open_held(inode, used, had_other_writers).await;
         if opened.is_err() {
             // The first failure is the one to be told.
-            let _ = self.let_go(number).await;
+            let _ = self.let_go(number, used).await;
         }
         opened
     }
 
-    async fn open_held(&self, inode: Inode) -> Result<OpenTreeFile<M>> {
+    async fn open_held(
+        &self,
+        inode: Inode,
+        used: OpenFor,
+        had_other_writers: bool,
+    ) -> Result<OpenTreeFile<M>> {
         let numbered = self.numbered(&inode).await?;
         let number = inode.number;
         let paged = self.cache().open_numbered(numbered).await?;
@@ -142,7 +160,7 @@ impl<M: Machine> Tree<M> {
             }
         };
         state.handles.set(state.handles.get() + 1);
-        Ok(OpenTreeFile { tree: self.clone(), paged, state })
+        Ok(OpenTreeFile { tree: self.clone(), paged, state, used, had_other_writers })
     }
 
     /// The contents of a file, past the page cache.
@@ -196,6 +214,11 @@ impl<M: Machine> OpenTreeFile<M> {
     /// What is known of the file, with what this client has written; nobody is asked.
     pub fn known(&self) -> Inode {
         self.state.seen(self.state.inode.borrow().clone())
+    }
+
+    /// Whether another client had the file open for writing when it was opened here.
+    pub fn had_other_writers(&self) -> bool {
+        self.had_other_writers
     }
 
     /// How often it has turned out, while this client had the file open, that others have changed its contents. Whoever
@@ -402,9 +425,9 @@ impl<M: Machine> OpenTreeFile<M> {
         let _turn = self.state.telling.take().await;
         self.state.handles.set(self.state.handles.get() - 1);
         let Some(untold) = self.take_untold(sent_end).await else {
-            return self.tree.let_go(self.number()).await;
+            return self.tree.let_go(self.number(), self.used).await;
         };
-        let told = self.tree.let_go_written(self.number(), untold.written).await;
+        let told = self.tree.let_go_written(self.number(), self.used, untold.written).await;
         self.note_told(untold, told)
     }
 
@@ -554,7 +577,7 @@ impl<M: Machine> OpenTreeFile<M> {
         let written_end = self.state.written_end.get();
         let sent = self.paged.send().await;
         let let_go = self.tell_and_let_go(if sent.is_ok() { written_end } else { 0 }).await;
-        let OpenTreeFile { tree, paged, state } = self;
+        let OpenTreeFile { tree, paged, state, .. } = self;
         let closed = paged.close().await;
         if state.handles.get() == 0 {
             tree.inner.states.borrow_mut().remove(&state.number());

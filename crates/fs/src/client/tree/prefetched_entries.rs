@@ -384,8 +384,7 @@ mod tests {
     }
 
     fn touched(operation: TreeOperation) -> Touched {
-        Touched::by(&Request::Tree { operation: operation.into(), hold: false })
-            .expect("it changes something")
+        Touched::by(&Request::Tree { operation: operation.into(), hold: None }).expect("it changes something")
     }
 
     #[test]

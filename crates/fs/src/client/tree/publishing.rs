@@ -16,7 +16,7 @@ use super::open_file::{OpenTreeFile, TreeFileState};
 use super::{Tree, TreeInner};
 use crate::client::in_time::{InTime, Timed, see_to};
 use crate::error::Error;
-use crate::protocol::FileId;
+use crate::protocol::{FileId, OpenFor};
 
 impl<M: Machine> Tree<M> {
     /// Has writes published in time.
@@ -45,7 +45,7 @@ async fn publish<M: Machine>(tree: Weak<TreeInner<M>>, state: Rc<TreeFileState>)
     let Some(inner) = tree.upgrade().filter(|_| state.handles.get() > 0) else { return };
     let tree = Tree { inner };
     let Some(paged) = tree.cache().known_numbered(FileId(state.number().0)) else { return };
-    let file = OpenTreeFile { tree, paged, state };
+    let file = OpenTreeFile { tree, paged, state, used: OpenFor::Writing, had_other_writers: false };
     if file.publish().await.is_err_and(|error| may_succeed_later(&error)) {
         file.tree.publish_in_time();
     }
