@@ -43,6 +43,11 @@ fn programs_are_measured_and_predicted() {
     ]);
     let (elapsed, predicted) = (column(&csv, "elapsed_s"), column(&csv, "predicted_s"));
     assert_eq!(elapsed.len(), 2 * (1 + 2 * 3), "{csv}");
+    // Of one round.
+    for name in ["elapsed_mean_s", "elapsed_min_s", "elapsed_max_s"] {
+        assert_eq!(column(&csv, name), elapsed, "{csv}");
+    }
+    assert!(column(&csv, "elapsed_variance_s2").iter().all(|&variance| variance == Some(0.0)), "{csv}");
     // 8 MiB of 20 MiB/s take 400 ms on one disk and 100 ms on four, whatever else the computer does.
     for (index, (elapsed, predicted)) in elapsed.iter().zip(&predicted).enumerate() {
         let least = if index % 7 < 4 { 0.4 } else { 0.1 };

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use command_line::TextTable;
 
 use super::limits::Limits;
-use super::results::{ProgramRow, Results, percent};
+use super::results::{ElapsedRounds, ProgramRow, Results, percent};
 use super::targets::targets;
 use node::Size;
 
@@ -53,14 +53,19 @@ impl Results {
     pub(crate) fn csv(&self) -> Vec<String> {
         let mut lines = vec![
             "application,file_bytes,disks,window,elapsed_s,user_s,system_s,waiting_s,agents_s,predicted_s,\
-             difference,speed_up"
+             difference,speed_up,elapsed_mean_s,elapsed_min_s,elapsed_max_s,elapsed_variance_s2"
                 .to_owned(),
         ];
         for row in &self.rows {
             let mut line = format!("{},{},{},{}", row.application, row.file_bytes, row.disks, row.window);
             let measured = [row.elapsed_s, row.user_s, row.system_s, row.waiting_s, row.agents_s];
             let values = measured.into_iter().chain([row.predicted_s, row.difference(), Some(row.speed_up)]);
-            for value in values {
+            let rounds = row.rounds.map(|rounds| {
+                let ElapsedRounds { mean_s, min_s, max_s, variance_s2 } = rounds;
+                [mean_s, min_s, max_s, variance_s2]
+            });
+            let of_rounds = rounds.map_or([None; 4], |rounds| rounds.map(Some));
+            for value in values.chain(of_rounds) {
                 let text = value.map_or_else(String::new, |value| format!("{value:.6}"));
                 // Writing to a string cannot fail.
                 let _ = write!(line, ",{text}");

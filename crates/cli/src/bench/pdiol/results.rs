@@ -2,6 +2,7 @@
 
 use fs::Prefetch;
 use serde::Serialize;
+use statistics::Sample;
 
 use super::limits::Limits;
 use crate::bench::times::Times;
@@ -42,10 +43,36 @@ pub(crate) struct ProgramRow {
     pub(crate) waiting_s: Option<f64>,
     /// The processor's for the agents.
     pub(crate) agents_s: Option<f64>,
+    /// The elapsed times of all rounds, if they were measured.
+    pub(crate) rounds: Option<ElapsedRounds>,
     /// Seconds that the simulated machine takes, if it can tell.
     pub(crate) predicted_s: Option<f64>,
     /// How many times faster than the disk used locally, both measured; both predicted if nothing was.
     pub(crate) speed_up: f64,
+}
+
+/// Statistics of the elapsed times of all rounds, besides the median.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct ElapsedRounds {
+    /// Seconds, as the next two.
+    pub(crate) mean_s: f64,
+    pub(crate) min_s: f64,
+    pub(crate) max_s: f64,
+    /// Square seconds, divided by n - 1; 0 for one round.
+    pub(crate) variance_s2: f64,
+}
+
+impl ElapsedRounds {
+    /// The statistics of these times in seconds; None if there are none.
+    pub(crate) fn of(seconds: &[f64]) -> Option<ElapsedRounds> {
+        let sample = Sample::of(seconds)?;
+        Some(ElapsedRounds {
+            mean_s: sample.mean(),
+            min_s: seconds.iter().copied().fold(f64::INFINITY, f64::min),
+            max_s: seconds.iter().copied().fold(0.0, f64::max),
+            variance_s2: sample.deviation().powi(2),
+        })
+    }
 }
 
 impl ProgramRow {
@@ -68,6 +95,7 @@ impl ProgramRow {
             system_s: seconds(|times| times.system),
             waiting_s: seconds(Times::waiting),
             agents_s: seconds(|times| times.others),
+            rounds: None,
             predicted_s,
             speed_up: 1.0,
         }
@@ -114,4 +142,16 @@ pub(crate) fn percent(part: f64) -> String {
     // Zero has no sign, whatever it was before it was rounded.
     let tenths = (1000.0 * part).round();
     if tenths == 0.0 { "0.0 %".to_owned() } else { format!("{:+.1} %", tenths / 10.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_have_mean_extremes_and_variance() {
+        assert_eq!(ElapsedRounds::of(&[]), None);
+        let rounds = ElapsedRounds { mean_s: 3.0, min_s: 1.0, max_s: 5.0, variance_s2: 4.0 };
+        assert_eq!(ElapsedRounds::of(&[5.0, 1.0, 3.0]), Some(rounds));
+    }
 }

@@ -16,7 +16,7 @@ use crate::bench::pdiol::application::Application;
 use crate::bench::pdiol::limits::{self, measure_limits};
 use crate::bench::pdiol::page::page;
 use crate::bench::pdiol::prediction::ProgramPredictor;
-use crate::bench::pdiol::results::{ProgramRow, Results};
+use crate::bench::pdiol::results::{ElapsedRounds, ProgramRow, Results};
 use crate::bench::pdiol::testbed::{
     CACHE_FOR_BOTH, CACHE_FOR_READING, CACHE_FOR_WRITING, Disks, ProgramTestbed,
 };
@@ -234,14 +234,20 @@ fn measured(arguments: &Arguments, plan: &[Cell]) -> Result<Results> {
         if cache.replace(wanted) != Some(wanted) {
             testbed.slow_down(wanted)?;
         }
+        let mut seconds = Vec::new();
         let times = middle_of(
             arguments.rounds.rounds,
             |times: &Times| times.elapsed,
-            || measure(&testbed, cell, &mut outputs),
+            || {
+                let times = measure(&testbed, cell, &mut outputs)?;
+                seconds.push(times.elapsed.as_secs_f64());
+                Ok(times)
+            },
         )?;
         let predictor = predictor.as_ref().filter(|_| cell.application.only_reads());
         let predicted = predictor.map(|predictor| predict(predictor, cell)).transpose()?;
-        rows.push(row(cell, Some(times), predicted));
+        let rounds = ElapsedRounds::of(&seconds);
+        rows.push(ProgramRow { rounds, ..row(cell, Some(times), predicted) });
         progress.add(1);
     }
     let write_share = match rate {
