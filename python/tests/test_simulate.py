@@ -55,7 +55,7 @@ def test_the_columns_are_those_of_the_command_and_what_was_chosen() -> None:
     with pd.option_context("display.width", 80):
         assert "throughput_mib_s" in str(table)
     with pytest.raises(starfish.InvalidError, match="overrides="):
-        starfish.simulate("rb", set={"nodes.io": 4})
+        starfish.simulate("rb", set={"nodes.io": 4})  # type: ignore[call-arg]
     row = table.iloc[0]
     assert (row["trials"], row["seed"], row["file_bytes"]) == (2, 1, 1 << 20)
     assert (row["shape"], row["grid"], row["presort"]) == ("16x8", "4x4", True)
