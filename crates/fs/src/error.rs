@@ -346,7 +346,7 @@ impl Error {
         self.is_remote(FailureKind::NotOpen) || self.is_of_peer_gone()
     }
 
-    /// Whether the I/O node did not answer.
+    /// True if the I/O node did not answer.
     pub(crate) fn is_of_peer_gone(&self) -> bool {
         matches!(self, Error::Machine(machine::Error::PeerGone { .. }))
     }

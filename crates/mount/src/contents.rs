@@ -240,7 +240,7 @@ impl MountedTree {
     }
 }
 
-/// What a handle is opened for.
+/// The use for which the kernel opens a handle with these flags.
 fn used_for(flags: i32) -> OpenFor {
     if flags & libc::O_ACCMODE == libc::O_RDONLY { OpenFor::Reading } else { OpenFor::Writing }
 }

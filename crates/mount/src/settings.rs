@@ -22,7 +22,7 @@ pub struct MountSettings {
     pub read_only: bool,
     /// Whether other users than the one who mounts it see it. Without this not even root does.
     pub allow_other: bool,
-    /// Whether no file goes through the kernel's page cache. Shared mappings are refused then.
+    /// True if no file goes through the kernel's page cache. The kernel refuses shared mappings then.
     pub direct: bool,
     /// How long the kernel may believe names and attributes without asking.
     pub attribute_timeout: Duration,

@@ -271,7 +271,7 @@ impl OpenOptions {
         self.write || self.append
     }
 
-    /// The use of which other clients are told.
+    /// The use that other clients learn of.
     pub(crate) fn used_for(self) -> OpenFor {
         if self.writes() { OpenFor::Writing } else { OpenFor::Reading }
     }

@@ -122,7 +122,7 @@ impl<M: Machine> Client<M> {
     /// lost to whoever has such a file open.
     ///
     /// # Errors
-    /// The first failure, when all I/O nodes have done what they can.
+    /// The first failure of an I/O node that answers, or else of one that does not, after all have done what they can.
     pub async fn flush_own(&self) -> Result<()> {
         let own_flushes = &self.inner.own_flushes;
         let (flush, mut failures) = (own_flushes.begin(), Vec::new());

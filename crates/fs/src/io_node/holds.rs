@@ -80,7 +80,7 @@ impl Holds {
         self.of_clients.borrow().values().any(|files| files.contains_key(&number))
     }
 
-    /// Whether a client other than this one has a file open for writing.
+    /// True if a client other than this one has a file open for writing.
     pub(super) fn has_other_writers(&self, client: NodeId, number: FileNumber) -> bool {
         let writes =
             |files: &BTreeMap<_, OpenCount>| files.get(&number).is_some_and(|count| count.writing > 0);

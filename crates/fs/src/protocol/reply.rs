@@ -142,7 +142,7 @@ pub enum Reply {
         directories: Vec<Inode>,
         /// Which run of the store of names it is: what another one has done and not flushed may be lost.
         run: u64,
-        /// Whether another client has the file that is [held](Request::Tree) open for writing.
+        /// True if the client [holds](Request::Tree) the file and another client has it open for writing.
         has_other_writers: bool,
     },
     /// To [`Request::Tree`]: why it is not done.

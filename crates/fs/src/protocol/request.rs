@@ -395,7 +395,7 @@ pub enum Request {
     },
     /// I was not connected for a while, and have files open that I have held before, of `HELD_MAX` at most.
     HoldAgain {
-        /// The number of each file, with how often I hold it.
+        /// The number of each file, with the number of times that I hold it.
         files: Vec<(FileNumber, OpenCount)>,
     },
 }
@@ -409,7 +409,7 @@ pub enum OpenFor {
     Writing,
 }
 
-/// How often a client has a file open.
+/// The number of times that a client has a file open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenCount {
     /// For reading only.

@@ -108,7 +108,7 @@ pub struct OpenTreeFile<M: Machine> {
 }
 
 impl<M: Machine> Tree<M> {
-    /// Opens the file that an operation answers with for reading and writing: a path that is looked up, a file that is
+    /// Opens the file in the answer to an operation for reading and writing: a path that is looked up, a file that is
     /// made, a number.
     ///
     /// # Errors
@@ -117,8 +117,8 @@ impl<M: Machine> Tree<M> {
         self.open_for(operation, OpenFor::Writing).await
     }
 
-    /// As [`open`](Self::open), for this use. Other clients are told of it when they open the file
-    /// ([`OpenTreeFile::had_other_writers`]); it is not enforced.
+    /// Opens the file for a use, as [`open`](Self::open) does for writing. Clients that open the file later learn of
+    /// the use ([`OpenTreeFile::had_other_writers`]). It is not enforced.
     ///
     /// # Errors
     /// As those of [`open`](Self::open).
@@ -216,7 +216,7 @@ impl<M: Machine> OpenTreeFile<M> {
         self.state.seen(self.state.inode.borrow().clone())
     }
 
-    /// Whether another client had the file open for writing when it was opened here.
+    /// True if another client had the file open for writing when this client opened it.
     pub fn had_other_writers(&self) -> bool {
         self.had_other_writers
     }
