@@ -13,7 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
-use fs::{NewTree, PageCache, PageCacheSettings, Tree};
+use fs::{NewTree, OpenFor, PageCache, PageCacheSettings, Tree};
 use layout::Striping;
 use machine::{Machine, TaskGroup};
 use namespace::{
@@ -260,7 +260,8 @@ impl<M: Machine> NamesMember<M> {
     }
 
     async fn check_contents(&self, file: u32) -> Result<(), Error> {
-        let open = self.tree.open(TreeOperation::Look { at: self.place(file), follow: true }).await?;
+        let look = TreeOperation::Look { at: self.place(file), follow: true };
+        let open = self.tree.open_for(look, OpenFor::Reading).await?;
         let found = open.paged().read(0, self.job.bytes + 1).await?;
         let is_right = found == self.contents.payload(self.offset(file), self.job.bytes);
         open.close().await?;

@@ -17,7 +17,7 @@ use super::Tree;
 use super::unflushed_names::Flushed;
 use crate::client::unexpected;
 use crate::error::Result;
-use crate::protocol::FileId;
+use crate::protocol::{FileId, OpenFor};
 
 /// How many files are removed at a time.
 const AT_ONCE: u32 = 512;
@@ -66,7 +66,7 @@ impl<M: Machine> Tree<M> {
         if !replaced.is_ok_and(|inode| inode.layout().is_some()) {
             return Ok(());
         }
-        let Ok(file) = self.open(look(from)).await else { return Ok(()) };
+        let Ok(file) = self.open_for(look(from), OpenFor::Reading).await else { return Ok(()) };
         let brought = file.bring_to_media().await;
         let closed = file.close().await;
         brought.and(closed)
