@@ -38,6 +38,7 @@ mod mpi_launched;
 mod namespace;
 mod namespace_fsck;
 mod namespace_server;
+mod power_cuts;
 mod race;
 mod refusals;
 mod replay;

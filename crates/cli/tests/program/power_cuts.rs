@@ -1,0 +1,334 @@
+//! Power cuts of the metadata server's computer, while programs make, rename, remove and flush names in a mount.
+//!
+//! The agent's disk is an ext4 on a loop device. A cut stops all threads of the agent, shuts the file system down, so
+//! that nothing more of its page cache reaches the device, and then kills the agent. No flush can therefore succeed
+//! between the shutdown and the kill. The next agent has another `boot_id`, as after a real cut.
+//!
+//! `STARFISH_METADATA_POWER_CUTS=1000` sets the number of cuts, `STARFISH_SEED=1` draws other steps.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::common::{Agent, Store, finish, give_environment_of, starfish};
+use crate::mount_point::{MountPoint, within};
+
+const PROGRAMS: u64 = 4;
+
+/// Without names in the kernel's memory: it could take a lost one for one that exists.
+const MOUNT: [&str; 3] = ["mount", "--attr-timeout", "0s"];
+
+/// Names in the directory of each program.
+const NAMES: u64 = 6;
+
+/// `FS_IOC_SHUTDOWN` of Linux. Flag 1 commits the file system's journal first, flag 2 does not.
+const SHUT_DOWN: &str =
+    "open(my $disk, '<', $ARGV[0]) or die $!; ioctl($disk, 0x8004587d, pack('L', $ARGV[1])) or die $!;";
+
+/// Mounts the disk in a namespace of the agent, with which the mount ends, and gives it another `boot_id`.
+const BOOT: &str = "mount -o loop disk.img disk && cat /proc/sys/kernel/random/uuid > boot_id && \
+    mount --bind boot_id /proc/sys/kernel/random/boot_id && exec \"$0\" \"$@\"";
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+fn run(program: &str, arguments: &[&str], directory: &Path) -> Result<(), String> {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(directory);
+    let output = finish(command);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    output.status.success().then_some(()).ok_or(said)
+}
+
+/// A number that depends on all of these.
+fn scattered(numbers: &[u64]) -> u64 {
+    let mut hash = DefaultHasher::new();
+    numbers.hash(&mut hash);
+    hash.finish()
+}
+
+/// The names of a directory, each with the number of the step that made it.
+type Names = BTreeMap<String, u64>;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Make(String),
+    Remove(String),
+    Rename(String, String),
+    Flush,
+}
+
+impl Step {
+    /// `open` is the directory, opened before: opening it now could wait for the agent, and the flush follow the cut.
+    fn act(&self, directory: &Path, open: &File, number: u64) -> io::Result<()> {
+        match self {
+            Step::Make(name) => symlink(number.to_string(), directory.join(name)),
+            Step::Remove(name) => fs::remove_file(directory.join(name)),
+            Step::Rename(from, to) => fs::rename(directory.join(from), directory.join(to)),
+            Step::Flush => open.sync_all(),
+        }
+    }
+
+    /// Returns the names after this step, or `None` if it fails.
+    fn applied(&self, mut names: Names, number: u64) -> Option<Names> {
+        match self {
+            Step::Make(name) if names.contains_key(name) => return None,
+            Step::Make(name) => drop(names.insert(name.clone(), number)),
+            Step::Remove(name) => drop(names.remove(name)?),
+            Step::Rename(from, to) => {
+                let made_by = names.remove(from)?;
+                names.insert(to.clone(), made_by);
+            }
+            Step::Flush => {}
+        }
+        Some(names)
+    }
+}
+
+/// A step that was in flight when the power was cut, and whether the call succeeded.
+type InFlight = (Step, bool);
+
+/// A program with a directory of its own, and the states of its directory since the last flush, oldest first.
+struct Program {
+    directory: PathBuf,
+    open: File,
+    number: u64,
+    seed: u64,
+    steps: u64,
+    states: Vec<Names>,
+    in_flight: Option<InFlight>,
+}
+
+/// Results of all cuts.
+#[derive(Default, Debug)]
+struct Counts {
+    steps: u64,
+    flushes: u64,
+    losses: u64,
+    reports_without_loss: u64,
+}
+
+impl Program {
+    fn new(mounted: &Path, number: u64, seed: u64) -> Program {
+        let directory = mounted.join(format!("program {number}"));
+        fs::create_dir(&directory).expect("the agent runs");
+        File::open(mounted).and_then(|top| top.sync_all()).expect("the agent runs");
+        let open = File::open(&directory).expect("the agent runs");
+        let states = vec![Names::new()];
+        Program { directory, open, number, seed, steps: 0, states, in_flight: None }
+    }
+
+    fn draw(&self, what: u64, below: u64) -> u64 {
+        scattered(&[self.seed, self.number, self.steps, what]) % below
+    }
+
+    fn next_step(&self) -> Step {
+        let names = self.states.last().expect("at least one");
+        let name = |what| format!("name{}", self.draw(what, NAMES));
+        let (one, other) = (name(1), name(2));
+        match self.draw(3, 8) {
+            0 | 1 => Step::Flush,
+            2..=4 if names.contains_key(&one) && one != other => Step::Rename(one, other),
+            _ if names.contains_key(&one) => Step::Remove(one),
+            _ => Step::Make(one),
+        }
+    }
+
+    /// Performs steps until the power is cut. The step in flight then is one that may fail, or return much later.
+    fn work(&mut self, is_cut: &AtomicBool, counts: &mut Counts) {
+        while !is_cut.load(Ordering::SeqCst) {
+            let step = self.next_step();
+            self.steps += 1;
+            let done = step.act(&self.directory, &self.open, self.steps);
+            if is_cut.load(Ordering::SeqCst) {
+                self.in_flight = Some((step, done.is_ok()));
+                return;
+            }
+            done.unwrap_or_else(|error| panic!("{step:?} before the cut: {error}"));
+            counts.steps += 1;
+            self.succeeded(&step, counts);
+        }
+    }
+
+    fn succeeded(&mut self, step: &Step, counts: &mut Counts) {
+        let last = self.states.last().expect("at least one").clone();
+        if matches!(step, Step::Flush) {
+            counts.flushes += 1;
+            self.states.clear();
+        }
+        self.states.push(step.applied(last, self.steps).expect("drawn to be possible"));
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.open.sync_all()
+    }
+
+    fn names(&self) -> Names {
+        let entry = |entry: io::Result<fs::DirEntry>| {
+            let entry = entry.expect("an entry");
+            let made_by = fs::read_link(entry.path()).expect("a link");
+            let number = made_by.to_str().and_then(|text| text.parse().ok()).expect("a number");
+            (entry.file_name().into_string().expect("text"), number)
+        };
+        fs::read_dir(&self.directory).expect("it was flushed").map(entry).collect()
+    }
+
+    /// The states that the directory may have after a cut that lost `states[kept + 1..]`.
+    fn possible(&self, kept: usize) -> Vec<Names> {
+        let state = self.states[kept].clone();
+        let after = self.in_flight.as_ref().and_then(|(step, _)| step.applied(state.clone(), self.steps));
+        [Some(state), after].into_iter().flatten().collect()
+    }
+
+    /// Whether the step in flight succeeded before the cut, and is lost.
+    fn has_lost_step_in_flight(&self, kept: usize, found: &Names) -> bool {
+        let Some((step, true)) = &self.in_flight else { return false };
+        step.applied(self.states[kept].clone(), self.steps).as_ref() != Some(found)
+    }
+
+    /// Compares the directory with what was flushed, and the reports of losses with the losses.
+    fn check(&mut self, cut: u64, counts: &mut Counts) {
+        let found = self.names();
+        let at =
+            format!("cut {cut}, program {}: {found:?}, {:?}, {:?}", self.number, self.states, self.in_flight);
+        let kept = (0..self.states.len()).rev().find(|&kept| self.possible(kept).contains(&found));
+        let kept = kept.unwrap_or_else(|| panic!("a flushed name is lost at {at}"));
+        let is_lost = kept + 1 < self.states.len() || self.has_lost_step_in_flight(kept, &found);
+        let flushed_in_flight = match self.in_flight {
+            Some((Step::Flush, is_done)) => Some(is_done),
+            _ => None,
+        };
+        assert!(
+            flushed_in_flight != Some(true) || !is_lost,
+            "the flush in flight did not report the loss at {at}"
+        );
+        let is_reported = self.flush().is_err() || flushed_in_flight == Some(false);
+        assert!(is_reported || !is_lost, "a loss is not reported at {at}");
+        self.flush().unwrap_or_else(|error| panic!("{error}: reported again at {at}"));
+        counts.losses += u64::from(is_lost);
+        counts.reports_without_loss += u64::from(is_reported && !is_lost);
+        self.states = vec![found];
+        self.in_flight = None;
+    }
+}
+
+/// An agent on a disk of its own, and a mount of its files.
+struct Computer {
+    point: MountPoint,
+    mount: Child,
+}
+
+impl Computer {
+    /// Records the test as skipped where it cannot run.
+    fn start() -> Option<Computer> {
+        if !["unshare", "mkfs.ext4", "losetup", "perl"].into_iter().all(prerequisites::has) {
+            return None;
+        }
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        if let Err(why) = make_disk(directory.path()) {
+            prerequisites::skip(format_args!("this user cannot mount a disk image: {}", why.trim()));
+            return None;
+        }
+        let agent = boot(directory.path(), "127.0.0.1:0");
+        let point = MountPoint::of(Store { agents: vec![agent], directory })?;
+        let mount = point.command(&MOUNT, &[]).spawn().expect("the program");
+        within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+        Some(Computer { point, mount })
+    }
+
+    fn directory(&self) -> &Path {
+        self.point.store.directory.path()
+    }
+
+    fn agent(&mut self) -> &mut Agent {
+        &mut self.point.store.agents[0]
+    }
+
+    fn cut_power(&mut self, flag: &str, is_cut: &AtomicBool) {
+        let process = self.agent().child.id();
+        self.agent().signal("STOP");
+        within(Duration::from_secs(20), "all threads are stopped", || is_stopped(process));
+        is_cut.store(true, Ordering::SeqCst);
+        // Calls that have just begun reach the stopped agent, and not the next one.
+        thread::sleep(Duration::from_millis(50));
+        let disk = format!("/proc/{process}/root{}", self.directory().join("disk").display());
+        run("perl", &["-e", SHUT_DOWN, &disk, flag], self.directory()).expect("an ext4");
+        self.agent().child.kill().expect("a child of ours");
+        self.agent().child.wait().expect("a child of ours");
+        let image = self.directory().join("disk.img");
+        within(Duration::from_secs(20), "the disk is free", || !is_attached(&image));
+    }
+
+    fn boot_again(&mut self) {
+        let address = self.agent().address.clone();
+        *self.agent() = boot(self.directory(), &address);
+    }
+}
+
+impl Drop for Computer {
+    fn drop(&mut self) {
+        let _ = self.mount.kill();
+        let _ = self.mount.wait();
+    }
+}
+
+/// Makes an image with an ext4, and tries to mount it.
+fn make_disk(directory: &Path) -> Result<(), String> {
+    fs::create_dir(directory.join("disk")).expect("room");
+    File::create(directory.join("disk.img")).and_then(|disk| disk.set_len(64 << 20)).expect("room");
+    run("mkfs.ext4", &["-q", "-F", "disk.img"], directory)?;
+    run("unshare", &["--mount", "sh", "-c", BOOT, "true"], directory)
+}
+
+/// Starts an agent at this address, with a new `boot_id`.
+fn boot(directory: &Path, address: &str) -> Agent {
+    let mut command = Command::new("unshare");
+    give_environment_of(&starfish([""; 0]), &mut command);
+    command.args(["--mount", "sh", "-c", BOOT, env!("CARGO_BIN_EXE_starfish")]).current_dir(directory);
+    Agent::start_by(command, address, vec![directory.join("disk").join("root")], &[])
+}
+
+fn is_stopped(process: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).expect("a process");
+    threads.map(|thread| thread.expect("a thread").path().join("stat")).all(|stat| {
+        let stat = fs::read_to_string(stat).expect("a thread of a stopped process");
+        stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('T'))
+    })
+}
+
+fn is_attached(image: &Path) -> bool {
+    let mut command = Command::new("losetup");
+    command.arg("--associated").arg(image);
+    !finish(command).stdout.is_empty()
+}
+
+#[test]
+fn flushed_names_survive_power_cuts_and_each_loss_is_reported_once() {
+    let Some(mut computer) = Computer::start() else { return };
+    let (cuts, seed) = (setting("STARFISH_METADATA_POWER_CUTS", 5), setting("STARFISH_SEED", 0));
+    let mounted = computer.point.path.clone();
+    let mut programs: Vec<Program> =
+        (0..PROGRAMS).map(|number| Program::new(&mounted, number, seed)).collect();
+    let mut counts: Vec<Counts> = programs.iter().map(|_| Counts::default()).collect();
+    for cut in 0..cuts {
+        let is_cut = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for (program, counts) in programs.iter_mut().zip(&mut counts) {
+                scope.spawn(|| program.work(&is_cut, counts));
+            }
+            thread::sleep(Duration::from_millis(scattered(&[seed, cut]) % 200));
+            computer.cut_power(if cut % 4 == 0 { "1" } else { "2" }, &is_cut);
+            computer.boot_again();
+        });
+        programs.iter_mut().zip(&mut counts).for_each(|(program, counts)| program.check(cut, counts));
+    }
+    println!("{cuts} cuts, seed {seed}: {counts:#?}");
+}
