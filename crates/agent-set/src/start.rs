@@ -7,7 +7,7 @@
 //!       <------ process NUMBER STARTED ---
 //!       <------ log PATH -----------------
 //!       ... until all are there, and recorded ...
-//!       ------- stay -------------------->  ends  ------- stay ------> goes on alone
+//!       ------- stay AGENTS ------------->  ends  -- stay AGENTS ----> goes on alone
 //! ```
 //!
 //! Until the word comes, an agent ends when its input does. So whatever ends the command, be it Ctrl-C or worse, or
@@ -37,8 +37,15 @@ pub const PROCESS: &str = "process ";
 /// What it prints after that, before the path of the agent's log.
 pub const LOG: &str = "log ";
 
-/// The line that lets an agent go on when its input ends.
-pub const STAY: &str = "stay\n";
+/// The line that lets an agent go on when its input ends begins with this. The addresses of all agents of the set
+/// follow, separated by commas.
+const STAY: &str = "stay ";
+
+/// The addresses of all agents of the set, if the line lets an agent go on when its input ends.
+pub fn told_to_stay(line: &str) -> Option<Vec<String>> {
+    let agents = line.strip_prefix(STAY)?.strip_suffix('\n')?;
+    Some(agents.split(',').map(str::to_owned).collect())
+}
 
 /// What a program ends with that is not called as it wants to be.
 const REFUSES_ARGUMENTS: i32 = failure::USAGE as i32;
@@ -190,11 +197,11 @@ impl Start<'_> {
 }
 
 impl Starting {
-    /// Lets the agent go on alone.
-    pub fn stay(mut self) -> Result<()> {
+    /// Lets the agent go on alone, as one of the agents with these addresses.
+    pub fn stay(mut self, agents: &[String]) -> Result<()> {
         let failed = |error| Failure::new(&self.started.name, format!("letting the agent go on: {error}"));
         if let Some(mut word) = self.word.take() {
-            word.write_all(STAY.as_bytes()).map_err(failed)?;
+            writeln!(word, "{STAY}{}", agents.join(",")).map_err(failed)?;
         }
         let status = self.child.wait().map_err(failed)?;
         if status.success() {
@@ -254,5 +261,7 @@ mod tests {
         }
         assert_eq!(started(wanted, "listening on a:1, 1 disk: x", "process 1", "log /log"), None);
         assert_eq!(started(wanted, ready, "process 17 99", "/log"), None);
+        assert_eq!(told_to_stay("stay a:1,b:2\n"), Some(vec!["a:1".to_owned(), "b:2".to_owned()]));
+        assert_eq!(told_to_stay("stay a:1"), None, "it was cut");
     }
 }

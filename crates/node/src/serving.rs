@@ -27,6 +27,12 @@ impl AgentService {
     pub async fn counts(&self) -> IoNodeCounts {
         self.0.counts().await
     }
+
+    /// Whether the node keeps the names of files, and contents of removed ones are still on disks, though nobody has
+    /// them open.
+    pub async fn has_removed_files(&self) -> bool {
+        self.0.has_removed_files().await
+    }
 }
 
 /// Serves as [`AgentService::serve`] does.

@@ -22,10 +22,11 @@ use crate::output::durations;
 use crate::serving::agent_log;
 use crate::serving::agent_metrics;
 use crate::serving::detached;
+use crate::serving::removed_files;
 use crate::store::agents::{KeyArgs, TraceArgs};
 use crate::{interrupt, local, memory, this_node};
 use agent_set::AGENT_CACHE;
-use agent_set::start::{READY, STAY};
+use agent_set::start::{READY, told_to_stay};
 use node::{AgentService, NodeTrace, Size};
 
 /// Serve disks of this machine to the file system (one I/O node).
@@ -180,8 +181,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             network.net().close();
             Ok(())
         });
+        let (tell_agents, agents) = flume::bounded(1);
         if until_input_ends {
-            close_when_input_ends(machine.clone());
+            close_when_input_ends(machine.clone(), tell_agents);
         }
         let io_node = IoNodeSettings { continues: continued(machine.disks()), ..io_node };
         let run = io_node.lossless_since();
@@ -190,6 +192,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             let directories = arguments.root.iter().map(|root| root.display().to_string()).collect();
             agent_metrics::serve(server, &machine, service.clone(), directories)?;
         }
+        removed_files::begin(&machine, service.clone(), agents, patience);
         let served = service.serve().await;
         trace.map_or(Ok(()), NodeTrace::end)?;
         match &served {
@@ -428,15 +431,17 @@ fn print_ready(machine: &RealMachine, roots: &[PathBuf], keys: &Keys) -> Result<
     local::print([format!("{READY}{address}, {disks}")])
 }
 
-/// Closes the network when standard input ends, unless it says before that the agent is to stay.
-fn close_when_input_ends(machine: RealMachine) {
+/// Closes the network when standard input ends, unless it says before that the agent is to stay, and which agents are
+/// its set.
+fn close_when_input_ends(machine: RealMachine, tell_agents: flume::Sender<Vec<String>>) {
     let (stays, end) = flume::bounded::<()>(1);
     std::thread::spawn(move || {
         let mut line = String::new();
         // What else comes is of no interest, and an error is an end too.
         while io::stdin().read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
-            if line == STAY {
+            if let Some(agents) = told_to_stay(&line) {
                 // Nobody listens any more if the agent ends just now.
+                let _ = tell_agents.send(agents);
                 let _ = stays.send(());
                 return;
             }

@@ -193,9 +193,9 @@ fn up(arguments: &UpArguments) -> Result<()> {
     check(&addresses(record.agents.iter().filter(|agent| agent.process.is_some())))?;
     state.write(&record)?;
     let count = started.len();
-    started.into_iter().try_for_each(Starting::stay)?;
-    plan.tell(&record, count, common);
     let addresses = addresses(&record.agents);
+    started.into_iter().try_for_each(|agent| agent.stay(&addresses))?;
+    plan.tell(&record, count, common);
     tell_if_not_found(&addresses);
     local::print([format!("export STARFISH_AGENTS={}", addresses.join(","))])?;
     match do_not(not_started.len(), record.agents.len(), "run") {

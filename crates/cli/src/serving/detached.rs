@@ -13,7 +13,7 @@ use command_line::failure::{Failure, Result};
 
 use crate::local;
 use agent_set::process::Process;
-use agent_set::start::{LOG, PROCESS, STAY};
+use agent_set::start::{LOG, PROCESS, told_to_stay};
 
 const WHAT: &str = "starting an agent in the background";
 
@@ -45,8 +45,8 @@ pub(crate) fn start(path: &Path) -> Result<()> {
     let mut word = String::new();
     io::stdin().read_line(&mut word).map_err(failed)?;
     let mut input = child.stdin.take().expect("it was piped");
-    if word == STAY {
-        return input.write_all(STAY.as_bytes()).map_err(failed);
+    if told_to_stay(&word).is_some() {
+        return input.write_all(word.as_bytes()).map_err(failed);
     }
     drop(input);
     child.wait().map_err(failed)?;

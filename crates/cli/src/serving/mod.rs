@@ -3,9 +3,11 @@
 //! - `detached.rs`: agents in the background, which the crate `agent-set` starts; `agent_log.rs`: what they say
 //! - `metrics_server.rs`: the server for numbers about them, which are those of `agent_metrics.rs` and
 //!   `mount_metrics.rs`
+//! - `removed_files.rs`: room of removed files that is given back when no client does it
 
 pub(crate) mod agent_log;
 pub(crate) mod agent_metrics;
 pub(crate) mod detached;
 pub(crate) mod metrics_server;
 pub(crate) mod mount_metrics;
+pub(crate) mod removed_files;

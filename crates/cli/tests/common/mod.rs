@@ -219,7 +219,8 @@ impl Store {
     }
 }
 
-fn stripe_files(root: &Path) -> Vec<PathBuf> {
+/// The stripe files on a disk.
+pub(crate) fn stripe_files(root: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(root).expect("a disk's directory");
     let paths = entries.map(|entry| entry.expect("an entry").path());
     // Of finished files and of others, but for what marks a disk as one of a namespace.

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{contents, fail, finish, starfish, succeed, wait};
+use crate::common::{contents, fail, finish, starfish, stripe_files, succeed, wait};
 use tempfile::TempDir;
 
 /// A home directory for a test, in which no agent is left running.
@@ -99,6 +99,44 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("an address").port()
+}
+
+/// The stripe files on the disks of the set.
+fn stripes_of(home: &Home) -> Vec<PathBuf> {
+    let agents = std::fs::read_dir(home.path("starfish")).expect("a set");
+    let disks = agents.map(|entry| entry.expect("an entry").path().join("disk")).filter(|disk| disk.is_dir());
+    disks.flat_map(|disk| stripe_files(&disk)).collect()
+}
+
+/// The next client may come in days.
+#[test]
+fn agents_remove_what_a_killed_client_had_open() {
+    let home = Home::new();
+    let brief = |arguments: &[&str]| {
+        let mut command = home.command(arguments);
+        command.env("STARFISH_SILENCE", "1");
+        command
+    };
+    succeed(brief(&["agents", "up", "--local", "2"]));
+    let mounted = home.path("mounted");
+    std::fs::create_dir(&mounted).expect("room");
+    let mut mount = brief(&["mount", "mounted"]).spawn().expect("the program");
+    until("it is mounted or it has failed", || {
+        mount::is_mount_of_ours(&mounted) || mount.try_wait().expect("a child").is_some()
+    });
+    if !mount::is_mount_of_ours(&mounted) {
+        let output = mount.wait_with_output().expect("a child");
+        return prerequisites::cannot_mount(&String::from_utf8_lossy(&output.stderr));
+    }
+    std::fs::write(mounted.join("removed"), contents(4 << 20)).expect("room");
+    let file = std::fs::File::open(mounted.join("removed")).expect("just made");
+    file.sync_all().expect("all are there");
+    std::fs::remove_file(mounted.join("removed")).expect("it is there");
+    mount.kill().and_then(|()| mount.wait()).expect("a child");
+    drop(file);
+    succeed(home.command(&["umount", "mounted", "--lazy"]));
+    assert_eq!(stripes_of(&home).len(), 2, "it was open");
+    until("they are gone", || stripes_of(&home).is_empty());
 }
 
 /// Programs in a mount would block without a word.

@@ -142,4 +142,10 @@ impl<M: Machine> IoNodeService<M> {
             disks,
         }
     }
+
+    /// Whether this node keeps the names of files, and contents of removed ones are still on disks, though nobody has
+    /// them open.
+    pub async fn has_removed_files(&self) -> bool {
+        self.0.has_removed_files().await
+    }
 }

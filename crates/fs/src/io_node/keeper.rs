@@ -167,6 +167,16 @@ impl<M: Machine> IoNode<M> {
         }
     }
 
+    /// Whether there are files that have no names and that nobody can need any more, as far as that can be looked up.
+    pub(super) async fn has_removed_files(&self) -> bool {
+        match self.list_free(FileNumber(0), NUMBERS_MAX).await {
+            Ok(Reply::Tree { answer, .. }) => {
+                matches!(*answer, TreeAnswer::Numbers(numbers) if !numbers.is_empty())
+            }
+            _ => false,
+        }
+    }
+
     /// Whether what has this name may be open somewhere. What is not there is not.
     async fn may_be_open(&self, at: Location) -> Result<bool, Box<Failure>> {
         let look = self.transact(TreeOperation::Look { at, follow: false }).await?;
