@@ -7,9 +7,16 @@ use std::process::Child;
 use std::thread;
 use std::time::Duration;
 
-/// Number of rounds; `STARFISH_ROUNDS` is that of more thorough tests.
+/// Returns the number in an environment variable, or `default` if it is unset. Panics if its value is not a number.
+pub(crate) fn setting(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).map_or(default, |value| {
+        value.parse().unwrap_or_else(|_| panic!("{variable}={value}: expected a number"))
+    })
+}
+
+/// Number of rounds; `STARFISH_ROUNDS` sets more for thorough tests.
 pub(crate) fn rounds() -> u64 {
-    std::env::var("STARFISH_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(30)
+    setting("STARFISH_ROUNDS", 30)
 }
 
 /// A number below a bound for one purpose in a round: the same each time, and scattered over the rounds.

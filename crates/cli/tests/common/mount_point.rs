@@ -52,6 +52,11 @@ impl MountPoint {
         unmounted(|| self.command(&["umount"], &[]));
     }
 
+    /// Blocks until it is mounted. Panics after 20 seconds.
+    pub(crate) fn wait_until_mounted(&self) {
+        within(Duration::from_secs(20), "it is mounted", || self.is_mounted());
+    }
+
     pub(crate) fn is_mounted(&self) -> bool {
         mount::is_mount_of_ours(&self.path)
     }

@@ -5,10 +5,10 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::common::{contents, fail, finish, starfish, stripe_files, succeed, wait};
+use crate::mount_point::within;
 use tempfile::TempDir;
 
 /// A home directory for a test, in which no agent is left running.
@@ -88,12 +88,8 @@ fn agents_below(directory: &Path) -> Vec<u32> {
     numbers.filter(is_ours).collect()
 }
 
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(30), "{what}");
-        thread::sleep(Duration::from_millis(10));
-    }
+fn until(what: &str, holds: impl FnMut() -> bool) {
+    within(Duration::from_secs(30), what, holds);
 }
 
 fn free_port() -> u16 {
@@ -108,7 +104,7 @@ fn stripes_of(home: &Home) -> Vec<PathBuf> {
     disks.flat_map(|disk| stripe_files(&disk)).collect()
 }
 
-/// The next client may come in days.
+/// An idle set has no client that could remove them.
 #[test]
 fn agents_remove_what_a_killed_client_had_open() {
     let home = Home::new();

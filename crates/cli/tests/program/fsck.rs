@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::{Agent, Store, contents, finish, wait};
+use crate::killing::setting;
 use serde_json::Value;
 
 /// How many bits are flipped, if not 40.
@@ -59,7 +60,7 @@ impl Draw {
 
 #[test]
 fn every_flipped_bit_is_found_and_all_else_is_saved() {
-    let flips = std::env::var(FLIPS_VARIABLE).map_or(40, |flips| flips.parse().expect("a number of bits"));
+    let flips = setting(FLIPS_VARIABLE, 40);
     // Half of the units stay as they are.
     let bytes = (flips * 2 * UNIT).max(6 << 20) + 777;
     let mut store = Store::start(&[1, 1, 2]);

@@ -229,7 +229,7 @@ fn a_signal_unmounts_it() {
     let Some(point) = MountPoint::new() else { return };
     for (name, code) in [("TERM", 0), ("INT", 130)] {
         let mut child = point.command(&["mount"], &["--read-only"]).spawn().expect("the program");
-        within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+        point.wait_until_mounted();
         signal(&child, name);
         within(Duration::from_secs(20), "it is unmounted", || !point.is_mounted());
         assert_eq!(child.wait().expect("it ends").code(), Some(code), "{name}");
@@ -384,7 +384,7 @@ fn a_mount_that_is_killed_keeps_no_lock() {
     let other = point.store.path("other");
     fs::create_dir(&other).expect("a directory");
     let mut killed = point.command(&["mount"], &[]).spawn().expect("the program");
-    within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+    point.wait_until_mounted();
     succeed(point.store.command(&["mount", "other", "--background", "--log", "other.log"]));
     let held = fs::File::create(point.path.join("file")).expect("a file");
     held.lock().expect("nobody has it");
@@ -513,7 +513,7 @@ fn the_doctor_knows_mounts() {
     let directory = point.path.display().to_string();
     assert!(!said(doctor()).contains(&directory), "nothing is mounted");
     let mut child = point.command(&["mount"], &[]).spawn().expect("the program");
-    within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+    point.wait_until_mounted();
     let agents: Vec<&str> = point.store.agents.iter().map(|agent| &*agent.address).collect();
     let well = doctor();
     assert!(well.status.success());
@@ -547,7 +547,7 @@ fn mount_of_small_disk(size: &str) -> Option<(MountPoint, SmallDisk)> {
 fn unmounting_waits_for_a_mount_that_is_stopped_and_says_so() {
     let Some(point) = MountPoint::new() else { return };
     let child = point.command(&["mount"], &[]).spawn().expect("the program");
-    within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+    point.wait_until_mounted();
     signal(&child, "STOP");
     let umount = || {
         let mut umount = point.command(&["umount"], &[]);
@@ -715,7 +715,7 @@ fn a_mount_that_was_not_heard_of_is_told_that_its_locks_are_lost() {
     let other = point.store.path("other");
     fs::create_dir(&other).expect("a directory");
     let mut stopped = point.command(&["mount"], &[]).spawn().expect("the program");
-    within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+    point.wait_until_mounted();
     succeed(point.store.command(&["mount", "other", "--background", "--log", "other.log"]));
     fs::write(point.path.join("unlocked"), b"text").expect("a file");
     let mut locker = Command::new("python3");

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Store, give_environment_of, starfish, succeed};
 use crate::killing::{contents, draw, rounds};
-use crate::mount_point::{MountPoint, within};
+use crate::mount_point::MountPoint;
 
 /// How many programs work at the same time, each in a directory of its own.
 const PROGRAMS: u64 = 3;
@@ -254,7 +254,7 @@ fn mount(point: &MountPoint) -> Child {
     let mut command = point.command(&["mount"], &[]);
     command.env("STARFISH_SILENCE", SILENCE.to_string());
     let child = command.spawn().expect("the program");
-    within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+    point.wait_until_mounted();
     child
 }
 

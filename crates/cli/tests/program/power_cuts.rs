@@ -1,8 +1,10 @@
-//! Power cuts of the metadata server's computer, while programs make, rename, remove and flush names in a mount.
+//! Power cuts of the metadata server's computer while programs create, rename, remove and flush names in a mount.
 //!
-//! The agent's disk is an ext4 on a loop device. A cut stops all threads of the agent, shuts the file system down, so
-//! that nothing more of its page cache reaches the device, and then kills the agent. No flush can therefore succeed
-//! between the shutdown and the kill. The next agent has another `boot_id`, as after a real cut.
+//! The agent's disk is an ext4 file system on a loop device. A power cut has three steps:
+//!
+//! 1. Stop all threads of the agent. No flush can succeed after that.
+//! 2. Shut the file system down. No more of its page cache reaches the device.
+//! 3. Kill the agent. The next agent has another `boot_id`, as after a real power cut.
 //!
 //! `STARFISH_METADATA_POWER_CUTS=1000` sets the number of cuts, `STARFISH_SEED=1` draws other steps.
 
@@ -18,11 +20,12 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::{Agent, Store, finish, give_environment_of, starfish};
+use crate::killing::setting;
 use crate::mount_point::{MountPoint, within};
 
 const PROGRAMS: u64 = 4;
 
-/// Without names in the kernel's memory: it could take a lost one for one that exists.
+/// The kernel caches no names: a cached name could be one that the power cut has lost.
 const MOUNT: [&str; 3] = ["mount", "--attr-timeout", "0s"];
 
 /// Names in the directory of each program.
@@ -32,13 +35,9 @@ const NAMES: u64 = 6;
 const SHUT_DOWN: &str =
     "open(my $disk, '<', $ARGV[0]) or die $!; ioctl($disk, 0x8004587d, pack('L', $ARGV[1])) or die $!;";
 
-/// Mounts the disk in a namespace of the agent, with which the mount ends, and gives it another `boot_id`.
+/// Mounts the disk in a mount namespace of the agent, and binds another `boot_id`. Both mounts end with the agent.
 const BOOT: &str = "mount -o loop disk.img disk && cat /proc/sys/kernel/random/uuid > boot_id && \
     mount --bind boot_id /proc/sys/kernel/random/boot_id && exec \"$0\" \"$@\"";
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
-}
 
 fn run(program: &str, arguments: &[&str], directory: &Path) -> Result<(), String> {
     let mut command = Command::new(program);
@@ -48,14 +47,14 @@ fn run(program: &str, arguments: &[&str], directory: &Path) -> Result<(), String
     output.status.success().then_some(()).ok_or(said)
 }
 
-/// A number that depends on all of these.
+/// Returns a pseudorandom number, the hash of `numbers`. `killing::draw` repeats after 8 steps for a bound of 8.
 fn scattered(numbers: &[u64]) -> u64 {
     let mut hash = DefaultHasher::new();
     numbers.hash(&mut hash);
     hash.finish()
 }
 
-/// The names of a directory, each with the number of the step that made it.
+/// The names of a directory, each with the number of the step that created it.
 type Names = BTreeMap<String, u64>;
 
 #[derive(Clone, Debug)]
@@ -67,7 +66,7 @@ enum Step {
 }
 
 impl Step {
-    /// `open` is the directory, opened before: opening it now could wait for the agent, and the flush follow the cut.
+    /// Performs the step. `open` is a descriptor of the directory: an open in a flush could block until after the cut.
     fn act(&self, directory: &Path, open: &File, number: u64) -> io::Result<()> {
         match self {
             Step::Make(name) => symlink(number.to_string(), directory.join(name)),
@@ -93,10 +92,10 @@ impl Step {
     }
 }
 
-/// A step that was in flight when the power was cut, and whether the call succeeded.
+/// The step in flight at the power cut, and true if its call succeeded.
 type InFlight = (Step, bool);
 
-/// A program with a directory of its own, and the states of its directory since the last flush, oldest first.
+/// A program that changes its own directory. `states` are the directory's states since the last flush, oldest first.
 struct Program {
     directory: PathBuf,
     open: File,
@@ -142,7 +141,7 @@ impl Program {
         }
     }
 
-    /// Performs steps until the power is cut. The step in flight then is one that may fail, or return much later.
+    /// Performs steps until the power is cut. Only the step in flight at that time may fail.
     fn work(&mut self, is_cut: &AtomicBool, counts: &mut Counts) {
         while !is_cut.load(Ordering::SeqCst) {
             let step = self.next_step();
@@ -181,20 +180,20 @@ impl Program {
         fs::read_dir(&self.directory).expect("it was flushed").map(entry).collect()
     }
 
-    /// The states that the directory may have after a cut that lost `states[kept + 1..]`.
+    /// Returns the states in which the directory can be after a cut that lost `states[kept + 1..]`.
     fn possible(&self, kept: usize) -> Vec<Names> {
         let state = self.states[kept].clone();
         let after = self.in_flight.as_ref().and_then(|(step, _)| step.applied(state.clone(), self.steps));
         [Some(state), after].into_iter().flatten().collect()
     }
 
-    /// Whether the step in flight succeeded before the cut, and is lost.
+    /// Returns true if the call of the step in flight succeeded, but the directory lacks its effect.
     fn has_lost_step_in_flight(&self, kept: usize, found: &Names) -> bool {
         let Some((step, true)) = &self.in_flight else { return false };
         step.applied(self.states[kept].clone(), self.steps).as_ref() != Some(found)
     }
 
-    /// Compares the directory with what was flushed, and the reports of losses with the losses.
+    /// Checks that all flushed names exist, and that each loss was reported exactly once.
     fn check(&mut self, cut: u64, counts: &mut Counts) {
         let found = self.names();
         let at =
@@ -220,14 +219,14 @@ impl Program {
     }
 }
 
-/// An agent on a disk of its own, and a mount of its files.
+/// A computer whose agent keeps the metadata on its own disk, and a mount of the agent's files.
 struct Computer {
     point: MountPoint,
     mount: Child,
 }
 
 impl Computer {
-    /// Records the test as skipped where it cannot run.
+    /// Starts the agent and the mount. Returns `None` and records the test as skipped if a prerequisite is missing.
     fn start() -> Option<Computer> {
         if !["unshare", "mkfs.ext4", "losetup", "perl"].into_iter().all(prerequisites::has) {
             return None;
@@ -240,7 +239,7 @@ impl Computer {
         let agent = boot(directory.path(), "127.0.0.1:0");
         let point = MountPoint::of(Store { agents: vec![agent], directory })?;
         let mount = point.command(&MOUNT, &[]).spawn().expect("the program");
-        within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+        point.wait_until_mounted();
         Some(Computer { point, mount })
     }
 
