@@ -7,7 +7,7 @@
 //!       <------ process NUMBER STARTED ---
 //!       <------ log PATH -----------------
 //!       ... until all are there, and recorded ...
-//!       ------- stay AGENTS ------------->  ends  -- stay AGENTS ----> goes on alone
+//!       ------- stay ADDRESSES ---------->  ends  - stay ADDRESSES --> continues alone
 //! ```
 //!
 //! Until the word comes, an agent ends when its input does. So whatever ends the command, be it Ctrl-C or worse, or
@@ -37,11 +37,11 @@ pub const PROCESS: &str = "process ";
 /// What it prints after that, before the path of the agent's log.
 pub const LOG: &str = "log ";
 
-/// The line that lets an agent go on when its input ends begins with this. The addresses of all agents of the set
+/// First word of the line that detaches an agent from its standard input. The addresses of all agents of the set
 /// follow, separated by commas.
 const STAY: &str = "stay ";
 
-/// The addresses of all agents of the set, if the line lets an agent go on when its input ends.
+/// Returns the addresses of all agents of the set if `line` detaches the agent, otherwise `None`.
 pub fn told_to_stay(line: &str) -> Option<Vec<String>> {
     let agents = line.strip_prefix(STAY)?.strip_suffix('\n')?;
     Some(agents.split(',').map(str::to_owned).collect())
@@ -197,7 +197,10 @@ impl Start<'_> {
 }
 
 impl Starting {
-    /// Lets the agent go on alone, as one of the agents with these addresses.
+    /// Detaches the agent, and sends it the addresses of all agents of its set.
+    ///
+    /// # Errors
+    /// If the agent does not continue.
     pub fn stay(mut self, agents: &[String]) -> Result<()> {
         let failed = |error| Failure::new(&self.started.name, format!("letting the agent go on: {error}"));
         if let Some(mut word) = self.word.take() {

@@ -181,9 +181,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             network.net().close();
             Ok(())
         });
-        let (tell_agents, agents) = flume::bounded(1);
+        let (tell_set, set) = flume::bounded(1);
         if until_input_ends {
-            close_when_input_ends(machine.clone(), tell_agents);
+            close_when_input_ends(machine.clone(), tell_set);
         }
         let io_node = IoNodeSettings { continues: continued(machine.disks()), ..io_node };
         let run = io_node.lossless_since();
@@ -192,7 +192,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             let directories = arguments.root.iter().map(|root| root.display().to_string()).collect();
             agent_metrics::serve(server, &machine, service.clone(), directories)?;
         }
-        removed_files::begin(&machine, service.clone(), agents, patience);
+        removed_files::begin(&machine, service.clone(), set, patience);
         let served = service.serve().await;
         trace.map_or(Ok(()), NodeTrace::end)?;
         match &served {
@@ -431,9 +431,9 @@ fn print_ready(machine: &RealMachine, roots: &[PathBuf], keys: &Keys) -> Result<
     local::print([format!("{READY}{address}, {disks}")])
 }
 
-/// Closes the network when standard input ends, unless it says before that the agent is to stay, and which agents are
-/// its set.
-fn close_when_input_ends(machine: RealMachine, tell_agents: flume::Sender<Vec<String>>) {
+/// Closes the network when standard input ends, unless a line detaches the agent before. Sends the addresses of the set
+/// in that line through `set`.
+fn close_when_input_ends(machine: RealMachine, set: flume::Sender<Vec<String>>) {
     let (stays, end) = flume::bounded::<()>(1);
     std::thread::spawn(move || {
         let mut line = String::new();
@@ -441,7 +441,7 @@ fn close_when_input_ends(machine: RealMachine, tell_agents: flume::Sender<Vec<St
         while io::stdin().read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
             if let Some(agents) = told_to_stay(&line) {
                 // Nobody listens any more if the agent ends just now.
-                let _ = tell_agents.send(agents);
+                let _ = set.send(agents);
                 let _ = stays.send(());
                 return;
             }

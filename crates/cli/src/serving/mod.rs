@@ -3,7 +3,7 @@
 //! - `detached.rs`: agents in the background, which the crate `agent-set` starts; `agent_log.rs`: what they say
 //! - `metrics_server.rs`: the server for numbers about them, which are those of `agent_metrics.rs` and
 //!   `mount_metrics.rs`
-//! - `removed_files.rs`: room of removed files that is given back when no client does it
+//! - `removed_files.rs`: removal of the contents of removed files if no client does it
 
 pub(crate) mod agent_log;
 pub(crate) mod agent_metrics;

@@ -1,7 +1,8 @@
-//! Removal of contents that no client removes: those of files that a killed client had open without names.
+//! Removal of the contents of orphans: files that have no names, and that no client has open.
 //!
-//! The agent that keeps the names knows of these files, but only a client reaches the disks of all agents. So it is
-//! a client while there are any.
+//! A client that is killed leaves the files orphaned that it had open without names. The metadata server lists orphans,
+//! but only a client connects to all agents. So the metadata agent connects as a client while the list is not empty.
+//! Mounts remove orphans, too: they know all agents, and an agent that was started by hand may not.
 
 use std::time::Duration;
 
@@ -9,67 +10,68 @@ use command_line::counted;
 use command_line::failure::Result;
 use flume::Receiver;
 use machine::{Machine, NodeId};
-use node::{Agent, AgentService, BlockingWork, agents};
+use node::{AgentService, BlockingWork, agents};
 use real::RealMachine;
 
 use crate::store::namespace::Namespace;
 use crate::this_node;
 
-/// How often an agent looks, in its silences: each minute by default.
+/// Shortest time between two looks, in silence timeouts: one minute by default.
 const SILENCES: u32 = 6;
 
-/// The longest time between two looks that come to nothing, in the shortest one. Disks may be away for days.
+/// Longest time between two looks, in shortest ones. An agent or a disk can be missing for days.
 const PAUSE_MAX: u32 = 64;
 
-/// Looks for such files from now on. The addresses of all agents come through `set`, if this agent is told of them.
+/// Starts a task that looks for orphans and removes their contents. `set` delivers the addresses of all agents, if
+/// `starfish agents up` has started this one.
 pub(crate) fn begin(
     machine: &RealMachine,
     service: AgentService,
     set: Receiver<Vec<String>>,
     silence: Duration,
 ) {
-    let (keeper, own) = (machine.node(), machine.address().expect("an agent listens").to_string());
-    let clock = machine.clone();
+    let (this_agent, clock) = (machine.node(), machine.clone());
+    let own_address = machine.address().expect("an agent listens").to_string();
     machine.spawn("removing contents of removed files", async move {
-        let (shortest, mut pause, mut names) = (silence * SILENCES, silence * SILENCES, None);
+        let shortest = silence * SILENCES;
+        let (mut pause, mut names) = (shortest, None);
         loop {
             clock.sleep_until(clock.now() + pause.into()).await;
             names = set.try_recv().ok().or(names);
-            if !service.has_removed_files().await {
-                pause = shortest;
-                continue;
-            }
-            let agents = names.clone().or_else(named).unwrap_or_else(|| vec![own.clone()]);
-            pause = match BlockingWork::begin(move || remove(agents, keeper)).outcome().await {
-                Ok(0) => (pause * 2).min(shortest * PAUSE_MAX),
-                Ok(removed) => {
-                    log::info!("removed the contents of {} that no client removed", counted(removed, "file"));
-                    shortest
-                }
-                Err(failure) => {
-                    log::warn!("removing contents of removed files: {failure}");
-                    (pause * 2).min(shortest * PAUSE_MAX)
-                }
+            let has_succeeded = !service.has_removed_files().await || {
+                let agents = names.clone().or_else(agents_of_programs);
+                let agents = agents.unwrap_or_else(|| vec![own_address.clone()]);
+                remove_and_log(agents, this_agent).await
             };
+            pause = if has_succeeded { shortest } else { (pause * 2).min(shortest * PAUSE_MAX) };
         }
     });
 }
 
-/// The agents that programs on this computer use.
-fn named() -> Option<Vec<String>> {
+/// Returns the agents that programs on this computer use.
+fn agents_of_programs() -> Option<Vec<String>> {
     agents::names_among(&[], None).ok()
 }
 
-/// Removes the contents from the disks of these agents, if `keeper` keeps their names. Returns the number of files of
-/// which nothing is left.
-fn remove(names: Vec<String>, keeper: NodeId) -> Result<u64> {
-    let agents: Vec<Agent> = agents::named(names)?;
-    this_node::run_with_present(agents, move |connection| async move {
+/// Removes contents as [`remove`], and logs the result. Returns true if all contents of some file were removed.
+async fn remove_and_log(names: Vec<String>, metadata_agent: NodeId) -> bool {
+    let removed = BlockingWork::begin(move || remove(names, metadata_agent)).outcome().await;
+    match &removed {
+        Ok(0) => {}
+        Ok(files) => log::info!("removed the contents of {} that no client removed", counted(*files, "file")),
+        Err(failure) => log::warn!("removing contents of removed files: {failure}"),
+    }
+    removed.is_ok_and(|files| files > 0)
+}
+
+/// Removes the contents of orphans from the disks of the agents with these names. Does nothing if these agents have
+/// another metadata agent. Returns the number of files that were removed completely.
+fn remove(names: Vec<String>, metadata_agent: NodeId) -> Result<u64> {
+    this_node::run_with_present(agents::named(names)?, move |connection| async move {
         match Namespace::find(&connection).await? {
-            Some(namespace) if namespace.tree.keeper() == keeper => {
+            Some(namespace) if namespace.tree.keeper() == metadata_agent => {
                 Ok(connection.explained("removed files", namespace.tree.remove_doomed().await)?)
             }
-            // Programs on this computer use other agents.
             _ => Ok(0),
         }
     })

@@ -143,8 +143,8 @@ impl<M: Machine> IoNodeService<M> {
         }
     }
 
-    /// Whether this node keeps the names of files, and contents of removed ones are still on disks, though nobody has
-    /// them open.
+    /// Returns true if this node is the metadata server and the disks may hold contents of removed files that no client
+    /// has open.
     pub async fn has_removed_files(&self) -> bool {
         self.0.has_removed_files().await
     }

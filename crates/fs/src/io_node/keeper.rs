@@ -167,7 +167,7 @@ impl<M: Machine> IoNode<M> {
         }
     }
 
-    /// Whether there are files that have no names and that nobody can need any more, as far as that can be looked up.
+    /// Returns true if the metadata store lists orphans that no client has open; false if the lookup fails.
     pub(super) async fn has_removed_files(&self) -> bool {
         match self.list_free(FileNumber(0), NUMBERS_MAX).await {
             Ok(Reply::Tree { answer, .. }) => {

@@ -4,8 +4,9 @@
 //! before the loss of their names is on the medium, since after a crash of the keeper they would have them again. For
 //! the same reason it leaves those alone of which the keeper has been gone since, or whose store is in another run.
 //! What is left, since it failed or was stopped on the way, the keeper still knows as doomed, unless it has its name
-//! again; any client can remove it. So is a file of which a disk was away: its contents there go when the disk is there
-//! again and somebody removes what is doomed. Until then a client that has removed them elsewhere leaves it alone.
+//! again; any client can remove it, and the agent of the keeper becomes a client if there is none. So is a file of
+//! which a disk was away: its contents there go when the disk is there again and somebody removes what is doomed.
+//! Until then a client that has removed them elsewhere leaves it alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
