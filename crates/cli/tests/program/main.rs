@@ -49,6 +49,7 @@ mod store;
 mod trace;
 mod traced;
 mod traces;
+mod two_mounts;
 mod unfinished;
 mod unheard;
 mod view;

@@ -1,0 +1,133 @@
+//! Programs of many kinds on two mounts at the same time lose nothing and invent nothing.
+//!
+//! `two_mounts.py` has the programs. Each of them and each mount is a process with a limit of time, so the test ends
+//! also if a mount hangs: this process has no file of a mount open.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use prerequisites::has;
+
+use crate::common::{Store, give_environment_of, heeding, wait};
+use crate::mount_point::{MountPoint, unmounted, within};
+
+/// Limit of one step of one program, in seconds.
+const STEP: u32 = 50;
+
+/// Limit of a mount, in seconds. A call that hangs in the mount ends with the mount.
+const LIFE: u32 = 110;
+
+/// A program that works on both mounts at the same time.
+struct Program {
+    name: &'static str,
+    /// The command that it runs, which may be missing on this computer.
+    needs: Option<&'static str>,
+}
+
+const PROGRAMS: [Program; 9] = [
+    Program { name: "log", needs: Some("tail") },
+    Program { name: "overwritten", needs: None },
+    Program { name: "mapped", needs: None },
+    Program { name: "journal", needs: None },
+    Program { name: "wal", needs: None },
+    Program { name: "git", needs: Some("git") },
+    Program { name: "make", needs: Some("make") },
+    Program { name: "flock", needs: Some("flock") },
+    Program { name: "fcntl", needs: None },
+];
+
+/// Two mounts of the files of the same agents.
+struct TwoMounts {
+    first: Child,
+    second: Child,
+    /// Unmounts both if the test fails.
+    point: MountPoint,
+    second_path: PathBuf,
+}
+
+impl TwoMounts {
+    fn start() -> Option<TwoMounts> {
+        let point = MountPoint::of(Store::start(&[2, 2]))?;
+        let second_path = point.store.path("second");
+        fs::create_dir(&second_path).expect("a directory");
+        let first = mount(&point.store, &point.path, "first.log");
+        let second = mount(&point.store, &second_path, "second.log");
+        Some(TwoMounts { first, second, point, second_path })
+    }
+
+    /// Runs one step of all programs on some mounts at the same time; fails with all errors.
+    fn run_all(&self, programs: &[&Program], step: &str, mounts: &[&str]) {
+        let failures: Vec<String> = thread::scope(|scope| {
+            let tasks = programs.iter().flat_map(|program| mounts.iter().map(move |mount| (program, mount)));
+            let runs = tasks.map(|(program, mount)| scope.spawn(|| self.run(program, step, mount)));
+            let runs: Vec<_> = runs.collect();
+            runs.into_iter().filter_map(|run| run.join().expect("no panic").err()).collect()
+        });
+        assert!(failures.is_empty(), "{}\n{}", failures.join("\n"), self.logs());
+    }
+
+    fn run(&self, program: &Program, step: &str, mount: &str) -> Result<(), String> {
+        let path = if mount == "first" { &self.point.path } else { &self.second_path };
+        let mut command = limited(STEP, "python3");
+        command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/two_mounts.py"));
+        command.args([program.name, step, mount]).current_dir(path).stdin(Stdio::null());
+        // Nothing of the user's own is looked at.
+        command.env("HOME", self.point.store.directory.path()).env("GIT_CONFIG_NOSYSTEM", "1");
+        let output = command.output().expect("there is timeout");
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        let failure = || format!("{} {step} on the {mount} mount: {}\n{said}", program.name, output.status);
+        output.status.success().then_some(()).ok_or_else(failure)
+    }
+
+    /// The logs of both mounts.
+    fn logs(&self) -> String {
+        let log = |name| fs::read_to_string(self.point.store.path(name)).expect("a log");
+        format!("first mount: {}\nsecond mount: {}", log("first.log"), log("second.log"))
+    }
+
+    /// Unmounts both in order, and checks that the agents have no damaged file.
+    fn end(mut self) {
+        self.point.unmount();
+        unmounted(|| self.point.store.command(&["umount", "second"]));
+        for mount in [&mut self.first, &mut self.second] {
+            assert!(wait(mount).success());
+        }
+        self.point.store.run(&["fsck"]);
+    }
+}
+
+/// A command that is killed, with all that it started, after some seconds.
+fn limited(seconds: u32, program: &str) -> Command {
+    let mut command = heeding("timeout");
+    command.args(["--signal=KILL", &seconds.to_string(), program]);
+    command
+}
+
+/// Mounts the files of some agents by another process.
+fn mount(store: &Store, path: &Path, log: &str) -> Child {
+    let mut command = limited(LIFE, env!("CARGO_BIN_EXE_starfish"));
+    give_environment_of(&store.command(&[]), &mut command);
+    let log = File::create(store.path(log)).expect("a log");
+    command.arg("mount").arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    let child = command.spawn().expect("the program");
+    within(Duration::from_secs(20), "it is mounted", || mount::is_mount_of_ours(path));
+    child
+}
+
+#[test]
+fn programs_on_two_mounts_at_once_lose_and_invent_nothing() {
+    if !has("python3") {
+        return;
+    }
+    let Some(mounts) = TwoMounts::start() else { return };
+    let programs: Vec<_> = PROGRAMS.iter().filter(|program| program.needs.is_none_or(has)).collect();
+    mounts.run_all(&programs, "prepare", &["first"]);
+    mounts.run_all(&programs, "work", &["first", "second"]);
+    for mount in ["first", "second"] {
+        mounts.run_all(&programs, "check", &[mount]);
+    }
+    mounts.end();
+}
