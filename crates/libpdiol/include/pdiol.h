@@ -42,6 +42,11 @@ typedef struct pdiol_state_struct {
     int64_t size;        /* bytes of the file */
     int64_t block_size;  /* bytes on one disk before the file goes on on the next; one page of the cache */
     int32_t disk_number; /* disks over which it is striped */
+    uint32_t mode;       /* permissions, such as 0644. This and what follows is 0 if there is no namespace */
+    uint32_t uid, gid;   /* owner and group */
+    int64_t accessed;    /* time of access, in nanoseconds since 1970; a read does not change it */
+    int64_t modified;    /* time of the last change of contents */
+    int64_t changed;     /* time of the last change of contents or attributes */
 } pdiol_state_struct;
 
 /* Access patterns for pdiol_hint. */

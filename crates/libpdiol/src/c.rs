@@ -14,7 +14,7 @@ use std::ptr;
 use std::slice;
 use std::sync::{Arc, Once};
 
-use pdiol::{Advice, Error, ErrorKind, Result, Session, Stat};
+use pdiol::{Advice, Error, ErrorKind, FileAttributes, Result, Session, Stat};
 
 use crate::failure;
 use crate::front::Front;
@@ -105,14 +105,32 @@ pub(crate) struct State {
     size: i64,
     block_size: i64,
     disk_number: i32,
+    mode: u32,
+    uid: u32,
+    gid: u32,
+    accessed: i64,
+    modified: i64,
+    changed: i64,
 }
 
 impl From<Stat> for State {
     fn from(stat: Stat) -> State {
-        let Stat { bytes, block_bytes, stripes } = stat;
+        let Stat { bytes, block_bytes, stripes, attributes } = stat;
         let number = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
         let disk_number = i32::try_from(stripes).unwrap_or(i32::MAX);
-        State { size: number(bytes), block_size: number(block_bytes), disk_number }
+        let none = FileAttributes { mode: 0, uid: 0, gid: 0, accessed: 0, modified: 0, changed: 0 };
+        let FileAttributes { mode, uid, gid, accessed, modified, changed } = attributes.unwrap_or(none);
+        State {
+            size: number(bytes),
+            block_size: number(block_bytes),
+            disk_number,
+            mode: mode.into(),
+            uid,
+            gid,
+            accessed,
+            modified,
+            changed,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use fs::{OpenTreeFile, PagedFile, Tree};
 use layout::Striping;
 use machine::Payload;
 use namespace::{
-    DirectoryEntry, FileLayout, FileNumber, InodeKind, Location, NewInode, TreeOperation, WhatToRemove,
+    DirectoryEntry, FileLayout, FileNumber, Inode, InodeKind, Location, NewInode, TreeOperation, WhatToRemove,
 };
 use real::RealMachine;
 
@@ -36,6 +36,14 @@ impl NamedContents {
         match self {
             NamedContents::Flat(_) => None,
             NamedContents::OfTree(file) => Some(file.number()),
+        }
+    }
+
+    /// The file's inode as far as this client knows, if the file is in a namespace.
+    pub(crate) fn known(&self) -> Option<Inode> {
+        match self {
+            NamedContents::Flat(_) => None,
+            NamedContents::OfTree(file) => Some(file.known()),
         }
     }
 }
@@ -248,13 +256,13 @@ pub(crate) async fn stat(client: &ClientNode, name: &str, path: &[u8]) -> Result
     let Some(tree) = tree else {
         check_flat(name, path)?;
         let stat = client.explained(name, client.cache.stat(name).await)?;
-        return Ok(Stat::of(stat.bytes, stat.striping));
+        return Ok(Stat::of(stat.bytes, stat.striping, None));
     };
     let look = TreeOperation::Look { at: location(path)?, follow: true };
     let inode = client.explained(name, tree.inode(look).await)?;
     let inode = tree.seen(inode);
     let contents = client.explained(name, inode.contents().map_err(Into::into))?;
-    Ok(Stat::of(inode.size, contents.striping))
+    Ok(Stat::of(inode.size, contents.striping, Some(&inode)))
 }
 
 /// Where a path of a program leads. An empty one leads nowhere, as for POSIX.

@@ -109,7 +109,7 @@ pub use serving::{AgentService, serve};
 pub use session::Session;
 pub use settings::{BLOCK, CacheWrites, OpenOptions, Settings, TRACE_VARIABLE, flush_seconds};
 pub use size::Size;
-pub use stat::Stat;
+pub use stat::{FileAttributes, Stat};
 pub use team::Team;
 pub use thread::undisturbed;
 pub use traced_call::TracedCall;

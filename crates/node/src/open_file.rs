@@ -338,7 +338,7 @@ impl OpenFile {
 
     /// The metadata as far as this client knows.
     pub(crate) fn known_stat(&self) -> Stat {
-        Stat::of(self.known_bytes(), self.file.striping())
+        Stat::of(self.known_bytes(), self.file.striping(), self.file.known().as_ref())
     }
 
     pub(crate) async fn set_len(&self, bytes: u64) -> Result<()> {

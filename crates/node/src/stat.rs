@@ -1,6 +1,7 @@
 //! What is known of a file.
 
 use layout::Striping;
+use namespace::{Inode, UnixTime};
 
 /// The metadata of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,10 +12,37 @@ pub struct Stat {
     pub block_bytes: u64,
     /// How many stripes it has, each on another disk.
     pub stripes: u32,
+    /// Whose it is and when it was used; not of a file with a flat name.
+    pub attributes: Option<FileAttributes>,
+}
+
+/// What a namespace knows of a file besides its contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileAttributes {
+    /// Permissions: the lower 12 bits of a mode.
+    pub mode: u16,
+    /// The user who owns the file.
+    pub uid: u32,
+    /// The group that owns it.
+    pub gid: u32,
+    /// Time of access.
+    pub accessed: UnixTime,
+    /// Time of the last change of contents.
+    pub modified: UnixTime,
+    /// Time of the last change of contents or attributes.
+    pub changed: UnixTime,
+}
+
+impl From<&Inode> for FileAttributes {
+    fn from(inode: &Inode) -> FileAttributes {
+        let &Inode { mode, uid, gid, accessed, modified, changed, .. } = inode;
+        FileAttributes { mode, uid, gid, accessed, modified, changed }
+    }
 }
 
 impl Stat {
-    pub(crate) fn of(bytes: u64, striping: Striping) -> Self {
-        Stat { bytes, block_bytes: striping.block_bytes(), stripes: striping.stripe_count() }
+    pub(crate) fn of(bytes: u64, striping: Striping, inode: Option<&Inode>) -> Self {
+        let attributes = inode.map(FileAttributes::from);
+        Stat { bytes, block_bytes: striping.block_bytes(), stripes: striping.stripe_count(), attributes }
     }
 }

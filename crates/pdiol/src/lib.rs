@@ -53,8 +53,8 @@ mod writes;
 
 pub use file::File;
 pub use node::{
-    Advice, Agent, CacheWrites, Error, ErrorKind, OpenOptions, Prefetch, Report, Reporter, Result, Settings,
-    SocketBuffers, Stat, agents,
+    Advice, Agent, CacheWrites, Error, ErrorKind, FileAttributes, OpenOptions, Prefetch, Report, Reporter,
+    Result, Settings, SocketBuffers, Stat, agents,
 };
 pub use session::Session;
 

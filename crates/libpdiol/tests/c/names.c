@@ -1,6 +1,9 @@
 /* names.c - with a namespace a name may be of any bytes. */
 #include "check.h"
 
+#include <time.h>
+#include <unistd.h>
+
 int main(int argc, char **argv)
 {
     static const char name[] = "caf\xe9";
@@ -21,6 +24,13 @@ int main(int argc, char **argv)
     CHECK(file != NULL && pdiol_fwrite("latte", 1, 5, file) == 5);
     CHECK(pdiol_fclose(file) == 0);
     CHECK(pdiol_stat(name, &state) == 0 && state.size == 5);
+    CHECK(state.mode == 0644 && state.uid == getuid() && state.gid == getgid());
+    int64_t made = state.modified;
+    CHECK(llabs(made / 1000000000 - (int64_t)time(NULL)) < 100 && state.changed >= made && state.accessed > 0);
+    file = pdiol_fopen(name, "r+");
+    CHECK(file != NULL && pdiol_fwrite("mocha", 1, 5, file) == 5 && pdiol_fstat(file, &state) == 0);
+    CHECK(state.modified > made && state.changed >= state.modified && state.uid == getuid());
+    CHECK(pdiol_fseek(file, 0, SEEK_SET) == 0 && pdiol_fwrite("latte", 1, 5, file) == 5 && pdiol_fclose(file) == 0);
     /* It is no other file, whatever an error may show in its place. */
     CHECK_FAILS(ENOENT, pdiol_fopen("caf\xef\xbf\xbd", "r") == NULL);
     file = pdiol_fopen(name, "r");
