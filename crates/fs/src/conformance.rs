@@ -3,6 +3,7 @@
 //! The crates that implement machines call [`check_all`] from their tests, so the same promises are checked
 //! in simulation and in reality.
 
+pub mod attackers;
 mod attacks;
 mod commits;
 mod counts;
@@ -39,7 +40,8 @@ pub use attacks::{
     an_identity_is_of_one_file, collective_operations_go_on_beside_stopped_ones,
     names_are_read_once_for_all_who_wait, only_members_meet, pieces_without_end_keep_nobody_waiting,
     what_was_asked_over_an_ended_connection_changes_nothing, what_was_lost_is_not_read_as_zeros,
-    who_answers_nothing_keeps_nobody_waiting, who_speaks_another_version_is_told_once,
+    who_answers_nothing_keeps_nobody_waiting, who_leaves_some_requests_unanswered_waits_for_those_alone,
+    who_speaks_another_version_is_told_once,
 };
 pub use commits::{
     a_committed_file_is_published_by_whoever_looks_for_it,
@@ -78,8 +80,8 @@ pub use numbered::{
     a_numbered_file_touches_the_disks_it_has_bytes_on, a_numbered_write_that_was_lost_is_told,
     a_stripe_that_could_not_be_removed_lacks_nothing_silently, all_numbered_files_are_listed,
     cached_numbered_files_are_close_to_open_consistent, data_and_holes_of_a_file_are_found,
-    numbered_files_are_read_and_written_together, numbered_stripes_are_told_apart,
-    random_numbered_operations_agree_with_a_file_in_memory, who_closes_a_numbered_file_is_told_what_was_lost,
+    numbered_stripes_are_told_apart, random_numbered_operations_agree_with_a_file_in_memory,
+    who_closes_a_numbered_file_is_told_what_was_lost,
 };
 pub use pages::{
     a_cached_file_that_is_given_up_leaves_the_one_it_was_to_replace, a_client_reads_what_it_has_written,
@@ -174,6 +176,7 @@ macro_rules! for_all_promises {
             garbage_costs_nobody_else_anything,
             commands_without_end_are_refused,
             who_answers_nothing_keeps_nobody_waiting,
+            who_leaves_some_requests_unanswered_waits_for_those_alone,
             a_client_that_is_gone_leaves_nothing_behind,
             an_identity_is_of_one_file,
             a_directory_that_lies_is_refused,

@@ -8,13 +8,14 @@ use layout::{Extent, Pattern, Problem, Selection, Striping};
 use machine::conformance::Testbed;
 use machine::{Class, Delivery, Disk, Duration, Machine, Memory, Message, Net, NodeId, Payload};
 
+use super::attackers::{answer, collective_read, fetched_write, send};
 use super::faulty::Faulty;
 use super::tasks::Tasks;
 use super::tasks::rest;
 use super::{BLOCK, Base, contents, read, run, small, start, write};
 use crate::protocol::{
-    Collective, Direction, Fetch, Frame, Label, Listed, MeetingId, MemoryId, Reply, Request, Selected,
-    SelectedPart, Selecting, Selectors,
+    Direction, Frame, Label, Listed, MeetingId, MemoryId, Reply, Request, Selected, SelectedPart, Selecting,
+    Selectors,
 };
 use crate::{
     Client, CollectiveSettings, Configuration, Entry, EntryRun, Error, FailureKind, FileId, Group,
@@ -28,23 +29,9 @@ pub(super) fn settings(base: Base) -> IoNodeSettings {
     IoNodeSettings { cache_blocks: 16, patience: Some(PATIENCE), ..small(base, Threads::Pool(16)) }
 }
 
-/// Sends a request to an I/O node, and leaves it at that.
-pub(super) async fn send(
-    from: &impl Machine,
-    to: NodeId,
-    class: Class,
-    tag: u64,
-    request: Request,
-    payload: Payload,
-) {
-    let header = Frame::Request(tag, request).encode();
-    from.net().send(to, Message { class, header, payload }).await.expect("there is a connection");
-}
-
-/// A write whose data are to be fetched.
-fn fetched_write(file: FileId, block: u64) -> Request {
-    let fetch = Some(Fetch { memory: MemoryId::Request(1), offset: 0, bytes: BLOCK as u32 });
-    Request::Write { file, stripe: 0, offset: block * BLOCK, fetch }
+/// The extent of a block.
+fn block_extent(block: u64) -> Extent {
+    Extent::new(block * BLOCK, BLOCK)
 }
 
 /// Receives, and answers nothing, until the other side has given this one up; says why that is.
@@ -66,7 +53,7 @@ pub fn who_answers_nothing_keeps_nobody_waiting(testbed: &impl Testbed, base: Ba
         let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
         let begun = nodes[1].now();
         for block in 0..40 {
-            let (target, request) = (nodes[0].node(), fetched_write(FileId(1), 100 + block));
+            let (target, request) = (nodes[0].node(), fetched_write(FileId(1), block_extent(100 + block)));
             send(&nodes[2], target, Class::Demand, 1 + block, request, Payload::empty()).await;
         }
         // A command has no part in the threads: when it has been answered all of the above has come.
@@ -85,6 +72,40 @@ pub fn who_answers_nothing_keeps_nobody_waiting(testbed: &impl Testbed, base: Ba
     });
 }
 
+/// A client that answers nine of ten of an I/O node's requests gets nine of ten writes done. The others wait for its
+/// answers until it is silent and given up.
+pub fn who_leaves_some_requests_unanswered_waits_for_those_alone(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let clients = start(base, &nodes[..2], 1, settings(base)).await;
+        let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
+        let target = nodes[0].node();
+        for tag in 1..=40 {
+            let request = fetched_write(FileId(1), block_extent(tag));
+            send(&nodes[2], target, Class::Demand, tag, request, Payload::empty()).await;
+        }
+        let (mut asked, mut done) = (0, 0);
+        while let Ok((_, Delivery::Message(message))) = nodes[2].net().receive().await {
+            match Frame::decode(&message.header) {
+                Ok(Frame::Request(tag, Request::Memget { bytes, .. })) => {
+                    asked += 1;
+                    if asked % 10 != 0 {
+                        let header = Frame::Reply(tag, Reply::Done).encode();
+                        let payload = contents(u64::from(bytes)).into();
+                        let message = Message { header, payload, ..message };
+                        nodes[2].net().send(target, message).await.expect("there is a connection");
+                    }
+                }
+                Ok(Frame::Reply(_, Reply::Failed(failure))) => panic!("{failure}"),
+                Ok(Frame::Reply(..)) => done += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!((asked, done), (40, 36));
+        write(&file, 0, &contents(41 * BLOCK)).await;
+        assert!(read(&file, 0, 41 * BLOCK).await == contents(41 * BLOCK));
+    });
+}
+
 /// When a client is gone its fetches fail, what waits of it is thrown away, and all memory is there for others.
 pub fn a_client_that_is_gone_leaves_nothing_behind(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
@@ -96,7 +117,7 @@ pub fn a_client_that_is_gone_leaves_nothing_behind(testbed: &impl Testbed, base:
         let target = nodes[0].node();
         for tag in 1..=300 {
             let request = match tag % 3 {
-                0 => fetched_write(FileId(1), tag),
+                0 => fetched_write(FileId(1), block_extent(tag)),
                 1 => Request::Write { file: FileId(1), stripe: 0, offset: 1000 * BLOCK, fetch: None },
                 _ => Request::Read { file: FileId(1), stripe: 0, offset: 7, bytes: 30 },
             };
@@ -138,23 +159,6 @@ pub fn an_identity_is_of_one_file(testbed: &impl Testbed, base: Base) {
         write(&copy, 600, b"of the copy").await;
         assert!(read(&copy, 500, 13).await == [0; 13]);
     });
-}
-
-/// Asks a node for something without data, and returns its answer.
-pub(super) async fn answer<M: Machine>(client: &M, node: NodeId, tag: u64, request: Request) -> Reply {
-    send(client, node, Class::Demand, tag, request, Payload::empty()).await;
-    next_reply(client, tag).await
-}
-
-/// Returns the next message, which is the answer to the request of this tag.
-pub(super) async fn next_reply<M: Machine>(client: &M, tag: u64) -> Reply {
-    let (_, Delivery::Message(message)) = client.net().receive().await.expect("a connection") else {
-        panic!("given up")
-    };
-    match Frame::decode(&message.header) {
-        Ok(Frame::Reply(answered, reply)) if answered == tag => reply,
-        other => panic!("{other:?}"),
-    }
 }
 
 /// A directory that names a file which is not open, or bytes that no file and no memory has, is refused with its name,
@@ -291,28 +295,6 @@ pub fn names_are_read_once_for_all_who_wait(testbed: &impl Testbed, base: Base) 
         assert_eq!(clients[0].list().await, Ok(vec!["first".into(), "second".into()]));
         assert_eq!(faults.lists.get(), 3);
     });
-}
-
-/// A request to read a file into the memories of members, each of which has records of so many bytes in turn.
-fn collective_read(
-    file: FileId,
-    file_bytes: u64,
-    record_bytes: u64,
-    queued: bool,
-    members: Vec<u64>,
-) -> Request {
-    let problem = Problem::new(file_bytes, record_bytes, members.len() as u32);
-    let view = "rc".parse::<Pattern>().and_then(|rc| rc.view(&problem)).expect("a view");
-    let (direction, memory) = (Direction::Read, MemoryId::Request(1));
-    Request::Collective(Box::new(Collective {
-        file,
-        direction,
-        presort: true,
-        queued,
-        view,
-        memory,
-        members,
-    }))
 }
 
 /// A collective request for nodes that are not there, or for one that is to be several, is refused at once.

@@ -1,21 +1,19 @@
 //! What holds when a client asks for more than its part: others are served, and the memory and the entries of shared
 //! tables that it can take are bounded.
 
-use layout::{Extent, Selection};
+use layout::Selection;
 use machine::conformance::Testbed;
 use machine::{Class, Machine, NodeId, Payload};
-use namespace::{FileNumber, Location, TreeOperation};
+use namespace::{FileNumber, TreeOperation};
 
-use super::attacks::{answer, next_reply, send, settings};
+use super::attackers::{alternate_bytes, answer, lock, lock_of, next_reply, selected_write, send};
+use super::attacks::settings;
 use super::faulty::Faulty;
 use super::tasks::{Tasks, rest};
 use super::trees::{make, read as read_tree, trees, write as write_tree};
 use super::{BLOCK, Base, contents, read, run, start, write};
-use crate::protocol::{
-    Direction, LockAnswer, LockRequest, LockStep, MeetingId, MemoryId, OpenCount, OpenFor, Reply, Request,
-    Selected, SelectedPart, Selecting, Selectors, TeamStep,
-};
-use crate::{Failure, FailureKind, FileId, IoNodeSettings, LockMode, LockRange, TeamMembership};
+use crate::protocol::{LockAnswer, MeetingId, MemoryId, OpenCount, Reply, Request, TeamStep};
+use crate::{Failure, FailureKind, FileId, IoNodeSettings, LockRange, TeamMembership};
 
 /// A file that is open once.
 const ONCE: OpenCount = OpenCount { reading: 1, writing: 0 };
@@ -49,29 +47,16 @@ pub fn commands_that_wait_take_little_memory(testbed: &impl Testbed, base: Base)
     });
 }
 
-/// Tells an I/O node what one selects of a file, in so many parts, and has it written.
+/// Tells an I/O node what one selects of file 1, in so many parts, and has it written.
 async fn write_selected(from: &impl Machine, to: NodeId, parts: Vec<Selection>) -> Reply {
-    let (memory, stripes) = (MemoryId::Collective(MeetingId { group: 5, operation: 1 }), vec![0]);
-    let (count, mut tag) = (parts.len() as u32, 0);
-    for selection in parts {
-        tag += 1;
-        let part = SelectedPart { at: 0, selection, stripes: stripes.clone() };
-        let selecting = Selecting { memory, file: FileId(1), parts: count, part };
-        let reply = answer(from, to, tag, Request::Select(Box::new(selecting))).await;
-        if matches!(reply, Reply::Failed(_)) {
-            return reply;
+    let mut last = Reply::Done;
+    for (tag, request) in (1..).zip(selected_write(from.node(), FileId(1), parts)) {
+        last = answer(from, to, tag, request).await;
+        if matches!(last, Reply::Failed(_)) {
+            break;
         }
     }
-    let request = Selected {
-        file: FileId(1),
-        direction: Direction::Write,
-        presort: true,
-        queued: true,
-        to_media: false,
-        memory,
-        selectors: Selectors::Members(vec![from.node().0]),
-    };
-    answer(from, to, tag + 1, Request::MoveSelected(Box::new(request))).await
+    last
 }
 
 /// The text of a failure that an I/O node answers with.
@@ -89,9 +74,8 @@ pub fn the_same_bytes_are_not_selected_many_times(testbed: &impl Testbed, base: 
         let clients = start(base, &nodes[..2], 1, settings).await;
         let file = clients[0].create("file", FileId(1), 1 << 20).await.expect("created");
         write(&file, 0, &contents(BLOCK)).await;
-        let selection = || Selection::vector(Extent::new(0, 1), 1 << 19, 2).expect("a vector");
         for (parts, why) in [(4, "selects bytes twice"), (4000, "select less")] {
-            let parts = (0..parts).map(|_| selection()).collect();
+            let parts = vec![alternate_bytes(); parts];
             let refused = failure(write_selected(&nodes[2], nodes[0].node(), parts).await);
             assert!(refused.text.contains(why), "{refused}");
         }
@@ -159,22 +143,8 @@ pub fn repairs_leave_alone_what_is_in_use(testbed: &impl Testbed, base: Base) {
 }
 
 /// A request for a lock on all of a file under a lease, if it is given one.
-fn lock(lease: u64, number: FileNumber) -> Request {
-    let (range, step) = (LockRange::WHOLE, LockStep::Set(LockMode::Shared));
-    Request::Lock(LockRequest { lease, number, owner: 1, range, step, claims: false })
-}
-
-/// The lease of a client that opens a file and locks it.
-async fn lock_of(client: &impl Machine, keeper: NodeId, path: &str, number: FileNumber) -> u64 {
-    let look = TreeOperation::Look { at: Location::of_path(path), follow: true };
-    let opened =
-        answer(client, keeper, 1, Request::Tree { operation: Box::new(look), hold: Some(OpenFor::Reading) })
-            .await;
-    assert!(matches!(opened, Reply::Tree { .. }), "{opened:?}");
-    match answer(client, keeper, 2, lock(0, number)).await {
-        Reply::Lock(LockAnswer::Done { lease }) => lease,
-        other => panic!("{other:?}"),
-    }
+fn lock_whole(lease: u64, number: FileNumber) -> Request {
+    lock(lease, number, 1, LockRange::WHOLE)
 }
 
 /// A lease is good for its own client alone, a client locks files that it has open, and it has none open that does not
@@ -187,18 +157,22 @@ pub fn locks_are_on_files_that_their_client_has_open(testbed: &impl Testbed, bas
         let elsewhere = nodes[..3].iter().map(|node| node.node()).find(|&node| node != keeper).expect("one");
         let lease = lock_of(&nodes[4], keeper, "file", number).await;
         let ask = async |to, request| answer(&nodes[5], to, 1, request).await;
-        let not_open = failure(ask(keeper, lock(0, number)).await);
+        let not_open = failure(ask(keeper, lock_whole(0, number)).await);
         assert!(not_open.text.contains("is not open"), "{not_open}");
-        failure(ask(elsewhere, lock(0, number)).await);
+        failure(ask(elsewhere, lock_whole(0, number)).await);
         assert_eq!(
             ask(keeper, Request::HoldAgain { files: vec![(number, ONCE), (NO_FILE, ONCE)] }).await,
             Reply::Done
         );
-        failure(ask(keeper, lock(0, NO_FILE)).await);
-        assert_eq!(ask(keeper, lock(lease, number)).await, Reply::Lock(LockAnswer::Lost), "it is another's");
+        failure(ask(keeper, lock_whole(0, NO_FILE)).await);
+        assert_eq!(
+            ask(keeper, lock_whole(lease, number)).await,
+            Reply::Lock(LockAnswer::Lost),
+            "it is another's"
+        );
         let renewed = ask(keeper, Request::RenewLease { lease }).await;
         assert_eq!(renewed, Reply::Lock(LockAnswer::Lost), "it is another's");
-        let own = ask(keeper, lock(0, number)).await;
+        let own = ask(keeper, lock_whole(0, number)).await;
         assert!(matches!(own, Reply::Lock(LockAnswer::Done { .. })), "{own:?}");
     });
 }

@@ -203,14 +203,18 @@ pub(crate) async fn answer_of(at: &RealMachine, introduction: [u8; 32]) -> [u8; 
 /// Connects to the node as node `from` by hand: for control, and for data.
 pub(crate) async fn join(at: &RealMachine, from: u64) -> [Stranger; 2] {
     let address = at.address().expect("it listens");
-    beside(at, move || {
-        let welcome = |introduction| {
-            let (stranger, answer) = Stranger::call(address, &introduction).expect("an answer");
-            assert_eq!(answer[0], 0, "it is welcome");
-            (stranger, answer[16..].try_into().expect("16 bytes"))
-        };
-        let (control, ticket) = welcome(to_node(from, 1));
-        [control, welcome(with_ticket(from, ticket)).0]
-    })
-    .await
+    beside(at, move || join_address(address, from).expect("an answer")).await
+}
+
+/// Connects to node 1 as [`join`] does, and waits for it.
+pub(crate) fn join_address(address: SocketAddr, from: u64) -> io::Result<[Stranger; 2]> {
+    let welcome = |introduction| -> io::Result<(Stranger, Ticket)> {
+        let (stranger, answer) = Stranger::call(address, &introduction)?;
+        if answer[0] != 0 {
+            return Err(io::Error::other("it is not welcome"));
+        }
+        Ok((stranger, answer[16..].try_into().expect("16 bytes")))
+    };
+    let (control, ticket) = welcome(to_node(from, 1))?;
+    Ok([control, welcome(with_ticket(from, ticket))?.0])
 }
