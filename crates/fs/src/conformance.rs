@@ -80,6 +80,7 @@ pub use numbered::{
     a_numbered_file_touches_the_disks_it_has_bytes_on, a_numbered_write_that_was_lost_is_told,
     a_stripe_that_could_not_be_removed_lacks_nothing_silently, all_numbered_files_are_listed,
     cached_numbered_files_are_close_to_open_consistent, data_and_holes_of_a_file_are_found,
+    each_of_many_closed_files_that_lost_data_is_reported, numbered_files_are_read_and_written_together,
     numbered_stripes_are_told_apart, random_numbered_operations_agree_with_a_file_in_memory,
     who_closes_a_numbered_file_is_told_what_was_lost,
 };
@@ -278,6 +279,7 @@ macro_rules! for_all_promises {
             all_numbered_files_are_listed,
             numbered_stripes_are_told_apart,
             a_numbered_write_that_was_lost_is_told,
+            each_of_many_closed_files_that_lost_data_is_reported,
             who_closes_a_numbered_file_is_told_what_was_lost,
             entries_of_names_in_order_are_prefetched,
             names_of_all_clients_are_one_tree,

@@ -18,6 +18,9 @@ use crate::number;
 use crate::protocol::{FileId, ListedStripe, NumberedStripes, REMOVED_MAX, Reply, Request};
 use crate::scrub_unit::UNIT_BYTES;
 
+/// The name in the error for lost data of files that were closed so long ago that the client has forgotten which.
+const FORGOTTEN: &str = "a file closed earlier";
+
 /// Everything that is to be known of a file without a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumberedFile {
@@ -119,19 +122,27 @@ impl<M: Machine> Client<M> {
 
     /// Brings all that this client has written onto the media, whatever files it is of and whether they are open
     /// still; but not what a page cache has not sent yet. If an I/O node is started anew after that, nothing of it is
-    /// lost to whoever has such a file open.
+    /// lost to whoever has such a file open. Reports losses of files that the client has forgotten.
     ///
     /// # Errors
     /// The first failure of an I/O node that answers, or else of one that does not, after all have done what they can.
     pub async fn flush_own(&self) -> Result<()> {
-        let own_flushes = &self.inner.own_flushes;
+        let (own_flushes, closed) = (&self.inner.own_flushes, &self.inner.closed);
         let (flush, mut failures) = (own_flushes.begin(), Vec::new());
+        let mut forgotten = closed.take_forgotten();
         for (node, answer) in self.ask_all(|_| Some(Request::FlushOwn)).await {
             match answer.and_then(|(reply, _)| incarnation_of(node, &reply)) {
-                Ok(incarnation) => own_flushes.note_done(flush, node, incarnation),
+                Ok(incarnation) => {
+                    own_flushes.note_done(flush, node, incarnation);
+                    // Without an incarnation, it has closed files that it has not flushed.
+                    if incarnation != 0 && !forgotten.flush_by(node, incarnation) {
+                        failures.push(Error::WriteLost { name: FORGOTTEN.into(), node }.into());
+                    }
+                }
                 Err(error) => failures.push(error),
             }
         }
+        closed.note_flushed(forgotten, own_flushes);
         // Data that an I/O node has lost are worse than data of one that does not answer.
         failures.into_iter().min_by_key(|error| error.is_of_peer_gone()).map_or(Ok(()), Err)
     }
@@ -375,6 +386,18 @@ impl<M: Machine> File<M> {
         (!places.is_empty()).then_some(NumberedStripes { file, striping, places })
     }
 
+    /// The stripes at nodes that have accepted data of the file, as far as these nodes have none of `stripes`: those of a
+    /// file that was closed, and is opened again by a caller to whom it seems shorter.
+    fn stripes_accepted_elsewhere(&self, stripes: &BTreeSet<u32>) -> Vec<u32> {
+        let asked: BTreeSet<NodeId> = stripes.iter().map(|&stripe| self.home_of(stripe)).collect();
+        let accepted = self.accepted();
+        let is_elsewhere = |&stripe: &u32| {
+            let home = self.home_of(stripe);
+            accepted.contains_key(&home) && !asked.contains(&home)
+        };
+        (0..self.striping().stripe_count()).filter(is_elsewhere).collect()
+    }
+
     /// Brings what was written to a file without a name onto the media; the first time, and after others have changed
     /// it, also what was there before. All stripes, whoever has written to them, if `all` says so.
     pub(super) async fn flush_numbered(&self, attachments: &Attachments, all: bool) -> Result<()> {
@@ -387,6 +410,7 @@ impl<M: Machine> File<M> {
         } else if !attachments.is_old_flushed() {
             stripes.extend(self.stripes_of(Extent::new(0, self.bytes())));
         }
+        stripes.extend(self.stripes_accepted_elsewhere(&stripes));
         let request = |node| self.of_node(node, &stripes).map(Request::FlushNumbered);
         let flushed = match self.check_disks(attachments, &stripes) {
             Ok(()) => self.bring_to_media(request).await,

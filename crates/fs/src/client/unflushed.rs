@@ -80,6 +80,19 @@ impl Unflushed {
         !self.lost.is_empty() || self.accepted.values().any(|accepted| accepted.disconnects != disconnects)
     }
 
+    /// Adds what is not flushed of another file.
+    fn add(&mut self, other: Unflushed) {
+        other.accepted.into_iter().for_each(|(node, accepted)| self.accept_still(node, accepted));
+        self.lost.extend(other.lost);
+    }
+
+    /// Notes that a run of a node has done a flush of all files. Returns false if data that an earlier run had accepted
+    /// are lost.
+    pub(super) fn flush_by(&mut self, node: NodeId, incarnation: u64) -> bool {
+        let accepted = self.accepted.remove(&node);
+        !self.lost.remove(&node) && accepted.is_none_or(|accepted| accepted.incarnation == incarnation)
+    }
+
     fn is_nothing(&self) -> bool {
         self.accepted.is_empty() && self.lost.is_empty()
     }
@@ -112,30 +125,71 @@ impl Unflushed {
     }
 }
 
-/// The most closed files whose unflushed writes are remembered.
-const CLOSED_MAX: usize = 16 * 1024;
+/// Maximum number of closed files whose unflushed writes are remembered: about 16 MB of them.
+const CLOSED_MAX: usize = 32 * 1024;
 
-/// What is not flushed of numbered files that were closed: closing does not flush, and a caller that opens such a file
-/// again and flushes it, or has it replace another, is to hear of disconnects since.
+/// What is not flushed of numbered files that were closed.
+///
+/// Closing does not flush, and a caller that opens such a file again and flushes it, or has it replace another, must
+/// hear of disconnects since. If there are too many files, those closed first are forgotten. Only a flush of all files
+/// then reports the loss of their data.
 #[derive(Default)]
-pub(super) struct ClosedFiles(RefCell<BTreeMap<FileId, Unflushed>>);
+pub(super) struct ClosedFiles(RefCell<ClosedOnes>);
+
+#[derive(Default)]
+struct ClosedOnes {
+    /// What is not flushed of each file, with its number in the order of closing.
+    files: BTreeMap<FileId, (u64, Unflushed)>,
+    /// The number of the last file that was closed.
+    last: u64,
+    /// What was not flushed of files that are forgotten.
+    forgotten: Unflushed,
+}
+
+impl ClosedOnes {
+    /// Forgets a quarter of the files: rarely, since all are looked at.
+    fn forget_first(&mut self) {
+        let mut numbers: Vec<u64> = self.files.values().map(|(number, _)| *number).collect();
+        let (_, &mut first_kept, _) = numbers.select_nth_unstable(CLOSED_MAX / 4);
+        for (_, (_, unflushed)) in self.files.extract_if(.., |_, (number, _)| *number < first_kept) {
+            self.forgotten.add(unflushed);
+        }
+    }
+}
 
 impl ClosedFiles {
-    /// Remembers what was not flushed of a file, in place of the file with the lowest number if there are too many.
+    /// Remembers what was not flushed of a file that is closed.
     pub(super) fn keep(&self, file: FileId, unflushed: Unflushed) {
         if unflushed.is_nothing() {
             return;
         }
-        let mut files = self.0.borrow_mut();
-        files.insert(file, unflushed);
-        if files.len() > CLOSED_MAX {
-            files.pop_first();
+        let mut closed = self.0.borrow_mut();
+        closed.last += 1;
+        let number = closed.last;
+        closed.files.insert(file, (number, unflushed));
+        if closed.files.len() > CLOSED_MAX {
+            closed.forget_first();
         }
     }
 
     /// What was not flushed of a file, which is open again, or removed.
     pub(super) fn take(&self, file: FileId) -> Unflushed {
-        self.0.borrow_mut().remove(&file).unwrap_or_default()
+        self.0.borrow_mut().files.remove(&file).map(|(_, unflushed)| unflushed).unwrap_or_default()
+    }
+
+    /// What was not flushed of files that are forgotten, for a flush of all files.
+    pub(super) fn take_forgotten(&self) -> Unflushed {
+        mem::take(&mut self.0.borrow_mut().forgotten)
+    }
+
+    /// Keeps what such a flush has left unflushed, and nothing of what it has brought onto the media.
+    pub(super) fn note_flushed(&self, left: Unflushed, own_flushes: &OwnFlushes) {
+        let mut closed = self.0.borrow_mut();
+        closed.forgotten.add(left);
+        closed.files.retain(|_, (_, unflushed)| {
+            unflushed.accepted.retain(|&node, accepted| !own_flushes.has_flushed(node, *accepted));
+            !unflushed.is_nothing()
+        });
     }
 }
 
@@ -180,14 +234,51 @@ mod tests {
     }
 
     #[test]
-    fn of_closed_files_what_is_not_flushed_is_remembered_of_so_many() {
+    fn a_closed_file_is_remembered_while_few_are_closed_after_it() {
         let closed = ClosedFiles::default();
         closed.keep(FileId(0), Unflushed::default());
-        assert!(closed.0.borrow().is_empty(), "all of it is flushed");
-        (1..=CLOSED_MAX as u64 + 1).for_each(|file| closed.keep(FileId(file), accepted(&[(1, file)])));
+        assert!(closed.0.borrow().files.is_empty(), "all of it is flushed");
+        let most = CLOSED_MAX as u64;
+        (1..=most).for_each(|file| closed.keep(FileId(file), accepted(&[(1, 7)])));
+        // It has the lowest number, and is the last to be closed.
+        closed.keep(FileId(1), accepted(&[(1, 8)]));
+        closed.keep(FileId(most + 1), accepted(&[(1, 7)]));
+        assert_eq!(closed.take(FileId(1)).accepted().len(), 1);
+        assert!(closed.take(FileId(1)).is_nothing(), "it was taken");
+        assert!(closed.take(FileId(2)).is_nothing(), "it was the first to be closed");
+        assert_eq!(closed.take(FileId(most + 1)).accepted().len(), 1);
+    }
+
+    #[test]
+    fn a_flush_of_all_files_reports_what_forgotten_ones_have_lost() {
+        let (closed, own) = (ClosedFiles::default(), OwnFlushes::default());
+        let keep = |file, nodes| closed.keep(FileId(file), accepted(nodes));
+        keep(0, &[(1, 7), (2, 8)]);
+        (1..=CLOSED_MAX as u64).for_each(|file| keep(file, &[(3, 9)]));
+        let mut forgotten = closed.take_forgotten();
+        assert!(forgotten.flush_by(NodeId(3), 9) && forgotten.flush_by(NodeId(1), 7));
+        closed.note_flushed(forgotten, &own);
+        let mut forgotten = closed.take_forgotten();
+        assert!(forgotten.flush_by(NodeId(1), 6), "that is flushed");
+        assert!(!forgotten.flush_by(NodeId(2), 9) && forgotten.flush_by(NodeId(2), 10), "once");
+        // Two runs have accepted data of files that are forgotten, so the first has lost them.
+        keep(0, &[(4, 1)]);
+        keep(CLOSED_MAX as u64 + 1, &[(4, 2)]);
+        (1..=CLOSED_MAX as u64).for_each(|file| keep(file, &[(3, 9)]));
+        assert!(!closed.take_forgotten().flush_by(NodeId(4), 2));
+    }
+
+    #[test]
+    fn what_a_flush_of_all_files_has_brought_onto_the_media_needs_no_room() {
+        let (closed, own) = (ClosedFiles::default(), OwnFlushes::default());
+        closed.keep(FileId(1), accepted(&[(1, 7)]));
+        closed.keep(FileId(2), accepted(&[(1, 7), (2, 7)]));
+        let flush = own.begin();
+        own.note_done(flush, NodeId(1), 7);
+        closed.note_flushed(Unflushed::default(), &own);
         assert!(closed.take(FileId(1)).is_nothing());
-        assert_eq!(closed.take(FileId(2)).accepted().len(), 1);
-        assert!(closed.take(FileId(2)).is_nothing(), "it was taken");
+        assert_eq!(closed.take(FileId(2)).accepted().keys().collect::<Vec<_>>(), [&NodeId(2)]);
+        assert!(closed.0.borrow().files.is_empty());
     }
 
     #[test]

@@ -9,8 +9,9 @@ use super::tasks::Tasks;
 use super::{BLOCK, Base, Draw, Restarting, bytes_of, contents, put, read, run, small, start, write};
 use crate::protocol::Label;
 use crate::{
-    Client, CollectiveSettings, Entry, Error, FailureKind, File, FileEntries, FileId, Group, ListedSettings,
-    ListedStripe, NumberedFile, PageCache, PageCacheSettings, PagedFile, Prefetch, Threads, number,
+    Client, CollectiveSettings, Configuration, Entry, Error, FailureKind, File, FileEntries, FileId, Group,
+    ListedSettings, ListedStripe, NumberedFile, PageCache, PageCacheSettings, PagedFile, Prefetch, Threads,
+    number,
 };
 
 /// A file over all disks of some nodes, the first stripe on the disk of the node of that index.
@@ -516,6 +517,32 @@ pub fn a_numbered_write_that_was_lost_is_told(testbed: &impl Testbed, base: Base
                 assert_eq!(&file.flush().await, outcome, "{has_closed} {writes_again} {writes_to_next_run}");
             }
         }
+    });
+}
+
+/// What an I/O node accepted of very many files that were closed, and has lost, is reported for each of them. Data that
+/// were accepted after they were closed for the first time are no exception, nor are files that seem to be empty.
+pub fn each_of_many_closed_files_that_lost_data_is_reported(testbed: &impl Testbed, base: Base) {
+    // So many take seconds.
+    let files = if base.configuration == Configuration::Report { 100 } else { 20_000 };
+    run(testbed, 2, move |nodes| async move {
+        let (node, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
+        let client = Client::connect(nodes[1].clone(), vec![node], base.client()).await.expect("it answers");
+        let striping = Striping::new(BLOCK, 1).expect("a striping");
+        let open = async |number| {
+            let file = NumberedFile { number, striping, disks: vec![7], bytes: 0, stored_stripes: 0 };
+            client.numbered(file).await.expect("opened")
+        };
+        for number in (1..=files).chain([1]).map(FileId) {
+            write(&open(number).await, 0, b"lost").await;
+        }
+        io_node.start_anew();
+        for number in (1..=files).step_by(10).map(FileId) {
+            let lost = Err(Error::WriteLost { name: number::object_name(number), node }.into());
+            assert_eq!(open(number).await.flush().await, lost);
+        }
+        assert_eq!(open(FileId(1)).await.flush().await, Ok(()), "it has been told");
+        assert_eq!(client.flush_own().await, Ok(()));
     });
 }
 

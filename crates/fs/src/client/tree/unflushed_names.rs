@@ -14,8 +14,8 @@ use crate::client::unexpected;
 use crate::error::{Error, Result};
 use crate::protocol::{Reply, Request};
 
-/// Of how many files and directories changes are remembered. Of one with a lower number than these, only who flushes
-/// all is told of a loss.
+/// Maximum number of files and directories whose changes are remembered. Only a flush of all names reports the loss of
+/// changes of others, which were changed before these.
 const NUMBERS_MAX: usize = 16 * 1024;
 
 /// Changes that are not known to be on the medium.
@@ -76,8 +76,11 @@ impl UnflushedNames {
             let changes = by_number.entry(number).or_insert(first);
             *changes = changes.with(last);
         }
-        while by_number.len() > NUMBERS_MAX {
-            by_number.pop_first();
+        if by_number.len() > NUMBERS_MAX {
+            // A quarter of them: rarely, since all are looked at.
+            let mut changes: Vec<u64> = by_number.values().map(|changes| changes.last).collect();
+            let (_, &mut first_kept, _) = changes.select_nth_unstable(NUMBERS_MAX / 4);
+            by_number.retain(|_, changes| changes.last >= first_kept);
         }
     }
 
@@ -213,10 +216,16 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_remembered_as_there_is_room_for() {
+    fn those_that_were_changed_first_are_forgotten_if_there_are_too_many() {
         let names = UnflushedNames::default();
-        names.note(7, (0..=NUMBERS_MAX as u64).map(FileNumber));
-        assert!(!names.take_lost(Flushed::One(FileNumber(0)), 8), "it is forgotten");
-        assert!(names.take_lost(Flushed::One(ONE), 8) && names.take_lost(Flushed::All, 8));
+        let note = |number| names.note(7, [FileNumber(number)].into_iter());
+        (1..=NUMBERS_MAX as u64).for_each(note);
+        // It has the lowest number, and is changed last.
+        note(1);
+        note(NUMBERS_MAX as u64 + 1);
+        assert!(names.take_lost(Flushed::One(ONE), 8));
+        assert!(!names.take_lost(Flushed::One(OTHER), 8), "it is forgotten");
+        assert!(names.take_lost(Flushed::One(FileNumber(NUMBERS_MAX as u64 + 1)), 8));
+        assert!(names.take_lost(Flushed::All, 8));
     }
 }
