@@ -386,8 +386,8 @@ impl<M: Machine> File<M> {
         (!places.is_empty()).then_some(NumberedStripes { file, striping, places })
     }
 
-    /// The stripes at nodes that have accepted data of the file, as far as these nodes have none of `stripes`: those of a
-    /// file that was closed, and is opened again by a caller to whom it seems shorter.
+    /// The stripes at nodes that have accepted data of the file and have none of `stripes`. There are some if the file
+    /// was closed, and is opened again by a caller to whom it seems shorter.
     fn stripes_accepted_elsewhere(&self, stripes: &BTreeSet<u32>) -> Vec<u32> {
         let asked: BTreeSet<NodeId> = stripes.iter().map(|&stripe| self.home_of(stripe)).collect();
         let accepted = self.accepted();
