@@ -29,7 +29,7 @@ RUFF := $(VENV)/bin/ruff
 PYTHON_SOURCES := --quiet --no-cache --config python/pyproject.toml python examples/python docs/manual
 WHEELS := $(abspath $(TARGET))/python/wheels
 # The sources of the viewer's page, and what npm brings to build and test it.
-PAGE := crates/viewer/page
+PAGE := crates/traces/viewer/page
 NPM := npm --prefix $(PAGE) --silent
 
 .DEFAULT_GOAL := help

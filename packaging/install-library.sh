@@ -3,13 +3,13 @@
 #
 #   install-library.sh NAME BUILT PREFIX
 #
-# NAME is pdiol or tlv, for crates/libNAME. BUILT is where Cargo has put liblibNAME.so and liblibNAME.a. With DESTDIR set,
+# NAME is pdiol or tlv, for crates/*/libNAME. BUILT is where Cargo has put liblibNAME.so and liblibNAME.a. With DESTDIR set,
 # everything goes below that, and is to be moved to PREFIX later.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 name=$1 built=$2 prefix=$3
-library=$here/../crates/lib$name
+library=$(echo "$here"/../crates/*/"lib$name")
 to=${DESTDIR:-}$prefix
 version=$(sed -n '/^\[workspace.package\]/,/^\[/ s/^version = "\(.*\)"/\1/p' "$here/../Cargo.toml")
 

@@ -16,5 +16,5 @@ install -d "$to"
 [[ -e $built/libstarfish_mpi_io.so ]] || built=$built/deps
 install -m 755 "$built/libstarfish_mpi_io.so" "$to/libstarfish_mpi_io.so.0"
 for compiler in "$@"; do
-    "$here/../crates/mpi-io/shim/build.sh" "$compiler" "$to" "$to"
+    "$here/../crates/interfaces/mpi-io/shim/build.sh" "$compiler" "$to" "$to"
 done

@@ -113,7 +113,7 @@ def bare(_options):
 def starfish(_options):
     cargo = tool("cargo", RUST)
     if not (ROOT / "crates" / "sim" / "examples" / "golden.rs").exists():
-        raise Unavailable("crates/sim/examples/golden.rs is not there")
+        raise Unavailable("crates/machines/sim/examples/golden.rs is not there")
     arguments = ["build", "--release", "-q", "-p", "sim", "--example", "golden"]
     messages = command(
         [cargo, *arguments, "--message-format=json-render-diagnostics"], "the golden example does not build:"

@@ -1,4 +1,4 @@
-# The functions of ../../crates/python/src/lib.rs, which says what they do.
+# The functions of ../../crates/interfaces/python/src/lib.rs, which says what they do.
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

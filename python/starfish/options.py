@@ -1,4 +1,4 @@
-"""What can be chosen for `simulate` and `simulate_merges`: made from the tables of crates/experiment."""
+"""What can be chosen for `simulate` and `simulate_merges`: made from the tables of crates/experiments/experiment."""
 
 from __future__ import annotations
 

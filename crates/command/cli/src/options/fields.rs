@@ -1,0 +1,202 @@
+//! The fields of a case as options of a command: `file_size` is `--file-size`.
+//!
+//! Their names, values and meanings are in `crates/experiments/experiment/src/fields.rs`, for plans and Python, too.
+
+use clap::builder::{PossibleValuesParser, ValueParser};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
+use experiment::{
+    Choices, FIELDS, Field, FieldOf, FieldSet, Given, Options, PLACEMENT_FIELDS, PlacementChoices, TakesOf,
+};
+use request_log::RequestLog;
+
+use crate::output::durations;
+
+/// What was chosen of them.
+pub(crate) struct FieldOptions(pub(crate) Choices);
+
+/// Fields that a command has options of its own for, because it takes several values of them; and `contents`, for which
+/// there is `--phantom`.
+const ELSEWHERE: [&str; 4] = ["machine", "method", "layout", "contents"];
+
+/// Fields that say what array there is in the file, which a request log tells by itself.
+const OF_ARRAYS: [&str; 3] = ["file_size", "shape", "grid"];
+
+/// Fields that say how I/O nodes serve, and what is moved, which agents decide by themselves.
+const OF_SIMULATION: [&str; 7] =
+    ["phantom", "outstanding", "scheduling", "thread_per_request", "prefetch", "memget_writes", "buffers"];
+
+fn offered() -> impl Iterator<Item = &'static Field> {
+    FIELDS.iter().filter(|field| !ELSEWHERE.contains(&field.name))
+}
+
+/// How a command line spells the name of a field.
+pub(crate) fn option(field: &str) -> String {
+    format!("--{}", field.replace('_', "-"))
+}
+
+fn argument<C: FieldSet>(field: &'static FieldOf<C>) -> Arg {
+    // It lasts as long as the program, as clap wants it.
+    let long: &'static str = field.name.replace('_', "-").leak();
+    let argument = Arg::new(field.name).long(long).help(field.meaning.trim_end_matches('.'));
+    let argument = match &field.takes {
+        TakesOf::Flag(_) => return argument.action(ArgAction::SetTrue),
+        TakesOf::Size(..) => argument.value_name("SIZE").value_parser(words(field)),
+        TakesOf::Whole(..) => argument.value_name("N").value_parser(words(field)),
+        TakesOf::Text(TIME, ..) => argument.value_name(TIME).value_parser(time),
+        TakesOf::Text(name, ..) => argument.value_name(*name).value_parser(words(field)),
+        TakesOf::WholeOrName(..) | TakesOf::WholeOrUnlimited(..) => {
+            argument.value_name("N").value_parser(words(field))
+        }
+        TakesOf::Name(names, _) => {
+            argument.value_name("NAME").value_parser(PossibleValuesParser::new(*names))
+        }
+    };
+    match field.default.trim_matches('"') {
+        "" => argument,
+        default => argument.default_value(default),
+    }
+}
+
+/// The word that is given, if the field can be chosen so.
+fn words<C: FieldSet>(field: &'static FieldOf<C>) -> ValueParser {
+    ValueParser::from(move |word: &str| {
+        field.choose(&mut C::default(), Given::Word(word)).map(|()| word.to_owned())
+    })
+}
+
+/// What fields call a time, which plans have with fewer units.
+const TIME: &str = "TIME";
+
+/// A time as all options take it, in the words of plans.
+fn time(word: &str) -> Result<String, String> {
+    durations::parse(word).map(|time| format!("{} ns", time.as_nanos()))
+}
+
+impl Args for FieldOptions {
+    fn augment_args(command: Command) -> Command {
+        command.args(offered().map(argument))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+/// What is given for these fields.
+fn given<C: FieldSet>(
+    fields: impl Iterator<Item = &'static FieldOf<C>>,
+    matches: &ArgMatches,
+) -> Result<C, Error> {
+    let mut choices = C::default();
+    for field in fields {
+        let given = match field.takes {
+            TakesOf::Flag(_) => Some(Given::Flag(matches.get_flag(field.name))),
+            _ => matches.get_one::<String>(field.name).map(|word| Given::Word(word)),
+        };
+        let Some(given) = given else { continue };
+        field.choose(&mut choices, given).map_err(|why| Error::raw(ErrorKind::ValueValidation, why))?;
+    }
+    Ok(choices)
+}
+
+impl FromArgMatches for FieldOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        given(offered(), matches).map(FieldOptions)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// What was chosen of them for the replay of a request log.
+pub(crate) struct ReplayOptions {
+    pub(crate) choices: Choices,
+    /// Whether the size of a block was.
+    pub(crate) is_block_given: bool,
+    /// The same of how many requests are under way, and of what is queued.
+    is_outstanding_given: bool,
+    is_queued_given: bool,
+}
+
+impl ReplayOptions {
+    /// What was chosen for the replay of a log: where it tells calls of programs on agents, what was not given is as on
+    /// agents, with blocks as the log has them.
+    pub(crate) fn options(&self, log: &RequestLog) -> Options {
+        let chosen = self.choices.options;
+        let Some(calls) = log.calls() else { return chosen };
+        let usual = Options::of_agents();
+        let recorded = calls.openings.iter().map(|opening| opening.block_bytes).max();
+        Options {
+            block_bytes: match self.is_block_given {
+                true => chosen.block_bytes,
+                false => recorded.unwrap_or(usual.block_bytes),
+            },
+            outstanding: if self.is_outstanding_given { chosen.outstanding } else { usual.outstanding },
+            queued: if self.is_queued_given { chosen.queued } else { usual.queued },
+            presort: true,
+            ..chosen
+        }
+    }
+}
+
+fn offered_for_replays() -> impl Iterator<Item = &'static Field> {
+    offered().filter(|field| !OF_ARRAYS.contains(&field.name))
+}
+
+impl Args for ReplayOptions {
+    fn augment_args(command: Command) -> Command {
+        command.args(offered_for_replays().map(|field| match OF_SIMULATION.contains(&field.name) {
+            true => argument(field).conflicts_with("agents"),
+            false => argument(field),
+        }))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for ReplayOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let is_given = |field| matches.value_source(field) == Some(ValueSource::CommandLine);
+        Ok(ReplayOptions {
+            choices: given(offered_for_replays(), matches)?,
+            is_block_given: is_given("block"),
+            is_outstanding_given: is_given("outstanding"),
+            is_queued_given: is_given("queued"),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// What was chosen of jobs that share disks.
+pub(crate) struct MergeOptions(pub(crate) PlacementChoices);
+
+impl Args for MergeOptions {
+    fn augment_args(command: Command) -> Command {
+        command.args(PLACEMENT_FIELDS.iter().map(argument))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for MergeOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        given(PLACEMENT_FIELDS.iter(), matches).map(MergeOptions)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}

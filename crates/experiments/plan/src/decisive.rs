@@ -1,0 +1,113 @@
+//! Which parts of the simulator's sources decide what a simulation comes to: the build script takes the hash of these.
+//!
+//! Tests and comments decide nothing, so journals survive their edits. What stands beside code on a line counts, and
+//! so does what only might decide something: rather too much than too little.
+
+use std::path::Path;
+
+/// What a simulation depends on, besides its description: these sources, and the exact versions of other crates.
+pub(crate) const SOURCES: [&str; 13] = [
+    "crates/machines/machine/src",
+    "crates/files/layout/src",
+    "crates/machines/description/src",
+    "crates/machines/disk/src",
+    "crates/files/namespace/src",
+    "crates/files/fs/src",
+    "crates/experiments/placement/src",
+    "crates/experiments/request-log/src",
+    "crates/experiments/jobs/src",
+    "crates/machines/sim/src",
+    "crates/experiments/experiment/src",
+    "crates/experiments/plan/src/measurement.rs",
+    "Cargo.lock",
+];
+
+/// Modules that are tests as a whole.
+const TESTS: &str = "conformance";
+
+/// Whether the source at `path` has anything in it that decides.
+pub(crate) fn decides(path: &Path) -> bool {
+    path.iter().all(|part| Path::new(part).file_stem() != Some(TESTS.as_ref()))
+}
+
+/// The lines of a source that decide: all but empty ones, those that are comments, and items for tests only. That is
+/// told by the form that rustfmt gives them: an item begins and ends at the margin.
+pub(crate) fn decisive_lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_test = false;
+    text.lines().filter(move |line| {
+        let is_in_test = is_test || *line == "#[cfg(test)]";
+        let ends = *line == "}" || !line.starts_with([' ', '#', '/']) && line.ends_with(';');
+        is_test = is_in_test && !ends;
+        let code = line.trim_start();
+        !is_in_test && !code.is_empty() && !code.starts_with("//")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn lines(text: &str) -> Vec<&str> {
+        decisive_lines(text).collect()
+    }
+
+    /// They tell of a simulation, and change nothing of it.
+    const TELLING: [&str; 3] = ["recording", "statistics", "trace"];
+
+    /// What `experiment` depends on, itself included, of the crates beside it.
+    #[test]
+    fn sources_are_those_of_all_crates_that_a_simulation_depends_on() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let floors: Vec<_> =
+            crates.read_dir().expect("a directory").map(|floor| floor.expect("one").path()).collect();
+        let (mut seen, mut new) = (BTreeSet::new(), vec!["experiment".to_owned()]);
+        while let Some(name) = new.pop() {
+            let manifests = floors.iter().map(|floor| floor.join(&name).join("Cargo.toml"));
+            let Some(manifest) = manifests.map(std::fs::read_to_string).find_map(Result::ok) else {
+                continue;
+            };
+            if TELLING.contains(&&*name) || !seen.insert(name) {
+                continue;
+            }
+            let dependencies = manifest.split("\n[").find_map(|table| table.strip_prefix("dependencies]"));
+            let names =
+                dependencies.unwrap_or_default().lines().filter_map(|line| line.split(['.', ' ']).next());
+            new.extend(names.filter(|name| !name.is_empty()).map(str::to_owned));
+        }
+        let decide = |name: &String| SOURCES.iter().any(|source| source.ends_with(&format!("/{name}/src")));
+        assert!(seen.len() > 5 && seen.iter().all(decide), "{seen:?}");
+    }
+
+    #[test]
+    fn comments_and_tests_decide_nothing() {
+        let code = "use x::y;\n\nfn f() {\n    g(1); // beside\n}\n";
+        let with_others = "//! What it is.\n\nuse x::y;\n\n/// Says more.\nfn f() {\n    // Why.\n    g(1); // beside\n}\n\n\
+            #[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn t() {\n        f();\n    }\n}\n";
+        assert_eq!(lines(with_others), lines(code));
+    }
+
+    #[test]
+    fn what_follows_a_test_and_what_stands_beside_code_decides() {
+        let text = "#[cfg(test)]\nmod tests;\n#[cfg(test)]\n#[path = \"x.rs\"]\nmod other;\nfn f() {}\n";
+        assert_eq!(lines(text), ["fn f() {}"]);
+        assert_eq!(
+            lines("#[cfg(test)]\nimpl X {\n    fn f() {}\n}\nconst Y: u8 = 1; // 2\n"),
+            ["const Y: u8 = 1; // 2"]
+        );
+        assert_ne!(lines("f(1);"), lines("f(2);"));
+    }
+
+    #[test]
+    fn promises_are_tests() {
+        for (path, expected) in [
+            ("crates/files/fs/src/conformance.rs", false),
+            ("crates/files/fs/src/conformance/pages.rs", false),
+            ("crates/files/fs/src/cache.rs", true),
+            ("Cargo.lock", true),
+        ] {
+            assert_eq!(decides(Path::new(path)), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Hints: where they come from, and what is told of them.
+
+use std::fs;
+
+use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, succeed};
+
+/// What 3 processes of an example report of their calls, with variables of the environment.
+fn report(testbed: &Testbed, variables: &[(&str, &str)]) -> String {
+    let field = testbed.compile_source("../../../examples/mpi/field.c", &[]);
+    let mut command = testbed.launch(3, &field);
+    command.env("STARFISH_MPI_REPORT", "1").envs(variables.iter().copied()).arg("starfish:mpi/field");
+    String::from_utf8(succeed(&mut command).stderr).expect("text")
+}
+
+/// Whether a line of a report begins and ends so.
+fn has_line(report: &str, begin: &str, end: &str) -> bool {
+    report.lines().any(|line| line.starts_with(&format!("starfish:   {begin}")) && line.ends_with(end))
+}
+
+/// ROMIO's file gives hints, the environment others, and the report says what came of each.
+fn files_and_environment(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let file = testbed.agents.path("hints");
+    fs::write(&file, "# of the site\nromio_cb_write disable\ncb_nodes 2\nstarfish_queued false\n")
+        .expect("room");
+    let file = file.to_str().expect("text");
+    let told = report(&testbed, &[("ROMIO_HINTS", file), ("STARFISH_MPI_HINTS", "starfish_queued=true,x=1")]);
+    for (begin, end) in [
+        ("collective writes, through the page cache: 1 call,", "(romio_cb_write=disable)"),
+        ("collective reads, disk-directed: 1 call,", "(auto)"),
+        ("the hint cb_nodes=2 has no effect", "there are no aggregators"),
+        ("the hint x=1 has no effect", "no such hint is known"),
+    ] {
+        assert!(has_line(&told, begin, end), "{begin}: {told}");
+    }
+    assert!(!told.contains("starfish_queued"), "{told}");
+    let told =
+        report(&testbed, &[("ROMIO_HINTS", file), ("STARFISH_MPI_HINTS", "starfish_method=two-phase")]);
+    assert!(has_line(&told, "collective writes, two-phase: 1 call,", "(starfish_method)"), "{told}");
+}
+
+/// What there cannot be of a file that is made has no effect for its own reason, and the rest has its effect.
+fn striping(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let given = "striping_factor=1,start_iodevice=77,striping_unit=0,rubbish";
+    let told = report(&testbed, &[("STARFISH_MPI_HINTS", given)]);
+    for (begin, end) in [
+        ("the hint start_iodevice=77 has no effect", "there are 3 disks, counted from 0"),
+        ("the hint striping_unit=0 has no effect", "expected a whole number from 1"),
+        ("the hint rubbish= has no effect", "a hint is written key=value"),
+    ] {
+        assert!(has_line(&told, begin, end), "{begin}: {told}");
+    }
+    assert!(!told.contains("striping_factor"), "{told}");
+}
+
+#[test]
+fn striping_that_there_cannot_be_with_mpich() {
+    striping(&MPICH);
+}
+
+#[test]
+fn striping_that_there_cannot_be_with_open_mpi() {
+    striping(&OPEN_MPI);
+}
+
+#[test]
+fn hints_of_files_and_the_environment_with_mpich() {
+    files_and_environment(&MPICH);
+}
+
+#[test]
+fn hints_of_files_and_the_environment_with_open_mpi() {
+    files_and_environment(&OPEN_MPI);
+}

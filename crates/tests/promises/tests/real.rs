@@ -1,0 +1,361 @@
+//! The file system keeps its promises on real nodes, with each driver.
+
+#[path = "../../../machines/real/tests/common/mod.rs"]
+mod common;
+#[path = "../../../machines/real/tests/testbed/mod.rs"]
+mod testbed;
+
+use std::cell::Cell;
+use std::io::Write;
+use std::rc::Rc;
+use std::time::Instant;
+
+use common::stranger::{DEMAND, Headed, join};
+use common::{Reports, drivers, run_nodes, until};
+use fs::conformance::Base;
+use fs::protocol::{Frame, Request};
+use fs::{
+    Client, ClientSettings, Configuration, File, FileId, IoNodeSettings, PageCache, PageCacheSettings,
+    Prefetch, Scheduling, Threads, conformance, serve,
+};
+use machine::{Delivery, Duration, Machine, Memory, Message, Net, Payload};
+use node as _;
+use real::{Limits, RealMachine, Settings};
+use testbed::Loopback;
+
+macro_rules! promises {
+    ($($promise:ident,)*) => {
+        $(
+            #[test]
+            fn $promise() {
+                for driver in drivers() {
+                    for base in Configuration::ALL {
+                        eprintln!("in the configuration {base:?}");
+                        conformance::$promise(&Loopback { driver }, base.into());
+                    }
+                }
+            }
+        )*
+    };
+}
+
+fs::for_all_promises!(promises);
+
+/// All promises are kept in all orders on simulated machines; here a few in some, with real disks and real time.
+#[test]
+fn files_are_what_was_written_in_other_orders_at_the_disks() {
+    let orders = [Scheduling::RoundRobin, Scheduling::ReadPriority];
+    for (driver, scheduling) in drivers().into_iter().flat_map(|driver| orders.map(|one| (driver, one))) {
+        let (testbed, base) = (Loopback { driver }, Base { configuration: Configuration::Agent, scheduling });
+        eprintln!("{scheduling} with {driver:?}");
+        conformance::files_of_any_size_are_read_back(&testbed, base);
+        conformance::clients_that_write_side_by_side_do_not_disturb_each_other(&testbed, base);
+        conformance::later_writes_of_a_block_reach_the_disk_later(&testbed, base);
+        conformance::what_waits_for_more_is_written_back(&testbed, base);
+        conformance::what_is_accepted_has_room(&testbed, base);
+        conformance::a_client_reads_what_it_has_written(&testbed, base);
+        conformance::what_a_group_writes_is_its_latest_writers(&testbed, base);
+    }
+}
+
+const PAGE: u64 = 64 * 1024;
+
+/// Makes the first node an I/O node, and the second its client.
+async fn client_of(nodes: &[RealMachine], settings: IoNodeSettings) -> fs::Result<Client<RealMachine>> {
+    nodes[0].spawn("I/O node", serve(nodes[0].clone(), settings));
+    Client::connect(nodes[1].clone(), vec![nodes[0].node()], ClientSettings::agent()).await
+}
+
+/// Pages of a cache must not keep the memory that the next ones have to be received into.
+#[test]
+fn a_cache_larger_than_what_a_node_may_receive_fills_up() {
+    for driver in drivers() {
+        let limits = Limits { receive_bytes: 2 * PAGE, ..Limits::default() };
+        let adapt = |settings| Settings { limits: limits.clone(), ..settings };
+        let outcome = run_nodes(driver, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
+            let client = client_of(&nodes, IoNodeSettings::agent()).await?;
+            let settings = PageCacheSettings {
+                bytes: 40 * PAGE,
+                prefetch: Prefetch::Window(16),
+                write_behind: true,
+                ..PageCacheSettings::default()
+            };
+            let cache = PageCache::new(client, settings);
+            // Both together are more than the cache holds; one alone would pass through it.
+            let halves = [("first", 0..30_u8), ("second", 30..60)];
+            for (name, pages) in halves.clone() {
+                let file = cache.create(name, FileId(1 + u64::from(pages.start)), PAGE).await?;
+                for (at, page) in (0..).step_by(PAGE as usize).zip(pages) {
+                    file.write(at, Payload::from(vec![page; PAGE as usize])).await?;
+                }
+                file.close().await?;
+            }
+            // What applications still hold is as little in the way.
+            let (mut files, mut held) = (Vec::new(), Vec::new());
+            for (name, pages) in halves {
+                let file = cache.open(name).await?;
+                for (at, page) in (0..).step_by(PAGE as usize).zip(pages) {
+                    let data = file.read(at, PAGE).await?;
+                    assert!(data.to_vec() == Some(vec![page; PAGE as usize]), "page {page}");
+                    held.push(data);
+                }
+                files.push(file);
+            }
+            assert_eq!(cache.bytes(), 40 * PAGE);
+            fs::Result::Ok(())
+        });
+        outcome.expect("no task fails").expect("no operation fails");
+    }
+}
+
+/// Answers that a peer is slow to take hold the memory of blocks that have left the cache; requests that wait for
+/// memory go on as the answers leave.
+#[test]
+fn answers_that_leave_late_delay_others_and_no_more() {
+    const BLOCK: u64 = 4 << 20;
+    const READS: u64 = 16;
+    for driver in drivers() {
+        let limits = Limits { receive_bytes: 2 * BLOCK, ..Limits::default() };
+        let adapt = |settings| Settings { limits: limits.clone(), ..settings };
+        let outcome = run_nodes(driver, 3, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
+            let settings = IoNodeSettings {
+                cache_blocks: 1,
+                block_bytes_max: BLOCK,
+                prefetch_blocks: 0,
+                threads: Threads::Pool(READS as usize),
+                ..IoNodeSettings::agent()
+            };
+            let (target, client) = (nodes[0].node(), client_of(&nodes, settings).await?);
+            let file = client.create("file", FileId(1), BLOCK).await?;
+            file.truncate(READS * BLOCK).await?;
+            for block in 0..READS {
+                let (offset, bytes) = (block * BLOCK, BLOCK as u32);
+                let request = Request::Read { file: FileId(1), stripe: 0, offset, bytes };
+                let header = Frame::Request(1 + block, request).encode();
+                nodes[2].net().send(target, Message { header, ..Message::default() }).await?;
+            }
+            // Longer than it takes to fill all that is on the way.
+            nodes[2].sleep_until(nodes[2].now() + Duration::from_millis(300)).await;
+            let (received, asker) = (Rc::new(Cell::new(0)), nodes[2].clone());
+            let count = received.clone();
+            nodes[2].spawn("receiver", async move {
+                while let Ok((_, Delivery::Message(answer))) = asker.net().receive().await {
+                    assert_eq!(answer.payload.len(), BLOCK);
+                    count.set(count.get() + 1);
+                }
+                Ok(())
+            });
+            until(&nodes[1], || received.get() == READS).await;
+            fs::Result::Ok(())
+        });
+        outcome.expect("no task fails").expect("no operation fails");
+    }
+}
+
+/// A page is received once and not copied again on its way to the application.
+#[test]
+fn a_page_reaches_the_application_in_one_piece() {
+    for driver in drivers() {
+        let outcome = run_nodes(
+            driver,
+            2,
+            &Reports::default(),
+            |settings| settings,
+            async |nodes| {
+                let nodes: Vec<RealMachine> = nodes;
+                let client = client_of(&nodes, IoNodeSettings::agent()).await?;
+                let cache = PageCache::new(client, PageCacheSettings::default());
+                let file = cache.create("pieces", FileId(1), PAGE).await?;
+                file.write(0, Payload::from(vec![7; 2 * PAGE as usize])).await?;
+                file.close().await?;
+                let file = cache.open("pieces").await?;
+                let (first, again) = (file.read(5, PAGE - 5).await?, file.read(5, 100).await?);
+                let (first, again) = (first.as_contiguous(), again.as_contiguous());
+                assert_eq!(first.map(|bytes| bytes[..100].as_ptr()), again.map(<[u8]>::as_ptr));
+                fs::Result::Ok(())
+            },
+        );
+        outcome.expect("no task fails").expect("no operation fails");
+    }
+}
+
+/// Pages of the file that a stranger asks for.
+const PAGES: u64 = 100;
+
+/// A message in which a stranger asks for a page, on demand or in the background.
+fn ask(tag: u64, class: u8) -> Headed {
+    let offset = tag % PAGES * PAGE;
+    message(tag, class, Request::Read { file: FileId(1), stripe: 0, offset, bytes: PAGE as u32 })
+}
+
+fn message(tag: u64, class: u8, request: Request) -> Headed {
+    (class, Frame::Request(tag, request).encode())
+}
+
+/// Few threads, and a cache for more than the file.
+fn few_threads() -> IoNodeSettings {
+    let (threads, cache_blocks) = (Threads::Pool(16), 2 * PAGES as usize);
+    IoNodeSettings { threads, cache_blocks, ..IoNodeSettings::agent() }
+}
+
+/// The second node as a client of the first, and the file.
+async fn client_with_file(
+    nodes: &[RealMachine],
+    settings: IoNodeSettings,
+) -> fs::Result<(Client<RealMachine>, File<RealMachine>)> {
+    let client = client_of(nodes, settings).await?;
+    let file = client.create("file", FileId(1), PAGE).await?;
+    Ok((client, file))
+}
+
+/// A stranger sends `messages`, which ask for more than sockets hold, over its connection for data and takes no
+/// answers; then a client does `work`.
+fn beside_a_stranger(
+    settings: IoNodeSettings,
+    messages: &[Headed],
+    work: impl AsyncFn(Client<RealMachine>, File<RealMachine>) -> fs::Result<()> + Copy + 'static,
+) {
+    for driver in drivers() {
+        let settings = settings.clone();
+        let outcome = run_nodes(
+            driver,
+            2,
+            &Reports::default(),
+            |settings| settings,
+            async |nodes| {
+                let nodes: Vec<RealMachine> = nodes;
+                let (client, file) = client_with_file(&nodes, settings).await?;
+                let memory = Memory::real(vec![3; (PAGES * PAGE) as usize]);
+                file.write(0, memory.len(), &memory, 0).await?;
+                file.flush().await?;
+                let [control, mut data] = join(&nodes[0], 7).await;
+                let frames = data.frames(messages);
+                data.stream.write_all(&frames).expect("room for questions");
+                // The node takes them all before the client asks.
+                nodes[0].sleep_until(nodes[0].now() + Duration::from_millis(300)).await;
+                let (is_done, done) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(None)));
+                let (flag, outcome) = (is_done.clone(), done.clone());
+                nodes[1].spawn("client", async move {
+                    outcome.set(Some(work(client, file).await));
+                    flag.set(true);
+                    Ok(())
+                });
+                until(&nodes[0], || is_done.get()).await;
+                drop((control, data));
+                done.take().expect("it is done")
+            },
+        );
+        outcome.expect("no task fails").expect("the client is served");
+    }
+}
+
+#[test]
+fn who_sends_garbage_and_takes_no_answers_keeps_nobody_from_being_heard() {
+    let mut messages: Vec<Headed> = (1..=600).map(|tag| ask(tag, b'd')).collect();
+    messages.push((DEMAND, b"trash".to_vec()));
+    beside_a_stranger(few_threads(), &messages, async |client, _| {
+        assert_eq!(client.list().await?, ["file"]);
+        Ok(())
+    });
+}
+
+#[test]
+fn who_takes_no_answers_keeps_no_threads_that_others_need() {
+    let messages: Vec<Headed> = (1..=1200).map(|tag| ask(tag, b"db"[tag as usize % 2])).collect();
+    beside_a_stranger(few_threads(), &messages, async |_, file| {
+        let memory = Memory::real(vec![0; (PAGES * PAGE) as usize]);
+        assert_eq!(file.read(0, PAGES * PAGE, &memory, 0).await?, PAGES * PAGE);
+        Ok(())
+    });
+}
+
+#[test]
+fn who_takes_no_answers_keeps_no_memory_that_random_reads_need() {
+    // The cache has less than the file, and answers to the stranger are more than there is memory for parts of blocks.
+    const CACHED: u64 = 40;
+    let settings = IoNodeSettings {
+        threads: Threads::Pool(64),
+        cache_blocks: CACHED as usize,
+        block_bytes_max: PAGE,
+        patience: None,
+        ..IoNodeSettings::agent()
+    };
+    let alone = |tag: u64| {
+        let offset = tag % (PAGES - CACHED) * PAGE;
+        message(tag, b'd', Request::ReadAlone { file: FileId(1), stripe: 0, offset, bytes: PAGE as u32 })
+    };
+    let messages: Vec<Headed> = (1..=1000).map(alone).collect();
+    beside_a_stranger(settings, &messages, async |client, file| {
+        file.commit().await?;
+        let file = PageCache::new(client, PageCacheSettings::default()).open("file").await?;
+        for page in 0..PAGES - CACHED {
+            assert_eq!(file.read_alone(page * PAGE + 5, 10).await?.to_vec(), Some(vec![3; 10]));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_defect_costs_one_request() {
+    for driver in drivers() {
+        conformance::a_defect_costs_one_request(&Loopback { driver }, Configuration::Agent.into());
+    }
+}
+
+/// How many, STARFISH_REQUESTS says.
+#[test]
+fn random_requests_are_all_answered() {
+    let requests = std::env::var("STARFISH_REQUESTS").map_or(2000, |text| text.parse().expect("a number"));
+    for (seed, driver) in (1..).zip(drivers()) {
+        let limit = Duration::from_secs(60 + requests / 100);
+        conformance::random_requests_are_all_answered(
+            &Loopback { driver },
+            Configuration::Agent.into(),
+            requests,
+            seed,
+            limit,
+        );
+    }
+}
+
+#[test]
+fn who_asks_without_end_keeps_nobody_from_being_heard() {
+    // More than may wait of one client, and then more refusals than it may leave untaken.
+    let messages: Vec<Headed> = (1..=36_000).map(|tag| ask(tag, b'd')).collect();
+    for driver in drivers() {
+        let outcome = run_nodes(
+            driver,
+            2,
+            &Reports::default(),
+            |settings| settings,
+            async |nodes| {
+                let nodes: Vec<RealMachine> = nodes;
+                let (client, file) = client_with_file(&nodes, few_threads()).await?;
+                file.truncate(PAGES * PAGE).await?;
+                let [control, mut data] = join(&nodes[0], 7).await;
+                let messages = messages.clone();
+                let flood = std::thread::spawn(move || {
+                    // In the middle of it, the other side may have heard enough.
+                    let frames = data.frames(&messages);
+                    let _ = data.stream.write_all(&frames);
+                    data
+                });
+                let memory = Memory::real(vec![0; PAGE as usize]);
+                let begun = Instant::now();
+                for page in 0..40 {
+                    client.list().await?;
+                    assert_eq!(file.read(page * PAGE, PAGE, &memory, 0).await?, PAGE);
+                }
+                assert!(begun.elapsed() < Duration::from_secs(10).into(), "{:?}", begun.elapsed());
+                until(&nodes[0], || flood.is_finished()).await;
+                // What it had waiting goes with it: nobody serves that first.
+                drop((flood.join(), control));
+                let begun = Instant::now();
+                assert_eq!(file.read(0, PAGE, &memory, 0).await?, PAGE);
+                assert!(begun.elapsed() < Duration::from_secs(5).into(), "{:?}", begun.elapsed());
+                fs::Result::Ok(())
+            },
+        );
+        outcome.expect("no task fails").expect("the client is served");
+    }
+}

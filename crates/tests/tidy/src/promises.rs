@@ -1,0 +1,79 @@
+//! Promises are checked everywhere they have to be.
+
+use crate::{Text, Tree};
+
+/// Where the promises of the file system are written, and the list of them.
+const PROMISES: &str = "crates/files/fs/src/conformance";
+const LIST: &str = "crates/files/fs/src/conformance.rs";
+
+/// Who goes through the list on which machine, and what shows that it is done in both configurations.
+const CHECKED: [(&str, &[&str]); 2] = [
+    ("crates/tests/promises/tests/simulated.rs", &["check_all("]),
+    (
+        "crates/tests/promises/tests/real.rs",
+        &["fs::for_all_promises!(promises);", "for base in Configuration::ALL {"],
+    ),
+];
+
+/// How the one who checks them all in a single call does it.
+const BOTH: &str = "$($promise(testbed, report); $promise(testbed, agent);)*";
+
+/// Promises that are not on the list, since a machine has to be made for them.
+const APART: [&str; 4] = [
+    // Of disks that take time.
+    "demand_is_served_before_background",
+    "reads_that_writes_hold_up_are_told",
+    // Of a machine that contains defects.
+    "a_defect_costs_one_request",
+    // As many as a machine does in reasonable time.
+    "random_requests_are_all_answered",
+];
+
+/// Every promise is checked on both machines, in both configurations.
+pub fn every_promise_is_checked_in_both_configurations(tree: &Tree) -> Vec<String> {
+    let Some(list) = tree.get(LIST) else { return vec![format!("{LIST}: there is no list of promises")] };
+    let listed: Vec<&str> = list.text.lines().filter_map(|line| line.trim().strip_suffix(',')).collect();
+    let mut complaints = Vec::new();
+    for text in tree.ending(".rs").filter(|text| text.path.starts_with(PROMISES)) {
+        let left_out = promises_of(text).filter(|name| !listed.contains(name) && !APART.contains(name));
+        complaints.extend(left_out.map(|name| format!("{}: {name} is not on the list in {LIST}", text.path)));
+    }
+    if !list.text.contains(BOTH) {
+        complaints.push(format!("{LIST}: check_all does not check each promise in both configurations"));
+    }
+    for (path, signs) in CHECKED {
+        let text = tree.get(path).map_or("", |text| &text.text);
+        let missing = signs.iter().filter(|sign| !text.contains(**sign));
+        complaints
+            .extend(missing.map(|sign| format!("{path}: `{sign}` is not there: are all promises checked?")));
+    }
+    complaints
+}
+
+/// Functions that say what holds for a testbed and what it is based on.
+fn promises_of(text: &Text) -> impl Iterator<Item = &str> {
+    text.text.split("\npub fn ").skip(1).filter_map(|rest| {
+        let head = &rest[..rest.find('{')?];
+        let is_promise = head.contains("testbed: &impl Testbed") && head.contains("base: Base");
+        head.split('(').next().filter(|_| is_promise)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_that_nobody_checks_is_found() {
+        let list = format!("one,\n{BOTH}\npub fn one(testbed: &impl Testbed, base: Base) {{}}\n");
+        let other = "\npub fn two(\n    testbed: &impl Testbed,\n    base: Base,\n) {}\npub fn three() {}\n";
+        let mut texts: Vec<(&str, &str)> =
+            vec![(LIST, &list), ("crates/files/fs/src/conformance/other.rs", other)];
+        let signs: Vec<String> = CHECKED.iter().map(|(_, signs)| signs.join("\n")).collect();
+        texts.extend(CHECKED.iter().zip(&signs).map(|((path, _), text)| (*path, text.as_str())));
+        let left_out = format!("crates/files/fs/src/conformance/other.rs: two is not on the list in {LIST}");
+        assert_eq!(every_promise_is_checked_in_both_configurations(&Tree::of(&texts)), [left_out]);
+        texts[3].1 = "fs::for_all_promises!(promises);";
+        assert_eq!(every_promise_is_checked_in_both_configurations(&Tree::of(&texts)).len(), 2);
+    }
+}

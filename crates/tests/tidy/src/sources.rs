@@ -1,0 +1,274 @@
+//! What may stand in a source file, and what the file may be called.
+
+use crate::{Text, Tree};
+
+/// The crates in which nothing may depend on the computer they run on.
+const PURE: [&str; 10] = [
+    "machine",
+    "layout",
+    "description",
+    "disk",
+    "fs",
+    "request-log",
+    "jobs",
+    "sim",
+    "experiment",
+    "statistics",
+];
+
+/// What would make a run depend on that computer, and what to use instead.
+const IMPURE: [(&str, &str); 13] = [
+    ("std::time::Instant", "machine::Instant"),
+    ("std::time::{", "machine::{Instant, Duration}"),
+    ("SystemTime", "machine::Instant"),
+    ("std::thread", "Machine::spawn"),
+    ("std::net", "machine::Net"),
+    ("std::fs", "machine::Disk"),
+    ("std::env", "an argument"),
+    ("std::process", "an error"),
+    ("rand::", "a stream derived from the run's seed (crates/machines/sim/src/random.rs)"),
+    ("getrandom", "a stream derived from the run's seed (crates/machines/sim/src/random.rs)"),
+    ("HashMap", "BTreeMap, or a table with its own order"),
+    ("HashSet", "BTreeSet"),
+    ("compio", "the traits of the crate machine"),
+];
+
+/// Reading descriptions is the one use of the host's files among them.
+const MAY_READ_FILES: &str = "crates/machines/description/src/load.rs";
+
+/// Where `unsafe` has been argued for, at the top of the file or beside the code.
+const MAY_BE_UNSAFE: [&str; 19] = [
+    "crates/command/interruption/src/signals.rs",
+    "crates/interfaces/libpdiol/src/c.rs",
+    "crates/interfaces/libpdiol/src/handle.rs",
+    "crates/interfaces/libpdiol/src/lock_tests.rs",
+    "crates/interfaces/libpdiol/src/primitives.rs",
+    "crates/interfaces/libpdiol/tests/lock.rs",
+    "crates/traces/libtlv/src/c.rs",
+    "crates/machines/machine/src/lent.rs",
+    "crates/interfaces/mpi-io/src/c.rs",
+    "crates/interfaces/mpi-io/src/moving.rs",
+    "crates/interfaces/mpi-io/src/process.rs",
+    "crates/interfaces/node/src/lease.rs",
+    "crates/interfaces/python/src/fresh_bytes.rs",
+    "crates/machines/real/src/disk/at_once.rs",
+    "crates/machines/real/src/disk/mod.rs",
+    "crates/machines/real/src/disk/write_back.rs",
+    "crates/machines/sim/src/executor/waker.rs",
+    "crates/traces/tlv/src/recording.rs",
+    "crates/traces/tlv/src/ticks.rs",
+];
+
+/// What names of files that have no idea of their own contain.
+const EMPTY_NAMES: [&str; 3] = ["util", "helper", "misc"];
+
+/// How one would look into a payload.
+const LOOKS: [&str; 4] = ["Piece::Bytes", "Piece::Phantom", "SharedBytes", ".into_vec()"];
+
+fn complain(text: &Text, line: usize, what: &str) -> String {
+    format!("{}:{line}: {what}", text.path)
+}
+
+fn sources_of<'a>(tree: &'a Tree, name: &str) -> impl Iterator<Item = &'a Text> + use<'a> {
+    let folder = format!("/{name}/src/");
+    tree.ending(".rs").filter(move |text| text.path.starts_with("crates/") && text.path.contains(&folder))
+}
+
+/// Every file opens by saying what lives in it.
+pub fn every_source_opens_with_an_introduction(tree: &Tree) -> Vec<String> {
+    let introduced = |text: &&Text| {
+        text.text.lines().next().is_some_and(|line| line.len() > "//! ".len() && line.starts_with("//! "))
+    };
+    let without = tree.ending(".rs").filter(|text| !introduced(text));
+    without.map(|text| complain(text, 1, "begin with `//!` and what lives here")).collect()
+}
+
+/// No file is called after having no idea.
+pub fn names_say_what_is_in_a_file(tree: &Tree) -> Vec<String> {
+    let empty = |text: &&Text| EMPTY_NAMES.iter().any(|name| text.stem().contains(name));
+    tree.ending(".rs").filter(empty).map(|text| complain(text, 1, "call it after what it is about")).collect()
+}
+
+/// The most characters in a line; code is a little shorter (`rustfmt.toml`), but comments are nobody's to format.
+const WIDTH: usize = 120;
+
+/// Comments keep within the width of the page.
+pub fn comments_keep_within_the_width(tree: &Tree) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for text in tree.ending(".rs") {
+        for (number, line) in (1..).zip(text.text.lines()) {
+            let width = line.chars().count();
+            if width > WIDTH && line.trim_start().starts_with("//") {
+                complaints.push(complain(
+                    text,
+                    number,
+                    &format!("a comment of {width} characters: {WIDTH} at most"),
+                ));
+            }
+        }
+    }
+    complaints
+}
+
+/// Every file is part of its crate.
+pub fn no_source_is_dead(tree: &Tree) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for text in tree.ending(".rs") {
+        let Some((of_crate, within)) = text.path.split_once("/src/") else { continue };
+        let module = match within.rsplit_once('/') {
+            Some((folder, "mod.rs")) => folder.rsplit('/').next().unwrap_or(folder),
+            _ => text.stem(),
+        };
+        let declaration = format!("mod {module};");
+        let mut siblings =
+            tree.ending(".rs").filter(|other| other.path.starts_with(&format!("{of_crate}/src/")));
+        let declared =
+            siblings.any(|other| other.code().any(|(_, line)| line.trim_end().ends_with(&declaration)));
+        let is_root = matches!(within, "lib.rs" | "main.rs") || within.starts_with("bin/");
+        if !declared && !is_root {
+            complaints.push(complain(text, 1, "no `mod` declares it"));
+        }
+    }
+    complaints
+}
+
+/// What is simulated depends on nothing but its description and its seed.
+pub fn nothing_pure_asks_the_host(tree: &Tree) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for text in PURE.iter().flat_map(|name| sources_of(tree, name)) {
+        for (number, line) in text.code() {
+            // Grouped from the root, an import would hide what it imports.
+            if line.trim_start().starts_with("use std::{") {
+                complaints.push(complain(text, number, "import each module of std by itself"));
+            }
+            for (word, instead) in IMPURE {
+                let word_is_whole = line.match_indices(word).any(|(at, _)| begins_a_word(line, at));
+                if word_is_whole && !(word == "std::fs" && text.path == MAY_READ_FILES) {
+                    complaints.push(complain(text, number, &format!("no {word} here: use {instead}")));
+                }
+            }
+        }
+    }
+    complaints
+}
+
+fn begins_a_word(line: &str, at: usize) -> bool {
+    !line[..at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_')
+}
+
+/// The file system moves payloads and never looks into them; its tests of promises do.
+pub fn the_file_system_never_looks_into_a_payload(tree: &Tree) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for text in sources_of(tree, "fs").filter(|text| text.stem() != "conformance") {
+        for (number, line) in text.code() {
+            if let Some(look) = LOOKS.iter().find(|look| line.contains(**look)) {
+                complaints.push(complain(text, number, &format!("{look} looks into a payload")));
+            }
+        }
+    }
+    complaints
+}
+
+/// Layout arithmetic waits for nothing.
+pub fn layout_never_waits(tree: &Tree) -> Vec<String> {
+    let waits = |line: &str| line.contains("async ") || line.contains(".await");
+    let lines = sources_of(tree, "layout")
+        .flat_map(|text| text.code().map(move |(number, line)| (text, number, line)));
+    lines
+        .filter(|(.., line)| waits(line))
+        .map(|(text, number, _)| complain(text, number, "no waiting here"))
+        .collect()
+}
+
+/// `unsafe` stands only where it has been argued for.
+pub fn unsafe_code_is_where_it_was_agreed(tree: &Tree) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for text in tree.ending(".rs").filter(|text| !text.path.starts_with("crates/tests/tidy/")) {
+        let is_unsafe = |line: &str| line.contains("unsafe ") || line.contains("#[allow(unsafe_code");
+        let first = text.code().find(|(_, line)| is_unsafe(line));
+        match first {
+            Some((number, _)) if !MAY_BE_UNSAFE.contains(&text.path.as_str()) => {
+                complaints.push(complain(
+                    text,
+                    number,
+                    "unsafe code needs an argument and an entry in the crate tidy",
+                ));
+            }
+            None if MAY_BE_UNSAFE.contains(&text.path.as_str()) => {
+                complaints.push(complain(
+                    text,
+                    1,
+                    "no longer unsafe: take it off the list in the crate tidy",
+                ));
+            }
+            _ => {}
+        }
+    }
+    complaints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_introduction_is_named() {
+        let tree = Tree::of(&[("crates/x/src/a.rs", "//! A.\n"), ("crates/x/src/b.rs", "use a;\n")]);
+        assert_eq!(every_source_opens_with_an_introduction(&tree).len(), 1);
+    }
+
+    #[test]
+    fn empty_names_are_refused() {
+        let tree = Tree::of(&[("crates/x/src/utils.rs", ""), ("crates/x/src/seek.rs", "")]);
+        assert_eq!(names_say_what_is_in_a_file(&tree).len(), 1);
+    }
+
+    #[test]
+    fn a_comment_that_is_too_long_is_found() {
+        let (fits, long) = (format!("//! {}\n", "x".repeat(116)), format!("    // {}\n", "ä".repeat(114)));
+        let tree = Tree::of(&[("crates/x/src/a.rs", &fits), ("crates/x/src/b.rs", &long)]);
+        let complaints = comments_keep_within_the_width(&tree);
+        assert_eq!(complaints, ["crates/x/src/b.rs:1: a comment of 121 characters: 120 at most"]);
+    }
+
+    #[test]
+    fn a_file_that_nobody_declares_is_dead() {
+        let tree = Tree::of(&[
+            ("crates/x/src/lib.rs", "mod a;\npub(crate) mod b;\n// mod c;\n"),
+            ("crates/x/src/a.rs", ""),
+            ("crates/x/src/b/mod.rs", ""),
+            ("crates/x/src/c.rs", ""),
+        ]);
+        assert_eq!(no_source_is_dead(&tree), ["crates/x/src/c.rs:1: no `mod` declares it"]);
+    }
+
+    #[test]
+    fn the_clock_of_the_host_is_found_in_code_and_not_in_comments() {
+        let text = "//! x\n// std::time is for others\nuse std::time::Instant;\nuse std::{cell, fs};\nlet brand::x = 1;\n";
+        let tree = Tree::of(&[("crates/files/fs/src/a.rs", text), ("crates/machines/real/src/a.rs", text)]);
+        let complaints = nothing_pure_asks_the_host(&tree);
+        assert_eq!(complaints.len(), 2, "{complaints:?}");
+        assert!(complaints[0].starts_with("crates/files/fs/src/a.rs:3:"), "{complaints:?}");
+    }
+
+    #[test]
+    fn a_look_into_a_payload_is_found() {
+        let tree = Tree::of(&[("crates/files/fs/src/a.rs", "if let Piece::Bytes(b) = p {}\n")]);
+        assert_eq!(the_file_system_never_looks_into_a_payload(&tree).len(), 1);
+    }
+
+    #[test]
+    fn waiting_in_layout_is_found() {
+        let tree = Tree::of(&[("crates/files/layout/src/a.rs", "pub async fn a() {}\n")]);
+        assert_eq!(layout_never_waits(&tree).len(), 1);
+    }
+
+    #[test]
+    fn unsafe_code_elsewhere_is_found_and_a_stale_entry_too() {
+        let tree = Tree::of(&[
+            ("crates/files/fs/src/a.rs", "unsafe { b() }\n"),
+            ("crates/machines/sim/src/executor/waker.rs", "fn a() {}\n"),
+        ]);
+        assert_eq!(unsafe_code_is_where_it_was_agreed(&tree).len(), 2);
+    }
+}

@@ -1,0 +1,121 @@
+//! The project keeps the rules of the house.
+
+use std::path::{Path, PathBuf};
+
+use tidy::{Tree, circles, contents, crates, documents, names, promises, sources};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
+}
+
+fn none(rule: impl Fn(&Tree) -> Vec<String>) {
+    let tree = Tree::read(&root()).expect("the project can be read");
+    assert!(tree.texts().count() > 100, "only {} texts found", tree.texts().count());
+    let complaints = rule(&tree);
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+#[test]
+fn arrows_point_the_agreed_way() {
+    none(crates::arrows_point_the_agreed_way);
+}
+
+#[test]
+fn the_innermost_crates_use_few_others() {
+    none(crates::the_innermost_crates_use_few_others);
+}
+
+#[test]
+fn every_foreign_crate_has_a_reason() {
+    none(crates::every_foreign_crate_has_a_reason);
+}
+
+#[test]
+fn every_crate_takes_the_common_lints() {
+    none(crates::every_crate_takes_the_common_lints);
+}
+
+#[test]
+fn every_source_opens_with_an_introduction() {
+    none(sources::every_source_opens_with_an_introduction);
+}
+
+#[test]
+fn names_say_what_is_in_a_file() {
+    none(sources::names_say_what_is_in_a_file);
+}
+
+#[test]
+fn comments_keep_within_the_width() {
+    none(sources::comments_keep_within_the_width);
+}
+
+#[test]
+fn no_files_go_in_circles() {
+    none(circles::no_files_go_in_circles);
+}
+
+#[test]
+fn every_table_of_contents_is_whole() {
+    none(contents::every_table_of_contents_is_whole);
+}
+
+#[test]
+fn a_name_of_a_type_has_one_meaning() {
+    none(names::a_name_of_a_type_has_one_meaning);
+}
+
+#[test]
+fn every_promise_is_checked_in_both_configurations() {
+    none(promises::every_promise_is_checked_in_both_configurations);
+}
+
+#[test]
+fn no_source_is_dead() {
+    none(sources::no_source_is_dead);
+}
+
+#[test]
+fn nothing_pure_asks_the_host() {
+    none(sources::nothing_pure_asks_the_host);
+}
+
+#[test]
+fn the_file_system_never_looks_into_a_payload() {
+    none(sources::the_file_system_never_looks_into_a_payload);
+}
+
+#[test]
+fn layout_never_waits() {
+    none(sources::layout_never_waits);
+}
+
+#[test]
+fn unsafe_code_is_where_it_was_agreed() {
+    none(sources::unsafe_code_is_where_it_was_agreed);
+}
+
+#[test]
+fn every_decision_is_listed() {
+    none(documents::every_decision_is_listed);
+}
+
+#[test]
+fn every_decision_is_complete() {
+    none(documents::every_decision_is_complete);
+}
+
+#[test]
+fn every_calibrated_number_is_on_record() {
+    none(documents::every_calibrated_number_is_on_record);
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    none(|tree| documents::every_link_leads_somewhere(tree, &root()));
+}
+
+#[test]
+fn every_source_that_is_named_is_there() {
+    none(documents::every_source_that_is_named_is_there);
+}
