@@ -8,8 +8,8 @@ use layout::{Piece, Striping};
 
 use crate::coverage::Coverage;
 use crate::directory::{DirectoryError, Entry, ListedStretch, PiecesLeft};
-use crate::give_way::give_way;
 use crate::piece_run::PieceRun;
+use machine::give_way;
 
 /// The members' pieces of one block.
 #[derive(Debug)]

@@ -332,7 +332,7 @@ impl Error {
     }
 
     /// Whether an I/O node reported a failure of this kind.
-    pub(crate) fn is_remote(&self, kind: FailureKind) -> bool {
+    pub fn is_remote(&self, kind: FailureKind) -> bool {
         matches!(self, Error::Remote { failure, .. } if failure.kind == kind)
     }
 
@@ -376,7 +376,8 @@ impl Failure {
         Failure { kind, text: text.into(), lost_rank: None }
     }
 
-    pub(crate) fn invalid(text: impl Into<String>) -> Self {
+    /// A request that makes no sense.
+    pub fn invalid(text: impl Into<String>) -> Self {
         Failure::new(FailureKind::Invalid, text)
     }
 }

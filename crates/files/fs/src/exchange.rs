@@ -20,12 +20,11 @@ use std::iter;
 use std::rc::Rc;
 
 use layout::Piece;
-use machine::{Buf, BufferPool, Condition, Machine, Memory, NodeId, Payload, Work};
+use machine::{Buf, BufferPool, Condition, Machine, Memory, NodeId, Payload, Work, give_way};
 use slab::Slab;
 
 use crate::endpoint::{Endpoint, Mailbox};
 use crate::error::{Error, Result};
-use crate::give_way::give_way;
 use crate::protocol::{MemoryId, PIECES_MAX, Request};
 use crate::settings::TwoPhaseExchange;
 

@@ -17,18 +17,16 @@
 //!   futures
 //! - `disk_queue.rs`: turns at a disk, and `backlog.rs`: the jobs that are held up there; `turns.rs`: turns at other
 //!   things; `room.rs`: how much more a disk can be given
-//! - `patience.rs`, `give_way.rs`: how long a node waits for others, and how it lets them go on
+//! - `patience.rs`: how long a node waits for others
 //! - `name.rs`, `error.rs`: what a file may be called; what can go wrong; `number.rs`: what stripes of files without
 //!   names are called; `noted.rs`: what is noted of requests;
 //!   `traffic.rs` and `time_histogram.rs`: what is counted of them
 //! - `range_locks.rs`: which owner has which parts of a file locked; `scrub_unit.rs`: how finely damage is told
-//! - [`conformance`]: what all of it promises, as tests for any machine
 
 mod backlog;
 mod byte_set;
 mod cache;
 mod client;
-pub mod conformance;
 mod coverage;
 mod dealt;
 mod directory;
@@ -36,7 +34,6 @@ mod disk_queue;
 mod endpoint;
 mod error;
 mod exchange;
-mod give_way;
 mod io_node;
 mod name;
 mod noted;

@@ -15,12 +15,11 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use layout::{Chunk, Extent, Selection};
-use machine::{Buf, Machine, Payload, Work};
+use machine::{Buf, Machine, Payload, Work, give_way};
 
 use crate::coverage::Coverage;
 use crate::error::Result;
 use crate::exchange::{Exchange, Exchanged};
-use crate::give_way::give_way;
 
 /// The most blocks of data that are packed and not yet put, where members read the same bytes.
 const PACKED_BLOCKS: u64 = 4;

@@ -13,7 +13,7 @@
 //! - `buffer.rs`: pools of buffers; `slot.rs`: what they and payloads are made of; `memory.rs`: where a compute node
 //!   wants its data; `lent.rs`: memory of another thread
 //! - `condition.rs`: how tasks of one node wait for each other; `in_flight.rs`, `line.rs`, `permits.rs`,
-//!   `task_group.rs`, `first_failure.rs`, `first_of.rs`: what they wait for
+//!   `task_group.rs`, `first_failure.rs`, `first_of.rs`: what they wait for; `give_way.rs`: how they let others go on
 //! - `metadata.rs`: values by keys that change by transactions
 //! - `work.rs`: names of processor work; `error.rs`: what can go wrong; `decimal.rs`, `size.rs`: numbers and sizes as
 //!   people write them
@@ -33,6 +33,7 @@ mod decimal;
 mod error;
 mod first_failure;
 mod first_of;
+mod give_way;
 mod in_flight;
 mod lanes;
 mod lent;
@@ -60,6 +61,7 @@ pub use condition::{Condition, Wait};
 pub use decimal::Decimal;
 pub use error::{Error, KeyMismatch, NodePart, Result};
 pub use first_of::first_of;
+pub use give_way::give_way;
 pub use in_flight::{InFlight, OperationInFlight};
 pub use lanes::SpanPlace;
 pub use lent::LentMemory;

@@ -1,6 +1,1306 @@
-//! Tests of the file system on both machines: that it keeps its promises (`fs::conformance`), and what holds on one of
-//! the machines alone.
+//! The promises of the file system, each one function, generic over the machine; tests on both machines.
 //!
-//! They stand above the crates that run the file system on a machine for others, `node` and `experiment`, and not
+//! The tests run [`check_all`] and its parts, so the same promises are checked in simulation and in reality. What holds
+//! on one of the machines alone is beside them. `attackers.rs` has requests of clients that do not do their part.
+//!
+//! The tests stand above the crates that run the file system on a machine for others, `node` and `experiment`, and not
 //! beside the machines: what these two have compiled for a machine is linked and not compiled once more, and after a
 //! change of `fs` the tests of the machines stay as they are.
+
+pub mod attackers;
+mod attacks;
+mod commits;
+mod counts;
+mod damage;
+mod failures;
+mod faulty;
+mod floods;
+mod holds;
+mod listed;
+mod locks;
+mod numbered;
+mod pages;
+mod random;
+mod recordings;
+mod seeded;
+mod selected;
+mod syncs;
+mod tasks;
+mod trees;
+mod write_caches;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use layout::{Operation, Pattern, Problem, Striping};
+use machine::conformance::Testbed;
+use machine::{
+    Class, Condition, Delivery, Disk, Duration, Machine, Memory, Message, Net, NodeId, Payload, Stage,
+};
+
+pub use attacks::{
+    a_client_that_is_gone_leaves_nothing_behind, a_defect_costs_one_request,
+    a_directory_that_lies_is_refused, a_group_is_of_nodes_that_are_there, a_selection_that_lies_is_refused,
+    an_identity_is_of_one_file, collective_operations_go_on_beside_stopped_ones,
+    names_are_read_once_for_all_who_wait, only_members_meet, pieces_without_end_keep_nobody_waiting,
+    what_was_asked_over_an_ended_connection_changes_nothing, what_was_lost_is_not_read_as_zeros,
+    who_answers_nothing_keeps_nobody_waiting, who_leaves_some_requests_unanswered_waits_for_those_alone,
+    who_speaks_another_version_is_told_once,
+};
+pub use commits::{
+    a_committed_file_is_published_by_whoever_looks_for_it,
+    a_file_keeps_its_length_until_what_makes_it_longer_is_flushed,
+    a_replaced_file_stays_until_the_new_one_is_committed, a_write_of_no_bytes_makes_no_file_longer,
+    an_unfinished_file_is_left_alone_while_it_is_written,
+    an_unfinished_file_is_refused_until_it_is_committed, what_is_made_for_a_client_that_is_gone_is_nobodys,
+};
+pub use damage::{a_bit_that_flips_in_memory_is_noticed, damage_is_found_and_what_is_beside_it_is_served};
+pub use failures::{
+    a_collective_operation_opens_its_file_again, a_failed_collective_operation_has_ended_at_all_disks,
+    a_failed_flush_is_told_through_all_handles, a_failed_flush_is_told_to_all_who_have_written,
+    a_file_is_cut_and_removed_however_much_is_appended, a_file_may_be_longer_than_its_disk,
+    a_file_that_could_not_be_removed_lacks_nothing_silently,
+    a_file_with_larger_blocks_than_an_io_node_takes_is_refused,
+    a_write_that_fails_behind_one_member_fails_the_whole_group, after_a_failed_sync_a_file_is_never_flushed,
+    an_io_node_that_stops_writes_out_all_that_it_can, changes_of_a_file_end_while_others_write,
+    later_writes_of_a_block_reach_the_disk_later, many_pieces_of_a_block_are_written_together,
+    what_a_sharer_of_a_handle_has_heard_is_told_to_the_others, what_is_accepted_has_room,
+    what_is_accepted_of_many_files_has_room, what_is_lost_is_no_hole, what_is_written_through_is_at_its_disk,
+    what_waits_for_more_is_written_back,
+};
+pub use floods::{
+    commands_that_wait_take_little_memory, failures_of_members_do_not_grow,
+    fences_stay_however_many_another_client_raises, locks_are_on_files_that_their_client_has_open,
+    no_answer_is_longer_than_a_message, no_client_takes_all_teams_and_jobs,
+    repairs_leave_alone_what_is_in_use, the_same_bytes_are_not_selected_many_times,
+};
+pub use holds::{
+    an_open_file_outlives_a_broken_connection, an_open_over_a_broken_connection_holds_nothing,
+    open_files_outlive_a_new_start_of_the_keeper,
+};
+pub use listed::{a_directory_that_is_forgotten_is_told_again, listed_stretches_agree_with_files_in_memory};
+pub use numbered::{
+    a_numbered_file_is_read_by_whoever_knows_it, a_numbered_file_that_is_removed_stays_removed,
+    a_numbered_file_touches_the_disks_it_has_bytes_on, a_numbered_write_that_was_lost_is_told,
+    a_stripe_that_could_not_be_removed_lacks_nothing_silently, all_numbered_files_are_listed,
+    cached_numbered_files_are_close_to_open_consistent, data_and_holes_of_a_file_are_found,
+    each_of_many_closed_files_that_lost_data_is_reported, numbered_files_are_read_and_written_together,
+    numbered_stripes_are_told_apart, random_numbered_operations_agree_with_a_file_in_memory,
+    who_closes_a_numbered_file_is_told_what_was_lost,
+};
+pub use pages::{
+    a_cached_file_that_is_given_up_leaves_the_one_it_was_to_replace, a_client_reads_what_it_has_written,
+    a_file_that_cannot_be_removed_stays_as_it_is, a_file_too_large_for_the_cache_passes_through,
+    a_flush_that_fails_is_success_for_nobody, a_loss_is_told_to_all_who_flush_at_once,
+    a_part_of_a_page_is_sent_in_time, a_window_brings_in_the_pages_after_the_one_in_use,
+    a_write_that_fails_behind_is_reported, cached_files_of_any_size_are_read_back,
+    cached_files_with_large_pages_are_read_back, clients_see_what_others_have_flushed, hints_move_pages,
+    many_share_a_small_cache, random_cached_operations_agree_with_files_in_memory,
+    temporary_files_reach_no_disk, the_pages_of_a_request_are_read_together,
+    what_is_cut_off_does_not_come_back, what_is_lost_of_a_temporary_file_is_told,
+    what_is_read_alone_is_not_kept,
+};
+
+pub use counts::{an_io_node_reads_from_its_disks_what_is_read_alone, what_an_io_node_does_is_counted};
+pub use locks::{
+    locks_end_with_their_client, locks_keep_others_out, what_was_written_under_a_lost_lock_is_refused,
+};
+pub use random::random_requests_are_all_answered;
+pub use recordings::what_nodes_do_is_recorded_on_demand;
+pub use seeded::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_a_seed};
+pub use selected::{
+    a_team_fails_together, selections_of_a_seed, small_parts_of_blocks_travel_together,
+    what_has_failed_leaves_room_for_other_teams, what_is_selected_agrees_with_files_in_memory,
+    what_is_selected_is_told_again_to_a_new_run, what_is_selected_of_a_numbered_file_touches_its_stripes,
+    what_is_written_together_is_written_in_order, what_several_select_beyond_the_end_stays,
+    what_several_select_of_new_blocks_stays,
+};
+
+pub use syncs::members_sync_what_all_have_written;
+pub use trees::{
+    a_cut_and_a_write_come_one_after_the_other, a_disk_that_is_gone_hides_no_others,
+    a_file_that_is_open_is_not_abandoned, a_file_without_names_lives_until_its_last_close,
+    a_lost_stripe_is_no_hole, a_new_file_on_a_full_disk_has_the_length_of_what_is_stored,
+    a_reader_sees_no_byte_that_was_never_written, all_that_a_client_has_closed_is_flushed_at_once,
+    an_appender_that_is_lost_delays_others_once, an_overwrite_is_read_in_time,
+    appends_of_many_clients_leave_no_gaps, appends_of_many_clients_lose_nothing,
+    attributes_are_what_was_set_last, blocks_that_are_too_large_leave_no_name,
+    closed_files_are_read_by_whoever_opens_them_then, entries_of_names_in_order_are_prefetched,
+    lost_changes_of_names_are_told, names_of_all_clients_are_one_tree,
+    names_that_come_back_have_their_contents, no_namespace_is_begun_beside_another,
+    stripes_stay_found_when_others_write, what_a_team_writes_is_known_to_all_its_members,
+    what_cannot_be_cut_everywhere_is_cut_nowhere, what_cannot_go_hides_nothing_that_can,
+    what_could_not_be_told_is_told_by_the_next_flush, what_is_opened_at_once_is_one_file,
+    what_is_removed_while_an_io_node_is_away_goes_when_it_is_back,
+    what_is_sent_after_others_looked_is_read_by_them, what_is_too_long_is_refused,
+    what_nobody_has_written_counts_nowhere, what_replaces_a_file_is_on_the_media,
+    who_changes_names_knows_their_directories, who_ends_flushes_many_files_at_once,
+    who_flushes_a_file_flushes_what_others_have_closed, who_flushes_a_file_waits_for_nothing_later,
+    who_opens_a_file_hears_of_other_writers,
+};
+pub use write_caches::{
+    a_failed_flush_of_a_group_is_told_until_what_it_left_is_flushed,
+    a_file_that_is_opened_again_grows_through_its_write_cache, a_flush_comes_by_itself_in_time,
+    a_flush_has_what_all_members_have_written, a_flush_that_its_keeper_forgets_fails,
+    a_hole_before_an_unflushed_write_reads_as_zeros,
+    a_member_that_is_gone_costs_only_what_it_had_not_flushed, members_whose_connections_end_hold_up_no_flush,
+    members_with_clocks_that_disagree_keep_their_own_order, members_with_different_io_nodes_lose_nothing,
+    what_a_group_writes_is_its_latest_writers, what_is_cached_of_a_removed_file_holds_up_no_flush,
+    writes_that_are_not_flushed_are_read_by_their_writer,
+};
+
+use tasks::Tasks;
+
+use fs::NAME_BYTES_MAX;
+use fs::protocol::{
+    Collective, Committed, Direction, FoundStripe, Frame, Label, MemoryId, Reply, Request, Selectors,
+    StripeHome,
+};
+use fs::{
+    Client, ClientSettings, CollectiveSettings, Configuration, Error, Failure, FailureKind, File, FileId,
+    Group, IoNodeSettings, Scheduling, Threads, serve,
+};
+
+/// Hands the names of all promises to a macro: a list that no machine's tests can be behind.
+#[macro_export]
+macro_rules! for_all_promises {
+    ($do:ident) => {
+        $do! {
+            files_of_any_size_are_read_back,
+            random_operations_agree_with_a_file_in_memory,
+            clients_that_write_side_by_side_do_not_disturb_each_other,
+            every_pattern_is_read_and_written_alike_by_every_method,
+            collective_operations_follow_each_other,
+            listed_stretches_agree_with_files_in_memory,
+            a_directory_that_is_forgotten_is_told_again,
+            names_name_files_and_nothing_else,
+            all_names_are_listed_however_many,
+            a_file_lies_on_the_disks_that_were_chosen,
+            a_missing_stripe_is_named,
+            a_foreign_stripe_is_named,
+            garbage_costs_nobody_else_anything,
+            commands_without_end_are_refused,
+            who_answers_nothing_keeps_nobody_waiting,
+            who_leaves_some_requests_unanswered_waits_for_those_alone,
+            a_client_that_is_gone_leaves_nothing_behind,
+            an_identity_is_of_one_file,
+            a_directory_that_lies_is_refused,
+            a_group_is_of_nodes_that_are_there,
+            collective_operations_go_on_beside_stopped_ones,
+            pieces_without_end_keep_nobody_waiting,
+            names_are_read_once_for_all_who_wait,
+            who_speaks_another_version_is_told_once,
+            damage_is_found_and_what_is_beside_it_is_served,
+            a_bit_that_flips_in_memory_is_noticed,
+            only_members_meet,
+            commands_that_wait_take_little_memory,
+            the_same_bytes_are_not_selected_many_times,
+            no_client_takes_all_teams_and_jobs,
+            repairs_leave_alone_what_is_in_use,
+            locks_are_on_files_that_their_client_has_open,
+            fences_stay_however_many_another_client_raises,
+            no_answer_is_longer_than_a_message,
+            failures_of_members_do_not_grow,
+            what_was_lost_is_not_read_as_zeros,
+            what_was_asked_over_an_ended_connection_changes_nothing,
+            a_stream_does_not_keep_the_disk_to_itself,
+            a_client_that_goes_away_leaves_the_others_served,
+            an_io_node_that_goes_away_fails_the_calls_to_it,
+            an_io_node_that_stops_writes_out_what_it_has,
+            a_failing_member_fails_the_whole_group,
+            a_write_that_an_io_node_has_lost_is_reported,
+            an_unfinished_file_that_lacks_something_is_not_committed,
+            an_unfinished_file_is_refused_until_it_is_committed,
+            a_replaced_file_stays_until_the_new_one_is_committed,
+            a_file_keeps_its_length_until_what_makes_it_longer_is_flushed,
+            a_write_of_no_bytes_makes_no_file_longer,
+            a_committed_file_is_published_by_whoever_looks_for_it,
+            an_unfinished_file_is_left_alone_while_it_is_written,
+            what_is_made_for_a_client_that_is_gone_is_nobodys,
+            a_collective_operation_opens_its_file_again,
+            a_file_with_larger_blocks_than_an_io_node_takes_is_refused,
+            a_failed_flush_is_told_to_all_who_have_written,
+            after_a_failed_sync_a_file_is_never_flushed,
+            a_file_that_could_not_be_removed_lacks_nothing_silently,
+            a_failed_flush_is_told_through_all_handles,
+            what_a_sharer_of_a_handle_has_heard_is_told_to_the_others,
+            later_writes_of_a_block_reach_the_disk_later,
+            many_pieces_of_a_block_are_written_together,
+            what_waits_for_more_is_written_back,
+            what_is_accepted_has_room,
+            what_is_accepted_of_many_files_has_room,
+            what_is_lost_is_no_hole,
+            what_is_written_through_is_at_its_disk,
+            a_failed_collective_operation_has_ended_at_all_disks,
+            a_write_that_fails_behind_one_member_fails_the_whole_group,
+            an_io_node_that_stops_writes_out_all_that_it_can,
+            changes_of_a_file_end_while_others_write,
+            a_file_is_cut_and_removed_however_much_is_appended,
+            a_file_may_be_longer_than_its_disk,
+            cached_files_of_any_size_are_read_back,
+            cached_files_with_large_pages_are_read_back,
+            a_client_reads_what_it_has_written,
+            a_window_brings_in_the_pages_after_the_one_in_use,
+            the_pages_of_a_request_are_read_together,
+            what_is_read_alone_is_not_kept,
+            an_io_node_reads_from_its_disks_what_is_read_alone,
+            temporary_files_reach_no_disk,
+            a_cached_file_that_is_given_up_leaves_the_one_it_was_to_replace,
+            a_file_too_large_for_the_cache_passes_through,
+            a_write_that_fails_behind_is_reported,
+            a_flush_that_fails_is_success_for_nobody,
+            a_loss_is_told_to_all_who_flush_at_once,
+            clients_see_what_others_have_flushed,
+            a_part_of_a_page_is_sent_in_time,
+            random_cached_operations_agree_with_files_in_memory,
+            hints_move_pages,
+            many_share_a_small_cache,
+            what_is_cut_off_does_not_come_back,
+            a_file_that_cannot_be_removed_stays_as_it_is,
+            what_a_group_writes_is_its_latest_writers,
+            members_with_clocks_that_disagree_keep_their_own_order,
+            writes_that_are_not_flushed_are_read_by_their_writer,
+            a_hole_before_an_unflushed_write_reads_as_zeros,
+            a_file_that_is_opened_again_grows_through_its_write_cache,
+            a_flush_has_what_all_members_have_written,
+            a_flush_comes_by_itself_in_time,
+            a_member_that_is_gone_costs_only_what_it_had_not_flushed,
+            a_failed_flush_of_a_group_is_told_until_what_it_left_is_flushed,
+            members_whose_connections_end_hold_up_no_flush,
+            what_is_cached_of_a_removed_file_holds_up_no_flush,
+            members_with_different_io_nodes_lose_nothing,
+            a_flush_that_its_keeper_forgets_fails,
+            what_nodes_do_is_recorded_on_demand,
+            what_an_io_node_does_is_counted,
+            a_numbered_file_is_read_by_whoever_knows_it,
+            data_and_holes_of_a_file_are_found,
+            a_numbered_file_touches_the_disks_it_has_bytes_on,
+            random_numbered_operations_agree_with_a_file_in_memory,
+            numbered_files_are_read_and_written_together,
+            cached_numbered_files_are_close_to_open_consistent,
+            a_numbered_file_that_is_removed_stays_removed,
+            a_stripe_that_could_not_be_removed_lacks_nothing_silently,
+            all_numbered_files_are_listed,
+            numbered_stripes_are_told_apart,
+            a_numbered_write_that_was_lost_is_told,
+            each_of_many_closed_files_that_lost_data_is_reported,
+            who_closes_a_numbered_file_is_told_what_was_lost,
+            entries_of_names_in_order_are_prefetched,
+            names_of_all_clients_are_one_tree,
+            no_namespace_is_begun_beside_another,
+            blocks_that_are_too_large_leave_no_name,
+            all_that_a_client_has_closed_is_flushed_at_once,
+            closed_files_are_read_by_whoever_opens_them_then,
+            appends_of_many_clients_lose_nothing,
+            appends_of_many_clients_leave_no_gaps,
+            an_appender_that_is_lost_delays_others_once,
+            a_reader_sees_no_byte_that_was_never_written,
+            a_new_file_on_a_full_disk_has_the_length_of_what_is_stored,
+            an_overwrite_is_read_in_time,
+            a_file_without_names_lives_until_its_last_close,
+            a_file_that_is_open_is_not_abandoned,
+            a_disk_that_is_gone_hides_no_others,
+            what_cannot_go_hides_nothing_that_can,
+            what_is_opened_at_once_is_one_file,
+            who_opens_a_file_hears_of_other_writers,
+            who_flushes_a_file_waits_for_nothing_later,
+            what_is_removed_while_an_io_node_is_away_goes_when_it_is_back,
+            attributes_are_what_was_set_last,
+            what_is_too_long_is_refused,
+            what_is_selected_agrees_with_files_in_memory,
+            what_is_selected_of_a_numbered_file_touches_its_stripes,
+            small_parts_of_blocks_travel_together,
+            what_is_written_together_is_written_in_order,
+            what_several_select_beyond_the_end_stays,
+            what_several_select_of_new_blocks_stays,
+            what_is_selected_is_told_again_to_a_new_run,
+            a_selection_that_lies_is_refused,
+            a_team_fails_together,
+            what_has_failed_leaves_room_for_other_teams,
+            what_is_lost_of_a_temporary_file_is_told,
+            what_a_team_writes_is_known_to_all_its_members,
+            stripes_stay_found_when_others_write,
+            members_sync_what_all_have_written,
+            what_replaces_a_file_is_on_the_media,
+            who_flushes_a_file_flushes_what_others_have_closed,
+            lost_changes_of_names_are_told,
+            names_that_come_back_have_their_contents,
+            who_ends_flushes_many_files_at_once,
+            what_cannot_be_cut_everywhere_is_cut_nowhere,
+            what_could_not_be_told_is_told_by_the_next_flush,
+            what_is_sent_after_others_looked_is_read_by_them,
+            a_cut_and_a_write_come_one_after_the_other,
+            an_open_file_outlives_a_broken_connection,
+            an_open_over_a_broken_connection_holds_nothing,
+            open_files_outlive_a_new_start_of_the_keeper,
+            who_changes_names_knows_their_directories,
+            a_lost_stripe_is_no_hole,
+            what_nobody_has_written_counts_nowhere,
+            locks_keep_others_out,
+            locks_end_with_their_client,
+            what_was_written_under_a_lost_lock_is_refused,
+        }
+    };
+}
+
+/// What a promise is kept under: a configuration, and the order in which disks serve unless a promise is about that.
+#[derive(Clone, Copy, Debug)]
+pub struct Base {
+    /// The configuration.
+    pub configuration: Configuration,
+    /// The order.
+    pub scheduling: Scheduling,
+}
+
+impl From<Configuration> for Base {
+    fn from(configuration: Configuration) -> Self {
+        Base { configuration, scheduling: configuration.io_node().scheduling }
+    }
+}
+
+impl Base {
+    fn with(self, scheduling: Scheduling) -> Self {
+        Base { scheduling, ..self }
+    }
+
+    fn io_node(self) -> IoNodeSettings {
+        IoNodeSettings { scheduling: self.scheduling, ..self.configuration.io_node() }
+    }
+
+    fn client(self) -> ClientSettings {
+        self.configuration.client()
+    }
+}
+
+/// Checks all promises, with this order at the disks and under both configurations.
+///
+/// # Panics
+/// If one is broken.
+pub fn check_all(testbed: &impl Testbed, scheduling: Scheduling) {
+    let base = |configuration| Base { configuration, scheduling };
+    let [report, agent] = [Configuration::Report, Configuration::Agent].map(base);
+    macro_rules! check {
+        ($($promise:ident,)*) => { $($promise(testbed, report); $promise(testbed, agent);)* };
+    }
+    for_all_promises!(check);
+}
+
+const BLOCK: u64 = 512;
+
+/// Settings in which everything that has a bound is small, so that the bounds are met.
+fn small(base: Base, threads: Threads) -> IoNodeSettings {
+    IoNodeSettings {
+        cache_blocks: 4,
+        block_bytes_max: 4096,
+        threads,
+        prefetch_blocks: 1,
+        patience: Some(Duration::from_secs(10)),
+        ..base.io_node()
+    }
+}
+
+/// The first `io_nodes` nodes serve; the rest get clients.
+async fn start<M: Machine>(
+    base: Base,
+    nodes: &[M],
+    io_nodes: usize,
+    settings: IoNodeSettings,
+) -> Vec<Client<M>> {
+    start_with(nodes, io_nodes, settings, base.client()).await
+}
+
+async fn start_with<M: Machine>(
+    nodes: &[M],
+    io_nodes: usize,
+    settings: IoNodeSettings,
+    client_settings: ClientSettings,
+) -> Vec<Client<M>> {
+    let names: Vec<NodeId> = nodes[..io_nodes].iter().map(|node| node.node()).collect();
+    for node in &nodes[..io_nodes] {
+        node.spawn("I/O node", serve(node.clone(), settings.clone()));
+    }
+    let mut clients = Vec::new();
+    for node in &nodes[io_nodes..] {
+        let connected = Client::connect(node.clone(), names.clone(), client_settings).await;
+        clients.push(connected.expect("all I/O nodes answer"));
+    }
+    clients
+}
+
+fn run<B, F>(testbed: &B, nodes: usize, test: impl FnOnce(Vec<B::Machine>) -> F)
+where
+    B: Testbed,
+    F: Future<Output = ()> + 'static,
+{
+    testbed.run(nodes, test).expect("no task of this test fails");
+}
+
+/// Bytes that tell where they belong: no two blocks are alike.
+fn contents(bytes: u64) -> Vec<u8> {
+    (0..bytes).map(|at| (at.wrapping_mul(31) ^ (at >> 8).wrapping_mul(97)) as u8).collect()
+}
+
+/// An empty file that is finished.
+async fn finished<M: Machine>(client: &Client<M>, name: &str, file: FileId) -> File<M> {
+    let file = client.create(name, file, BLOCK).await.expect("created");
+    file.commit().await.expect("committed");
+    file
+}
+
+async fn write<M: Machine>(file: &File<M>, offset: u64, data: &[u8]) {
+    let memory = Memory::real(data.to_vec());
+    file.write(offset, memory.len(), &memory, 0).await.expect("the write succeeds");
+}
+
+/// What a memory of real bytes holds.
+fn bytes_of(memory: Memory) -> Vec<u8> {
+    memory.into_vec().expect("real memory")
+}
+
+async fn read<M: Machine>(file: &File<M>, offset: u64, bytes: u64) -> Vec<u8> {
+    let memory = Memory::real(vec![0xEE; bytes as usize]);
+    let got = file.read(offset, bytes, &memory, 0).await.expect("the read succeeds");
+    let mut data = bytes_of(memory);
+    data.truncate(got as usize);
+    data
+}
+
+/// A file of any size is read back as written, by the writer and by one who opens it anew.
+pub fn files_of_any_size_are_read_back(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let clients = start(base, &nodes, 3, small(base, Threads::Pool(4))).await;
+        for bytes in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 20 * BLOCK + 7] {
+            let (name, data) = (format!("file of {bytes}"), contents(bytes));
+            let file = clients[0].create(&name, FileId(bytes + 1), BLOCK).await.expect("created");
+            write(&file, 0, &data).await;
+            assert!(read(&file, 0, bytes + 10).await == data);
+            assert!(read(&file, bytes, 10).await.is_empty());
+            let other = clients[1].open_unfinished(&name).await.expect("opened");
+            assert_eq!(other.bytes(), bytes);
+            assert!(read(&other, 0, bytes).await == data);
+            other.flush().await.expect("flushed");
+            file.commit().await.expect("committed");
+            let other = clients[1].open(&name).await.expect("opened");
+            assert_eq!(other.bytes(), bytes);
+            assert!(read(&other, 0, bytes).await == data);
+        }
+    });
+}
+
+/// A small stream of numbers that is the same everywhere.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// Reads, writes, truncations and flushes by two clients in turn give what a file in memory would give,
+/// with a cache far smaller than the file and under every setting.
+pub fn random_operations_agree_with_a_file_in_memory(testbed: &impl Testbed, base: Base) {
+    for (seed, scheduling, threads, memget_writes, requests_at_disk) in [
+        (1, Scheduling::CyclicScan, Threads::Pool(4), false, 1),
+        (2, Scheduling::Fcfs, Threads::PerRequest, false, 1),
+        (3, Scheduling::PhysicalCyclicScan, Threads::PerRequest, true, 1),
+        (4, Scheduling::PhysicalCyclicScan, Threads::Pool(4), false, 2),
+        (5, Scheduling::CyclicScan, Threads::PerRequest, false, 3),
+        (6, Scheduling::RoundRobin, Threads::Pool(4), false, 1),
+        (7, Scheduling::ReadPriority, Threads::Pool(4), true, 2),
+        (8, Scheduling::BoundedReadPriority, Threads::PerRequest, false, 1),
+        (9, Scheduling::FairScan, Threads::Pool(4), false, 1),
+    ] {
+        run(testbed, 5, move |nodes| async move {
+            let settings = ClientSettings { memget_writes, ..base.client() };
+            let io_nodes = IoNodeSettings { requests_at_disk, ..small(base.with(scheduling), threads) };
+            let clients = start_with(&nodes, 3, io_nodes, settings).await;
+            random_operations(&clients, seed).await;
+        });
+    }
+}
+
+async fn random_operations<M: Machine>(clients: &[Client<M>], seed: u64) {
+    let (mut draw, mut model) = (Draw(seed), Vec::<u8>::new());
+    let mut files = vec![clients[0].create("random", FileId(seed), BLOCK).await.expect("created")];
+    files.push(clients[1].open_unfinished("random").await.expect("opened"));
+    for step in 0..120 {
+        let file = &files[draw.below(2) as usize];
+        let (offset, bytes) = (draw.below(24 * BLOCK), draw.below(4 * BLOCK));
+        match draw.below(8) {
+            0..=3 => {
+                let data: Vec<u8> = (0..bytes).map(|_| draw.below(256) as u8).collect();
+                write(file, offset, &data).await;
+                if bytes > 0 {
+                    let end = (offset + bytes) as usize;
+                    model.resize(model.len().max(end), 0);
+                    model[offset as usize..end].copy_from_slice(&data);
+                }
+            }
+            4..=5 => {
+                // This client may not have heard yet that the other has cut the file.
+                file.refresh().await.expect("refreshed");
+                let start = (offset as usize).min(model.len());
+                let end = ((offset + bytes) as usize).min(model.len());
+                assert!(read(file, offset, bytes).await == model[start..end.max(start)], "step {step}");
+            }
+            6 => {
+                let bytes = draw.below(24 * BLOCK);
+                file.truncate(bytes).await.expect("truncated");
+                model.resize(bytes as usize, 0);
+            }
+            _ => file.flush().await.expect("flushed"),
+        }
+        assert_eq!(file.refresh().await.expect("refreshed"), model.len() as u64, "step {step}");
+    }
+    assert!(read(&files[1], 0, 30 * BLOCK).await == model);
+}
+
+/// Several clients write interleaved records at the same time; all of them arrive.
+pub fn clients_that_write_side_by_side_do_not_disturb_each_other(testbed: &impl Testbed, base: Base) {
+    for memget_writes in [false, true] {
+        run(testbed, 7, move |nodes| write_side_by_side(base, nodes, memget_writes));
+    }
+}
+
+async fn write_side_by_side<M: Machine>(base: Base, nodes: Vec<M>, memget_writes: bool) {
+    let settings = ClientSettings { memget_writes, ..base.client() };
+    let clients = start_with(&nodes, 3, small(base, Threads::Pool(3)), settings).await;
+    let data = contents(40 * BLOCK);
+    clients[0].create("shared", FileId(9), BLOCK).await.expect("created");
+    let (left, done) = (Rc::new(Cell::new(clients.len())), Rc::new(Condition::new()));
+    for (number, client) in clients.iter().enumerate() {
+        let (client, data) = (client.clone(), data.clone());
+        let (left, done) = (left.clone(), done.clone());
+        nodes[3 + number].spawn("writer", async move {
+            let file = client.open_unfinished("shared").await.expect("opened");
+            // Records of 96 bytes, a fourth of them each, so that most blocks have several writers.
+            for (index, record) in data.chunks(96).enumerate().skip(number).step_by(4) {
+                write(&file, index as u64 * 96, record).await;
+            }
+            left.set(left.get() - 1);
+            done.wake_all();
+            Ok(())
+        });
+    }
+    while left.get() > 0 {
+        done.wait().await;
+    }
+    let file = clients[0].open_unfinished("shared").await.expect("opened");
+    assert!(read(&file, 0, 50 * BLOCK).await == data);
+}
+
+/// Every pattern of the reports, for records of several sizes: what a group writes by any method can be read
+/// by the others, each member its own part.
+pub fn every_pattern_is_read_and_written_alike_by_every_method(testbed: &impl Testbed, base: Base) {
+    let (disk_directed, two_phase) = (CollectiveSettings::disk_directed(), CollectiveSettings::two_phase());
+    for (record_bytes, settings) in [
+        (8, disk_directed),
+        (8, disk_directed.queued()),
+        (8, two_phase.queued()),
+        (BLOCK, disk_directed.presorted()),
+        (BLOCK, two_phase),
+        (96, disk_directed.presorted()),
+        (96, two_phase),
+        (96, disk_directed.queued()),
+    ] {
+        run(testbed, 6, move |nodes| async move {
+            let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
+            for (number, pattern) in (1..).zip(Pattern::all()) {
+                let name = format!("{pattern} {record_bytes}");
+                let file = clients[0].create(&name, FileId(number), BLOCK).await.expect("created");
+                let problem = Problem::new(16 * 96 * 8, record_bytes, 4);
+                check_pattern(&nodes[2..], &clients, &file, pattern, &problem, settings).await;
+            }
+        });
+    }
+}
+
+async fn check_pattern<M: Machine>(
+    nodes: &[M],
+    clients: &[Client<M>],
+    whole: &File<M>,
+    pattern: Pattern,
+    problem: &Problem,
+    settings: CollectiveSettings,
+) {
+    let (view, data) = (pattern.view(problem).expect("a view"), contents(problem.file_bytes));
+    if pattern.operation() == Operation::Read {
+        write(whole, 0, &data).await;
+    }
+    let members: Vec<NodeId> = nodes.iter().map(|node| node.node()).collect();
+    let (left, done) = (Rc::new(Cell::new(nodes.len())), Rc::new(Condition::new()));
+    for (rank, client) in clients.iter().enumerate() {
+        let group = Group::new(7, members.clone(), rank);
+        let mut part = vec![0; view.node_bytes(rank as u32) as usize];
+        for chunk in view.chunks(rank as u32) {
+            let (file, memory) = (chunk.file_offset as usize, chunk.memory_offset as usize);
+            let bytes = chunk.bytes as usize;
+            part[memory..memory + bytes].copy_from_slice(&data[file..file + bytes]);
+        }
+        let (client, name) = (client.clone(), whole.name().to_owned());
+        let (left, done) = (left.clone(), done.clone());
+        nodes[rank].spawn("member", async move {
+            let file = client.open_unfinished(&name).await.expect("opened");
+            if pattern.operation() == Operation::Read {
+                let memory = Memory::real(vec![0xEE; part.len()]);
+                file.read_collective(&group, &view, &memory, settings).await.expect("read");
+                assert!(memory.into_vec() == Some(part), "{pattern} member {rank}");
+            } else {
+                let memory = Memory::real(part);
+                file.write_collective(&group, &view, &memory, settings).await.expect("written");
+            }
+            left.set(left.get() - 1);
+            done.wake_all();
+            Ok(())
+        });
+    }
+    while left.get() > 0 {
+        done.wait().await;
+    }
+    assert!(read(whole, 0, problem.file_bytes).await == data, "{pattern} by single requests");
+}
+
+/// Collective writes and reads of the same group, mixed with single ones, see each other's data.
+pub fn collective_operations_follow_each_other(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
+        let file = clients[0].create("alternating", FileId(4), BLOCK).await.expect("created");
+        let group = Group::new(1, vec![nodes[2].node()], 0);
+        let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(8 * BLOCK, BLOCK, 1)));
+        let view = view.expect("a view");
+        for round in 0..3_u8 {
+            let written = Memory::real(vec![round; (8 * BLOCK) as usize]);
+            file.write_collective(&group, &view, &written, CollectiveSettings::disk_directed())
+                .await
+                .expect("written");
+            assert!(read(&file, BLOCK, 10).await == [round; 10]);
+            write(&file, BLOCK, &[round + 100; 10]).await;
+            let back = Memory::real(vec![0; (8 * BLOCK) as usize]);
+            file.read_collective(&group, &view, &back, CollectiveSettings::disk_directed().presorted())
+                .await
+                .expect("read");
+            let back = back.into_vec().expect("real memory");
+            assert!(back[BLOCK as usize..][..12] == [[round + 100; 10].as_slice(), &[round; 2]].concat());
+        }
+    });
+}
+
+/// Files are created once, found by name, listed and removed; what is no name is refused.
+pub fn names_name_files_and_nothing_else(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
+        for (number, name) in (10..).zip(["b", "a file", "größe/2"]) {
+            finished(client, name, FileId(number)).await;
+        }
+        assert_eq!(client.list().await.expect("listed"), ["a file", "b", "größe/2"]);
+        assert_eq!(
+            client.create("b", FileId(2), BLOCK).await.err(),
+            Some(Error::Exists { name: "b".into() }.into())
+        );
+        client.unlink("b").await.expect("removed");
+        assert_eq!(client.unlink("b").await.err(), Some(Error::NotFound { name: "b".into() }.into()));
+        assert_eq!(client.open("b").await.err(), Some(Error::NotFound { name: "b".into() }.into()));
+        let again = client.create("b", FileId(3), BLOCK).await.expect("created");
+        assert_eq!((again.id(), again.bytes()), (FileId(3), 0));
+        for name in ["", "../b", "/b", "a//b", "nul\0"] {
+            assert!(
+                matches!(client.open(name).await.err().as_deref(), Some(Error::BadName { .. })),
+                "{name:?}"
+            );
+            let created = client.create(name, FileId(5), BLOCK).await;
+            assert!(matches!(created.err().as_deref(), Some(Error::BadName { .. })), "{name:?}");
+        }
+        let too_large = client.create("large", FileId(6), 1 << 20).await.err();
+        assert!(too_large.is_some_and(|error| error.to_string().contains("at most 4096")));
+        assert_eq!(client.list().await.expect("listed"), ["a file", "b", "größe/2"]);
+    });
+}
+
+/// Also names of which one message could not hold all are listed, those of each I/O node and in order.
+pub fn all_names_are_listed_however_many(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
+        let name = |number: usize| format!("{number:0NAME_BYTES_MAX$}");
+        let count = 3 * Message::HEADER_BYTES_MAX / NAME_BYTES_MAX;
+        for number in 0..count {
+            // Beside those of both, each has some of its own.
+            for node in (0..2).filter(|&node| number % 3 != node) {
+                let disk = &nodes[node].disks()[0];
+                disk.create(&name(number), b"").await.expect("created behind its back");
+            }
+        }
+        let listed = client.list().await.expect("listed");
+        assert!(listed == (0..count).map(name).collect::<Vec<_>>(), "{} of {count}", listed.len());
+    });
+}
+
+/// A file that is made on chosen disks has its stripes there, in their order; disks that cannot be are refused.
+pub fn a_file_lies_on_the_disks_that_were_chosen(testbed: &impl Testbed, base: Base) {
+    run(testbed, 4, move |nodes| async move {
+        let client = &start(base, &nodes, 3, small(base, Threads::Pool(4))).await[0];
+        let file = client.create_on("chosen", FileId(1), BLOCK, &[2, 0], false).await.expect("created");
+        let data: Vec<u8> = (0..3 * BLOCK).map(|at| (at / 7) as u8).collect();
+        file.write(0, 3 * BLOCK, &Memory::real(data.clone()), 0).await.expect("written");
+        file.commit().await.expect("committed");
+        let stat = client.stat("chosen").await.expect("it is there");
+        assert_eq!(stat.stripes, [(nodes[2].node(), 0, 2 * BLOCK), (nodes[0].node(), 0, BLOCK)]);
+        let memory = Memory::real(vec![0; data.len()]);
+        let opened = client.open("chosen").await.expect("it is finished");
+        assert_eq!(opened.read(0, 3 * BLOCK, &memory, 0).await, Ok(3 * BLOCK));
+        assert!(memory.into_vec() == Some(data));
+        for (disks, named) in [(&[1, 1][..], "disk 1"), (&[0, 3], "disk 3")] {
+            let error =
+                client.create_on("other", FileId(2), BLOCK, disks, false).await.err().expect("refused");
+            assert!(error.to_string().contains(named), "{error}");
+        }
+        assert_eq!(client.list().await, Ok(vec!["chosen".to_owned()]));
+    });
+}
+
+/// A file that lacks a stripe is not opened; the error says which.
+pub fn a_missing_stripe_is_named(testbed: &impl Testbed, base: Base) {
+    run(testbed, 4, move |nodes| async move {
+        let client = &start(base, &nodes, 3, small(base, Threads::Pool(4))).await[0];
+        finished(client, "torn", FileId(1)).await;
+        nodes[1].disks()[0].remove("torn", Stage::Published).await.expect("removed behind its back");
+        let expected = Error::MissingStripe { name: "torn".into(), index: 1, count: 3 };
+        assert_eq!(client.open("torn").await.err(), Some(expected.into()));
+        client.unlink("torn").await.expect("what is left of it can be removed");
+        assert_eq!(client.list().await, Ok(vec![]));
+    });
+}
+
+/// A stripe of another file, or one that is twice there, is not served under the name; the error says where.
+pub fn a_foreign_stripe_is_named(testbed: &impl Testbed, base: Base) {
+    run(testbed, 4, move |nodes| async move {
+        let client = &start(base, &nodes, 3, small(base, Threads::Pool(4))).await[0];
+        for (name, of, from, says) in
+            [("mixed", "donor", 0, "a stripe of what others hold"), ("twice", "twice", 1, "this one too")]
+        {
+            finished(client, name, FileId(1)).await;
+            finished(client, "donor", FileId(2)).await;
+            let label = nodes[from].disks()[0].open(of, Stage::Published).await.expect("opened").label;
+            client.unlink("donor").await.expect("removed");
+            let disk = &nodes[2].disks()[0];
+            disk.create(name, &label).await.expect("room");
+            disk.publish(name).await.expect("swapped");
+            let error = client.open(name).await.err().expect("not opened");
+            let told =
+                matches!(&*error, Error::ForeignStripe { node, disk: 0, .. } if *node == nodes[2].node());
+            assert!(told && error.to_string().contains(says), "{error}");
+            client.unlink(name).await.expect("removed");
+        }
+        let foreign = nodes[0].disks()[0].create("garbled", b"no label of ours").await;
+        foreign.expect("created behind its back");
+        let error = client.open("garbled").await.err().expect("not opened").to_string();
+        assert!(error.contains("garbled") && error.contains("disk 0"), "{error}");
+    });
+}
+
+/// Frames that make no sense are answered with a complaint; everybody else is served on.
+pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let clients = start(base, &nodes[..2], 1, small(base, Threads::Pool(4))).await;
+        let file = clients[0].create("sound", FileId(1), BLOCK).await.expect("created");
+        let (vandal, target) = (&nodes[2], nodes[0].node());
+        let mut other_version = Frame::Request(5, Request::Describe).encode();
+        other_version[2] += 1;
+        let truncated = Frame::Request(5, Request::Open { name: "x".repeat(50) }).encode()[..20].to_vec();
+        for header in [vec![], vec![0; 100], other_version, truncated] {
+            let message = Message { header, payload: Payload::from(vec![1; 9]), ..Message::default() };
+            vandal.net().send(target, message).await.expect("sent");
+            let Ok((_, Delivery::Message(answer))) = vandal.net().receive().await else {
+                panic!("an answer")
+            };
+            let Ok(Frame::Reply(0, Reply::Failed(failure))) = Frame::decode(&answer.header) else {
+                panic!("a complaint")
+            };
+            assert!(failure.text.contains("bad frame"), "{failure}");
+        }
+        let endless = |presort| {
+            let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(1 << 50, BLOCK, 1)));
+            Request::Collective(Box::new(Collective {
+                file: FileId(1),
+                direction: Direction::Read,
+                presort,
+                queued: false,
+                view: view.expect("a view"),
+                memory: MemoryId::Request(7),
+                members: vec![nodes[1].node().0],
+            }))
+        };
+        for request in [
+            endless(false),
+            endless(true),
+            Request::Read { file: FileId(1), stripe: 0, offset: u64::MAX, bytes: 1 },
+            Request::Read { file: FileId(1), stripe: 0, offset: 1, bytes: u32::MAX },
+            Request::Read { file: FileId(77), stripe: 0, offset: 0, bytes: 1 },
+            Request::Resize { file: FileId(1), bytes: 5, stripes: vec![(1000, 5)] },
+            Request::Open { name: "../../etc/passwd".into() },
+            Request::Create {
+                name: "large".into(),
+                file: FileId(2),
+                striping: Striping::new(1 << 20, 1).expect("a striping"),
+                begun: 0,
+                replaces: None,
+                stripes: vec![StripeHome { stripe: 0, disk: 0 }],
+            },
+            collective_read_of(FileId(77), vandal),
+        ] {
+            let message = Message { header: Frame::Request(6, request).encode(), ..Message::default() };
+            vandal.net().send(target, message).await.expect("sent");
+            let Ok((_, Delivery::Message(answer))) = vandal.net().receive().await else {
+                panic!("an answer")
+            };
+            let refused = matches!(Frame::decode(&answer.header), Ok(Frame::Reply(6, Reply::Failed(_))));
+            assert!(refused, "{:?}", Frame::decode(&answer.header));
+        }
+        write(&file, 0, b"still served").await;
+        assert!(read(&file, 0, 100).await == b"still served");
+    });
+}
+
+/// Whoever asks for much at once, and never for what it got, is refused more; nobody else is.
+pub fn commands_without_end_are_refused(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let clients = start(base, &nodes[..2], 1, small(base, Threads::Pool(4))).await;
+        let file = clients[0].create("wanted", FileId(1), BLOCK).await.expect("created");
+        write(&file, 0, &contents(BLOCK)).await;
+        let (client, target) = (&nodes[2], nodes[0].node());
+        const COMMANDS: u64 = 5000;
+        for tag in 1..=COMMANDS {
+            let request = collective_read_of(FileId(1), client);
+            let message = Message { header: Frame::Request(tag, request).encode(), ..Message::default() };
+            client.net().send(target, message).await.expect("sent");
+        }
+        // The client answers none of the Memputs, so all that was taken stays under way.
+        let mut refused = 0;
+        while refused < 10 {
+            let answer = match client.net().receive().await.expect("it is there") {
+                (_, Delivery::Message(answer)) => answer,
+                // Where the network is slow the node gives it up before it reads the first refusal.
+                (_, Delivery::Gone(_)) => break,
+            };
+            match Frame::decode(&answer.header) {
+                Ok(Frame::Reply(tag, Reply::Failed(failure))) => {
+                    assert!(
+                        tag > COMMANDS / 2 && failure.text.contains("too many commands under way"),
+                        "{failure}"
+                    );
+                    refused += 1;
+                }
+                Ok(Frame::Request(_, Request::Memput { .. })) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(clients[0].list().await, Ok(vec!["wanted".into()]));
+        assert!(read(&file, 0, BLOCK).await == contents(BLOCK));
+        client.net().close();
+    });
+}
+
+/// A request to read the first block of a file into the memory of a node.
+fn collective_read_of(file: FileId, node: &impl Machine) -> Request {
+    let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(BLOCK, BLOCK, 1)));
+    Request::Collective(Box::new(Collective {
+        file,
+        direction: Direction::Read,
+        presort: false,
+        queued: false,
+        view: view.expect("a view"),
+        memory: MemoryId::Request(1),
+        members: vec![node.node().0],
+    }))
+}
+
+/// A read on demand is served before those in the background that came earlier, and so is one that is promoted.
+///
+/// For machines whose disks take some time: else there is no queue to overtake in.
+pub fn demand_is_served_before_background(testbed: &impl Testbed, base: Base) {
+    demand_overtakes(testbed, base, 4, true);
+    // Enough threads for all: what is in the background waits for room in the cache, where nobody looks for it.
+    demand_overtakes(testbed, base, 64, false);
+}
+
+fn demand_overtakes(testbed: &impl Testbed, base: Base, threads: usize, promotes: bool) {
+    run(testbed, 3, move |nodes| async move {
+        const BLOCKS: u64 = 60;
+        let settings = IoNodeSettings { prefetch_blocks: 0, ..small(base, Threads::Pool(threads)) };
+        let clients = start(base, &nodes[..2], 1, settings).await;
+        let file = clients[0].create("queued", FileId(1), BLOCK).await.expect("created");
+        write(&file, 0, &contents(BLOCKS * BLOCK)).await;
+        file.flush().await.expect("flushed");
+        let (client, target) = (&nodes[2], nodes[0].node());
+        let ask = async |class, tag, request| {
+            let message =
+                Message { class, header: Frame::Request(tag, request).encode(), ..Message::default() };
+            client.net().send(target, message).await.expect("sent");
+        };
+        let read =
+            |block| Request::Read { file: FileId(1), stripe: 0, offset: block * BLOCK, bytes: BLOCK as u32 };
+        for block in 0..40 {
+            ask(Class::Background, 100 + block, read(block)).await;
+        }
+        ask(Class::Demand, 1, read(50)).await;
+        let promote = Request::Promote { file: FileId(1), stripe: 0, offset: 39 * BLOCK + 7 };
+        ask(Class::Control, 2, promote).await;
+        let mut order = Vec::new();
+        for _ in 0..42 {
+            let Ok((_, Delivery::Message(answer))) = client.net().receive().await else {
+                panic!("an answer")
+            };
+            match Frame::decode(&answer.header) {
+                Ok(Frame::Reply(tag, Reply::Done)) => order.push(tag),
+                other => panic!("{other:?}"),
+            }
+        }
+        let place = |tag| order.iter().position(|&answered| answered == tag).expect("answered");
+        assert!(place(1) < 30 && (place(139) < 30 || !promotes), "{order:?}");
+    });
+}
+
+/// Whoever reads a file from front to back, with the next request always there, does not keep the disk's arm from what
+/// lies behind it, if the I/O node is to be fair.
+pub fn a_stream_does_not_keep_the_disk_to_itself(testbed: &impl Testbed, base: Base) {
+    // An open sweep serves every request ahead of the arm.
+    let is_open =
+        |order: &Scheduling| matches!(order, Scheduling::CyclicScan | Scheduling::PhysicalCyclicScan);
+    for scheduling in Scheduling::ALL.into_iter().filter(|order| !is_open(order)) {
+        run(testbed, 3, move |nodes| async move {
+            const BLOCKS: u64 = 100;
+            let small = small(base.with(scheduling), Threads::Pool(16));
+            let settings = IoNodeSettings { cache_blocks: 16, prefetch_blocks: 0, ..small };
+            let clients = start(base, &nodes[..2], 1, settings).await;
+            let file = clients[0].create("streamed", FileId(1), BLOCK).await.expect("created");
+            write(&file, 0, &contents(BLOCKS * BLOCK)).await;
+            file.flush().await.expect("flushed");
+            let (client, target) = (&nodes[2], nodes[0].node());
+            let ask = async |block: u64| {
+                let (offset, bytes) = (block * BLOCK, BLOCK as u32);
+                let request = Request::Read { file: FileId(1), stripe: 0, offset, bytes };
+                let message =
+                    Message { header: Frame::Request(block, request).encode(), ..Message::default() };
+                client.net().send(target, message).await.expect("sent");
+            };
+            // Block 1 lies behind the stream, which begins at 10 and has four requests under way.
+            for block in [10, 11, 12, 13, 1] {
+                ask(block).await;
+            }
+            let (mut next, mut answered) = (14, 0);
+            loop {
+                let Ok((_, Delivery::Message(answer))) = client.net().receive().await else {
+                    panic!("an answer")
+                };
+                match Frame::decode(&answer.header) {
+                    Ok(Frame::Reply(1, Reply::Done)) => break,
+                    Ok(Frame::Reply(_, Reply::Done)) => ask(next).await,
+                    other => panic!("{other:?}"),
+                }
+                (next, answered) = (next + 1, answered + 1);
+                assert!(answered < 20, "{scheduling:?}");
+            }
+        });
+    }
+}
+
+/// An I/O node notices that one client's writes hold up another's reads, and says so when it is asked; in an order that
+/// keeps clients apart nobody is held up.
+///
+/// For machines whose disks take some time.
+pub fn reads_that_writes_hold_up_are_told(testbed: &impl Testbed, base: Base) {
+    let keeps_apart = !matches!(base.scheduling, Scheduling::Fcfs);
+    run(testbed, 3, move |nodes| async move {
+        const BLOCKS: u64 = 1000;
+        let settings = IoNodeSettings {
+            cache_blocks: 300,
+            prefetch_blocks: 0,
+            threads: Threads::Pool(16),
+            requests_at_disk: 1,
+            ..base.io_node()
+        };
+        let clients = start(base, &nodes, 1, settings).await;
+        let read_from = finished(&clients[1], "read from", FileId(1)).await;
+        write(&read_from, 0, &contents(BLOCKS * BLOCK)).await;
+        read_from.flush().await.expect("flushed");
+        let examined = async || {
+            let disks = clients[1].examine(nodes[0].node()).await.expect("it answers").disks;
+            disks.into_iter().find_map(|disk| disk.held_up)
+        };
+        assert_eq!(examined().await, None);
+        let written = finished(&clients[0], "written", FileId(2)).await;
+        let tasks = Tasks::default();
+        tasks.begin(&nodes[1], async move { write(&written, 0, &contents(3 * BLOCKS * BLOCK)).await });
+        // One read at a time, of blocks that are in the cache no more.
+        for block in 0..20 {
+            read(&read_from, block * BLOCK, BLOCK).await;
+        }
+        tasks.wait().await;
+        let held_up = examined().await;
+        assert_eq!(held_up.is_none(), keeps_apart, "{:?}: {held_up:?}", base.scheduling);
+        assert!(held_up.is_none_or(|told| told.reads > 0 && told.writes_most > 1), "{held_up:?}");
+    });
+}
+
+/// A client that vanishes takes nothing with it.
+pub fn a_client_that_goes_away_leaves_the_others_served(testbed: &impl Testbed, base: Base) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
+        let file = clients[0].create("kept", FileId(1), BLOCK).await.expect("created");
+        let memory = Memory::real(contents(30 * BLOCK));
+        let leaver = file.clone();
+        nodes[2].spawn("leaver", async move {
+            // May or may not get through before its node is gone.
+            let _ = leaver.write(0, 30 * BLOCK, &memory, 0).await;
+            Ok(())
+        });
+        nodes[2].net().close();
+        let file = clients[1].open_unfinished("kept").await.expect("opened");
+        write(&file, 40 * BLOCK, b"another client").await;
+        file.flush().await.expect("flushed");
+        assert!(read(&file, 40 * BLOCK, 100).await == b"another client");
+    });
+}
+
+/// When an I/O node is lost, calls to it fail with its name instead of waiting for ever.
+pub fn an_io_node_that_goes_away_fails_the_calls_to_it(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
+        let file = client.create("lost", FileId(1), BLOCK).await.expect("created");
+        write(&file, 0, &contents(20 * BLOCK)).await;
+        nodes[1].net().close();
+        let memory = Memory::real(vec![0; (20 * BLOCK) as usize]);
+        let error = file.read(0, 20 * BLOCK, &memory, 0).await.expect_err("a stripe is out of reach");
+        let lost = nodes[1].node();
+        let named = matches!(*error, Error::Machine(machine::Error::PeerGone { node, .. }) if node == lost);
+        assert!(named, "{error}");
+        assert!(client.list().await.is_err());
+    });
+}
+
+/// What an I/O node has accepted is on its disk when its service is over, flushed by a client or not.
+pub fn an_io_node_that_stops_writes_out_what_it_has(testbed: &impl Testbed, base: Base) {
+    run(testbed, 2, move |nodes| async move {
+        let (io_node, stopped) = (nodes[0].clone(), Rc::new(Condition::new()));
+        let (settings, done) = (small(base, Threads::Pool(4)), stopped.clone());
+        nodes[0].spawn("I/O node", async move {
+            serve(io_node, settings).await?;
+            done.wake_all();
+            Ok(())
+        });
+        let names = vec![nodes[0].node()];
+        let client = Client::connect(nodes[1].clone(), names, base.client()).await;
+        let file = client.expect("connected").create("kept", FileId(1), BLOCK).await.expect("created");
+        write(&file, 3, b"accepted, not flushed").await;
+        nodes[0].net().close();
+        stopped.wait().await;
+        let object = nodes[0].disks()[0].open("kept", Stage::Pending).await.expect("still there");
+        let into = nodes[0].buffers().take(24).await;
+        let found = nodes[0].disks()[0].read(object.id, 0, into).await.expect("read");
+        assert_eq!(found.slice(3..24).to_vec(), Some(b"accepted, not flushed".to_vec()));
+    });
+}
+
+/// If one member of a group cannot take part, all members of the operation fail, and the next one works.
+pub fn a_failing_member_fails_the_whole_group(testbed: &impl Testbed, base: Base) {
+    for settings in [CollectiveSettings::disk_directed(), CollectiveSettings::two_phase()] {
+        run(testbed, 4, move |nodes| fail_one_member(base, nodes, settings));
+    }
+}
+
+async fn fail_one_member<M: Machine>(base: Base, nodes: Vec<M>, settings: CollectiveSettings) {
+    let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
+    let whole = clients[0].create("group", FileId(1), BLOCK).await.expect("created");
+    write(&whole, 0, &contents(8 * BLOCK)).await;
+    let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(8 * BLOCK, BLOCK, 2)));
+    let view = view.expect("a view");
+    let members: Vec<NodeId> = nodes[2..].iter().map(|node| node.node()).collect();
+    let (left, done) = (Rc::new(Cell::new(2)), Rc::new(Condition::new()));
+    for (rank, client) in clients.iter().enumerate() {
+        let (group, client) = (Group::new(3, members.clone(), rank), client.clone());
+        let (left, done) = (left.clone(), done.clone());
+        nodes[2 + rank].spawn("member", async move {
+            let file = client.open_unfinished("group").await.expect("opened");
+            let too_small = Memory::real(vec![0; if rank == 1 { 10 } else { 4 * BLOCK as usize }]);
+            let failed = file.read_collective(&group, &view, &too_small, settings).await;
+            let text = failed.expect_err("a member has too little memory").to_string();
+            assert!(text.contains("memory of 10 bytes"), "{text}");
+            let memory = Memory::real(vec![0; 4 * BLOCK as usize]);
+            file.read_collective(&group, &view, &memory, settings).await.expect("read");
+            left.set(left.get() - 1);
+            done.wake_all();
+            Ok(())
+        });
+    }
+    while left.get() > 0 {
+        done.wait().await;
+    }
+}
+
+/// An I/O node of which only the answers are there, and which can be started anew.
+struct Restarting {
+    incarnation: Cell<u64>,
+    /// Whether this run has opened the file.
+    is_open: Cell<bool>,
+    /// How many collective requests it has served.
+    collectives: Cell<u32>,
+    /// Whether the answer to the next flush takes a while.
+    flushes_slowly: Cell<bool>,
+    /// Whether it has closed stripes that were not flushed.
+    has_closed_stripes: Cell<bool>,
+    /// Whether the file is unfinished until it is committed.
+    is_unfinished: Cell<bool>,
+}
+
+impl Restarting {
+    /// Serves on this node.
+    fn serve<M: Machine>(node: &M) -> Rc<Self> {
+        let (incarnation, is_open) = (Cell::new(1), Cell::new(false));
+        let (collectives, flushes_slowly) = (Cell::new(0), Cell::default());
+        let (has_closed_stripes, is_unfinished) = (Cell::default(), Cell::default());
+        let io_node = Rc::new(Restarting {
+            incarnation,
+            is_open,
+            collectives,
+            flushes_slowly,
+            has_closed_stripes,
+            is_unfinished,
+        });
+        let (answering, machine) = (io_node.clone(), node.clone());
+        node.spawn("I/O node", async move {
+            while let Ok((from, Delivery::Message(message))) = machine.net().receive().await {
+                let Ok(Frame::Request(tag, request)) = Frame::decode(&message.header) else {
+                    panic!("a request")
+                };
+                let header = Frame::Reply(tag, answering.answer(&request)).encode();
+                let answer = Message { header, payload: Payload::empty(), ..message };
+                let is_slow = matches!(request, Request::Flush { .. } | Request::Commit { .. })
+                    && answering.flushes_slowly.replace(false);
+                let (sender, wait) = (machine.clone(), Duration::from_millis(if is_slow { 300 } else { 0 }));
+                machine.spawn("answer", async move {
+                    sender.sleep_until(sender.now() + wait).await;
+                    sender.net().send(from, answer).await
+                });
+            }
+            Ok(())
+        });
+        io_node
+    }
+
+    fn start_anew(&self) {
+        self.incarnation.set(self.incarnation.get() + 1);
+        self.is_open.set(false);
+    }
+
+    fn answer(&self, request: &Request) -> Reply {
+        let striping = Striping::new(BLOCK, 1).expect("a striping");
+        let label = Label { file: FileId(1), striping, stripe: 0, begun: 0, replaces: None };
+        let lost = Failure::new(FailureKind::Lost, "lost");
+        let not_open = Failure::new(FailureKind::NotOpen, "not open");
+        match request {
+            Request::Describe => Reply::Described { disks: 1, block_bytes_max: BLOCK },
+            Request::Open { .. } => {
+                self.is_open.set(true);
+                let published = !self.is_unfinished.get();
+                let committed = published.then_some(Committed { bytes: 0 });
+                let found = FoundStripe { disk: 0, label, bytes: 0, published, committed };
+                Reply::Opened { stripes: vec![found] }
+            }
+            Request::DescribeDisks => Reply::DisksDescribed { identities: vec![Some(7)] },
+            Request::Attach { stripes, .. } => {
+                self.is_open.set(true);
+                Reply::Attached { stripes: stripes.places.iter().map(|&(stripe, _)| (stripe, 0)).collect() }
+            }
+            Request::FlushNumbered(_) => Reply::Accepted { incarnation: self.incarnation.get() },
+            Request::FlushOwn if self.has_closed_stripes.get() => Reply::Done,
+            Request::FlushOwn => Reply::Accepted { incarnation: self.incarnation.get() },
+            Request::WriteNumbered { .. } => {
+                self.is_open.set(true);
+                Reply::Accepted { incarnation: self.incarnation.get() }
+            }
+            Request::Write { .. } | Request::Collective(_) | Request::MoveSelected(_)
+                if !self.is_open.get() =>
+            {
+                Reply::Failed(not_open)
+            }
+            Request::Collective(_) => {
+                self.collectives.set(self.collectives.get() + 1);
+                Reply::Done
+            }
+            Request::Select(_) => Reply::Accepted { incarnation: self.incarnation.get() },
+            Request::MoveSelected(selected) => {
+                self.collectives.set(self.collectives.get() + 1);
+                match selected.selectors {
+                    Selectors::Members(_) => Reply::Moved { blocks: vec![1], hidden: 0 },
+                    Selectors::Asker(_) => Reply::Accepted { incarnation: self.incarnation.get() },
+                }
+            }
+            Request::Commit { incarnation: Some(run), .. } if *run != self.incarnation.get() => {
+                Reply::Failed(lost)
+            }
+            Request::Commit { .. } if !self.is_open.get() => Reply::Failed(not_open),
+            Request::Commit { .. } => {
+                self.is_unfinished.set(false);
+                Reply::Accepted { incarnation: self.incarnation.get() }
+            }
+            Request::Write { .. } | Request::Flush { .. } => {
+                Reply::Accepted { incarnation: self.incarnation.get() }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// What an I/O node accepted, did not flush, and has lost because it was started anew, is reported by the next
+/// flush, once, whether or not anything was written since.
+pub fn a_write_that_an_io_node_has_lost_is_reported(testbed: &impl Testbed, base: Base) {
+    run(testbed, 2, move |nodes| async move {
+        let (name, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
+        let client = Client::connect(nodes[1].clone(), vec![name], base.client()).await;
+        let file = client.expect("it answers").open("file").await.expect("opened");
+        let lost = Err(Error::WriteLost { name: "file".into(), node: name }.into());
+
+        write(&file, 0, b"flushed").await;
+        assert_eq!(file.flush().await, Ok(()));
+        io_node.start_anew();
+        assert_eq!(file.flush().await, Ok(()), "nothing had been left to flush");
+
+        write(&file, 0, b"lost").await;
+        io_node.start_anew();
+        assert_eq!(file.flush().await, lost);
+        assert_eq!(file.flush().await, Ok(()), "it has been told");
+
+        write(&file, 0, b"lost").await;
+        io_node.start_anew();
+        write(&file, 0, b"written to the next run, and not in place of the other").await;
+        assert_eq!(file.flush().await, lost);
+        write(&file, 0, b"flushed").await;
+        assert_eq!(file.flush().await, Ok(()));
+    });
+}
+
+/// An unfinished file of which an I/O node has lost something is never committed, though a flush has told its writer.
+pub fn an_unfinished_file_that_lacks_something_is_not_committed(testbed: &impl Testbed, base: Base) {
+    run(testbed, 2, move |nodes| async move {
+        let (name, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
+        io_node.is_unfinished.set(true);
+        let client = Client::connect(nodes[1].clone(), vec![name], base.client()).await.expect("it answers");
+        let file = client.open_unfinished("file").await.expect("opened");
+        let lost = Err(Error::WriteLost { name: "file".into(), node: name }.into());
+        write(&file, 0, b"lost").await;
+        io_node.start_anew();
+        assert_eq!((file.flush().await, file.flush().await), (lost.clone(), Ok(())), "it is told once");
+        write(&file, 4, b"and written on").await;
+        assert_eq!((file.commit().await, file.commit().await), (lost.clone(), lost));
+        assert!(file.is_unfinished());
+    });
+}
+
+/// Writes to a file in memory.
+fn put(file: &mut Vec<u8>, offset: u64, data: &[u8]) {
+    if !data.is_empty() {
+        let end = offset as usize + data.len();
+        file.resize(file.len().max(end), 0);
+        file[offset as usize..end].copy_from_slice(data);
+    }
+}

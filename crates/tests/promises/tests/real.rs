@@ -12,18 +12,18 @@ use std::time::Instant;
 
 use common::stranger::{DEMAND, Headed, join};
 use common::{Reports, drivers, run_nodes, until};
-use fs::conformance::Base;
 use fs::protocol::{Frame, Request};
 use fs::{
     Client, ClientSettings, Configuration, File, FileId, IoNodeSettings, PageCache, PageCacheSettings,
-    Prefetch, Scheduling, Threads, conformance, serve,
+    Prefetch, Scheduling, Threads, serve,
 };
 use machine::{Delivery, Duration, Machine, Memory, Message, Net, Payload};
 use node as _;
+use promises::Base;
 use real::{Limits, RealMachine, Settings};
 use testbed::Loopback;
 
-macro_rules! promises {
+macro_rules! each {
     ($($promise:ident,)*) => {
         $(
             #[test]
@@ -31,7 +31,7 @@ macro_rules! promises {
                 for driver in drivers() {
                     for base in Configuration::ALL {
                         eprintln!("in the configuration {base:?}");
-                        conformance::$promise(&Loopback { driver }, base.into());
+                        promises::$promise(&Loopback { driver }, base.into());
                     }
                 }
             }
@@ -39,7 +39,7 @@ macro_rules! promises {
     };
 }
 
-fs::for_all_promises!(promises);
+promises::for_all_promises!(each);
 
 /// All promises are kept in all orders on simulated machines; here a few in some, with real disks and real time.
 #[test]
@@ -48,13 +48,13 @@ fn files_are_what_was_written_in_other_orders_at_the_disks() {
     for (driver, scheduling) in drivers().into_iter().flat_map(|driver| orders.map(|one| (driver, one))) {
         let (testbed, base) = (Loopback { driver }, Base { configuration: Configuration::Agent, scheduling });
         eprintln!("{scheduling} with {driver:?}");
-        conformance::files_of_any_size_are_read_back(&testbed, base);
-        conformance::clients_that_write_side_by_side_do_not_disturb_each_other(&testbed, base);
-        conformance::later_writes_of_a_block_reach_the_disk_later(&testbed, base);
-        conformance::what_waits_for_more_is_written_back(&testbed, base);
-        conformance::what_is_accepted_has_room(&testbed, base);
-        conformance::a_client_reads_what_it_has_written(&testbed, base);
-        conformance::what_a_group_writes_is_its_latest_writers(&testbed, base);
+        promises::files_of_any_size_are_read_back(&testbed, base);
+        promises::clients_that_write_side_by_side_do_not_disturb_each_other(&testbed, base);
+        promises::later_writes_of_a_block_reach_the_disk_later(&testbed, base);
+        promises::what_waits_for_more_is_written_back(&testbed, base);
+        promises::what_is_accepted_has_room(&testbed, base);
+        promises::a_client_reads_what_it_has_written(&testbed, base);
+        promises::what_a_group_writes_is_its_latest_writers(&testbed, base);
     }
 }
 
@@ -298,7 +298,7 @@ fn who_takes_no_answers_keeps_no_memory_that_random_reads_need() {
 #[test]
 fn a_defect_costs_one_request() {
     for driver in drivers() {
-        conformance::a_defect_costs_one_request(&Loopback { driver }, Configuration::Agent.into());
+        promises::a_defect_costs_one_request(&Loopback { driver }, Configuration::Agent.into());
     }
 }
 
@@ -308,7 +308,7 @@ fn random_requests_are_all_answered() {
     let requests = std::env::var("STARFISH_REQUESTS").map_or(2000, |text| text.parse().expect("a number"));
     for (seed, driver) in (1..).zip(drivers()) {
         let limit = Duration::from_secs(60 + requests / 100);
-        conformance::random_requests_are_all_answered(
+        promises::random_requests_are_all_answered(
             &Loopback { driver },
             Configuration::Agent.into(),
             requests,

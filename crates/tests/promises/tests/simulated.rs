@@ -5,15 +5,15 @@ use std::rc::Rc;
 
 use description::{Description, MachineDescription};
 use experiment as _;
-use fs::conformance::{
-    Base, check_all, demand_is_served_before_background, random_requests_are_all_answered,
-    reads_that_writes_hold_up_are_told, selections_of_a_seed,
-};
 use fs::{
     Advice, Client, ClientSettings, Configuration, Error, FailureKind, FileId, IoNodeSettings, NumberedFile,
     PageCache, PageCacheSettings, Prefetch, Scheduling, serve,
 };
 use machine::{Disk, Duration, Machine, Memory, Payload, Stage};
+use promises::{
+    Base, check_all, demand_is_served_before_background, random_requests_are_all_answered,
+    reads_that_writes_hold_up_are_told, selections_of_a_seed,
+};
 use sim::conformance::Simulated;
 use sim::{Layout, Settings, SimMachine, Simulation};
 

@@ -7,7 +7,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
 use clap::ValueEnum;
-use fs::conformance::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_a_seed};
+use promises::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_a_seed};
 
 use crate::crashes;
 use crate::testbed::drawn_testbed;

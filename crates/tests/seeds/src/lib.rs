@@ -13,7 +13,7 @@
 //! - `crashes.rs`, `trees.rs`: what is left then of files, and of a namespace
 //! - `sweep.rs`: many runs on all processors, until one fails, all are done or the sweep is stopped
 //!
-//! What operations and requests there are is in `fs::conformance`, beside the promises.
+//! What operations and requests there are is in the crate `promises`, beside the promises.
 
 mod crashes;
 mod crashing_nodes;

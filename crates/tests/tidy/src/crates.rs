@@ -33,10 +33,9 @@
 //!   applications                   command-line, pdiol, node, interruption, placement, replacement
 //!   test-agents                    pdiol, node, real and fs; tests only depend on it
 //!   fuzz, prerequisites            nothing of ours; tests only depend on them
-//!   seeds                          sim and fs; nothing depends on it
-//!   promises                       sim, real and fs, and what runs it there: experiment, node;
-//!                                  tests only; nothing depends on it
-//!   starfish (crates/command/cli)          anything; nothing depends on it
+//!   promises                       fs; its tests sim, real and what runs it there: experiment, node
+//!   seeds                          promises, sim and fs; nothing depends on it
+//!   starfish (crates/command/cli)  anything; nothing depends on it
 //!   python                         what it shows of them; nothing depends on it
 //! ```
 
@@ -121,8 +120,8 @@ const ARROWS: [(&str, &[&str]); 43] = [
     ("prerequisites", &[]),
     ("placement", &[]),
     ("replacement", &[]),
-    ("seeds", &["description", "fs", "interruption", "layout", "machine", "namespace", "sim"]),
-    ("promises", &[]),
+    ("seeds", &["description", "fs", "interruption", "layout", "machine", "namespace", "promises", "sim"]),
+    ("promises", &["fs", "layout", "machine", "namespace", "trace"]),
     ("statistics", &[]),
     ("python", &["description", "experiment", "layout", "namespace", "node", "plan", "tlv", FEATURES]),
     ("test-agents", &["fs", "machine", "node", "pdiol", "real"]),
@@ -142,7 +141,7 @@ const FEW: [(&str, &[&str]); 2] =
     [("machine", &["thiserror", "twox-hash"]), ("layout", &["serde", "thiserror"])];
 
 /// Those that nothing may depend on, not even tests.
-const LAST: [&str; 7] = ["libpdiol", "libtlv", "mpi-io", "starfish", "promises", "python", "seeds"];
+const LAST: [&str; 6] = ["libpdiol", "libtlv", "mpi-io", "starfish", "python", "seeds"];
 
 /// Where the features of others' crates stand that the whole workspace asks for.
 const FEATURES: &str = "workspace-hack";

@@ -3,15 +3,15 @@
 use crate::{Text, Tree};
 
 /// Where the promises of the file system are written, and the list of them.
-const PROMISES: &str = "crates/files/fs/src/conformance";
-const LIST: &str = "crates/files/fs/src/conformance.rs";
+const PROMISES: &str = "crates/tests/promises/src/";
+const LIST: &str = "crates/tests/promises/src/lib.rs";
 
 /// Who goes through the list on which machine, and what shows that it is done in both configurations.
 const CHECKED: [(&str, &[&str]); 2] = [
     ("crates/tests/promises/tests/simulated.rs", &["check_all("]),
     (
         "crates/tests/promises/tests/real.rs",
-        &["fs::for_all_promises!(promises);", "for base in Configuration::ALL {"],
+        &["promises::for_all_promises!(each);", "for base in Configuration::ALL {"],
     ),
 ];
 
@@ -67,13 +67,12 @@ mod tests {
     fn a_promise_that_nobody_checks_is_found() {
         let list = format!("one,\n{BOTH}\npub fn one(testbed: &impl Testbed, base: Base) {{}}\n");
         let other = "\npub fn two(\n    testbed: &impl Testbed,\n    base: Base,\n) {}\npub fn three() {}\n";
-        let mut texts: Vec<(&str, &str)> =
-            vec![(LIST, &list), ("crates/files/fs/src/conformance/other.rs", other)];
+        let mut texts: Vec<(&str, &str)> = vec![(LIST, &list), ("crates/tests/promises/src/other.rs", other)];
         let signs: Vec<String> = CHECKED.iter().map(|(_, signs)| signs.join("\n")).collect();
         texts.extend(CHECKED.iter().zip(&signs).map(|((path, _), text)| (*path, text.as_str())));
-        let left_out = format!("crates/files/fs/src/conformance/other.rs: two is not on the list in {LIST}");
+        let left_out = format!("crates/tests/promises/src/other.rs: two is not on the list in {LIST}");
         assert_eq!(every_promise_is_checked_in_both_configurations(&Tree::of(&texts)), [left_out]);
-        texts[3].1 = "fs::for_all_promises!(promises);";
+        texts[3].1 = "promises::for_all_promises!(each);";
         assert_eq!(every_promise_is_checked_in_both_configurations(&Tree::of(&texts)).len(), 2);
     }
 }

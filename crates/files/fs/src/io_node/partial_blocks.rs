@@ -9,7 +9,7 @@ use std::iter;
 use std::ops::Range;
 use std::rc::Rc;
 
-use machine::{Buf, BufferPool, Line, Machine, NodeId, Payload, PlaceInLine, TaskGroup};
+use machine::{Buf, BufferPool, Line, Machine, NodeId, Payload, PlaceInLine, TaskGroup, give_way};
 
 use super::IoNode;
 use super::account::Account;
@@ -20,7 +20,6 @@ use super::open_stripe::{Barred, OpenStripe};
 use super::portions::Portions;
 use crate::error::{Failure, Result as FsResult};
 use crate::exchange::Exchange;
-use crate::give_way::give_way;
 use crate::protocol::Direction;
 use crate::schedule::{DiskUser, Urgency};
 use crate::turns::Turn;

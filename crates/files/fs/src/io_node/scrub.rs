@@ -5,13 +5,12 @@
 //! given up. Each request is short, so little is done in vain for a client that has gone.
 
 use layout::Extent;
-use machine::{Disk, Error, Machine, NodeId, Stage, Work};
+use machine::{Disk, Error, Machine, NodeId, Stage, Work, give_way};
 
 use super::IoNode;
 use super::home::Home;
 use super::objects::read_label;
 use crate::error::Failure;
-use crate::give_way::give_way;
 use crate::name;
 use crate::number;
 use crate::protocol::{Damage, Direction, Reply, SCRUB_BYTES_MAX};

@@ -539,7 +539,7 @@ pub(crate) const LISTED_STRIPES: usize = 1000;
 pub const SCRUB_BYTES_MAX: u32 = 4 << 20;
 
 /// The most bytes in one answer to [`Request::FetchRecording`].
-pub(crate) const RECORDED_BYTES_MAX: usize = 16 * 1024;
+pub const RECORDED_BYTES_MAX: usize = 16 * 1024;
 
 /// The most pieces in one message; the header of more would be too long.
 pub(crate) const PIECES_MAX: usize = 4096;

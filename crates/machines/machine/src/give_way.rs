@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 /// Lets the other tasks that are ready go first, once.
-pub(crate) async fn give_way() {
+pub async fn give_way() {
     let mut given = false;
     poll_fn(|context| {
         if std::mem::replace(&mut given, true) {

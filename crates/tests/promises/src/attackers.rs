@@ -4,11 +4,11 @@ use layout::{Extent, Pattern, Problem, Selection};
 use machine::{Class, Delivery, Machine, Message, Net, NodeId, Payload};
 use namespace::{FileNumber, Location, TreeOperation};
 
-use crate::protocol::{
+use fs::protocol::{
     Collective, Direction, Fetch, FileId, Frame, LockAnswer, LockRequest, LockStep, MeetingId, MemoryId,
     OpenFor, Reply, Request, Selected, SelectedPart, Selecting, Selectors,
 };
-use crate::{LockMode, LockRange};
+use fs::{LockMode, LockRange};
 
 /// Sends a request to an I/O node, and does not receive the answer.
 ///

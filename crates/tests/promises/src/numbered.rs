@@ -7,11 +7,11 @@ use machine::{Disk, Machine, Memory, Net, NodeId, Payload, Stage};
 use super::faulty::Faulty;
 use super::tasks::Tasks;
 use super::{BLOCK, Base, Draw, Restarting, bytes_of, contents, put, read, run, small, start, write};
-use crate::protocol::Label;
-use crate::{
+use fs::protocol::Label;
+use fs::{
     Client, CollectiveSettings, Configuration, Entry, Error, FailureKind, File, FileEntries, FileId, Group,
     ListedSettings, ListedStripe, NumberedFile, PageCache, PageCacheSettings, PagedFile, Prefetch, Threads,
-    number,
+    object_name,
 };
 
 /// A file over all disks of some nodes, the first stripe on the disk of the node of that index.
@@ -33,7 +33,7 @@ pub(super) async fn open<M: Machine>(client: &Client<M>, file: &NumberedFile, by
 async fn holders<M: Machine>(nodes: &[M], file: FileId) -> Vec<usize> {
     let mut holders = Vec::new();
     for (index, node) in nodes.iter().enumerate() {
-        if node.disks()[0].open(&number::object_name(file), Stage::Pending).await.is_ok() {
+        if node.disks()[0].open(&object_name(file), Stage::Pending).await.is_ok() {
             holders.push(index);
         }
     }
@@ -351,7 +351,7 @@ pub fn a_stripe_that_could_not_be_removed_lacks_nothing_silently(testbed: &impl 
         for (node, fails) in nodes[..2].iter().zip([true, false]) {
             let (io_node, settings) = (node.clone(), small(base, Threads::Pool(4)));
             stopped.begin(node, async move {
-                let ended = crate::serve(io_node, settings).await;
+                let ended = fs::serve(io_node, settings).await;
                 assert_eq!(ended.is_err_and(|error| error.to_string().contains("removing")), fails);
             });
         }
@@ -378,10 +378,10 @@ pub fn all_numbered_files_are_listed(testbed: &impl Testbed, base: Base) {
         const MANY: u64 = 1010;
         for number in 1..=MANY {
             let label = Label { file: FileId(number << 40), striping, stripe: 1, begun: 0, replaces: None };
-            let name = number::object_name(label.file);
+            let name = object_name(label.file);
             disk.create_unflushed(&name, &label.encode()).await.expect("room");
         }
-        disk.create_unflushed(&number::object_name(FileId(5)), b"no label").await.expect("room");
+        disk.create_unflushed(&object_name(FileId(5)), b"no label").await.expect("room");
         let file = open(client, &numbered(&nodes[..2], u64::MAX, 1, 0).await, 0).await;
         write(&file, 0, &contents(BLOCK + 3)).await;
         client.create("a name", FileId(6), BLOCK).await.expect("created").commit().await.expect("finished");
@@ -395,7 +395,7 @@ pub fn all_numbered_files_are_listed(testbed: &impl Testbed, base: Base) {
         assert!(listed == expected, "{} listed", listed.len());
         assert_eq!(client.list().await.expect("listed"), ["a name"]);
         // They can be read back by what they are called on their disks.
-        let called = [number::object_name(FileId(u64::MAX)), number::object_name(FileId(5))];
+        let called = [object_name(FileId(u64::MAX)), object_name(FileId(5))];
         file.flush().await.expect("flushed");
         let check = client.check(&called, None, |_| {}).await.expect("checked");
         assert_eq!((check.bytes, check.failures.len()), (BLOCK + 3, 0));
@@ -467,8 +467,8 @@ pub fn numbered_stripes_are_told_apart(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let twice = Faulty::with_disks_of(nodes[1].clone(), &nodes[..1]);
         let settings = small(base, Threads::Pool(4));
-        nodes[1].spawn("I/O node", crate::serve(twice, settings.clone()));
-        nodes[0].spawn("I/O node", crate::serve(nodes[0].clone(), settings));
+        nodes[1].spawn("I/O node", fs::serve(twice, settings.clone()));
+        nodes[0].spawn("I/O node", fs::serve(nodes[0].clone(), settings));
         let names = vec![nodes[0].node(), nodes[1].node()];
         let client = Client::connect(nodes[2].clone(), names, base.client()).await.expect("they answer");
         let error = client.disks_by_identity().await.expect_err("which of them?");
@@ -485,7 +485,7 @@ pub fn a_numbered_write_that_was_lost_is_told(testbed: &impl Testbed, base: Base
         let striping = Striping::new(BLOCK, 1).expect("a striping");
         let file = NumberedFile { number: FileId(1), striping, disks: vec![7], bytes: 0, stored_stripes: 0 };
         let file = client.numbered(file).await.expect("opened");
-        let lost = Err(Error::WriteLost { name: number::object_name(FileId(1)), node }.into());
+        let lost = Err(Error::WriteLost { name: object_name(FileId(1)), node }.into());
         write(&file, 0, b"flushed").await;
         assert_eq!(file.flush().await, Ok(()));
         io_node.start_anew();
@@ -538,7 +538,7 @@ pub fn each_of_many_closed_files_that_lost_data_is_reported(testbed: &impl Testb
         }
         io_node.start_anew();
         for number in (1..=files).step_by(10).map(FileId) {
-            let lost = Err(Error::WriteLost { name: number::object_name(number), node }.into());
+            let lost = Err(Error::WriteLost { name: object_name(number), node }.into());
             assert_eq!(open(number).await.flush().await, lost);
         }
         assert_eq!(open(FileId(1)).await.flush().await, Ok(()), "it has been told");
@@ -557,7 +557,7 @@ pub fn who_closes_a_numbered_file_is_told_what_was_lost(testbed: &impl Testbed, 
         let file =
             NumberedFile { number: FileId(1), striping, disks: vec![7], bytes: BLOCK, stored_stripes: 0 };
         let open = async || cache.open_numbered(file.clone()).await.expect("opened");
-        let lost = Err(Error::WriteLost { name: number::object_name(FileId(1)), node }.into());
+        let lost = Err(Error::WriteLost { name: object_name(FileId(1)), node }.into());
         let send = async |file: &PagedFile<_>, offset| {
             file.write(offset, Payload::from(b"something".to_vec())).await.expect("taken");
             file.send().await

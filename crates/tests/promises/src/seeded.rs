@@ -11,7 +11,7 @@ use super::pages::cached_operations;
 use super::random::{Asking, ask_at_random};
 use super::tasks::Tasks;
 use super::{BLOCK, Base, Draw, contents, put, read, run, small, start_with, write};
-use crate::{
+use fs::{
     Client, ClientSettings, CollectiveMethod, CollectiveSettings, Configuration, File, FileId, Group,
     IoNodeSettings, Prefetch, Scheduling, Threads,
 };

@@ -18,8 +18,8 @@ use super::faulty::Faulty;
 use super::selected::{begun, noted_from_now};
 use super::tasks::{Tasks, rest, until};
 use super::{BLOCK, Base, contents, run, small, start};
-use crate::number;
-use crate::{
+use fs::object_name;
+use fs::{
     Client, CollectiveMethod, Error, FileId, NewTree, OpenFor, OpenTreeFile, PageCache, PageCacheSettings,
     Prefetch, Result, SelectedSettings, TeamMembership, TeamStep, Threads, Tree,
 };
@@ -1127,7 +1127,7 @@ pub fn a_disk_that_is_gone_hides_no_others(testbed: &impl Testbed, base: Base) {
             let make = TreeOperation::Make { at, new, mode: 0o644, uid: 1, gid: 2, exclusive: true };
             let file = tree.open(make).await.expect("made");
             write(&file, 0, &contents(9 * BLOCK)).await;
-            objects.push(number::object_name(FileId(file.known().number.0)));
+            objects.push(object_name(FileId(file.known().number.0)));
             file.close().await.expect("closed");
         }
         tree.sync().await.expect("on the media");

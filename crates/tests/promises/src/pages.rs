@@ -10,7 +10,7 @@ use machine::{Condition, Disk, Duration, Machine, Net, Payload, Stage};
 use super::faulty::Faulty;
 use super::tasks::{Tasks, rest, until};
 use super::{BLOCK, Base, Draw, Restarting, contents, put, run, small, start};
-use crate::{
+use fs::{
     Advice, Client, Error, FileId, IoNodeSettings, PageCache, PageCacheSettings, PagedFile, Prefetch, Result,
     Threads,
 };

@@ -11,8 +11,8 @@ use super::faulty::Faulty;
 use super::numbered::{numbered, open};
 use super::tasks::{Tasks, rest, until};
 use super::{BLOCK, Base, Draw, bytes_of, finished, read, run, small, start, write};
-use crate::protocol::{Frame, Reply, Request};
-use crate::{Client, Division, Error, FileId, Group, Threads, WriteCache, WriteCacheSettings, Written};
+use fs::protocol::{Frame, Reply, Request};
+use fs::{Client, Division, Error, FileId, Group, Threads, WriteCache, WriteCacheSettings, Written};
 
 const MEMBERS: usize = 4;
 

@@ -5,10 +5,10 @@ use machine::conformance::Testbed;
 use machine::{Disk, Duration, Machine, Net, Stage};
 
 use super::{BLOCK, Base, contents, finished, read, run, small, start, write};
-use crate::protocol::Committed;
-use crate::{Client, Error, FileId, Threads};
+use fs::protocol::Committed;
+use fs::{Client, Error, FileId, Threads};
 
-fn settings(base: Base) -> crate::IoNodeSettings {
+fn settings(base: Base) -> fs::IoNodeSettings {
     small(base, Threads::Pool(4))
 }
 

@@ -11,8 +11,8 @@ use namespace::TreeRefusal;
 use super::faulty::Faulty;
 use super::tasks::{Tasks, rest};
 use super::{BLOCK, Base, Restarting, contents, finished, read, run, small, start, start_with, write};
-use crate::protocol::Label;
-use crate::{
+use fs::protocol::Label;
+use fs::{
     Client, ClientSettings, CollectiveSettings, FailureKind, File, FileId, Group, IoNodeService,
     IoNodeSettings, PageCache, PageCacheSettings, Result, Threads, TwoPhaseFlush, serve,
 };

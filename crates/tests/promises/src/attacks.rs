@@ -13,11 +13,11 @@ use super::faulty::Faulty;
 use super::tasks::Tasks;
 use super::tasks::rest;
 use super::{BLOCK, Base, contents, read, run, small, start, write};
-use crate::protocol::{
+use fs::protocol::{
     Direction, Frame, Label, Listed, MeetingId, MemoryId, Reply, Request, Selected, SelectedPart, Selecting,
     Selectors,
 };
-use crate::{
+use fs::{
     Client, CollectiveSettings, Configuration, Entry, EntryRun, Error, FailureKind, FileId, Group,
     IoNodeSettings, ListedStretch, Threads,
 };

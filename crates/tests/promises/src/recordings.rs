@@ -9,8 +9,8 @@ use trace::{NoteKind, Timeline};
 
 use super::faulty::Faulty;
 use super::{BLOCK, Base, contents, read, run, small, start, write};
-use crate::protocol::RECORDED_BYTES_MAX;
-use crate::{Client, FailureKind, FileId, NodeRecording, Result, Threads};
+use fs::protocol::RECORDED_BYTES_MAX;
+use fs::{Client, FailureKind, FileId, NodeRecording, Result, Threads};
 
 /// By how much a clock of the I/O nodes is ahead.
 const AHEAD: Duration = Duration::from_secs(3600);

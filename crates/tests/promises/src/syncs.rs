@@ -8,7 +8,7 @@ use super::faulty::Faulty;
 use super::tasks::Tasks;
 use super::trees::{make, open, read, trees, write};
 use super::{BLOCK, Base, run};
-use crate::{CollectiveMethod, OpenTreeFile, SelectedSettings, TeamMembership, TeamStep};
+use fs::{CollectiveMethod, OpenTreeFile, SelectedSettings, TeamMembership, TeamStep};
 
 /// How many members there are.
 const MEMBERS: u32 = 3;

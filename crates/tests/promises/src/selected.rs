@@ -10,7 +10,7 @@ use machine::{Duration, KeptEvent, KeptNote, Machine, Memory, Net, NoteRing};
 use super::faulty::Faulty;
 use super::tasks::{Tasks, until};
 use super::{BLOCK, Base, Draw, Restarting, bytes_of, contents, finished, read, run, small, start, write};
-use crate::{
+use fs::{
     Client, CollectiveMethod, Company, Configuration, Error, FailureKind, File, FileId, Group, NumberedFile,
     SelectedSettings, TeamMembership, TeamStep, Threads,
 };

@@ -12,8 +12,8 @@ use super::faulty::Faulty;
 use super::tasks::{Tasks, rest};
 use super::trees::{make, read as read_tree, trees, write as write_tree};
 use super::{BLOCK, Base, contents, read, run, start, write};
-use crate::protocol::{LockAnswer, MeetingId, MemoryId, OpenCount, Reply, Request, TeamStep};
-use crate::{Failure, FailureKind, FileId, IoNodeSettings, LockRange, TeamMembership};
+use fs::protocol::{LockAnswer, MeetingId, MemoryId, OpenCount, Reply, Request, TeamStep};
+use fs::{Failure, FailureKind, FileId, IoNodeSettings, LockRange, TeamMembership};
 
 /// A file that is open once.
 const ONCE: OpenCount = OpenCount { reading: 1, writing: 0 };

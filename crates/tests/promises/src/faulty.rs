@@ -10,9 +10,8 @@ use std::rc::Rc;
 use machine::{
     Buf, BufferPool, Computer, Condition, Disk, Duration, Error, InFlight, Instant, Machine, MetadataEntry,
     MetadataStore, NodeId, NodeNotes, Object, ObjectId, Payload, Result, Space, Stage, Transaction, Work,
+    give_way,
 };
-
-use crate::give_way::give_way;
 
 /// A node with faults.
 #[derive(Clone)]

@@ -10,7 +10,7 @@
 //! time, and how long after the attackers had gone the second one was.
 //!
 //! ```text
-//! cargo run --release -p node --example attacks -- [part of an attack's name]
+//! cargo run --release -p promises --example attacks -- [part of an attack's name]
 //! ```
 
 mod attackers;

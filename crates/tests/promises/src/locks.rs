@@ -7,7 +7,7 @@ use super::faulty::Faulty;
 use super::tasks::Tasks;
 use super::trees::{make, open, read, trees, write};
 use super::{Base, run};
-use crate::{LockMode, LockRange};
+use fs::{LockMode, LockRange};
 
 /// A clause of the promise: how long a client that was killed keeps others out, and then some.
 const LONG: Duration = Duration::from_secs(6);

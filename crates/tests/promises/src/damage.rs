@@ -6,8 +6,8 @@ use machine::{Disk, Machine, Memory, Stage};
 
 use super::faulty::Faulty;
 use super::{Base, bytes_of, contents, read, run, small, start, write};
-use crate::protocol::Label;
-use crate::{
+use fs::protocol::Label;
+use fs::{
     Check, Checking, Client, FailureKind, FileId, Finding, FindingKind, IoNodeSettings, Remnant, Threads,
 };
 

@@ -9,13 +9,11 @@ use std::thread;
 use std::time::Duration as Time;
 
 use fs::LockRange;
-use fs::conformance::attackers::{
-    alternate_bytes, collective_read, fetched_write, lock, lock_of, selected_write,
-};
 use fs::protocol::{Frame, OpenCount, Request};
 use layout::Extent;
 use machine::{Class, Delivery, Duration, Machine, Message, Net, NodeId, Payload};
 use namespace::FileNumber;
+use promises::attackers::{alternate_bytes, collective_read, fetched_write, lock, lock_of, selected_write};
 use real::{Driver, Limits, RealMachine, Settings};
 
 use crate::common::stranger::join_address;

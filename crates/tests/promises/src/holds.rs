@@ -7,7 +7,7 @@ use super::faulty::Faulty;
 use super::tasks::{Tasks, rest};
 use super::trees::{cache, files, make, open, read, remove, rename, trees, write};
 use super::{BLOCK, Base, contents, run, small};
-use crate::{Client, IoNodeSettings, OpenTreeFile, Threads, Tree};
+use fs::{Client, IoNodeSettings, OpenTreeFile, Threads, Tree};
 
 /// A file without a name that a client has open stays when the client's connection to the keeper breaks: while it does
 /// nothing, when another client removes what nobody has open, and when it closes one of several handles. It goes with
@@ -69,7 +69,7 @@ pub fn open_files_outlive_a_new_start_of_the_keeper(testbed: &impl Testbed, base
         rest(&nodes[3]).await;
         let successor = Faulty::with_disks_of(nodes[4].clone(), &[keeper[0].clone()]);
         let settings = IoNodeSettings { incarnation: 1, ..small(base, Threads::Pool(4)) };
-        nodes[4].spawn("I/O node", crate::serve(successor.clone(), settings));
+        nodes[4].spawn("I/O node", fs::serve(successor.clone(), settings));
         others.push(&nodes[4]);
         let names = others.iter().map(|node| node.node()).collect();
         let client = Client::connect(nodes[5].clone(), names, base.client()).await.expect("they answer");

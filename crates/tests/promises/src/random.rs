@@ -11,13 +11,11 @@ use namespace::FileNumber;
 
 use super::tasks::Tasks;
 use super::{BLOCK, Base, Draw, contents, read, run, small, start, write};
-use crate::protocol::{
+use fs::protocol::{
     Collective, Direction, Fetch, Frame, Listed, LockRequest, LockStep, MeetingId, MemoryId, NumberedStripes,
     Reply, Request, StripeHome,
 };
-use crate::{
-    Entry, EntryRun, FailureKind, FileId, IoNodeSettings, ListedStretch, LockMode, LockRange, Threads,
-};
+use fs::{Entry, EntryRun, FailureKind, FileId, IoNodeSettings, ListedStretch, LockMode, LockRange, Threads};
 
 /// Clients that ask at random.
 const ASKERS: usize = 3;
@@ -222,7 +220,7 @@ impl<M: Machine> RandomAsker<M> {
             _ => 0,
         };
         match self.below(50) {
-            0 => (Reply::Failed(crate::Failure::new(FailureKind::Io, "no")), Payload::empty()),
+            0 => (Reply::Failed(fs::Failure::new(FailureKind::Io, "no")), Payload::empty()),
             1 => (Reply::Done, Payload::from(vec![1; 10])),
             _ => (Reply::Done, Payload::from(vec![2; bytes as usize])),
         }
@@ -354,7 +352,7 @@ impl<M: Machine> RandomAsker<M> {
             0 if number > 1 => Request::GatherForRoom { group, flush: number },
             0 => Request::Gather { group, flush: number, file: self.other_file() },
             1 => {
-                let failure = (number > 2).then(|| crate::Failure::invalid("none"));
+                let failure = (number > 2).then(|| fs::Failure::invalid("none"));
                 Request::Enter { meeting: MeetingId { group, operation: number }, failure }
             }
             _ => Request::Leave { group },

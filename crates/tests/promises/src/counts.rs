@@ -4,7 +4,7 @@ use machine::conformance::Testbed;
 use machine::{Duration, Machine};
 
 use super::{BLOCK, Base, contents, read, run, small, write};
-use crate::{
+use fs::{
     Client, FileId, IoNodeCounts, IoNodeDiskCounts, IoNodeService, IoNodeSettings, PageCache,
     PageCacheSettings, Threads,
 };
