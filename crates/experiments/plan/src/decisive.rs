@@ -6,12 +6,15 @@
 use std::path::Path;
 
 /// What a simulation depends on, besides its description: these sources, and the exact versions of other crates.
-pub(crate) const SOURCES: [&str; 13] = [
+pub(crate) const SOURCES: [&str; 16] = [
     "crates/machines/machine/src",
     "crates/files/layout/src",
     "crates/machines/description/src",
     "crates/machines/disk/src",
     "crates/files/namespace/src",
+    "crates/files/fs-protocol/src",
+    "crates/files/fs-client/src",
+    "crates/files/fs-io-node/src",
     "crates/files/fs/src",
     "crates/experiments/placement/src",
     "crates/experiments/request-log/src",
@@ -104,7 +107,7 @@ mod tests {
         for (path, expected) in [
             ("crates/files/fs/src/conformance.rs", false),
             ("crates/files/fs/src/conformance/pages.rs", false),
-            ("crates/files/fs/src/cache.rs", true),
+            ("crates/files/fs-io-node/src/cache.rs", true),
             ("Cargo.lock", true),
         ] {
             assert_eq!(decides(Path::new(path)), expected, "{path}");

@@ -9,8 +9,9 @@
 //!   viewer                         trace, trace-formats, web
 //!   metrics                        machine, fs, mount, web
 //!   description, disk              machine
-//!   fs                             machine, layout, namespace,
-//!                                  recording, trace    never sim or real: that is the wall
+//!   fs-protocol                    machine, layout, namespace
+//!   fs-client, fs-io-node          fs-protocol, recording, trace; never each other
+//!   fs                             these three          never sim or real: that is the wall
 //!   sim, real                      machine, description, disk
 //!   recording                      machine, trace
 //!   request-log                    machine, layout
@@ -44,7 +45,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 43] = [
+const ARROWS: [(&str, &[&str]); 46] = [
     ("applications", &["command-line", "interruption", "node", "pdiol", "placement", "replacement"]),
     ("agent-set", &["command-line", "node"]),
     ("command-line", &["machine", "node"]),
@@ -54,7 +55,10 @@ const ARROWS: [(&str, &[&str]); 43] = [
     ("namespace", &["layout", "machine"]),
     ("description", &["machine"]),
     ("disk", &["description", "machine"]),
-    ("fs", &["layout", "machine", "namespace", "recording", "trace"]),
+    ("fs-protocol", &["layout", "machine", "namespace"]),
+    ("fs-client", &["fs-protocol", "layout", "machine", "namespace", "recording", "trace"]),
+    ("fs-io-node", &["fs-protocol", "layout", "machine", "namespace", "recording", "trace"]),
+    ("fs", &["fs-client", "fs-io-node", "fs-protocol", "machine"]),
     ("sim", &["description", "disk", "machine"]),
     ("real", &["description", "disk", "machine"]),
     ("recording", &["machine", "trace"]),

@@ -157,12 +157,12 @@ mod tests {
                 "docs/a.md",
                 "`client/file.rs` and `file.rs` are there, `ile.rs` and `*.rs` are no names or no files",
             ),
-            ("crates/files/fs/src/client/file.rs", "//! See `gone.rs`.\nlet name = \"`none.rs`\";"),
+            ("crates/x/src/client/file.rs", "//! See `gone.rs`.\nlet name = \"`none.rs`\";"),
         ]);
         let complaints = every_source_that_is_named_is_there(&tree);
         assert_eq!(
             complaints,
-            ["docs/a.md: there is no ile.rs", "crates/files/fs/src/client/file.rs: there is no gone.rs"]
+            ["docs/a.md: there is no ile.rs", "crates/x/src/client/file.rs: there is no gone.rs"]
         );
     }
 

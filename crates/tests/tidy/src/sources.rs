@@ -3,11 +3,14 @@
 use crate::{Text, Tree};
 
 /// The crates in which nothing may depend on the computer they run on.
-const PURE: [&str; 11] = [
+const PURE: [&str; 14] = [
     "machine",
     "layout",
     "description",
     "disk",
+    "fs-protocol",
+    "fs-client",
+    "fs-io-node",
     "fs",
     "request-log",
     "jobs",
@@ -160,7 +163,8 @@ fn begins_a_word(line: &str, at: usize) -> bool {
 /// The file system moves payloads and never looks into them.
 pub fn the_file_system_never_looks_into_a_payload(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();
-    for text in sources_of(tree, "fs") {
+    let crates = ["fs", "fs-client", "fs-io-node", "fs-protocol"];
+    for text in crates.iter().flat_map(|name| sources_of(tree, name)) {
         for (number, line) in text.code() {
             if let Some(look) = LOOKS.iter().find(|look| line.contains(**look)) {
                 complaints.push(complain(text, number, &format!("{look} looks into a payload")));

@@ -1,0 +1,140 @@
+//! A member of a job: known to the coordinator of its roster, and meeting the other members there.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+use machine::{Machine, NodeId, Payload, Work};
+
+use crate::error::{Error, Result};
+use crate::protocol::{FileId, MeetingId, Reply, Request};
+use crate::together::{Gathering, Met, brought};
+use crate::{Client, unexpected};
+
+/// Why a member wants a flush.
+#[derive(Clone, Copy)]
+pub(super) enum Reason {
+    /// A caller asks for it, of one file or of all, or it is time.
+    Asked(Option<FileId>),
+    /// It has run out of room: so that all flush the same stretch of what they share, it may wait for the others.
+    Room,
+}
+
+impl Reason {
+    /// The file that is to be flushed; all, if it is none.
+    pub(super) fn file(self) -> Option<FileId> {
+        match self {
+            Reason::Asked(file) => file,
+            Reason::Room => None,
+        }
+    }
+}
+
+/// A client's membership of a job.
+pub(super) struct Membership<M: Machine> {
+    /// The I/O node that keeps the roster.
+    coordinator: NodeId,
+    job: String,
+    member: String,
+    group: Cell<u64>,
+    machine: PhantomData<M>,
+}
+
+impl<M: Machine> Membership<M> {
+    /// Joins a job; how many flushes it has begun.
+    pub(super) async fn begin(client: &Client<M>, job: &str, member: &str) -> Result<(Self, u32)> {
+        let coordinator = client.meeting_place();
+        let (job, member) = (job.to_owned(), member.to_owned());
+        let membership = Membership { coordinator, job, member, group: Cell::new(0), machine: PhantomData };
+        let flushes = membership.renew(client).await?;
+        Ok((membership, flushes))
+    }
+
+    /// Joins the job again; how many flushes it has begun.
+    pub(super) async fn renew(&self, client: &Client<M>) -> Result<u32> {
+        let (job, member) = (self.job.clone(), self.member.clone());
+        let request = Request::Join { job, member, io_nodes: client.number_of_io_nodes() };
+        match self.ask(client, request).await? {
+            Reply::Joined { group, flushes } => {
+                self.group.set(group);
+                Ok(flushes)
+            }
+            _ => Err(unexpected(self.coordinator)),
+        }
+    }
+
+    /// The I/O node that keeps the roster.
+    pub(super) fn coordinator(&self) -> NodeId {
+        self.coordinator
+    }
+
+    /// The group of the members.
+    pub(super) fn group(&self) -> u64 {
+        self.group.get()
+    }
+
+    /// Has the members flush; the number of the flush, which is `flush` or a later one.
+    pub(super) async fn gather(&self, client: &Client<M>, flush: u32, reason: Reason) -> Result<u32> {
+        let group = self.group();
+        let request = match reason {
+            Reason::Asked(file) => Request::Gather { group, flush, file },
+            Reason::Room => Request::GatherForRoom { group, flush },
+        };
+        match self.ask(client, request).await? {
+            Reply::Flushing { flush } => Ok(flush),
+            _ => Err(unexpected(self.coordinator)),
+        }
+    }
+
+    /// Leaves the job. A coordinator that was started anew, or is gone, does not know this member any more.
+    pub(super) async fn end(&self, client: &Client<M>) -> Result<()> {
+        match self.ask(client, Request::Leave { group: self.group() }).await {
+            Err(error) if !error.is_of_new_start() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    async fn ask(&self, client: &Client<M>, request: Request) -> Result<Reply> {
+        let (reply, _) = client.inner.endpoint.call(self.coordinator, request, Payload::empty()).await?;
+        Ok(reply)
+    }
+}
+
+/// The meetings of the members of a job at one flush.
+pub(super) struct FlushMeetings<'a, M: Machine> {
+    membership: &'a Membership<M>,
+    /// Sequence number of the next meeting: each flush has two.
+    next: Cell<u32>,
+    /// What is to be done when all have met.
+    met: &'a dyn Fn(),
+}
+
+impl<'a, M: Machine> FlushMeetings<'a, M> {
+    pub(super) fn new(membership: &'a Membership<M>, flush: u32, met: &'a dyn Fn()) -> Self {
+        FlushMeetings { membership, next: Cell::new(2 * flush - 1), met }
+    }
+
+    fn id(&self) -> MeetingId {
+        MeetingId { group: self.membership.group(), operation: self.next.get() }
+    }
+}
+
+impl<M: Machine> Gathering<M> for FlushMeetings<'_, M> {
+    fn next(&self) -> MeetingId {
+        self.id()
+    }
+
+    async fn meet(&self, client: &Client<M>, brings: std::result::Result<u64, &Error>) -> Result<Met> {
+        let failure = brings.err().map(brought);
+        client.inner.endpoint.machine().compute(Work::Barrier).await;
+        let request = Request::Enter { meeting: self.id(), failure };
+        self.next.set(self.next.get() + 1);
+        match self.membership.ask(client, request).await? {
+            Reply::Met { members } => {
+                (self.met)();
+                let members = members.into_iter().map(NodeId).collect();
+                Ok(Met { members, most: brings.unwrap_or(0) })
+            }
+            _ => Err(unexpected(self.membership.coordinator)),
+        }
+    }
+}

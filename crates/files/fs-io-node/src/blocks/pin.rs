@@ -1,0 +1,87 @@
+//! Finding a block in the cache, or a place for it.
+
+use std::rc::Rc;
+
+use machine::Machine;
+
+use super::Blocks;
+use crate::cache::{BlockKey, CacheSlot};
+use crate::open_stripe::OpenStripe;
+use crate::schedule::Urgency;
+
+/// A block in use, until this is dropped.
+pub(super) struct PinnedBlock<'a, M: Machine> {
+    blocks: &'a Blocks<M>,
+    pub(super) place: CacheSlot,
+}
+
+impl<M: Machine> Drop for PinnedBlock<'_, M> {
+    fn drop(&mut self) {
+        self.blocks.unpin(self.place);
+    }
+}
+
+impl<M: Machine> Blocks<M> {
+    /// The block at this place, which has been pinned.
+    pub(super) fn pinned(&self, place: CacheSlot) -> PinnedBlock<'_, M> {
+        PinnedBlock { blocks: self, place }
+    }
+
+    /// Finds or makes a place for the block and pins it. Tasks that wait for a place on demand are woken before the
+    /// others.
+    pub(super) async fn pin(
+        self: &Rc<Self>,
+        stripe: &Rc<OpenStripe>,
+        key: BlockKey,
+        urgency: Urgency,
+    ) -> PinnedBlock<'_, M> {
+        let room = if urgency == Urgency::Background { &self.room_in_background } else { &self.room };
+        loop {
+            let found = self.cache.borrow_mut().pin(key);
+            if let Some(place) = found.or_else(|| self.try_insert(stripe, key)) {
+                return PinnedBlock { blocks: self, place };
+            }
+            if self.cache.borrow_mut().make_room() {
+                // Replies in flight still hold the memory of evicted blocks. Wait for it in FIFO order and keep it,
+                // or later requests overtake this one.
+                let buffer = self.buffers.take(stripe.block_bytes()).await;
+                let mut cache = self.cache.borrow_mut();
+                if !cache.contains(key) && cache.make_room() {
+                    return PinnedBlock { blocks: self, place: cache.insert(key, buffer) };
+                }
+                continue;
+            }
+            // All blocks are in use or dirty: have the dirty ones written.
+            if !self.start_writing_all().await {
+                room.wait().await;
+            }
+            // Then look again: room that came meanwhile has woken only tasks that were waiting already.
+        }
+    }
+
+    /// Lets tasks look again whether there is room.
+    pub(super) fn wake_for_room(&self) {
+        self.room.wake_all();
+        self.room_in_background.wake_all();
+    }
+
+    /// Puts an empty block into the cache, if there are a place and memory for it now, or can be had from idle blocks.
+    pub(super) fn try_insert(&self, stripe: &OpenStripe, key: BlockKey) -> Option<CacheSlot> {
+        let mut cache = self.cache.borrow_mut();
+        if !cache.make_room() {
+            return None;
+        }
+        // What gave up its place has left no memory if an answer is still leaving with it.
+        while self.buffers.free_bytes() < stripe.block_bytes() && cache.push_out() {}
+        let buffer = self.buffers.try_take(stripe.block_bytes())?;
+        Some(cache.insert(key, buffer))
+    }
+
+    fn unpin(&self, place: CacheSlot) {
+        let mut cache = self.cache.borrow_mut();
+        cache.unpin(place);
+        cache.discard(place);
+        drop(cache);
+        self.wake_for_room();
+    }
+}

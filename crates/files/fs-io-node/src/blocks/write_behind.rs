@@ -1,0 +1,292 @@
+//! Writing dirty blocks to their disks, while their writers go on.
+//!
+//! One task of a block is at the disk at a time, or the older of two writes might reach the disk last. A task takes the
+//! bytes that are dirty when its turn comes, so bytes written while it waited go with them.
+//!
+//! A disk takes about as long for a few bytes as for a block. So a block with many dirty runs is read first, and all
+//! from the first run to the last is written at once:
+//!
+//! ```text
+//! dirty      ..xx..xx..xx..xx..xx..xx.......     six writes
+//! and read   ..xx--xx--xx--xx--xx--xx.......     one read, one write
+//! ```
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use layout::Extent;
+use machine::{Disk, Machine, NodeId, Payload, Work};
+
+use super::{Blocks, Part};
+use crate::cache::{BlockKey, CacheSlot};
+use crate::disks::RUNS_MAX;
+use crate::error::Failure;
+use crate::open_stripe::OpenStripe;
+use crate::protocol::{Direction, FileId};
+use crate::room::TakenRoom;
+use crate::schedule::{DiskUser, Urgency};
+
+/// What of a block is taken to its disk: bytes of the stripe, each with its offset.
+struct DirtyBytes {
+    /// The runs that are dirty.
+    runs: Vec<(u64, Payload)>,
+    /// All from the first of them to the last, if that is to be written at once.
+    span: Option<(u64, Payload)>,
+    /// For the time until they are there.
+    _room: TakenRoom,
+}
+
+/// The turn of a block to be written to its disk, until this is dropped.
+struct AtDisk<'a, M: Machine> {
+    blocks: &'a Blocks<M>,
+    place: CacheSlot,
+}
+
+impl<M: Machine> Drop for AtDisk<'_, M> {
+    fn drop(&mut self) {
+        let mut cache = self.blocks.cache.borrow_mut();
+        let block = cache.block(self.place);
+        block.at_disk = false;
+        block.written.wake_all();
+    }
+}
+
+impl<M: Machine> Blocks<M> {
+    /// Puts the block into the queue of its disk, and leaves it to a task to write what is dirty of it then. Who fills
+    /// a block does that itself, so that other threads need not let the task go first.
+    pub(super) async fn start_writing(self: &Rc<Self>, stripe: &Rc<OpenStripe>, place: CacheSlot) {
+        {
+            let mut cache = self.cache.borrow_mut();
+            let block = cache.block(place);
+            if block.write_queued {
+                return;
+            }
+            block.write_queued = true;
+            block.writers += 1;
+        }
+        let operation = stripe.writes.begin();
+        self.machine.compute(Work::QueueDiskRequest).await;
+        let (blocks, stripe) = (self.clone(), stripe.clone());
+        self.machine.spawn("write-behind", async move {
+            let written =
+                blocks.machine.contain("writing a block", blocks.write_behind(&stripe, place)).await;
+            let outcome = written.flatten();
+            blocks.end_writing(place);
+            if let Err(error) = outcome {
+                stripe.writers.fail(&(*error).into());
+            }
+            drop(operation);
+            blocks.wake_for_room();
+            Ok(())
+        });
+    }
+
+    /// Bounds the time for which a dirty block waits for more to be written to it: the rest of the block may never
+    /// come.
+    pub(super) fn write_back_later(self: &Rc<Self>) {
+        let Some(after) = self.write_back_after else { return };
+        if self.writes_back.replace(true) {
+            return;
+        }
+        let (blocks, due) = (self.clone(), self.machine.now() + after);
+        self.machine.spawn("write-back", async move {
+            blocks.machine.sleep_until(due).await;
+            // Writes from now on need another task.
+            blocks.writes_back.set(false);
+            blocks.start_writing_all().await;
+            Ok(())
+        });
+    }
+
+    /// Starts writing all dirty blocks that no task is writing yet; says whether there were any. If not, it does not
+    /// wait.
+    pub(super) async fn start_writing_all(self: &Rc<Self>) -> bool {
+        let unwritten = self.cache.borrow().unwritten(None);
+        let is_any = !unwritten.is_empty();
+        for key in unwritten {
+            match self.stripes.find(key.stripe) {
+                Some(stripe) => self.start_writing_block(&stripe, key).await,
+                // Its stripe has given way to another file of the same identity, so no request can name it.
+                None => self.give_up(key.stripe),
+            }
+        }
+        is_any
+    }
+
+    /// A task that was going to write a block has ended: tasks that wait for its write look again.
+    fn end_writing(&self, place: CacheSlot) {
+        let mut cache = self.cache.borrow_mut();
+        let block = cache.block(place);
+        block.end_writing();
+        block.written.wake_all();
+    }
+
+    async fn write_behind(&self, stripe: &OpenStripe, place: CacheSlot) -> machine::Result<()> {
+        let (start, writer) = {
+            let mut cache = self.cache.borrow_mut();
+            let block = cache.block(place);
+            (block.key.block * stripe.block_bytes(), block.writer)
+        };
+        let job = writer.expect("what is to be written has been written by somebody");
+        self.read_between_runs(stripe, place, job).await;
+        let user = DiskUser { job, urgency: Urgency::Behind };
+        let part = Extent::new(start, stripe.block_bytes());
+        let turn = self.disks.turn(stripe.home, part, Direction::Write, user).await;
+        let at_disk = self.enter_disk(place).await;
+        // Taken only now, so that what was written while the request waited goes with it.
+        let outcome = self.write_dirty(stripe, place, self.take_dirty(stripe, place)).await;
+        drop(at_disk);
+        self.machine.compute(Work::CompleteDiskRequest).await;
+        drop(turn);
+        outcome
+    }
+
+    /// Reads a block in which many runs are dirty. If that fails, they are written one by one.
+    async fn read_between_runs(&self, stripe: &OpenStripe, place: CacheSlot, job: NodeId) {
+        let span = {
+            let mut cache = self.cache.borrow_mut();
+            let dirty = &cache.block(place).dirty;
+            dirty.span().filter(|_| dirty.runs().len() > RUNS_MAX)
+        };
+        if let Some(span) = span {
+            // Not behind others: a write to the rest of the block may wait meanwhile.
+            let user = DiskUser { job, urgency: Urgency::Demand };
+            let _ = self.make_valid(stripe, place, &span, user).await;
+        }
+    }
+
+    fn take_dirty(&self, stripe: &OpenStripe, place: CacheSlot) -> DirtyBytes {
+        let mut cache = self.cache.borrow_mut();
+        let block = cache.block(place);
+        let (dirty, room) = (std::mem::take(&mut block.dirty), std::mem::take(&mut block.room));
+        // What is written from now on needs another task.
+        block.write_queued = false;
+        let start = block.key.block * stripe.block_bytes();
+        let buffer = block.buffer.as_ref().expect("a dirty block keeps its buffer while it loads");
+        let bytes = |run: &Range<u64>| (start + run.start, buffer.slice(run.clone()));
+        // Operations past the cache wait for this one. One that is under way may have written between the runs since
+        // the block was read.
+        let is_current = |span: &Range<u64>| block.valid.contains(span) && stripe.bypasses.is_empty();
+        let many = dirty.span().filter(|_| dirty.runs().len() > RUNS_MAX);
+        DirtyBytes {
+            span: many.filter(is_current).as_ref().map(bytes),
+            runs: dirty.runs().iter().map(bytes).collect(),
+            _room: room,
+        }
+    }
+
+    async fn write_dirty(
+        &self,
+        stripe: &OpenStripe,
+        place: CacheSlot,
+        DirtyBytes { runs, span, _room }: DirtyBytes,
+    ) -> machine::Result<()> {
+        let begin = |runs: &[(u64, Payload)]| {
+            runs.iter().for_each(|(offset, data)| stripe.length.begin_write(offset + data.len()));
+        };
+        if let Some((offset, data)) = span {
+            let end = offset + data.len();
+            stripe.length.begin_write(end);
+            let written = self.write_run(stripe, offset, data).await;
+            if written.is_err() {
+                // The disk may have no room for what lies between them.
+                begin(&runs);
+            }
+            stripe.length.end_write(end, written.is_ok());
+            if written.is_ok() {
+                return written;
+            }
+        } else {
+            begin(&runs);
+        }
+        let mut outcome = Ok(());
+        for (offset, data) in runs {
+            let range = offset..offset + data.len();
+            let written = self.write_run(stripe, offset, data).await;
+            stripe.length.end_write(range.end, written.is_ok());
+            if let Err(error) = &written {
+                self.lose(stripe, place, range, &machine::Error::clone(error).into());
+            }
+            outcome = outcome.and(written);
+        }
+        outcome
+    }
+
+    async fn write_run(&self, stripe: &OpenStripe, offset: u64, data: Payload) -> machine::Result<()> {
+        let (bytes, disk) = (data.len(), self.disks.of(stripe.home));
+        let written =
+            self.machine.contain("writing to a disk", disk.write(stripe.home.object, offset, data)).await;
+        let written = written.flatten();
+        self.disks.count_bytes(stripe.home, Direction::Write, bytes, &written);
+        written
+    }
+
+    /// Waits until no task is writing this block to the disk. Only one task waits here at a time, as only one is going
+    /// to write the dirty bytes.
+    async fn enter_disk(&self, place: CacheSlot) -> AtDisk<'_, M> {
+        loop {
+            let written = {
+                let mut cache = self.cache.borrow_mut();
+                let block = cache.block(place);
+                if !std::mem::replace(&mut block.at_disk, true) {
+                    return AtDisk { blocks: self, place };
+                }
+                block.written.clone()
+            };
+            written.wait().await;
+        }
+    }
+
+    /// Notes that a range of a stripe, which lies in this block, could not be written to the disk.
+    fn lose(&self, stripe: &OpenStripe, place: CacheSlot, range: Range<u64>, failure: &Failure) {
+        let mut cache = self.cache.borrow_mut();
+        let block = cache.block(place);
+        let start = block.key.block * stripe.block_bytes();
+        stripe.losses.note(range.clone(), failure);
+        for again in block.lose(&(range.start - start..range.end - start)) {
+            stripe.losses.mend(&(start + again.start..start + again.end));
+        }
+        stripe.length.fall_back(cache.dirty_end(stripe.key(), stripe.block_bytes()));
+    }
+
+    /// Starts writing all that is dirty of a stripe.
+    pub(crate) async fn start_writing_out(self: &Rc<Self>, stripe: &Rc<OpenStripe>) {
+        let unwritten = self.cache.borrow().unwritten(Some(stripe.key()));
+        for key in unwritten {
+            self.start_writing_block(stripe, key).await;
+        }
+    }
+
+    /// Starts writing a block, if it is still there and no task has begun to meanwhile.
+    pub(super) async fn start_writing_block(self: &Rc<Self>, stripe: &Rc<OpenStripe>, key: BlockKey) {
+        let place = self.cache.borrow().find_unwritten(key);
+        if let Some(place) = place {
+            self.start_writing(stripe, place).await;
+        }
+    }
+
+    /// Completes when this part of one block, which has been written to the cache, is at its disk.
+    pub(crate) async fn write_through(
+        self: &Rc<Self>,
+        file: FileId,
+        stripe: u32,
+        range: Range<u64>,
+    ) -> Result<(), Box<Failure>> {
+        let stripe = self.stripes.get(file, stripe)?;
+        let part = Part::new(&stripe, range.start, range.end - range.start)?;
+        loop {
+            self.start_writing_block(&stripe, part.key).await;
+            let on_its_way = self.cache.borrow_mut().on_its_way(part.key, &part.range);
+            match on_its_way {
+                Some(written) => written.wait().await,
+                None => return stripe.losses.check(&range),
+            }
+        }
+    }
+
+    /// Writes all that is dirty of a stripe and waits for it.
+    pub(crate) async fn write_out(self: &Rc<Self>, stripe: &Rc<OpenStripe>) {
+        self.start_writing_out(stripe).await;
+        stripe.writes.none().await;
+    }
+}

@@ -1,0 +1,317 @@
+//! The disks of an I/O node: the turns at each, and the size of each.
+//!
+//! Reading or writing data of a stripe takes a turn at its disk (`disk_queue.rs`): a bounded number of requests is at
+//! the disk at a time, and the others wait in the order that the settings choose (`schedule.rs`). Names, sizes and
+//! notes need no turn.
+
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+
+use layout::Extent;
+use machine::{Buf, Disk, Duration, Instant, Machine, NodeId, NotedSpan, Work};
+
+use super::counts::IoNodeDiskCounts;
+use super::home::Home;
+use super::open_stripe::OpenStripe;
+use crate::backlog::HeldUp;
+use crate::disk_queue::{DiskQueue, DiskTurn};
+use crate::error::{Failure, FailureKind};
+use crate::protocol::Direction;
+use crate::room::{DiskRoom, TakenRoom};
+use crate::schedule::{DiskRequest, DiskUser, Position, Urgency, schedule_of};
+use crate::scheduling::Scheduling;
+use crate::settings::IoNodeSettings;
+
+/// The most bytes a stripe has: so few that those that a disk adds for itself do not make a number that is too large.
+const STRIPE_BYTES_MAX: u64 = layout::FILE_BYTES_MAX / 2;
+
+/// The most runs of a block that are written one by one; a block of more is read first, and then written as a whole.
+pub(super) const RUNS_MAX: usize = 4;
+
+/// The right to use a disk, until this is dropped.
+pub(super) struct DiskUse<'a, M: Machine> {
+    _access: DiskAccess<'a, M>,
+    _turn: DiskTurn<'a>,
+    _pending: Option<PendingWrite<'a, M>>,
+    _span: NotedSpan<'a>,
+}
+
+/// An access that is at the disk, until this is dropped.
+struct DiskAccess<'a, M: Machine> {
+    disks: &'a Disks<M>,
+    disk: usize,
+    direction: Direction,
+    since: Instant,
+}
+
+impl<M: Machine> Drop for DiskAccess<'_, M> {
+    fn drop(&mut self) {
+        let time = self.disks.machine.now().since(self.since);
+        let mut counts = self.disks.counts[self.disk].borrow_mut();
+        match self.direction {
+            Direction::Read => counts.reads.add(time),
+            Direction::Write => counts.writes.add(time),
+        }
+    }
+}
+
+/// A write that waits for its turn or has it, until this is dropped.
+struct PendingWrite<'a, M: Machine> {
+    disks: &'a Disks<M>,
+    disk: usize,
+    bytes: u64,
+}
+
+impl<M: Machine> Drop for PendingWrite<'_, M> {
+    fn drop(&mut self) {
+        self.disks.change_pending(self.disk, |pending| pending - self.bytes);
+    }
+}
+
+/// Reads that have been held up at a disk: see `backlog.rs`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct HeldUpReads {
+    /// How many.
+    pub(super) reads: u64,
+    /// The most writes of one job that were waiting then.
+    pub(super) writes_most: u64,
+}
+
+/// The machine is told of reads that are held up if none have been for this long.
+const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(60);
+
+/// The disks.
+pub(super) struct Disks<M: Machine> {
+    machine: M,
+    scheduling: Scheduling,
+    queues: Vec<DiskQueue>,
+    /// By disk, the bytes of writes that wait for a turn or have it.
+    writes_pending: Vec<Cell<u64>>,
+    /// By disk, the reads that have been held up there, and when the last one was, if any has been.
+    held_up: Vec<Cell<Option<(HeldUpReads, Instant)>>>,
+    room: DiskRoom,
+    /// By disk, what has been done there; the present state is not filled in.
+    counts: Vec<RefCell<IoNodeDiskCounts>>,
+}
+
+impl<M: Machine> Disks<M> {
+    pub(super) fn new(machine: M, settings: &IoNodeSettings) -> Self {
+        let schedule = || schedule_of(settings.scheduling);
+        let queue = || DiskQueue::new(schedule(), settings.requests_at_disk);
+        let queues: Vec<DiskQueue> = machine.disks().iter().map(|_| queue()).collect();
+        let (writes_pending, held_up) =
+            (vec![Cell::new(0); queues.len()], vec![Cell::new(None); queues.len()]);
+        let counts = queues.iter().map(|_| RefCell::default()).collect();
+        let (scheduling, room) = (settings.scheduling, DiskRoom::new(queues.len()));
+        Disks { machine, scheduling, queues, writes_pending, held_up, room, counts }
+    }
+
+    /// The disk that an object lies on.
+    pub(super) fn of(&self, home: Home) -> &M::Disk {
+        &self.machine.disks()[home.disk]
+    }
+
+    /// Where an object lies at `offset`, for the order of turns.
+    fn position(&self, home: Home, offset: u64) -> Position {
+        match self.scheduling {
+            Scheduling::PhysicalCyclicScan => (0, self.of(home).position(home.object, offset)),
+            _ => (home.object.0, offset),
+        }
+    }
+
+    /// Waits for a turn to use the disk of an object for a part of it.
+    pub(super) async fn turn(
+        &self,
+        home: Home,
+        part: Extent,
+        direction: Direction,
+        user: DiskUser,
+    ) -> DiskUse<'_, M> {
+        let position = self.position(home, part.offset);
+        let request = DiskRequest { user, direction, position, bytes: part.bytes };
+        let pending = (direction == Direction::Write).then(|| self.begin_write(home.disk, part.bytes));
+        let asked = self.machine.now();
+        let about = || [("disk", home.disk as u64), ("bytes", part.bytes), ("job", user.job.0)];
+        let waiting = self.machine.notes().span("wait for disk", about);
+        let turn = self.queues[home.disk].turn(request).await;
+        drop(waiting);
+        self.of(home).waited_since(asked);
+        let since = self.machine.now();
+        self.counts[home.disk].borrow_mut().waits.add(since.since(asked));
+        let access = DiskAccess { disks: self, disk: home.disk, direction, since };
+        if let Some(held_up) = turn.held_up {
+            self.note_held_up(home.disk, held_up);
+        }
+        let name = match direction {
+            Direction::Read => "disk read",
+            Direction::Write => "disk write",
+        };
+        let span = self.machine.notes().span(name, about);
+        DiskUse { _access: access, _turn: turn, _pending: pending, _span: span }
+    }
+
+    /// Counts what has been read or written of a disk.
+    pub(super) fn count_bytes<T>(
+        &self,
+        home: Home,
+        direction: Direction,
+        bytes: u64,
+        outcome: &machine::Result<T>,
+    ) {
+        let mut counts = self.counts[home.disk].borrow_mut();
+        match (outcome, direction) {
+            (Err(_), _) => counts.failures += 1,
+            (Ok(_), Direction::Read) => counts.bytes_read += bytes,
+            (Ok(_), Direction::Write) => counts.bytes_written += bytes,
+        }
+    }
+
+    /// Counts a flush that was begun at `since` and is over.
+    pub(super) fn count_flush(&self, home: Home, since: Instant, outcome: &machine::Result<()>) {
+        let mut counts = self.counts[home.disk].borrow_mut();
+        counts.flushes.add(self.machine.now().since(since));
+        counts.failures += u64::from(outcome.is_err());
+    }
+
+    /// What has been done at each disk, and the requests that wait there.
+    pub(super) fn counts(&self) -> Vec<IoNodeDiskCounts> {
+        let counts = self.counts.iter().enumerate().map(|(disk, counts)| IoNodeDiskCounts {
+            held_up_reads: self.held_up[disk].get().map_or(0, |(held_up, _)| held_up.reads),
+            waiting: self.queues[disk].waiting(),
+            pending_write_bytes: self.writes_pending[disk].get(),
+            ..counts.borrow().clone()
+        });
+        counts.collect()
+    }
+
+    /// Notes that a read has been held up, and tells the machine if none has been for a while.
+    fn note_held_up(&self, disk: usize, HeldUp { by, writes }: HeldUp) {
+        let now = self.machine.now();
+        let (before, last) = self.held_up[disk].get().unzip();
+        let before: HeldUpReads = before.unwrap_or_default();
+        let counts = HeldUpReads { reads: before.reads + 1, writes_most: before.writes_most.max(writes) };
+        self.held_up[disk].set(Some((counts, now)));
+        self.machine.notes().count(("disk", disk), "reads held up", counts.reads);
+        if last.is_none_or(|last| now.since(last) >= TOLD_AGAIN_AFTER) {
+            self.machine.disks()[disk].reads_held_up(by, writes);
+        }
+    }
+
+    /// How many reads have been held up at a disk, and how long ago the last one was, if any has been.
+    pub(super) fn held_up(&self, disk: usize) -> Option<(HeldUpReads, Duration)> {
+        self.held_up[disk].get().map(|(reads, last)| (reads, self.machine.now().since(last)))
+    }
+
+    /// Notes that a write of `bytes` bytes is pending.
+    fn begin_write(&self, disk: usize, bytes: u64) -> PendingWrite<'_, M> {
+        self.change_pending(disk, |pending| pending + bytes);
+        PendingWrite { disks: self, disk, bytes }
+    }
+
+    fn change_pending(&self, disk: usize, change: impl FnOnce(u64) -> u64) {
+        let pending = &self.writes_pending[disk];
+        pending.set(change(pending.get()));
+        self.machine.disks()[disk].writes_pending(pending.get());
+    }
+
+    /// Promotes requests that wait in the background for this part of an object to on demand.
+    pub(super) fn promote(&self, home: Home, offset: u64) {
+        let queue = &self.queues[home.disk];
+        if queue.has_background() {
+            queue.promote(self.position(home, offset));
+        }
+    }
+
+    /// Fills `into` with what an object has from `offset` on, when it is its turn.
+    pub(super) async fn read(
+        &self,
+        home: Home,
+        offset: u64,
+        into: Buf,
+        user: DiskUser,
+    ) -> machine::Result<Buf> {
+        let part = Extent::new(offset, into.len());
+        let _turn = self.turn(home, part, Direction::Read, user).await;
+        let outcome = self.of(home).read(home.object, offset, into).await;
+        self.count_bytes(home, Direction::Read, part.bytes, &outcome);
+        self.machine.compute(Work::CompleteDiskRequest).await;
+        outcome
+    }
+
+    /// Writes runs of a buffer, which holds the block at `offset` of an object, for a job, when it is their turn.
+    pub(super) async fn write_runs(
+        &self,
+        home: Home,
+        offset: u64,
+        buffer: &Buf,
+        runs: impl IntoIterator<Item = Range<u64>>,
+        job: NodeId,
+    ) -> Result<(), Box<Failure>> {
+        let (part, user) = (Extent::new(offset, buffer.len()), DiskUser { job, urgency: Urgency::Demand });
+        let _turn = self.turn(home, part, Direction::Write, user).await;
+        let mut outcome = Ok(());
+        for run in runs {
+            let (at, bytes) = (offset + run.start, run.end - run.start);
+            let written = self.of(home).write(home.object, at, buffer.slice(run)).await;
+            self.count_bytes(home, Direction::Write, bytes, &written);
+            outcome = outcome.and(written);
+        }
+        self.machine.compute(Work::CompleteDiskRequest).await;
+        Ok(outcome?)
+    }
+
+    /// Makes a stripe reach to `end`, if it is shorter: its disk has the space then.
+    pub(super) async fn extend(&self, stripe: &OpenStripe, end: u64) -> Result<(), Box<Failure>> {
+        let _turn = stripe.sizing.take().await;
+        if end <= stripe.length.bytes() {
+            return Ok(());
+        }
+        check_length(end)?;
+        self.resize(stripe, end).await
+    }
+
+    /// Makes a stripe end at `end`.
+    pub(super) async fn set_end(&self, stripe: &OpenStripe, end: u64) -> Result<(), Box<Failure>> {
+        let _turn = stripe.sizing.take().await;
+        self.resize(stripe, end).await
+    }
+
+    async fn resize(&self, stripe: &OpenStripe, end: u64) -> Result<(), Box<Failure>> {
+        self.of(stripe.home).resize(stripe.home.object, end).await?;
+        stripe.set_end(end);
+        Ok(())
+    }
+
+    /// Takes room on its disk for `bytes` of a stripe; none if there is none as far as is known.
+    pub(super) fn take_room(&self, stripe: &OpenStripe, bytes: u64) -> Option<TakenRoom> {
+        self.room.take(stripe.home.disk, stripe.length.bytes_on_disk(), bytes)
+    }
+
+    /// As [`take_room`](Self::take_room), after asking the disk for its free space.
+    pub(super) async fn look_for_room(
+        &self,
+        stripe: &OpenStripe,
+        bytes: u64,
+    ) -> machine::Result<Option<TakenRoom>> {
+        let asked = self.room.before_asking(stripe.home.disk);
+        let space = self.of(stripe.home).space().await?;
+        let before = stripe.length.bytes_on_disk();
+        Ok(self.room.take_of(stripe.home.disk, (before, bytes), space, asked))
+    }
+
+    /// Whether a disk has all of this part of a stripe, none of it a hole.
+    pub(super) async fn has(&self, stripe: &OpenStripe, part: &Range<u64>) -> machine::Result<bool> {
+        let data = self.of(stripe.home).data_after(stripe.home.object, part.start).await?;
+        Ok(data.is_some_and(|data| data.start <= part.start && part.end <= data.end))
+    }
+}
+
+/// Checks that a stripe can end at `end`. It may be longer than its disk: holes take no room, and what is written has
+/// taken room for itself.
+pub(super) fn check_length(end: u64) -> Result<(), Box<Failure>> {
+    if end <= STRIPE_BYTES_MAX {
+        return Ok(());
+    }
+    let text = format!("byte {end}: no stripe has that many bytes, {STRIPE_BYTES_MAX} at most");
+    Err(Failure::new(FailureKind::TooLarge, text).into())
+}

@@ -1,0 +1,445 @@
+//! The I/O node: receives requests, serves them from its cache and disks, replies.
+//!
+//! ```text
+//!  network --> listen --> block requests --> queue --> threads --> cache --> disk queue --> disk
+//!                   \---> collective ------> two buffers per disk --------------^
+//!                    \--> names, sizes, flush: a task each
+//! ```
+//!
+//! Its rooms, in the order in which a request comes to them; each keeps its own laws, stated at the head of its file:
+//!
+//! - this file: the service, and who does what is asked
+//! - `account.rs`: what is under way for each client; `shares.rs`: how clients share what is bounded; `commands.rs`:
+//!   memory and turns of commands
+//! - `block_accesses.rs`: requests for parts of blocks, from their queue to their answer; `pool.rs`: the threads that
+//!   serve them
+//! - `stripes.rs`: which stripes are open; `open_stripe.rs`: one of them, with its length (`length.rs`), who has
+//!   written to it (`writers.rs`), and what did not get to its disk (`losses.rs`)
+//! - `blocks.rs`: the blocks in memory (the traditional method)
+//! - `disks.rs`: whose turn it is at each disk; `home.rs`: where on them a stripe is
+//! - `names.rs`: operations on names; `objects.rs`: what the disks have under them; `creators.rs`: who is writing what
+//!   is unfinished; `listing.rs`: which names there are; `commit.rs`: how files come to be finished
+//! - `numbered.rs`: stripes of files that have a number and no name
+//! - `flush.rs`: bringing what was accepted onto the media; `holes.rs`: where stripes have data
+//! - `collectives.rs`: collective requests that are served together; `disk_directed.rs`: one on a dense view;
+//!   `listed.rs`: one on whatever its members list; `selected.rs`: one on what they select, in closed form; both by
+//!   `staged.rs`, what has been told, `partial_blocks.rs`, moving parts of blocks, and `portions.rs`, how many at once
+//! - `meetings.rs`: clients that meet here: `rosters.rs`, to flush write caches together; `teams.rs`, as processes that
+//!   have ranks
+//! - `keeper.rs`: the namespace of the set, if this node keeps it; `holds.rs`: who has which of its files open;
+//!   `locks.rs`: who has locked which parts of them
+//! - `fences.rs`: whose locks have ended, so that nothing more is accepted that was written under them
+//! - `scrub.rs`: reading back what lies on the disks; `recordings.rs`: what the node does, recorded on demand
+//! - `cache.rs`, `request_queue.rs`, `schedule/`, `dealt.rs`, `piece_run.rs`: decisions without futures
+//! - `disk_queue.rs`: turns at a disk, and `backlog.rs`: the jobs that are held up there; `room.rs`: how much more a
+//!   disk can be given
+//! - `counts.rs`: what it has done, in numbers; `disk_health.rs`: whether its disks answer
+
+mod account;
+mod backlog;
+mod block_accesses;
+mod blocks;
+mod cache;
+mod collectives;
+mod commands;
+mod commit;
+mod counts;
+mod creators;
+mod dealt;
+mod disk_directed;
+mod disk_health;
+mod disk_queue;
+mod disks;
+mod fences;
+mod flush;
+mod holds;
+mod holes;
+mod home;
+mod keeper;
+mod length;
+mod listed;
+mod listing;
+mod locks;
+mod losses;
+mod meetings;
+mod names;
+mod numbered;
+mod objects;
+mod open_stripe;
+mod partial_blocks;
+mod piece_run;
+mod pool;
+mod portions;
+mod recordings;
+mod request_queue;
+mod room;
+mod rosters;
+mod schedule;
+mod scrub;
+mod selected;
+mod shares;
+mod staged;
+mod stripes;
+mod teams;
+mod writers;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use fs_protocol::{
+    RELEASE, byte_set, coverage, directory, endpoint, error, exchange, name, noted, number, protocol,
+    range_locks, scheduling, scrub_unit, selected_parts, settings, time_histogram, traffic, turns,
+};
+use machine::{BufferPool, Disk, Machine, Net, NodeId, Payload};
+
+use crate::directory::ListedStretch;
+use crate::endpoint::{Caller, Endpoint, RequestHandler};
+use crate::error::{Failure, FailureKind};
+use crate::protocol::{
+    ExaminedComputer, ExaminedDisk, ExaminedHeldUp, FileId, Label, NumberedStripes, Reply, Request,
+};
+use crate::settings::IoNodeSettings;
+use account::{Account, Accounts};
+use block_accesses::{AccessKind, BlockAccess};
+use blocks::{Blocks, Data};
+use collectives::Collectives;
+use commands::{Commands, needs_no_turn};
+pub use counts::{CacheCounts, IoNodeCounts, IoNodeDiskCounts, IoNodeService, PoolCounts};
+use disk_health::DiskHealth;
+use disks::{Disks, HeldUpReads};
+use keeper::Keeper;
+use listed::Directories;
+use names::{Names, NewStripes};
+use numbered::NumberedFiles;
+pub use numbered::REMOVED_AT_ONCE;
+use pool::Pool;
+use recordings::RecordingUnderWay;
+use rosters::{Rosters, Wanted};
+use selected::Selections;
+use stripes::Stripes;
+use teams::{Coming, Teams};
+
+/// An I/O node at work.
+struct IoNode<M: Machine> {
+    machine: M,
+    endpoint: Rc<Endpoint<M>>,
+    settings: IoNodeSettings,
+    stripes: Rc<Stripes>,
+    disks: Rc<Disks<M>>,
+    blocks: Rc<Blocks<M>>,
+    pool: Pool<BlockAccess>,
+    names: Names,
+    numbered: NumberedFiles,
+    collectives: Collectives,
+    commands: Commands,
+    directories: Directories,
+    selections: Selections,
+    rosters: Rosters,
+    teams: Teams,
+    scrub_buffers: BufferPool,
+    accounts: Accounts,
+    recording: RefCell<Option<RecordingUnderWay>>,
+    disk_health: DiskHealth<M>,
+    /// Requests refused because their client had too many under way.
+    refused: Cell<u64>,
+    keeper: Keeper,
+}
+
+/// Serves requests on this node until its network is closed, then writes out what its cache still holds.
+pub async fn serve<M: Machine>(machine: M, settings: IoNodeSettings) -> machine::Result<()> {
+    IoNodeService::new(machine, settings).serve().await
+}
+
+impl<M: Machine> IoNode<M> {
+    fn new(machine: M, settings: IoNodeSettings) -> Self {
+        let endpoint = Endpoint::of_io_node(machine.clone(), settings.patience);
+        let (stripes, disks) = (Rc::default(), Rc::new(Disks::new(machine.clone(), &settings)));
+        let blocks =
+            Blocks::new(machine.clone(), endpoint.clone(), Rc::clone(&stripes), disks.clone(), &settings);
+        IoNode {
+            endpoint,
+            stripes,
+            disks,
+            blocks: Rc::new(blocks),
+            pool: Pool::new(&settings),
+            names: Names::default(),
+            numbered: NumberedFiles::default(),
+            collectives: Collectives::new(),
+            commands: Commands::new(),
+            directories: Directories::default(),
+            selections: Selections::default(),
+            rosters: Rosters::default(),
+            teams: Teams::default(),
+            scrub_buffers: BufferPool::new(machine.disks().len() as u64 * scrub::BYTES_PER_DISK),
+            accounts: Accounts::default(),
+            recording: RefCell::default(),
+            disk_health: DiskHealth::new(machine.clone()),
+            refused: Cell::new(0),
+            keeper: Keeper::new(machine.now()),
+            machine,
+            settings,
+        }
+    }
+
+    /// Does work for a client. A defect in it fails that request, not the node.
+    async fn contained<T>(
+        &self,
+        name: &'static str,
+        work: impl Future<Output = Result<T, Box<Failure>>>,
+    ) -> Result<T, Box<Failure>> {
+        self.machine.contain(name, work).await.unwrap_or_else(|defect| Err(of_defect(defect)))
+    }
+
+    /// The answer to a write or a flush.
+    fn accepted(&self) -> Reply {
+        match self.settings.lossless_since() {
+            0 => Reply::Done,
+            incarnation => Reply::Accepted { incarnation },
+        }
+    }
+
+    /// Serves requests in the background for a block as if on demand, wherever they wait.
+    fn promote(self: &Rc<Self>, file: FileId, stripe: u32, offset: u64) {
+        // Of a stripe that is not open nothing waits that could succeed.
+        let Ok(open) = self.stripes.get(file, stripe) else { return };
+        let block = offset / open.block_bytes();
+        let start = block * open.block_bytes();
+        let part = start..start.saturating_add(open.block_bytes());
+        self.make_threads(self.pool.promote(file, stripe, part));
+        self.blocks.promote(&open, block);
+    }
+
+    /// Starts a task for anything but a block request.
+    fn start_command(self: &Rc<Self>, caller: Caller, command: Request) {
+        let Some(memory) = self.commands.enter(caller.node, caller.header_bytes) else {
+            return self.refuse(caller, "commands under way");
+        };
+        let (node, account) = (self.clone(), self.accounts.of(caller.node));
+        self.machine.spawn("request", async move {
+            let _memory = memory;
+            let is_list = matches!(command, Request::List { .. } | Request::ListNumbered { .. });
+            let _list = if is_list { Some(account.list.take().await) } else { None };
+            let _turn = if needs_no_turn(&command) {
+                None
+            } else {
+                let Ok(turn) = node.commands.turn(caller.node, &account).await else { return Ok(()) };
+                Some(turn)
+            };
+            Box::pin(node.answer_command(caller, &account, command)).await
+        });
+    }
+
+    /// Serves a command, and sends the answer.
+    async fn answer_command(
+        self: &Rc<Self>,
+        caller: Caller,
+        account: &Rc<Account>,
+        command: Request,
+    ) -> machine::Result<()> {
+        let span = self.machine.notes().span(command.spans().serve, || [("job", caller.node.0)]);
+        self.machine.notes().received(span.place(), || caller.question());
+        let outcome = self.contained("request", self.serve_command(caller.node, account, command)).await;
+        self.endpoint.reply(caller, outcome.map(|reply| (reply, Payload::empty()))).await
+    }
+
+    /// Refuses a request of a client that is at its limit; `what` says of what.
+    fn refuse(self: &Rc<Self>, caller: Caller, what: &'static str) {
+        self.refused.set(self.refused.get() + 1);
+        let account = self.accounts.of(caller.node);
+        let Some(permit) = account.refusals.try_take() else {
+            let why = "it has too many requests in flight and reads no replies";
+            return self.machine.net().give_up(caller.node, why);
+        };
+        let node = self.clone();
+        self.machine.spawn("refusal", async move {
+            let _permit = permit;
+            let text = format!("{} has too many {what}", caller.node);
+            node.endpoint.reply(caller, Err(Failure::new(FailureKind::Io, text).into())).await
+        });
+    }
+
+    async fn examine(&self) -> Reply {
+        let mut disks = Vec::new();
+        let health = self.disk_health.ask().await;
+        for ((index, disk), health) in self.machine.disks().iter().enumerate().zip(health) {
+            let (space, failure) = match health {
+                Ok(space) => (space, None),
+                Err(failure) => (None, Some(failure)),
+            };
+            let space = space.map(|space| (space.bytes, space.free));
+            let (device, has_own_pace) = (disk.device(), disk.has_own_pace());
+            let held_up = self.disks.held_up(index).map(|(HeldUpReads { reads, writes_most }, ago)| {
+                ExaminedHeldUp { reads, writes_most, ago: ago.as_nanos() }
+            });
+            disks.push(ExaminedDisk { space, device, has_own_pace, failure, held_up });
+        }
+        let date = Some(self.machine.date().as_nanos());
+        let computer = self.machine.computer().map(|computer| ExaminedComputer {
+            id: computer.id,
+            processors: computer.processors,
+            worked: computer.worked.as_nanos(),
+            worked_for_node: computer.worked_for_node.as_nanos(),
+        });
+        Reply::Examined { release: RELEASE.into(), date, computer, disks }
+    }
+
+    /// Serves everything but block requests. Requests that wait for other clients have small futures here; the future
+    /// of any other request is on the heap, and is made when this is first polled.
+    async fn serve_command(
+        self: &Rc<Self>,
+        client: NodeId,
+        account: &Rc<Account>,
+        request: Request,
+    ) -> Result<Reply, Box<Failure>> {
+        match request {
+            Request::Collective(collective) => self.serve_collective(client, account, *collective).await,
+            Request::MoveListed(listed) => self.serve_listed(client, account, *listed).await,
+            Request::MoveSelected(selected) => self.serve_selected(client, account, *selected).await,
+            Request::Join { job, member, io_nodes } => {
+                self.join(client, account, member, job, io_nodes).await
+            }
+            Request::Gather { group, flush, file } => {
+                self.gather(client, group, Wanted { flush, file, for_room: false }).await
+            }
+            Request::GatherForRoom { group, flush } => {
+                self.gather(client, group, Wanted { flush, file: None, for_room: true }).await
+            }
+            Request::Enter { meeting, failure } => {
+                self.rosters.enter(client, meeting, failure, self.machine.now()).await
+            }
+            Request::Leave { group } if self.teams.has(client, group) => {
+                self.teams.leave(client, group);
+                Ok(Reply::Done)
+            }
+            Request::Leave { group } => self.rosters.leave(client, group).await,
+            Request::FormTeam { name, rank, size } => {
+                self.teams.form(client, self.settings.incarnation, name, rank, size).await
+            }
+            Request::MeetTeam { meeting, step, value, failure } => {
+                self.teams.meet(client, meeting, Coming { step, value }, failure).await
+            }
+            other => Box::pin(self.serve_other(client, account, other)).await,
+        }
+    }
+
+    /// Serves everything but block requests and what waits for other clients.
+    async fn serve_other(
+        self: &Rc<Self>,
+        client: NodeId,
+        account: &Rc<Account>,
+        request: Request,
+    ) -> Result<Reply, Box<Failure>> {
+        match request {
+            Request::Describe => Ok(Reply::Described {
+                disks: self.machine.disks().len() as u32,
+                block_bytes_max: self.settings.block_bytes_max,
+            }),
+            Request::Examine => Ok(self.examine().await),
+            Request::Create { name, file, striping, begun, replaces, stripes } => {
+                let label = Label { file, striping, stripe: 0, begun, replaces };
+                self.create(client, account, NewStripes { name: &name, label, stripes: &stripes }).await
+            }
+            Request::Open { name } => self.open(&name).await,
+            Request::List { after } => Ok(self.list(&account.bookmark, &after).await),
+            Request::Unlink { name } => self.unlink(&name).await,
+            Request::Discard { name, file, uncommitted } => {
+                self.discard(client, &name, file, uncommitted).await
+            }
+            Request::Commit { file, bytes, incarnation } => {
+                self.commit(client, file, bytes, incarnation).await
+            }
+            Request::Publish { name, file, replaces } => self.publish(&name, file, replaces).await,
+            Request::Resize { file, bytes, stripes } => {
+                self.resize(client, account, file, bytes, &stripes).await
+            }
+            Request::Flush { file } => self.flush(client, file).await,
+            Request::Promote { file, stripe, offset } => {
+                self.promote(file, stripe, offset);
+                Ok(Reply::Done)
+            }
+            Request::FindData { file, stripes } => self.find_data(file, &stripes).await,
+            Request::Scrub { name, disk, offset, bytes } => {
+                self.scrub(client, &name, disk, offset, bytes).await
+            }
+            Request::Directory { memory, entries } => {
+                let one_by_one = |(file, entries): (_, Vec<_>)| {
+                    (file, entries.into_iter().map(ListedStretch::One).collect())
+                };
+                self.take_directory(client, memory, entries.into_iter().map(one_by_one).collect()).await
+            }
+            Request::Stretches { memory, stretches } => self.take_directory(client, memory, stretches).await,
+            Request::StartRecording => self.start_recording(),
+            Request::ReadRecordingClock => self.recording_clock(),
+            Request::StopRecording => self.stop_recording(account),
+            Request::FetchRecording => Ok(recordings::next_part(account)),
+            Request::DescribeDisks => Ok(self.describe_disks().await),
+            Request::MarkDisks { origin, anew } => self.mark_disks(origin, anew).await,
+            Request::Attach { stripes, create } => self.attach(&stripes, create).await,
+            Request::FlushNumbered(stripes) => self.flush_numbered(client, &stripes).await,
+            Request::FlushOwn => self.flush_own(client).await,
+            Request::RemoveNumbered { files } => self.remove_numbered(&files).await,
+            Request::ListNumbered { after } => Ok(self.list_numbered(&account.bookmark, after).await),
+            Request::Tree { operation, hold } => self.perform(client, account, *operation, hold).await,
+            Request::LetGo { number, used } => Ok(self.let_go(client, number, used)),
+            Request::LetGoWritten { number, used, written } => {
+                self.let_go_written(client, number, used, written).await
+            }
+            Request::HoldAgain { files } => self.hold_again(client, account, &files).await,
+            Request::FlushTree => self.flush_tree().await,
+            Request::Select(selecting) => self.take_selecting(client, *selecting).await,
+            Request::Lock(lock) => self.lock(client, lock),
+            Request::RenewLease { lease } => Ok(self.renew_lease(client, lease)),
+            Request::Fence { leases } => self.fence(client, &leases),
+            other => {
+                // By its name: its contents may be as long as a header, and several times as long in words.
+                let text = format!("an I/O node does not serve the request \"{}\"", other.spans().ask);
+                Err(Failure::invalid(text).into())
+            }
+        }
+    }
+}
+
+/// The failure reported to a client whose request has met a defect.
+fn of_defect(defect: Box<machine::Error>) -> Box<Failure> {
+    Failure::new(FailureKind::Io, format!("a defect of the I/O node: {defect}")).into()
+}
+
+impl<M: Machine> RequestHandler for IoNode<M> {
+    async fn handle(
+        self: &Rc<Self>,
+        caller: Caller,
+        request: Request,
+        payload: Payload,
+    ) -> machine::Result<()> {
+        if let Request::WriteNumbered { file, striping, stripe, disk, offset } = request {
+            let serve = request.spans().serve;
+            let (bytes, access) = (payload.len(), AccessKind::Write(Data::Here(payload), None));
+            let account = self.accounts.of(caller.node);
+            let write = BlockAccess { caller, account, access, file, stripe, offset, bytes, serve };
+            let stripes = NumberedStripes { file, striping, places: vec![(stripe, disk)] };
+            self.start_numbered_write(stripes, write);
+            return Ok(());
+        }
+        match BlockAccess::of(caller, &self.accounts, request, payload) {
+            Ok(request) => self.dispatch(request).await,
+            Err(command) => self.start_command(caller, command),
+        }
+        Ok(())
+    }
+
+    fn peer_gone(self: &Rc<Self>, peer: NodeId) {
+        self.names.creators.gone(peer);
+        self.pool.forget(peer);
+        self.accounts.end(peer);
+        self.directories.forget(peer);
+        self.selections.forget(peer);
+        self.numbered.gone(peer);
+        self.teams.gone(peer);
+        self.rosters.gone(peer, self.machine.now());
+        self.keeper.gone(peer, self.machine.now());
+        self.blocks.fences.client_gone(peer);
+        self.names.listings.forget_if_unread();
+        self.collectives.client_gone();
+        self.commands.client_gone();
+    }
+}

@@ -1,0 +1,361 @@
+//! The locks of clients on files of the namespace, if this node keeps it.
+//!
+//! ```text
+//!  client                              keeper
+//!  Lock, lease 0            ------->   a new lease, good for LEASE
+//!                           <-------   Done, lease 17
+//!  Lock or Renew, lease 17  ------->   good for LEASE from now
+//!                           <-------   Done
+//!     nothing for LEASE                whoever asks next is given what lease 17 had, and told to fence 17 before
+//!  Renew, lease 17          ------->
+//!                           <-------   Lost
+//! ```
+//!
+//! - All locks of a client are of one lease, which ends if nothing is heard of the client for [`LEASE`], and not with
+//!   its connection: from here, a client that was killed looks like one that is still writing. A client relies on its
+//!   lease for less than that (`fs-client/src/tree/locks.rs`).
+//! - A lease is good for its own client only, and a client locks files that it [holds](super::holds).
+//! - Leases are in memory. A keeper that was started anew gives no lock until any lease of an earlier run has ended;
+//!   until then clients claim again what they have.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use machine::{Instant, Machine, NodeId};
+use namespace::FileNumber;
+
+use super::IoNode;
+use super::shares::{Share, Shares};
+use crate::error::{Failure, FailureKind};
+use crate::name;
+use crate::protocol::{FENCED_MAX, HeldLock, LockAnswer, LockRequest, LockStep, Reply};
+use crate::range_locks::{LEASE, LockMode, RangeLock, RangeLocks};
+
+/// Locks on all files: of each client in any case, and of all clients beyond that. One takes some 150 bytes.
+const LOCKS: (u64, u64) = (1 << 10, 1 << 17);
+
+/// The most ended leases that are remembered: as many as can be told at once.
+const ENDED_MAX: usize = FENCED_MAX;
+
+/// The most files of an ended lease that are remembered; one with more of them counts for every file.
+const ENDED_FILES_MAX: usize = 64;
+
+/// The most leases of one client.
+const LEASES_MAX: u64 = 16;
+
+/// Whose a lock is: a lease, and somebody of its client.
+type Owner = (u64, u64);
+
+/// The locks on all files.
+pub(super) struct LockTable {
+    began: Instant,
+    /// Whether nobody can have locks of an earlier run.
+    is_first_run: Cell<bool>,
+    leases: RefCell<BTreeMap<u64, Lease>>,
+    /// No lease ends before that.
+    next_end: Cell<Instant>,
+    lease_shares: Shares,
+    lock_shares: Shares,
+    files: RefCell<BTreeMap<FileNumber, RangeLocks<Owner>>>,
+    /// Leases that have ended with exclusive locks, the last ones.
+    ended: RefCell<VecDeque<EndedLease>>,
+    /// How many leases there have been.
+    given: Cell<u64>,
+}
+
+struct Lease {
+    client: NodeId,
+    until: Instant,
+    /// The files on which it has locks.
+    files: BTreeSet<FileNumber>,
+    _share: Share,
+}
+
+/// A lease that has ended with exclusive locks.
+struct EndedLease {
+    lease: u64,
+    /// The files on which it had some; none are named if it counts for every file.
+    files: Option<BTreeSet<FileNumber>>,
+}
+
+impl EndedLease {
+    fn of((lease, files): (u64, BTreeSet<FileNumber>)) -> Self {
+        EndedLease { lease, files: Some(files).filter(|files| files.len() <= ENDED_FILES_MAX) }
+    }
+
+    fn counts_for(&self, number: FileNumber) -> bool {
+        self.files.as_ref().is_none_or(|files| files.contains(&number))
+    }
+}
+
+impl LockTable {
+    pub(super) fn new(began: Instant) -> Self {
+        LockTable {
+            began,
+            is_first_run: Cell::new(false),
+            leases: RefCell::default(),
+            next_end: Cell::new(began),
+            lease_shares: Shares::new(LEASES_MAX, 0),
+            lock_shares: Shares::new(LOCKS.0, LOCKS.1),
+            files: RefCell::default(),
+            ended: RefCell::default(),
+            given: Cell::new(0),
+        }
+    }
+
+    /// Notes that the namespace was begun by this run: no earlier one has given locks.
+    pub(super) fn note_beginning(&self) {
+        self.is_first_run.set(true);
+    }
+
+    /// From when on locks are given.
+    fn opens_at(&self) -> Instant {
+        if self.is_first_run.get() { self.began } else { self.began + LEASE }
+    }
+
+    /// Ends the leases of which nothing was heard for too long.
+    pub(super) fn end_leases(&self, now: Instant) {
+        if now < self.next_end.get() {
+            return;
+        }
+        let mut leases = self.leases.borrow_mut();
+        let over: Vec<(u64, Lease)> = leases.extract_if(.., |_, lease| lease.until <= now).collect();
+        self.next_end.set(leases.values().map(|lease| lease.until).min().unwrap_or(now + LEASE));
+        let (mut files, mut ended) = (self.files.borrow_mut(), self.ended.borrow_mut());
+        for (number, Lease { client, files: its_files, .. }) in over {
+            let (owners, mut written) = ((number, 0)..=(number, u64::MAX), BTreeSet::new());
+            for file in its_files {
+                let Some(locks) = files.get_mut(&file) else { continue };
+                if locks.of(owners.clone()).any(|lock| lock.mode == LockMode::Exclusive) {
+                    written.insert(file);
+                }
+                let before = locks.len();
+                locks.release(owners.clone());
+                self.lock_shares.remove(client, (before - locks.len()) as u64);
+                if locks.is_empty() {
+                    files.remove(&file);
+                }
+            }
+            if !written.is_empty() {
+                ended.push_back(EndedLease::of((number, written)));
+            }
+        }
+        let too_many = ended.len().saturating_sub(ENDED_MAX);
+        ended.drain(..too_many);
+    }
+
+    /// Returns whether a lease is good.
+    pub(super) fn is_good(&self, lease: u64, now: Instant) -> bool {
+        self.end_leases(now);
+        self.leases.borrow().contains_key(&lease)
+    }
+
+    /// The leases that have ended with exclusive locks on a file, or may have had some, as far as they are remembered.
+    fn ended_on(&self, number: FileNumber) -> Vec<u64> {
+        let ended = self.ended.borrow();
+        ended.iter().filter(|ended| ended.counts_for(number)).map(|ended| ended.lease).collect()
+    }
+
+    /// Renews a lease of a client; whether it has one of this number that is good.
+    fn renew(&self, client: NodeId, lease: u64, now: Instant) -> bool {
+        self.end_leases(now);
+        let mut leases = self.leases.borrow_mut();
+        let found = leases.get_mut(&lease).filter(|lease| lease.client == client);
+        found.map(|lease| lease.until = now + LEASE).is_some()
+    }
+
+    /// A new lease; none, if the client has too many.
+    fn lease(&self, client: NodeId, incarnation: u64, now: Instant) -> Option<u64> {
+        self.given.set(self.given.get() + 1);
+        // Of several runs there are no two alike.
+        let lease = name::hash_of("lease", &[incarnation, self.began.as_nanos(), self.given.get()]);
+        self.enter(lease, client, now).then_some(lease)
+    }
+
+    /// Enters a lease, unless the client has too many, or another one has it.
+    fn enter(&self, lease: u64, client: NodeId, now: Instant) -> bool {
+        let mut leases = self.leases.borrow_mut();
+        if leases.contains_key(&lease) {
+            return false;
+        }
+        let Some(_share) = self.lease_shares.try_take(client, 1) else { return false };
+        self.next_end.set(self.next_end.get().min(now + LEASE));
+        leases.insert(lease, Lease { client, until: now + LEASE, files: BTreeSet::new(), _share });
+        true
+    }
+
+    /// Does a step for a lease of a client that is good.
+    fn step(&self, client: NodeId, lease: u64, request: &LockRequest) -> LockAnswer {
+        let LockRequest { number, owner, range, step, .. } = *request;
+        let mut files = self.files.borrow_mut();
+        let (locks, owner) = (files.entry(number).or_default(), (lease, owner));
+        let conflict = match step {
+            LockStep::Test(mode) | LockStep::Set(mode) => locks.conflict(owner, range, mode),
+            LockStep::Release => None,
+        };
+        // What a change adds at most: the lock itself, and what it leaves of another one on either side.
+        let (mode, most) = match step {
+            LockStep::Set(mode) => (Some(mode), 2),
+            LockStep::Release => (None, u64::from(locks.is_split_by(owner, range))),
+            LockStep::Test(_) => (None, 0),
+        };
+        let before = locks.len() as u64;
+        let answer = match conflict {
+            Some(lock) => LockAnswer::Held { lease, lock: as_held_lock(lock, lease) },
+            None if matches!(step, LockStep::Test(_)) => LockAnswer::Done { lease },
+            None if !self.lock_shares.try_add(client, most) => LockAnswer::TooMany,
+            None => {
+                locks.set(owner, range, mode);
+                self.lock_shares.remove(client, before + most - locks.len() as u64);
+                LockAnswer::Done { lease }
+            }
+        };
+        if let Some(lease) = self.leases.borrow_mut().get_mut(&lease) {
+            match locks.of((owner.0, 0)..=(owner.0, u64::MAX)).next() {
+                Some(_) => lease.files.insert(number),
+                None => lease.files.remove(&number),
+            };
+        }
+        if locks.is_empty() {
+            files.remove(&number);
+        }
+        if !matches!((&answer, step), (LockAnswer::Done { .. }, LockStep::Set(_))) {
+            return answer;
+        }
+        match self.ended_on(number) {
+            ended if ended.is_empty() => answer,
+            ended => LockAnswer::DoneAfter { lease, ended },
+        }
+    }
+}
+
+/// A lock, as somebody hears of it whom it keeps out.
+fn as_held_lock(lock: RangeLock<Owner>, lease: u64) -> HeldLock {
+    let RangeLock { owner: (its_lease, owner), range, mode } = lock;
+    HeldLock { owner: (its_lease == lease).then_some(owner), range, mode }
+}
+
+impl<M: Machine> IoNode<M> {
+    /// Serves a request for a lock.
+    pub(super) fn lock(&self, client: NodeId, request: LockRequest) -> Result<Reply, Box<Failure>> {
+        if request.range.first > request.range.last {
+            return Err(Failure::invalid("a lock on bytes that end before they begin").into());
+        }
+        if !matches!(request.step, LockStep::Release) && !self.keeper.holds.has(client, request.number) {
+            let text = format!("file {:016x} is not open at {client}, which locks it", request.number.0);
+            return Err(Failure::new(FailureKind::NotOpen, text).into());
+        }
+        let locks = &self.keeper.locks;
+        let gives = !matches!(request.step, LockStep::Release) && !request.claims;
+        let now = self.machine.now();
+        if gives && now < locks.opens_at() {
+            return Ok(Reply::Lock(LockAnswer::NotYet));
+        }
+        locks.end_leases(now);
+        let is_known = request.lease != 0 && locks.renew(client, request.lease, now);
+        let lease = match request.lease {
+            0 if gives => locks.lease(client, self.settings.incarnation, now),
+            lease if is_known => Some(lease),
+            lease if lease != 0 && request.claims && now < locks.opens_at() => {
+                locks.enter(lease, client, now).then_some(lease)
+            }
+            _ => return Ok(Reply::Lock(LockAnswer::Lost)),
+        };
+        Ok(Reply::Lock(match lease {
+            Some(lease) => locks.step(client, lease, &request),
+            None => LockAnswer::TooMany,
+        }))
+    }
+
+    /// Renews a client's lease.
+    pub(super) fn renew_lease(&self, client: NodeId, lease: u64) -> Reply {
+        Reply::Lock(match self.keeper.locks.renew(client, lease, self.machine.now()) {
+            true => LockAnswer::Done { lease },
+            false => LockAnswer::Lost,
+        })
+    }
+
+    /// Fences leases, unless one of them was given here and has not ended.
+    pub(super) fn fence(&self, client: NodeId, leases: &[u64]) -> Result<Reply, Box<Failure>> {
+        let now = self.machine.now();
+        if let Some(good) = leases.iter().find(|&&lease| self.keeper.locks.is_good(lease, now)) {
+            return Err(Failure::invalid(format!("cannot fence lease {good:016x}: it has not ended")).into());
+        }
+        self.blocks.fences.raise(client, leases).map(|()| Reply::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::range_locks::LockRange;
+
+    /// Has a client with a lease of its own lock so many ranges of each file, from the first file on.
+    fn lock(table: &LockTable, client: u64, files: std::ops::Range<u64>, ranges: u64) -> u64 {
+        let lease = table.lease(NodeId(client), 1, Instant::START).expect("its first");
+        for number in files {
+            for first in (0..ranges).map(|range| 2 * range) {
+                let range = LockRange { first, last: first };
+                let (number, step) = (FileNumber(number), LockStep::Set(LockMode::Exclusive));
+                let request = LockRequest { lease, number, owner: 1, range, step, claims: false };
+                assert!(!matches!(table.step(NodeId(client), lease, &request), LockAnswer::Held { .. }));
+            }
+        }
+        lease
+    }
+
+    #[test]
+    fn each_client_has_its_share_of_locks_whichever_lease_they_are_of() {
+        let table = LockTable::new(Instant::START);
+        let lease = lock(&table, 2, 0..1, 0);
+        let change = |client, first, last, step| {
+            let (number, range) = (FileNumber(0), LockRange { first, last });
+            let request = LockRequest { lease, number, owner: 1, range, step, claims: false };
+            table.step(NodeId(client), lease, &request)
+        };
+        let set = LockStep::Set(LockMode::Exclusive);
+        let all =
+            (0..).take_while(|lock| matches!(change(2, 2 * lock, 2 * lock, set), LockAnswer::Done { .. }));
+        let all = all.count() as u64;
+        assert!((LOCKS.1 / 2..LOCKS.0 + LOCKS.1).contains(&all), "half of what is free: {all}");
+        assert_eq!(change(2, 0, 99, set), LockAnswer::TooMany);
+        for lock in all - 4..all {
+            assert!(matches!(change(2, 2 * lock, 2 * lock, LockStep::Release), LockAnswer::Done { .. }));
+        }
+        // As many are taken away as there were, and one that becomes two is one more.
+        assert!(matches!(change(2, 0, 99, set), LockAnswer::Done { .. }), "one for fifty");
+        assert!(matches!(change(2, 10, 20, LockStep::Release), LockAnswer::Done { .. }));
+        let more = (all - 4..)
+            .take_while(|lock| matches!(change(2, 2 * lock, 2 * lock, set), LockAnswer::Done { .. }));
+        assert!((49..=53).contains(&more.count()));
+        let split = |split: u64| change(2, 30 + 10 * split, 31 + 10 * split, LockStep::Release);
+        let splits: Vec<LockAnswer> = (0..4_u64).map(split).collect();
+        assert_eq!(splits.last(), Some(&LockAnswer::TooMany), "each makes one more");
+        assert!(matches!(change(2, 0, u64::MAX, LockStep::Release), LockAnswer::Done { .. }));
+        assert!(table.lock_shares.try_add(NodeId(2), LOCKS.1 / 2), "all are there again");
+        table.end_leases(Instant::START + LEASE);
+        assert!(table.files.borrow().is_empty() && table.leases.borrow().is_empty());
+    }
+
+    #[test]
+    fn a_lease_that_has_ended_is_remembered_however_many_locks_others_had() {
+        let table = LockTable::new(Instant::START);
+        let first = lock(&table, 1, 1..2, 1);
+        table.end_leases(Instant::START + LEASE);
+        let of_many_ranges = lock(&table, 2, 2..3, 5000);
+        let of_many_files = lock(&table, 3, 3..9000, 1);
+        table.end_leases(Instant::START + LEASE);
+        assert_eq!(table.ended_on(FileNumber(1)), [first, of_many_files]);
+        let mut on_second = table.ended_on(FileNumber(2));
+        on_second.sort_unstable();
+        let mut expected = [of_many_ranges, of_many_files];
+        expected.sort_unstable();
+        assert_eq!(on_second, expected);
+        assert_eq!(table.ended_on(FileNumber(8999)), [of_many_files]);
+        for client in 4..4 + ENDED_MAX as u64 {
+            lock(&table, client, 1..2, 1);
+            table.end_leases(Instant::START + LEASE);
+        }
+        assert_eq!(table.ended_on(FileNumber(1)).len(), ENDED_MAX, "the oldest go");
+    }
+}

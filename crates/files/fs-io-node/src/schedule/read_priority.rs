@@ -1,0 +1,74 @@
+//! Read-priority: any read before any write, each kind in the order in which it came.
+//!
+//! No caller waits for a write-behind, so reads may pass it. Reads without end would keep a write waiting for ever,
+//! unless the number of reads that may pass it is bounded.
+//!
+//! No read sees an older state because of this: a dirty block stays in the cache until it is written, and a read of
+//! that block gets it from there, or puts the dirty bytes over what it has found on the disk
+//! (`fs-io-node/src/blocks/load.rs`). Operations that bypass the cache have dirty blocks written out first.
+
+use super::classes::Classes;
+use super::fifo::Fifo;
+use super::{DiskRequest, DiskSchedule, Number, Position};
+use crate::protocol::Direction;
+
+/// Reads and writes apart.
+#[derive(Debug)]
+pub(super) struct ReadPriority {
+    reads: Classes<Fifo>,
+    writes: Classes<Fifo>,
+    /// Reads that have passed the next write.
+    passed: usize,
+    /// How many reads may pass a write, if that is bounded.
+    most: Option<usize>,
+}
+
+impl ReadPriority {
+    /// An empty queue in which at most `most` reads pass a write.
+    pub(super) fn new(most: Option<usize>) -> Self {
+        let queue = || Classes::of(Fifo::default);
+        ReadPriority { reads: queue(), writes: queue(), passed: 0, most }
+    }
+
+    fn pop_read(&mut self, arm: Position) -> Option<(DiskRequest, Number)> {
+        if self.most.is_some_and(|most| self.passed >= most) {
+            return None;
+        }
+        let read = self.reads.pop(arm)?;
+        self.passed = if self.writes.is_empty() { 0 } else { self.passed + 1 };
+        Some(read)
+    }
+
+    fn pop_write(&mut self, arm: Position) -> Option<(DiskRequest, Number)> {
+        self.passed = 0;
+        self.writes.pop(arm)
+    }
+}
+
+impl DiskSchedule for ReadPriority {
+    fn push(&mut self, request: DiskRequest, number: Number) {
+        match request.direction {
+            Direction::Read => self.reads.push(request, number),
+            Direction::Write => self.writes.push(request, number),
+        }
+    }
+
+    fn pop(&mut self, arm: Position) -> Option<(DiskRequest, Number)> {
+        // The write that reads have passed may have been removed since.
+        self.pop_read(arm).or_else(|| self.pop_write(arm)).or_else(|| self.pop_read(arm))
+    }
+
+    fn has_background(&self) -> bool {
+        self.reads.has_background() || self.writes.has_background()
+    }
+
+    fn promote(&mut self, position: Position) {
+        self.reads.promote(position);
+        self.writes.promote(position);
+    }
+
+    fn remove(&mut self, number: Number) {
+        self.reads.remove(number);
+        self.writes.remove(number);
+    }
+}

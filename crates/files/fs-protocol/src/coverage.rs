@@ -1,0 +1,74 @@
+//! A set of bytes of a block as a bit for each, for blocks of which many small pieces are listed.
+
+use std::ops::Range;
+
+/// Bits of a word.
+const BITS: u64 = u64::BITS as u64;
+
+/// A set of byte offsets within a block of a known length.
+#[derive(Clone, Debug)]
+pub struct Coverage {
+    words: Vec<u64>,
+}
+
+impl Coverage {
+    /// No byte of a block of `bytes` bytes.
+    pub fn none_of(bytes: u64) -> Self {
+        Coverage { words: vec![0; bytes.div_ceil(BITS) as usize] }
+    }
+
+    /// Adds bytes; whether any of them was there.
+    pub fn insert(&mut self, range: Range<u64>) -> bool {
+        let (mut start, mut any) = (range.start, false);
+        while start < range.end {
+            let (word, first) = ((start / BITS) as usize, start % BITS);
+            let count = (BITS - first).min(range.end - start);
+            let mask = (u64::MAX >> (BITS - count)) << first;
+            any |= self.words[word] & mask != 0;
+            self.words[word] |= mask;
+            start += count;
+        }
+        any
+    }
+
+    /// The bytes as ranges: in order, not touching each other.
+    pub fn runs(&self) -> Vec<Range<u64>> {
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        for (index, &word) in (0..).zip(&self.words) {
+            let (mut rest, mut at) = (word, index * BITS);
+            while rest != 0 {
+                let gap = u64::from(rest.trailing_zeros());
+                rest >>= gap;
+                let ones = u64::from(rest.trailing_ones());
+                rest = rest.checked_shr(ones as u32).unwrap_or(0);
+                at += gap;
+                match runs.last_mut().filter(|run| run.end == at) {
+                    Some(run) => run.end += ones,
+                    None => runs.push(at..at + ones),
+                }
+                at += ones;
+            }
+        }
+        runs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::byte_set::ByteSet;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn it_is_the_same_as_a_list_of_runs(ranges in prop::collection::vec((0u64..300, 0u64..200), 0..12)) {
+            let (mut coverage, mut list) = (Coverage::none_of(500), ByteSet::default());
+            for (start, bytes) in ranges {
+                let range = start..start + bytes;
+                prop_assert_eq!(coverage.insert(range.clone()), list.overlaps(&range));
+                list.insert(range);
+                prop_assert_eq!(coverage.runs(), list.runs());
+            }
+        }
+    }
+}

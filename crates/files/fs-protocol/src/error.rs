@@ -1,0 +1,463 @@
+//! Errors of the file system, as its users see them and as they are encoded.
+
+use machine::{Duration, NodeId};
+use serde::{Deserialize, Serialize};
+
+use crate::name::NameError;
+
+/// A failure of a file-system operation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No such file.
+    #[error("{name}: no such file")]
+    NotFound {
+        /// The file's name.
+        name: String,
+    },
+    /// There is a file of that name already.
+    #[error("{name}: file exists already")]
+    Exists {
+        /// The file's name.
+        name: String,
+    },
+    /// The file is no longer the one of its name.
+    #[error("{name} has been replaced by another file")]
+    Replaced {
+        /// The file's name.
+        name: String,
+    },
+    /// The file was begun and never committed: a part of it may be missing, and what is there may be anything.
+    #[error("{name}: it is unfinished: its writer has not finished it")]
+    Unfinished {
+        /// The file's name.
+        name: String,
+        /// When it was begun, since 1970.
+        begun: Duration,
+    },
+    /// Somebody is writing a file of that name.
+    #[error("{name}: another program is writing a file of that name")]
+    BeingWritten {
+        /// The file's name.
+        name: String,
+    },
+    /// The name cannot name a file.
+    #[error("{name:?} is no file name: {why}")]
+    BadName {
+        /// The name.
+        name: String,
+        /// Why not.
+        why: NameError,
+    },
+    /// Stripes of the file are not there.
+    #[error("{name}: stripe {index} of {count} is missing on every I/O node asked")]
+    MissingStripe {
+        /// The file's name.
+        name: String,
+        /// The first stripe that is missing.
+        index: u32,
+        /// How many stripes the file has.
+        count: u32,
+    },
+    /// The stripes under the file's name do not belong together.
+    #[error("{name}: {node} disk {disk} holds {found}, expected {expected}")]
+    ForeignStripe {
+        /// The file's name.
+        name: String,
+        /// The I/O node.
+        node: NodeId,
+        /// The disk of that node.
+        disk: u32,
+        /// The contents found.
+        found: String,
+        /// The contents expected.
+        expected: String,
+    },
+    /// An I/O node was started anew since it accepted data of the file that had not been flushed: they are lost.
+    #[error("{name}: {node} was restarted and has lost writes since the last flush")]
+    WriteLost {
+        /// The file's name.
+        name: String,
+        /// The I/O node.
+        node: NodeId,
+    },
+    /// An I/O node reported a failure.
+    #[error("{node}: {failure}")]
+    Remote {
+        /// The I/O node.
+        node: NodeId,
+        /// The failure it reported.
+        failure: Failure,
+    },
+    /// A peer does not speak the protocol, or another version of it.
+    #[error("{node}: {why}")]
+    Protocol {
+        /// The peer.
+        node: NodeId,
+        /// The defect of its message.
+        why: String,
+    },
+    /// No I/O node has a disk that stripes of the file lie on.
+    #[error(
+        "{name}: none of the I/O nodes has disk {identity:016x}: is the agent that has it among those named?"
+    )]
+    UnknownDisk {
+        /// The file's name.
+        name: String,
+        /// The identity of the disk.
+        identity: u64,
+    },
+    /// Not all I/O nodes can handle blocks of that size.
+    #[error("{name}: blocks of {bytes} bytes are too large, at most {most} here")]
+    BlockTooLarge {
+        /// The file's name.
+        name: String,
+        /// The size of its blocks.
+        bytes: u64,
+        /// The largest that all I/O nodes can handle.
+        most: u64,
+    },
+    /// An operation on names was refused.
+    #[error("{0}")]
+    Refused(#[from] namespace::TreeRefusal),
+    /// Several I/O nodes keep a namespace, in the order in which these were begun.
+    #[error("{}", in_words(.0))]
+    ManyNamespaces(Vec<KeptNamespace>),
+    /// Disks belong to a namespace that none of the I/O nodes keeps.
+    #[error(
+        "{node} has disks of a namespace that none of the I/O nodes keeps; number of its files with stripes there: {files}"
+    )]
+    NoKeeper {
+        /// An I/O node that has such disks.
+        node: NodeId,
+        /// How many of its files have stripes on the disks of all I/O nodes.
+        files: usize,
+    },
+    /// The node that keeps the locks of the file has not heard of this client for too long, and may have given them to
+    /// others.
+    #[error("the locks on file {number} are lost: {keeper} has heard nothing of this client for too long")]
+    LocksLost {
+        /// The file.
+        number: namespace::FileNumber,
+        /// The I/O node.
+        keeper: NodeId,
+    },
+    /// The node that keeps the names was started anew since it did something for this client that had not been flushed:
+    /// that may be lost.
+    #[error("{keeper} was restarted and may have lost changes of names since the last flush")]
+    NamesLost {
+        /// The I/O node.
+        keeper: NodeId,
+    },
+    /// The request makes no sense as it is.
+    #[error("{0}")]
+    Invalid(String),
+    /// The machine failed.
+    #[error(transparent)]
+    Machine(#[from] machine::Error),
+    /// The layout cannot be computed.
+    #[error(transparent)]
+    Layout(#[from] layout::LayoutError),
+}
+
+/// A namespace, where there are several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptNamespace {
+    /// The I/O node that keeps it.
+    pub node: NodeId,
+    /// How many inodes it has.
+    pub inodes: u64,
+    /// When it was begun.
+    pub begun: namespace::UnixTime,
+}
+
+/// Who keeps namespaces, and what tells these apart.
+fn in_words(kept: &[KeptNamespace]) -> String {
+    let all = |word: &dyn Fn(&KeptNamespace) -> String, between| {
+        kept.iter().map(word).collect::<Vec<_>>().join(between)
+    };
+    let begun = |begun| match kept.first() {
+        Some(first) if first.begun < begun => format!(", begun {} later", rounded(begun - first.begun)),
+        _ => String::new(),
+    };
+    let keepers = all(&|kept| kept.node.to_string(), " and ");
+    let what = all(&|kept| format!("{} one of {} inodes{}", kept.node, kept.inodes, begun(kept.begun)), "; ");
+    format!("{keepers} each keep a namespace: {what}")
+}
+
+/// A time in nanoseconds as people say it, in the largest unit of which there are two.
+fn rounded(nanoseconds: i64) -> String {
+    let seconds = nanoseconds / 1_000_000_000;
+    let units = [("days", 86_400), ("hours", 3600), ("minutes", 60)];
+    let unit = units.into_iter().find(|(_, unit)| seconds >= 2 * unit);
+    unit.map_or_else(|| format!("{seconds} s"), |(name, unit)| format!("{} {name}", seconds / unit))
+}
+
+/// The result of a file-system operation. The error is in a box, so that a result is small: every answer to a poll
+/// carries one, and hardly any of them is an error.
+pub type Result<T> = std::result::Result<T, Box<Error>>;
+
+/// A failure of an I/O node as it travels to the client: a kind to act on, a text to read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{text}")]
+pub struct Failure {
+    /// The kind, for a caller to act on.
+    pub kind: FailureKind,
+    /// The text for people: names the disk and the operation.
+    pub text: String,
+    /// The member of a team that is lost to it, if that is why: its rank.
+    pub lost_rank: Option<u32>,
+}
+
+/// Kinds of failure that some caller acts on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FailureKind {
+    /// The I/O node has no such file.
+    NotFound,
+    /// The I/O node has a file of that name.
+    Exists,
+    /// The I/O node has stripes of an unfinished file of that name, which has no writer any more.
+    Unfinished,
+    /// Another client is writing a file of that name.
+    BeingWritten,
+    /// An earlier run of the I/O node has accepted what was to be committed, and lost it.
+    Lost,
+    /// The file is not open there, maybe because the I/O node started anew. Opening it again helps.
+    NotOpen,
+    /// A disk is full.
+    NoSpace,
+    /// The data on the disk cannot be trusted.
+    Damaged,
+    /// The request makes no sense.
+    Invalid,
+    /// Anything else.
+    Io,
+    /// The file has larger blocks than the I/O node was started for.
+    BlockTooLarge,
+    /// The I/O node has no disk of that identity.
+    NoDisk,
+    /// A member of the team is gone, or the team itself.
+    NoTeam,
+    /// Members of the team do different things, so that what one of them waits for never comes.
+    OutOfStep,
+    /// The locks under which it was written have ended.
+    Fenced,
+    /// A disk is one of another namespace.
+    OtherNamespace,
+    /// The file has been removed, as the I/O node remembers.
+    Removed,
+    /// What the I/O node keeps of names cannot be trusted.
+    NamesDamaged,
+    /// No stripe can be that long.
+    TooLarge,
+}
+
+impl FailureKind {
+    /// All kinds.
+    pub const ALL: [FailureKind; 19] = [
+        FailureKind::NotFound,
+        FailureKind::Exists,
+        FailureKind::Unfinished,
+        FailureKind::BeingWritten,
+        FailureKind::Lost,
+        FailureKind::NotOpen,
+        FailureKind::NoSpace,
+        FailureKind::Damaged,
+        FailureKind::Invalid,
+        FailureKind::Io,
+        FailureKind::BlockTooLarge,
+        FailureKind::NoDisk,
+        FailureKind::NoTeam,
+        FailureKind::OutOfStep,
+        FailureKind::Fenced,
+        FailureKind::OtherNamespace,
+        FailureKind::Removed,
+        FailureKind::NamesDamaged,
+        FailureKind::TooLarge,
+    ];
+
+    /// What it is counted as.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FailureKind::NotFound => "not found",
+            FailureKind::Exists => "exists",
+            FailureKind::Unfinished => "unfinished",
+            FailureKind::BeingWritten => "being written",
+            FailureKind::Lost => "lost",
+            FailureKind::NotOpen => "not open",
+            FailureKind::NoSpace => "no space",
+            FailureKind::Damaged => "damaged",
+            FailureKind::Invalid => "invalid",
+            FailureKind::Io => "io",
+            FailureKind::BlockTooLarge => "block too large",
+            FailureKind::NoDisk => "no disk",
+            FailureKind::NoTeam => "no team",
+            FailureKind::OutOfStep => "out of step",
+            FailureKind::Fenced => "fenced",
+            FailureKind::OtherNamespace => "other namespace",
+            FailureKind::Removed => "removed",
+            FailureKind::NamesDamaged => "names damaged",
+            FailureKind::TooLarge => "too large",
+        }
+    }
+}
+
+impl Error {
+    /// The node that it is about or that reported it, if it is one.
+    pub fn node(&self) -> Option<NodeId> {
+        match self {
+            Error::ForeignStripe { node, .. }
+            | Error::WriteLost { node, .. }
+            | Error::Remote { node, .. }
+            | Error::Protocol { node, .. }
+            | Error::LocksLost { keeper: node, .. }
+            | Error::NamesLost { keeper: node }
+            | Error::Machine(machine::Error::PeerGone { node, .. }) => Some(*node),
+            _ => None,
+        }
+    }
+
+    /// Whether it is another one's failure as a node tells it that only passes it on.
+    pub fn passes_on(&self, other: &Error) -> bool {
+        matches!(self, Error::Remote { failure, .. } if failure.text == other.to_string())
+    }
+
+    /// What it is counted as, if it comes in place of an answer.
+    pub fn counted_as(&self) -> &'static str {
+        match self {
+            Error::Remote { failure, .. } => failure.kind.name(),
+            Error::Machine(machine::Error::PeerGone { .. }) => "gone",
+            _ => "other",
+        }
+    }
+
+    /// Whether an I/O node reported a failure of this kind.
+    pub fn is_remote(&self, kind: FailureKind) -> bool {
+        matches!(self, Error::Remote { failure, .. } if failure.kind == kind)
+    }
+
+    /// Whether the node that keeps the namespace has refused it for this reason.
+    pub fn is_refused(&self, why: namespace::TreeRefusal) -> bool {
+        matches!(self, Error::Refused(refusal) if *refusal == why)
+    }
+
+    /// Whether the I/O node may have been started anew: opening the file again, and asking once more, may help.
+    pub fn is_of_new_start(&self) -> bool {
+        self.is_remote(FailureKind::NotOpen) || self.is_of_peer_gone()
+    }
+
+    /// True if the I/O node did not answer.
+    pub fn is_of_peer_gone(&self) -> bool {
+        matches!(self, Error::Machine(machine::Error::PeerGone { .. }))
+    }
+}
+
+impl From<namespace::TreeRefusal> for Box<Error> {
+    fn from(refusal: namespace::TreeRefusal) -> Self {
+        Box::new(Error::Refused(refusal))
+    }
+}
+
+impl From<Box<machine::Error>> for Box<Error> {
+    fn from(error: Box<machine::Error>) -> Self {
+        Box::new(Error::Machine(*error))
+    }
+}
+
+impl From<layout::LayoutError> for Box<Error> {
+    fn from(error: layout::LayoutError) -> Self {
+        Box::new(Error::Layout(error))
+    }
+}
+
+impl Failure {
+    /// A failure of this kind, with a text for people.
+    pub fn new(kind: FailureKind, text: impl Into<String>) -> Self {
+        Failure { kind, text: text.into(), lost_rank: None }
+    }
+
+    /// The failure of a request that makes no sense.
+    pub fn invalid(text: impl Into<String>) -> Self {
+        Failure::new(FailureKind::Invalid, text)
+    }
+}
+
+impl From<machine::Error> for Failure {
+    fn from(error: machine::Error) -> Self {
+        let kind = match &error {
+            machine::Error::NotFound { .. } => FailureKind::NotFound,
+            machine::Error::Exists { .. } => FailureKind::Exists,
+            machine::Error::NoSpace { .. } => FailureKind::NoSpace,
+            machine::Error::TooLarge { .. } => FailureKind::TooLarge,
+            machine::Error::Damaged { .. } => FailureKind::Damaged,
+            _ => FailureKind::Io,
+        };
+        Failure::new(kind, error.to_string())
+    }
+}
+
+impl From<Box<machine::Error>> for Box<Failure> {
+    fn from(error: Box<machine::Error>) -> Self {
+        Box::new((*error).into())
+    }
+}
+
+impl From<NameError> for Box<Failure> {
+    fn from(error: NameError) -> Self {
+        Failure::invalid(error.to_string()).into()
+    }
+}
+
+impl From<layout::LayoutError> for Box<Failure> {
+    fn from(error: layout::LayoutError) -> Self {
+        Failure::invalid(error.to_string()).into()
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Remote { failure, .. } => failure,
+            Error::Machine(error) => error.into(),
+            Error::Invalid(text) => Failure::invalid(text),
+            Error::Replaced { .. } => Failure::invalid(error.to_string()),
+            other => Failure::new(FailureKind::Io, other.to_string()),
+        }
+    }
+}
+
+impl From<Box<Error>> for Box<Failure> {
+    fn from(error: Box<Error>) -> Self {
+        Box::new((*error).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_are_told_apart_by_who_keeps_them_their_size_and_age() {
+        let kept = |node, inodes, seconds: i64| KeptNamespace {
+            node: NodeId(node),
+            inodes,
+            begun: seconds * 1_000_000_000,
+        };
+        let (one, other) = (NodeId(1), NodeId(2));
+        let said = Error::ManyNamespaces(vec![kept(1, 70, 5), kept(2, 3, 7205)]).to_string();
+        let expected = format!(
+            "{one} and {other} each keep a namespace: {one} one of 70 inodes; {other} one of 3 inodes, begun 2 hours later"
+        );
+        assert_eq!(said, expected);
+        for (seconds, said) in [(0, "0 s"), (119, "119 s"), (120, "2 minutes"), (200_000, "2 days")] {
+            assert_eq!(rounded(seconds * 1_000_000_000), said);
+        }
+    }
+
+    /// Every answer on the way of each request carries a result, and each future around it copies it.
+    #[test]
+    fn a_result_is_as_small_as_a_pointer() {
+        assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
+        assert_eq!(size_of::<std::result::Result<(), Box<Failure>>>(), size_of::<usize>());
+    }
+}

@@ -1,0 +1,71 @@
+//! File names: what is one, and what is not.
+
+/// The most bytes a file name has, in UTF-8.
+pub const NAME_BYTES_MAX: usize = 200;
+
+/// Why something cannot name a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// It has no bytes.
+    #[error("it is empty")]
+    Empty,
+    /// It has more than [`NAME_BYTES_MAX`].
+    #[error("it is longer than {NAME_BYTES_MAX} bytes")]
+    TooLong,
+    /// It has a character that terminals do not print.
+    #[error("it contains a control character")]
+    Control,
+    /// It is absolute.
+    #[error("it begins with /: names are relative to the file system")]
+    Absolute,
+    /// A part of it leads elsewhere.
+    #[error("it has an empty part, or . or .. as a part")]
+    Part,
+}
+
+/// Checks that `name` can name a file: relative, without `.` or `..` or empty parts, of bounded length.
+pub fn check(name: &str) -> Result<(), NameError> {
+    if name.is_empty() {
+        Err(NameError::Empty)
+    } else if name.len() > NAME_BYTES_MAX {
+        Err(NameError::TooLong)
+    } else if name.chars().any(char::is_control) {
+        Err(NameError::Control)
+    } else if name.starts_with('/') {
+        Err(NameError::Absolute)
+    } else if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        Err(NameError::Part)
+    } else {
+        Ok(())
+    }
+}
+
+/// A number for what is called so, different for different numbers beside it: FNV-1a with 64 bits, see
+/// <https://www.rfc-editor.org/rfc/rfc9923>.
+pub fn hash_of(name: &str, numbers: &[u64]) -> u64 {
+    let numbers = numbers.iter().flat_map(|number| number.to_le_bytes());
+    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    name.bytes().chain(numbers).fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_lead_elsewhere_are_refused() {
+        for name in ["", "/etc/passwd", "..", "../x", "a/../b", "a//b", "a/", "./a", "a\0b", "a\nb"] {
+            assert!(check(name).is_err(), "{name:?}");
+        }
+        assert!(check(&"x".repeat(NAME_BYTES_MAX + 1)).is_err());
+    }
+
+    #[test]
+    fn ordinary_names_are_fine() {
+        for name in
+            ["a", "with space", "größe.dat", "deep/er/name", "...", "a..b", &"x".repeat(NAME_BYTES_MAX)]
+        {
+            assert_eq!(check(name), Ok(()), "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! A request or its answer, with the tag that they share: the header of a message.
+
+use machine::Message;
+use serde::{Deserialize, Serialize};
+
+use super::encoding::{decode, encode};
+use super::reply::Reply;
+use super::request::Request;
+
+/// The version of the protocol. Another version is refused.
+pub const VERSION: u8 = 20;
+
+const FRAME_MAGIC: [u8; 2] = *b"SF";
+
+/// Who asked what, or the answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Frame {
+    /// A question; the answer carries the same tag.
+    Request(u64, Request),
+    /// The answer to the request of that tag.
+    Reply(u64, Reply),
+}
+
+impl Frame {
+    /// The header that carries this frame.
+    pub fn encode(&self) -> Vec<u8> {
+        encode(FRAME_MAGIC, VERSION, self)
+    }
+
+    /// The version of the protocol in which a header is written, if it is another one.
+    pub fn other_version(header: &[u8]) -> Option<u8> {
+        let version = *header.strip_prefix(&FRAME_MAGIC)?.first()?;
+        (version != VERSION).then_some(version)
+    }
+
+    /// Reads a header. The text of the error says what was expected.
+    pub fn decode(header: &[u8]) -> Result<Frame, String> {
+        if header.len() > Message::HEADER_BYTES_MAX {
+            return Err(format!("a header of {} bytes is too long", header.len()));
+        }
+        decode(FRAME_MAGIC, VERSION, header)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use layout::Striping;
+    use namespace::{FileNumber, WrittenContents};
+    use proptest::prelude::*;
+
+    use super::super::{FileId, ListedStripe, NumberedStripes, OpenFor};
+    use super::*;
+    use crate::error::Failure;
+
+    #[test]
+    fn another_version_is_refused_by_number() {
+        let mut header = Frame::Request(1, Request::Describe).encode();
+        header[2] = VERSION + 1;
+        let error = Frame::decode(&header).unwrap_err();
+        assert!(error.contains(&format!("version {}", VERSION + 1)), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_decoded(tag: u64, offset: u64, bytes: u32, name in ".{0,50}") {
+            let frames = [
+                Frame::Request(tag, Request::Read { file: FileId(offset), stripe: bytes, offset, bytes }),
+                Frame::Request(tag, Request::ReadAlone { file: FileId(offset), stripe: bytes, offset, bytes }),
+                Frame::Request(tag, Request::WriteNumbered {
+                    file: FileId(offset),
+                    striping: Striping::new(4096, 3).expect("a striping"),
+                    stripe: bytes,
+                    disk: tag,
+                    offset,
+                }),
+                Frame::Request(tag, Request::LetGoWritten {
+                    number: FileNumber(offset),
+                    used: OpenFor::Writing,
+                    written: WrittenContents { end: tag, stored_stripes: bytes, bytes: tag },
+                }),
+                Frame::Request(tag, Request::Open { name: name.clone() }),
+                Frame::Reply(tag, Reply::Failed(Failure::invalid(name.clone()))),
+                Frame::Request(tag, Request::FetchRecording),
+                Frame::Reply(tag, Reply::RecordedPart { bytes: name.into_bytes() }),
+                Frame::Request(tag, Request::FlushNumbered(NumberedStripes {
+                    file: FileId(offset),
+                    striping: Striping::new(4096, 3).expect("a striping"),
+                    places: vec![(bytes, offset)],
+                })),
+                Frame::Reply(tag, Reply::NumberedListed {
+                    stripes: vec![ListedStripe { file: FileId(tag), disk: bytes, stripe: Some((bytes, offset)) }],
+                    more: true,
+                    failure: None,
+                }),
+            ];
+            for frame in frames {
+                prop_assert_eq!(Frame::decode(&frame.encode()), Ok(frame));
+            }
+        }
+
+        #[test]
+        fn garbage_is_an_error_and_nothing_worse(bytes: Vec<u8>, cut in 0usize..40) {
+            let _ = Frame::decode(&bytes);
+            let _ = Frame::decode(&[&FRAME_MAGIC[..], &[VERSION], &bytes].concat());
+            let whole = Frame::Request(9, Request::Unlink { name: "a name of some length".into() }).encode();
+            if cut < whole.len() {
+                prop_assert!(Frame::decode(&whole[..cut]).is_err());
+            }
+        }
+    }
+}

@@ -1,0 +1,579 @@
+//! What a node may ask another for.
+
+use layout::Striping;
+use machine::Class;
+use namespace::{FileNumber, TreeOperation, WrittenContents};
+use serde::{Deserialize, Serialize};
+
+use super::collective::{Collective, Listed, Selected, Selecting, TeamStep};
+use super::ids::{FileId, MeetingId, MemoryId};
+use super::lock::LockRequest;
+#[cfg(doc)]
+use super::*;
+use crate::directory::{Entry, ListedStretch};
+use crate::error::Failure;
+
+/// Requests to another node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Request {
+    /// How many disks have you?
+    Describe,
+    /// Make these stripes of a new file, which is unfinished until it is published.
+    Create {
+        /// The file's name.
+        name: String,
+        /// Its identity.
+        file: FileId,
+        /// How it is striped.
+        striping: Striping,
+        /// When it was begun, in nanoseconds since 1970.
+        begun: u64,
+        /// The finished file of that name, if there is one: it is to be replaced.
+        replaces: Option<FileId>,
+        /// Which stripes go to which of the I/O node's disks.
+        stripes: Vec<StripeHome>,
+    },
+    /// Open all the stripes you have of the file of this name.
+    Open {
+        /// The file's name.
+        name: String,
+    },
+    /// Which names have you stripes of?
+    List {
+        /// Only names that come after this one.
+        after: String,
+    },
+    /// Remove all the stripes you have of the finished file of this name.
+    Unlink {
+        /// The file's name.
+        name: String,
+    },
+    /// Remove the stripes you have of unfinished files of this name.
+    Discard {
+        /// The name.
+        name: String,
+        /// Only of this file.
+        file: Option<FileId>,
+        /// Only those that have not been committed; there has to be one.
+        uncommitted: bool,
+    },
+    /// Bring everything written to the file onto the media, and note on its stripes that it is so for this size of it.
+    Commit {
+        /// The file.
+        file: FileId,
+        /// The size of the file in bytes.
+        bytes: u64,
+        /// Fail if you are another run than this one, which has accepted data of the file.
+        incarnation: Option<u64>,
+    },
+    /// Give the stripes that you have of an unfinished file, all of which have been committed, the file's name.
+    Publish {
+        /// The name.
+        name: String,
+        /// The file.
+        file: FileId,
+        /// The file that has the name until then.
+        replaces: Option<FileId>,
+    },
+    /// Cut or extend stripes of an open file to these lengths.
+    Resize {
+        /// The file.
+        file: FileId,
+        /// New size of the file, in bytes.
+        bytes: u64,
+        /// Pairs of stripe index and length in bytes.
+        stripes: Vec<(u32, u64)>,
+    },
+    /// Bring everything written to the file onto the media.
+    Flush {
+        /// The file.
+        file: FileId,
+    },
+    /// Give me part of one block; the data come as the payload of the reply.
+    Read {
+        /// The file.
+        file: FileId,
+        /// The stripe.
+        stripe: u32,
+        /// Offset in bytes within the stripe.
+        offset: u64,
+        /// How many bytes; not across the end of a block.
+        bytes: u32,
+    },
+    /// Take part of one block; the data are the payload, or to be fetched.
+    Write {
+        /// The file.
+        file: FileId,
+        /// The stripe.
+        stripe: u32,
+        /// Offset in bytes within the stripe; the data do not cross the end of a block.
+        offset: u64,
+        /// Where to fetch the data with Memget, if they are not the payload.
+        fetch: Option<Fetch>,
+    },
+    /// Move the whole file between your disks and the memory of a group of compute nodes.
+    Collective(Box<Collective>),
+    /// Place the payload in your memory.
+    Memput {
+        /// The memory.
+        memory: MemoryId,
+        /// Offset in bytes within it.
+        offset: u64,
+    },
+    /// Give me bytes of your memory; they come as the payload of the reply.
+    Memget {
+        /// The memory.
+        memory: MemoryId,
+        /// Offset in bytes within it.
+        offset: u64,
+        /// How many bytes.
+        bytes: u32,
+    },
+    /// I have come to the meeting; answer when all have.
+    Enter {
+        /// Which meeting.
+        meeting: MeetingId,
+        /// The failure before the barrier, if there was one.
+        failure: Option<Failure>,
+    },
+    /// Place the pieces that the payload consists of, in order, in your memory: a queued Memput.
+    MemputPieces {
+        /// The memory.
+        memory: MemoryId,
+        /// Offset and length in bytes of each piece.
+        pieces: Vec<(u64, u32)>,
+    },
+    /// Give me pieces of your memory; they come one after the other as the payload of the reply: a queued Memget.
+    MemgetPieces {
+        /// The memory.
+        memory: MemoryId,
+        /// Offset and length in bytes of each piece.
+        pieces: Vec<(u64, u32)>,
+    },
+    /// Somebody waits now for the block that I asked for in the background: serve it as if on demand.
+    ///
+    /// Done at once, also if there is no such request (any more).
+    Promote {
+        /// The file.
+        file: FileId,
+        /// The stripe.
+        stripe: u32,
+        /// Offset in bytes within the stripe: any of the block.
+        offset: u64,
+    },
+    /// How are you? For diagnosis.
+    Examine,
+    /// Read back part of the stripe that a disk of yours has under this name, and say what of it is damaged. It is done
+    /// in the background; not more than [`SCRUB_BYTES_MAX`] bytes.
+    Scrub {
+        /// The file's name.
+        name: String,
+        /// Index of the disk within its node.
+        disk: u32,
+        /// Offset in bytes within the stripe.
+        offset: u64,
+        /// How many bytes; none, to ask only which stripe it is.
+        bytes: u32,
+    },
+    /// These are some of the stretches of files that I have in this memory for a collective operation. What is told for
+    /// an earlier operation of the same group is forgotten.
+    Directory {
+        /// The memory, which names the operation.
+        memory: MemoryId,
+        /// Entries of each file; of files and entries together as many as a header holds.
+        entries: Vec<(FileId, Vec<Entry>)>,
+    },
+    /// Move the stretches of files that the members of a group have told you in directories between your disks and
+    /// their memory.
+    MoveListed(Box<Listed>),
+    /// Count me among the members of a job, whose writes are cached and flushed together. Answered when no flush is
+    /// going on.
+    Join {
+        /// The job's name.
+        job: String,
+        /// What a person calls the member.
+        member: String,
+        /// A number for the I/O nodes that it knows: only members that know the same ones flush together.
+        io_nodes: u64,
+    },
+    /// Have the members of the group flush together, unless that has been begun.
+    Gather {
+        /// The group.
+        group: u64,
+        /// Sequence number of the flush that is wanted, or of an earlier one than will do; 1 for the first.
+        flush: u32,
+        /// Only what has been written to this file.
+        file: Option<FileId>,
+    },
+    /// The members of the group flush together now: come to the first meeting of that flush.
+    FlushTogether {
+        /// The group.
+        group: u64,
+        /// Sequence number of the flush; 1 for the first.
+        flush: u32,
+        /// Only what has been written to this file.
+        file: Option<FileId>,
+    },
+    /// Count me among the members of the group, or of the team, no more.
+    Leave {
+        /// The group.
+        group: u64,
+    },
+    /// As [`Write`](Request::Write), but answered when the data are at the disk; see
+    /// `File::write_through` in the client.
+    WriteThrough {
+        /// The file.
+        file: FileId,
+        /// The stripe.
+        stripe: u32,
+        /// Offset in bytes within the stripe; the data do not cross the end of a block.
+        offset: u64,
+        /// Where to fetch the data with Memget, if they are not the payload.
+        fetch: Option<Fetch>,
+    },
+    /// As [`Directory`](Request::Directory), with several stretches in one where they go on regularly.
+    Stretches {
+        /// The memory, which names the operation.
+        memory: MemoryId,
+        /// What there is of each file; as much as a header holds.
+        stretches: Vec<(FileId, Vec<ListedStretch>)>,
+    },
+    /// As [`Gather`](Request::Gather), of all files, because I have run out of room: wait for other members that are
+    /// about to.
+    GatherForRoom {
+        /// The group.
+        group: u64,
+        /// Sequence number of the flush that is wanted, or of an earlier one than will do; 1 for the first.
+        flush: u32,
+    },
+    /// Record what you do from now on, until somebody ends that. A recording that goes on is begun anew.
+    StartRecording,
+    /// What does the clock of your recording show?
+    ReadRecordingClock,
+    /// End your recording, and keep it for me until I have fetched it.
+    StopRecording,
+    /// Give me the next part of the recording that you keep for me.
+    FetchRecording,
+    /// Which identities have your disks?
+    DescribeDisks,
+    /// Mark your disks as those of a set that has a namespace.
+    MarkDisks {
+        /// Where its numbers begin, which tells it from others.
+        origin: u64,
+        /// Whether it takes the place of another one, whose marks there may be.
+        anew: bool,
+    },
+    /// Open these stripes of a numbered file.
+    Attach {
+        /// Which stripes.
+        stripes: NumberedStripes,
+        /// Make those that there are not.
+        create: bool,
+    },
+    /// Bring what there is of these stripes of a numbered file onto the media.
+    FlushNumbered(NumberedStripes),
+    /// Bring all that I have written onto the media, whatever files it is of. Answered by [`Reply::Accepted`], or by
+    /// [`Reply::Done`] if that is not known of stripes that have been closed since.
+    FlushOwn,
+    /// Remove all stripes that you have of these numbered files, of [`REMOVED_MAX`] at most, and make none of them any
+    /// more. Answered by [`Reply::NumberedRemoved`].
+    RemoveNumbered {
+        /// The files.
+        files: Vec<FileId>,
+    },
+    /// Which numbered files have you stripes of?
+    ListNumbered {
+        /// Only files of greater numbers than this one; of all, without it.
+        after: Option<FileId>,
+    },
+    /// Perform an operation on names.
+    Tree {
+        /// Which.
+        operation: Box<TreeOperation>,
+        /// If set, I have the file in the answer open for this from now on, and need its contents until I let go of it.
+        hold: Option<OpenFor>,
+    },
+    /// I have closed a file that I held; once for each time.
+    LetGo {
+        /// Its number.
+        number: FileNumber,
+        /// The use for which I had opened it.
+        used: OpenFor,
+    },
+    /// Bring all that has been done with names onto the medium.
+    FlushTree,
+    /// This is what I have selected of a file for a collective operation, or a part of that.
+    Select(Box<Selecting>),
+    /// Move what the members of a group have selected of a file, or what I have, between your disks and their memory.
+    MoveSelected(Box<Selected>),
+    /// Count me among the members of a team. Answered when all of them have come.
+    FormTeam {
+        /// The team's name; it is nobody else's until all have come.
+        name: String,
+        /// Which of the members I am, from 0.
+        rank: u32,
+        /// How many there are.
+        size: u32,
+    },
+    /// I have come to a meeting of my team, as often as its members meet; answer when all have.
+    MeetTeam {
+        /// Which meeting; the group is the team.
+        meeting: MeetingId,
+        /// What I have come for.
+        step: TeamStep,
+        /// What I bring, for all to know.
+        value: u64,
+        /// The failure before the meeting, if there was one.
+        failure: Option<Failure>,
+    },
+    /// Give me a lock on part of a file, take it back, or say who keeps me from having it.
+    Lock(LockRequest),
+    /// I am still there: my locks are still mine.
+    RenewLease {
+        /// My lease.
+        lease: u64,
+    },
+    /// As [`Read`](Request::Read), by somebody who goes on elsewhere: neither the rest of the block nor the next one
+    /// will be wanted.
+    ReadAlone {
+        /// The file.
+        file: FileId,
+        /// The stripe.
+        stripe: u32,
+        /// Offset in bytes within the stripe.
+        offset: u64,
+        /// How many bytes; not across the end of a block.
+        bytes: u32,
+    },
+    /// Where are data next in these stripes, and up to where?
+    FindData {
+        /// The file.
+        file: FileId,
+        /// Pairs of stripe index and the offset in bytes within the stripe from which on.
+        stripes: Vec<(u32, u64)>,
+    },
+    /// As [`Write`](Request::Write), the data with it, to a stripe of a numbered file that is not known to be open:
+    /// open it before, or make it.
+    WriteNumbered {
+        /// The file.
+        file: FileId,
+        /// How it is striped.
+        striping: Striping,
+        /// The stripe.
+        stripe: u32,
+        /// The identity of the disk that the stripe is on.
+        disk: u64,
+        /// Offset in bytes within the stripe.
+        offset: u64,
+    },
+    /// As [`LetGo`](Request::LetGo), of a file that I have written to. Answered with the file as it is then; or as
+    /// `LetGo` is, if it can go.
+    LetGoWritten {
+        /// Its number.
+        number: FileNumber,
+        /// The use for which I had opened it: contents of an earlier handle may be reported as a reader closes.
+        used: OpenFor,
+        /// How, as in [`TreeOperation::Wrote`].
+        written: WrittenContents,
+    },
+    /// As [`Write`](Request::Write), the data with it, of what was written under locks: refused if their lease is
+    /// [fenced](Request::Fence).
+    WriteUnderLease {
+        /// The lease.
+        lease: u64,
+        /// The file.
+        file: FileId,
+        /// The stripe.
+        stripe: u32,
+        /// Offset in bytes within the stripe.
+        offset: u64,
+    },
+    /// Refuse from now on what was written under these leases, of [`FENCED_MAX`] at most: they have ended.
+    Fence {
+        /// The leases.
+        leases: Vec<u64>,
+    },
+    /// I was not connected for a while, and have files open that I have held before, of `HELD_MAX` at most.
+    HoldAgain {
+        /// The number of each file, with the number of times that I hold it.
+        files: Vec<(FileNumber, OpenCount)>,
+    },
+}
+
+/// The use for which a client opens a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OpenFor {
+    /// Reading only.
+    Reading,
+    /// Writing, too.
+    Writing,
+}
+
+/// The number of times that a client has a file open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenCount {
+    /// For reading only.
+    pub reading: u64,
+    /// For writing, too.
+    pub writing: u64,
+}
+
+impl OpenCount {
+    /// Counts the file as opened once more.
+    pub fn add(&mut self, used: OpenFor) {
+        *self.of(used) += 1;
+    }
+
+    /// Counts the file as closed once. Of a use that is not counted nothing is taken.
+    pub fn remove(&mut self, used: OpenFor) {
+        let count = self.of(used);
+        *count = count.saturating_sub(1);
+    }
+
+    /// True if the file is not open.
+    pub fn is_nothing(self) -> bool {
+        self == OpenCount::default()
+    }
+
+    fn of(&mut self, used: OpenFor) -> &mut u64 {
+        match used {
+            OpenFor::Reading => &mut self.reading,
+            OpenFor::Writing => &mut self.writing,
+        }
+    }
+}
+
+impl Request {
+    /// True if its payload is written to a disk, which checks its checksums then.
+    pub fn goes_to_disk(&self) -> bool {
+        matches!(
+            self,
+            Request::Write { .. }
+                | Request::WriteUnderLease { .. }
+                | Request::WriteThrough { .. }
+                | Request::WriteNumbered { .. }
+        )
+    }
+
+    /// The class in which it is asked, unless the caller has a reason for another.
+    pub fn class(&self) -> Class {
+        match self {
+            Request::Describe
+            | Request::Examine
+            | Request::Create { .. }
+            | Request::Open { .. }
+            | Request::List { .. }
+            | Request::Unlink { .. }
+            | Request::Discard { .. }
+            | Request::Commit { .. }
+            | Request::Publish { .. }
+            | Request::Resize { .. }
+            | Request::Flush { .. }
+            | Request::Promote { .. }
+            | Request::Join { .. }
+            | Request::Gather { .. }
+            | Request::GatherForRoom { .. }
+            | Request::FlushTogether { .. }
+            | Request::Leave { .. }
+            | Request::StartRecording
+            | Request::ReadRecordingClock
+            | Request::StopRecording
+            | Request::DescribeDisks
+            | Request::MarkDisks { .. }
+            | Request::Attach { .. }
+            | Request::FlushNumbered(_)
+            | Request::FlushOwn
+            | Request::RemoveNumbered { .. }
+            | Request::ListNumbered { .. }
+            | Request::Tree { .. }
+            | Request::LetGo { .. }
+            | Request::LetGoWritten { .. }
+            | Request::HoldAgain { .. }
+            | Request::FlushTree
+            | Request::FormTeam { .. }
+            | Request::Lock(_)
+            | Request::RenewLease { .. }
+            | Request::Fence { .. }
+            | Request::FindData { .. }
+            | Request::Scrub { .. } => Class::Control,
+            Request::Read { .. }
+            | Request::ReadAlone { .. }
+            | Request::Write { .. }
+            | Request::WriteThrough { .. }
+            | Request::WriteNumbered { .. }
+            | Request::WriteUnderLease { .. }
+            | Request::Collective(_)
+            | Request::Directory { .. }
+            | Request::Stretches { .. }
+            | Request::MoveListed(_)
+            | Request::Memput { .. }
+            | Request::Memget { .. }
+            | Request::Enter { .. }
+            | Request::Select(_)
+            | Request::MoveSelected(_)
+            | Request::MeetTeam { .. }
+            | Request::FetchRecording
+            | Request::MemputPieces { .. }
+            | Request::MemgetPieces { .. } => Class::Demand,
+        }
+    }
+}
+
+/// The most bytes of names in one answer to [`Request::List`]. Their number takes some more.
+pub const LISTED_BYTES_MAX: usize = 32 * 1024;
+
+/// The most numbered files in one [`Request::RemoveNumbered`]; the header of more would be too long.
+pub const REMOVED_MAX: usize = 4096;
+
+/// The most leases in one [`Request::Fence`], and in one answer about a lock.
+pub const FENCED_MAX: usize = 1024;
+
+/// The most files in one [`Request::HoldAgain`]; the header of more might be too long.
+pub const HELD_MAX: usize = 2048;
+
+/// Stripes in an answer to [`Request::ListNumbered`] after which no further file is begun.
+pub const LISTED_STRIPES: usize = 1000;
+
+/// The most bytes that are read back for one [`Request::Scrub`]. If every other unit of them is damaged, the answer
+/// still has its place in a header.
+pub const SCRUB_BYTES_MAX: u32 = 4 << 20;
+
+/// The most bytes in one answer to [`Request::FetchRecording`].
+pub const RECORDED_BYTES_MAX: usize = 16 * 1024;
+
+/// The most pieces in one message; the header of more would be too long.
+pub const PIECES_MAX: usize = 4096;
+
+/// The most files and entries in one [`Request::Directory`]; the header of more might be too long.
+pub const ENTRIES_MAX: usize = 1200;
+
+/// Data of a compute node's memory that an I/O node is to fetch with Memget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fetch {
+    /// The memory.
+    pub memory: MemoryId,
+    /// Offset in bytes within it.
+    pub offset: u64,
+    /// How many bytes.
+    pub bytes: u32,
+}
+
+/// A stripe of a file and the disk, counted within its I/O node, that it lies on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StripeHome {
+    /// Index of the stripe.
+    pub stripe: u32,
+    /// Index of the disk within its node.
+    pub disk: u32,
+}
+
+/// Stripes of a numbered file that are on the disks of one I/O node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NumberedStripes {
+    /// The file.
+    pub file: FileId,
+    /// How it is striped.
+    pub striping: Striping,
+    /// Pairs of stripe index and identity of the disk.
+    pub places: Vec<(u32, u64)>,
+}

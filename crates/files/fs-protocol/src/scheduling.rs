@@ -1,0 +1,93 @@
+//! The orders in which a disk may serve its waiting requests, and what users call them.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The order in which a disk's waiting requests are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Scheduling {
+    /// First come, first served.
+    Fcfs,
+    /// Cyclic scan, by logical block: a reader of one object from front to back keeps the disk.
+    #[default]
+    CyclicScan,
+    /// Cyclic scan, by physical position where the disk tells it.
+    PhysicalCyclicScan,
+    /// Cyclic scan, by logical block, in closed sweeps: a sweep serves the requests present at its beginning.
+    FairScan,
+    /// The jobs take turns, one request a turn.
+    RoundRobin,
+    /// Any read before any write. Reads without end keep writes waiting for ever.
+    ReadPriority,
+    /// Any read before any write, but for a write that several reads have passed.
+    BoundedReadPriority,
+}
+
+impl Scheduling {
+    /// All of them.
+    pub const ALL: [Scheduling; 7] = [
+        Scheduling::Fcfs,
+        Scheduling::CyclicScan,
+        Scheduling::PhysicalCyclicScan,
+        Scheduling::FairScan,
+        Scheduling::RoundRobin,
+        Scheduling::ReadPriority,
+        Scheduling::BoundedReadPriority,
+    ];
+
+    /// Their names, in that order.
+    pub const NAMES: [&str; Self::ALL.len()] = {
+        let mut names = [""; Self::ALL.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = Self::ALL[at].name();
+            at += 1;
+        }
+        names
+    };
+
+    /// The name by which options, plans and results call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Scheduling::Fcfs => "fcfs",
+            Scheduling::CyclicScan => "cyclic-scan",
+            Scheduling::PhysicalCyclicScan => "physical-cyclic-scan",
+            Scheduling::FairScan => "fair-scan",
+            Scheduling::RoundRobin => "round-robin",
+            Scheduling::ReadPriority => "read-priority",
+            Scheduling::BoundedReadPriority => "bounded-read-priority",
+        }
+    }
+
+    /// What it is, in a line for users.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Scheduling::Fcfs => "First come, first served",
+            Scheduling::CyclicScan => "By ascending position, then again from the lowest (C-SCAN)",
+            Scheduling::PhysicalCyclicScan => "C-SCAN by physical position instead of the offset in the file",
+            Scheduling::FairScan => "C-SCAN of which each sweep serves those who waited when it began",
+            Scheduling::RoundRobin => "The clients take turns, one request a turn",
+            Scheduling::ReadPriority => "Any read before any write; writes may wait for ever",
+            Scheduling::BoundedReadPriority => {
+                "Any read before any write, but for one that 16 reads have passed"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Scheduling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Scheduling {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Scheduling::ALL.into_iter().find(|scheduling| scheduling.name() == text);
+        found.ok_or_else(|| {
+            format!("no scheduling {text:?}: expected one of {}", Scheduling::NAMES.join(", "))
+        })
+    }
+}

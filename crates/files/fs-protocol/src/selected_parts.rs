@@ -1,0 +1,269 @@
+//! What members have selected of a block, or of any extent no longer than a block. Their pieces are packed and unpacked
+//! where the block is: at an I/O node or, in two-phase I/O, at the compute node that moves it.
+//!
+//! ```text
+//!  block         a a . b b b a a . b b . a           a: member 0, b: member 1, .: nobody's
+//!  Memput to 0   aaaaa      Memput to 1   bbbbb      one range of each memory, whatever the pieces
+//! ```
+//!
+//! The bytes that a member has of a block are contiguous in its memory, since they lie there in the order of the file.
+//! So a message names one range, and the member copies once.
+
+use std::iter;
+use std::mem;
+use std::ops::Range;
+use std::rc::Rc;
+
+use layout::{Chunk, Extent, Selection};
+use machine::{Buf, Machine, Payload, Work, give_way};
+
+use crate::coverage::Coverage;
+use crate::error::Result;
+use crate::exchange::{Exchange, Exchanged};
+
+/// The most blocks of data that are packed and not yet put, where members read the same bytes.
+const PACKED_BLOCKS: u64 = 4;
+
+/// The number of looks at parts and pieces in a row before other tasks have their turn.
+const LOOKS_IN_A_ROW: u64 = 16_384;
+
+/// A member's parts have bytes in common.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Overlap {
+    /// Index of the member in the group.
+    pub member: u32,
+}
+
+/// A selection, or a part of one, and where it is.
+pub struct Selector {
+    /// Which of the members has it.
+    pub member: u32,
+    /// Where in its memory it begins, in bytes.
+    pub at: u64,
+    /// What is selected.
+    pub selection: Selection,
+}
+
+/// Where the first selected byte is in the block at an offset of the file, or the first beyond it.
+pub fn nearest(selectors: &[Selector], start: u64, block_bytes: u64) -> Option<u64> {
+    let (mut nearest, end) = (None, start.saturating_add(block_bytes));
+    for selector in selectors {
+        let found = selector.selection.next_from(start);
+        if found.is_some_and(|offset| offset < end) {
+            return found;
+        }
+        nearest = nearest.into_iter().chain(found).min();
+    }
+    nearest
+}
+
+impl Selector {
+    /// What it has of an extent, if it has anything.
+    pub fn part_of(&self, extent: Extent) -> Option<MemberPart<'_>> {
+        let first = self.selection.bytes_before(extent.offset);
+        let bytes = self.selection.bytes_before(extent.end()) - first;
+        (bytes > 0).then_some(MemberPart { selector: self, extent, first, bytes })
+    }
+}
+
+/// What is selected of a block.
+pub struct SelectedParts {
+    /// All selections.
+    pub selectors: Rc<[Selector]>,
+    /// The block.
+    pub extent: Extent,
+}
+
+impl SelectedParts {
+    /// What each member has selected of the block.
+    fn parts(&self) -> impl Iterator<Item = MemberPart<'_>> {
+        self.selectors.iter().filter_map(|selector| selector.part_of(self.extent))
+    }
+
+    /// The bytes that any member has selected, as ranges of the block. Fails if parts of one member have more bytes of
+    /// the block than there are: without that, the number of pieces has no bound.
+    pub async fn runs(&self) -> std::result::Result<Vec<Range<u64>>, Overlap> {
+        let mut coverage = Coverage::none_of(self.extent.bytes);
+        let (mut looks, mut of_member) = (0, (0, 0));
+        for selector in &*self.selectors {
+            let part = selector.part_of(self.extent);
+            let pieces = part.iter().flat_map(MemberPart::places);
+            let bytes = part.as_ref().map_or(0, |part| part.bytes);
+            let before = if of_member.0 == selector.member { of_member.1 } else { 0 };
+            of_member = (selector.member, before + bytes);
+            if of_member.1 > self.extent.bytes {
+                return Err(Overlap { member: selector.member });
+            }
+            for (start, bytes) in iter::once((0, 0)).chain(pieces) {
+                looks += 1;
+                if looks % LOOKS_IN_A_ROW == 0 {
+                    give_way().await;
+                }
+                coverage.insert(start..start + bytes);
+            }
+        }
+        Ok(coverage.runs())
+    }
+
+    /// Puts what each member has selected of the block, whose bytes are in `buffer`, into that member's memory.
+    pub async fn put<M: Machine>(&self, exchange: &Rc<Exchange<M>>, buffer: &Buf) -> Result<()> {
+        let data = |packed: &Packed<'_>| packed.1.clone();
+        let (mut all_packed, mut bytes) = (Vec::new(), 0);
+        for part in self.parts() {
+            let (data_of_part, pieces) = part.gather(buffer);
+            exchange.machine().compute(Work::UnpackPieces { pieces }).await;
+            exchange.machine().compute(Work::PackData { bytes: part.bytes }).await;
+            give_way().await;
+            bytes += part.bytes;
+            all_packed.push(Packed(part, data_of_part));
+            if bytes > PACKED_BLOCKS * self.extent.bytes {
+                exchange.put(mem::take(&mut all_packed).into_iter(), data).await?;
+                bytes = 0;
+            }
+        }
+        exchange.put(all_packed.into_iter(), data).await
+    }
+
+    /// Gets what each has of several blocks out of the memory of that member, each into the buffer at the same place.
+    pub async fn get<M: Machine>(
+        blocks: &[&SelectedParts],
+        exchange: &Exchange<M>,
+        buffers: &mut [Buf],
+    ) -> Result<()> {
+        let (mut pieces, mut bytes) = (0, 0);
+        let parts = (0..)
+            .zip(blocks)
+            .flat_map(|(block, parts)| parts.parts().map(move |part| PartOfBlock { block, part }));
+        let place = |PartOfBlock { block, part }: &PartOfBlock<'_>, data: &Payload| {
+            pieces += part.scatter(data, &mut buffers[*block]);
+            bytes += part.bytes;
+        };
+        exchange.get(parts, place).await?;
+        exchange.machine().compute(Work::UnpackPieces { pieces }).await;
+        exchange.machine().compute(Work::PackData { bytes }).await;
+        Ok(())
+    }
+}
+
+/// What one selection has of a block.
+pub struct MemberPart<'a> {
+    selector: &'a Selector,
+    extent: Extent,
+    /// How many bytes it has before the block, and how many of it.
+    first: u64,
+    bytes: u64,
+}
+
+impl MemberPart<'_> {
+    /// Its pieces of the block, as offsets within that and lengths.
+    fn places(&self) -> impl Iterator<Item = (u64, u64)> {
+        let start = self.extent.offset;
+        let chunks = self.selector.selection.pieces_in(self.extent);
+        chunks.map(move |Chunk { file_offset, bytes, .. }| (file_offset - start, bytes))
+    }
+
+    /// Its pieces of a buffer that has the block, one after the other, and how many there are.
+    pub fn gather(&self, buffer: &Buf) -> (Payload, u64) {
+        let (first, bytes) = self.places().next().expect("it has some bytes");
+        if bytes == self.bytes {
+            return (buffer.slice(first..first + bytes), 1);
+        }
+        let mut pieces = 0;
+        let data = buffer.gather(self.places().inspect(|_| pieces += 1), self.bytes);
+        (data, pieces)
+    }
+
+    /// Puts its data where its pieces of a buffer are that has the block; how many there are.
+    pub fn scatter(&self, data: &Payload, buffer: &mut Buf) -> u64 {
+        let mut pieces = 0;
+        buffer.scatter(self.places().inspect(|_| pieces += 1), data);
+        pieces
+    }
+}
+
+impl Exchanged for MemberPart<'_> {
+    fn member(&self) -> u32 {
+        self.selector.member
+    }
+
+    fn memory_offset(&self) -> u64 {
+        self.selector.at + self.first
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// What one selection has of one of several blocks.
+struct PartOfBlock<'a> {
+    block: usize,
+    part: MemberPart<'a>,
+}
+
+impl Exchanged for PartOfBlock<'_> {
+    fn member(&self) -> u32 {
+        self.part.member()
+    }
+
+    fn memory_offset(&self) -> u64 {
+        self.part.memory_offset()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.part.bytes
+    }
+}
+
+/// What one selection has of a block, packed.
+struct Packed<'a>(MemberPart<'a>, Payload);
+
+impl Exchanged for Packed<'_> {
+    fn member(&self) -> u32 {
+        self.0.member()
+    }
+
+    fn memory_offset(&self) -> u64 {
+        self.0.memory_offset()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    /// How often a look at a block lets others go first, and the number of runs that it finds.
+    fn runs_of(selections: Vec<(u32, Selection)>, bytes: u64) -> (u64, std::result::Result<usize, Overlap>) {
+        let selectors =
+            selections.into_iter().map(|(member, selection)| Selector { member, at: 0, selection });
+        let parts = SelectedParts { selectors: selectors.collect(), extent: Extent::new(0, bytes) };
+        let (mut runs, mut times) = (pin!(parts.runs()), 0);
+        loop {
+            match runs.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(runs) => return (times, runs.map(|runs| runs.len())),
+                Poll::Pending => times += 1,
+            }
+        }
+    }
+
+    #[test]
+    fn a_look_at_many_pieces_gives_way_and_none_is_looked_at_twice() {
+        const BYTES: u64 = 1 << 20;
+        let alternate = |first| Selection::vector(Extent::new(first, 1), BYTES / 2, 2).expect("a vector");
+        let (times, runs) = runs_of((0..8).map(|member| (member, alternate(0))).collect(), BYTES);
+        assert_eq!((times, runs), (4 * BYTES / LOOKS_IN_A_ROW, Ok(BYTES as usize / 2)));
+        assert_eq!(runs_of(vec![(3, alternate(0)), (3, alternate(1))], BYTES).1, Ok(1));
+        let three = vec![(3, alternate(0)), (3, alternate(1)), (3, alternate(0))];
+        assert_eq!(runs_of(three, BYTES).1, Err(Overlap { member: 3 }));
+        let beyond = Selection::vector(Extent::new(BYTES, 1), 2, 2).expect("a vector");
+        let (times, runs) = runs_of((0..100_000).map(|member| (member, beyond.clone())).collect(), BYTES);
+        assert!(times >= 100_000 / LOOKS_IN_A_ROW && runs == Ok(0));
+    }
+}

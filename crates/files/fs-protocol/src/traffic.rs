@@ -1,0 +1,135 @@
+//! What a node has served and moved, in numbers that only grow: pure state, without futures.
+//!
+//! - A request is counted once, when its answer has left, under its operation and the class it had then, and not at all
+//!   if its caller is gone before. The node's own requests to others are counted apart, when the answer has come, or it
+//!   is known that there will be none.
+//! - A failure counts as an answer.
+//! - Bytes are those of data that came or left with messages, whichever side asked for them; headers are not counted.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use machine::{Class, Duration};
+
+use crate::noted::RequestOperation;
+use crate::time_histogram::TimeHistogram;
+
+/// What an end of conversations has done.
+#[derive(Default)]
+pub struct Traffic {
+    /// By operation and class; most nodes serve few of them.
+    served: RefCell<Vec<Option<Box<TimeHistogram>>>>,
+    failures: RefCell<BTreeMap<&'static str, u64>>,
+    bytes_sent: Cell<u64>,
+    bytes_received: Cell<u64>,
+    bad_messages: Cell<u64>,
+}
+
+/// Requests of one operation and class that a node has served, with the time from when each had come to when its answer
+/// had left; or that a client has asked, with the time from when it asked to when it had the answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedRequests {
+    /// What they asked for.
+    pub operation: &'static str,
+    /// How urgent they were.
+    pub class: Class,
+    /// How long they took.
+    pub times: TimeHistogram,
+}
+
+/// What a node has served and moved since its start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrafficCounts {
+    /// The requests, by operation and class; those there were none of are left out.
+    pub served: Vec<ServedRequests>,
+    /// The requests among them that failed, by the [name](crate::FailureKind::name) of the kind of failure.
+    pub failures: Vec<(&'static str, u64)>,
+    /// Bytes of data that have left.
+    pub bytes_sent: u64,
+    /// Bytes of data that have come.
+    pub bytes_received: u64,
+    /// Messages that made no sense.
+    pub bad_messages: u64,
+}
+
+impl Traffic {
+    /// Counts bytes that were sent.
+    #[inline]
+    pub fn sent(&self, bytes: u64) {
+        self.bytes_sent.set(self.bytes_sent.get() + bytes);
+    }
+
+    /// Counts bytes that were received.
+    #[inline]
+    pub fn received(&self, bytes: u64) {
+        self.bytes_received.set(self.bytes_received.get() + bytes);
+    }
+
+    /// Counts a message that made no sense.
+    pub fn bad_message(&self) {
+        self.bad_messages.set(self.bad_messages.get() + 1);
+    }
+
+    /// The answer to a request has left.
+    #[inline]
+    pub fn served(
+        &self,
+        operation: RequestOperation,
+        class: Class,
+        took: Duration,
+        failure: Option<&'static str>,
+    ) {
+        let mut served = self.served.borrow_mut();
+        if served.is_empty() {
+            served.resize_with(RequestOperation::COUNT * Class::ALL.len(), || None);
+        }
+        let index = operation.index() * Class::ALL.len() + class as usize;
+        served[index].get_or_insert_default().add(took);
+        if let Some(kind) = failure {
+            *self.failures.borrow_mut().entry(kind).or_default() += 1;
+        }
+    }
+
+    /// What has been counted so far.
+    pub fn counts(&self) -> TrafficCounts {
+        let served = self.served.borrow();
+        let served = RequestOperation::all()
+            .flat_map(|operation| Class::ALL.map(|class| (operation, class)))
+            .zip(served.iter())
+            .filter_map(|((operation, class), times)| {
+                let times = TimeHistogram::clone(times.as_ref()?);
+                Some(ServedRequests { operation: operation.name(), class, times })
+            });
+        TrafficCounts {
+            served: served.collect(),
+            failures: self.failures.borrow().iter().map(|(&kind, &count)| (kind, count)).collect(),
+            bytes_sent: self.bytes_sent.get(),
+            bytes_received: self.bytes_received.get(),
+            bad_messages: self.bad_messages.get(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Request;
+
+    #[test]
+    fn requests_are_counted_by_operation_and_class() {
+        let traffic = Traffic::default();
+        assert_eq!(traffic.counts(), TrafficCounts::default());
+        let served = |request: Request, class, took, failure| {
+            traffic.served(request.spans().operation, class, Duration::from_nanos(took), failure);
+        };
+        served(Request::Describe, Class::Control, 0, None);
+        served(Request::FetchRecording, Class::Background, 20, Some("invalid"));
+        served(Request::FetchRecording, Class::Background, 10, Some("invalid"));
+        let counts = traffic.counts();
+        let served: Vec<_> =
+            counts.served.iter().map(|of| (of.operation, of.class, of.times.count())).collect();
+        assert_eq!(served, [("describe", Class::Control, 1), ("fetch recording", Class::Background, 2)]);
+        assert_eq!(counts.served[1].times.sum().as_nanos(), 30);
+        assert_eq!(counts.failures, [("invalid", 2)]);
+    }
+}
