@@ -64,7 +64,7 @@ impl ByteRanges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contents::mix;
+    use machine::mix;
 
     #[test]
     fn sets_are_those_of_their_bytes() {

@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use layout::Chunk;
-use machine::{Memory, Payload, Source};
+use machine::{Memory, Payload, Source, mix};
 
 /// What the file contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,14 +121,6 @@ fn before_whole_words(offset: u64, bytes: usize) -> usize {
 fn part_of_word(offset: u64) -> [u8; WORD] {
     let word = mix(offset / WORD as u64) >> (offset % WORD as u64 * u64::from(u8::BITS));
     word.to_le_bytes()
-}
-
-/// The finishing steps of SplitMix64 (Steele, Lea and Flood 2014): every bit depends on every bit.
-pub(crate) fn mix(value: u64) -> u64 {
-    let mut mixed = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]

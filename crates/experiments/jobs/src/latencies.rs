@@ -79,7 +79,7 @@ impl fmt::Debug for Latencies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contents::mix;
+    use machine::mix;
 
     /// Latencies from a microsecond to some ten seconds, as unevenly spread as real ones.
     fn drawn(count: u64) -> Vec<u64> {

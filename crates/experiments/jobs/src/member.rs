@@ -1,9 +1,8 @@
 //! The nodes that take part in a job.
 
 use fs::{Client, Group};
-use machine::Machine;
+use machine::{Machine, mix};
 
-use crate::contents::mix;
 use crate::{Contents, Error};
 
 /// A node that takes part in a job, and what it has for that.

@@ -16,9 +16,8 @@
 
 use std::fmt;
 
-use machine::{Duration, Machine};
+use machine::{Duration, Machine, mix};
 
-use crate::contents::mix;
 use crate::run_part::RunPart;
 use crate::runs::{RunOutput, RunSet};
 use crate::timeline::WaitCause;

@@ -15,12 +15,11 @@ use std::rc::Rc;
 
 use fs::{NewTree, OpenFor, PageCache, PageCacheSettings, Tree};
 use layout::Striping;
-use machine::{Machine, TaskGroup};
+use machine::{Machine, TaskGroup, mix};
 use namespace::{
     FileNumber, Inode, Location, NewInode, TreeAnswer, TreeOperation, TreeRefusal, WhatToRemove,
 };
 
-use crate::contents::mix;
 use crate::{Contents, Error, Latencies, Member, Outcome};
 
 /// What is done with names.

@@ -4,8 +4,8 @@
 //! each time, so that no record comes a second time before all have come once. All of it follows from the seed.
 
 use layout::{Extent, Operation};
+use machine::mix;
 
-use crate::contents::mix;
 use crate::{Order, Workload};
 
 /// What a client asks for.

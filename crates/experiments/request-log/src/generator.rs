@@ -16,7 +16,7 @@ use std::collections::BinaryHeap;
 use std::io::{self, Write};
 
 use layout::Operation;
-use machine::Duration;
+use machine::{Duration, mix};
 
 use crate::log::{LoggedNode, RequestLog};
 use crate::request::{Action, REQUEST_BYTES_MAX, Request, Stretch};
@@ -233,14 +233,6 @@ impl Iterator for Drawn {
         self.made += 1;
         Some(Request { time: self.time, took: Duration::ZERO, action: Action::Move(self.operation, stretch) })
     }
-}
-
-/// The finishing steps of SplitMix64 (Steele, Lea and Flood 2014): every bit depends on every bit.
-fn mix(value: u64) -> u64 {
-    let mut mixed = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
 }
 
 /// The exponential distribution of this mean, of 53 random bits.

@@ -16,7 +16,7 @@
 //!   `task_group.rs`, `first_failure.rs`, `first_of.rs`: what they wait for; `give_way.rs`: how they let others go on
 //! - `metadata.rs`: values by keys that change by transactions
 //! - `work.rs`: names of processor work; `error.rs`: what can go wrong; `decimal.rs`, `size.rs`: numbers and sizes as
-//!   people write them
+//!   people write them; `mix.rs`: a hash of a number
 //! - `notes.rs`: what happens on a node, told to a listener; `lanes.rs`: the rows it is on; `recorder.rs`: the
 //!   listener; `note_ring.rs`: the last notes, kept
 //! - `conformance.rs`: the laws
@@ -40,6 +40,7 @@ mod lent;
 mod line;
 mod memory;
 mod metadata;
+mod mix;
 mod note_ring;
 mod notes;
 mod payload;
@@ -71,6 +72,7 @@ pub use metadata::{
     METADATA_KEY_BYTES_MAX, METADATA_VALUE_BYTES_MAX, MetadataAttempt, MetadataChanges, MetadataEntries,
     MetadataEntry, MetadataStore, MetadataTable, Transaction, check_metadata_bytes,
 };
+pub use mix::mix;
 pub use note_ring::{KeptEvent, KeptNote, NoteRing, NoteRow};
 pub use notes::{NodeNotes, NotedSpan, NotedStretch, Present};
 pub use payload::{Payload, PayloadPiece, PayloadReader, SharedBytes, Source};

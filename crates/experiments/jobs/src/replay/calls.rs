@@ -7,11 +7,10 @@
 
 use fs::{CollectiveMethod, Company, Group, SelectedSettings};
 use layout::{Operation, Selection};
-use machine::{Machine, NodeId};
+use machine::{Machine, NodeId, mix};
 use request_log::{LoggedCall, Stretch};
 
 use super::{ReplayAccess, ReplayPart};
-use crate::contents::mix;
 use crate::{Error, Member, Outcome, ReplayJob};
 
 /// The most pieces of all calls together: each of them is moved, and looked at, by itself.

@@ -11,7 +11,7 @@ use std::time::Duration as Time;
 use fs::LockRange;
 use fs::protocol::{Frame, OpenCount, Request};
 use layout::Extent;
-use machine::{Class, Delivery, Duration, Machine, Message, Net, NodeId, Payload};
+use machine::{Class, Delivery, Duration, Machine, Message, Net, NodeId, Payload, mix};
 use namespace::FileNumber;
 use promises::attackers::{alternate_bytes, collective_read, fetched_write, lock, lock_of, selected_write};
 use real::{Driver, Limits, RealMachine, Settings};
@@ -232,8 +232,8 @@ async fn damaged_headers(it: Attacker) {
     it.take_answers();
     for tag in 0.. {
         let mut header = Frame::Request(tag, read_large(tag)).encode();
-        let at = mixed(tag) as usize % header.len();
-        header[at] ^= (1 + mixed(tag) % 255) as u8;
+        let at = mix(tag) as usize % header.len();
+        header[at] ^= (1 + mix(tag) % 255) as u8;
         it.send_header(Class::Demand, header, Payload::empty()).await;
     }
 }
@@ -282,16 +282,7 @@ fn idle_connection(address: SocketAddr, _: u64) -> io::Result<()> {
 fn random_bytes(address: SocketAddr, rank: u64) -> io::Result<()> {
     let mut stream = TcpStream::connect(address)?;
     let seed = u64::from(stream.local_addr()?.port()) + (rank << 32);
-    let bytes: Vec<u8> = (0..3000).map(|at| mixed(seed * 3000 + at) as u8).collect();
+    let bytes: Vec<u8> = (0..3000).map(|at| mix(seed * 3000 + at) as u8).collect();
     stream.write_all(&bytes)?;
     stream.read_to_end(&mut Vec::new()).map(drop)
-}
-
-/// A number that looks random, and is the same in each run (splitmix64).
-pub(crate) fn mixed(number: u64) -> u64 {
-    let mut mixed = number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    for (shift, factor) in [(30, 0xBF58_476D_1CE4_E5B9), (27, 0x94D0_49BB_1331_11EB)] {
-        mixed = (mixed ^ (mixed >> shift)).wrapping_mul(factor);
-    }
-    mixed ^ (mixed >> 31)
 }

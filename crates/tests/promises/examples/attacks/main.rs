@@ -1,13 +1,12 @@
 //! How a client is served while others attack its agent, and the memory that the agent takes.
 //!
-//! Covers: bounds of what one client can take, on real machines. Scenario: for each attack an agent with one disk in
-//! a process of its own; attackers in another one, with a lower priority, since they would have other computers; and a
-//! client that connects while they attack and makes 48 reads of 64 KiB a second at random places. Each read is made at
-//! its time, whatever the state of earlier ones, and its latency counts from then. Then the attackers are killed.
-//! Each agent is attacked twice: memory that it keeps after the first time for the next requests is memory that it need
-//! not take the second time. Prints for each attack reads a second, the latency that 99 of 100 reads kept to, the
-//! agent's greatest memory (of both times the worse), its memory before, after the first and after the second
-//! time, and how long after the attackers had gone the second one was.
+//! Covers: limits of one client, on real machines. Scenario: for each attack, an agent with one disk in a process; the
+//! attackers in another process, with a lower priority, since they would have other computers; and a client that
+//! connects during the attack and makes 48 reads of 64 KiB a second at random places. A read does not wait for earlier
+//! reads, and its latency counts from the time at which it is due. Then the attackers are killed. Each agent is
+//! attacked twice: memory that it keeps for the next requests does not grow the second time. Prints for each attack
+//! reads a second, 99th percentile of latencies, peak memory of the agent, memory before, after the first and after the
+//! second attack, and the seconds from the end of the second attack to that last measurement.
 //!
 //! ```text
 //! cargo run --release -p promises --example attacks -- [part of an attack's name]
@@ -28,12 +27,12 @@ use std::rc::Rc;
 use std::time::{Duration as Time, Instant as Moment};
 use std::{env, fs as files, thread};
 
-use attackers::{ATTACKS, mixed};
+use attackers::ATTACKS;
 use common::stranger::keys;
 use fs::{Client, ClientSettings, FileId, IoNodeSettings, NewTree, PageCache, PageCacheSettings, Tree};
 use futures_util::future::try_join_all;
 use layout::Striping;
-use machine::{Duration, InFlight, Machine, Memory, NodeId, first_of};
+use machine::{Duration, InFlight, Machine, Memory, NodeId, first_of, mix};
 use namespace::{FileNumber, Location, NewInode, TreeOperation};
 use real::{DiskSettings, MetadataPlace, Peer, RealMachine, Settings};
 
@@ -94,13 +93,14 @@ fn measure(name: &str, attacked: bool) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut agent = Running::start(&["--agent".as_ref(), directory.path().as_ref()]);
     let address: SocketAddr = agent.line().parse().expect("an address");
-    let number = as_client(address, async |machine| prepare(machine).await).expect("in time");
+    let number = as_client(address, prepare).expect("in time");
     agent.forget_peak();
     let before = agent.megabytes("VmRSS");
     let attackers = || attacked.then(|| Running::attackers(name, address, number));
     let rounds = [(); 2].map(|()| Round::of(&agent, address, attackers, before));
     let peak = agent.megabytes("VmHWM");
-    let serves = as_client(address, read_paced_briefly).is_some_and(|load| load.latency(50) < 100.0);
+    let serves = as_client(address, |machine| read_paced(machine, READS_A_SECOND / 4))
+        .is_some_and(|load| load.latency(50) < 100.0);
     let p99 = rounds.iter().map(|round| round.load.latency(99)).fold(0.0, f64::max);
     let rate = rounds.iter().map(|round| round.load.rate()).fold(f64::INFINITY, f64::min);
     let [one, two] = rounds.map(|round| round.left);
@@ -119,10 +119,10 @@ fn measure(name: &str, attacked: bool) {
     );
 }
 
-/// What was seen while attackers attacked once, and after that.
+/// Results of one attack.
 struct Round {
     load: Load,
-    /// Seconds after the attackers had gone, and the memory of the agent in MB then.
+    /// Seconds from the end of the attack to a measurement of the agent's memory, and the memory in MB.
     left: (f64, f64),
 }
 
@@ -134,7 +134,8 @@ impl Round {
         before: f64,
     ) -> Self {
         let attackers = attackers();
-        let load = as_client(address, read_paced).unwrap_or_default();
+        let load =
+            as_client(address, |machine| read_paced(machine, READS_A_SECOND * SECONDS)).unwrap_or_default();
         drop(attackers);
         let gone = Moment::now();
         let is_back = || agent.megabytes("VmRSS") < before + BACK.1;
@@ -185,7 +186,7 @@ impl Running {
         kibibytes.map_or(f64::NAN, |kibibytes| kibibytes * 1024.0 / 1e6)
     }
 
-    /// Has VmHWM begin at the memory of now.
+    /// Resets VmHWM to the present memory.
     fn forget_peak(&self) {
         files::write(format!("/proc/{}/clear_refs", self.process.id()), "5").expect("its own process");
     }
@@ -282,7 +283,7 @@ async fn prepare(machine: RealMachine) -> FileNumber {
     number
 }
 
-/// What the client has seen.
+/// Reads of the client.
 #[derive(Default)]
 struct Load {
     /// The reads that should have been made.
@@ -294,7 +295,7 @@ struct Load {
 }
 
 impl Load {
-    /// The latency in ms that so many of 100 reads kept to.
+    /// A percentile of the latencies in ms; a read that did not succeed counts as infinite.
     fn latency(&self, percent: u64) -> f64 {
         let mut sorted = self.latencies.clone();
         sorted.sort_by(f64::total_cmp);
@@ -307,15 +308,12 @@ impl Load {
     }
 }
 
-async fn read_paced(machine: RealMachine) -> Load {
-    read_some(machine, READS_A_SECOND * SECONDS).await.unwrap_or_default()
+/// Makes `due` reads at their times. Without the file, none succeeds.
+async fn read_paced(machine: RealMachine, due: u64) -> Load {
+    try_read_paced(machine, due).await.unwrap_or_default()
 }
 
-async fn read_paced_briefly(machine: RealMachine) -> Load {
-    read_some(machine, READS_A_SECOND / 4).await.unwrap_or_default()
-}
-
-async fn read_some(machine: RealMachine, due: u64) -> fs::Result<Load> {
+async fn try_read_paced(machine: RealMachine, due: u64) -> fs::Result<Load> {
     let client = Client::connect(machine.clone(), vec![AGENT], ClientSettings::agent()).await?;
     let file = client.open("served").await?;
     let (latencies, tasks) = (Rc::new(RefCell::new(Vec::new())), InFlight::new());
@@ -329,7 +327,7 @@ async fn read_some(machine: RealMachine, due: u64) -> fs::Result<Load> {
         machine.clone().spawn("a read", async move {
             let _task = task;
             let memory = Memory::real(vec![0; BLOCK as usize]);
-            let offset = mixed(read) % (SERVED_BYTES / BLOCK) * BLOCK;
+            let offset = mix(read) % (SERVED_BYTES / BLOCK) * BLOCK;
             if file.read(offset, BLOCK, &memory, 0).await.is_ok() {
                 latencies.borrow_mut().push(machine.now().since(due).as_secs_f64() * 1e3);
             }
