@@ -169,7 +169,7 @@ fn no_file_of_a_killed_writer_that_is_called_whole_has_a_byte_that_was_not_writt
         compile("cc", "crates/interfaces/libpdiol/tests/c/writer.c", agents.directory.path(), &options);
     let (mut whole, mut as_before, mut partly, mut unfinished) = (0, 0, 0, 0);
     for round in 0..rounds() {
-        let draw = |what, below| draw(round, what, below);
+        let draw = |what, below| draw(&[round, what], below);
         let name = format!("file {round}");
         let before = contents(1 + draw(1, 2 << 20) as usize, !round);
         let before = Some(before).filter(|_| draw(2, 3) > 0);
@@ -252,7 +252,7 @@ fn a_killed_member_of_a_job_costs_only_what_it_had_not_flushed() {
         }
         let (victim, told) = members.remove(killed);
         let pid = victim.id();
-        let is_done = kill_after(victim, Duration::from_micros(20_000 + draw(round, 1, 100_000)));
+        let is_done = kill_after(victim, Duration::from_micros(20_000 + draw(&[round, 1], 100_000)));
         let flushed = told.map(|line| line.expect("text").parse().expect("a count")).last().unwrap_or(0);
         assert!(!is_done, "round {round}: killed too late");
         for (mut member, told) in members {

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test crate uses a part of it")]
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::process::Child;
 use std::thread;
 use std::time::Duration;
@@ -19,9 +20,11 @@ pub(crate) fn rounds() -> u64 {
     setting("STARFISH_ROUNDS", 30)
 }
 
-/// A number below a bound for one purpose in a round: the same each time, and scattered over the rounds.
-pub(crate) fn draw(round: u64, what: u64, below: u64) -> u64 {
-    (round * 7 + what).wrapping_mul(0x9e37_79b9_7f4a_7c15) % below
+/// Returns a number below a bound, a hash of `numbers`: of the round, for example, and of the purpose.
+pub(crate) fn draw(numbers: &[u64], below: u64) -> u64 {
+    let mut hash = DefaultHasher::new();
+    numbers.hash(&mut hash);
+    hash.finish() % below
 }
 
 /// No byte of it is zero, so that none is taken for one that was never written. Of one seed, what is shorter is the

@@ -1,7 +1,7 @@
 //! A directory to mount in, with agents whose files are to be there.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -52,9 +52,9 @@ impl MountPoint {
         unmounted(|| self.command(&["umount"], &[]));
     }
 
-    /// Blocks until it is mounted. Panics after 20 seconds.
+    /// As [`wait_until_mounted`], for its directory.
     pub(crate) fn wait_until_mounted(&self) {
-        within(Duration::from_secs(20), "it is mounted", || self.is_mounted());
+        wait_until_mounted(&self.path);
     }
 
     pub(crate) fn is_mounted(&self) -> bool {
@@ -71,6 +71,11 @@ impl Drop for MountPoint {
             }
         }
     }
+}
+
+/// Blocks until a directory is mounted. Panics after 20 seconds.
+pub(crate) fn wait_until_mounted(path: &Path) {
+    within(Duration::from_secs(20), "it is mounted", || mount::is_mount_of_ours(path));
 }
 
 /// Has it unmounted, as soon as no process uses it: one that another test starts has the files that are open just then

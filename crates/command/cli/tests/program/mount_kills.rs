@@ -57,7 +57,7 @@ impl Program {
 
     fn draw(&mut self, below: u64) -> u64 {
         self.drawn += 1;
-        draw(self.drawn, self.number << 40, below)
+        draw(&[self.number, self.drawn], below)
     }
 
     /// Works until it is told to stop. After an error it does not know what has been done, and goes on.
@@ -269,12 +269,12 @@ fn what_was_fsynced_stays_whoever_is_killed() {
             for program in &mut programs {
                 scope.spawn(|| program.work(&stop));
             }
-            thread::sleep(Duration::from_millis(draw(round, 1, 250)));
-            match draw(round, 2, 4) as usize {
+            thread::sleep(Duration::from_millis(draw(&[round, 1], 250)));
+            match draw(&[round, 2], 4) as usize {
                 3 => victims.kill_mount(),
-                agent => victims.kill_agent(agent, Duration::from_millis(draw(round, 3, 150))),
+                agent => victims.kill_agent(agent, Duration::from_millis(draw(&[round, 3], 150))),
             }
-            thread::sleep(Duration::from_millis(draw(round, 4, 150)));
+            thread::sleep(Duration::from_millis(draw(&[round, 4], 150)));
             stop.store(true, Ordering::Relaxed);
         });
         programs.iter_mut().for_each(Program::check);

@@ -10,7 +10,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -20,7 +19,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::{Agent, Store, finish, give_environment_of, starfish};
-use crate::killing::setting;
+use crate::killing::{draw, setting};
 use crate::mount_point::{MountPoint, within};
 
 const PROGRAMS: u64 = 4;
@@ -45,13 +44,6 @@ fn run(program: &str, arguments: &[&str], directory: &Path) -> Result<(), String
     let output = finish(command);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     output.status.success().then_some(()).ok_or(said)
-}
-
-/// Returns a pseudorandom number, the hash of `numbers`. `killing::draw` repeats after 8 steps for a bound of 8.
-fn scattered(numbers: &[u64]) -> u64 {
-    let mut hash = DefaultHasher::new();
-    numbers.hash(&mut hash);
-    hash.finish()
 }
 
 /// The names of a directory, each with the number of the step that created it.
@@ -126,7 +118,7 @@ impl Program {
     }
 
     fn draw(&self, what: u64, below: u64) -> u64 {
-        scattered(&[self.seed, self.number, self.steps, what]) % below
+        draw(&[self.seed, self.number, self.steps, what], below)
     }
 
     fn next_step(&self) -> Step {
@@ -323,7 +315,7 @@ fn flushed_names_survive_power_cuts_and_each_loss_is_reported_once() {
             for (program, counts) in programs.iter_mut().zip(&mut counts) {
                 scope.spawn(|| program.work(&is_cut, counts));
             }
-            thread::sleep(Duration::from_millis(scattered(&[seed, cut]) % 200));
+            thread::sleep(Duration::from_millis(draw(&[seed, cut], 200)));
             computer.cut_power(if cut % 4 == 0 { "1" } else { "2" }, &is_cut);
             computer.boot_again();
         });

@@ -7,12 +7,11 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
 
 use prerequisites::has;
 
 use crate::common::{Store, give_environment_of, heeding, wait};
-use crate::mount_point::{MountPoint, unmounted, within};
+use crate::mount_point::{MountPoint, unmounted, wait_until_mounted};
 
 /// Limit of one step of one program, in seconds.
 const STEP: u32 = 50;
@@ -113,7 +112,7 @@ fn mount(store: &Store, path: &Path, log: &str) -> Child {
     let log = File::create(store.path(log)).expect("a log");
     command.arg("mount").arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     let child = command.spawn().expect("the program");
-    within(Duration::from_secs(20), "it is mounted", || mount::is_mount_of_ours(path));
+    wait_until_mounted(path);
     child
 }
 

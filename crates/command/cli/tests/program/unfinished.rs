@@ -111,7 +111,7 @@ fn no_file_that_is_called_whole_has_a_byte_that_was_not_written() {
     let mut store = Store::start(&[1, 1, 1]);
     let (mut whole, mut refused) = (0, 0);
     for round in 0..rounds() {
-        let draw = |what, below| draw(round, what, below);
+        let draw = |what, below| draw(&[round, what], below);
         let before = get(&store, "file").ok();
         let data = contents(1 + draw(1, 6 << 20) as usize, round);
         fs::write(store.path("new"), &data).expect("room");
