@@ -80,7 +80,7 @@ impl Unflushed {
         !self.lost.is_empty() || self.accepted.values().any(|accepted| accepted.disconnects != disconnects)
     }
 
-    /// Adds what is not flushed of another file.
+    /// Adds the unflushed writes to another file.
     fn add(&mut self, other: Unflushed) {
         other.accepted.into_iter().for_each(|(node, accepted)| self.accept_still(node, accepted));
         self.lost.extend(other.lost);
@@ -128,7 +128,15 @@ impl Unflushed {
 /// Maximum number of closed files whose unflushed writes are remembered: about 16 MB of them.
 const CLOSED_MAX: usize = 32 * 1024;
 
-/// What is not flushed of numbered files that were closed.
+/// The number from which on entries are kept if a quarter of them, those with the lowest numbers, is forgotten. There
+/// is an entry.
+pub(super) fn first_kept(numbers: impl Iterator<Item = u64>) -> u64 {
+    let mut numbers: Vec<u64> = numbers.collect();
+    let quarter = numbers.len() / 4;
+    *numbers.select_nth_unstable(quarter).1
+}
+
+/// Unflushed writes to closed files with numbers.
 ///
 /// Closing does not flush, and a caller that opens such a file again and flushes it, or has it replace another, must
 /// hear of disconnects since. If there are too many files, those closed first are forgotten. Only a flush of all files
@@ -142,15 +150,14 @@ struct ClosedOnes {
     files: BTreeMap<FileId, (u64, Unflushed)>,
     /// The number of the last file that was closed.
     last: u64,
-    /// What was not flushed of files that are forgotten.
+    /// Unflushed writes to forgotten files.
     forgotten: Unflushed,
 }
 
 impl ClosedOnes {
     /// Forgets a quarter of the files: rarely, since all are looked at.
     fn forget_first(&mut self) {
-        let mut numbers: Vec<u64> = self.files.values().map(|(number, _)| *number).collect();
-        let (_, &mut first_kept, _) = numbers.select_nth_unstable(CLOSED_MAX / 4);
+        let first_kept = first_kept(self.files.values().map(|(number, _)| *number));
         for (_, (_, unflushed)) in self.files.extract_if(.., |_, (number, _)| *number < first_kept) {
             self.forgotten.add(unflushed);
         }
@@ -177,12 +184,12 @@ impl ClosedFiles {
         self.0.borrow_mut().files.remove(&file).map(|(_, unflushed)| unflushed).unwrap_or_default()
     }
 
-    /// What was not flushed of files that are forgotten, for a flush of all files.
+    /// Takes out the unflushed writes to forgotten files, for a flush of all files.
     pub(super) fn take_forgotten(&self) -> Unflushed {
         mem::take(&mut self.0.borrow_mut().forgotten)
     }
 
-    /// Keeps what such a flush has left unflushed, and nothing of what it has brought onto the media.
+    /// Keeps the writes that such a flush has not brought onto the media, and no others.
     pub(super) fn note_flushed(&self, left: Unflushed, own_flushes: &OwnFlushes) {
         let mut closed = self.0.borrow_mut();
         closed.forgotten.add(left);

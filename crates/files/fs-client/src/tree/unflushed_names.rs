@@ -13,6 +13,7 @@ use super::Tree;
 use crate::error::{Error, Result};
 use crate::protocol::{Reply, Request};
 use crate::unexpected;
+use crate::unflushed::first_kept;
 
 /// Maximum number of files and directories whose changes are remembered. Only a flush of all names reports the loss of
 /// changes of others, which were changed before these.
@@ -78,8 +79,7 @@ impl UnflushedNames {
         }
         if by_number.len() > NUMBERS_MAX {
             // A quarter of them: rarely, since all are looked at.
-            let mut changes: Vec<u64> = by_number.values().map(|changes| changes.last).collect();
-            let (_, &mut first_kept, _) = changes.select_nth_unstable(NUMBERS_MAX / 4);
+            let first_kept = first_kept(by_number.values().map(|changes| changes.last));
             by_number.retain(|_, changes| changes.last >= first_kept);
         }
     }
