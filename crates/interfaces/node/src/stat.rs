@@ -10,14 +10,14 @@ pub struct Stat {
     pub bytes: u64,
     /// Its block size in bytes, which is that of its pages.
     pub block_bytes: u64,
-    /// How many stripes it has, each on another disk.
+    /// Number of stripes, each on another disk.
     pub stripes: u32,
-    /// Whose it is and when it was used; not of a file with a flat name.
+    /// Owner, permissions and times; `None` for a file with a flat name.
     pub attributes: Option<FileAttributes>,
 }
 
 /// What a namespace knows of a file besides its contents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileAttributes {
     /// Permissions: the lower 12 bits of a mode.
     pub mode: u16,
