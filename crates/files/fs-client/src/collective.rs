@@ -21,7 +21,7 @@ use super::{Client, ClientInner, File};
 use crate::endpoint::Caller;
 use crate::error::{Error, Failure, Result};
 use crate::protocol::{Collective, Direction, MeetingId, MemoryId, Reply, Request};
-pub use crate::settings::CollectiveMethod;
+use crate::settings::CollectiveMethod;
 
 /// How a group reads or writes a file together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

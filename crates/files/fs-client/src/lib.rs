@@ -55,6 +55,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+// Every file of this crate finds these modules at its root, beside those of the crate.
 use fs_protocol::{
     byte_set, directory, endpoint, error, exchange, name, noted, number, protocol, range_locks, scrub_unit,
     selected_parts, settings, traffic, turns,
@@ -63,7 +64,7 @@ use machine::{Condition, InFlight, Machine, Memory, NodeId, Payload};
 
 pub use assembly::{FileParts, FileStat};
 pub use check::{Check, CheckedFile, Checking, Finding, FindingKind};
-pub use collective::{CollectiveMethod, CollectiveSettings, Group};
+pub use collective::{CollectiveSettings, Group};
 pub use directories::FileEntries;
 pub use examination::{DiskExamination, Examination, HeldUpExamination};
 pub use file::File;

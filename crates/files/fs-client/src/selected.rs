@@ -15,10 +15,11 @@ use postcard::ser_flavors::Size;
 use super::file::incarnation_of;
 use super::team::TeamTurn;
 use super::together::{CommonOperation, Gathering, Met, Moved, attempts, moved_by};
-use super::{CollectiveMethod, File, Group};
+use super::{File, Group};
 use crate::endpoint::Mailbox;
 use crate::error::{Error, Result};
 use crate::protocol::{Direction, MemoryId, Request, Selected, SelectedPart, Selecting, Selectors};
+use crate::settings::CollectiveMethod;
 
 /// How what is selected is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

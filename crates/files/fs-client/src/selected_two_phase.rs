@@ -19,11 +19,12 @@ use machine::{BufferPool, Machine, Memory, Message, NodeId, Payload, Work};
 
 use super::selected::SelectedOperation;
 use super::together::{Exchanging, MoveTimes, Moved};
-use super::{CollectiveMethod, File, unexpected};
+use super::{File, unexpected};
 use crate::error::{Error, Result};
 use crate::exchange::{Exchange, ExchangeGroup, Exchanged, Own};
 use crate::protocol::{Direction, MemoryId, Reply, Request};
 use crate::selected_parts::{Overlap, SelectedParts, Selector, nearest};
+use crate::settings::CollectiveMethod;
 
 /// How many bytes of its part a member has in memory at a time, at most, if a block is not longer.
 const STAGED_BYTES_MAX: u64 = 16 << 20;

@@ -86,6 +86,7 @@ mod writers;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+// Every file of this crate finds these modules at its root, beside those of the crate.
 use fs_protocol::{
     RELEASE, byte_set, coverage, directory, endpoint, error, exchange, name, noted, number, protocol,
     range_locks, scheduling, scrub_unit, selected_parts, settings, time_histogram, traffic, turns,

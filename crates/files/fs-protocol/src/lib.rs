@@ -2,7 +2,7 @@
 //!
 //! - `protocol/`: what travels, and its bytes
 //! - `endpoint.rs`: calls and their answers; `patience.rs`: how long a node waits for others
-//! - `settings.rs`: how nodes work, in the configuration of the report and in that of the agents
+//! - `settings.rs`: how nodes work, in the configuration of the report and in that of the agents;
 //!   `scheduling.rs`: the orders in which a disk may serve its requests
 //! - `directory.rs`: what the members of a group have to move; `selected_parts.rs`: what they have selected of a block
 //! - `exchange.rs`: scattering an extent over the compute nodes' memories, and gathering it from them
@@ -40,8 +40,8 @@ pub use protocol::{FileId, HeldLock, ListedStripe, OpenFor, TeamStep};
 pub use range_locks::{LockMode, LockRange};
 pub use scheduling::Scheduling;
 pub use settings::{
-    Answers, ClientSettings, Configuration, IoNodeSettings, Prefetching, Service, Sharing, Threads,
-    TwoPhaseExchange, TwoPhaseFlush,
+    Answers, ClientSettings, CollectiveMethod, Configuration, IoNodeSettings, Prefetching, Service, Sharing,
+    Threads, TwoPhaseExchange, TwoPhaseFlush,
 };
 pub use time_histogram::TimeHistogram;
 pub use traffic::{ServedRequests, TrafficCounts};

@@ -9,8 +9,8 @@ use std::ops::RangeInclusive;
 use machine::Duration;
 use serde::{Deserialize, Serialize};
 
-/// How long a lease is good after its client was heard of. A program whose computer is lost keeps others out for so
-/// long; one that loses its locks by a pause of its network has had to pause as long.
+/// Duration of a lease after the last message of its client. A program whose computer is lost keeps others out for this
+/// time; one that loses its locks by a pause of its network was silent for at least this time.
 pub const LEASE: Duration = Duration::from_secs(5);
 
 /// Bytes of a file from the first to the last of them; to the greatest offset there is means to the end, wherever that

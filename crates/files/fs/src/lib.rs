@@ -1,30 +1,30 @@
 //! The file system: one source for simulated and real machines.
 //!
-//! Everything here is generic over [`machine::Machine`] and never asks which one it runs on. Three crates, in the order
-//! in which a read passes through them:
+//! It is generic over the trait `Machine` of the crate `machine`, and never asks which machine it runs on. Its crates,
+//! in the order in which a read passes through them:
 //!
 //! - `fs-client`: a compute node's half; start here, at [`Client`] and [`File`]. Caches are [`WriteCache`], for what a
 //!   group of compute nodes writes and flushes together, and [`PageCache`]
 //! - `fs-protocol`: what clients and I/O nodes have in common: messages, calls, settings, errors
 //! - `fs-io-node`: an I/O node's half, [`serve`], for block requests and collective ones
 //!
-//! Programs and other crates use the file system by this one.
+//! This crate exports what others use of them.
 
 pub use fs_client::{
-    Advice, Check, CheckedFile, Checking, Client, ClientCounts, CollectiveMethod, CollectiveSettings,
-    Company, DiskExamination, DisksByIdentity, Division, ENTRY_BYTES, Examination, File, FileEntries,
-    FileParts, FileStat, Finding, FindingKind, Group, HeldUpExamination, ListedSettings, MoveTimes, Moved,
-    NewTree, NodeRecording, NumberedFile, OpenTreeFile, PageCache, PageCacheCounts, PageCacheSettings,
-    PagedFile, Partial, Prefetch, Remains, Remnant, Section, SelectedSettings, SomeEntries, TeamMembership,
-    TeamTurn, Tree, WriteCache, WriteCacheSettings, Written,
+    Advice, Check, CheckedFile, Checking, Client, ClientCounts, CollectiveSettings, Company, DiskExamination,
+    DisksByIdentity, Division, ENTRY_BYTES, Examination, File, FileEntries, FileParts, FileStat, Finding,
+    FindingKind, Group, HeldUpExamination, ListedSettings, MoveTimes, Moved, NewTree, NodeRecording,
+    NumberedFile, OpenTreeFile, PageCache, PageCacheCounts, PageCacheSettings, PagedFile, Partial, Prefetch,
+    Remains, Remnant, Section, SelectedSettings, SomeEntries, TeamMembership, TeamTurn, Tree, WriteCache,
+    WriteCacheSettings, Written,
 };
 pub use fs_io_node::{
     CacheCounts, IoNodeCounts, IoNodeDiskCounts, IoNodeService, PoolCounts, REMOVED_AT_ONCE, serve,
 };
 pub use fs_protocol::{
-    Answers, ClientSettings, Configuration, Entry, EntryRun, Error, Failure, FailureKind, FileId, HeldLock,
-    IoNodeSettings, KeptNamespace, ListedStretch, ListedStripe, LockMode, LockRange, NAME_BYTES_MAX,
-    NameError, OpenFor, Prefetching, RELEASE, Result, Scheduling, ServedRequests, Service, Sharing, TeamStep,
-    Threads, TimeHistogram, TrafficCounts, TwoPhaseExchange, TwoPhaseFlush, check_name, number_of,
-    object_name, protocol,
+    Answers, ClientSettings, CollectiveMethod, Configuration, Entry, EntryRun, Error, Failure, FailureKind,
+    FileId, HeldLock, IoNodeSettings, KeptNamespace, ListedStretch, ListedStripe, LockMode, LockRange,
+    NAME_BYTES_MAX, NameError, OpenFor, Prefetching, RELEASE, Result, Scheduling, ServedRequests, Service,
+    Sharing, TeamStep, Threads, TimeHistogram, TrafficCounts, TwoPhaseExchange, TwoPhaseFlush, check_name,
+    number_of, object_name, protocol,
 };

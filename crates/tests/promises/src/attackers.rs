@@ -1,14 +1,13 @@
 //! Requests of clients that do not do their part: for promises, and for measurements of what such clients cost others.
 
-use layout::{Extent, Pattern, Problem, Selection};
-use machine::{Class, Delivery, Machine, Message, Net, NodeId, Payload};
-use namespace::{FileNumber, Location, TreeOperation};
-
 use fs::protocol::{
     Collective, Direction, Fetch, FileId, Frame, LockAnswer, LockRequest, LockStep, MeetingId, MemoryId,
     OpenFor, Reply, Request, Selected, SelectedPart, Selecting, Selectors,
 };
 use fs::{LockMode, LockRange};
+use layout::{Extent, Pattern, Problem, Selection};
+use machine::{Class, Delivery, Machine, Message, Net, NodeId, Payload};
+use namespace::{FileNumber, Location, TreeOperation};
 
 /// Sends a request to an I/O node, and does not receive the answer.
 ///

@@ -4,6 +4,14 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use fs::protocol::{
+    Direction, Frame, Label, Listed, MeetingId, MemoryId, Reply, Request, Selected, SelectedPart, Selecting,
+    Selectors,
+};
+use fs::{
+    Client, CollectiveSettings, Configuration, Entry, EntryRun, Error, FailureKind, FileId, Group,
+    IoNodeSettings, ListedStretch, Threads,
+};
 use layout::{Extent, Pattern, Problem, Selection, Striping};
 use machine::conformance::Testbed;
 use machine::{Class, Delivery, Disk, Duration, Machine, Memory, Message, Net, NodeId, Payload};
@@ -13,14 +21,6 @@ use super::faulty::Faulty;
 use super::tasks::Tasks;
 use super::tasks::rest;
 use super::{BLOCK, Base, contents, read, run, small, start, write};
-use fs::protocol::{
-    Direction, Frame, Label, Listed, MeetingId, MemoryId, Reply, Request, Selected, SelectedPart, Selecting,
-    Selectors,
-};
-use fs::{
-    Client, CollectiveSettings, Configuration, Entry, EntryRun, Error, FailureKind, FileId, Group,
-    IoNodeSettings, ListedStretch, Threads,
-};
 
 /// How long the I/O nodes here wait for a client.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -1,12 +1,12 @@
 //! What holds of files that are being made, replaced and extended: they are finished in one step or not at all.
 
+use fs::protocol::Committed;
+use fs::{Client, Error, FileId, Threads};
 use layout::Striping;
 use machine::conformance::Testbed;
 use machine::{Disk, Duration, Machine, Net, Stage};
 
 use super::{BLOCK, Base, contents, finished, read, run, small, start, write};
-use fs::protocol::Committed;
-use fs::{Client, Error, FileId, Threads};
 
 fn settings(base: Base) -> fs::IoNodeSettings {
     small(base, Threads::Pool(4))

@@ -1,13 +1,13 @@
 //! What an I/O node does is counted.
 
-use machine::conformance::Testbed;
-use machine::{Duration, Machine};
-
-use super::{BLOCK, Base, contents, read, run, small, write};
 use fs::{
     Client, FileId, IoNodeCounts, IoNodeDiskCounts, IoNodeService, IoNodeSettings, PageCache,
     PageCacheSettings, Threads,
 };
+use machine::conformance::Testbed;
+use machine::{Duration, Machine};
+
+use super::{BLOCK, Base, contents, read, run, small, write};
 
 /// The counts of an I/O node are right as soon as it has nothing to do: every request is there once, all data that
 /// moved, every access of a disk with its wait.

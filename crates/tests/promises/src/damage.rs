@@ -1,15 +1,15 @@
 //! What holds when what lies on a disk is not what was written there.
 
+use fs::protocol::Label;
+use fs::{
+    Check, Checking, Client, FailureKind, FileId, Finding, FindingKind, IoNodeSettings, Remnant, Threads,
+};
 use layout::{Extent, Striping};
 use machine::conformance::Testbed;
 use machine::{Disk, Machine, Memory, Stage};
 
 use super::faulty::Faulty;
 use super::{Base, bytes_of, contents, read, run, small, start, write};
-use fs::protocol::Label;
-use fs::{
-    Check, Checking, Client, FailureKind, FileId, Finding, FindingKind, IoNodeSettings, Remnant, Threads,
-};
 
 /// Four units, which are the finest parts that are told.
 const BLOCK: u64 = 16 * 1024;

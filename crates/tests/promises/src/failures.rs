@@ -3,6 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use fs::protocol::Label;
+use fs::{
+    Client, ClientSettings, CollectiveSettings, FailureKind, File, FileId, Group, IoNodeService,
+    IoNodeSettings, PageCache, PageCacheSettings, Result, Threads, TwoPhaseFlush, serve,
+};
 use layout::{Pattern, Problem, Striping, View};
 use machine::conformance::Testbed;
 use machine::{Disk, Duration, Machine, Memory, Net, NodeId, Payload, Stage};
@@ -11,11 +16,6 @@ use namespace::TreeRefusal;
 use super::faulty::Faulty;
 use super::tasks::{Tasks, rest};
 use super::{BLOCK, Base, Restarting, contents, finished, read, run, small, start, start_with, write};
-use fs::protocol::Label;
-use fs::{
-    Client, ClientSettings, CollectiveSettings, FailureKind, File, FileId, Group, IoNodeService,
-    IoNodeSettings, PageCache, PageCacheSettings, Result, Threads, TwoPhaseFlush, serve,
-};
 
 fn settings(base: Base) -> IoNodeSettings {
     small(base, Threads::Pool(4))

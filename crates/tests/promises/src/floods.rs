@@ -1,6 +1,8 @@
 //! What holds when a client asks for more than its part: others are served, and the memory and the entries of shared
 //! tables that it can take are bounded.
 
+use fs::protocol::{LockAnswer, MeetingId, MemoryId, OpenCount, Reply, Request, TeamStep};
+use fs::{Failure, FailureKind, FileId, IoNodeSettings, LockRange, TeamMembership};
 use layout::Selection;
 use machine::conformance::Testbed;
 use machine::{Class, Machine, NodeId, Payload};
@@ -12,8 +14,6 @@ use super::faulty::Faulty;
 use super::tasks::{Tasks, rest};
 use super::trees::{make, read as read_tree, trees, write as write_tree};
 use super::{BLOCK, Base, contents, read, run, start, write};
-use fs::protocol::{LockAnswer, MeetingId, MemoryId, OpenCount, Reply, Request, TeamStep};
-use fs::{Failure, FailureKind, FileId, IoNodeSettings, LockRange, TeamMembership};
 
 /// A file that is open once.
 const ONCE: OpenCount = OpenCount { reading: 1, writing: 0 };

@@ -1,5 +1,6 @@
 //! What holds of files without names that somebody has open when connections to the keeper break.
 
+use fs::{Client, IoNodeSettings, OpenTreeFile, Threads, Tree};
 use machine::conformance::Testbed;
 use machine::{Duration, Machine, Net};
 
@@ -7,7 +8,6 @@ use super::faulty::Faulty;
 use super::tasks::{Tasks, rest};
 use super::trees::{cache, files, make, open, read, remove, rename, trees, write};
 use super::{BLOCK, Base, contents, run, small};
-use fs::{Client, IoNodeSettings, OpenTreeFile, Threads, Tree};
 
 /// A file without a name that a client has open stays when the client's connection to the keeper breaks: while it does
 /// nothing, when another client removes what nobody has open, and when it closes one of several handles. It goes with

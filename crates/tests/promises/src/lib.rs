@@ -3,9 +3,9 @@
 //! The tests run [`check_all`] and its parts, so the same promises are checked in simulation and in reality. What holds
 //! on one of the machines alone is beside them. `attackers.rs` has requests of clients that do not do their part.
 //!
-//! The tests stand above the crates that run the file system on a machine for others, `node` and `experiment`, and not
-//! beside the machines: what these two have compiled for a machine is linked and not compiled once more, and after a
-//! change of `fs` the tests of the machines stay as they are.
+//! The tests depend on `node` and `experiment`, which compile the file system for a machine, to link their code instead
+//! of compiling it again. They are not in the crates of the machines: a change of the file system leaves the tests of
+//! those alone.
 
 pub mod attackers;
 mod attacks;
@@ -32,6 +32,15 @@ mod write_caches;
 use std::cell::Cell;
 use std::rc::Rc;
 
+use fs::NAME_BYTES_MAX;
+use fs::protocol::{
+    Collective, Committed, Direction, FoundStripe, Frame, Label, MemoryId, Reply, Request, Selectors,
+    StripeHome,
+};
+use fs::{
+    Client, ClientSettings, CollectiveSettings, Configuration, Error, Failure, FailureKind, File, FileId,
+    Group, IoNodeSettings, Scheduling, Threads, serve,
+};
 use layout::{Operation, Pattern, Problem, Striping};
 use machine::conformance::Testbed;
 use machine::{
@@ -150,16 +159,6 @@ pub use write_caches::{
 };
 
 use tasks::Tasks;
-
-use fs::NAME_BYTES_MAX;
-use fs::protocol::{
-    Collective, Committed, Direction, FoundStripe, Frame, Label, MemoryId, Reply, Request, Selectors,
-    StripeHome,
-};
-use fs::{
-    Client, ClientSettings, CollectiveSettings, Configuration, Error, Failure, FailureKind, File, FileId,
-    Group, IoNodeSettings, Scheduling, Threads, serve,
-};
 
 /// Hands the names of all promises to a macro: a list that no machine's tests can be behind.
 #[macro_export]

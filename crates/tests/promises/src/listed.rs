@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
+use fs::{Client, Entry, FileEntries, FileId, Group, ListedSettings, Threads};
 use machine::conformance::Testbed;
 use machine::{Condition, Machine, Memory, Net};
 
 use super::tasks::{Tasks, rest};
 use super::{BLOCK, Base, Draw, bytes_of, contents, finished, read, run, small, start, write};
-use fs::{Client, Entry, FileEntries, FileId, Group, ListedSettings, Threads};
 
 /// How many members the groups of these tests have.
 const MEMBERS: u64 = 3;

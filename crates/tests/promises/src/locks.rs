@@ -1,5 +1,6 @@
 //! What holds of locks.
 
+use fs::{LockMode, LockRange};
 use machine::conformance::Testbed;
 use machine::{Duration, Machine, Net};
 
@@ -7,7 +8,6 @@ use super::faulty::Faulty;
 use super::tasks::Tasks;
 use super::trees::{make, open, read, trees, write};
 use super::{Base, run};
-use fs::{LockMode, LockRange};
 
 /// A clause of the promise: how long a client that was killed keeps others out, and then some.
 const LONG: Duration = Duration::from_secs(6);

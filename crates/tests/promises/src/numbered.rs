@@ -1,5 +1,11 @@
 //! What files promise that have a number and no name.
 
+use fs::protocol::Label;
+use fs::{
+    Client, CollectiveSettings, Configuration, Entry, Error, FailureKind, File, FileEntries, FileId, Group,
+    ListedSettings, ListedStripe, NumberedFile, PageCache, PageCacheSettings, PagedFile, Prefetch, Threads,
+    object_name,
+};
 use layout::{Operation, Pattern, Problem, Striping};
 use machine::conformance::Testbed;
 use machine::{Disk, Machine, Memory, Net, NodeId, Payload, Stage};
@@ -7,12 +13,6 @@ use machine::{Disk, Machine, Memory, Net, NodeId, Payload, Stage};
 use super::faulty::Faulty;
 use super::tasks::Tasks;
 use super::{BLOCK, Base, Draw, Restarting, bytes_of, contents, put, read, run, small, start, write};
-use fs::protocol::Label;
-use fs::{
-    Client, CollectiveSettings, Configuration, Entry, Error, FailureKind, File, FileEntries, FileId, Group,
-    ListedSettings, ListedStripe, NumberedFile, PageCache, PageCacheSettings, PagedFile, Prefetch, Threads,
-    object_name,
-};
 
 /// A file over all disks of some nodes, the first stripe on the disk of the node of that index.
 pub(super) async fn numbered<M: Machine>(nodes: &[M], number: u64, first: usize, bytes: u64) -> NumberedFile {

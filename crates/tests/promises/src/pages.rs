@@ -3,6 +3,10 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use fs::{
+    Advice, Client, Error, FileId, IoNodeSettings, PageCache, PageCacheSettings, PagedFile, Prefetch, Result,
+    Threads,
+};
 use layout::Striping;
 use machine::conformance::Testbed;
 use machine::{Condition, Disk, Duration, Machine, Net, Payload, Stage};
@@ -10,10 +14,6 @@ use machine::{Condition, Disk, Duration, Machine, Net, Payload, Stage};
 use super::faulty::Faulty;
 use super::tasks::{Tasks, rest, until};
 use super::{BLOCK, Base, Draw, Restarting, contents, put, run, small, start};
-use fs::{
-    Advice, Client, Error, FileId, IoNodeSettings, PageCache, PageCacheSettings, PagedFile, Prefetch, Result,
-    Threads,
-};
 
 fn cache_of<M: Machine>(client: &Client<M>, pages: u64, prefetch: Prefetch) -> PageCache<M> {
     PageCache::new(

@@ -4,6 +4,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use fs::protocol::{
+    Collective, Direction, Fetch, Frame, Listed, LockRequest, LockStep, MeetingId, MemoryId, NumberedStripes,
+    Reply, Request, StripeHome,
+};
+use fs::{Entry, EntryRun, FailureKind, FileId, IoNodeSettings, ListedStretch, LockMode, LockRange, Threads};
 use layout::{Pattern, Problem, Striping};
 use machine::conformance::Testbed;
 use machine::{Class, Condition, Delivery, Disk, Duration, Error, Machine, Message, Net, NodeId, Payload};
@@ -11,11 +16,6 @@ use namespace::FileNumber;
 
 use super::tasks::Tasks;
 use super::{BLOCK, Base, Draw, contents, read, run, small, start, write};
-use fs::protocol::{
-    Collective, Direction, Fetch, Frame, Listed, LockRequest, LockStep, MeetingId, MemoryId, NumberedStripes,
-    Reply, Request, StripeHome,
-};
-use fs::{Entry, EntryRun, FailureKind, FileId, IoNodeSettings, ListedStretch, LockMode, LockRange, Threads};
 
 /// Clients that ask at random.
 const ASKERS: usize = 3;

@@ -3,14 +3,14 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use fs::protocol::RECORDED_BYTES_MAX;
+use fs::{Client, FailureKind, FileId, NodeRecording, Result, Threads};
 use machine::conformance::Testbed;
 use machine::{Duration, Machine, NodeId, NoteRing};
 use trace::{NoteKind, Timeline};
 
 use super::faulty::Faulty;
 use super::{BLOCK, Base, contents, read, run, small, start, write};
-use fs::protocol::RECORDED_BYTES_MAX;
-use fs::{Client, FailureKind, FileId, NodeRecording, Result, Threads};
 
 /// By how much a clock of the I/O nodes is ahead.
 const AHEAD: Duration = Duration::from_secs(3600);

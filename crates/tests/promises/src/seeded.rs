@@ -3,6 +3,10 @@
 //! A promise shows one situation. These tests look for situations that were not thought of: one seed is one short run,
 //! and the crate `seeds` runs as many of them as there is time for. A run that fails, fails again with the same seed.
 
+use fs::{
+    Client, ClientSettings, CollectiveMethod, CollectiveSettings, Configuration, File, FileId, Group,
+    IoNodeSettings, Prefetch, Scheduling, Threads,
+};
 use layout::{Operation, Pattern, Problem, Striping, View};
 use machine::conformance::Testbed;
 use machine::{Duration, Machine, Memory, Payload};
@@ -11,10 +15,6 @@ use super::pages::cached_operations;
 use super::random::{Asking, ask_at_random};
 use super::tasks::Tasks;
 use super::{BLOCK, Base, Draw, contents, put, read, run, small, start_with, write};
-use fs::{
-    Client, ClientSettings, CollectiveMethod, CollectiveSettings, Configuration, File, FileId, Group,
-    IoNodeSettings, Prefetch, Scheduling, Threads,
-};
 
 /// Operations of one run: enough to fill the caches several times, few enough for hundreds of runs a second.
 const STEPS: u32 = 60;

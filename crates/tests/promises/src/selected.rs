@@ -3,6 +3,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use fs::{
+    Client, CollectiveMethod, Company, Configuration, Error, FailureKind, File, FileId, Group, NumberedFile,
+    SelectedSettings, TeamMembership, TeamStep, Threads,
+};
 use layout::{Extent, Selection, Striping};
 use machine::conformance::Testbed;
 use machine::{Duration, KeptEvent, KeptNote, Machine, Memory, Net, NoteRing};
@@ -10,10 +14,6 @@ use machine::{Duration, KeptEvent, KeptNote, Machine, Memory, Net, NoteRing};
 use super::faulty::Faulty;
 use super::tasks::{Tasks, until};
 use super::{BLOCK, Base, Draw, Restarting, bytes_of, contents, finished, read, run, small, start, write};
-use fs::{
-    Client, CollectiveMethod, Company, Configuration, Error, FailureKind, File, FileId, Group, NumberedFile,
-    SelectedSettings, TeamMembership, TeamStep, Threads,
-};
 
 /// Sorted and together, at the disks when it is written.
 const TO_DISKS: SelectedSettings = SelectedSettings {

@@ -1,5 +1,6 @@
 //! What members of a team have written is brought onto the media together.
 
+use fs::{CollectiveMethod, OpenTreeFile, SelectedSettings, TeamMembership, TeamStep};
 use layout::{Extent, Selection};
 use machine::conformance::Testbed;
 use machine::{Machine, Memory};
@@ -8,7 +9,6 @@ use super::faulty::Faulty;
 use super::tasks::Tasks;
 use super::trees::{make, open, read, trees, write};
 use super::{BLOCK, Base, run};
-use fs::{CollectiveMethod, OpenTreeFile, SelectedSettings, TeamMembership, TeamStep};
 
 /// How many members there are.
 const MEMBERS: u32 = 3;

@@ -3,6 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use fs::object_name;
+use fs::{
+    Client, CollectiveMethod, Error, FileId, NewTree, OpenFor, OpenTreeFile, PageCache, PageCacheSettings,
+    Prefetch, Result, SelectedSettings, TeamMembership, TeamStep, Threads, Tree,
+};
 use layout::{Extent, Selection, Striping};
 use machine::conformance::Testbed;
 use machine::{
@@ -18,11 +23,6 @@ use super::faulty::Faulty;
 use super::selected::{begun, noted_from_now};
 use super::tasks::{Tasks, rest, until};
 use super::{BLOCK, Base, contents, run, small, start};
-use fs::object_name;
-use fs::{
-    Client, CollectiveMethod, Error, FileId, NewTree, OpenFor, OpenTreeFile, PageCache, PageCacheSettings,
-    Prefetch, Result, SelectedSettings, TeamMembership, TeamStep, Threads, Tree,
-};
 
 const NEW: NewTree = NewTree { origin: 4711, mode: 0o755, uid: 0, gid: 0 };
 

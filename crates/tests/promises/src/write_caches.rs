@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::rc::Rc;
 
+use fs::protocol::{Frame, Reply, Request};
+use fs::{Client, Division, Error, FileId, Group, Threads, WriteCache, WriteCacheSettings, Written};
 use machine::conformance::Testbed;
 use machine::{Class, Condition, Delivery, Duration, Machine, Memory, Message, Net, NodeId, Payload};
 
@@ -11,8 +13,6 @@ use super::faulty::Faulty;
 use super::numbered::{numbered, open};
 use super::tasks::{Tasks, rest, until};
 use super::{BLOCK, Base, Draw, bytes_of, finished, read, run, small, start, write};
-use fs::protocol::{Frame, Reply, Request};
-use fs::{Client, Division, Error, FileId, Group, Threads, WriteCache, WriteCacheSettings, Written};
 
 const MEMBERS: usize = 4;
 
