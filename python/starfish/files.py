@@ -88,11 +88,11 @@ class _RawFile(io.RawIOBase):
         if self.mode[0] not in "wx":
             return session.open(self.name, MODES[self.mode])
         before = self._before(session)
-        hidden = f"{self.name.rpartition('/')[0]}/{hidden_name()}"
+        directory = self.name.rpartition("/")[0]
+        hidden = f"{directory}/{hidden_name()}"
         try:
             file = session.open(hidden, [*MODES[self.mode], "create_new", "unfinished"])
         except FileNotFoundError:
-            directory = self.name.rpartition("/")[0]
             remedy = "`starfish mkdir -p`, or makedirs of fsspec's file system, makes it"
             text = f"there is no directory {directory}: {remedy}"
             raise FileNotFoundError(errno.ENOENT, text, self.name) from None

@@ -234,6 +234,18 @@ def test_errors_are_those_of_python(striped: StarfishFileSystem, folder: str) ->
     assert striped.ls(f"{folder}/sub", detail=False) == [f"{folder}/sub/file"], "nothing hidden is left"
 
 
+def test_a_new_set_is_an_empty_directory(own_agent: tuple[subprocess.Popen[str], str], program: str) -> None:
+    _, address = own_agent
+    new = StarfishFileSystem(address)
+    assert new.ls("/") == []
+    assert not new.exists("/put")
+    subprocess.run([program, "put", "--agents", address, "-", "put"], input=b"put", check=True)
+    assert new.cat_file("/put") == b"put"
+    new.pipe_file("/piped", b"piped")
+    cat = [program, "cat", "--agents", address, "piped"]
+    assert subprocess.run(cat, capture_output=True, check=True).stdout == b"piped"
+
+
 def test_options_that_there_are_not_are_refused(agents: str) -> None:
     with pytest.raises(TypeError, match="'agnts': expected one of agents"):
         fsspec.filesystem("starfish", agnts=agents)

@@ -88,15 +88,12 @@ impl Case {
 
     fn of_arrays(&self, pattern: ArrayPattern) -> Experiment {
         let Case { machine, problem, layout, options, contents, seed, .. } = self.in_effect();
-        let is_cached = options.page_cache_bytes > 0;
         let beginning =
             if self.operation() == Operation::Read { Beginning::OnDisks } else { Beginning::Empty };
         let arrays = pattern.arrays();
         let names: Vec<String> = (1..=arrays).map(|array| name_of(array, arrays)).collect();
         let file = |name: &String| StoredFile {
             beginning,
-            // A page cache opens what is finished.
-            is_finished: is_cached,
             ..StoredFile::on_disks(name, problem.file_bytes / arrays as u64, options.block_bytes)
         };
         let files = names.iter().map(file).collect();

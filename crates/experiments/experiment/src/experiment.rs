@@ -58,8 +58,6 @@ pub struct StoredFile {
     pub place: FilePlace,
     /// How it comes to be what jobs find.
     pub beginning: Beginning,
-    /// Whether it is committed before the jobs begin.
-    pub is_finished: bool,
 }
 
 /// Where a file lies.
@@ -76,11 +74,11 @@ pub enum FilePlace {
 /// How a file comes to be what jobs find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beginning {
-    /// It is not there: a job makes it.
+    /// It has no stripes: a job makes them.
     Absent,
-    /// It is made, with nothing in it.
+    /// Its stripes are made, with nothing in them.
     Empty,
-    /// It is made, with space on its disks for what it will be: zeros until a job writes it.
+    /// Its stripes are made, with space on the disks for what it will be: zeros until a job writes it.
     Allocated,
     /// Its contents are on the disks, and in no cache.
     OnDisks,
@@ -103,10 +101,10 @@ pub struct Launch {
 }
 
 impl StoredFile {
-    /// A file over all disks, in no cache, unfinished, as those of the reports are.
+    /// A file over all disks, in no cache, as those of the reports are.
     pub fn on_disks(name: &str, bytes: u64, block_bytes: u64) -> Self {
         let (place, beginning) = (FilePlace::AllDisks, Beginning::OnDisks);
-        StoredFile { name: name.to_owned(), bytes, block_bytes, place, beginning, is_finished: false }
+        StoredFile { name: name.to_owned(), bytes, block_bytes, place, beginning }
     }
 }
 

@@ -216,7 +216,6 @@ impl PlacementCase {
             block_bytes: self.options.read_blocks * self.options.block_bytes,
             place: FilePlace::Disks(vec![*disk as u32]),
             beginning: Beginning::OnDisks,
-            is_finished: false,
         };
         placed.input.iter().enumerate().map(run).collect()
     }
@@ -228,7 +227,6 @@ impl PlacementCase {
             block_bytes: self.options.write_blocks * self.options.block_bytes,
             place: FilePlace::Disks(vec![placed.output as u32]),
             beginning: Beginning::Allocated,
-            is_finished: false,
         }
     }
 

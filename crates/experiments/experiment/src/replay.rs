@@ -64,7 +64,6 @@ impl Replay {
         let job = self.job((0..self.log.files().len()).map(|file| format!("file {file}")).collect());
         let file = |(name, bytes, is_read): (&str, u64, bool)| StoredFile {
             beginning: if is_read { Beginning::OnDisks } else { Beginning::Empty },
-            is_finished: job.wants_finished_files(),
             ..StoredFile::on_disks(name, bytes, self.options.block_bytes)
         };
         Ok(Experiment {

@@ -12,8 +12,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use fs::protocol::Label;
-use fs::{Client, FileId};
+use fs::{Client, FileId, NumberedFile, object_name};
 use futures_util::future::try_join_all;
 use jobs::{FlushTally, Member, Outcome, Part};
 use layout::Striping;
@@ -54,6 +53,9 @@ impl Trial {
         self.bytes_moved as f64 / f64::from(1 << 20) / self.elapsed.as_secs_f64()
     }
 }
+
+/// The number of the first file: that of the root directory marks disks.
+const FIRST_NUMBER: u64 = 2;
 
 type Clients = BTreeMap<u32, Client<SimMachine>>;
 
@@ -139,9 +141,12 @@ impl Experiment {
     /// Starts the file system if there is a use for it, makes the files, and prepares the jobs.
     async fn set_up(&self, simulation: &Simulation, number: u64) -> Result<Vec<Ready>, Error> {
         let clients = self.connect(simulation).await?;
-        for (id, file) in (1..).zip(&self.files) {
-            self.make(simulation, &clients, FileId(id), file).await?;
+        let mut files = BTreeMap::new();
+        for (number, file) in (FIRST_NUMBER..).zip(&self.files) {
+            let made = self.make(simulation, &clients, FileId(number), file).await?;
+            files.extend(made.map(|made| (file.name.clone(), made)));
         }
+        let files = Rc::new(files);
         let mut ready = Vec::new();
         for (id, launch) in (1..).zip(&self.jobs) {
             let nodes: Vec<SimMachine> =
@@ -152,7 +157,7 @@ impl Experiment {
                 let client = clients.get(index).cloned();
                 let group = fs::Group::new(id, members.to_vec(), rank);
                 let (machine, contents, seed) = (node.clone(), self.contents, self.settings(number).seed);
-                let member = Member { machine, client, group, contents, seed };
+                let member = Member { machine, client, files: files.clone(), group, contents, seed };
                 parts.push(launch.job.prepare(member).await?);
             }
             ready.push(Ready { nodes, parts: parts.into(), start: launch.start, stagger: launch.stagger });
@@ -181,56 +186,60 @@ impl Experiment {
         Ok(clients)
     }
 
-    /// Makes a file, as far as it is there before the jobs begin.
+    /// Makes a file, as far as it is there before the jobs begin. A striped one has a number.
     async fn make(
         &self,
         simulation: &Simulation,
         clients: &Clients,
-        id: FileId,
+        number: FileId,
         file: &StoredFile,
-    ) -> Result<(), Error> {
-        if file.beginning == Beginning::Absent {
-            return Ok(());
-        }
+    ) -> Result<Option<NumberedFile>, Error> {
+        let StoredFile { bytes, block_bytes, .. } = *file;
         if let FilePlace::Local(io_node) = file.place {
-            return self.install_whole(&simulation.io_nodes()[io_node as usize], file);
+            self.install_whole(&simulation.io_nodes()[io_node as usize], file)?;
+            return Ok(None);
         }
         let Some((&index, client)) = clients.iter().next() else {
             return Err(Error::invalid(format!("no job can use {}, which is striped", file.name)));
         };
-        let made = match &file.place {
-            FilePlace::Disks(disks) => {
-                client.create_on(&file.name, id, file.block_bytes, disks, false).await?
-            }
-            _ => client.create(&file.name, id, file.block_bytes).await?,
+        let new = match &file.place {
+            FilePlace::Disks(disks) => client.new_numbered_on(number, block_bytes, disks).await?,
+            _ => client.new_numbered(number, Striping::new(block_bytes, client.disks())?).await?,
         };
+        if file.beginning == Beginning::Absent {
+            return Ok(Some(new));
+        }
+        let made = client.numbered(new.clone()).await?;
+        made.make_stripes().await?;
         match file.beginning {
-            Beginning::OnDisks => self.install(simulation.io_nodes(), file).await?,
+            Beginning::OnDisks => self.install(simulation.io_nodes(), client, &new, bytes).await?,
             Beginning::Written => {
                 let machine = simulation.node(index as usize);
-                jobs::fill(machine, &made, file.bytes, self.contents, |_| {}).await?;
+                jobs::fill(machine, &made, bytes, self.contents, |_| {}).await?;
             }
-            Beginning::Allocated => made.truncate(file.bytes).await?,
-            Beginning::Absent | Beginning::Empty => {}
+            Beginning::Allocated => made.truncate(bytes).await?,
+            Beginning::Absent | Beginning::Empty => return Ok(Some(new)),
         }
-        if file.is_finished {
-            made.commit().await?;
-        }
-        Ok(())
+        Ok(Some(NumberedFile { bytes, ..new }))
     }
 
-    /// Puts the contents of a striped file onto its disks, without any time passing.
-    async fn install(&self, io_nodes: &[SimMachine], file: &StoredFile) -> Result<(), Error> {
-        for disk in io_nodes.iter().flat_map(|node| node.disks()) {
-            // A file on chosen disks is not on all.
-            let object = match disk.open(&file.name, Stage::Pending).await {
-                Err(error) if matches!(*error, machine::Error::NotFound { .. }) => continue,
-                opened => opened?,
-            };
-            let label = Label::decode(&object.label).map_err(Error::invalid)?;
-            for block in label.striping.blocks_of_stripe(label.stripe, file.bytes) {
+    /// Puts the contents of a striped file of `bytes` bytes onto its disks, without any time passing.
+    async fn install(
+        &self,
+        io_nodes: &[SimMachine],
+        client: &Client<SimMachine>,
+        file: &NumberedFile,
+        bytes: u64,
+    ) -> Result<(), Error> {
+        let places = client.disks_by_identity().await?;
+        for (stripe, identity) in (0..).zip(&file.disks) {
+            let (node, disk) = places[identity];
+            let node = io_nodes.iter().find(|other| other.node() == node).expect("it is one of them");
+            let disk = &node.disks()[disk as usize];
+            let object = disk.open(&object_name(file.number), Stage::Pending).await?.id;
+            for block in file.striping.blocks_of_stripe(stripe, bytes) {
                 let payload = self.contents.payload(block.file_offset, block.bytes);
-                disk.put(object.id, block.stripe_offset, &payload)?;
+                disk.put(object, block.stripe_offset, &payload)?;
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use description::{Description, MachineDescription};
 use experiment::{
     Beginning, Experiment, FilePlace, Job, Launch, LocalProgram, Sequential, StoredFile, Trial,
 };
-use fs::{FileId, IoNodeSettings, PageCacheSettings, Prefetch};
+use fs::{IoNodeSettings, PageCacheSettings, Prefetch};
 use layout::Operation;
 use machine::Duration;
 
@@ -21,7 +21,6 @@ fn machine(name: &str, disks: u32) -> MachineDescription {
 fn program(prefetch: Prefetch) -> Sequential {
     Sequential {
         file: "file".into(),
-        id: FileId(1),
         operation: Operation::Read,
         file_bytes: BYTES,
         page_bytes: PAGE,
@@ -34,7 +33,7 @@ fn striped(machine: MachineDescription, program: Sequential) -> Experiment {
     let file = StoredFile::on_disks(&program.file, program.file_bytes, PAGE);
     let beginning = if program.operation == Operation::Read { Beginning::OnDisks } else { Beginning::Absent };
     Experiment {
-        files: vec![StoredFile { beginning, is_finished: true, ..file }],
+        files: vec![StoredFile { beginning, ..file }],
         jobs: vec![Launch::at_once(Job::Sequential(program), [0])],
         // What is asked for and no more: who prefetches is the client.
         io_nodes: IoNodeSettings { prefetch_blocks: 0, block_bytes_max: PAGE, ..IoNodeSettings::agent() },

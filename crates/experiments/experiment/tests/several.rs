@@ -4,7 +4,7 @@ use description::{Description, MachineDescription};
 use experiment::{
     Beginning, Experiment, FilePlace, Job, Launch, PatternAccess, PatternJob, Sequential, StoredFile, Trial,
 };
-use fs::{ClientSettings, CollectiveSettings, FileId, IoNodeSettings, PageCacheSettings, Prefetch};
+use fs::{ClientSettings, CollectiveSettings, IoNodeSettings, PageCacheSettings, Prefetch};
 use layout::{Operation, Pattern, Problem};
 use machine::Duration;
 
@@ -19,14 +19,13 @@ fn machine() -> MachineDescription {
 
 fn file(name: &str, disks: &[u32]) -> StoredFile {
     let place = FilePlace::Disks(disks.to_vec());
-    StoredFile { place, is_finished: true, ..StoredFile::on_disks(name, BYTES, PAGE) }
+    StoredFile { place, ..StoredFile::on_disks(name, BYTES, PAGE) }
 }
 
 /// A program on a node that reads a file from front to back, and begins so late.
 fn reader(name: &str, node: u32, start: Duration) -> Launch {
     let job = Job::Sequential(Sequential {
         file: name.into(),
-        id: FileId(0),
         operation: Operation::Read,
         file_bytes: BYTES,
         page_bytes: PAGE,
@@ -98,10 +97,7 @@ fn groups_access_files_beside_each_other() {
     let collective = PatternAccess::Collective(CollectiveSettings::disk_directed());
     let cached = PatternAccess::Cached(PageCacheSettings::default());
     for access in [PatternAccess::Requests, cached, collective] {
-        let stored = |name, beginning| {
-            let is_finished = matches!(access, PatternAccess::Cached(_));
-            StoredFile { beginning, is_finished, ..StoredFile::on_disks(name, bytes, 8192) }
-        };
+        let stored = |name, beginning| StoredFile { beginning, ..StoredFile::on_disks(name, bytes, 8192) };
         let experiment = Experiment {
             io_nodes: IoNodeSettings::report(),
             clients: ClientSettings::report(),

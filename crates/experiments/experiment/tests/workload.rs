@@ -14,7 +14,6 @@ fn simulated(workload: Workload) -> Experiment {
     let values = [("nodes.compute", &*clients), ("nodes.io", "4"), ("disks.model", "streaming-20")];
     let file = StoredFile {
         beginning: if workload.is_read() { Beginning::Written } else { Beginning::Empty },
-        is_finished: workload.is_read(),
         ..StoredFile::on_disks("file", workload.file_bytes, BLOCK)
     };
     let (clients, seed) = (0..workload.clients, workload.seed);

@@ -139,6 +139,9 @@ struct ArrayPart<M: Machine> {
 pub struct ArraysPart<M: Machine> {
     job: ArraysJob,
     member: Member<M>,
+    /// The files of all arrays.
+    files: Vec<File<M>>,
+    /// The arrays that this member writes.
     arrays: Vec<ArrayPart<M>>,
     cache: Option<WriteCache<M>>,
     /// How many rounds there are, if each begins for all together: as many as the first member has pieces.
@@ -149,11 +152,12 @@ impl<M: Machine> ArraysPart<M> {
     pub(crate) async fn prepare(job: &ArraysJob, member: Member<M>) -> Result<Self, Error> {
         let client = member.client()?;
         let members = member.group.members.len() as u32;
-        let mut arrays = Vec::new();
+        let (mut files, mut arrays) = (Vec::new(), Vec::new());
         for (array, name) in job.files.iter().enumerate() {
+            let file = member.open(name).await?;
+            files.push(file.clone());
             let (first, count) = job.pattern.writers(array, members);
             let Some(rank) = member.rank().checked_sub(first).filter(|rank| *rank < count) else { continue };
-            let file = client.open_unfinished(name).await?;
             let problem = job.problem_of_one(count);
             let view = job.pattern.of_array(array).view(&problem)?;
             let memory = member.contents.memory(view.node_bytes(rank));
@@ -181,7 +185,7 @@ impl<M: Machine> ArraysPart<M> {
             }
             None => None,
         };
-        Ok(ArraysPart { job: job.clone(), member, arrays, cache, rounds })
+        Ok(ArraysPart { job: job.clone(), member, files, arrays, cache, rounds })
     }
 
     pub(crate) async fn run(&self) -> Result<Outcome, Error> {
@@ -226,20 +230,20 @@ impl<M: Machine> ArraysPart<M> {
         if self.cache.is_some() {
             return Ok(());
         }
-        for name in &self.job.files {
-            // The first member brings all to the media, also of arrays that are not its own.
-            let file = match self.arrays.iter().find(|array| array.file.name() == name) {
-                Some(array) => array.file.clone(),
-                None => self.member.client()?.open_unfinished(name).await?,
-            };
-            file.flush().await?;
+        // The first member brings all to the media, also of arrays that are not its own.
+        for file in &self.files {
+            file.flush_all().await?;
         }
         Ok(())
     }
 
     pub(crate) async fn check(&self) -> Result<(), Error> {
-        for array in self.arrays.iter().filter(|array| array.rank == 0) {
-            crate::pattern::check_file(&array.file, self.job.array_bytes(), self.member.contents).await?;
+        if self.member.rank() > 0 {
+            return Ok(());
+        }
+        for name in &self.job.files {
+            let file = self.member.open_written(name).await?;
+            crate::pattern::check_file(&file, self.job.array_bytes(), self.member.contents).await?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The clients of a workload at work.
 //!
 //! ```text
-//!  make the file; lay it out, and commit it, if it is read              untimed
+//!  make the file; lay it out, and flush it, if it is read               untimed
 //!  client 0:  request, request, ...  K under way at once   flush  --.
 //!  client 1:  the same with its own part of the file       flush    | the elapsed time
 //!  ...        reads are checked after their latency was taken     --'
@@ -18,7 +18,7 @@ use crate::requests::{Request, Requests};
 use crate::{Contents, Error, Member, Order, Outcome, Workload};
 
 impl Workload {
-    /// Fills the file with its contents and finishes it, unless nothing is read of it. `told` hears of bytes written.
+    /// Fills the file with its contents and flushes it, unless nothing is read of it. `told` hears of bytes written.
     pub async fn lay_out<M: Machine>(
         &self,
         machine: &M,
@@ -30,7 +30,7 @@ impl Workload {
             return Ok(());
         }
         fill(machine, file, self.file_bytes, contents, told).await?;
-        Ok(file.commit().await?)
+        Ok(file.flush().await?)
     }
 
     /// Does what the client of this number does, with the file open on its node. `told` hears of bytes moved.
@@ -176,7 +176,7 @@ pub struct WorkloadPart<M: Machine> {
 
 impl<M: Machine> WorkloadPart<M> {
     pub(crate) async fn prepare(name: &str, workload: &Workload, member: Member<M>) -> Result<Self, Error> {
-        let file = member.client()?.open_unfinished(name).await?;
+        let file = member.open(name).await?;
         Ok(WorkloadPart { workload: workload.clone(), file, member })
     }
 

@@ -162,7 +162,7 @@ impl Job {
         Ok(match self {
             Job::Pattern(job) => Part::Pattern(Box::new(PatternPart::prepare(job, member).await?)),
             Job::Arrays(job) => Part::Arrays(Box::new(ArraysPart::prepare(job, member).await?)),
-            Job::Sequential(job) => Part::Sequential(Box::new(SequentialPart::prepare(job, member)?)),
+            Job::Sequential(job) => Part::Sequential(Box::new(SequentialPart::prepare(job, member).await?)),
             Job::Requests(file, workload) => {
                 Part::Requests(Box::new(WorkloadPart::prepare(file, workload, member).await?))
             }

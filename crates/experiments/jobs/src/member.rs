@@ -1,6 +1,9 @@
 //! The nodes that take part in a job.
 
-use fs::{Client, Group};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use fs::{Client, File, Group, NumberedFile, PageCache, PagedFile};
 use machine::{Machine, mix};
 
 use crate::{Contents, Error};
@@ -11,6 +14,8 @@ pub struct Member<M: Machine> {
     pub machine: M,
     /// Its access to the file system; none for a job that has no [clients](crate::Job::has_clients).
     pub client: Option<Client<M>>,
+    /// The files, by the names that jobs give them.
+    pub files: Rc<BTreeMap<String, NumberedFile>>,
     /// All members of the job, and which of them this is.
     pub group: Group,
     /// What files contain.
@@ -32,5 +37,30 @@ impl<M: Machine> Member<M> {
 
     pub(crate) fn client(&self) -> Result<&Client<M>, Error> {
         self.client.as_ref().ok_or_else(|| Error::Invalid("this job needs clients of a file system".into()))
+    }
+
+    /// Opens a file with all its stripes, so that no request of the job does that.
+    pub(crate) async fn open(&self, name: &str) -> Result<File<M>, Error> {
+        let client = self.client()?;
+        let Some(file) = self.files.get(name) else { return Ok(client.open_unfinished(name).await?) };
+        let file = client.numbered(file.clone()).await?;
+        file.make_stripes().await?;
+        Ok(file)
+    }
+
+    /// Opens a file with all its stripes through a page cache.
+    pub(crate) async fn open_in(&self, pages: &PageCache<M>, name: &str) -> Result<PagedFile<M>, Error> {
+        let Some(file) = self.files.get(name) else { return Ok(pages.open(name).await?) };
+        let file = pages.open_numbered(file.clone()).await?;
+        file.file().make_stripes().await?;
+        Ok(file)
+    }
+
+    /// Opens a file as its stripes are now, whichever member has written them.
+    pub(crate) async fn open_written(&self, name: &str) -> Result<File<M>, Error> {
+        let client = self.client()?;
+        let Some(file) = self.files.get(name) else { return Ok(client.open_unfinished(name).await?) };
+        let bytes = client.stored_bytes(file).await?;
+        Ok(client.numbered(NumberedFile { bytes, ..file.clone() }).await?)
     }
 }

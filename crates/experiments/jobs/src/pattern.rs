@@ -65,9 +65,10 @@ impl<M: Machine> PatternPart<M> {
         let client = member.client()?;
         let file = match job.access {
             PatternAccess::Cached(settings) => {
-                Opened::Paged(PageCache::new(client.clone(), settings).open(&job.file).await?)
+                let pages = PageCache::new(client.clone(), settings);
+                Opened::Paged(member.open_in(&pages, &job.file).await?)
             }
-            _ => Opened::Plain(client.open_unfinished(&job.file).await?),
+            _ => Opened::Plain(member.open(&job.file).await?),
         };
         let view = job.pattern.view(&job.problem)?;
         let memory = member.contents.memory(view.node_bytes(member.rank()));
@@ -145,14 +146,14 @@ impl<M: Machine> PatternPart<M> {
         }
         if operation == Operation::Write {
             // Each member's pages are its own, so each brings them onto the media.
-            file.commit().await?;
+            file.flush().await?;
         }
         Ok(())
     }
 
     pub(crate) async fn finish(&self) -> Result<(), Error> {
         match (&self.file, self.job.pattern.operation()) {
-            (Opened::Plain(file), Operation::Write) => Ok(file.flush().await?),
+            (Opened::Plain(file), Operation::Write) => Ok(file.flush_all().await?),
             _ => Ok(()),
         }
     }
@@ -179,11 +180,8 @@ impl<M: Machine> PatternPart<M> {
     }
 
     async fn check_file(&self) -> Result<(), Error> {
-        let file = match &self.file {
-            Opened::Plain(file) => file.clone(),
-            // As others see it, not as it is in this member's pages.
-            Opened::Paged(_) => self.member.client()?.open(&self.job.file).await?,
-        };
+        // As others see it, not as it is in this member's pages.
+        let file = self.member.open_written(&self.job.file).await?;
         check_file(&file, self.job.problem.file_bytes, self.member.contents).await
     }
 }

@@ -280,8 +280,8 @@ impl<M: Machine> ReplayPart<M> {
             let is_used = used.contains(&index) || job.is_in_two_phases();
             files.push(match &pages {
                 _ if !is_used => None,
-                Some(pages) => Some(Opened::Paged(pages.open(name).await?)),
-                None => Some(Opened::Plain(client.open_unfinished(name).await?)),
+                Some(pages) => Some(Opened::Paged(member.open_in(pages, name).await?)),
+                None => Some(Opened::Plain(member.open(name).await?)),
             });
         }
         let cache = match job.access {
@@ -372,7 +372,7 @@ impl<M: Machine> ReplayPart<M> {
         for index in unflushed {
             match self.file(index) {
                 Opened::Plain(file) => file.flush().await?,
-                Opened::Paged(file) => file.commit().await?,
+                Opened::Paged(file) => file.flush().await?,
             }
         }
         Ok(())
@@ -653,7 +653,7 @@ impl<M: Machine> ReplayPart<M> {
             return Ok(());
         }
         for (index, file) in (0..).zip(self.job.log.files()).filter(|(_, file)| file.is_written) {
-            let opened = self.member.client()?.open_unfinished(&self.job.files[index as usize]).await?;
+            let opened = self.member.open_written(&self.job.files[index as usize]).await?;
             for (part, is_written) in self.job.written[index as usize].cut(0..file.end) {
                 for extent in pieces(part, is_written) {
                     self.check_piece(index, &opened, extent, is_written).await?;

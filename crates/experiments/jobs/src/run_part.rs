@@ -20,7 +20,7 @@ pub(crate) struct RunPart<M: Machine> {
 impl<M: Machine> RunPart<M> {
     pub(crate) async fn prepare(set: &RunSet, member: Member<M>) -> Result<Self, Error> {
         let inputs = Inputs::open(set, &member).await?;
-        let file = member.client()?.open_unfinished(&set.output).await?;
+        let file = member.open(&set.output).await?;
         Ok(RunPart { inputs, member, file, output: RefCell::default() })
     }
 

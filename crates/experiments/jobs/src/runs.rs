@@ -106,7 +106,7 @@ impl<M: Machine> Inputs<M> {
     pub(crate) async fn open(set: &RunSet, member: &Member<M>) -> Result<Self, Error> {
         let mut runs = Vec::new();
         for Run { file, blocks } in &set.inputs {
-            let file = member.client()?.open_unfinished(file).await?;
+            let file = member.open(file).await?;
             let batch = || member.contents.memory(set.read_blocks * set.block_bytes);
             let (batches, count) = ([batch(), batch()], Cell::default);
             let input =

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use fs::{FileId, PageCache, PageCacheSettings, PagedFile};
+use fs::{PageCache, PageCacheSettings, PagedFile};
 use layout::Operation;
 use machine::{Duration, Machine, Payload, Work};
 
@@ -17,8 +17,6 @@ use crate::{Contents, Error, Member, Outcome};
 pub struct Sequential {
     /// The file.
     pub file: String,
-    /// Identity of a file that is made.
-    pub id: FileId,
     /// Whether the program reads the file or makes it.
     pub operation: Operation,
     /// Bytes of the file.
@@ -60,22 +58,26 @@ impl fmt::Display for Sequential {
 }
 
 impl<M: Machine> SequentialPart<M> {
-    pub(crate) fn prepare(job: &Sequential, member: Member<M>) -> Result<Self, Error> {
-        let cache = PageCache::new(member.client()?.clone(), job.cache);
+    pub(crate) async fn prepare(job: &Sequential, member: Member<M>) -> Result<Self, Error> {
+        let client = member.client()?;
+        // Opening the file asks for them otherwise.
+        client.disks_by_identity().await?;
+        let cache = PageCache::new(client.clone(), job.cache);
         Ok(SequentialPart { job: job.clone(), cache, member })
     }
 
     pub(crate) async fn run(&self) -> Result<Outcome, Error> {
-        let Sequential { file, id, operation, page_bytes, file_bytes, .. } = &self.job;
+        let Sequential { file, operation, file_bytes, .. } = &self.job;
         let begin = self.member.machine.now();
+        let opened = self.member.open_in(&self.cache, file).await?;
         let mut outcome = Outcome::default();
         match operation {
             Operation::Read => {
-                self.read(self.cache.open(file).await?).await?;
+                self.read(opened).await?;
                 outcome.reads.bytes = *file_bytes;
             }
             Operation::Write => {
-                self.write(self.cache.create(file, *id, *page_bytes).await?).await?;
+                self.write(opened).await?;
                 outcome.writes.bytes = *file_bytes;
             }
         }
@@ -105,6 +107,7 @@ impl<M: Machine> SequentialPart<M> {
             program.use_page(page.clone()).await?;
             file.write(offset, page).await?;
         }
+        file.flush().await?;
         Ok(file.close().await?)
     }
 }

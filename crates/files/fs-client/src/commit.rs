@@ -224,6 +224,11 @@ impl<M: Machine> File<M> {
         self.flush_of(false).await
     }
 
+    /// Flushes the file as [`flush`](Self::flush) does, with the writes of all clients.
+    pub async fn flush_all(&self) -> Result<()> {
+        self.flush_of(true).await
+    }
+
     /// Flushes the file as [`flush`](Self::flush) does; what others have written included, if `all` says so.
     pub(super) async fn flush_of(&self, all: bool) -> Result<()> {
         let _span = self.notes().span("flush", || [("file", self.id().0)]);

@@ -53,15 +53,16 @@ impl<M: Machine> Client<M> {
         disks: &[u32],
         replaces: bool,
     ) -> Result<File<M>> {
+        check_name(name)?;
         let striping = self.check_disks(name, block_bytes, disks)?;
         let replaces = if replaces { self.replaced(name).await? } else { None };
         self.create_new(NewFile { name, file, striping, disks: Some(disks), replaces }).await
     }
 
     /// How a file lies on these disks; refuses what [`create_on`](Self::create_on) does.
-    fn check_disks(&self, name: &str, block_bytes: u64, disks: &[u32]) -> Result<Striping> {
+    pub(super) fn check_disks(&self, name: &str, block_bytes: u64, disks: &[u32]) -> Result<Striping> {
         let striping = Striping::new(block_bytes, disks.len() as u32)?;
-        self.check_striping(name, striping)?;
+        self.check_stripes(name, striping)?;
         for (stripe, &disk) in disks.iter().enumerate() {
             if disk >= self.disks() || disks[..stripe].contains(&disk) {
                 let (all, why) = (self.disks(), format!("{name} cannot have a stripe on disk {disk}"));
@@ -150,6 +151,11 @@ impl<M: Machine> Client<M> {
     /// can handle. Ask before a file makes place for another one.
     pub fn check_striping(&self, name: &str, striping: Striping) -> Result<()> {
         check_name(name)?;
+        self.check_stripes(name, striping)
+    }
+
+    /// Refuses more stripes than disks, and blocks larger than all I/O nodes can handle.
+    fn check_stripes(&self, name: &str, striping: Striping) -> Result<()> {
         let (stripes, disks) = (striping.stripe_count(), self.disks());
         if stripes > disks {
             let there = if disks == 1 { "is 1 disk".to_owned() } else { format!("are {disks} disks") };

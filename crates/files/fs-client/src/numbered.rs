@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use layout::{Extent, Striping};
+use layout::{Extent, Striping, stripe_disks};
 use machine::{Machine, NO_DISK, NodeId};
+use serde::{Deserialize, Serialize};
 
 use super::attachments::{Attachment, Attachments};
 use super::file::incarnation_of;
@@ -22,7 +23,7 @@ use crate::scrub_unit::UNIT_BYTES;
 const FORGOTTEN: &str = "a file closed earlier";
 
 /// Everything that is to be known of a file without a name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumberedFile {
     /// Its number. It is never given to another file.
     pub number: FileId,
@@ -87,6 +88,49 @@ impl<M: Machine> Client<M> {
             Err(error) => (node, Err(error)),
         };
         answers.into_iter().map(described).collect()
+    }
+
+    /// Describes a new, empty file with a stripe on each of the first disks in the order of [`stripe_disks`], as many as
+    /// `striping` has stripes. `number` must be unused. No stripe exists until the first write, or
+    /// [`make_stripes`](File::make_stripes).
+    ///
+    /// Fails if there are fewer disks, or if the identity of one is unknown.
+    pub async fn new_numbered(&self, number: FileId, striping: Striping) -> Result<NumberedFile> {
+        let disks: Vec<u32> = (0..striping.stripe_count()).collect();
+        self.new_numbered_on(number, striping.block_bytes(), &disks).await
+    }
+
+    /// Describes a new, empty file as [`new_numbered`](Self::new_numbered) does, with a stripe on each of `disks`, in
+    /// blocks of `block_bytes` bytes. Disk *i* is the disk of stripe *i* of a file over all disks.
+    ///
+    /// Fails if a disk does not exist or appears twice.
+    pub async fn new_numbered_on(
+        &self,
+        number: FileId,
+        block_bytes: u64,
+        disks: &[u32],
+    ) -> Result<NumberedFile> {
+        let striping = self.check_disks(&number::object_name(number), block_bytes, disks)?;
+        let by_identity = self.disks_by_identity().await?;
+        let identities: BTreeMap<(NodeId, u32), u64> =
+            by_identity.iter().map(|(&identity, &place)| (place, identity)).collect();
+        let places = stripe_disks(&self.inner.disks.borrow())?;
+        let identity_of = |&disk: &u32| {
+            let place = places[disk as usize];
+            let node = self.io_nodes()[place.node as usize];
+            let identity = identities.get(&(node, place.disk)).copied();
+            identity.ok_or_else(|| Error::Invalid(format!("disk {} of {node} has no identity", place.disk)))
+        };
+        let disks = disks.iter().map(identity_of).collect::<std::result::Result<_, _>>()?;
+        Ok(NumberedFile { number, striping, disks, bytes: 0, stored_stripes: 0 })
+    }
+
+    /// Returns the size in bytes that the stripes of a file add up to, whichever client has written them.
+    pub async fn stored_bytes(&self, file: &NumberedFile) -> Result<u64> {
+        let stripes = self.numbered_stripes(file).await?;
+        let bytes = |stripe| stripes.get(&stripe).copied().unwrap_or(0);
+        let lengths: Vec<u64> = (0..file.striping.stripe_count()).map(bytes).collect();
+        Ok(file.striping.file_bytes(&lengths)?)
     }
 
     /// Opens a file by its number. The I/O nodes are not asked for it before something is read or written; the first
@@ -280,6 +324,18 @@ impl<M: Machine> File<M> {
         striping.requests(extent).take(striping.stripe_count() as usize).map(|block| block.stripe)
     }
 
+    /// Opens all stripes of a numbered file at their I/O nodes, and makes the missing ones: later reads and writes
+    /// through this handle and its clones spend no request on that.
+    pub async fn make_stripes(&self) -> Result<()> {
+        self.attach_all(true).await
+    }
+
+    /// Opens all stripes of a numbered file at their I/O nodes, as [`make_stripes`](Self::make_stripes) does, but makes
+    /// none: missing ones read as zeros.
+    pub async fn open_stripes(&self) -> Result<()> {
+        self.attach_all(false).await
+    }
+
     /// Opens all stripes, and makes those that there are not if `create` says so.
     pub(super) async fn attach_all(&self, create: bool) -> Result<()> {
         self.attach(0..self.striping().stripe_count(), create).await
@@ -296,8 +352,8 @@ impl<M: Machine> File<M> {
         let (stored, new): (BTreeSet<u32>, BTreeSet<u32>) =
             wanted.partition(|&stripe| attachments.is_stored(stripe));
         // What was made once is not made anew: it would be empty.
-        self.open_stripes(attachments, stored.clone(), false).await?;
-        self.open_stripes(attachments, new, create).await?;
+        self.attach_unknown(attachments, stored.clone(), false).await?;
+        self.attach_unknown(attachments, new, create).await?;
         match stored.into_iter().find(|&stripe| !attachments.is_attached(stripe)) {
             None => Ok(()),
             Some(index) => {
@@ -308,7 +364,7 @@ impl<M: Machine> File<M> {
     }
 
     /// Opens stripes, unless they are known to be open or absent; makes those that there are not if `create` says so.
-    async fn open_stripes(
+    async fn attach_unknown(
         &self,
         attachments: &Attachments,
         mut wanted: BTreeSet<u32>,
@@ -430,7 +486,7 @@ impl<M: Machine> File<M> {
     pub(super) async fn resize_numbered(&self, attachments: &Attachments, bytes: u64) -> Result<()> {
         self.once_more(async || {
             // One that is lost has nothing to be cut.
-            self.open_stripes(attachments, (0..self.striping().stripe_count()).collect(), false).await?;
+            self.attach_unknown(attachments, (0..self.striping().stripe_count()).collect(), false).await?;
             let request = |home: NodeId| {
                 let here = (0..self.striping().stripe_count())
                     .filter(|&stripe| self.home_of(stripe) == home && attachments.is_attached(stripe));
@@ -482,7 +538,7 @@ impl<M: Machine> File<M> {
     /// Asks for those stripes of what is written up to `end` of which it is not known whether others have made them.
     pub(super) async fn look_for_stored(&self, end: u64) -> Result<()> {
         let Some(attachments) = self.attachments() else { return Ok(()) };
-        self.open_stripes(attachments, self.stripes_of(Extent::new(0, end)).collect(), false).await
+        self.attach_unknown(attachments, self.stripes_of(Extent::new(0, end)).collect(), false).await
     }
 
     /// What can be read of a file without a name of which stripes are damaged. Those that there are not read as zeros.

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs::{File, Metadata};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{Args, FromArgMatches};
 use interruption::HalfDone;
+use namespace::{Location, RenameMode, TreeOperation};
 use node::agents;
 use node::whole_file::CopyError;
 use pdiol::options::Options;
@@ -26,9 +27,6 @@ use node::{Size, Tree};
 pub(crate) const NAMES: &str = "\
 Names: pfs:NAME is the striped file NAME, - is standard input or output, all else a file of this computer; one that \
 is called so begins with ./ as in ./pfs:x.";
-
-/// How much is read and written at a time of whole files.
-const POURED_BYTES: usize = 1 << 20;
 
 /// The options about striped files, the same in all programs.
 #[derive(Args, Clone, Debug)]
@@ -186,28 +184,20 @@ impl Files {
             return Err(not_ordinary(input));
         };
         let (session, striped) = (self.session()?, FileName::Striped(name.to_owned()));
-        if self.tree()?.is_some() {
-            return self.pour(Source::Local(local), input, &striped, replace);
-        }
-        let begin = || session.begin_upload(name, replace, local, |_| {});
-        let begun = make_striped(&session, name, node::Session::discard, begin);
-        let (copying, half_done) = begun.map_err(|error| not_made(&striped, error))?;
+        let hidden = self.hidden(&session, name, replace).map_err(|error| not_made(&striped, error))?;
+        let begun = make_striped(&session, &hidden, || session.begin_upload(&hidden, local, |_| {}));
+        let (copying, half_done) = begun.map_err(|error| not_made(&striped, error.about(name)))?;
         let copied = copying.wait().map_err(CopyError::from).flatten();
         let (_, bytes) = copied.map_err(|error| not_copied(&striped, input, error))?;
         half_done.keep();
+        give_name(&session.tree(), &hidden, name, replace)?;
         self.count(bytes);
-        Ok(())
+        session.tree().flush().wait().map_err(|error| Failure::new(&striped, error))
     }
 
     /// Makes an ordinary file of the striped file `name`.
     pub(crate) fn get(&self, name: &str, output: &FileName, replace: bool) -> Result<()> {
         let (session, striped) = (self.session()?, FileName::Striped(name.to_owned()));
-        if self.tree()?.is_some() {
-            if let FileName::Striped(_) = output {
-                return Err(not_ordinary(output));
-            }
-            return self.pour(self.source(&striped)?, &striped, output, replace);
-        }
         let target = self.target(output, replace)?;
         let (Target::Stream(file) | Target::Local { file, .. }) = &target else {
             return Err(not_ordinary(output));
@@ -221,26 +211,6 @@ impl Files {
         copied.map_err(|error| not_copied(&striped, output, error))?;
         self.count(moved.load(Ordering::Relaxed));
         target.finish(output)
-    }
-
-    /// Makes a file of all that is read from another one, through the page cache.
-    fn pour(&self, source: Source, from: &FileName, to: &FileName, replace: bool) -> Result<()> {
-        let mut input = BufReader::with_capacity(POURED_BYTES, Input { source, files: self });
-        let mut output = Output { name: to.clone(), target: self.target(to, replace)?, files: self };
-        loop {
-            let bytes = input.fill_buf().map_err(|error| Failure::io(from, &error))?;
-            if bytes.is_empty() {
-                return store::Output::finish(Box::new(output));
-            }
-            output.write_all(bytes).map_err(|error| Failure::io(to, &error))?;
-            let count = bytes.len();
-            input.consume(count);
-        }
-    }
-
-    /// The namespace that striped files are in, if there is one: their names are paths then, that can be changed.
-    fn tree(&self) -> Result<Option<Tree>> {
-        self.session()?.tree().map_err(|error| Failure::new("striped files", error))
     }
 
     /// Counts what was read and written.
@@ -293,37 +263,39 @@ impl Files {
             FileName::Local(path) => create_local(path, replace, self.like.as_ref())?,
             FileName::Striped(striped) => {
                 let session = self.session()?;
-                let tree = if replace { self.tree()? } else { None };
-                let Some(tree) = tree else {
-                    let made = self.create_striped(&session, striped, replace);
-                    let (file, half_done) = made.map_err(|error| not_made(name, error))?;
-                    return Ok(Target::Striped { half_done, file });
-                };
-                let beside = new_name(&format!("{striped}.new"))?;
-                let made = self.create_striped(&session, &beside, false);
-                // Of the file beside the user knows nothing.
-                let (file, half_done) = made.map_err(|error| not_made(name, error.about(striped)))?;
-                Target::Beside { half_done, file, tree, name: striped.clone() }
+                // Of the hidden name the user knows nothing.
+                let failed = |error: node::Error| not_made(name, error.about(striped));
+                let hidden = self.hidden(&session, striped, replace).map_err(failed)?;
+                let (file, half_done) = self.create_striped(&session, &hidden).map_err(failed)?;
+                Target::Striped { half_done, file, tree: session.tree(), name: striped.clone(), replace }
             }
         })
     }
 }
 
 impl Files {
-    fn create_striped(
-        &self,
-        session: &Session,
-        name: &str,
-        replace: bool,
-    ) -> node::Result<(pdiol::File, HalfDone)> {
-        let options = OpenOptions::new().write(true);
-        // What is replaced has the name still.
-        let (options, undo): (_, Undo) = match replace {
-            true => (options.replace(true), node::Session::discard),
-            false => (options.create_new(true), node::Session::unlink),
-        };
+    /// A hidden name for a file until it is whole.
+    ///
+    /// # Errors
+    /// If there is a directory of that name, or a file that is not to be replaced.
+    fn hidden(&self, session: &Session, name: &str, replace: bool) -> node::Result<String> {
+        let look = TreeOperation::Look { at: Location::of_path(name.as_bytes()), follow: false };
+        match session.tree().inode(name, look).wait() {
+            Ok(there) if there.is_directory() => {
+                return Err(node::Error::new(node::ErrorKind::Invalid, name, "it is a directory"));
+            }
+            Ok(_) if !replace => return Err(node::Error::new(node::ErrorKind::Exists, name, "it exists")),
+            Err(error) if error.kind() != node::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let hidden = node::hidden_name(name.as_bytes())?;
+        Ok(String::from_utf8(hidden).expect("as the name"))
+    }
+
+    fn create_striped(&self, session: &Session, name: &str) -> node::Result<(pdiol::File, HalfDone)> {
+        let options = OpenOptions::new().write(true).create_new(true).unfinished(true);
         let options = self.placed.map_or(options, |sort| options.on_disk(sort.disk_of_output()));
-        make_striped(session, name, undo, || session.open(name, options))
+        make_striped(session, name, || session.open(name, options))
     }
 }
 
@@ -350,8 +322,7 @@ impl Storage for Files {
                 let failed = |error: node::Error| Failure::new(&name, error);
                 let options = OpenOptions::new().read(true).write(true).create_new(true);
                 let options = self.next_run(&session, options).map_err(failed)?;
-                let made =
-                    make_striped(&session, &name, node::Session::unlink, || session.open(&name, options));
+                let made = make_striped(&session, &name, || session.open(&name, options));
                 let (mut file, half_done) = made.map_err(failed)?;
                 file.hint(Advice::Temporary).map_err(failed)?;
                 Ok(Box::new(Temporary::Striped { _half_done: half_done, file: Box::new(file) }))
@@ -380,23 +351,25 @@ fn create_local(path: &Path, replace: bool, like: Option<&Metadata>) -> Result<T
     }
 }
 
-/// Removes what was made under a name.
-type Undo = fn(&node::Session, &str) -> node::Result<()>;
-
 /// Makes a striped file, which is removed if it does not become whole.
 fn make_striped<T, E>(
     session: &Session,
     name: &str,
-    undo: Undo,
     make: impl FnOnce() -> std::result::Result<T, E>,
 ) -> std::result::Result<(T, HalfDone), E> {
     let (session, owned) = (session.clone(), name.to_owned());
     // Nothing can be done about what cannot be removed, and the reason is told where the work failed.
-    HalfDone::make(format!("pfs:{name}"), move || drop(undo(&session, &owned)), make)
+    HalfDone::make(format!("pfs:{name}"), move || drop(session.unlink(&owned)), make)
+}
+
+/// Gives a file that is whole its name.
+fn give_name(tree: &Tree, whole: &str, name: &str, replace: bool) -> Result<()> {
+    let mode = if replace { RenameMode::Replace } else { RenameMode::Keep };
+    tree.rename(whole, name, mode).map_err(|error| not_named(whole, name, &error))
 }
 
 /// Why the file `whole` did not get the name `name`; it stays.
-fn not_replaced(whole: &str, name: &str, error: &node::Error) -> Failure {
+fn not_named(whole: &str, name: &str, error: &node::Error) -> Failure {
     let stays = format!("What pfs:{name} was to hold is in pfs:{whole}.");
     let remedy = format!("Put it there with: mycat pfs:{whole} -o pfs:{name} --force");
     Failure::new(format!("pfs:{name}"), format!("{error}\n  {stays} {remedy}"))
@@ -447,16 +420,13 @@ enum Target {
         new: NewFile,
         half_done: HalfDone,
     },
+    /// A file that gets its name when it is whole.
     Striped {
-        half_done: HalfDone,
-        file: pdiol::File,
-    },
-    /// A file of a namespace that is to take the place of the one called `name`.
-    Beside {
         half_done: HalfDone,
         file: pdiol::File,
         tree: Tree,
         name: String,
+        replace: bool,
     },
 }
 
@@ -477,16 +447,11 @@ impl Target {
                 half_done.keep();
                 Ok(())
             }
-            Target::Striped { half_done, file } => {
-                file.close().map_err(failed)?;
-                half_done.keep();
-                Ok(())
-            }
-            Target::Beside { half_done, file, tree, name: replaced } => {
+            Target::Striped { half_done, file, tree, name, replace } => {
                 let whole = file.name().to_owned();
                 file.close().map_err(failed)?;
                 half_done.keep();
-                tree.replace(&whole, &replaced).map_err(|error| not_replaced(&whole, &replaced, &error))
+                give_name(&tree, &whole, &name, replace)
             }
         }
     }
@@ -496,7 +461,7 @@ impl Write for Output<'_> {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         let written = match &mut self.target {
             Target::Stream(file) | Target::Local { file, .. } => file.write(from)?,
-            Target::Striped { file, .. } | Target::Beside { file, .. } => file.write(from)?,
+            Target::Striped { file, .. } => file.write(from)?,
         };
         self.files.bytes_written.fetch_add(written as u64, Ordering::Relaxed);
         Ok(written)

@@ -43,6 +43,21 @@ fn an_interrupted_program_leaves_nothing() {
     }
 }
 
+/// What is left is hidden, and `starfish rm --unfinished` removes it.
+#[test]
+fn a_killed_program_leaves_no_file_of_the_name_that_it_was_given() {
+    let home = Home::start(2);
+    for (program, arguments) in [(FS2PFS, &["-", "new"][..]), (MYCAT, &["-", "-o", "pfs:new"])] {
+        let mut child = home.command(program, arguments).stdin(Stdio::piped()).spawn().expect("it");
+        let mut input = child.stdin.take().expect("piped");
+        input.write_all(&vec![0; 12 << 20]).expect("it is read");
+        child.kill().expect("it is ours");
+        assert!(!wait(&mut child).success());
+    }
+    let left = home.striped();
+    assert!(left.len() == 2 && left.iter().all(|name| node::is_hidden(name.as_bytes())), "{left:?}");
+}
+
 /// More is read than can be under way, so some of it is on its way to the agents.
 #[test]
 fn a_file_stays_if_another_that_is_to_replace_it_is_interrupted() {

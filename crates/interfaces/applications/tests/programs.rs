@@ -371,15 +371,6 @@ fn sort_places_its_runs_by_a_policy() {
     let mut lines: Vec<&[u8]> = contents.split_inclusive(|&byte| byte == b'\n').collect();
     lines.sort();
     let sort = ["-S", "256KiB", "pfs:large", "-o", "pfs:sorted"];
-    let disks_of = |name: &str| -> Vec<usize> {
-        let has = |disk: &usize| {
-            let files = std::fs::read_dir(home.disk(*disk)).expect("a disk");
-            files
-                .filter_map(|file| file.expect("an entry").file_name().into_string().ok())
-                .any(|file| file.starts_with(name))
-        };
-        (0..3).filter(has).collect()
-    };
     let ways: [(&[&str], &[usize]); 6] = [
         (&[], &[0, 1, 2]),
         (&["--placement", "2"], &[0]),
@@ -392,7 +383,7 @@ fn sort_places_its_runs_by_a_policy() {
     for (way, expected) in ways {
         home.succeed(PFSSORT, &[&sort[..], way].concat());
         assert!(home.succeed(MYCAT, &["pfs:sorted"]) == lines.concat(), "{way:?}");
-        assert_eq!(disks_of("sorted"), expected, "{way:?}");
+        assert_eq!(home.disks_of("sorted"), expected, "{way:?}");
     }
     assert_eq!(home.striped(), ["large", "sorted"]);
     let refused: [(&[&str], &str); 6] = [

@@ -2,12 +2,11 @@
 
 mod common;
 
-use std::fs;
 use std::io::{Read, Write};
 
 use applications::{FileName, Files, FilesArgs, Output, Storage};
 use clap::{Args, Command, FromArgMatches};
-use common::{FS2PFS, Home, MYCAT, PFS2FS};
+use common::{FS2PFS, Home, MYCAT};
 
 /// What a program opens files with that was called with these agents and options.
 fn files(home: &Home, options: &[&str]) -> Files {
@@ -29,10 +28,7 @@ fn begin<'a>(files: &'a Files, name: &FileName, new: &[u8]) -> Box<dyn Output + 
 fn what_is_replaced_stays_until_the_new_one_is_whole() {
     let home = Home::start(2);
     let name = FileName::Striped("x".into());
-    let is = |contents: &str| {
-        assert_eq!(home.succeed(MYCAT, &["pfs:x"]), contents.as_bytes());
-        assert_eq!(home.striped(), ["x"]);
-    };
+    let is = |contents: &str| assert_eq!(home.succeed(MYCAT, &["pfs:x"]), contents.as_bytes());
     // Striped as the old one, and otherwise.
     for options in [&[][..], &["--block", "8KiB"], &["--disks", "1"]] {
         for is_read in [false, true] {
@@ -47,51 +43,30 @@ fn what_is_replaced_stays_until_the_new_one_is_whole() {
             is("old");
             begin(&files, &name, b"new").finish().expect("room");
             is("new");
+            assert_eq!(home.striped(), ["x"]);
         }
     }
 }
 
 #[test]
-fn if_the_new_one_cannot_get_the_name_the_old_one_stays() {
+fn a_new_one_that_cannot_get_the_name_stays_under_the_one_that_is_told() {
     let home = Home::start(2);
-    home.make("x", b"old");
-    let (files, name) = (files(&home, &[]), FileName::Striped("x".into()));
-    let output = begin(&files, &name, b"new");
-    // A directory is no stripe.
-    let (stripe, aside) = (home.disk(0).join("x.stripe"), home.path("aside"));
-    fs::rename(&stripe, &aside).and_then(|()| fs::create_dir(&stripe)).expect("room");
-    output.finish().expect_err("it cannot get the name");
-    fs::remove_dir(&stripe).and_then(|()| fs::rename(&aside, &stripe)).expect("it is empty");
-    assert_eq!((home.succeed(MYCAT, &["pfs:x"]), home.striped()), (b"old".into(), vec!["x".into()]));
+    let files = files(&home, &[]);
+    let output = begin(&files, &FileName::Striped("x".into()), b"new");
+    home.make_striped_directory("x");
+    let told = output.finish().expect_err("a directory has the name").to_string();
+    let [name] = &home.striped()[..] else { panic!("{told}") };
+    assert!(told.contains(&format!("mycat pfs:{name} -o pfs:x")), "{told}");
+    assert_eq!(home.succeed(MYCAT, &[&format!("pfs:{name}")]), b"new");
 }
 
-/// In a namespace programs copy files to and from its paths, and what one replaces stays until the new one is whole.
 #[test]
-fn in_a_namespace_files_are_copied_by_their_paths_and_replaced_in_one_step() {
+fn errors_are_about_names_that_the_user_knows() {
     let home = Home::start(2);
-    home.begin_namespace();
-    home.make("x", b"first");
-    assert_eq!(home.striped(), ["x"], "with a namespace, paths");
-    for program in [PFS2FS, MYCAT] {
-        assert_eq!(home.succeed(program, &["pfs:x"]), b"first");
+    home.make("x", b"contents");
+    for (target, forced) in [("x", false), ("nodir/x", false), ("nodir/x", true)] {
+        let told = home.fail(FS2PFS, &[&["x", target][..], if forced { &["--force"] } else { &[] }].concat());
+        assert!(told.contains(&format!("{target}: ")) && !told.contains(".starfish-"), "{told}");
     }
-    let (files, name) = (files(&home, &[]), FileName::Striped("x".into()));
-    let mut output = files.create(&name, true).expect("it can be replaced");
-    output.write_all(b"half of it").expect("room");
-    assert_eq!(home.succeed(PFS2FS, &["x"]), b"first", "until the new one is whole");
-    drop(output);
-    assert_eq!((home.succeed(PFS2FS, &["x"]), home.striped()), (b"first".into(), vec!["x".into()]));
-    fs::write(home.path("x"), "second").expect("a file");
-    home.fail(FS2PFS, &["x"]);
-    home.succeed(FS2PFS, &["x", "--force"]);
-    assert_eq!((home.succeed(PFS2FS, &["x"]), home.striped()), (b"second".into(), vec!["x".into()]));
-    home.succeed(PFS2FS, &["x", "back"]);
-    assert_eq!(home.read("back"), b"second");
-    for arguments in [&["x", "nodir/x"][..], &["x", "nodir/x", "--force"]] {
-        let told = home.fail(FS2PFS, arguments);
-        assert!(
-            told.contains("nodir/x: ") && !told.contains(".new"),
-            "of a file that the user knows: {told}"
-        );
-    }
+    assert_eq!(home.striped(), ["x"]);
 }

@@ -42,7 +42,7 @@ typedef struct pdiol_state_struct {
     int64_t size;        /* bytes of the file */
     int64_t block_size;  /* bytes on one disk before the file goes on on the next; one page of the cache */
     int32_t disk_number; /* disks over which it is striped */
-    uint32_t mode;       /* permissions, such as 0644. This and what follows is 0 if there is no namespace */
+    uint32_t mode;       /* permissions, such as 0644 */
     uint32_t uid, gid;   /* owner and group */
     int64_t accessed;    /* time of access, in nanoseconds since 1970; a read does not change it */
     int64_t modified;    /* time of the last change of contents */
@@ -68,7 +68,7 @@ int pdiol_stat(const char *const path, pdiol_state_struct *pstat);
 int pdiol_unlink(const char *const path);
 
 /* Open files. */
-int pdiol_fclose(PFS_FILE *pf); /* in a namespace waits for agents, not for disks; pdiol_fflush does */
+int pdiol_fclose(PFS_FILE *pf); /* waits for agents, not for disks; pdiol_fflush does */
 int pdiol_fflush(PFS_FILE *pf); /* of NULL: all */
 int pdiol_fstat(PFS_FILE *pf, pdiol_state_struct *pstat);
 int pdiol_ftruncate(PFS_FILE *pf, int64_t size);

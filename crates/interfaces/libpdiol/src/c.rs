@@ -118,7 +118,7 @@ impl From<Stat> for State {
         let Stat { bytes, block_bytes, stripes, attributes } = stat;
         let number = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
         let disk_number = i32::try_from(stripes).unwrap_or(i32::MAX);
-        let FileAttributes { mode, uid, gid, accessed, modified, changed } = attributes.unwrap_or_default();
+        let FileAttributes { mode, uid, gid, accessed, modified, changed } = attributes;
         State {
             size: number(bytes),
             block_size: number(block_bytes),

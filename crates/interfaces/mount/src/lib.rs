@@ -8,7 +8,7 @@
 //!
 //! # fn main() -> node::Result<()> {
 //! let session = Session::start(Settings::new(node::agents::find()?))?;
-//! let tree = session.begin_tree()?;
+//! let tree = session.tree();
 //! let directory = Path::new("/mnt/files");
 //! let told = |error: &node::Error| eprintln!("{error}");
 //! let mounted = MountedDirectory::begin(&tree, directory, MountSettings::default(), told)?;

@@ -92,11 +92,8 @@ int starfish_mpi_note_own_error(int class, const char *why);
 /* Whether a name means a file on Starfish: 1 or 0. */
 int starfish_mpi_is_ours(const char *name);
 
-/* Connects this process to the agents, if it is not yet. There need not be a namespace. */
-int starfish_mpi_reach(const char *name);
-
-/* The same; begins a namespace if there is none and `begins`, and fails if there is none otherwise. */
-int starfish_mpi_connect(const char *name, int begins);
+/* Connects this process to the agents, if it is not yet. */
+int starfish_mpi_connect(const char *name);
 
 /* Says which of how many processes this is, before it opens its first file: for what is recorded. */
 void starfish_mpi_process(uint32_t rank, uint32_t size);

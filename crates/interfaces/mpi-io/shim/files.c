@@ -78,17 +78,14 @@ struct told {
     char hints[STARFISH_MPI_HINT_FILE_BYTES];
 };
 
-/* Connects all processes to the agents, all at once. The others look for the namespace when the first is done, since
-   that may begin one. They get the name of their group and the hints of ROMIO's file, which only the first need have. */
-static int reach_agents(MPI_Comm comm, int rank, const char *name, int amode, struct told *told)
+/* Connects all processes to the agents, all at once. The others get the name of their group and the hints of ROMIO's
+   file, which only the first need have. */
+static int reach_agents(MPI_Comm comm, int rank, const char *name, struct told *told)
 {
-    int is_first = rank == 0, class = 0;
-    if (is_first) {
-        told->class = starfish_mpi_connect(name, (amode & MPI_MODE_CREATE) != 0);
-        told->class = told->class ? told->class : starfish_mpi_draw_name(told->group);
+    int class = starfish_mpi_connect(name);
+    if (rank == 0) {
+        told->class = class ? class : starfish_mpi_draw_name(told->group);
         starfish_mpi_hint_file(told->hints);
-    } else {
-        class = starfish_mpi_reach(name);
     }
     MPI_Request telling;
     PMPI_Ibcast(told, sizeof *told, MPI_BYTE, 0, comm, &telling);
@@ -97,7 +94,7 @@ static int reach_agents(MPI_Comm comm, int rank, const char *name, int amode, st
         return told->class;
     }
     starfish_mpi_note_hints(told->hints);
-    return is_first || class ? class : starfish_mpi_connect(name, 0);
+    return class;
 }
 
 /* Tells an error that all processes know of, if this one is to tell it. When it returns the one that is to has done so:
@@ -156,7 +153,7 @@ static int open_ours(MPI_Comm comm, const char *name, int amode, MPI_Info info, 
     int rank, size;
     PMPI_Comm_rank(comm, &rank);
     PMPI_Comm_size(comm, &size);
-    int class = agree(comm, rank, reach_agents(comm, rank, name, amode, &told), amode);
+    int class = agree(comm, rank, reach_agents(comm, rank, name, &told), amode);
     if (!class) {
         tell_process();
         char **hints = hints_of(info);

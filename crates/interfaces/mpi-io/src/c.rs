@@ -174,21 +174,10 @@ unsafe extern "C" fn starfish_mpi_is_ours(name: *const c_char) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn starfish_mpi_reach(name: *const c_char) -> c_int {
+unsafe extern "C" fn starfish_mpi_connect(name: *const c_char) -> c_int {
     // SAFETY: a string, as the header asks for.
     let name = unsafe { string(name) };
-    of_name(name, |place| process::reach(place).map_err(MpiError::logged))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn starfish_mpi_connect(name: *const c_char, begins: c_int) -> c_int {
-    // SAFETY: a string, as the header asks for.
-    let name = unsafe { string(name) };
-    of_name(name, |place| match process::session(place, begins != 0) {
-        Ok(_) => Ok(()),
-        // Also that there is no namespace: it may be that of other agents which is meant.
-        Err(error) => Err(error.logged()),
-    })
+    of_name(name, |place| process::session(place).map(drop).map_err(MpiError::logged))
 }
 
 #[unsafe(no_mangle)]
@@ -244,7 +233,7 @@ unsafe extern "C" fn starfish_mpi_open(
         hints.take_lines(&hint_file::noted());
         hints.take_environment();
         given.into_iter().for_each(|(key, value)| hints.take(key, value));
-        let started = process::session(place, false)?;
+        let started = process::session(place)?;
         let file = CollectiveFile::open(started, place, mode, (group?, rank, size), hints)?;
         let file = Arc::new(file);
         open_files::enter(&file);
@@ -259,7 +248,7 @@ unsafe extern "C" fn starfish_mpi_delete(name: *const c_char) -> c_int {
     // SAFETY: a string, as the header asks for.
     let name = unsafe { string(name) };
     of_name(name, |place| {
-        let session = process::session(place, false)?.session;
+        let session = process::session(place)?.session;
         let _call = session.traced_call("MPI_File_delete");
         let unlinked = session.unlink(&place.path);
         place.revalidate();

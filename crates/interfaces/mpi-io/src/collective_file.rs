@@ -87,9 +87,7 @@ impl CollectiveFile {
         let open = || -> Outcome<(Handle, FileNumber, Stat)> {
             cached.clone()?;
             let handle = open_handle(&started, path, mode, rank == 0, &hints)?;
-            let number =
-                handle.number()?.ok_or_else(|| MpiError::new(ErrorClass::Io, "there is no namespace"))?;
-            let stat = handle.known_stat()?;
+            let (number, stat) = (handle.number()?, handle.known_stat()?);
             Ok((handle, number, stat))
         };
         // The first makes it, if it is to be made, and then comes: when all have come, it is there.

@@ -416,7 +416,12 @@ mod tests {
         given.iter().for_each(|(key, value)| hints.take(key, value));
         hints.take_pairs("rubbish,");
         hints.note_disks(3);
-        hints.note_striping(Stat { bytes: 0, block_bytes: 65536, stripes: 3, attributes: None });
+        hints.note_striping(Stat {
+            bytes: 0,
+            block_bytes: 65536,
+            stripes: 3,
+            attributes: Default::default(),
+        });
         // As a program gives them again with its view.
         given.iter().for_each(|(key, value)| hints.take_later(key, value));
         let idle = [

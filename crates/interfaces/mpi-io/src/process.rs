@@ -23,21 +23,13 @@ impl Connected {
         let cache = settings.write_cache.unwrap_or_else(CacheWrites::usual);
         settings.write_cache = Some(CacheWrites { job: Some(job.to_owned()), ..cache });
         let session = Session::start(settings.clone())?;
-        let tree = session.begin_tree()?;
-        Ok(Connected { session, tree, settings })
+        Ok(Connected { tree: session.tree(), session, settings })
     }
 }
 
-/// The session as it is started, and its namespace once there is one.
-struct Started {
-    session: Session,
-    settings: Settings,
-    tree: Option<Tree>,
-}
+static STARTED: Mutex<Option<Connected>> = Mutex::new(None);
 
-static STARTED: Mutex<Option<Started>> = Mutex::new(None);
-
-fn started() -> MutexGuard<'static, Option<Started>> {
+fn started() -> MutexGuard<'static, Option<Connected>> {
     STARTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -49,7 +41,7 @@ extern "C" fn end_session() {
 }
 
 /// Starts a session with the agents there are for this place.
-fn connect(place: &NamedPlace) -> node::Result<(Settings, Session)> {
+fn connect(place: &NamedPlace) -> node::Result<Connected> {
     let found = agents::find();
     let agents = match &place.agents {
         // What a mount says counts if nobody says anything else.
@@ -57,7 +49,10 @@ fn connect(place: &NamedPlace) -> node::Result<(Settings, Session)> {
         _ => found?,
     };
     let settings = Settings::of_environment(agents)?;
-    Ok((settings.clone(), Session::start(settings)?))
+    let session = Session::start(settings.clone())?;
+    // What is wrong with a disk whoever opens a file on it is told.
+    let _ = session.learn_disks();
+    Ok(Connected { tree: session.tree(), session, settings })
 }
 
 /// What a name means.
@@ -71,59 +66,19 @@ pub(crate) fn place(name: &str) -> Outcome<NamedPlace> {
     })
 }
 
-/// Starts the session of this process, if there is none, and finds out what is to be known to open files. There need
-/// not be a namespace yet.
-pub(crate) fn reach(place: &NamedPlace) -> Outcome<()> {
-    reached(&mut started(), place).map(drop)
-}
-
-/// The session, which is started now if there is none. If `begins`, a namespace is begun where there is none.
-pub(crate) fn session(place: &NamedPlace, begins: bool) -> Outcome<Connected> {
+/// The session of this process, which is started now if there is none.
+pub(crate) fn session(place: &NamedPlace) -> Outcome<Connected> {
     let mut started = started();
-    let connected = reached(&mut started, place)?.tree(begins);
-    if connected.is_err() {
-        // Whoever asks again may mean other agents.
-        *started = None;
+    if let Some(connected) = &*started {
+        return Ok(connected.clone());
     }
-    connected
-}
-
-fn reached<'a>(started: &'a mut Option<Started>, place: &NamedPlace) -> Outcome<&'a mut Started> {
-    if started.is_none() {
-        let (settings, session) = connect(place).map_err(|error| MpiError::from(error).of_setup())?;
-        PROCESS.get_or_init(|| {
-            at_exit(end_session);
-            process::id()
-        });
-        let mut new = Started { session, settings, tree: None };
-        // Why there is none is told by whoever needs it.
-        let tree = new.session.tree().unwrap_or_default();
-        new.note_tree(tree);
-        *started = Some(new);
-    }
-    Ok(started.as_mut().expect("it has been started"))
-}
-
-impl Started {
-    fn tree(&mut self, begins: bool) -> Outcome<Connected> {
-        if self.tree.is_none() {
-            let found = if begins { self.session.begin_tree().map(Some) } else { self.session.tree() };
-            self.note_tree(found.map_err(|error| MpiError::from(error).of_setup())?);
-        }
-        let tree = self.tree.clone().ok_or_else(|| {
-            let why = "the agents have no namespace; `starfish mkdir` begins one";
-            MpiError::new(ErrorClass::NoSuchFile, why)
-        })?;
-        Ok(Connected { session: self.session.clone(), tree, settings: self.settings.clone() })
-    }
-
-    fn note_tree(&mut self, tree: Option<Tree>) {
-        self.tree = tree;
-        if self.tree.is_some() {
-            // What is wrong with a disk whoever opens a file on it is told.
-            let _ = self.session.learn_disks();
-        }
-    }
+    // If it cannot be started, whoever asks again may mean other agents.
+    let connected = connect(place).map_err(|error| MpiError::from(error).of_setup())?;
+    PROCESS.get_or_init(|| {
+        at_exit(end_session);
+        process::id()
+    });
+    Ok(started.insert(connected).clone())
 }
 
 /// The process whose session it is, and whose threads.

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::process;
 
-use fs::{NewTree, PageCache, PageCacheSettings, Tree, WriteCache, WriteCacheSettings};
+use fs::{PageCache, PageCacheSettings, Tree, WriteCache, WriteCacheSettings};
 use machine::{Duration, Memory};
 use real::RealMachine;
 
@@ -22,8 +22,8 @@ pub(crate) struct ClientNode {
     pub(crate) settings: Settings,
     pub(crate) lending: RefCell<Lending>,
     pub(crate) connection: ConnectedNode,
-    /// The namespace of the set, once it is known that there is one.
-    pub(crate) tree: RefCell<Option<Tree<RealMachine>>>,
+    /// The namespace of the set.
+    pub(crate) tree: Tree<RealMachine>,
     pub(crate) temporary_paths: TemporaryPaths,
 }
 
@@ -45,39 +45,16 @@ impl ClientNode {
             Some(settings) => Some(join_job(&connection, settings).await?),
             None => None,
         };
-        let (lending, tree, temporary_paths) = Default::default();
-        let node = ClientNode { cache, write_cache, settings, lending, connection, tree, temporary_paths };
-        node.find_tree().await?;
-        Ok(node)
-    }
-
-    /// Whether the set has a namespace. If none is known the agents are asked: another client may have begun one.
-    pub(crate) async fn find_tree(&self) -> Result<bool> {
-        if self.tree.borrow().is_none() {
-            let tree = self.explained("namespace", Tree::find(&self.cache).await)?;
-            self.tree.replace(tree);
-        }
-        Ok(self.tree.borrow().is_some())
-    }
-
-    /// The namespace of the set; one that is begun now, as this user's, if there is none.
-    pub(crate) async fn begin_tree(&self) -> Result<()> {
-        if self.tree.borrow().is_some() {
-            return Ok(());
-        }
-        let (uid, gid) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
-        let new = NewTree { origin: random()?, mode: 0o755, uid, gid };
-        let tree = self.explained("new namespace", Tree::find_or_begin(&self.cache, new).await)?;
-        self.tree.replace(Some(tree));
-        Ok(())
+        let tree = connection.tree(&cache).await?;
+        let (lending, temporary_paths) = Default::default();
+        Ok(ClientNode { cache, write_cache, settings, lending, connection, tree, temporary_paths })
     }
 
     /// Removes the temporary files of the namespace, and their contents.
     pub(crate) async fn remove_temporary_files(&self) -> Result<()> {
-        let Some(tree) = self.tree.borrow().clone() else { return Ok(()) };
         let removed =
-            self.temporary_paths.remove_all(&tree, |name, removed| self.explained(name, removed)).await;
-        tree.contents_gone().await;
+            self.temporary_paths.remove_all(&self.tree, |name, removed| self.explained(name, removed)).await;
+        self.tree.contents_gone().await;
         removed
     }
 

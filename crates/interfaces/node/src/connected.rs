@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::rc::Rc;
 
-use fs::{Client, ClientSettings, File, FileStat};
+use fs::{Client, ClientSettings, NewTree, PageCache, Tree};
 use futures_util::future::join_all;
 use layout::Striping;
 use machine::NodeId;
@@ -13,7 +13,7 @@ use real::RealMachine;
 use crate::agents::Agent;
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::Names;
-use crate::random::new_file_id;
+use crate::random::random;
 
 /// A node that is connected to the agents. Cloning gives another handle on the same.
 ///
@@ -129,24 +129,40 @@ impl ConnectedNode {
         self.names.explain(what, error)
     }
 
-    /// Opens a file: a finished one, or an unfinished one if there is one and that is asked for.
+    /// The namespace of the set, through this page cache. If the agents have none, it is begun now, with a root that
+    /// is this user's.
     ///
     /// # Errors
-    /// If there is none.
-    pub async fn open(&self, name: &str, unfinished: bool) -> Result<File<RealMachine>> {
-        let opened = match unfinished {
-            true => self.client.open_unfinished(name).await,
-            false => self.client.open(name).await,
-        };
-        self.explained(name, opened)
+    /// If one has to be begun and an agent does not answer, or the disks belong to one that is not there.
+    pub async fn tree(&self, cache: &PageCache<RealMachine>) -> Result<Tree<RealMachine>> {
+        const WHAT: &str = "the namespace";
+        if let Some(tree) = self.find_tree(cache).await? {
+            return Ok(tree);
+        }
+        self.incompleteness()?;
+        self.explained(WHAT, Tree::find_or_begin(cache, new_tree()?).await)
     }
 
-    /// The metadata of a finished file.
+    /// The namespace of the set, if the agents have one.
     ///
     /// # Errors
-    /// If there is none.
-    pub async fn stat(&self, name: &str) -> Result<FileStat> {
-        self.explained(name, self.client.stat(name).await)
+    /// If it is kept by an agent that does not answer, as far as can be known.
+    pub async fn find_tree(&self, cache: &PageCache<RealMachine>) -> Result<Option<Tree<RealMachine>>> {
+        const WHAT: &str = "the namespace";
+        let tree = self.explained(WHAT, Tree::find(cache).await)?;
+        let (None, Err(absence)) = (&tree, self.incompleteness()) else { return Ok(tree) };
+        match Tree::check_none(&self.client).await {
+            Err(error) if matches!(*error, fs::Error::NoKeeper { .. }) => {
+                let why = format!(
+                    "an agent that does not answer, or whose disk cannot be used, keeps it. {}: {}",
+                    absence.what(),
+                    absence.why()
+                );
+                let error = Error::new(absence.kind(), WHAT, why);
+                Err(absence.remedy().into_iter().fold(error, Error::with_remedy))
+            }
+            checked => self.explained(WHAT, checked).map(|()| None),
+        }
     }
 
     /// The striping of a file over `disks` of the agents' disks, or over all of them if `disks` is none.
@@ -163,60 +179,13 @@ impl ConnectedNode {
         }
         self.explained("new file", Striping::new(block_bytes, wanted).map_err(Box::<fs::Error>::from))
     }
-
-    /// Makes an unfinished file. If there is one of that name and it is to be replaced, it stays until this one is
-    /// committed, unless it is damaged: what cannot be read need not be kept.
-    ///
-    /// # Errors
-    /// If there is one and it is not to be replaced, or the disks do not take such a file.
-    pub async fn create(&self, name: &str, striping: Striping, replace: bool) -> Result<File<RealMachine>> {
-        // A file that cannot be made must not cost the one that it would replace.
-        self.explained(name, self.client.check_striping(name, striping))?;
-        let file = new_file_id()?;
-        if replace {
-            match self.explained(name, self.client.create_replacing(name, file, striping).await) {
-                Err(error) if error.kind() == ErrorKind::Damaged => {
-                    self.explained(name, self.client.unlink(name).await)?;
-                }
-                created => return created,
-            }
-        }
-        self.explained(name, self.client.create_striped(name, file, striping).await)
-    }
-
-    /// Removes a file, or what is left of one. A file with stripes at agents that do not answer is not removed: a part
-    /// of it would stay and look damaged.
-    ///
-    /// # Errors
-    /// If there is none, or it cannot be removed.
-    pub async fn unlink(&self, name: &str) -> Result<()> {
-        if self.incompleteness().is_err() {
-            self.stat(name).await?;
-        }
-        self.explained(name, self.client.unlink(name).await)
-    }
-
-    /// Removes a file, or what is left of one, if there is anything.
-    ///
-    /// # Errors
-    /// If it cannot be removed.
-    pub async fn unlink_if_there(&self, name: &str) -> Result<()> {
-        self.explained(name, if_there(self.client.unlink(name).await))
-    }
-
-    /// Removes the unfinished file of this name, if there is one.
-    ///
-    /// # Errors
-    /// If it cannot be removed.
-    pub async fn discard(&self, name: &str) -> Result<()> {
-        self.explained(name, if_there(self.client.unlink_unfinished(name).await))
-    }
 }
 
-/// Takes a removal of a file that does not exist for a success, which removed nothing.
-pub(crate) fn if_there(removed: fs::Result<()>) -> fs::Result<()> {
-    match removed {
-        Err(error) if matches!(*error, fs::Error::NotFound { .. }) => Ok(()),
-        removed => removed,
-    }
+/// What a namespace begins with that this user begins.
+///
+/// # Errors
+/// If there are no random numbers.
+pub fn new_tree() -> Result<NewTree> {
+    let (uid, gid) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
+    Ok(NewTree { origin: random()?, mode: 0o755, uid, gid })
 }

@@ -281,11 +281,11 @@ impl Handle {
         self.begin(move |file| async move { file.stat().await })
     }
 
-    /// The number that the namespace has given the file; none if there is no namespace. Nobody is asked.
+    /// The number that the namespace has given the file. Nobody is asked.
     ///
     /// # Errors
     /// If the file has been closed.
-    pub fn number(&self) -> Result<Option<FileNumber>> {
+    pub fn number(&self) -> Result<FileNumber> {
         self.begin(move |file| async move { Ok(file.number()) }).wait()
     }
 
@@ -318,7 +318,8 @@ impl Handle {
         .wait()
     }
 
-    /// Closes the file for all its handles, after the calls under way.
+    /// Closes the file for all its handles, after the calls under way, and does for what was written what
+    /// [`send`](Self::send) does.
     ///
     /// # Errors
     /// The first failure of a write that was not told; or if the file has been closed. If what was written through the

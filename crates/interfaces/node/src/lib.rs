@@ -35,11 +35,11 @@
 //! - [`Session`] in `session.rs`, [`Handle`] in `handle.rs`, [`Pending`] in `pending.rs`: start here
 //! - `settings.rs`: what a session and an open file can be told; [`Size`] in `size.rs`: bytes as people write them
 //! - [`agents`]: which agents make up the file system; [`key`]: the secret shared with them; `random.rs`: identities
-//! - `thread.rs`: the node thread; `client_node.rs`: its client; `contents.rs`: what a name means, and `stat.rs` what
-//!   there is to know of it; `open_file.rs`: the node thread's half of an open file, of which `lone_reads.rs` says what
-//!   is read past the page cache; `lease.rs`: pages lent to other threads; `write_queue.rs`: writes on their way to the
-//!   write cache, which `cached_write.rs` puts there and `taker.rs` takes out; `temporary_paths.rs`: what goes with the
-//!   session
+//! - `thread.rs`: the node thread; `client_node.rs`: its client; `contents.rs`: files by their paths, and `stat.rs`
+//!   what there is to know of one; `hidden.rs`: names of files that are not whole yet; `open_file.rs`: the node
+//!   thread's half of an open file, of which `lone_reads.rs` says what is read past the page cache; `lease.rs`: pages
+//!   lent to other threads; `write_queue.rs`: writes on their way to the write cache, which `cached_write.rs` puts
+//!   there and `taker.rs` takes out; `temporary_paths.rs`: what goes with the session
 //! - [`ConnectedNode`] in `connected.rs`: a connected node, for programs that need no thread; [`whole_file`]: files
 //!   copied in and out; [`sparse`]: their holes; [`BlockingWork`] in `blocking_work.rs`: what no node may wait for
 //! - [`AgentService`] in `serving.rs`: the other side, an agent
@@ -64,6 +64,7 @@ mod counted;
 mod errno;
 mod error;
 mod handle;
+mod hidden;
 pub mod key;
 mod lease;
 mod lone_reads;
@@ -93,11 +94,12 @@ mod write_queue;
 
 pub use agents::Agent;
 pub use blocking_work::BlockingWork;
-pub use connected::ConnectedNode;
+pub use connected::{ConnectedNode, new_tree};
 pub use counted::counted;
 pub use error::{Error, ErrorKind, Result};
 pub use fs::{Advice, CollectiveMethod, LockMode, LockRange, OpenTreeFile, Prefetch, SelectedSettings};
 pub use handle::Handle;
+pub use hidden::{hidden_name, is_hidden};
 pub use lease::LentPage;
 pub use lone_reads::LoneReads;
 pub use machine::LentMemory;

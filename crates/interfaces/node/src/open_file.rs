@@ -12,7 +12,6 @@ use namespace::FileNumber;
 use real::RealMachine;
 
 use crate::client_node::ClientNode;
-use crate::contents::NamedContents;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::LentPage;
 use crate::stat::Stat;
@@ -23,7 +22,7 @@ pub(crate) struct OpenFile {
     name: String,
     /// What it was opened by, unless that was its number.
     path: Option<Vec<u8>>,
-    file: NamedContents,
+    file: OpenTreeFile<RealMachine>,
     /// The calls under way: the file is closed after them.
     calls: InFlight,
     /// Whether it was to be closed, and what was written to it could not be flushed.
@@ -46,7 +45,7 @@ impl OpenFiles {
         client: &Rc<ClientNode>,
         name: &str,
         path: Option<Vec<u8>>,
-        file: NamedContents,
+        file: OpenTreeFile<RealMachine>,
     ) -> u64 {
         let number = self.last.get() + 1;
         self.last.set(number);
@@ -110,7 +109,7 @@ impl OpenFiles {
 impl OpenFile {
     /// The file itself, past the page cache.
     pub(crate) fn file(&self) -> &File<RealMachine> {
-        self.file.file()
+        self.file.paged().file()
     }
 
     /// The write cache, if there is one that the file has been written through: only it knows what is in the file then.
@@ -154,8 +153,8 @@ impl OpenFile {
         if let Some(cache) = self.writer() {
             return self.read_written(cache, offset, bytes).await;
         }
-        let parts = Extent::new(offset, bytes).parts(self.file.page_bytes());
-        let reads = parts.map(|part| self.file.read_alone(part.offset, part.bytes));
+        let parts = Extent::new(offset, bytes).parts(self.file.paged().page_bytes());
+        let reads = parts.map(|part| self.file.paged().read_alone(part.offset, part.bytes));
         let mut lent = Vec::new();
         for read in join_all(reads).await {
             let page = self.explained(read)?;
@@ -170,12 +169,12 @@ impl OpenFile {
     /// `most` bytes; none at the end of the file. The caller will read `wanted` bytes: their pages are requested at
     /// once.
     pub(crate) async fn read_ready(&self, offset: u64, wanted: u64, most: u64) -> Result<Vec<LentPage>> {
-        let (page_bytes, wanted_end) = (self.file.page_bytes(), offset.saturating_add(wanted));
+        let (page_bytes, wanted_end) = (self.file.paged().page_bytes(), offset.saturating_add(wanted));
         if let Some(cache) = self.writer() {
             return self.read_written(cache, offset, wanted.clamp(page_bytes, most.max(page_bytes))).await;
         }
         let (mut at, mut lent) = (offset, Vec::new());
-        while lent.is_empty() || (at - offset < most && self.file.is_ready(at)) {
+        while lent.is_empty() || (at - offset < most && self.file.paged().is_ready(at)) {
             let rest_of_page = page_bytes - at % page_bytes;
             let page = self.rest_of_page(at, rest_of_page.max(wanted_end.saturating_sub(at))).await?;
             if page.is_empty() {
@@ -195,9 +194,9 @@ impl OpenFile {
     async fn rest_of_page(&self, at: u64, bytes: u64) -> Result<Payload> {
         // With a fixed window, or none, the number of pages that are requested does not depend on `bytes`.
         let is_adaptive = self.client.settings.prefetch == Prefetch::Adaptive;
-        let rest_of_page = self.file.page_bytes() - at % self.file.page_bytes();
+        let rest_of_page = self.file.paged().page_bytes() - at % self.file.paged().page_bytes();
         let bytes = if is_adaptive { bytes } else { bytes.min(rest_of_page) };
-        self.explained(self.file.read_some(at, bytes).await)
+        self.explained(self.file.paged().read_some(at, bytes).await)
     }
 
     fn lend(&self, page: Payload) -> LentPage {
@@ -212,19 +211,16 @@ impl OpenFile {
     /// Writes at the end, and tells where that was. Others may have appended since all of this client's was with the
     /// agents last: then the size is asked for anew, as late as that can be.
     pub(crate) async fn append(&self, bytes: Vec<u8>) -> Result<u64> {
-        if let (NamedContents::OfTree(file), None) = (&self.file, &self.client.write_cache) {
-            return self.explained(file.append(Payload::from(bytes)).await);
-        }
-        let _turn = self.file.turn_to_append().await;
+        let Some(cache) = &self.client.write_cache else {
+            return self.explained(self.file.append(Payload::from(bytes)).await);
+        };
+        let _turn = self.file.paged().turn_to_append().await;
         if !self.knows_end.get() {
-            self.explained(self.file.refresh().await)?;
+            self.explained(self.file.attributes().await)?;
         }
         self.knows_end.set(self.client.settings.write_behind);
         let end = self.known_bytes();
-        match &self.client.write_cache {
-            Some(cache) => self.explained(cache.write(self.file(), end, &Payload::from(bytes)).await)?,
-            None => self.write(end, bytes).await?,
-        }
+        self.explained(cache.write(self.file(), end, &Payload::from(bytes)).await)?;
         Ok(end)
     }
 
@@ -267,7 +263,7 @@ impl OpenFile {
         self.explained(file.write_selected(turn, selection, memory, settings).await)
     }
 
-    /// The file, if it is one of the namespace and the memory is as long as what is selected, after flushing all that
+    /// The file, if the memory is as long as what is selected, after flushing all that
     /// was written to it through the write cache.
     async fn file_for(
         &self,
@@ -278,7 +274,7 @@ impl OpenFile {
         let prepared = self.flush_written().await.and_then(|()| {
             let (given, wanted) = (memory.len(), selection.bytes());
             let why = || format!("{given} bytes are given for {wanted} that are selected");
-            if given == wanted { self.of_tree() } else { Err(self.invalid(why())) }
+            if given == wanted { Ok(&self.file) } else { Err(self.invalid(why())) }
         });
         self.or_refused(turn, prepared).await
     }
@@ -296,18 +292,6 @@ impl OpenFile {
         Error::new(ErrorKind::Invalid, &self.name, why)
     }
 
-    /// The file, if it is one of the namespace.
-    fn of_tree(&self) -> Result<&OpenTreeFile<RealMachine>> {
-        match &self.file {
-            NamedContents::OfTree(file) => Ok(file),
-            NamedContents::Flat(_) => {
-                let why = "members of a team have files of a namespace in common, and the set has none";
-                let error = Error::new(ErrorKind::Invalid, &self.name, why);
-                Err(error.with_remedy("Begin one: starfish mkdir DIR"))
-            }
-        }
-    }
-
     /// What was prepared; if it could not be, the members of the team are told.
     async fn or_refused<T>(
         &self,
@@ -323,37 +307,37 @@ impl OpenFile {
     /// The size as far as this client knows.
     pub(crate) fn known_bytes(&self) -> u64 {
         let cached = self.writer().map_or(0, |cache| cache.end_of(self.file()).max(self.file().bytes()));
-        self.file.bytes().max(cached)
+        self.file.paged().bytes().max(cached)
     }
 
     pub(crate) async fn stat(&self) -> Result<Stat> {
-        self.explained(self.file.refresh().await)?;
+        self.explained(self.file.attributes().await)?;
         Ok(self.known_stat())
     }
 
-    /// The number of the file, if it has one.
-    pub(crate) fn number(&self) -> Option<FileNumber> {
+    /// The number of the file.
+    pub(crate) fn number(&self) -> FileNumber {
         self.file.number()
     }
 
     /// The metadata as far as this client knows.
     pub(crate) fn known_stat(&self) -> Stat {
-        Stat::of(self.known_bytes(), self.file.striping(), self.file.known().as_ref())
+        Stat::of(self.known_bytes(), self.file.paged().striping(), &self.file.known())
     }
 
     pub(crate) async fn set_len(&self, bytes: u64) -> Result<()> {
         self.flush_written().await?;
-        self.explained(self.file.truncate(bytes).await)
+        self.explained(self.file.set_len(bytes).await).map(drop)
     }
 
     pub(crate) async fn check_losses(&self) -> Result<()> {
-        self.explained(self.file.check_losses().await)
+        self.explained(self.file.paged().check_losses().await)
     }
 
     pub(crate) async fn flush(&self) -> Result<()> {
         self.knows_end.set(false);
         self.flush_written().await?;
-        self.explained(self.file.flush().await)
+        self.explained(self.file.sync().await)
     }
 
     /// Brings what all members of a team have written onto the media, at its turn.
@@ -361,16 +345,14 @@ impl OpenFile {
         self.knows_end.set(false);
         let written = self.flush_written().await;
         self.or_refused(Some(turn), written).await?;
-        let file = self.of_tree();
-        let file = self.or_refused(Some(turn), file).await?;
-        self.explained(file.sync_together(turn).await)
+        self.explained(self.file.sync_together(turn).await)
     }
 
     /// Sends everything written to the agents, and tells the keeper of the namespace.
     pub(crate) async fn send(&self) -> Result<()> {
         self.knows_end.set(false);
         self.flush_written().await?;
-        self.explained(self.file.send().await)
+        self.explained(self.file.flush().await)
     }
 
     /// Has the members of the job flush, if this one has written anything to the file that is not flushed. Then counts
@@ -382,15 +364,16 @@ impl OpenFile {
         }
         match self.file().uncounted_end() {
             0 => Ok(()),
-            end => self.explained(self.file.wrote_past_cache(end).await),
+            // The members of a job do not hear what others have written of it.
+            end => self.explained(self.file.wrote_past_cache(end, end).await),
         }
     }
 
     pub(crate) fn advise(&self, advice: Advice) {
-        if let (Some(number), Some(path)) = (self.file.number(), &self.path) {
-            self.client.temporary_paths.note(number, path, advice);
+        if let Some(path) = &self.path {
+            self.client.temporary_paths.note(self.file.number(), path, advice);
         }
-        self.file.advise(advice);
+        self.file.paged().advise(advice);
     }
 
     pub(crate) fn explained<T>(&self, outcome: fs::Result<T>) -> Result<T> {

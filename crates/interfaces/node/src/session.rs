@@ -13,7 +13,7 @@ use crate::sparse::Dense;
 use crate::stat::Stat;
 use crate::thread::NodeThread;
 use crate::tree::Tree;
-use crate::whole_file::{self, CopyError};
+use crate::whole_file::{self, CopyError, Uploaded};
 
 /// A connection to the file system, usable from any thread. Cloning gives another handle on the same; dropping the
 /// last of them and of the files opened with it ends the node thread.
@@ -32,39 +32,20 @@ impl Session {
         &self.node
     }
 
-    /// The namespace of the set, if it has one. Another client may have begun it since the session was started.
-    ///
-    /// # Errors
-    /// If the session has ended, or an agent does not answer.
-    pub fn tree(&self) -> Result<Option<Tree>> {
-        const WHAT: &str = "namespace";
-        let is_there = self.node.call(WHAT, |node| async move { node.client.find_tree().await })?;
-        Ok(is_there.then(|| Tree::new(self.node.clone())))
-    }
-
-    /// The namespace of the set; if it has none, one is begun, and its root is this user's.
-    ///
-    /// # Errors
-    /// If none can be begun.
-    pub fn begin_tree(&self) -> Result<Tree> {
-        const WHAT: &str = "new namespace";
-        self.node.call(WHAT, |node| async move { node.client.begin_tree().await })?;
-        Ok(Tree::new(self.node.clone()))
+    /// The namespace of the set.
+    pub fn tree(&self) -> Tree {
+        Tree::new(self.node.clone())
     }
 
     /// Asks the agents for their disks, as opening or making a file does, unless it is known already: the first file is
-    /// opened sooner then. Without a namespace no agent is asked.
+    /// opened sooner then.
     ///
     /// # Errors
     /// If an agent does not answer.
     pub fn learn_disks(&self) -> Result<()> {
         const WHAT: &str = "asking for the disks";
         self.node.call(WHAT, |node| async move {
-            let tree = node.client.tree.borrow().clone();
-            match tree {
-                Some(tree) => node.client.explained(WHAT, tree.all_disks().await).map(drop),
-                None => Ok(()),
-            }
+            node.client.explained(WHAT, node.client.tree.all_disks().await).map(drop)
         })
     }
 
@@ -79,7 +60,7 @@ impl Session {
     /// Opens a file by a path that need not be a text, or makes one.
     ///
     /// # Errors
-    /// If it cannot be opened or made as `options` say; of flat names, those that are no text.
+    /// If it cannot be opened or made as `options` say.
     pub fn open_path(&self, path: &[u8], options: OpenOptions) -> Result<Handle> {
         let name = &*String::from_utf8_lossy(path);
         options.check(name)?;
@@ -89,10 +70,10 @@ impl Session {
             if let Some(write_cache) = node.client.write_cache.as_ref().filter(|_| !options.writes()) {
                 // What others of the job have written is to be read.
                 node.take_in_writes().await?;
-                node.client.explained(&owned, write_cache.flush_file(file.file()).await)?;
-                node.client.explained(&owned, file.refresh().await)?;
+                node.client.explained(&owned, write_cache.flush_file(file.paged().file()).await)?;
+                node.client.explained(&owned, file.attributes().await)?;
             }
-            let page_bytes = file.page_bytes();
+            let page_bytes = file.paged().page_bytes();
             Ok((node.files.enter(&node.client, &owned, Some(path), file), page_bytes))
         })?;
         Ok(Handle::new(self.node.clone(), name, options, number, page_bytes))
@@ -127,7 +108,7 @@ impl Session {
         self.node.call("counting the disks", |node| async move { Ok(node.client.connection.client.disks()) })
     }
 
-    /// The names of all files, sorted: with a namespace, their paths.
+    /// The paths of all files, sorted.
     pub fn list(&self) -> Result<Vec<String>> {
         self.node.call("listing the files", |node| async move { contents::list(&node.client).await })
     }
@@ -145,53 +126,51 @@ impl Session {
     ) -> std::result::Result<W, CopyError> {
         let owned = name.to_owned();
         self.node.call(name, move |node| async move {
-            let connection = &node.client.connection;
-            let file = connection.open(&owned, false).await?;
-            Ok(whole_file::download(connection, &file, Dense(output), moved)
-                .await
-                .map(|Dense(output)| output))
+            let client = &node.client;
+            let file =
+                contents::open(client, &owned, owned.as_bytes(), OpenOptions::new().read(true)).await?;
+            let copied =
+                whole_file::download(&client.connection, file.paged().file(), Dense(output), moved).await;
+            client.explained(&owned, file.close().await)?;
+            Ok(copied.map(|Dense(output)| output))
         })?
     }
 
-    /// Makes a file of this name, and begins to copy all that `input` holds to it, past the page cache. The answer is
-    /// the input, and the number of bytes it had; then the file is on the disks, under its name. A file that is
-    /// replaced stays until then. `moved` hears how many more bytes have gone.
+    /// Makes a file, and begins to copy all that `input` holds to it, past the page cache. The answer is the input, and
+    /// the number of bytes it had; then the file is on the disks. `moved` hears how many more bytes have gone.
     ///
-    /// If copying fails the file stays as it is, unfinished: see [`discard`](Self::discard).
+    /// If copying fails, the file stays, with the bytes that were copied.
     ///
     /// # Errors
-    /// If no such file can be made, or there is one that is not to be replaced.
+    /// If no such file can be made, or there is one.
     pub fn begin_upload<R: Read + Send + 'static>(
         &self,
         name: &str,
-        replace: bool,
         input: R,
         moved: impl Fn(u64) + Clone + Send + 'static,
     ) -> Result<Pending<std::result::Result<(R, u64), CopyError>>> {
         let (made, is_made) = flume::bounded(1);
         let owned = name.to_owned();
         let copying = self.node.begin(&name.into(), move |node| async move {
-            let (connection, settings) = (&node.client.connection, &node.client.settings);
-            let striping = connection.striping(settings.block_bytes, settings.disks)?;
-            let file = connection.create(&owned, striping, replace).await?;
+            let (client, options) = (&node.client, OpenOptions::new().write(true).create_new(true));
+            let file = contents::open(client, &owned, owned.as_bytes(), options.unfinished(true)).await?;
             // The caller that has begun the copy waits for this.
             let _ = made.send(());
-            let copied = whole_file::upload(connection, &file, Dense(input), moved).await;
+            let copied =
+                whole_file::upload(&client.connection, file.paged().file(), Dense(input), moved).await;
+            if let Ok((_, Uploaded { bytes, written })) = &copied
+                && *bytes > 0
+            {
+                client.explained(&owned, file.wrote_past_cache(*bytes, *written).await)?;
+            }
+            client.explained(&owned, file.close().await)?;
+            client.explained(&owned, client.tree.flush().await)?;
             Ok(copied.map(|(Dense(input), uploaded)| (input, uploaded.bytes)))
         });
         match is_made.recv() {
             Ok(()) => Ok(copying),
             Err(_) => Err(copying.wait().err().unwrap_or_else(|| Error::closed(name))),
         }
-    }
-
-    /// Removes the unfinished file of this name, if there is one. A finished one stays.
-    ///
-    /// # Errors
-    /// If it cannot be removed.
-    pub fn discard(&self, name: &str) -> Result<()> {
-        let owned = name.to_owned();
-        self.node.call(name, move |node| async move { contents::discard(&node.client, &owned).await })
     }
 
     /// Flushes everything written to the disks, removes temporary files, and reports any write that failed.
@@ -205,7 +184,6 @@ impl Session {
             let cache = &node.client.cache;
             let finished = match &ended {
                 Ok(()) => cache.finish().await,
-                // A new file that lacks what could not be flushed stays unfinished.
                 Err(_) => cache.remove_temporary_files().await,
             };
             ended.and(removed).and(node.client.explained(WHAT, finished))

@@ -181,7 +181,6 @@ pub struct OpenOptions {
     pub(crate) truncate: bool,
     pub(crate) create: bool,
     pub(crate) create_new: bool,
-    pub(crate) replace: bool,
     pub(crate) block_bytes: Option<u64>,
     pub(crate) disks: Option<NonZeroU32>,
     pub(crate) disk: Option<u32>,
@@ -198,7 +197,6 @@ impl OpenOptions {
             truncate: false,
             create: false,
             create_new: false,
-            replace: false,
             block_bytes: None,
             disks: None,
             disk: None,
@@ -235,14 +233,6 @@ impl OpenOptions {
     /// The file is created; it is an error if it exists. It must be open for writing.
     pub const fn create_new(self, create_new: bool) -> Self {
         OpenOptions { create_new, ..self }
-    }
-
-    /// The file is created; if one of that name exists it stays as it is until the new one is closed, and is replaced
-    /// then. [`Session::discard`](crate::Session::discard) gives the new one up. It must be open for writing. This is
-    /// for flat names: a file of a namespace is replaced by one that [gets its
-    /// name](crate::Tree::replace).
-    pub const fn replace(self, replace: bool) -> Self {
-        OpenOptions { replace, ..self }
     }
 
     /// Block size in bytes, if the file is created. Without this, that of the session.
@@ -292,7 +282,7 @@ impl OpenOptions {
         if !self.read && !self.writes() {
             return wrong("opened neither for reading nor for writing");
         }
-        if !self.writes() && (self.truncate || self.create || self.create_new || self.replace) {
+        if !self.writes() && (self.truncate || self.create || self.create_new) {
             return wrong("opened for reading only, so it can be neither made nor emptied");
         }
         if self.append && self.truncate {
@@ -315,7 +305,6 @@ mod tests {
             new.read(true).create(true),
             new.read(true).truncate(true),
             new.read(true).create_new(true),
-            new.read(true).replace(true),
             new.append(true).truncate(true),
         ] {
             assert_eq!(wrong.check("x").map_err(|error| error.kind()), Err(ErrorKind::Invalid), "{wrong:?}");

@@ -12,8 +12,8 @@ pub struct Stat {
     pub block_bytes: u64,
     /// Number of stripes, each on another disk.
     pub stripes: u32,
-    /// Owner, permissions and times; `None` for a file with a flat name.
-    pub attributes: Option<FileAttributes>,
+    /// Owner, permissions and times.
+    pub attributes: FileAttributes,
 }
 
 /// What a namespace knows of a file besides its contents.
@@ -41,8 +41,8 @@ impl From<&Inode> for FileAttributes {
 }
 
 impl Stat {
-    pub(crate) fn of(bytes: u64, striping: Striping, inode: Option<&Inode>) -> Self {
-        let attributes = inode.map(FileAttributes::from);
-        Stat { bytes, block_bytes: striping.block_bytes(), stripes: striping.stripe_count(), attributes }
+    pub(crate) fn of(bytes: u64, striping: Striping, inode: &Inode) -> Self {
+        let (block_bytes, stripes) = (striping.block_bytes(), striping.stripe_count());
+        Stat { bytes, block_bytes, stripes, attributes: inode.into() }
     }
 }

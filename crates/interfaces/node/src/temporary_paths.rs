@@ -1,5 +1,5 @@
-//! Temporary files of a namespace: who says that a file is one may have closed it long before the session ends, and its
-//! name goes with the session. (Of flat names the page cache removes them, which knows only these.)
+//! Temporary files: who says that a file is one may have closed it long before the session ends, and its name goes with
+//! the session.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -77,10 +77,7 @@ impl Node {
 
     /// Waits until the contents of files that have lost their names are gone.
     pub(crate) async fn contents_gone(&self) {
-        let tree = self.client.tree.borrow().clone();
-        if let Some(tree) = tree {
-            tree.contents_gone().await;
-        }
+        self.client.tree.contents_gone().await;
     }
 
     /// Flushes all that has been written through the write cache, and leaves the job; closes files that could not be

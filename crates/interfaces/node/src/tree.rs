@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use namespace::{Inode, Location, RenameMode, TreeAnswer, TreeOperation};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::handle::Handle;
 use crate::pending::Pending;
 use crate::settings::OpenOptions;
@@ -47,13 +47,13 @@ impl Tree {
         )
     }
 
-    /// Gives a file another path. What has that path is replaced in the same step.
+    /// Gives a file another path. What has that path is replaced in the same step, if `mode` says so.
     ///
     /// # Errors
-    /// If there is no such file, or a directory has that path.
-    pub fn replace(&self, from: &str, to: &str) -> Result<()> {
+    /// If there is no such file, a directory has that path, or what has it is to stay.
+    pub fn rename(&self, from: &str, to: &str, mode: RenameMode) -> Result<()> {
         let [source, target] = [from, to].map(|path| Location::of_path(path.as_bytes()));
-        let rename = TreeOperation::Rename { from: source, to: target, mode: RenameMode::Replace };
+        let rename = TreeOperation::Rename { from: source, to: target, mode };
         self.unname(&format!("{from} to {to}"), rename).wait()
     }
 
@@ -94,12 +94,7 @@ impl Tree {
     {
         let what: Arc<str> = what.into();
         let named = what.clone();
-        self.node.begin(&what, move |node| async move {
-            let tree = TreeNode::of(&node).ok_or_else(|| {
-                Error::new(ErrorKind::Invalid, named.to_string(), "the set has no namespace")
-            })?;
-            job(tree, named).await
-        })
+        self.node.begin(&what, move |node| async move { job(TreeNode::of(&node), named).await })
     }
 }
 

@@ -7,7 +7,6 @@ use layout::Striping;
 use machine::Machine;
 use real::RealMachine;
 
-use crate::contents::NamedContents;
 use crate::error::Result;
 use crate::thread::Node;
 
@@ -15,23 +14,21 @@ use crate::thread::Node;
 #[derive(Clone)]
 pub struct TreeNode {
     node: Rc<Node>,
-    tree: fs::Tree<RealMachine>,
 }
 
 impl TreeNode {
-    pub(crate) fn of(node: &Rc<Node>) -> Option<TreeNode> {
-        let tree = node.client.tree.borrow().clone()?;
-        Some(TreeNode { node: node.clone(), tree })
+    pub(crate) fn of(node: &Rc<Node>) -> TreeNode {
+        TreeNode { node: node.clone() }
     }
 
     /// The namespace and its files.
     pub fn tree(&self) -> &fs::Tree<RealMachine> {
-        &self.tree
+        &self.node.client.tree
     }
 
     /// The file system below it.
     pub fn client(&self) -> &Client<RealMachine> {
-        self.tree.cache().client()
+        self.tree().cache().client()
     }
 
     /// The machine.
@@ -80,6 +77,6 @@ impl TreeNode {
 
     /// Enters an open file into those that handles mean; its number.
     pub(crate) fn enter(&self, name: &str, file: OpenTreeFile<RealMachine>) -> u64 {
-        self.node.files.enter(&self.node.client, name, None, NamedContents::OfTree(file))
+        self.node.files.enter(&self.node.client, name, None, file)
     }
 }

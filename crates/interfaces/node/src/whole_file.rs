@@ -345,12 +345,11 @@ pub struct Uploaded {
     pub written: u64,
 }
 
-/// Writes all of `input` to `file`, from its beginning on, and commits it: it is on the disks then, under its name.
-/// Blocks that are in holes of the input are not written. `input` comes back, with its size. `moved` is called with the
-/// number of bytes of each piece that has been written.
+/// Writes all of `input` to `file`, from its beginning on, and flushes it. Leaves out blocks that are in holes of the
+/// input. Returns `input`, with its size. Calls `moved` with the number of bytes of each piece that has been written.
 ///
 /// # Errors
-/// As those of [`download`]; the file is unfinished then.
+/// As those of [`download`]; the file has the bytes that were copied then.
 pub async fn upload<R: SparseRead + Send + 'static>(
     connection: &ConnectedNode,
     file: &File<RealMachine>,
@@ -391,7 +390,7 @@ pub async fn upload<R: SparseRead + Send + 'static>(
         // It ends with a hole.
         connection.explained(file.name(), file.truncate(uploaded.bytes).await)?;
     }
-    connection.explained(file.name(), file.commit().await)?;
+    connection.explained(file.name(), file.flush().await)?;
     Ok((input, uploaded))
 }
 

@@ -40,7 +40,6 @@ fn contents(rank: u32, bytes: u64) -> Vec<u8> {
 #[test]
 fn members_write_small_records_together_and_read_them() {
     let agents = Agents::start(3);
-    Session::start(agents.settings()).and_then(|session| session.begin_tree()).expect("a namespace");
     let count = 50_000;
     in_team(&agents, "records", |session, team| {
         let file = session.open("records", BOTH).expect("opened");
@@ -79,7 +78,6 @@ fn members_write_small_records_together_and_read_them() {
 #[test]
 fn what_fails_for_one_fails_for_all_and_nobody_waits_for_who_has_left() {
     let agents = Agents::start(2);
-    Session::start(agents.settings()).and_then(|session| session.begin_tree()).expect("a namespace");
     in_team(&agents, "failing", |session, team| {
         let file = session.open("shared", BOTH).expect("opened");
         let own = records(team.rank(), 10);
@@ -120,7 +118,6 @@ fn who_leaves_waits_no_longer_for_those_who_have_not_come() {
 #[test]
 fn who_gathers_while_others_move_data_is_told_so() {
     let agents = Agents::start(2);
-    agents.session().begin_tree().expect("a namespace");
     in_team(&agents, "apart", |session, team| {
         let file = session.open("apart", BOTH).expect("it is made once");
         let told = match team.rank() {
@@ -141,7 +138,6 @@ fn who_gathers_while_others_move_data_is_told_so() {
 #[test]
 fn who_reads_while_others_write_is_told_so_by_either_method_and_nothing_is_written() {
     let agents = Agents::start(2);
-    agents.session().begin_tree().expect("a namespace");
     let directed = SelectedSettings::default();
     let two_phase = SelectedSettings { method: CollectiveMethod::TwoPhase, ..directed };
     for (name, how, told) in [
@@ -167,7 +163,6 @@ fn who_reads_while_others_write_is_told_so_by_either_method_and_nothing_is_writt
 fn one_process_alone_reads_and_writes_what_it_selects() {
     let agents = Agents::start(3);
     let session = Session::start(agents.settings()).expect("they are there");
-    session.begin_tree().expect("a namespace");
     let file = session.open("alone", BOTH).expect("opened");
     file.write_at(0, vec![9; 100_000]).expect("written");
     let (team, own) = (session.team("alone", 0, 1).expect("formed"), records(1, 4000));

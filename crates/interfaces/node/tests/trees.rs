@@ -2,9 +2,9 @@
 
 use std::thread;
 
-use namespace::{Location, NewInode, RenameMode, TreeOperation, TreeRefusal, WhatToRemove};
-use node::{ErrorKind, OpenOptions, Session, Tree};
-use test_agents::Agents;
+use namespace::{RenameMode, TreeRefusal};
+use node::{ErrorKind, OpenOptions, Session};
+use test_agents::{Agents, make_directory};
 
 const READ: OpenOptions = OpenOptions::new().read(true);
 const BOTH: OpenOptions = READ.write(true).create(true);
@@ -13,28 +13,17 @@ fn session(agents: &Agents) -> Session {
     Session::start(agents.settings()).expect("they are there")
 }
 
-fn make_directory(tree: &Tree, path: &str) -> node::Result<()> {
-    let (at, new) = (Location::of_path(path), NewInode::Directory);
-    let make = TreeOperation::Make { at, new, mode: 0o755, uid: 0, gid: 0, exclusive: true };
-    tree.perform(path, make).wait().map(drop)
-}
-
 fn kind<T: std::fmt::Debug>(outcome: node::Result<T>) -> ErrorKind {
     outcome.expect_err("it is refused").kind()
 }
 
 #[test]
-fn with_a_namespace_names_are_paths_for_all_sessions() {
+fn names_are_paths_for_all_sessions() {
     let agents = Agents::start(3);
-    let first = session(&agents);
-    assert!(first.tree().expect("asked").is_none());
-    first.open("flat/name", BOTH).expect("a flat name").close().expect("made");
-    let other = session(&agents);
-    let tree = first.begin_tree().expect("a namespace");
-    let other_tree = other.tree().expect("asked").expect("it is there for others");
+    let (first, other) = (session(&agents), session(&agents));
     assert_eq!(kind(first.open("directory/file", BOTH)), ErrorKind::NotFound);
-    make_directory(&other_tree, "directory").expect("made");
-    assert_eq!(kind(make_directory(&tree, "directory")), ErrorKind::Exists);
+    make_directory(&other, "directory").expect("made");
+    assert_eq!(kind(make_directory(&first, "directory")), ErrorKind::Exists);
     let file = first.open("directory/file", BOTH).expect("made");
     file.write_at(100_000, b"end".to_vec()).expect("written");
     assert_eq!(first.stat("/directory/file").expect("there").bytes, 100_003, "its own writes count");
@@ -44,16 +33,12 @@ fn with_a_namespace_names_are_paths_for_all_sessions() {
     assert_eq!(theirs.read_at(99_999, &mut read), Ok(4));
     assert_eq!(&read[..4], b"\0end");
     assert_eq!(other.list(), Ok(vec!["directory/file".into()]));
-    let at = |path: &str| Location::of_path(path);
-    let rename =
-        TreeOperation::Rename { from: at("directory/file"), to: at("moved"), mode: RenameMode::Replace };
-    tree.unname("moving", rename).wait().expect("moved");
+    first.tree().rename("directory/file", "moved", RenameMode::Replace).expect("moved");
     first.unlink("moved").expect("removed");
     assert_eq!(kind(other.stat("moved")), ErrorKind::NotFound);
     assert_eq!(theirs.read_at(100_000, &mut read), Ok(3), "it is open there");
     theirs.close().expect("closed");
-    let remove = TreeOperation::Remove { at: at("directory"), what: WhatToRemove::File };
-    assert_eq!(kind(tree.unname("directory", remove).wait()), ErrorKind::Refused(TreeRefusal::IsDirectory));
+    assert_eq!(kind(first.unlink("directory")), ErrorKind::Refused(TreeRefusal::IsDirectory));
     for session in [first, other] {
         session.finish().expect("all is written");
     }
@@ -64,7 +49,6 @@ fn sessions_that_append_at_the_same_time_lose_nothing() {
     const SESSIONS: usize = 3;
     const RECORDS: usize = 50;
     let agents = Agents::start(2);
-    session(&agents).begin_tree().expect("a namespace");
     thread::scope(|scope| {
         for writer in 0..SESSIONS {
             let session = session(&agents);
@@ -93,12 +77,11 @@ fn sessions_that_append_at_the_same_time_lose_nothing() {
 fn what_was_flushed_survives_all_agents() {
     let mut agents = Agents::start(3);
     let before = session(&agents);
-    let tree = before.begin_tree().expect("a namespace");
-    make_directory(&tree, "d").expect("made");
+    make_directory(&before, "d").expect("made");
     let file = before.open("d/file", BOTH).expect("made");
     file.write_at(0, vec![9; 1 << 20]).expect("written");
     file.flush().expect("on the disks");
-    drop((file, tree, before));
+    drop((file, before));
     agents.restart();
     let after = session(&agents);
     let file = after.open("d/file", READ).expect("there");

@@ -21,7 +21,7 @@ const AT_HAND_BYTES_MAX: u64 = 1 << 20;
 /// [`flush`](Write::flush), any [`seek`](Seek::seek), or [`stat`](Self::stat); the last is the one after which it reads
 /// what other sessions have written, too.
 ///
-/// What one call appends is one append: in a namespace no others' bytes are between.
+/// What one call appends is one append: no others' bytes are between.
 ///
 /// Dropping the handle closes it too, but then failed writes are not reported.
 pub struct File {
@@ -115,7 +115,8 @@ impl File {
         self.writes.take_failure().and(checked)
     }
 
-    /// Closes the file, and reports any write that failed since the last report.
+    /// Closes the file, and reports any write that failed since the last report. Clients that open the file later read
+    /// all that was written. It need not be on the disks: [`sync`](Self::sync) brings it there.
     pub fn close(mut self) -> Result<()> {
         self.end()
     }

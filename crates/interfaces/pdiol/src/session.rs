@@ -33,7 +33,7 @@ impl Session {
     /// Opens a file by a path that need not be a text, or makes one.
     ///
     /// # Errors
-    /// As of [`open`](Self::open); without a namespace, if the path is no text.
+    /// As of [`open`](Self::open).
     pub fn open_path(&self, path: &[u8], options: OpenOptions) -> Result<File> {
         self.0.open_path(path, options).map(File::from)
     }

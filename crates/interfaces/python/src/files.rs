@@ -13,7 +13,7 @@ use namespace::{
     AttributeChanges, DirectoryEntry, FileNumber, Inode, InodeKind, Location, NewInode, RenameMode, SetTime,
     TreeAnswer, TreeOperation, TreeRefusal, UNFINISHED, WhatToRemove,
 };
-use node::{Error, ErrorKind, Handle, OpenOptions, Session, Settings, Size, Tree, agents};
+use node::{ErrorKind, Handle, OpenOptions, Session, Settings, Size, Tree, agents};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PySlice};
@@ -150,7 +150,7 @@ impl FileSession {
             let (uid, gid) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
             let (at, new) = (location(&path), NewInode::Directory);
             let make = TreeOperation::Make { at, new, mode: DIRECTORY_MODE, uid, gid, exclusive: true };
-            wait(self.tree_to_change()?.perform(&shown(&path), make)).map(drop)
+            wait(self.tree()?.perform(&shown(&path), make)).map(drop)
         })
     }
 
@@ -198,7 +198,6 @@ impl FileSession {
             .truncate(has("truncate"))
             .unfinished(has("unfinished"));
         py.detach(|| {
-            if open.writes() { self.tree_to_change() } else { self.tree() }?;
             let handle = self.session.get()?.open_path(path.as_bytes(), open)?;
             Ok(FileHandle { handle: OfProcess::new(handle) })
         })
@@ -226,9 +225,7 @@ impl FileSession {
     ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let (handle, bytes) = py
             .detach(|| {
-                self.tree()?;
-                let session = self.session.get()?;
-                let handle = session.open_path(path.as_bytes(), OpenOptions::new().read(true))?;
+                let handle = self.session.get()?.open_path(path.as_bytes(), OpenOptions::new().read(true))?;
                 let bytes = handle.known_bytes()?;
                 Ok((handle, bytes))
             })
@@ -265,26 +262,12 @@ impl FileSession {
 }
 
 impl FileSession {
-    /// The namespace, if there is one.
     fn tree(&self) -> node::Result<&Tree> {
         if let Some(tree) = self.tree.get() {
             return tree.get();
         }
-        let tree = self.session.get()?.tree()?.ok_or_else(|| {
-            let why = "the agents keep no namespace yet";
-            Error::new(ErrorKind::NotFound, "/", why)
-                .with_remedy("It begins with the first file or directory that is made")
-        })?;
+        let tree = self.session.get()?.tree();
         self.tree.get_or_init(|| OfProcess::new(tree)).get()
-    }
-
-    /// The namespace, which is begun if there is none.
-    fn tree_to_change(&self) -> node::Result<&Tree> {
-        if self.tree.get().is_none() {
-            let tree = self.session.get()?.begin_tree()?;
-            self.tree.get_or_init(|| OfProcess::new(tree));
-        }
-        self.tree()
     }
 
     /// What the path leads to, with what this session has written.

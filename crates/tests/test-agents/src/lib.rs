@@ -3,13 +3,16 @@
 //! For the tests of all crates whose programs need agents. They share the code that serves, which is compiled here
 //! once.
 
+use std::ffi::OsStr;
+use std::fs;
 use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use fs::IoNodeSettings;
+use ::fs::IoNodeSettings;
 use machine::{Machine, Net, NodeId};
-use node::{ConnectedNode, key};
+use namespace::{FileNumber, Location, NewInode, TreeOperation};
+use node::key;
 use pdiol::{Session, Settings};
 use real::{DiskSettings, Keys, Limits, MetadataPlace};
 use tempfile::TempDir;
@@ -145,21 +148,17 @@ impl Agents {
         settings
     }
 
-    /// Removes an unfinished file, as `starfish rm --unfinished NAME` does.
+    /// The files on all disks that are stripes.
     ///
     /// # Panics
-    /// If the agents do not answer.
-    pub fn remove_unfinished(&self, name: &str) -> node::Result<()> {
-        let (settings, name) = (self.settings(), name.to_owned());
-        let keys = key::find(settings.key.as_deref()).expect("the key");
-        // No other node has this name: those of programs are drawn, and the agents are numbered from 2^62 on.
-        let node = real::Settings::new(NodeId(1), keys);
-        let removed = real::run(node, |machine| async move {
-            let connected = ConnectedNode::to_all(&machine, &settings.agents, settings.key.as_deref()).await;
-            let connection = connected.expect("they are there");
-            connection.explained(&name, connection.client.unlink_unfinished(&name).await)
-        });
-        removed.expect("a node")
+    /// If a disk cannot be listed.
+    pub fn stripes(&self) -> Vec<PathBuf> {
+        let entries = self.agents.iter().flat_map(|agent| fs::read_dir(&agent.disk).expect("a disk"));
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        // The object with the number of the root only marks the disk.
+        let mark = stripe_name(FileNumber::ROOT);
+        let is_stripe = |name: &str| name.starts_with(STRIPE) && !name.starts_with(&mark);
+        paths.filter(|path| path.file_name().and_then(OsStr::to_str).is_some_and(is_stripe)).collect()
     }
 
     /// A session with them.
@@ -169,4 +168,22 @@ impl Agents {
     pub fn session(&self) -> Session {
         Session::start(self.settings()).expect("they are there")
     }
+}
+
+/// The names of stripes begin with a slash, which file names on disks escape.
+const STRIPE: &str = "%2F";
+
+/// The name on its disk of a stripe of a file, without the suffix.
+pub fn stripe_name(file: FileNumber) -> String {
+    format!("{STRIPE}{:016x}", file.0)
+}
+
+/// Makes a directory in the namespace.
+///
+/// # Errors
+/// If it exists, or cannot be made.
+pub fn make_directory(session: &node::Session, path: &str) -> node::Result<()> {
+    let (at, new) = (Location::of_path(path), NewInode::Directory);
+    let make = TreeOperation::Make { at, new, mode: 0o755, uid: 0, gid: 0, exclusive: true };
+    session.tree().inode(path, make).wait().map(drop)
 }

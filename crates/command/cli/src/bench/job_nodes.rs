@@ -5,6 +5,7 @@
 //!  job 1    prepare   |   [ run ]         |  check
 //! ```
 
+use std::rc::Rc;
 use std::thread;
 
 use command_line::failure::Result;
@@ -15,18 +16,25 @@ use jobs::Member;
 use machine::Machine;
 use node::{Agent, ConnectedNode};
 
+use crate::store::scratch::JobFiles;
 use crate::this_node;
 
-/// Has all jobs done at once, each by one node, once all are ready; what came of each. What they have made is checked
-/// when all are done, so that nobody is disturbed.
-pub(crate) fn have_done(agents: &[Agent], launches: Vec<Launch>, seed: u64) -> Result<Vec<Outcome>> {
+/// Has all jobs done at once with these files, each by one node, once all are ready; what came of each. What they have
+/// made is checked when all are done, so that nobody is disturbed.
+pub(crate) fn have_done(
+    agents: &[Agent],
+    launches: Vec<Launch>,
+    files: &JobFiles,
+    seed: u64,
+) -> Result<Vec<Outcome>> {
     let (ready, all_ready) = flume::unbounded();
     let (done, all_done) = flume::unbounded();
     let (mut begin, mut threads) = (Vec::new(), Vec::new());
     for (number, launch) in launches.into_iter().enumerate() {
         let (go, wait) = flume::bounded::<()>(1);
         begin.push(go);
-        let node = JobNode { number, launch, seed, ready: ready.clone(), done: done.clone(), go: wait };
+        let (files, ready, done) = (files.clone(), ready.clone(), done.clone());
+        let node = JobNode { number, launch, files, seed, ready, done, go: wait };
         let agents = agents.to_vec();
         threads.push(thread::spawn(move || node.live(agents)));
     }
@@ -53,6 +61,7 @@ pub(crate) fn have_done(agents: &[Agent], launches: Vec<Launch>, seed: u64) -> R
 struct JobNode {
     number: usize,
     launch: Launch,
+    files: JobFiles,
     seed: u64,
     ready: Sender<()>,
     done: Sender<(usize, Outcome)>,
@@ -63,12 +72,13 @@ struct JobNode {
 impl JobNode {
     fn live(self, agents: Vec<Agent>) -> Result<()> {
         this_node::run(agents, move |connection| async move {
-            let JobNode { number, launch, seed, ready, done, go } = self;
+            let JobNode { number, launch, files, seed, ready, done, go } = self;
             let what = launch.job.to_string();
             let ConnectedNode { machine, client, .. } = connection.clone();
             let group = Group::new(number as u64 + 1, vec![machine.node()], 0);
             let (contents, client) = (Contents::Real, Some(client));
-            let member = Member { machine: machine.clone(), client, group, contents, seed };
+            let files = Rc::new(files);
+            let member = Member { machine: machine.clone(), client, files, group, contents, seed };
             let part = this_node::explained_job(&connection, &what, launch.job.prepare(member).await)?;
             // Who hears of it may have been interrupted.
             let _ = ready.send(());

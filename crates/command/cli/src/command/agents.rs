@@ -271,9 +271,6 @@ struct Plan {
     program: Option<String>,
 }
 
-/// Number of file names that are reported as examples.
-const EXAMPLES_MAX: usize = 5;
-
 impl Plan {
     fn runs(&self, wanted: &Wanted) -> bool {
         self.running.iter().any(|agent| agent.name == wanted.name)
@@ -337,27 +334,16 @@ impl Plan {
         let all = self.left_out.iter().chain(woken.iter().map(|starting| &starting.started));
         let (names, addresses): (Vec<&str>, Vec<String>) =
             all.map(|agent| (&*agent.name, agent.address.clone())).unzip();
-        let FilesThere { flat, in_namespace } = files_on(&addresses)?;
-        let count = match flat.len() + in_namespace {
+        let count = match files_on(&addresses)? {
             0 => return Ok(()),
             1 => "1 file has".into(),
             count => format!("{count} files have"),
         };
-        let mut examples: Vec<&str> = flat.iter().take(EXAMPLES_MAX).map(String::as_str).collect();
-        let of_namespace = format!("{in_namespace} of the namespace");
-        if in_namespace > 0 && !flat.is_empty() {
-            examples.insert(0, &of_namespace);
-        }
-        let more = if flat.len() > EXAMPLES_MAX { ", ..." } else { "" };
-        let listed = if flat.is_empty() { String::new() } else { format!(": {}{more}", examples.join(", ")) };
-        let why = format!("{count} a stripe on {}{listed}", names.join(", "));
+        let why = format!("{count} a stripe on {}", names.join(", "));
         let up = arguments.common.command("up");
-        let removed = match in_namespace {
-            0 => "",
-            _ => " Contents of files that were removed go within a minute, or by `starfish fsck --repair`.",
-        };
         Err(Failure::new("fewer agents than before", why).remedy(format!(
-            "`{up}` starts all {}. Get such files and remove them before; with --anew they cannot be read.{removed}",
+            "`{up}` starts all {}. Get such files and remove them before; with --anew they cannot be read. \
+             Contents of files that were removed go within a minute, or by `starfish fsck --repair`.",
             self.before.agents.len()
         )))
     }
@@ -465,23 +451,13 @@ fn in_words(options: &[String]) -> String {
     if options.is_empty() { "no options".into() } else { format!("`{}`", options.join(" ")) }
 }
 
-/// Files that agents have stripes of.
-struct FilesThere {
-    /// The names of those that have flat ones.
-    flat: Vec<String>,
-    /// How many others there are.
-    in_namespace: usize,
-}
-
-/// The files that these agents have stripes of.
-fn files_on(addresses: &[String]) -> Result<FilesThere> {
+/// How many files these agents have stripes of.
+fn files_on(addresses: &[String]) -> Result<usize> {
     let agents = AgentsArgs::of(addresses.to_vec()).find()?;
     this_node::run(agents, |connection| async move {
-        let what = "listing the files";
-        let flat = connection.explained(what, connection.client.list().await)?;
-        let stripes = connection.explained(what, connection.client.list_numbered().await)?;
+        let stripes = connection.explained("listing the files", connection.client.list_numbered().await)?;
         let files: BTreeSet<_> = stripes.iter().map(|(_, stripe)| stripe.file).collect();
-        Ok(FilesThere { flat, in_namespace: files.len() })
+        Ok(files.len())
     })
 }
 

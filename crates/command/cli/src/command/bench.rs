@@ -29,7 +29,7 @@ use crate::interrupt::Interruption;
 use crate::local::{self, Hashing};
 use crate::options::described::load_model;
 use crate::options::values;
-use crate::store::transfer::{self, Get, Method, MethodArgs, Put};
+use crate::store::transfer::{self, Method, MethodArgs, Put};
 use fs::{IoNodeSettings, Scheduling};
 use node::Size;
 use node::sparse::Dense;
@@ -203,8 +203,7 @@ fn read(agents: &Agents, method: Method) -> Result<f64> {
     let method = MethodArgs { method, compute_nodes: 4 };
     let progress = Progress::bytes(Show::Never, NAME);
     let output = Hashing::new(Dense(io::sink()), false);
-    let done =
-        agents.explain(transfer::get(&agents.agents, NAME, Get::finished(method), output, &progress))?;
+    let done = agents.explain(transfer::get(&agents.agents, NAME, method, output, &progress))?;
     Ok(done.throughput())
 }
 

@@ -8,8 +8,8 @@ use command_line::progress::{Progress, Show};
 use node::sparse::Dense;
 
 use crate::local::{self, Hashing, STANDARD};
-use crate::store::agents::{AgentsArgs, FlatArgs};
-use crate::store::transfer::{self, Get, Method, MethodArgs};
+use crate::store::agents::AgentsArgs;
+use crate::store::transfer::{self, Method, MethodArgs};
 
 /// Print files to standard output, one after the other.
 ///
@@ -18,15 +18,12 @@ use crate::store::transfer::{self, Get, Method, MethodArgs};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The files' names.
+    /// The files' paths.
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
 
     #[command(flatten)]
     agents: AgentsArgs,
-
-    #[command(flatten)]
-    flat: FlatArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -38,12 +35,11 @@ Examples:
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
     let method = MethodArgs { method: Method::Traditional, compute_nodes: 1 };
-    let get = Get { flat: arguments.flat.flat, ..Get::finished(method) };
     let mut outcome = Ok(());
     for name in &arguments.names {
         let (_, output) = local::create(Path::new(STANDARD), name, false)?;
         let progress = Progress::bytes(Show::Never, name);
-        match transfer::get(&agents, name, get, Hashing::new(Dense(output), false), &progress) {
+        match transfer::get(&agents, name, method, Hashing::new(Dense(output), false), &progress) {
             Ok(_) => {}
             Err(failure) if failure.kind().is_some() => failure.join(&mut outcome),
             // Nothing more can be printed.

@@ -26,7 +26,7 @@ use crate::local::{self, Hashing};
 use crate::options::described::{load_machine, load_model};
 use crate::simulation;
 use crate::store::beforehand;
-use crate::store::transfer::{self, Done, Get, Method, MethodArgs, Put};
+use crate::store::transfer::{self, Done, Method, MethodArgs, Put};
 use node::Size;
 use node::sparse::Dense;
 
@@ -202,7 +202,7 @@ fn get(agents: &Agents, name: &str, method: Method) -> Result<Done> {
     let method = MethodArgs { method, compute_nodes: COMPUTE_NODES };
     let progress = Progress::bytes(Show::Auto, "get");
     let output = Hashing::new(Dense(io::sink()), true);
-    let done = transfer::get(&agents.agents, name, Get::finished(method), output, &progress)?;
+    let done = transfer::get(&agents.agents, name, method, output, &progress)?;
     progress.finish();
     Ok(done)
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::diagnosis::mounts::{self, MountFinding};
 use crate::diagnosis::names::{self, NamespaceFinding};
-use crate::diagnosis::{self, AgentFinding, judge, measure, unfinished};
+use crate::diagnosis::{self, AgentFinding, judge, measure};
 use crate::local;
 use crate::output::row_format::{RowFormat, print_json};
 use crate::store::agents::AgentsArgs;
@@ -116,11 +116,6 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
                 problems.push(failure);
             }
             _ => {}
-        }
-        match arguments.agents.find().and_then(unfinished::note) {
-            Ok(note) => notes.extend(note),
-            Err(failure) if problems.is_empty() => problems.push(failure),
-            Err(_) => {}
         }
     }
     let mounts = mounts::find(&names);

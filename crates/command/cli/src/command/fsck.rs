@@ -33,16 +33,15 @@ use tree::{LostStripes, TreeCheck, is_named};
 
 /// Read files back on the agents, verify checksums, and report what is damaged, missing, foreign or unfinished.
 ///
-/// Without names, all files are read. The data stay on the agents: each reads its own disks, in the background of
-/// all other requests. What is on agents that do not answer, or on disks that cannot be used, is not checked: they are
-/// named. Exit code 1 means that a problem was found, and not mended, or that not all could be checked.
-///
-/// With a namespace, its records are checked as well, and so is whether there are stripes of files that it does not
-/// know, or files on a disk that none of the agents has. Names are paths then; directories stand for all files in them.
+/// Without names, all files are read, and the records of the namespace are checked: also whether there are stripes of
+/// files that it does not know, or files on a disk that none of the agents has. The data stay on the agents: each reads
+/// its own disks, in the background of all other requests. What is on agents that do not answer, or on disks that
+/// cannot be used, is not checked: they are named. Exit code 1 means that a problem was found, and not mended, or that
+/// not all could be checked.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The files' names.
+    /// Paths of files; a directory stands for all files in it.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
@@ -185,32 +184,24 @@ impl Wish {
         if self.mend.is_some() {
             connection.incompleteness()?;
         }
-        let mut report = match (self.namespace(connection).await?, &*self.names) {
-            (None, _) if self.mend.is_some() => {
-                let failure = Failure::new("--repair", "the agents have no namespace that could be mended");
-                return Err(
-                    failure.remedy("Files of flat names are put again, or removed with `starfish rm`.")
-                );
-            }
-            (None, names) => self.flat(connection, names).await?,
-            (Some(namespace), []) => self.all(&namespace).await?,
-            (Some(namespace), names) => self.paths(&namespace, names).await?,
+        let namespace = self.namespace(connection).await?;
+        let mut report = match &*self.names {
+            [] => self.all(&namespace).await?,
+            names => self.paths(&namespace, names).await?,
         };
         report.seconds = begun.elapsed().as_secs_f64();
         report.note_incompleteness(connection);
         Ok(report)
     }
 
-    /// The namespace, if there is one; a new one, if that is wanted.
-    async fn namespace(&self, connection: &ConnectedNode) -> Result<Option<Namespace>> {
+    /// The namespace; a new one, if that is wanted.
+    async fn namespace(&self, connection: &ConnectedNode) -> Result<Namespace> {
         if !self.new_namespace {
-            let namespace = Namespace::find_surely(connection).await?;
-            if let Some(namespace) = &namespace {
-                // What it does not know is not to be taken for its own, unless that is said.
-                let tree = &namespace.tree;
-                let disks = if self.take_disks { tree.take_disks().await } else { tree.check_disks().await };
-                connection.explained("the disks", disks)?;
-            }
+            let namespace = Namespace::of(connection).await?;
+            // What it does not know is not to be taken for its own, unless that is said.
+            let tree = &namespace.tree;
+            let disks = if self.take_disks { tree.take_disks().await } else { tree.check_disks().await };
+            connection.explained("the disks", disks)?;
             return Ok(namespace);
         }
         match Namespace::find(connection).await? {
@@ -218,13 +209,8 @@ impl Wish {
                 let why = format!("the namespace is there: agent {} keeps it", namespace.keeper());
                 Err(Failure::new("--new-namespace", why).remedy("Leave it out."))
             }
-            None => Ok(Some(Namespace::begin_anew(connection).await?)),
+            None => Ok(Namespace::begin_anew(connection).await?),
         }
-    }
-
-    /// Files of flat names; all without names.
-    async fn flat(&self, connection: &ConnectedNode, names: &[String]) -> Result<Report> {
-        Ok(Report::of(connection, self.read_back(connection, names).await?, str::to_owned))
     }
 
     async fn read_back(&self, connection: &ConnectedNode, names: &[String]) -> Result<Check> {
@@ -243,10 +229,10 @@ impl Wish {
         Ok(check)
     }
 
-    /// All of a namespace, and the files of flat names beside it.
+    /// All records, and all files.
     async fn all(&self, namespace: &Namespace) -> Result<Report> {
         let connection = &namespace.connection;
-        let mut report = self.flat(connection, &[]).await?;
+        let mut report = Report::of(connection, Check::default(), str::to_owned);
         let mut check = TreeCheck::of(namespace).await?;
         if let Some(remove_unnamed) = self.mend {
             let mended = check.mend(namespace, remove_unnamed).await?;
@@ -271,7 +257,7 @@ impl Wish {
         Ok(report)
     }
 
-    /// The contents of files of a namespace.
+    /// The contents of the files that these paths lead to.
     async fn paths(&self, namespace: &Namespace, names: &[String]) -> Result<Report> {
         let connection = &namespace.connection;
         let (mut paths, mut inodes, mut failures) = (BTreeMap::new(), BTreeMap::new(), Vec::new());

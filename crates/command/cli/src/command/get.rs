@@ -13,10 +13,10 @@ use layout::Extent;
 use crate::account::explained::explained;
 use crate::interrupt;
 use crate::local::{self, Hashing, STANDARD};
-use crate::store::agents::{AgentsArgs, FlatArgs};
+use crate::store::agents::AgentsArgs;
 use crate::store::get_tree::{self, DamagedFile, Manner, TreeDownload};
-use crate::store::namespace::{FoundPath, no_namespace};
-use crate::store::transfer::{self, Get, Method, MethodArgs, Salvaged};
+use crate::store::namespace::{FoundPath, Namespace};
+use crate::store::transfer::{self, Method, MethodArgs, Salvaged};
 use crate::store::{globs, many, namespace};
 use crate::this_node;
 use node::Agent;
@@ -27,14 +27,12 @@ use replacement::LocalPlace;
 /// The local file appears under its name only when it is complete; until then its name is `.starfish-` and some
 /// letters. That file is removed if the command fails or is interrupted, but not if it is killed.
 ///
-/// An unfinished file, whose writer was killed or is still writing, is refused.
-///
-/// With a namespace the name is a path; a pattern with *, ? or [...] gets all files that match it, and -r gets
-/// directories, many files at once. Local files get the permissions and times of those in the namespace.
+/// A pattern with *, ? or [...] gets all files that match it, and -r gets directories, many files at once. Local files
+/// get the permissions and times of those on the agents.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Name of the file on the agents; with a namespace a path, or a pattern of paths.
+    /// Path of the file on the agents, or a pattern of paths.
     #[arg(value_name = "NAME")]
     name: String,
 
@@ -44,9 +42,6 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     agents: AgentsArgs,
-
-    #[command(flatten)]
-    flat: FlatArgs,
 
     /// Get directories with everything in them. LOCAL is what the directory is called here or, if it ends with /, where
     /// it is put.
@@ -59,10 +54,6 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     method: MethodArgs,
-
-    /// Read the unfinished file of that name, if there is one. Bytes not written read as zeros.
-    #[arg(long, conflicts_with = "recursive")]
-    unfinished: bool,
 
     /// Replace an existing local file.
     #[arg(long, short)]
@@ -94,7 +85,7 @@ Examples:
   starfish get big.dat --agents node1:7117,node2:7117
   starfish get results/today.dat /tmp --force --hash
   starfish get directory.tar - | tar x
-  starfish get 'results/*.dat' /tmp/                 with a namespace, all that the pattern means
+  starfish get 'results/*.dat' /tmp/                 all that the pattern means
   starfish get -r results --resume
   starfish get big.dat --method disk-directed --compute-nodes 8
   starfish get big.dat --explain
@@ -121,11 +112,10 @@ fn get(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
     let progress = Progress::bytes(arguments.progress, name);
     let output = target.output(output).map_err(|error| Failure::new(local.display().to_string(), error))?;
     let output = Hashing::new(output, arguments.hash);
-    let get = Get { method: arguments.method, unfinished: arguments.unfinished, flat: arguments.flat.flat };
     let Salvaged { hash, lost, inode, absence } = if arguments.skip_damaged {
-        transfer::salvage(&agents, name, get, output, &progress)?
+        transfer::salvage(&agents, name, arguments.method, output, &progress)?
     } else {
-        let done = transfer::get(&agents, name, get, output, &progress)?;
+        let done = transfer::get(&agents, name, arguments.method, output, &progress)?;
         Salvaged { hash: done.hash, lost: Vec::new(), inode: done.inode, absence: None }
     };
     let noted = match (target.file(), inode) {
@@ -145,12 +135,10 @@ fn get(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
 
 /// Whether a name is a pattern, and not that of a file.
 fn means_many(agents: &[Agent], arguments: &Arguments) -> Result<bool> {
-    let (flat, name) = (arguments.flat, arguments.name.clone());
+    let name = arguments.name.clone();
     this_node::run_with_present(agents.to_vec(), move |connection| async move {
-        match flat.namespace(&connection).await? {
-            Some(namespace) => Ok(namespace.find_at(name.as_bytes(), false).await?.is_none()),
-            None => Ok(false),
-        }
+        let namespace = Namespace::of(&connection).await?;
+        Ok(namespace.find_at(name.as_bytes(), false).await?.is_none())
     })
 }
 
@@ -188,32 +176,27 @@ impl Target {
 
 /// Refuses what is for one file alone.
 fn check_many(arguments: &Arguments) -> Result<()> {
-    let of_one = [(arguments.hash, "--hash"), (arguments.unfinished, "--unfinished")];
     if arguments.method.method != Method::Traditional {
         return Err(Failure::usage("--method", "several files are got by the method traditional"));
     }
-    match of_one.into_iter().find(|(is_given, _)| *is_given) {
-        Some((_, option)) => {
-            let why = format!("it is for one file, and {} is a pattern", visible(&arguments.name));
-            Err(Failure::usage(option, why).remedy("Name the files one by one, or leave it out."))
-        }
-        None => Ok(()),
+    if arguments.hash {
+        let why = format!("it is for one file, and {} is a pattern", visible(&arguments.name));
+        return Err(Failure::usage("--hash", why).remedy("Name the files one by one, or leave it out."));
     }
+    Ok(())
 }
 
 /// Gets directories, or what a pattern means.
 fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
     check_many(&arguments)?;
-    let Arguments { name, recursive, flat, .. } = arguments;
+    let Arguments { name, recursive, .. } = arguments;
     let manner =
         Manner { force: arguments.force, resume: arguments.resume, skip_damaged: arguments.skip_damaged };
     let target = Target::new(arguments.local.as_deref(), globs::is_pattern(&name))?;
     let progress = Progress::bytes(arguments.progress, &name);
     let (shown, owned) = (progress.clone(), name.clone());
     let (got, mut outcome) = this_node::run_with_present(agents, move |connection| async move {
-        let Some(namespace) = flat.namespace(&connection).await? else {
-            return Err(no_namespace(&connection, &owned));
-        };
+        let namespace = Namespace::of(&connection).await?;
         let (mut tops, mut outcome) = (Vec::new(), Ok(()));
         for found in globs::found(&namespace, owned.as_ref(), true).await? {
             if found.inode.is_directory() && !recursive {

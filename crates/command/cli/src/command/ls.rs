@@ -1,45 +1,38 @@
-//! `starfish ls`: which files there are. Those of a namespace are listed by `ls/tree.rs`.
+//! `starfish ls`: which files there are.
 
-mod tree;
-
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use clap::{ArgAction, Args};
 use command_line::TextTable;
-use command_line::failure::{Failure, Result};
-use fs::FileParts;
-use machine::Duration;
+use command_line::failure::Result;
+use namespace::{Inode, InodeKind};
+use nix::unistd::{Gid, Group, Uid, User};
+use node::Size;
 use serde::Serialize;
 
-use crate::local;
 use crate::output::date;
 use crate::output::row_format::RowFormat;
-use crate::store::agents::{AgentsArgs, FlatArgs};
+use crate::store::agents::AgentsArgs;
 use crate::store::globs;
+use crate::store::namespace::{FoundPath, Namespace, for_programs, kind_name, letter, shown, split};
 use crate::this_node;
-use node::{ConnectedNode, ErrorKind, Size};
 
 /// List the files that the agents keep.
 ///
-/// Lists every name that any agent has a stripe of. With `-l`, files with missing, foreign or damaged stripes are
-/// marked as damaged; `starfish stat` shows the cause. Files that are being written, or whose writer was stopped,
-/// are marked as unfinished, with the time they were begun; their size is that of the part written. If an agent
-/// does not answer, which is a failure, the size of a file with a stripe there is a question mark.
-///
-/// With a namespace, lists what is in the directories that are named, or in the root. Directories end with /. With -l,
-/// permissions, user, group, size and time are shown, as ls does. All of it is known to the agent that keeps the names;
-/// others need not answer.
+/// Lists what is in the directories that are named, or in the root. Directories end with /. With -l, permissions, user,
+/// group, size and time are shown, as ls does. All of it is known to the agent that keeps the names; others need not
+/// answer. `starfish stat` shows where the stripes of a file are.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 // -h is for sizes, as it is of ls.
 #[command(disable_help_flag = true)]
 pub(crate) struct Arguments {
-    /// Paths of files or directories, or patterns of paths; for flat names, patterns of the names to list.
+    /// Paths of files or directories, or patterns of paths. Without any: the root.
     #[arg(value_name = "NAME")]
     names: Vec<OsString>,
 
-    /// List sizes as well, and blocks and stripes of flat files.
+    /// List permissions, users, sizes and times as well.
     #[arg(short, long)]
     long: bool,
 
@@ -62,9 +55,6 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     agents: AgentsArgs,
 
-    #[command(flatten)]
-    flat: FlatArgs,
-
     /// Print help.
     #[arg(long, action = ArgAction::Help)]
     help: Option<bool>,
@@ -79,69 +69,13 @@ Examples:
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let (agents, format) = (arguments.agents.find()?, arguments.format);
-    let (listed, outcome) = this_node::run_with_present(agents, move |connection| async move {
-        if let Some(namespace) = arguments.flat.namespace_surely(&connection).await? {
-            let Arguments { names, long, human_readable, all, recursive, .. } = arguments;
-            let shown = tree::Shown { long, sizes: SizeStyle::of(human_readable), all, recursive };
-            let (listed, outcome) = tree::list(&namespace, &names, shown).await?;
-            return Ok((Listed::Tree(listed), outcome));
-        }
-        let listed = connection.client.list_partly().await;
-        let failure = listed.failures.first().map(|error| connection.explain("listing the files", error));
-        let names = listed.found;
-        let (names, missing) = meant(names, &globs::flat_names(arguments.names)?);
-        let sizes = SizeStyle::of(arguments.human_readable);
-        let (listed, outcome) = if arguments.long || format != RowFormat::Table {
-            let (rows, outcome) = flat_rows(&connection, names).await;
-            (Listed::Flat(rows, sizes), outcome)
-        } else {
-            (Listed::Names(names), Ok(()))
-        };
-        let whole = connection.incompleteness().and(failure.map_or(Ok(()), Err));
-        let absence = whole.map_err(|error| Failure::from(error).also(UNLISTED));
-        Ok((listed, absence.and(missing).and(outcome)))
+    let Arguments { names, long, human_readable, all, recursive, format, agents, help: _ } = arguments;
+    let (listing, outcome) = this_node::run_with_present(agents.find()?, move |connection| async move {
+        let shown = Shown { long, sizes: SizeStyle::of(human_readable), all, recursive };
+        list(&Namespace::of(&connection).await?, &names, shown).await
     })?;
-    match listed {
-        Listed::Names(names) => local::print(names),
-        Listed::Flat(rows, sizes) => format.print(&rows, |rows| lines(rows, sizes)),
-        Listed::Tree(listed) => format.print(&listed.rows(), |_| listed.lines()),
-    }?;
+    format.print(&listing.rows(), |_| listing.lines())?;
     outcome
-}
-
-/// What is listed.
-enum Listed {
-    /// Flat names alone.
-    Names(Vec<String>),
-    Flat(Vec<FlatRow>, SizeStyle),
-    Tree(tree::Listing),
-}
-
-/// A file of a flat name.
-#[derive(Serialize)]
-struct FlatRow {
-    name: String,
-    state: FlatState,
-    /// This and the following fields: None if unknown.
-    bytes: Option<u64>,
-    block_bytes: Option<u64>,
-    stripes: Option<u32>,
-    /// If it is unfinished.
-    begun: Option<String>,
-    #[serde(skip)]
-    unfinished_since: Option<Duration>,
-}
-
-/// How a file of a flat name is.
-#[derive(Clone, Copy, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum FlatState {
-    Whole,
-    Unfinished,
-    Damaged,
-    /// Not all agents answer.
-    Unknown,
 }
 
 /// How sizes are written.
@@ -166,95 +100,222 @@ impl SizeStyle {
     }
 }
 
-/// Those of flat names that are asked for, and the first failure to find one; the other failures are printed.
-fn meant(all: Vec<String>, asked: &[String]) -> (Vec<String>, Result<()>) {
-    if asked.is_empty() {
-        return (all, Ok(()));
+/// What is shown.
+#[derive(Clone, Copy)]
+struct Shown {
+    /// Permissions, users, sizes and times.
+    long: bool,
+    /// How sizes are written.
+    sizes: SizeStyle,
+    /// Names that begin with a dot.
+    all: bool,
+    /// What is in directories within.
+    recursive: bool,
+}
+
+/// What is listed, and how.
+struct Listing {
+    files: Vec<FoundPath>,
+    /// Directories, with what is to be listed of what is in each.
+    directories: Vec<(FoundPath, Vec<FoundPath>)>,
+    show: Shown,
+}
+
+/// A row for programs.
+#[derive(Serialize)]
+struct PathRow {
+    path: String,
+    kind: &'static str,
+    /// Bytes, or of a directory the number of its entries.
+    size: u64,
+    mode: String,
+    user: String,
+    group: String,
+    modified: String,
+}
+
+/// What these paths lead to, or what is in the root; and the first failure.
+async fn list(namespace: &Namespace, names: &[OsString], show: Shown) -> Result<(Listing, Result<()>)> {
+    let (mut files, mut directories, mut outcome) = (Vec::new(), Vec::new(), Ok(()));
+    if names.is_empty() {
+        directories.push(FoundPath { path: Vec::new(), ..namespace.look(b"/").await? });
     }
-    let (mut names, mut outcome) = (BTreeSet::new(), Ok(()));
-    for text in asked {
-        match globs::of_flat(&all, text) {
-            Ok(meant) => names.extend(meant),
+    for name in names {
+        match globs::found(namespace, name, !show.long).await {
+            Ok(found) => {
+                let (inner, outer): (Vec<_>, Vec<_>) =
+                    found.into_iter().partition(|found| found.inode.is_directory());
+                directories.extend(inner);
+                files.extend(outer);
+            }
             Err(failure) => failure.join(&mut outcome),
         }
     }
-    (names.into_iter().collect(), outcome)
+    let mut listing = Listing { files, directories: Vec::new(), show };
+    for directory in directories {
+        let found = match show.recursive {
+            true => namespace.walk(&directory).await?,
+            false => namespace.entries(&directory).await?,
+        };
+        let mut found: Vec<FoundPath> =
+            found.into_iter().filter(|found| show.is_meant(&directory, found)).collect();
+        found.sort_by(|one, other| one.path.cmp(&other.path));
+        listing.directories.push((directory, found));
+    }
+    Ok((listing, outcome))
 }
 
-const UNLISTED: &str = "Files that have no stripe anywhere else are not listed.";
+impl Listing {
+    /// For people.
+    fn lines(&self) -> Vec<String> {
+        let mut lines = self.show.lines(&self.files, Naming::Path);
+        let is_one = self.directories.len() == 1 && self.files.is_empty();
+        let naming = if self.show.recursive { Naming::Path } else { Naming::Last };
+        for (directory, found) in &self.directories {
+            if !is_one && !self.show.recursive {
+                lines.extend((!lines.is_empty()).then(String::new));
+                lines.push(format!("{}:", shown(&directory.path)));
+            }
+            lines.extend(self.show.lines(found, naming));
+        }
+        lines
+    }
 
-/// A row for each file, and the first failure that is not a file's own.
-async fn flat_rows(connection: &ConnectedNode, names: Vec<String>) -> (Vec<FlatRow>, Result<()>) {
-    let (mut rows, mut outcome) = (Vec::new(), Ok(()));
-    for name in names {
-        match connection.client.find_all(&name).await {
-            // There are none if it was removed since it was listed.
-            Ok(all) => rows.extend(all.into_iter().map(|parts| FlatRow::of(connection, &name, parts))),
-            Err(error) => {
-                let error = connection.explain(&name, &error);
-                let is_damaged = error.kind() == ErrorKind::Damaged;
-                rows.push(FlatRow::without_parts(name, is_damaged));
-                if !is_damaged {
-                    outcome = outcome.and(Err(error.into()));
-                }
+    /// For programs.
+    fn rows(&self) -> Vec<PathRow> {
+        let mut users = Users::default();
+        let all = self.files.iter().chain(self.directories.iter().flat_map(|(_, found)| found));
+        let row = |FoundPath { path, inode }: &FoundPath| PathRow {
+            path: for_programs(path),
+            kind: kind_name(&inode.kind),
+            size: inode.size,
+            mode: format!("{:04o}", inode.mode),
+            user: users.user(inode.uid),
+            group: users.group(inode.gid),
+            modified: date::for_programs(inode.modified),
+        };
+        all.map(row).collect()
+    }
+}
+
+/// How something is named in its line.
+#[derive(Clone, Copy)]
+enum Naming {
+    /// By its path.
+    Path,
+    /// By the last name of it.
+    Last,
+}
+
+impl Shown {
+    /// Whether something in a directory is to be listed.
+    fn is_meant(self, directory: &FoundPath, found: &FoundPath) -> bool {
+        let rest = found.path.strip_prefix(&*directory.path).unwrap_or(&found.path);
+        self.all || !rest.split(|&byte| byte == b'/').any(|name| name.starts_with(b"."))
+    }
+
+    fn lines(self, found: &[FoundPath], naming: Naming) -> Vec<String> {
+        let mut users = Users::default();
+        let mut table = TextTable::new(3);
+        let mut names = Vec::new();
+        for FoundPath { path, inode } in found {
+            let name = match naming {
+                Naming::Path => path,
+                Naming::Last => split(path).1,
+            };
+            names.push(format!("{}{}", shown(name), self.end(&inode.kind)));
+            if self.long {
+                let changed = date::of_unix(inode.modified);
+                // A directory has no bytes: its size is its number of entries.
+                let size = if inode.is_directory() { "-".into() } else { self.sizes.text(inode.size) };
+                table.row([permissions(inode), users.user(inode.uid), users.group(inode.gid), size, changed]);
             }
         }
-    }
-    (rows, outcome)
-}
-
-impl FlatRow {
-    fn without_parts(name: String, is_damaged: bool) -> FlatRow {
-        let state = if is_damaged { FlatState::Damaged } else { FlatState::Unknown };
-        FlatRow {
-            name,
-            state,
-            bytes: None,
-            block_bytes: None,
-            stripes: None,
-            begun: None,
-            unfinished_since: None,
+        if !self.long {
+            return names;
         }
+        table.whole_lines().iter().zip(names).map(|(line, name)| format!("{line}  {name}")).collect()
     }
 
-    fn of(connection: &ConnectedNode, name: &str, parts: FileParts) -> FlatRow {
-        let (striping, unfinished_since) = (parts.striping, parts.unfinished_since);
-        let bytes = parts.complete(name).ok().map(|stat| stat.bytes);
-        let state = match (unfinished_since, bytes) {
-            // Its writer may have come no further than to make some of its stripes.
-            (Some(_), _) => FlatState::Unfinished,
-            (None, Some(_)) => FlatState::Whole,
-            (None, None) if connection.incompleteness().is_err() => FlatState::Unknown,
-            (None, None) => return FlatRow::without_parts(name.to_owned(), true),
-        };
-        FlatRow {
-            name: name.to_owned(),
-            state,
-            bytes,
-            block_bytes: Some(striping.block_bytes()),
-            stripes: Some(striping.stripe_count()),
-            begun: unfinished_since.map(|since| date::for_programs(since.as_nanos() as i64)),
-            unfinished_since,
+    /// What stands behind a name.
+    fn end(self, kind: &InodeKind) -> String {
+        match kind {
+            InodeKind::Directory { .. } => "/".into(),
+            InodeKind::Link { target } if self.long => format!(" -> {}", shown(target)),
+            _ => String::new(),
         }
     }
 }
 
-/// The rows for people: size, size of blocks, number of stripes, and name.
-fn lines(rows: &[FlatRow], sizes: SizeStyle) -> Vec<String> {
-    let mut table = TextTable::new(0);
-    for row in rows {
-        let bytes = match (row.bytes, row.state) {
-            (Some(bytes), _) => sizes.text(bytes),
-            (None, FlatState::Damaged) => "damaged".into(),
-            (None, _) => "?".into(),
-        };
-        let block = row.block_bytes.map_or_else(|| "-".into(), |bytes| Size(bytes).to_string());
-        let stripes = row.stripes.map_or_else(|| "-".into(), |stripes| stripes.to_string());
-        table.row([bytes, block, stripes]);
+/// What something is, and who may do what with it, as `ls -l` has it.
+fn permissions(inode: &Inode) -> String {
+    let mut text = letter(&inode.kind).to_string();
+    for who in (0..3).rev() {
+        let bits = inode.mode >> (3 * who);
+        let special = inode.mode >> (9 + who) & 1 == 1;
+        let mark = if who == 0 { 't' } else { 's' };
+        text.push(if bits & 4 != 0 { 'r' } else { '-' });
+        text.push(if bits & 2 != 0 { 'w' } else { '-' });
+        text.push(match (special, bits & 1 != 0) {
+            (false, false) => '-',
+            (false, true) => 'x',
+            (true, true) => mark,
+            (true, false) => mark.to_ascii_uppercase(),
+        });
     }
-    let name = |row: &FlatRow| {
-        let since = row.unfinished_since.map(|since| format!("  (unfinished since {})", date::of(since)));
-        format!("{}{}", row.name, since.unwrap_or_default())
-    };
-    table.whole_lines().iter().zip(rows).map(|(line, row)| format!("{line}  {}", name(row))).collect()
+    text
+}
+
+/// What this computer calls users and groups.
+#[derive(Default)]
+struct Users {
+    users: BTreeMap<u32, String>,
+    groups: BTreeMap<u32, String>,
+}
+
+impl Users {
+    fn user(&mut self, number: u32) -> String {
+        let name = || User::from_uid(Uid::from_raw(number)).ok().flatten().map(|user| user.name);
+        self.users.entry(number).or_insert_with(|| name().unwrap_or_else(|| number.to_string())).clone()
+    }
+
+    fn group(&mut self, number: u32) -> String {
+        let name = || Group::from_gid(Gid::from_raw(number)).ok().flatten().map(|group| group.name);
+        self.groups.entry(number).or_insert_with(|| name().unwrap_or_else(|| number.to_string())).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use namespace::FileNumber;
+
+    use super::*;
+
+    #[test]
+    fn permissions_are_shown_as_ls_does() {
+        let of = |mode| {
+            let kind = InodeKind::Directory { parent: FileNumber::ROOT };
+            let (number, size) = (FileNumber(7), 0);
+            permissions(&Inode {
+                number,
+                kind,
+                mode,
+                uid: 0,
+                gid: 0,
+                links: 2,
+                size,
+                accessed: 0,
+                modified: 0,
+                changed: 0,
+                made: 0,
+                version: 1,
+                stored_stripes: 0,
+                unwritten: 0,
+                reserved: 0,
+            })
+        };
+        assert_eq!(of(0o755), "drwxr-xr-x");
+        assert_eq!(of(0o1777), "drwxrwxrwt");
+        assert_eq!(of(0o4640), "drwSr-----");
+    }
 }

@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
 use command_line::say;
 use mount::{LockScope, MountSettings, MountedDirectory, unmount};
-use node::{Agent, ErrorKind, Session, Settings, Size, Tree, agents};
+use node::{Agent, ErrorKind, Session, Settings, Size, agents};
 
 use crate::output::durations;
 use crate::serving::agent_log;
@@ -163,7 +163,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     agent_log::begin()?;
     let metrics = mount_metrics::open(arguments.metrics.as_deref())?;
     let session = start(&arguments)?;
-    let (tree, begun) = tree(&session, &arguments)?;
+    let tree = session.tree();
     // Before it is mounted: a signal that comes right then would leave a directory without a program.
     let interrupted = interrupt::channel()?;
     let mounted = MountedDirectory::begin(
@@ -176,7 +176,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         mount_metrics::serve(server, mounted.counter())?;
     }
     unmount_when_interrupted(interrupted, mounted.directory());
-    local::print(begun.into_iter().chain([format!("{MOUNTED}{}", mounted.directory().display())]))?;
+    local::print([format!("{MOUNTED}{}", mounted.directory().display())])?;
     let ended = mounted.wait();
     drop(tree);
     let finished = session.finish();
@@ -277,21 +277,6 @@ fn mount_settings(arguments: &Arguments) -> Result<MountSettings> {
         devices: arguments.dev,
         no_execution: arguments.noexec,
     })
-}
-
-/// The namespace. There being none, one is begun unless nothing may be changed, and what is to be told of that.
-fn tree(session: &Session, arguments: &Arguments) -> Result<(Tree, Vec<String>)> {
-    if let Some(tree) = session.tree()? {
-        return Ok((tree, Vec::new()));
-    }
-    if arguments.read_only {
-        let why = "these agents have no namespace yet, and --read-only begins none";
-        return Err(Failure::new("mounting", why).remedy("Mount it once without --read-only."));
-    }
-    let begun = this_node::run(arguments.agents.find()?, |connection| async move {
-        Ok(Namespace::find_or_begin(&connection).await?.1)
-    })?;
-    Ok((session.begin_tree()?, begun))
 }
 
 /// The first interruption unmounts. If the directory is in use, that is when nobody uses it any more, and the next one

@@ -11,7 +11,7 @@ use node::ErrorKind;
 use crate::store::agents::AgentsArgs;
 use crate::store::globs;
 use crate::store::many;
-use crate::store::namespace::{Namespace, joined, no_namespace, shown, split, trimmed};
+use crate::store::namespace::{Namespace, joined, shown, split, trimmed};
 use crate::this_node;
 
 /// Rename files and directories, or move them into a directory.
@@ -44,9 +44,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
     this_node::run_with_present(agents, move |connection| async move {
         let (to, from) = arguments.paths.split_last().expect("there are two at least");
-        let Some(namespace) = Namespace::find(&connection).await? else {
-            return Err(no_namespace(&connection, &shown(to.as_bytes())));
-        };
+        let namespace = Namespace::of(&connection).await?;
         let (to, mut found, mut outcome) = (to.as_bytes(), Vec::new(), Ok(()));
         let is_directory = namespace.is_directory(to).await?;
         for from in from {

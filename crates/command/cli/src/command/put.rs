@@ -21,22 +21,21 @@ use crate::local::{self, Hashing, STANDARD};
 use crate::store::agents::{AgentsArgs, those_present};
 use crate::store::beforehand;
 use crate::store::many;
-use crate::store::namespace::{Namespace, joined, no_namespace};
+use crate::store::namespace::{Namespace, joined};
 use crate::store::put_tree::{LocalTree, PutTree, TreeUpload, noted_of};
-use crate::store::transfer::{self, Attributes, Get, Method, MethodArgs, Put};
+use crate::store::transfer::{self, Attributes, Method, MethodArgs, Put};
 use crate::this_node;
 use node::Size;
 
 /// Put a local file or directory onto the agents, in stripes over all their disks.
 ///
 /// The file is cut into blocks, which are dealt to the disks in turn, so that reading it later keeps all of them
-/// busy. When the command ends, the data are on the disks. Until then the file is unfinished, even if the command
-/// is killed: `starfish ls -l` marks it and `starfish get` refuses it. If the command fails or is interrupted,
-/// nothing of the file is left, except that a written file that fails to verify stays.
+/// busy. It appears under its name when it is whole and on the disks, with the permissions and the time of the local
+/// one. If the command fails or is interrupted, nothing of the file is left, except that a written file that fails to
+/// verify stays.
 ///
-/// With a namespace (`starfish mkdir` begins one) names are paths, and a file appears under its name when it is
-/// whole, with the permissions and the time of the local one. A name that leads to a directory means the file's own
-/// name in it. With -r a directory is put, many files at once.
+/// Names are paths. One that leads to a directory means the file's own name in it. With -r a directory is put, many
+/// files at once.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -44,7 +43,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "LOCAL")]
     local: PathBuf,
 
-    /// Name of the file on the agents. Without this: its own name, without directories. If it ends with /, a directory
+    /// Path of the file on the agents. Without this: its own name, without directories. If it ends with /, a directory
     /// is put into it.
     #[arg(value_name = "NAME")]
     name: Option<String>,
@@ -57,8 +56,6 @@ pub(crate) struct Arguments {
     recursive: bool,
 
     /// Resume an interrupted put: skip files that have the same size and time and all their stripes; replace the rest.
-    /// Needs a namespace.
-    ///
     /// Contents are not compared. `starfish fsck` reads what is there back and compares checksums.
     #[arg(long)]
     resume: bool,
@@ -128,7 +125,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 
 fn put(mut agents: Vec<Agent>, name: String, arguments: Arguments) -> Result<()> {
     if arguments.without_missing {
-        agents = those_that_answer(agents, &name, arguments.replace)?;
+        agents = those_that_answer(agents)?;
     }
     if arguments.recursive {
         if arguments.local.is_file() {
@@ -174,18 +171,10 @@ fn put(mut agents: Vec<Agent>, name: String, arguments: Arguments) -> Result<()>
     }
 }
 
-/// The agents that answer, over whose disks the file is to lie. What it replaces must have no stripe elsewhere.
-fn those_that_answer(agents: Vec<Agent>, name: &str, replaces: bool) -> Result<Vec<Agent>> {
-    let (all, name) = (agents.clone(), name.to_owned());
-    this_node::run_with_present(all, move |connection| async move {
-        // Without the agent that keeps the namespace the name would be a flat one.
+/// The agents that answer, over whose disks the file is to lie. One of them has to keep the names.
+fn those_that_answer(agents: Vec<Agent>) -> Result<Vec<Agent>> {
+    this_node::run_with_present(agents.clone(), move |connection| async move {
         Namespace::find(&connection).await?;
-        if replaces && connection.absence().is_err() {
-            match connection.client.stat(&name).await {
-                Err(error) if matches!(*error, fs::Error::NotFound { .. }) => {}
-                other => drop(connection.explained(&name, other)?),
-            }
-        }
         Ok(those_present(&connection, agents))
     })
 }
@@ -215,15 +204,9 @@ fn warn_of_second_file(arguments: &Arguments) {
 
 /// What the file is to be called.
 fn name(arguments: &Arguments) -> Result<String> {
-    let name = match &arguments.name {
-        Some(name) => name.clone(),
-        None => own_name(&arguments.local)?,
-    };
-    match fs::check_name(&name) {
-        Err(why) if !has_namespace(arguments) => {
-            Err(Failure::usage(format!("{name:?} is no file name"), why))
-        }
-        _ => Ok(name),
+    match &arguments.name {
+        Some(name) => Ok(name.clone()),
+        None => own_name(&arguments.local),
     }
 }
 
@@ -239,16 +222,6 @@ fn own_name(local: &Path) -> Result<String> {
     Ok(last.to_str().ok_or_else(|| failed("its name is not UTF-8"))?.to_owned())
 }
 
-/// Whether the agents have a namespace, where a name may be what no flat one can be.
-fn has_namespace(arguments: &Arguments) -> bool {
-    let find = |agents| {
-        this_node::run_with_present(agents, |connection| async move {
-            Ok(Namespace::find(&connection).await?.is_some())
-        })
-    };
-    arguments.agents.find().and_then(find).unwrap_or(false)
-}
-
 /// How much room a file needs on the agents: holes need none, unless all of it goes through memory.
 fn needed(input: &File, size: Option<u64>, method: Method) -> Result<u64> {
     match (size, method) {
@@ -260,7 +233,7 @@ fn needed(input: &File, size: Option<u64>, method: Method) -> Result<u64> {
     }
 }
 
-/// What a namespace is to note of what is put.
+/// What is to be noted of what is put.
 fn attributes(input: &File) -> Result<Attributes> {
     let found = input.metadata().map_err(|error| Failure::new("reading the input", error))?;
     if !found.is_file() {
@@ -310,9 +283,7 @@ fn put_tree(agents: Vec<Agent>, name: &str, arguments: &Arguments) -> Result<()>
     let (shown, interruption) = (progress.clone(), Interruption::prepare()?);
     let owned = name.to_owned();
     let (failed, skipped) = this_node::run(agents, move |connection| async move {
-        let Some(namespace) = Namespace::find(&connection).await? else {
-            return Err(no_namespace(&connection, &owned));
-        };
+        let namespace = Namespace::of(&connection).await?;
         let half_done = transfer::begin_hidden(&interruption, &owned);
         let upload = TreeUpload::new(&namespace, put, &shown)?;
         match interruption.unless(upload.run(local)).await {
@@ -341,9 +312,9 @@ fn put_tree(agents: Vec<Agent>, name: &str, arguments: &Arguments) -> Result<()>
 /// Reads the file back and compares.
 fn verify(agents: &[Agent], name: &str, expected: Option<blake3::Hash>, show: Show) -> Result<()> {
     let progress = Progress::bytes(show, &format!("verifying {name}"));
-    let get = Get::finished(MethodArgs { method: Method::Traditional, compute_nodes: 1 });
+    let method = MethodArgs { method: Method::Traditional, compute_nodes: 1 };
     let output = Hashing::new(Dense(std::io::sink()), true);
-    let done = transfer::get(agents, name, get, output, &progress)?;
+    let done = transfer::get(agents, name, method, output, &progress)?;
     progress.finish();
     match (expected, done.hash) {
         (Some(expected), Some(found)) if expected == found => Ok(()),

@@ -39,7 +39,7 @@ use command_line::say;
 /// alone. I/O nodes and clients then work as agents and their clients do. Every byte that is written is read back and
 /// compared.
 ///
-/// On agents the files have new names, blocks of 256 KiB unless --block is given, and are removed at the end. Nodes of
+/// On agents the files have no names, blocks of 256 KiB unless --block is given, and are removed at the end. Nodes of
 /// the log are threads of this process, with connections of their own.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -259,9 +259,7 @@ fn measured(
     let mut jobs = Vec::new();
     for &method in methods {
         let access = options.of(method).access(method, log, configuration(log), arguments.batch.0);
-        let drawn = node::random()?;
-        let names =
-            (0..log.files().len()).map(|file| format!("starfish-replay-{drawn:016x}-{file}")).collect();
+        let names = (0..log.files().len()).map(|file| format!("file {file}")).collect();
         jobs.push((method, ReplayJob::new(log.clone(), names, access, arguments.think())));
     }
     let agents = arguments.agents.find()?;

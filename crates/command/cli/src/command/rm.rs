@@ -1,47 +1,43 @@
-//! `starfish rm`: files go. Those of a namespace are removed by `rm/tree.rs`.
+//! `starfish rm`: files go.
 
-mod tree;
-
-use std::ffi::OsString;
+use std::cell::RefCell;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
 use std::time::Duration;
 
 use clap::Args;
 use command_line::failure::{Failure, Result};
-use fs::FileParts;
-use node::{ConnectedNode, ErrorKind};
+use command_line::say;
+use namespace::{Location, TreeOperation, TreeRefusal, WhatToRemove};
+use node::ErrorKind;
 
 use crate::local;
 use crate::output::date;
 use crate::output::durations;
-use crate::store::agents::{AgentsArgs, FlatArgs};
-use crate::store::globs::flat_names;
-use crate::store::namespace::no_namespace;
+use crate::store::agents::AgentsArgs;
+use crate::store::many::FailedFiles;
+use crate::store::namespace::{FoundPath, Namespace, shown, split, trimmed};
+use crate::store::stored::is_unfinished;
+use crate::store::{globs, many};
 use crate::this_node;
 
 /// Remove files from the agents, even damaged ones.
 ///
-/// If one of the names cannot be removed, the others still are. A file with a flat name cannot be removed while an
-/// agent that has a stripe of it does not answer. With a namespace the name is removed, and the stripes on an agent
-/// that does not answer are removed when it is back, by the next `rm`, `fsck --repair` or mount.
+/// Names are paths, or patterns of paths; -r removes directories with everything in them. If one of the names cannot be
+/// removed, the others still are. Stripes on an agent that does not answer are removed when it is back.
 ///
-/// With `--unfinished`, only files that were begun and never finished are removed; finished files of the same names
-/// stay. Files that are being written now are left alone.
-///
-/// With a namespace names are paths, or patterns of paths, and -r removes directories with everything in them.
 /// --unfinished removes what interrupted commands have left under hidden names, if it was begun at least an hour ago;
-/// --older-than sets another age.
+/// --older-than sets another age. What is being written now is left alone.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The files' names. Without any, `--unfinished` removes all unfinished files.
+    /// The files' paths. Without any, `--unfinished` looks everywhere.
     #[arg(value_name = "NAME", required_unless_present = "unfinished")]
     names: Vec<OsString>,
 
     #[command(flatten)]
     agents: AgentsArgs,
-
-    #[command(flatten)]
-    flat: FlatArgs,
 
     /// Remove directories with everything in them.
     #[arg(short, long, conflicts_with = "unfinished")]
@@ -51,7 +47,7 @@ pub(crate) struct Arguments {
     #[arg(short, long, conflicts_with = "unfinished")]
     force: bool,
 
-    /// Remove unfinished files, and list them.
+    /// Remove what interrupted commands have left in these directories, and list it.
     #[arg(long)]
     unfinished: bool,
 
@@ -67,39 +63,18 @@ Examples:
   starfish rm -r results 'old/*.dat'
   starfish rm --unfinished --older-than 1d";
 
+/// What is younger may be of a command that goes on once it reaches the agents again.
+const HIDDEN_AGE_MIN: Duration = Duration::from_secs(3600);
+
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let agents = arguments.agents.find()?;
-    this_node::run_with_present(agents, move |connection| async move {
-        if let Some(namespace) = arguments.flat.namespace(&connection).await? {
-            return match arguments.unfinished {
-                true => tree::remove_hidden(&namespace, &arguments.names, arguments.older_than).await,
-                false => {
-                    let Arguments { names, recursive, force, .. } = &arguments;
-                    tree::remove(&namespace, names, *recursive, *force).await
-                }
-            };
+    let Arguments { names, agents, recursive, force, unfinished, older_than } = arguments;
+    this_node::run_with_present(agents.find()?, move |connection| async move {
+        let namespace = Namespace::of(&connection).await?;
+        match unfinished {
+            true => remove_hidden(&namespace, &names, older_than).await,
+            false => remove(&namespace, &names, recursive, force).await,
         }
-        if arguments.recursive {
-            return Err(no_namespace(&connection, &flat_names(arguments.names)?.join(" ")));
-        }
-        let is_of_all = arguments.names.is_empty();
-        let names = match is_of_all {
-            true => connection.explained("listing the files", connection.client.list().await)?,
-            false => flat_names(arguments.names)?,
-        };
-        let mut outcome = if is_of_all { connection.incompleteness().map_err(Failure::from) } else { Ok(()) };
-        for name in &names {
-            let removed = match arguments.unfinished {
-                true => remove_unfinished(&connection, name, arguments.older_than, is_of_all).await,
-                false => connection.unlink(name).await.map_err(Failure::from),
-            };
-            match removed {
-                Err(failure) if !is_forgiven(&failure, arguments.force) => failure.join(&mut outcome),
-                _ => {}
-            }
-        }
-        outcome
     })
 }
 
@@ -108,36 +83,153 @@ fn is_forgiven(failure: &Failure, forced: bool) -> bool {
     forced && failure.kind() == Some(ErrorKind::NotFound)
 }
 
-/// Removes what is unfinished of a name, if it is old enough. If it is not the user who has named it, it may be that
-/// there is nothing, or that somebody is writing it.
-async fn remove_unfinished(
-    connection: &ConnectedNode,
-    name: &str,
-    older_than: Option<Duration>,
-    is_one_of_all: bool,
-) -> Result<()> {
-    let all = match connection.client.find_all(name).await {
-        // What cannot be told apart is not collected by the way.
-        Err(_) if is_one_of_all => return Ok(()),
-        all => connection.explained(name, all)?,
-    };
-    let since = all.iter().filter_map(|parts: &FileParts| parts.unfinished_since).max();
-    let is_old_enough = |since| older_than.is_none_or(|age| date::age(since) >= age);
-    match since {
-        Some(since) if is_old_enough(since) => {
-            let removed = connection.explained(name, connection.client.unlink_unfinished(name).await);
-            match removed {
-                Err(error) if is_one_of_all && error.kind() == ErrorKind::BeingWritten => Ok(()),
-                removed => {
-                    removed?;
-                    local::print([format!("{name}  (unfinished since {})", date::of(since))])
-                }
+/// Removes what these paths and patterns mean. That nothing is there is no failure if that is `forced`.
+async fn remove(namespace: &Namespace, names: &[OsString], recursive: bool, forced: bool) -> Result<()> {
+    let (mut outcome, mut files, mut directories) = (Ok(()), Vec::new(), Vec::new());
+    let mut note = |failure: Failure| failure.join(&mut outcome);
+    for name in names {
+        if recursive && names_no_entry(name) {
+            let failure =
+                Failure::new(shown(name.as_bytes()), "a directory is not removed by `.`, `..` or `/`");
+            note(
+                failure.remedy(
+                    "Give its name in the directory that it is in; '/*' is all that is in the first.",
+                ),
+            );
+            continue;
+        }
+        let found = match globs::found(namespace, name, false).await {
+            Ok(found) => found,
+            Err(failure) if is_forgiven(&failure, forced) => continue,
+            Err(failure) => {
+                note(failure);
+                continue;
+            }
+        };
+        for found in found {
+            if !found.inode.is_directory() {
+                files.push(found);
+            } else if !recursive {
+                let failure = Failure::new(shown(&found.path), "it is a directory");
+                note(failure.remedy("`starfish rm -r` removes it with all that is in it."));
+            } else {
+                let (inner, outer): (Vec<_>, Vec<_>) =
+                    namespace.walk(&found).await?.into_iter().partition(|found| found.inode.is_directory());
+                files.extend(outer);
+                directories.push(found);
+                directories.extend(inner);
             }
         }
-        None if !is_one_of_all => {
-            connection.explained(name, connection.client.find_unfinished(name).await)?;
+    }
+    let failed = remove_all(namespace, files, directories).await?;
+    outcome.and(many::outcome("rm", failed, false))
+}
+
+/// Whether a path ends with what is no name in any directory: what it leads to is there under another one.
+fn names_no_entry(path: &OsStr) -> bool {
+    let (_, last) = split(trimmed(path.as_bytes()));
+    matches!(last, b"" | b"." | b"..")
+}
+
+/// Removes files, and then directories, of which those within come later; how many failed. The contents of all of them
+/// go together in the end.
+async fn remove_all(
+    namespace: &Namespace,
+    files: Vec<FoundPath>,
+    directories: Vec<FoundPath>,
+) -> Result<FailedFiles> {
+    let owned = namespace.clone();
+    let unname = move |found: FoundPath, what| {
+        let namespace = owned.clone();
+        async move {
+            let at = Location::of_path(&*found.path);
+            match namespace.perform(&found.path, TreeOperation::Remove { at, what }).await {
+                // Somebody else has removed it meanwhile.
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+                removed => Ok(removed.map(drop)?),
+            }
+        }
+    };
+    let machine = &namespace.connection.machine;
+    let of_files = unname.clone();
+    let mut failed = many::each(machine, files, move |found| of_files(found, WhatToRemove::File)).await?;
+    for directory in directories.into_iter().rev() {
+        if let Err(failure) = unname(directory, WhatToRemove::Directory).await {
+            failed.note(&failure);
+        }
+    }
+    contents_gone(namespace).await?;
+    Ok(failed)
+}
+
+/// Removes what interrupted commands have left under hidden names in these directories, or anywhere. What a command has
+/// open that is still at work stays, however old it is.
+async fn remove_hidden(
+    namespace: &Namespace,
+    names: &[OsString],
+    older_than: Option<Duration>,
+) -> Result<()> {
+    let least = older_than.unwrap_or(HIDDEN_AGE_MIN);
+    let mut all = Vec::new();
+    if names.is_empty() {
+        all = namespace.walk(&FoundPath { path: Vec::new(), ..namespace.look(b"/").await? }).await?;
+    }
+    for name in names {
+        all.extend(namespace.walk(&namespace.look(name.as_bytes()).await?).await?);
+    }
+    let since = |found: &FoundPath| machine::Duration::from_nanos(found.inode.changed.max(0) as u64);
+    let (all, young): (Vec<_>, Vec<_>) = all.into_iter().partition(|found| date::age(since(found)) >= least);
+    let lines: Rc<RefCell<Vec<String>>> = Rc::default();
+    let (owned, removed) = (namespace.clone(), lines.clone());
+    let failed = many::each(&namespace.connection.machine, all, move |found| {
+        let (namespace, removed) = (owned.clone(), removed.clone());
+        async move {
+            if is_unfinished(&namespace, &found).await? && remove_abandoned(&namespace, &found.path).await? {
+                let line = format!("{}  (since {})", shown(&found.path), date::of(since(&found)));
+                removed.borrow_mut().push(line);
+            }
             Ok(())
         }
-        _ => Ok(()),
+    });
+    let failed = failed.await?;
+    contents_gone(namespace).await?;
+    let mut lines = lines.take();
+    lines.sort();
+    local::print(lines)?;
+    tell_of_young(namespace, &young, least).await?;
+    many::outcome("rm", failed, false)
+}
+
+/// Says how many of these were not put to their end, or are being put, and what removes them.
+async fn tell_of_young(namespace: &Namespace, young: &[FoundPath], least: Duration) -> Result<()> {
+    let mut left = 0;
+    for found in young {
+        left += usize::from(is_unfinished(namespace, found).await?);
     }
+    let age = durations::in_words(least);
+    let which = match left {
+        0 => return Ok(()),
+        1 => format!("1 file that was begun less than {age} ago is left"),
+        left => format!("{left} files that were begun less than {age} ago are left"),
+    };
+    say!(
+        "starfish: {which}: somebody may be putting it still. --older-than 0s removes what nobody has open."
+    );
+    Ok(())
+}
+
+/// Removes a file, unless somebody has it open or it is gone meanwhile; whether it did.
+async fn remove_abandoned(namespace: &Namespace, path: &[u8]) -> Result<bool> {
+    let remove = TreeOperation::Remove { at: Location::of_path(path), what: WhatToRemove::AbandonedFile };
+    match namespace.perform(path, remove).await {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) if error.kind() == ErrorKind::Refused(TreeRefusal::Busy) => Ok(false),
+        removed => Ok(removed.map(|_| true)?),
+    }
+}
+
+/// Removes the contents of files that have lost their names.
+async fn contents_gone(namespace: &Namespace) -> Result<()> {
+    namespace.connection.explained("removing contents", namespace.tree.remove_doomed().await)?;
+    Ok(namespace.flush().await?)
 }

@@ -1,9 +1,8 @@
 //! `starfish stat`: what is known of a file, and where its stripes lie.
 
 use clap::{Args, ValueEnum};
-use command_line::failure::{Failure, Result};
+use command_line::failure::Result;
 use command_line::{TextTable, counted, visible};
-use fs::FileParts;
 use namespace::{Inode, InodeKind};
 use serde::Serialize;
 use serde_json::json;
@@ -11,28 +10,24 @@ use serde_json::json;
 use crate::local;
 use crate::output::date;
 use crate::output::row_format;
-use crate::store::agents::{AgentsArgs, FlatArgs};
+use crate::store::agents::AgentsArgs;
 use crate::store::namespace::{FoundPath, Namespace, kind_name, shown};
 use crate::this_node;
-use node::{ConnectedNode, Size};
+use node::Size;
 
-/// Show the size of a file, its blocks, and which disk has which stripe.
+/// Show what is known of a file: its size, permissions and times, its blocks, and which disk has which stripe.
 ///
-/// Every stripe is looked up on its disk, so this also shows whether the file is complete, and whether it is
-/// unfinished: being written, or left by a writer that was stopped. If an agent does not answer, which is a
-/// failure, a question mark stands for what it alone knows.
+/// Every stripe is looked up on its disk. A stripe that nothing was written to is nowhere, and has a dash instead of
+/// bytes; a question mark stands for an agent that does not answer.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The file's name.
+    /// The path of a file, directory or link.
     #[arg(value_name = "NAME")]
     name: String,
 
     #[command(flatten)]
     agents: AgentsArgs,
-
-    #[command(flatten)]
-    flat: FlatArgs,
 
     /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
@@ -64,15 +59,14 @@ struct StripeRow {
 }
 
 impl StripeRow {
-    /// A line for each of them; what stands for bytes that are not there.
-    fn lines(rows: &[StripeRow], without_bytes: &str) -> Vec<String> {
+    /// A line for each of them.
+    fn lines(rows: &[StripeRow]) -> Vec<String> {
         let mut table = TextTable::new(3);
         table.row(["stripe", "agent", "disk", "bytes"]);
         for StripeRow { stripe, agent, disk, bytes } in rows {
-            let number = |disk: u32| disk.to_string();
-            let (agent, disk) =
-                (agent.clone().unwrap_or_else(|| "?".into()), disk.map_or_else(|| "?".into(), number));
-            let bytes = bytes.map_or_else(|| without_bytes.to_owned(), |bytes| bytes.to_string());
+            let agent = agent.clone().unwrap_or_else(|| "?".into());
+            let disk = disk.map_or_else(|| "?".into(), |disk| disk.to_string());
+            let bytes = bytes.map_or_else(|| "-".into(), |bytes| bytes.to_string());
             table.row([stripe.to_string(), agent, disk, bytes]);
         }
         table.lines().collect()
@@ -81,36 +75,11 @@ impl StripeRow {
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let (agents, format) = (arguments.agents.find()?, arguments.format);
-    let (lines, outcome) = this_node::run_with_present(agents, move |connection| async move {
-        if let Some(namespace) = arguments.flat.namespace(&connection).await? {
-            return Ok((of_path(&namespace, &arguments.name, format).await?, Ok(())));
-        }
-        let mut all =
-            connection.explained(&arguments.name, connection.client.find_all(&arguments.name).await)?;
-        let parts = match all.is_empty() {
-            // That there is none is for the file system to say.
-            true => connection.explained(&arguments.name, connection.client.find(&arguments.name).await)?,
-            false => all.remove(0),
-        };
-        let whole = connection
-            .explained(&arguments.name, parts.clone().complete(&arguments.name))
-            .map_err(Failure::from);
-        if whole.is_err() && connection.incompleteness().is_ok() && parts.unfinished_since.is_none() {
-            return Err(whole.expect_err("just seen"));
-        }
-        let bytes = whole.as_ref().ok().map(|stat| stat.bytes);
-        let mut lines = of_flat_name(&connection, &arguments.name, bytes, &parts, format)?;
-        lines.extend(
-            all.iter().filter_map(|other| other.unfinished_since).filter(|_| format == Format::Table).map(
-                |since| format!("Another file of this name is unfinished: it was begun {}.", date::of(since)),
-            ),
-        );
-        let is_unfinished = parts.unfinished_since.is_some();
-        Ok((lines, if is_unfinished { Ok(()) } else { whole.map(drop) }))
+    let Arguments { name, agents, format } = arguments;
+    let lines = this_node::run_with_present(agents.find()?, move |connection| async move {
+        of_path(&Namespace::of(&connection).await?, &name, format).await
     })?;
-    local::print(lines)?;
-    outcome
+    local::print(lines)
 }
 
 /// What is known of what a path leads to.
@@ -140,7 +109,7 @@ async fn of_path(namespace: &Namespace, path: &str, format: Format) -> Result<Ve
     if inode.layout().is_some() {
         let (block_bytes, stripes) = stripes(namespace, path, &inode).await?;
         lines.push(striping(block_bytes, stripes.len()));
-        lines.extend(StripeRow::lines(&stripes, "-"));
+        lines.extend(StripeRow::lines(&stripes));
     }
     Ok(lines)
 }
@@ -203,52 +172,4 @@ async fn stripes(namespace: &Namespace, path: &str, inode: &Inode) -> Result<(u6
 /// How a file is striped, in a line.
 fn striping(block_bytes: u64, stripes: usize) -> String {
     format!("striping  blocks of {} over {}", Size(block_bytes), counted(stripes, "stripe"))
-}
-
-const UNFINISHED: &str = "it is being written, or its writer was stopped";
-
-/// What is known of a file of a flat name.
-fn of_flat_name(
-    connection: &ConnectedNode,
-    name: &str,
-    bytes: Option<u64>,
-    parts: &FileParts,
-    format: Format,
-) -> Result<Vec<String>> {
-    let (block_bytes, count) = (parts.striping.block_bytes(), parts.striping.stripe_count());
-    let stripe = |stripe| {
-        let place = parts.stripes.get(&stripe);
-        StripeRow {
-            stripe,
-            agent: place.map(|(node, _, _)| connection.name(*node).to_owned()),
-            disk: place.map(|(_, disk, _)| *disk),
-            bytes: place.map(|(_, _, bytes)| *bytes),
-        }
-    };
-    let stripes: Vec<StripeRow> = (0..count).map(stripe).collect();
-    let identity = format!("{:016x}", parts.file.0);
-    if format == Format::Json {
-        let since = parts.unfinished_since.map(|since| date::for_programs(since.as_nanos() as i64));
-        let known = json!({
-            "name": name,
-            "bytes": bytes,
-            "identity": identity,
-            "block_bytes": block_bytes,
-            "unfinished_since": since,
-            "stripes": stripes,
-        });
-        return Ok(vec![row_format::json(&known)?]);
-    }
-    let bytes = bytes.map_or_else(|| "?".to_owned(), |bytes| bytes.to_string());
-    let mut lines = vec![
-        format!("name      {}", visible(name)),
-        format!("bytes     {bytes}"),
-        format!("identity  {identity}"),
-        striping(block_bytes, stripes.len()),
-    ];
-    if let Some(since) = parts.unfinished_since {
-        lines.push(format!("unfinished since {}: {UNFINISHED}", date::of(since)));
-    }
-    lines.extend(StripeRow::lines(&stripes, "?"));
-    Ok(lines)
 }

@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 use command_line::failure::{Failure, Result};
 use command_line::mib;
 use command_line::progress::{Progress, Show};
+use fs::NumberedFile;
 use machine::Computer;
 use node::sparse::Dense;
 use node::{ConnectedNode, Size, agents, whole_file};
 
 use super::{AgentFinding, Examined, examine};
 use crate::interrupt::Interruption;
-use crate::store::transfer;
+use crate::store::{scratch, transfer};
 use crate::this_node;
 use agent_set::at_once;
 
@@ -105,13 +106,15 @@ impl Measuring<'_> {
 /// Writes a temporary file to the agent's disks, reads it and removes it. Returns both throughputs in MiB/s.
 fn measure(name: &str, bytes: u64, interruption: Interruption) -> Result<(f64, f64)> {
     let agents = agents::named([name])?;
-    let (owned, file) = (name.to_owned(), format!("starfish-doctor-{:016x}", node::random()?));
+    let name = name.to_owned();
     this_node::run(agents, move |connection| async move {
-        let remedy = format!("Remove it with `starfish rm {file} --agents {owned}`.");
-        let left = Failure::new(&file, "it may be left, there was no time to remove it").remedy(remedy);
-        let half_done = interruption.begin(left);
-        let measured = interruption.unless(write_and_read(&connection, &file, bytes)).await;
-        let removed = connection.unlink_if_there(&file).await;
+        let left = Failure::new(&name, "interrupted, and there was no time to remove what was written");
+        let half_done = interruption.begin(left.remedy(scratch::LEFT));
+        let usual: Size = node::BLOCK.parse().expect("it is a size");
+        let block = usual.0.min(connection.client.block_bytes_max());
+        let file = scratch::describe(&connection, &name, block).await?;
+        let measured = interruption.unless(write_and_read(&connection, &name, file.clone(), bytes)).await;
+        let removed = scratch::remove(&connection, [&file]).await;
         match measured {
             None => Err(half_done.undone(Failure::new("doctor", "interrupted"), removed)),
             Some(measured) => {
@@ -123,20 +126,24 @@ fn measure(name: &str, bytes: u64, interruption: Interruption) -> Result<(f64, f
     })
 }
 
-async fn write_and_read(connection: &ConnectedNode, name: &str, bytes: u64) -> Result<(f64, f64)> {
-    let usual: Size = node::BLOCK.parse().expect("it is a size");
-    let block = usual.0.min(connection.client.block_bytes_max());
-    let created = connection.client.create(name, node::new_file_id()?, block).await;
-    let file = connection.explained(name, created)?;
-    let start = Instant::now();
+async fn write_and_read(
+    connection: &ConnectedNode,
+    name: &str,
+    file: NumberedFile,
+    bytes: u64,
+) -> Result<(f64, f64)> {
+    let open = async |bytes| {
+        let opened = connection.client.numbered(NumberedFile { bytes, ..file.clone() }).await;
+        connection.explained(name, opened)
+    };
+    let (written, start) = (open(0).await?, Instant::now());
     let input = Dense(io::repeat(0).take(bytes));
-    whole_file::upload(connection, &file, input, |_| {})
+    whole_file::upload(connection, &written, input, |_| {})
         .await
         .map_err(|error| transfer::failed_to_put(name, error))?;
     let write = mib(bytes) / start.elapsed().as_secs_f64();
-    let file = connection.open(name, false).await?;
-    let start = Instant::now();
-    let read = whole_file::download(connection, &file, Dense(io::sink()), |_| {}).await;
+    let (read, start) = (open(bytes).await?, Instant::now());
+    let read = whole_file::download(connection, &read, Dense(io::sink()), |_| {}).await;
     read.map_err(|error| transfer::failed_to_get(name, error))?;
     Ok((write, mib(bytes) / start.elapsed().as_secs_f64()))
 }

@@ -3,14 +3,13 @@
 //! - here: what one agent says of itself, of its disks and of its computer
 //! - `measure.rs`: how fast it writes and reads, in several rounds, and what else its computer did meanwhile
 //! - `mounts.rs`: mounts of this user on this computer
-//! - `names.rs`: the namespace; `unfinished.rs`: files that were not written to their end
+//! - `names.rs`: the namespace
 //! - `judge.rs`: what of it is wrong, and what should be known; a function of these findings alone
 
 pub(crate) mod judge;
 pub(crate) mod measure;
 pub(crate) mod mounts;
 pub(crate) mod names;
-pub(crate) mod unfinished;
 
 use std::time::{Duration, Instant, SystemTime};
 

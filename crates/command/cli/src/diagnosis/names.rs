@@ -19,8 +19,6 @@ pub(crate) struct NamespaceFinding {
     pub(crate) agent: String,
     /// How many inodes it has.
     pub(crate) inodes: u64,
-    /// How many files keep flat names beside it.
-    pub(crate) flat: usize,
     /// The identities of disks that bytes of its files are on and none of the agents has, all of these having answered.
     pub(crate) missing_disks: Vec<String>,
 }
@@ -34,10 +32,8 @@ pub(crate) fn find(agents: Vec<Agent>) -> Result<Option<NamespaceFinding>> {
     this_node::run_with_present(agents, |connection| async move {
         let Some(namespace) = Namespace::find_surely(&connection).await? else { return Ok(None) };
         let inodes = namespace.used().await?.inodes;
-        // Disks that cannot be listed are told of elsewhere.
-        let flat = connection.client.list().await.map_or(0, |names| names.len());
         let missing_disks = missing_disks(&namespace).await?;
-        Ok(Some(NamespaceFinding { agent: namespace.keeper().to_owned(), inodes, flat, missing_disks }))
+        Ok(Some(NamespaceFinding { agent: namespace.keeper().to_owned(), inodes, missing_disks }))
     })
 }
 
@@ -78,14 +74,10 @@ async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
 
 /// What is to be known of it.
 pub(crate) fn note(found: Option<&NamespaceFinding>) -> String {
-    let Some(NamespaceFinding { agent, inodes, flat, .. }) = found else {
-        return "The agents have no namespace: names are flat.\n  `starfish mkdir` begins one.".into();
+    let Some(NamespaceFinding { agent, inodes, .. }) = found else {
+        return "Nothing has been put on these agents yet.".into();
     };
-    let beside = match flat {
-        0 => String::new(),
-        flat => format!("\n  Files of flat names beside it: {flat}; `starfish ls --flat` lists them."),
-    };
-    format!("The namespace has {}; agent {agent} keeps it.{beside}", counted(*inodes, "inode"))
+    format!("The namespace has {}; agent {agent} keeps it.", counted(*inodes, "inode"))
 }
 
 /// What is wrong with it.

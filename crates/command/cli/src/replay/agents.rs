@@ -8,7 +8,6 @@
 //!
 //! Each node is a thread with a runtime and connections of its own, to the agents and to all other nodes.
 
-use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::thread;
@@ -16,12 +15,12 @@ use std::thread;
 use flume::{Receiver, Sender};
 use fs::Group;
 use jobs::{Contents, Job, Member, Outcome, ReplayJob};
-use layout::Striping;
 use machine::NodeId;
 use node::{Agent, ConnectedNode};
 use real::{Peer, Settings};
 
 use crate::interrupt::{Interruption, unless};
+use crate::store::scratch::{self, JobFiles};
 use crate::{memory, this_node};
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
@@ -60,6 +59,7 @@ struct Place {
     rank: usize,
     group: u64,
     members: Rc<[NodeId]>,
+    files: Rc<JobFiles>,
 }
 
 impl ReplayTask {
@@ -67,17 +67,18 @@ impl ReplayTask {
     pub(crate) fn run(self, interruption: Interruption) -> Result<Outcome> {
         self.check_memory()?;
         this_node::run(self.agents.clone(), move |connection| async move {
-            let half_done = interruption.begin(self.left_behind());
-            let made = Cell::new(0);
-            match interruption.unless(self.make_and_use(&connection, &made)).await {
-                None => Err(half_done.undone(
-                    Failure::new("replay", "interrupted"),
-                    self.remove(&connection, made.get()).await,
-                )),
-                Some(outcome) => match (outcome, self.remove(&connection, made.get()).await) {
-                    (Err(failure), Err(_)) => Err(failure.also(&self.remedy())),
-                    (outcome, removed) => outcome.and_then(|outcome| Ok(removed.map(|()| outcome)?)),
-                },
+            let failure = Failure::new("replay", "interrupted, and there was no time to remove the files");
+            let half_done = interruption.begin(failure.remedy(scratch::LEFT));
+            let mut files = JobFiles::new();
+            for (name, _, _) in self.job.files() {
+                let file = scratch::describe(&connection, &self.label, self.block_bytes).await?;
+                files.insert(name.to_owned(), file);
+            }
+            let outcome = interruption.unless(self.make_and_use(&connection, &files)).await;
+            match (outcome, scratch::remove(&connection, files.values()).await) {
+                (None, removed) => Err(half_done.undone(Failure::new("replay", "interrupted"), removed)),
+                (Some(Err(failure)), Err(_)) => Err(failure.also(scratch::LEFT)),
+                (Some(outcome), removed) => outcome.and_then(|outcome| Ok(removed.map(|()| outcome)?)),
             }
         })
     }
@@ -91,69 +92,31 @@ impl ReplayTask {
         })
     }
 
-    fn first_name(&self) -> &str {
-        self.job.files().next().map_or("", |(name, _, _)| name)
-    }
-
-    fn left_behind(&self) -> Failure {
-        let failure = Failure::new(
-            self.first_name(),
-            "it and others like it may be left, there was no time to remove them",
-        );
-        failure.remedy(self.remedy())
-    }
-
-    fn remedy(&self) -> String {
-        "If files called starfish-replay-... are left, `starfish rm` or `starfish rm --unfinished` removes them.".into()
-    }
-
-    /// Removes the first so many files, and what there may be of the next.
-    async fn remove(&self, connection: &ConnectedNode, made: usize) -> node::Result<()> {
-        let mut outcome = Ok(());
-        for (index, (name, _, _)) in self.job.files().enumerate().take(made + 1) {
-            let removed = match index < made {
-                true => connection.client.unlink(name).await,
-                false => connection.client.unlink_unfinished(name).await,
-            };
-            let removed = match removed {
-                Err(error) if matches!(*error, fs::Error::NotFound { .. }) => Ok(()),
-                removed => connection.explained(name, removed),
-            };
-            outcome = outcome.and(removed);
-        }
-        outcome
-    }
-
-    async fn make_and_use(&self, connection: &ConnectedNode, made: &Cell<usize>) -> Result<Outcome> {
-        let striping =
-            Striping::new(self.block_bytes, connection.client.disks()).map_err(Box::<fs::Error>::from);
-        let striping = connection.explained(&self.label, striping)?;
+    async fn make_and_use(&self, connection: &ConnectedNode, described: &JobFiles) -> Result<Outcome> {
         let progress = Progress::bytes(self.show, &format!("laying out for {}", self.label));
         let read = self.job.files().filter(|(_, _, is_read)| *is_read).map(|(_, bytes, _)| bytes);
         progress.expect(read.sum());
-        // Open until all is done: an unfinished file belongs to who has begun it for as long as that is there.
-        let mut files = Vec::new();
+        let mut files = described.clone();
         for (name, bytes, is_read) in self.job.files() {
-            let created = connection.client.create_striped(name, node::new_file_id()?, striping).await;
-            let file = connection.explained(name, created)?;
-            made.set(made.get() + 1);
+            let known = files.get_mut(name).expect("each is described");
+            let opened = connection.client.numbered(known.clone()).await;
+            let file = connection.explained(&self.label, opened)?;
+            connection.explained(&self.label, file.make_stripes().await)?;
             if is_read {
                 let progress = progress.clone();
                 let told = move |bytes| progress.add(bytes);
                 let filled = jobs::fill(&connection.machine, &file, bytes, Contents::Real, told).await;
                 this_node::explained_job(connection, &self.label, filled)?;
+                connection.explained(&self.label, file.flush().await)?;
+                known.bytes = file.bytes();
             }
-            if is_read || self.job.wants_finished_files() {
-                connection.explained(name, file.commit().await)?;
-            }
-            files.push(file);
         }
         progress.finish();
-        self.have_nodes_replay().await
+        self.have_nodes_replay(&files).await
     }
 
     /// Has all nodes begin together, once all are ready. If one fails, all end.
-    async fn have_nodes_replay(&self) -> Result<Outcome> {
+    async fn have_nodes_replay(&self, files: &JobFiles) -> Result<Outcome> {
         let count = self.job.log().nodes().len();
         let members = (0..count).map(|_| node::new_node_id()).collect::<node::Result<Vec<NodeId>>>()?;
         let group = node::random()?;
@@ -162,7 +125,7 @@ impl ReplayTask {
         for rank in 0..count {
             let (step, steps_of_node) = flume::unbounded();
             steps.push(step);
-            let (task, tell, members) = (self.clone(), tell.clone(), members.clone());
+            let (task, tell, members) = (self.clone(), tell.clone(), (members.clone(), files.clone()));
             thread::spawn(move || {
                 let done = task.be_node(rank, group, members, steps_of_node, tell.clone());
                 if let Err(failure) = done {
@@ -206,7 +169,7 @@ impl ReplayTask {
         self,
         rank: usize,
         group: u64,
-        members: Vec<NodeId>,
+        (members, files): (Vec<NodeId>, JobFiles),
         steps: Receiver<Step>,
         tell: Sender<Result<Told>>,
     ) -> Result<()> {
@@ -217,7 +180,7 @@ impl ReplayTask {
         };
         this_node::run_as(settings, self.agents.clone(), move |connection| async move {
             connection.absence()?;
-            let place = Place { rank, group, members: members.into() };
+            let place = Place { rank, group, members: members.into(), files: files.into() };
             let _ = tell.send(Ok(Told::Listening(rank, connection.machine.address().expect("it listens"))));
             let Ok(Step::Meet(addresses)) = steps.recv_async().await else { return Ok(()) };
             let part = self.get_ready(&connection, &place, &addresses).await?;
@@ -254,6 +217,7 @@ impl ReplayTask {
         let member = Member {
             machine: connection.machine.clone(),
             client: Some(connection.client.clone()),
+            files: place.files.clone(),
             group: Group::new(place.group, place.members.to_vec(), place.rank),
             contents: Contents::Real,
             seed: 1,

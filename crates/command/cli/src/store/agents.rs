@@ -12,7 +12,6 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use command_line::failure::{Failure, Result};
 use node::{Agent, ConnectedNode, TRACE_VARIABLE, agents, key};
 
-use super::namespace::Namespace;
 use crate::this_node;
 
 /// The options that say where the agents are.
@@ -113,26 +112,6 @@ impl KeyArgs {
             .iter()
             .filter(|path| !path.as_os_str().is_empty())
             .for_each(|path| this_node::name_key_file(path));
-    }
-}
-
-/// The option that asks for files of flat names.
-#[derive(Args, Clone, Copy, Debug, Default)]
-pub(crate) struct FlatArgs {
-    /// Use files with flat names, from before there was a namespace.
-    #[arg(long)]
-    pub(crate) flat: bool,
-}
-
-impl FlatArgs {
-    /// The namespace in which names are meant, if there is one.
-    pub(crate) async fn namespace(self, connection: &ConnectedNode) -> Result<Option<Namespace>> {
-        if self.flat { Ok(None) } else { Ok(Namespace::find(connection).await?) }
-    }
-
-    /// The same for who is shown what there is: that there is no namespace has to be sure.
-    pub(crate) async fn namespace_surely(self, connection: &ConnectedNode) -> Result<Option<Namespace>> {
-        if self.flat { Ok(None) } else { Ok(Namespace::find_surely(connection).await?) }
     }
 }
 

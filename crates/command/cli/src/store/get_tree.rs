@@ -227,8 +227,8 @@ impl TreeDownload {
         if there.is_some_and(|found| found.is_dir()) {
             return Err(Failure::new(local.to_string(), "it is a directory"));
         }
-        let stored = ReadableFile::of_path(&getting.namespace, &wish.found.path).await?;
-        let inode = stored.inode().unwrap_or_else(|| wish.found.inode.clone());
+        let stored = ReadableFile::open(&getting.namespace, &wish.found.path).await?;
+        let inode = stored.inode();
         let (target, lost) = getting.copy(&stored, &name, local).await?;
         stored.close(&name).await?;
         if let Some(file) = target.file() {

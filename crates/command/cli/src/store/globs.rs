@@ -1,6 +1,6 @@
 //! Patterns of paths, as shells have them: `*`, `?` and `[...]`, each within one name.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use command_line::failure::{Failure, Result};
@@ -8,7 +8,7 @@ use glob::{MatchOptions, Pattern};
 use namespace::InodeKind;
 use node::{Error, ErrorKind};
 
-use super::namespace::{FoundPath, Namespace, joined, shown};
+use super::namespace::{FoundPath, Namespace, joined};
 
 /// As shells do it: names that begin with a dot are meant only by a pattern that does.
 const AS_SHELLS: MatchOptions =
@@ -81,28 +81,6 @@ fn is_meant(pattern: &Pattern, path: &[u8]) -> bool {
     pattern.matches_with(&String::from_utf8_lossy(name), AS_SHELLS)
 }
 
-/// Those of flat names that a pattern means, or the one that is called so. There is at least one.
-pub(crate) fn of_flat(names: &[String], text: &str) -> Result<Vec<String>> {
-    if names.iter().any(|name| name == text) {
-        return Ok(vec![text.to_owned()]);
-    }
-    let pattern = if is_pattern(text) { Some(compiled(text)?) } else { None };
-    let is_meant = |name: &&String| pattern.as_ref().is_some_and(|it| it.matches_with(name, AS_SHELLS));
-    let meant: Vec<_> = names.iter().filter(is_meant).cloned().collect();
-    if meant.is_empty() { Err(nothing_like(text)) } else { Ok(meant) }
-}
-
-/// Names that are meant as flat ones: texts.
-pub(crate) fn flat_names(names: Vec<OsString>) -> Result<Vec<String>> {
-    let text = |name: OsString| {
-        name.into_string().map_err(|name| {
-            let name = shown(name.as_bytes());
-            Failure::usage(name, "flat names are texts in UTF-8, and it is none")
-        })
-    };
-    names.into_iter().map(text).collect()
-}
-
 fn nothing_like(text: &str) -> Failure {
     let why = if is_pattern(text) { "nothing has a name like that" } else { "no such file" };
     let error = Error::new(ErrorKind::NotFound, text, why);
@@ -119,17 +97,5 @@ mod tests {
         assert!(means("*.dat", "a/b/x.dat") && means("x[0-9]?", "x12") && means(".*", ".x"));
         assert!(!means("*", ".x") && !means("*.dat", "x.data") && !means("x[0-9]", "xa"));
         assert!(compiled("a[").is_err());
-    }
-
-    #[test]
-    fn a_name_that_looks_like_a_pattern_means_itself() {
-        let names = ["a[1]", "a1", "b/c"].map(str::to_owned);
-        assert_eq!(of_flat(&names, "a[1]").expect("one"), ["a[1]"]);
-        assert_eq!(of_flat(&names, "a?").expect("one"), ["a1"]);
-        assert_eq!(of_flat(&names, "*/c").expect("one"), ["b/c"]);
-        assert_eq!(of_flat(&names, "*").expect("one"), ["a[1]", "a1"], "each within one name");
-        for missing in ["b", "z*", "["] {
-            of_flat(&names, missing).expect_err(missing);
-        }
     }
 }

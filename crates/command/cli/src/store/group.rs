@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 
 use command_line::failure::{Failure, Result};
 use flume::{Receiver, Sender};
-use fs::{CollectiveSettings, File, Group, NumberedFile};
+use fs::{CollectiveSettings, Group, NumberedFile};
 use layout::{Operation, Pattern, Problem, View};
 use machine::{Memory, NodeId};
 use node::{Agent, ConnectedNode};
-use real::{Peer, RealMachine, Settings};
+use real::{Peer, Settings};
 
 use crate::memory;
 use crate::this_node;
@@ -32,43 +32,21 @@ pub(crate) struct MovedByGroup {
     pub(crate) elapsed: Duration,
 }
 
-/// Which file a group moves.
-#[derive(Clone, Debug)]
-pub(crate) enum What {
-    /// That of a flat name; an unfinished one if that is said, which one that is written always is.
-    Named { name: String, unfinished: bool },
-    /// One of a namespace, which somebody keeps open meanwhile.
-    Numbered(NumberedFile),
-}
-
-impl What {
-    /// What it is called in failures.
-    fn name(&self) -> String {
-        match self {
-            What::Named { name, .. } => name.clone(),
-            What::Numbered(file) => fs::object_name(file.number),
-        }
-    }
-
-    async fn open(&self, connection: &ConnectedNode) -> Result<File<RealMachine>> {
-        match self {
-            What::Named { name, unfinished } => Ok(connection.open(name, *unfinished).await?),
-            What::Numbered(file) => {
-                Ok(connection.explained(&self.name(), connection.client.numbered(file.clone()).await)?)
-            }
-        }
-    }
-}
-
 /// What the group is to do, and with which file.
 #[derive(Clone)]
 struct Task {
-    what: What,
+    /// Somebody keeps it open meanwhile.
+    file: NumberedFile,
     operation: Operation,
     view: View,
     agents: Vec<Agent>,
     members: Vec<NodeId>,
     group: u64,
+}
+
+/// What a file is called in failures.
+fn called(file: &NumberedFile) -> String {
+    fs::object_name(file.number)
 }
 
 /// Where the first member listens: it tells, the others hear.
@@ -83,19 +61,19 @@ struct Start {
 }
 
 /// Reads a file of `bytes` bytes with `nodes` compute nodes.
-pub(crate) fn read(agents: &[Agent], what: What, bytes: u64, nodes: u32) -> Result<MovedByGroup> {
-    let name = what.name();
+pub(crate) fn read(agents: &[Agent], file: NumberedFile, bytes: u64, nodes: u32) -> Result<MovedByGroup> {
+    let name = called(&file);
     check_memory(&name, bytes)?;
     let lengths = lengths(&name, bytes, nodes)?;
     let parts = lengths.into_iter().map(|length| vec![0; length as usize]).collect();
-    carry_out(agents, what, Operation::Read, parts)
+    carry_out(agents, file, Operation::Read, parts)
 }
 
 /// Writes a file that is there already, of the parts in order; each is one compute node's.
 ///
 /// Their lengths are those that [`lengths`] says.
-pub(crate) fn write(agents: &[Agent], what: What, parts: Vec<Vec<u8>>) -> Result<MovedByGroup> {
-    carry_out(agents, what, Operation::Write, parts)
+pub(crate) fn write(agents: &[Agent], file: NumberedFile, parts: Vec<Vec<u8>>) -> Result<MovedByGroup> {
+    carry_out(agents, file, Operation::Write, parts)
 }
 
 /// The lengths of the parts that `nodes` compute nodes have of a file of `bytes` bytes.
@@ -126,7 +104,7 @@ fn check_memory(name: &str, bytes: u64) -> Result<()> {
 
 fn carry_out(
     agents: &[Agent],
-    what: What,
+    file: NumberedFile,
     operation: Operation,
     parts: Vec<Vec<u8>>,
 ) -> Result<MovedByGroup> {
@@ -136,8 +114,8 @@ fn carry_out(
     }
     let task = Task {
         operation,
-        view: view_of(&what.name(), bytes, parts.len() as u32)?,
-        what,
+        view: view_of(&called(&file), bytes, parts.len() as u32)?,
+        file,
         agents: agents.to_vec(),
         members: parts.iter().map(|_| node::new_node_id()).collect::<node::Result<_>>()?,
         group: node::random()?,
@@ -174,7 +152,8 @@ impl Task {
         let listen = (start.rank == 0).then(|| ([127, 0, 0, 1], 0).into());
         let settings = Settings { node: self.members[start.rank], listen, ..this_node::settings()? };
         this_node::run_as(settings, self.agents.clone(), move |connection| async move {
-            let file = self.what.open(&connection).await?;
+            let opened = connection.client.numbered(self.file.clone()).await;
+            let file = connection.explained(&called(&self.file), opened)?;
             let Start { rank, leader, ready, go } = start;
             self.meet(&connection, rank, leader).await?;
             let _ = ready.send(());
@@ -196,7 +175,7 @@ impl Task {
                 }
             };
             let end = Instant::now();
-            connection.explained(&self.what.name(), moved)?;
+            connection.explained(&called(&self.file), moved)?;
             Ok((memory.into_vec().expect("real memory"), end))
         })
     }

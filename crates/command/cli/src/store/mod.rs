@@ -5,7 +5,8 @@
 //! - `transfer.rs`: get and put by either method, and what is left of a damaged file
 //! - `beforehand.rs`: what is refused before a file is put
 //! - `recordings.rs`: what agents do, recorded on demand
-//! - `namespace.rs`: the namespace of a set; `stored.rs`: files in it and of flat names; `globs.rs`: patterns of paths
+//! - `namespace.rs`: the namespace of a set; `stored.rs`: files in it; `globs.rs`: patterns of paths
+//! - `scratch.rs`: files without names, for measurements
 //! - `many.rs`: many files at once; `put_tree.rs`, `get_tree.rs`: whole directories
 
 pub(crate) mod agents;
@@ -17,5 +18,6 @@ pub(crate) mod many;
 pub(crate) mod namespace;
 pub(crate) mod put_tree;
 pub(crate) mod recordings;
+pub(crate) mod scratch;
 pub(crate) mod stored;
 pub(crate) mod transfer;

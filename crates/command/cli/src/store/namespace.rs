@@ -1,8 +1,7 @@
 //! The namespace of a set as commands use it: paths, and what they lead to.
 
-use command_line::failure::Failure;
 use command_line::visible;
-use fs::{DisksByIdentity, NewTree, OpenFor, OpenTreeFile, PageCache, PageCacheSettings, Prefetch};
+use fs::{DisksByIdentity, OpenFor, OpenTreeFile, PageCache, PageCacheSettings, Prefetch};
 use namespace::{
     AttributeChanges, DirectoryEntry, FileNumber, Inode, InodeKind, Location, NewInode, RenameMode, SetTime,
     TreeAnswer, TreeOperation, TreeRefusal, TreeUse, UnixTime, WhatToRemove,
@@ -32,29 +31,19 @@ pub(crate) struct FoundPath {
 }
 
 impl Namespace {
-    /// The namespace, if the agents keep one. Fails if it is kept by one that does not answer, as far as can be known.
+    /// The namespace of the set. If the agents have none, it is begun now; all of them have to answer then.
+    pub(crate) async fn of(connection: &ConnectedNode) -> Result<Namespace> {
+        let tree = connection.tree(&cache(connection)).await?;
+        Ok(Namespace { connection: connection.clone(), tree })
+    }
+
+    /// The namespace, if the agents have one. Fails if it is kept by one that does not answer, as far as can be known.
     pub(crate) async fn find(connection: &ConnectedNode) -> Result<Option<Namespace>> {
-        const WHAT: &str = "namespace";
-        let found = fs::Tree::find(&cache(connection)).await;
-        let tree = connection.explained(WHAT, found)?;
-        if let (None, Err(absence)) = (&tree, connection.incompleteness()) {
-            match fs::Tree::check_none(&connection.client).await {
-                Err(error) if matches!(*error, fs::Error::NoKeeper { .. }) => {
-                    let why = format!(
-                        "an agent that does not answer, or whose disk cannot be used, keeps it. {}: {}",
-                        absence.what(),
-                        absence.why()
-                    );
-                    let error = Error::new(absence.kind(), "the namespace", why);
-                    return Err(absence.remedy().into_iter().fold(error, Error::with_remedy));
-                }
-                checked => connection.explained(WHAT, checked)?,
-            }
-        }
+        let tree = connection.find_tree(&cache(connection)).await?;
         Ok(tree.map(|tree| Namespace { connection: connection.clone(), tree }))
     }
 
-    /// The namespace, as [`find`](Self::find). If the agents keep none, none of their disks may have anything of one.
+    /// The namespace, as [`find`](Self::find). If the agents have none, none of their disks may have anything of one.
     pub(crate) async fn find_surely(connection: &ConnectedNode) -> Result<Option<Namespace>> {
         let found = Namespace::find(connection).await?;
         if found.is_none() {
@@ -63,32 +52,12 @@ impl Namespace {
         Ok(found)
     }
 
-    /// The namespace; a new one of this user if the agents keep none. All agents have to answer.
-    async fn begin(connection: &ConnectedNode) -> Result<Namespace> {
-        connection.incompleteness()?;
-        let begun = fs::Tree::find_or_begin(&cache(connection), new_tree()?).await;
-        let tree = connection.explained("beginning a namespace", begun)?;
-        Ok(Namespace { connection: connection.clone(), tree })
-    }
-
     /// A new namespace in place of one that is lost, of whose files the disks have stripes.
     pub(crate) async fn begin_anew(connection: &ConnectedNode) -> Result<Namespace> {
         connection.incompleteness()?;
-        let begun = fs::Tree::begin(&cache(connection), new_tree()?).await;
+        let begun = fs::Tree::begin(&cache(connection), node::new_tree()?).await;
         let tree = connection.explained("beginning a namespace", begun)?;
         Ok(Namespace { connection: connection.clone(), tree })
-    }
-
-    /// The namespace; a new one if the agents keep none, and then what is to be told of that.
-    pub(crate) async fn find_or_begin(connection: &ConnectedNode) -> Result<(Namespace, Vec<String>)> {
-        if let Some(namespace) = Namespace::find(connection).await? {
-            return Ok((namespace, Vec::new()));
-        }
-        let namespace = Namespace::begin(connection).await?;
-        let mut lines = vec![format!("A namespace is begun; agent {} keeps it.", namespace.keeper())];
-        let flat = connection.explained("listing the files", connection.client.list().await)?.len();
-        lines.extend((flat > 0).then(|| keeping_flat_names(flat)));
-        Ok((namespace, lines))
     }
 
     /// What the user calls the agent that keeps it.
@@ -132,8 +101,7 @@ impl Namespace {
         Ok(FoundPath { path: path.to_vec(), inode })
     }
 
-    /// What there is not may be there under a flat name, from before there was a namespace, or be what a link leads to.
-    /// A directory is no file.
+    /// What there is not may be what a link leads to. A directory is no file.
     async fn advised(&self, path: &[u8], error: Error) -> Error {
         match error.kind() {
             ErrorKind::NotFound => {}
@@ -144,11 +112,7 @@ impl Namespace {
             let why = format!("it is a link to {}, and there is no such file or directory", shown(&target));
             return Error::new(ErrorKind::NotFound, shown(path), why);
         }
-        let all = match str::from_utf8(path) {
-            Ok(name) => self.connection.client.find_all(name).await.unwrap_or_default(),
-            Err(_) => Vec::new(),
-        };
-        if all.is_empty() { error } else { error.with_remedy(IS_FLAT) }
+        error
     }
 
     /// What there is under a path, if there is anything; a link is not followed.
@@ -337,34 +301,6 @@ pub(crate) struct StripeOfNowhere {
 
 /// What to do about a directory where a file is wanted.
 const IS_DIRECTORY: &str = "`starfish ls` lists what is in it; `starfish get -r` gets all of it";
-
-/// What to do about a name that is none of the namespace's.
-const IS_FLAT: &str =
-    "A file has this as its flat name, from before there was a namespace: --flat means that one";
-
-fn keeping_flat_names(files: usize) -> String {
-    let files = if files == 1 {
-        "1 file keeps its flat name".into()
-    } else {
-        format!("{files} files keep their flat names")
-    };
-    format!("{files}: `starfish ls --flat` lists them, `starfish get --flat` gets them.")
-}
-
-/// What needs directories, and there are none on the agents that answer.
-pub(crate) fn no_namespace(connection: &ConnectedNode, name: &str) -> Failure {
-    if let Err(absence) = connection.incompleteness() {
-        return Failure::from(absence).also("If there is a namespace, it keeps that.");
-    }
-    Failure::new(name, "the agents have no namespace, so there are no directories")
-        .remedy("`starfish mkdir` begins one.")
-}
-
-/// A new namespace of this user.
-fn new_tree() -> Result<NewTree> {
-    let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
-    Ok(NewTree { origin: node::random()?, mode: DIRECTORY_MODE, uid, gid })
-}
 
 fn cache(connection: &ConnectedNode) -> PageCache<RealMachine> {
     let settings = PageCacheSettings {

@@ -22,7 +22,7 @@ use replacement::{LocalDirectory, LocalPlace};
 
 use super::many::{self, FailedFiles};
 use super::namespace::{Namespace, joined, shown};
-use super::stored::{HiddenFile, WantedFile, exists, hidden_name, mark_unfinished};
+use super::stored::{HiddenFile, WantedFile, exists, mark_unfinished};
 use super::transfer::{adding_to, failed_to_put, is_same};
 use crate::local::{SteadyFile, data_bytes};
 
@@ -277,7 +277,7 @@ impl TreeUpload {
 
     /// Replaces what has this path by what `make` makes, under a hidden name first.
     async fn replace(&self, path: &[u8], make: impl AsyncFnOnce(&[u8]) -> node::Result<()>) -> Result<()> {
-        let (putting, hidden) = (&*self.0, hidden_name(path)?);
+        let (putting, hidden) = (&*self.0, node::hidden_name(path)?);
         putting.under_way.borrow_mut().insert(hidden.clone(), None);
         let named = async {
             make(&hidden).await?;
@@ -364,7 +364,7 @@ impl TreeUpload {
         }
         let replace = self.may_replace();
         let wanted = WantedFile { striping: putting.striping, mode, modified: Some(modified), replace };
-        let name = hidden_name(&path)?;
+        let name = node::hidden_name(&path)?;
         // Before there is anything of it, so that nothing is left if this is interrupted.
         putting.under_way.borrow_mut().insert(name.clone(), None);
         let begun = HiddenFile::begin_as(&putting.namespace, name.clone(), &path, wanted).await;

@@ -1,4 +1,4 @@
-//! A file that is there, and one that is being put: with a namespace, or under a flat name.
+//! A file that is there, and one that is being put.
 
 use std::cell::RefCell;
 use std::pin::pin;
@@ -11,33 +11,19 @@ use namespace::{
     TreeOperation, TreeRefusal, UNFINISHED, UnixTime, WhatToRemove,
 };
 use node::whole_file::Uploaded;
-use node::{ConnectedNode, Error, ErrorKind, Result};
+use node::{Error, ErrorKind, Result};
 use real::RealMachine;
 
-use super::group::What;
-use super::namespace::{FoundPath, Namespace, joined, shown, split};
+use super::namespace::{FoundPath, Namespace, shown, split};
 use crate::interrupt::unless;
-
-/// Names of files that are being put begin like this; `starfish rm --unfinished` removes what is left of them, which
-/// the namespace knows to be unfinished.
-const HIDDEN: &[u8] = b".starfish-";
 
 /// How often it is looked whether the keeper was started anew: several times in the minute that it gives.
 const HOLD_EVERY: machine::Duration = machine::Duration::from_secs(10);
 
-/// How many digits follow.
-const HIDDEN_DIGITS: usize = 16;
-
-/// Whether a name is as those that files have while they are being put. Users may give such names, too.
-fn is_hidden(name: &[u8]) -> bool {
-    name.strip_prefix(HIDDEN)
-        .is_some_and(|rest| rest.len() == HIDDEN_DIGITS && rest.iter().all(u8::is_ascii_hexdigit))
-}
-
 /// Whether something is a file or a link that is being put, or was not put to its end.
 pub(crate) async fn is_unfinished(namespace: &Namespace, found: &FoundPath) -> Result<bool> {
     let (_, name) = split(&found.path);
-    if found.inode.is_directory() || !is_hidden(name) {
+    if found.inode.is_directory() || !node::is_hidden(name) {
         return Ok(false);
     }
     let get = TreeOperation::GetExtended { number: found.inode.number, name: UNFINISHED.to_vec() };
@@ -57,62 +43,36 @@ pub(crate) async fn mark_unfinished(namespace: &Namespace, number: FileNumber, h
     namespace.perform(hidden, mark).await.map(drop)
 }
 
-/// A file that is there, open for reading.
-pub(crate) enum ReadableFile {
-    /// Of a flat name.
-    Flat(File<RealMachine>),
-    /// Of a namespace, which keeps its contents as long as this is open. With it comes what was known of it when it was
-    /// opened.
-    OfTree(Namespace, OpenTreeFile<RealMachine>, Box<Inode>),
+/// A file that is open for reading: its contents stay as long.
+pub(crate) struct ReadableFile {
+    namespace: Namespace,
+    open: OpenTreeFile<RealMachine>,
+    /// What was known of it when it was opened.
+    known: Inode,
 }
 
 impl ReadableFile {
-    /// Opens what `name` means where it says.
-    pub(crate) async fn open(
-        connection: &ConnectedNode,
-        namespace: Option<&Namespace>,
-        name: &str,
-        unfinished: bool,
-    ) -> Result<ReadableFile> {
-        match namespace {
-            None => Ok(ReadableFile::Flat(connection.open(name, unfinished).await?)),
-            Some(_) if unfinished => Err(no_unfinished(name)),
-            Some(namespace) => ReadableFile::of_path(namespace, name.as_bytes()).await,
-        }
-    }
-
-    /// Opens a file of a namespace.
-    pub(crate) async fn of_path(namespace: &Namespace, path: &[u8]) -> Result<ReadableFile> {
+    /// Opens the file of this path.
+    pub(crate) async fn open(namespace: &Namespace, path: &[u8]) -> Result<ReadableFile> {
         let open = namespace.open(path).await?;
-        let known = open.known().into();
-        Ok(ReadableFile::OfTree(namespace.clone(), open, known))
+        let known = open.known();
+        Ok(ReadableFile { namespace: namespace.clone(), open, known })
     }
 
     /// Its contents, past the page cache.
     pub(crate) fn file(&self) -> &File<RealMachine> {
-        match self {
-            ReadableFile::Flat(file) => file,
-            ReadableFile::OfTree(_, open, _) => open.paged().file(),
-        }
+        self.open.paged().file()
     }
 
     /// What the namespace knew of it when it was opened.
-    pub(crate) fn inode(&self) -> Option<Inode> {
-        match self {
-            ReadableFile::Flat(_) => None,
-            ReadableFile::OfTree(_, _, known) => Some(Inode::clone(known)),
-        }
+    pub(crate) fn inode(&self) -> Inode {
+        self.known.clone()
     }
 
     /// What a group that reads it has to know.
-    pub(crate) async fn for_group(&self, name: &str, unfinished: bool) -> Result<What> {
-        match self {
-            ReadableFile::Flat(_) => Ok(What::Named { name: name.to_owned(), unfinished }),
-            ReadableFile::OfTree(namespace, _, known) => {
-                let numbered = namespace.tree.numbered(known).await;
-                Ok(What::Numbered(namespace.connection.explained(name, numbered)?))
-            }
-        }
+    pub(crate) async fn for_group(&self, name: &str) -> Result<NumberedFile> {
+        let numbered = self.namespace.tree.numbered(&self.known).await;
+        self.namespace.connection.explained(name, numbered)
     }
 
     /// Closes it when all has been read.
@@ -120,7 +80,7 @@ impl ReadableFile {
     /// Fails if what was read may be of no one moment: somebody has changed the contents, or they may have gone, since
     /// the name was taken away while nobody knew that the file was open.
     pub(crate) async fn close(self, name: &str) -> Result<()> {
-        let ReadableFile::OfTree(namespace, open, known) = self else { return Ok(()) };
+        let ReadableFile { namespace, open, known } = self;
         let now = namespace.connection.explained(name, open.attributes().await);
         let closed = namespace.connection.explained(name, open.close().await);
         // It may have been replaced meanwhile, and the command may end after this.
@@ -139,12 +99,7 @@ fn check_unchanged(name: &str, known: &Inode, now: &Inode) -> Result<()> {
     Err(error.with_remedy("Read it again when nobody writes to it"))
 }
 
-fn no_unfinished(name: &str) -> Error {
-    let why = "files of a namespace are never unfinished: a name appears when its file is whole";
-    Error::new(ErrorKind::Invalid, name, why).with_remedy("Leave out --unfinished")
-}
-
-/// What a new file is to be like. A flat name has neither permissions nor a time.
+/// What a new file is to be like.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WantedFile {
     pub(crate) striping: Striping,
@@ -156,95 +111,7 @@ pub(crate) struct WantedFile {
     pub(crate) replace: bool,
 }
 
-/// A file that is being put.
-pub(crate) enum PutFile {
-    /// Under its flat name, unfinished.
-    Flat { connection: ConnectedNode, name: String, file: File<RealMachine> },
-    /// In a namespace.
-    Hidden(Box<HiddenFile>),
-}
-
-impl PutFile {
-    /// Begins a file, in the namespace if there is one.
-    pub(crate) async fn begin(
-        connection: &ConnectedNode,
-        namespace: Option<&Namespace>,
-        name: &str,
-        wanted: WantedFile,
-    ) -> Result<PutFile> {
-        if let Some(namespace) = namespace {
-            let hidden = HiddenFile::begin(namespace, name.as_bytes(), wanted).await?;
-            return Ok(PutFile::Hidden(Box::new(hidden)));
-        }
-        let created = connection.create(name, wanted.striping, wanted.replace).await;
-        let file = created.map_err(|error| match error.kind() {
-            ErrorKind::Exists => error.with_remedy(MAKE_ROOM),
-            _ => error,
-        })?;
-        Ok(PutFile::Flat { connection: connection.clone(), name: name.to_owned(), file })
-    }
-
-    /// Its contents, past the page cache.
-    pub(crate) fn file(&self) -> &File<RealMachine> {
-        match self {
-            PutFile::Flat { file, .. } => file,
-            PutFile::Hidden(hidden) => &hidden.file,
-        }
-    }
-
-    /// What it is called in failures.
-    pub(crate) fn name(&self) -> String {
-        match self {
-            PutFile::Flat { name, .. } => name.clone(),
-            PutFile::Hidden(hidden) => shown(&hidden.path),
-        }
-    }
-
-    /// What a group that writes a file of this length has to know.
-    pub(crate) async fn for_group(&self, bytes: u64) -> Result<What> {
-        match self {
-            PutFile::Flat { name, .. } => Ok(What::Named { name: name.clone(), unfinished: true }),
-            PutFile::Hidden(hidden) => hidden.for_group(bytes).await,
-        }
-    }
-
-    /// Runs the work that writes the file. Meanwhile the file is kept open, which takes nothing for a flat name.
-    pub(crate) async fn while_open<T>(&self, work: impl Future<Output = T>) -> T {
-        match self {
-            PutFile::Flat { .. } => work.await,
-            PutFile::Hidden(hidden) => hidden.while_open(work).await,
-        }
-    }
-
-    /// Flushes what a group has written to a file of this length.
-    pub(crate) async fn to_disks(&self, bytes: u64) -> Result<()> {
-        match self {
-            PutFile::Flat { connection, name, file } => connection.explained(name, file.commit().await),
-            PutFile::Hidden(hidden) => hidden.to_disks(bytes).await,
-        }
-    }
-
-    /// Gives the file, which is on the disks, its name. A flat one has it already.
-    pub(crate) async fn complete(&self, uploaded: Uploaded) -> Result<()> {
-        match self {
-            PutFile::Flat { .. } => Ok(()),
-            PutFile::Hidden(hidden) => {
-                hidden.complete(uploaded).await?;
-                hidden.namespace.flush().await
-            }
-        }
-    }
-
-    /// Removes what there is of it, unless it is complete.
-    pub(crate) async fn discard(&self) -> Result<()> {
-        match self {
-            PutFile::Flat { connection, name, .. } => connection.discard(name).await,
-            PutFile::Hidden(hidden) => hidden.discard().await,
-        }
-    }
-}
-
-/// A file of a namespace that is being put: under a hidden name beside its own, which it gets when it is whole.
+/// A file that is being put: under a hidden name beside its own, which it gets when it is whole.
 pub(crate) struct HiddenFile {
     namespace: Namespace,
     file: File<RealMachine>,
@@ -258,7 +125,7 @@ pub(crate) struct HiddenFile {
 impl HiddenFile {
     /// Begins a file. What has the name already stays until [`complete`](Self::complete).
     pub(crate) async fn begin(namespace: &Namespace, path: &[u8], wanted: WantedFile) -> Result<HiddenFile> {
-        HiddenFile::begin_as(namespace, hidden_name(path)?, path, wanted).await
+        HiddenFile::begin_as(namespace, node::hidden_name(path)?, path, wanted).await
     }
 
     /// Begins a file under this hidden name.
@@ -302,14 +169,21 @@ impl HiddenFile {
         &self.file
     }
 
-    async fn for_group(&self, bytes: u64) -> Result<What> {
+    /// What it is called in failures.
+    pub(crate) fn name(&self) -> String {
+        shown(&self.path)
+    }
+
+    /// What a group that writes a file of this length has to know.
+    pub(crate) async fn for_group(&self, bytes: u64) -> Result<NumberedFile> {
         let inode = self.inode().expect("it is neither complete nor discarded");
         let numbered = self.namespace.tree.numbered(&inode).await;
         let numbered = self.namespace.connection.explained(&shown(&self.path), numbered)?;
-        Ok(What::Numbered(NumberedFile { bytes, ..numbered }))
+        Ok(NumberedFile { bytes, ..numbered })
     }
 
-    async fn to_disks(&self, bytes: u64) -> Result<()> {
+    /// Flushes what a group has written to a file of this length.
+    pub(crate) async fn to_disks(&self, bytes: u64) -> Result<()> {
         self.file.set_bytes(bytes);
         self.namespace.connection.explained(&shown(&self.path), self.file.flush().await)
     }
@@ -385,32 +259,10 @@ impl HiddenFile {
     }
 }
 
-/// A hidden name beside this one.
-pub(crate) fn hidden_name(path: &[u8]) -> Result<Vec<u8>> {
-    let (directory, _) = split(path);
-    let name = [HIDDEN, format!("{:016x}", node::random()?).as_bytes()].concat();
-    Ok(joined(directory, &name))
-}
-
 /// The remedy if something has the name of a file that is put.
 const MAKE_ROOM: &str = "Remove it with `starfish rm`, or put with --replace";
 
 /// That something has this name already.
 pub(crate) fn exists(path: &[u8]) -> Error {
     Error::new(ErrorKind::Exists, shown(path), "file exists already").with_remedy(MAKE_ROOM)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_names_as_those_of_what_is_being_put_are_hidden() {
-        assert!(is_hidden(b".starfish-0123456789abcdef"));
-        for other in
-            [&b".starfish-"[..], b".starfish-0123456789abcde", b".starfish-0123456789abcdeg", b"starfish"]
-        {
-            assert!(!is_hidden(other));
-        }
-    }
 }

@@ -16,8 +16,8 @@ use node::whole_file::{self, CopyError, Uploaded};
 use node::{Agent, BlockingWork, ConnectedNode};
 
 use super::group;
-use super::namespace::{Namespace, joined, no_namespace, trimmed};
-use super::stored::{PutFile, ReadableFile, WantedFile};
+use super::namespace::{Namespace, joined, trimmed};
+use super::stored::{HiddenFile, ReadableFile, WantedFile};
 use crate::interrupt::{Interruption, Undertaking};
 use crate::local::Hashing;
 use crate::this_node;
@@ -65,7 +65,7 @@ pub(crate) struct Done {
     pub(crate) elapsed: Duration,
     /// The file's hash, if it was asked for.
     pub(crate) hash: Option<blake3::Hash>,
-    /// What the namespace knows of a file that was got, or was there already.
+    /// What is known of a file that was got, or was there already.
     pub(crate) inode: Option<Inode>,
 }
 
@@ -76,54 +76,35 @@ impl Done {
     }
 }
 
-/// Which file is to be got.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Get {
-    /// How data get from the disks.
-    pub(crate) method: MethodArgs,
-    /// Whether an unfinished file is to be read if there is one.
-    pub(crate) unfinished: bool,
-    /// Whether a flat name is meant even if there is a namespace.
-    pub(crate) flat: bool,
-}
-
-impl Get {
-    /// The finished file.
-    pub(crate) fn finished(method: MethodArgs) -> Self {
-        Get { method, unfinished: false, flat: false }
-    }
-
-    /// Opens the file.
-    async fn open(self, connection: &ConnectedNode, name: &str) -> Result<ReadableFile> {
-        let namespace = if self.flat { None } else { Namespace::find(connection).await? };
-        Ok(ReadableFile::open(connection, namespace.as_ref(), name, self.unfinished).await?)
-    }
+/// Opens a file for reading.
+async fn open(connection: &ConnectedNode, name: &str) -> Result<ReadableFile> {
+    let namespace = Namespace::of(connection).await?;
+    Ok(ReadableFile::open(&namespace, name.as_bytes()).await?)
 }
 
 /// Reads a file and writes all of it to `output`.
 pub(crate) fn get<W: SparseWrite + Send + 'static>(
     agents: &[Agent],
     name: &str,
-    get: Get,
+    method: MethodArgs,
     output: Hashing<W>,
     progress: &Progress,
 ) -> Result<Done> {
-    match get.method.method {
-        Method::Traditional => get_traditional(agents, name, get, output, progress),
-        Method::DiskDirected => get_disk_directed(agents, name, get, output, progress),
+    match method.method {
+        Method::Traditional => get_traditional(agents, name, output, progress),
+        Method::DiskDirected => get_disk_directed(agents, name, method.compute_nodes, output, progress),
     }
 }
 
 fn get_traditional<W: SparseWrite + Send + 'static>(
     agents: &[Agent],
     name: &str,
-    get: Get,
     output: Hashing<W>,
     progress: &Progress,
 ) -> Result<Done> {
     let (name, progress) = (name.to_owned(), progress.clone());
     this_node::run_with_present(agents.to_vec(), move |connection| async move {
-        let stored = get.open(&connection, &name).await?;
+        let stored = open(&connection, &name).await?;
         let bytes = stored.file().bytes();
         progress.expect(bytes);
         let start = Instant::now();
@@ -131,7 +112,7 @@ fn get_traditional<W: SparseWrite + Send + 'static>(
         let output = output.map_err(|error| failed_to_get(&name, error))?;
         let inode = stored.inode();
         stored.close(&name).await?;
-        Ok(Done { name, bytes, elapsed: start.elapsed(), hash: output.hash(), inode })
+        Ok(Done { name, bytes, elapsed: start.elapsed(), hash: output.hash(), inode: Some(inode) })
     })
 }
 
@@ -155,7 +136,7 @@ pub(crate) struct Salvaged {
     pub(crate) hash: Option<blake3::Hash>,
     /// Which bytes could not be read.
     pub(crate) lost: Vec<Extent>,
-    /// What the namespace knows of the file.
+    /// What is known of the file.
     pub(crate) inode: Option<Inode>,
     /// Which agents do not answer, if any do not.
     pub(crate) absence: Option<node::Error>,
@@ -165,32 +146,23 @@ pub(crate) struct Salvaged {
 pub(crate) fn salvage<W: SparseWrite + Send + 'static>(
     agents: &[Agent],
     name: &str,
-    get: Get,
+    method: MethodArgs,
     output: Hashing<W>,
     progress: &Progress,
 ) -> Result<Salvaged> {
-    if get.method.method == Method::DiskDirected {
+    if method.method == Method::DiskDirected {
         let why = "only the method traditional skips damaged parts";
         return Err(Failure::usage("--skip-damaged", why).remedy("Leave out --method."));
     }
     let (name, progress) = (name.to_owned(), progress.clone());
     this_node::run_with_present(agents.to_vec(), move |connection| async move {
-        let namespace = if get.flat { None } else { Namespace::find(&connection).await? };
-        let (stored, remains) = match namespace {
-            Some(namespace) => {
-                let stored = ReadableFile::of_path(&namespace, name.as_bytes()).await?;
-                let remains = stored.file().remains();
-                (Some(stored), remains)
-            }
-            None => (None, connection.explained(&name, connection.client.open_remains(&name).await)?),
-        };
+        let stored = open(&connection, &name).await?;
+        let remains = stored.file().remains();
         progress.expect(remains.bytes());
         let salvaged = whole_file::salvage(&connection, &name, remains, output, adding_to(&progress)).await;
         let (output, lost) = salvaged.map_err(|error| failed_to_get(&name, error))?;
-        let inode = stored.as_ref().and_then(ReadableFile::inode);
-        if let Some(stored) = stored {
-            stored.close(&name).await?;
-        }
+        let inode = Some(stored.inode());
+        stored.close(&name).await?;
         Ok(Salvaged { hash: output.hash(), lost, inode, absence: connection.incompleteness().err() })
     })
 }
@@ -198,18 +170,18 @@ pub(crate) fn salvage<W: SparseWrite + Send + 'static>(
 fn get_disk_directed<W: SparseWrite + 'static>(
     agents: &[Agent],
     name: &str,
-    get: Get,
+    members: u32,
     mut output: Hashing<W>,
     progress: &Progress,
 ) -> Result<Done> {
     let (all, name, progress) = (agents.to_vec(), name.to_owned(), progress.clone());
     this_node::run_with_present(agents.to_vec(), move |connection| async move {
         // Open until the group is done: its contents stay as long.
-        let stored = get.open(&connection, &name).await?;
-        let (bytes, members) = (stored.file().bytes(), get.method.compute_nodes);
+        let stored = open(&connection, &name).await?;
+        let bytes = stored.file().bytes();
         progress.expect(bytes);
-        let what = stored.for_group(&name, get.unfinished).await?;
-        let reading = BlockingWork::begin(move || group::read(&all, what, bytes, members));
+        let file = stored.for_group(&name).await?;
+        let reading = BlockingWork::begin(move || group::read(&all, file, bytes, members));
         let moved = reading.outcome().await?;
         for part in &moved.parts {
             let written = output.write_all(part);
@@ -218,7 +190,7 @@ fn get_disk_directed<W: SparseWrite + 'static>(
         }
         let inode = stored.inode();
         stored.close(&name).await?;
-        Ok(Done { name, bytes, elapsed: moved.elapsed, hash: output.hash(), inode })
+        Ok(Done { name, bytes, elapsed: moved.elapsed, hash: output.hash(), inode: Some(inode) })
     })
 }
 
@@ -237,11 +209,11 @@ pub(crate) struct Put {
     pub(crate) left_alone: Option<(u64, UnixTime)>,
     /// What it is called in a directory, if the name leads to one.
     pub(crate) own_name: Option<String>,
-    /// What a namespace notes of it.
+    /// What is noted of it.
     pub(crate) attributes: Attributes,
 }
 
-/// What a namespace notes of a file that is put.
+/// What is noted of a file that is put.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attributes {
     /// Its permissions.
@@ -290,7 +262,7 @@ fn put_traditional<R: SparseRead + Send + 'static>(
 ) -> Result<Done> {
     let (name, progress) = (name.to_owned(), progress.clone());
     this_node::run(agents.to_vec(), move |connection| async move {
-        let upload = async |new: &PutFile| {
+        let upload = async |new: &HiddenFile| {
             let copied = whole_file::upload(&connection, new.file(), input, adding_to(&progress));
             let copied = new.while_open(copied).await;
             let (input, uploaded) = copied.map_err(|error| failed_to_put(&new.name(), error))?;
@@ -314,9 +286,9 @@ fn put_disk_directed<R: Read>(
     let hash = input.hash();
     let (all, name, progress) = (agents.to_vec(), name.to_owned(), progress.clone());
     this_node::run(agents.to_vec(), move |connection| async move {
-        let write = async |new: &PutFile| {
-            let what = new.for_group(bytes).await?;
-            let writing = BlockingWork::begin(move || group::write(&all, what, parts));
+        let write = async |new: &HiddenFile| {
+            let file = new.for_group(bytes).await?;
+            let writing = BlockingWork::begin(move || group::write(&all, file, parts));
             let moved = new.while_open(writing.outcome()).await?;
             let committing = Instant::now();
             new.to_disks(bytes).await?;
@@ -340,37 +312,29 @@ struct Moved {
 
 /// Makes a file, has `move_data` write it, and gives it its name.
 async fn put_by(
-    move_data: impl AsyncFnOnce(&PutFile) -> Result<Moved>,
+    move_data: impl AsyncFnOnce(&HiddenFile) -> Result<Moved>,
     connection: &ConnectedNode,
     name: &str,
     put: &Put,
     progress: &Progress,
     interruption: &Interruption,
 ) -> Result<Done> {
-    let namespace = Namespace::find_surely(connection).await?;
-    let (name, left) = match &namespace {
-        Some(namespace) => {
-            let name = put.name_in(namespace, name).await?;
-            if let Some(there) = put.there(namespace, &name).await? {
-                return Ok(there);
-            }
-            let left = left_hidden(&name);
-            (name, left)
-        }
-        None => {
-            put.check_flat(connection, name)?;
-            (name.to_owned(), left_behind(name))
-        }
-    };
+    let namespace = Namespace::of(connection).await?;
+    let name = put.name_in(&namespace, name).await?;
+    if let Some(there) = put.there(&namespace, &name).await? {
+        return Ok(there);
+    }
     for disk in connection.failing_disks() {
         say!("starfish: {disk}. New files do not lie on it.");
     }
+    let left = left_hidden(&name);
     let half_done = begin(interruption, &name, &left);
-    let new = PutFile::begin(connection, namespace.as_ref(), &name, put.wanted(connection)?).await?;
+    let new = HiddenFile::begin(&namespace, name.as_bytes(), put.wanted(connection)?).await?;
     let start = Instant::now();
     match interruption.unless(move_data(&new)).await {
         Some(Ok(Moved { uploaded, hash, elapsed })) => {
             new.complete(uploaded).await?;
+            namespace.flush().await?;
             let elapsed = elapsed.unwrap_or_else(|| start.elapsed());
             Ok(Done { name, bytes: uploaded.bytes, elapsed, hash, inode: None })
         }
@@ -409,11 +373,6 @@ impl Put {
         }))
     }
 
-    /// Refuses to go on with a flat name: of such a file no time is known.
-    fn check_flat(&self, connection: &ConnectedNode, name: &str) -> Result<()> {
-        if self.left_alone.is_some() { Err(no_namespace(connection, name)) } else { Ok(()) }
-    }
-
     /// What the file is to be called: within a directory, if the name leads to one.
     async fn name_in(&self, namespace: &Namespace, name: &str) -> Result<String> {
         let is_directory = name.ends_with('/') || namespace.is_directory(name.as_bytes()).await?;
@@ -441,15 +400,7 @@ pub(crate) fn failed_to_put(name: &str, error: CopyError) -> Failure {
     }
 }
 
-/// What is left of a flat name if there is no time to remove it.
-fn left_behind(name: &str) -> String {
-    format!(
-        "An unfinished {name} may be left; putting it again replaces that, and `starfish rm --unfinished {name}` \
-         removes it."
-    )
-}
-
-/// What is left in a namespace if there is no time to remove it.
+/// What is left of a file if there is no time to remove it.
 fn left_hidden(name: &str) -> String {
     format!(
         "What had been written of {name} may be left under a hidden name; `starfish rm --unfinished` removes that an hour \

@@ -173,6 +173,15 @@ impl Store {
         self.agents[index] = Agent::start_by(shell, &address, roots, &[]);
     }
 
+    /// Ends all agents in order and starts them again, so that they remember nothing.
+    pub(crate) fn restart(&mut self, options: &[&str]) {
+        for agent in &mut self.agents {
+            agent.signal("TERM");
+            assert!(wait(&mut agent.child).success());
+            *agent = Agent::start_at(&agent.address, agent.roots.clone(), options);
+        }
+    }
+
     /// A command that knows the agents.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let addresses: Vec<&str> = self.agents.iter().map(|agent| agent.address.as_str()).collect();
@@ -210,6 +219,24 @@ impl Store {
         blake3::hash(&contents)
     }
 
+    /// The number of a file, by which its stripes are called.
+    pub(crate) fn number(&self, path: &str) -> u64 {
+        let stat = self.run(&["stat", path]);
+        let line = stat.lines().find_map(|line| line.strip_prefix("number    ")).expect("a number");
+        u64::from_str_radix(line, 16).expect("hexadecimal")
+    }
+
+    /// Where a stripe of a file is: the index of its agent, and the file that has it.
+    pub(crate) fn stripe(&self, path: &str, stripe: usize) -> (usize, PathBuf) {
+        let stat = self.run(&["stat", path]);
+        let (_, rows) = stat.split_once("\nstripe ").expect("a table of stripes");
+        let row: Vec<&str> =
+            rows.lines().nth(stripe + 1).expect("it has so many").split_whitespace().collect();
+        let agent = self.agents.iter().position(|agent| agent.address == row[1]).expect("one of them");
+        let root = &self.agents[agent].roots[row[2].parse::<usize>().expect("the index of a disk")];
+        (agent, root.join(format!("%2F{:016x}.begun", self.number(path))))
+    }
+
     /// The stripe files on all disks.
     pub(crate) fn stripe_files(&self) -> Vec<PathBuf> {
         let roots = self.agents.iter().flat_map(|agent| &agent.roots);
@@ -223,8 +250,8 @@ impl Store {
 pub(crate) fn stripe_files(root: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(root).expect("a disk's directory");
     let paths = entries.map(|entry| entry.expect("an entry").path());
-    // Of finished files and of others, but for what marks a disk as one of a namespace.
-    let is_stripe = |path: &PathBuf| path.extension().is_some_and(|end| end == "stripe" || end == "begun");
+    let is_stripe = |path: &PathBuf| path.extension().is_some_and(|end| end == "begun" || end == "new");
+    // Every disk of a set has one.
     let is_mark = |path: &PathBuf| path.ends_with("%2F0000000000000001.begun");
     paths.filter(|path| is_stripe(path) && !is_mark(path)).collect()
 }

@@ -210,6 +210,8 @@ fn a_set_is_not_made_smaller_or_different_by_mistake() {
     let told = fail(home.command(&["agents", "up"]), 2);
     assert!(told.contains("no agents have been started") && told.contains("--local N"), "{told}");
     home.run(&["agents", "up", "--local", "2"]);
+    // The first agent keeps the names.
+    home.run(&["mkdir", "names", "--agents", &address_of(&home, 0)]);
     std::fs::write(home.path("file"), contents(1_000_000)).expect("a file");
     home.run(&["put", "file"]);
     // It runs already, and more join it.
@@ -226,7 +228,7 @@ fn a_set_is_not_made_smaller_or_different_by_mistake() {
     assert_eq!(agents_below(home.0.path()).len(), 2);
     for state in ["running", "stopped"] {
         let told = home.fail(&["agents", "up", "--local", "1"]);
-        for part in ["1 file has a stripe on local 1: file", "`starfish agents up` starts all 2", "--anew"] {
+        for part in ["1 file has a stripe on local 1\n", "`starfish agents up` starts all 2", "--anew"] {
             assert!(told.contains(part), "{state}: {part}: {told}");
         }
         home.run(&["agents", "down"]);
@@ -236,14 +238,28 @@ fn a_set_is_not_made_smaller_or_different_by_mistake() {
     assert!(told.contains("Options: `--disk-model streaming-20`; before: no options."), "{told}");
     home.run(&["get", "file", "back"]);
     assert_eq!(std::fs::read(home.path("back")).expect("a file"), contents(1_000_000));
-    home.run(&["mkdir", "names"]);
     home.run(&["put", "file", "names/file"]);
     let told = home.fail(&["agents", "up", "--local", "1"]);
-    assert!(told.contains("2 files have a stripe on local 1: 1 of the namespace, file"), "{told}");
+    assert!(told.contains("2 files have a stripe on local 1\n"), "{told}");
     assert!(told.contains("removed go within a minute, or by `starfish fsck --repair`"), "{told}");
     home.run(&["agents", "down"]);
     home.run(&["agents", "up", "--local", "1", "--anew"]);
-    assert!(home.fail(&["get", "--flat", "file", "again"]).contains("stripe"));
+    assert!(home.fail(&["get", "file", "again"]).contains("none of the I/O nodes has disk "));
+}
+
+/// Without it no file can be read, wherever the stripes are.
+#[test]
+fn the_agent_that_keeps_the_names_is_not_left_out_by_mistake() {
+    let home = Home::new();
+    home.run(&["agents", "up", "--local", "2"]);
+    home.run(&["mkdir", "names", "--agents", &address_of(&home, 1)]);
+    for state in ["running", "stopped"] {
+        let told = home.fail(&["agents", "up", "--local", "1"]);
+        assert!(told.contains("local 1") && told.contains("--anew"), "{state}: {told}");
+        home.run(&["agents", "down"]);
+    }
+    home.run(&["agents", "up"]);
+    assert_eq!(home.run(&["ls"]).0, "names/\n");
 }
 
 #[test]
@@ -261,6 +277,8 @@ fn help_of_agents_is_shown_and_starts_none() {
 fn an_agent_whose_disk_is_gone_is_given_a_new_one_only_if_that_is_said() {
     let home = Home::new();
     home.run(&["agents", "up", "--local", "2"]);
+    // The first agent keeps the names.
+    home.run(&["ls", "--agents", &address_of(&home, 0)]);
     std::fs::write(home.path("file"), contents(1_000_000)).expect("a file");
     home.run(&["put", "file"]);
     home.run(&["agents", "down"]);
@@ -298,7 +316,8 @@ fn an_agent_whose_disk_is_gone_is_given_a_new_one_only_if_that_is_said() {
     home.run(&["agents", "down"]);
     std::fs::remove_dir_all(&disk).expect("ours");
     home.run(&["agents", "up", "--create"]);
-    assert!(home.fail(&["get", "file", "again"]).contains("stripe"));
+    let told = home.fail(&["get", "file", "again"]);
+    assert!(told.contains("none of the I/O nodes has disk ") && told.contains("--skip-damaged"), "{told}");
 }
 
 #[test]
@@ -368,9 +387,9 @@ fn an_agent_logs_what_matters_to_whoever_runs_it() {
         succeed(up);
     };
     up("info");
-    std::fs::write(home.path("file"), contents(100_000)).expect("a file");
+    std::fs::write(home.path("file"), contents(1_000_000)).expect("a file");
     home.run(&["put", "file"]);
-    let stripe = home.path("starfish/local-1/disk/file.stripe");
+    let [stripe] = &stripe_files(&home.path("starfish/local-1/disk"))[..] else { panic!("it has one") };
     let address = address_of(&home, 1);
     let lines = logged(&home, "local-1");
     assert!(
@@ -385,14 +404,15 @@ fn an_agent_logs_what_matters_to_whoever_runs_it() {
     );
 
     // A stripe is cut while it sleeps. Who looks after the agent learns of it, and whoever reads.
-    let whole = std::fs::read(&stripe).expect("a stripe");
-    std::fs::write(&stripe, &whole[..100]).expect("room");
+    let whole = std::fs::read(stripe).expect("a stripe");
+    std::fs::write(stripe, &whole[..100]).expect("room");
     up("debug");
     let told = home.fail(&["get", "file", "back"]);
     assert!(told.contains("damaged"), "{told}");
     let lines = logged(&home, "local-1");
     let of = |level: &str| lines.iter().filter(|line| line.starts_with(level)).count();
-    let damages = lines.iter().filter(|line| line.starts_with("error") && line.contains("file.stripe"));
+    let stripe = stripe.to_str().expect("UTF-8");
+    let damages = lines.iter().filter(|line| line.starts_with("error") && line.contains(stripe));
     assert_eq!(damages.count(), 1, "{lines:?}");
     assert!(of("debug") >= 2, "peers come and go: {lines:?}");
     let status = finish(home.command(&["agents", "status"]));

@@ -139,7 +139,6 @@ fn this_computer_is_told_of_to_programs_too() {
         "--requests=2",
         "--duration=1s",
         "--seed=2",
-        "--name=x",
         "--machine=loopback",
         "--progress=never",
     ] {
@@ -150,19 +149,6 @@ fn this_computer_is_told_of_to_programs_too() {
             "{told}"
         );
     }
-}
-
-#[test]
-fn files_of_others_stay_as_they_are() {
-    let store = Store::start(&[1]);
-    let hash = store.make_file("mine", 100_000);
-    store.run(&["put", "mine"]);
-    let told = store.run_failing(&bench("--file-size 1MiB --name mine"));
-    assert!(told.contains("there is a file of that name"), "{told}");
-    store.run(&["get", "mine", "back"]);
-    assert_eq!(crate::common::hash(&store.path("back")), hash);
-    store.run(&bench("--file-size 1MiB --name other --operation write --order sequential"));
-    assert_eq!(store.run(&["ls"]), "mine\n");
 }
 
 #[test]
@@ -198,7 +184,6 @@ fn what_makes_no_sense_is_refused() {
         ("--record 1000 --file-size 1MiB", "--file-size 1049000 B is one"),
         ("--clients 5 --file-size 1MiB", "5 clients cannot share a file of 4 records"),
         ("--block 2MiB --file-size 4MiB", "the agents take at most 1 MiB"),
-        ("--name /x", "it begins with /"),
         ("--machine nowhere", "no machine of the name"),
         ("--machine loopback", "different numbers of disks"),
         ("--set nodes.io=2", "--machine"),

@@ -56,6 +56,7 @@ fn bash_offers_commands_options_and_values() {
 fn the_agents_are_asked_for_the_names_of_their_files() {
     let store = Store::start(&[1]);
     store.make_file("local", 10);
+    store.run(&["mkdir", "results"]);
     for name in ["results/one", "results/two words", "other"] {
         store.run(&["put", "local", name]);
     }

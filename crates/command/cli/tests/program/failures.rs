@@ -3,12 +3,12 @@
 
 use std::fs;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{Agent, Store, contents, hash, wait};
+use crate::common::{Agent, Store, contents, finish, hash, wait};
 
 /// Slow disks, so that there is a while to fail in, and little memory.
 const SLOW: [&str; 4] = ["--disk-model", "streaming-20", "--cache", "8MiB"];
@@ -22,15 +22,6 @@ fn start_anew(store: &mut Store, index: usize, options: &[&str]) {
 fn kill(store: &mut Store, index: usize) {
     store.agents[index].child.kill().expect("a child of ours");
     store.agents[index].child.wait().expect("a child of ours");
-}
-
-/// Ends all agents in order and starts them again, so that they remember nothing.
-fn restart_all(store: &mut Store, options: &[&str]) {
-    for index in 0..store.agents.len() {
-        store.agents[index].signal("TERM");
-        assert!(wait(&mut store.agents[index].child).success());
-        start_anew(store, index, options);
-    }
 }
 
 /// Waits for a command that must fail, and returns what it said.
@@ -75,7 +66,7 @@ fn what_an_agent_had_accepted_and_lost_when_it_was_killed_is_told() {
     let address = &store.agents[1].address;
     assert!(error.contains(&format!("agent {address} was restarted and has lost")), "{error}");
     assert!(error.contains("Write it again"), "{error}");
-    assert_eq!(store.run(&["ls"]), "", "nothing half-made stays behind");
+    assert_eq!(store.run(&["ls", "-a"]), "", "nothing half-made stays behind");
 }
 
 /// An agent that is stopped in order and started again, as for a new version of it, costs who writes some time.
@@ -84,22 +75,17 @@ fn what_an_agent_had_accepted_when_it_was_stopped_in_order_is_not_lost() {
     let options = ["--disk-model", "streaming-20", "--cache", "256MiB"];
     let mut store = Store::start_with(&[1, 1], &options);
     let original = store.make_file("file", 60 << 20);
-    for directory in [None, Some("dir")] {
-        directory.iter().for_each(|directory| drop(store.run(&["mkdir", directory])));
-        let path = directory.map_or("file".to_owned(), |directory| format!("{directory}/file"));
-        let mut put = store.command(&["put", "file", &path]).spawn().expect("the program");
-        thread::sleep(Duration::from_millis(700));
-        store.agents[1].signal("TERM");
-        assert!(wait(&mut store.agents[1].child).success());
-        start_anew(&mut store, 1, &options);
-        let status = wait(&mut put);
-        let mut error = String::new();
-        put.stderr.take().expect("piped").read_to_string(&mut error).expect("text");
-        assert!(status.success(), "{path}: {error}");
-        store.run(&["get", &path, "back"]);
-        assert_eq!(hash(&store.path("back")), original);
-        fs::remove_file(store.path("back")).expect("it is there");
-    }
+    let mut put = store.command(&["put", "file"]).spawn().expect("the program");
+    thread::sleep(Duration::from_millis(700));
+    store.agents[1].signal("TERM");
+    assert!(wait(&mut store.agents[1].child).success());
+    start_anew(&mut store, 1, &options);
+    let status = wait(&mut put);
+    let mut error = String::new();
+    put.stderr.take().expect("piped").read_to_string(&mut error).expect("text");
+    assert!(status.success(), "{error}");
+    store.run(&["get", "file", "back"]);
+    assert_eq!(hash(&store.path("back")), original);
 }
 
 #[test]
@@ -159,7 +145,7 @@ fn a_stripe_that_was_damaged_or_cut_is_named_and_nothing_else_is_lost() {
     let other = store.make_file("other", 100_000);
     store.run(&["put", "file"]);
     store.run(&["put", "other"]);
-    let stripe = store.agents[1].roots[0].join("file.stripe");
+    let (agent, stripe) = store.stripe("file", 1);
     let sound = fs::read(&stripe).expect("a stripe");
     type Damage = fn(&mut Vec<u8>);
     let damages: [(&str, Damage); 6] = [
@@ -174,9 +160,9 @@ fn a_stripe_that_was_damaged_or_cut_is_named_and_nothing_else_is_lost() {
     ];
     for (expected, damage) in damages {
         change(&stripe, damage);
-        restart_all(&mut store, &[]);
+        store.restart(&[]);
         let error = store.run_failing(&["get", "file", "back"]);
-        let address = &store.agents[1].address;
+        let address = &store.agents[agent].address;
         for part in [expected, &format!("agent {address}"), &stripe.display().to_string(), "is damaged"] {
             assert!(error.contains(part), "{error} for {part}");
         }
@@ -186,36 +172,63 @@ fn a_stripe_that_was_damaged_or_cut_is_named_and_nothing_else_is_lost() {
         fs::remove_file(store.path("back")).expect("just made");
         fs::write(&stripe, &sound).expect("room");
     }
-    restart_all(&mut store, &[]);
+    // The byte after the mark is the version.
+    change(&stripe, |file| file[8] = 200);
+    store.restart(&[]);
+    let error = store.run_failing(&["get", "file", "back"]);
+    assert!(error.contains("newer Starfish") && !error.contains("starfish rm"), "{error}");
+    fs::write(&stripe, &sound).expect("room");
+    store.restart(&[]);
     store.run(&["get", "file", "back"]);
     assert_eq!(hash(&store.path("back")), hash(&store.path("file")));
 }
 
+/// Overwrites a stripe of `file` with `bytes`. Checks that `get` reports the disk, the reason and a remedy, and that
+/// `--skip-damaged` saves the other stripe.
+fn check_replaced(store: &mut Store, bytes: &[u8], expected: &str) {
+    let (agent, path) = store.stripe("file", 0);
+    fs::write(&path, bytes).expect("room");
+    store.restart(&[]);
+    let error = store.run_failing(&["get", "file", "back"]);
+    let address = &store.agents[agent].address;
+    for part in [expected, "file: ", &path.display().to_string(), address, "starfish rm"] {
+        assert!(error.contains(part), "{error} for {part}");
+    }
+    let saved = finish(store.command(&["get", "file", "rest", "--skip-damaged", "--force"]));
+    assert_eq!(saved.status.code(), Some(1), "{}", String::from_utf8_lossy(&saved.stderr));
+    let (rest, whole) = (fs::read(store.path("rest")).expect("what is left"), contents(3 << 20));
+    let of_other = |bytes: &[u8]| bytes.chunks(256 << 10).skip(1).step_by(2).collect::<Vec<_>>().concat();
+    assert!(of_other(&rest) == of_other(&whole));
+}
+
 #[test]
-fn swapped_and_deleted_stripes_are_named() {
+fn foreign_and_deleted_stripes_are_named() {
     let mut store = Store::start(&[1, 1]);
     store.make_file("file", 3 << 20);
     store.run(&["put", "file"]);
-    let stripes: Vec<PathBuf> = store.stripe_files();
-    let (first, second) =
-        (fs::read(&stripes[0]).expect("a stripe"), fs::read(&stripes[1]).expect("a stripe"));
-    // Swapped as a whole they are still all there; their data alone do not fit their headers. Any block tells that
-    // first.
-    fs::write(&stripes[0], [&first[..SUMS_AT], &second[SUMS_AT..]].concat()).expect("room");
-    restart_all(&mut store, &[]);
+    store.run(&["put", "file", "other"]);
+    let paths = [store.stripe("file", 0).1, store.stripe("file", 1).1, store.stripe("other", 0).1];
+    let [first, second, other] = paths.each_ref().map(|path| fs::read(path).expect("a stripe"));
+    // Data alone do not fit the header, which any block tells; a whole stripe says whose it is.
+    let mixed = [&first[..SUMS_AT], &second[SUMS_AT..]].concat();
+    check_replaced(&mut store, &mixed, "do not match their checksum");
+    check_replaced(&mut store, &other, "was its file renamed?");
+    fs::write(&paths[0], &first).expect("room");
+    fs::remove_file(&paths[1]).expect("a stripe");
+    store.restart(&[]);
     let error = store.run_failing(&["get", "file", "back"]);
-    for part in ["do not match their checksum", &stripes[0].display().to_string(), &store.agents[0].address] {
-        assert!(error.contains(part), "{error} for {part}");
-    }
-    fs::write(&stripes[0], &second).expect("room");
-    restart_all(&mut store, &[]);
-    let error = store.run_failing(&["get", "file", "back"]);
-    assert!(error.contains("holds this one too"), "{error}");
-    fs::write(&stripes[0], &first).expect("room");
-    fs::remove_file(&stripes[1]).expect("a stripe");
-    restart_all(&mut store, &[]);
-    let error = store.run_failing(&["get", "file", "back"]);
-    assert!(error.contains("stripe 1 of 2 is missing"), "{error}");
+    assert!(error.contains("stripe 1 of 2 is missing") && error.contains("--skip-damaged"), "{error}");
+    store.run(&["get", "other", "back"]);
+    assert_eq!(hash(&store.path("back")), hash(&store.path("file")));
+}
+
+#[test]
+fn a_stripe_in_the_place_of_another_of_its_file_is_named() {
+    let mut store = Store::start(&[1, 1]);
+    store.make_file("file", 3 << 20);
+    store.run(&["put", "file"]);
+    let second = fs::read(store.stripe("file", 1).1).expect("a stripe");
+    check_replaced(&mut store, &second, "stripe 1 of 2 of file ");
 }
 
 #[test]
@@ -229,7 +242,7 @@ fn a_full_disk_is_told_and_loses_nothing() {
     let address = store.agents[1].address.clone();
     for method in ["traditional", "disk-directed"] {
         let error = store.run_failing(&["put", "large", "--method", method]);
-        for part in ["no space left on", "large.begun", &format!("agent {address}"), "larger disk"] {
+        for part in ["large: ", "no space left on", &format!("agent {address}"), "larger disk"] {
             assert!(error.contains(part), "{method}: {error}");
         }
         assert_eq!(store.run(&["ls"]), "small\n", "{method}: nothing half-made stays behind");
@@ -243,18 +256,22 @@ fn a_full_disk_is_told_and_loses_nothing() {
 /// Who wants to empty it needs an agent.
 #[test]
 fn a_full_disk_keeps_no_agent_from_starting() {
-    let mut store = Store::start(&[1]);
+    let mut store = Store::start(&[1, 1]);
+    // The first agent keeps the names.
+    store.run(&["ls", "--agents", &store.agents[0].address]);
     store.make_file("file", 1 << 20);
     store.run(&["put", "file"]);
     // The process may not write anything into a file.
-    store.restart_limited(0, "-f 0");
+    store.restart_limited(1, "-f 0");
     store.run(&["rm", "file"]);
     assert_eq!(store.run(&["ls"]), "");
 }
 
 #[test]
-fn beside_an_agent_that_is_down_what_is_known_is_shown_and_whole_files_are_used_as_ever() {
+fn beside_an_agent_that_is_down_whole_files_are_used_as_ever_and_new_ones_are_not_put_elsewhere_in_silence() {
     let mut store = Store::start(&[1, 1, 1]);
+    // The first agent keeps the names.
+    store.run(&["ls", "--agents", &store.agents[0].address]);
     let original = store.make_file("striped", 1 << 20);
     store.run(&["put", "striped"]);
     // A file over the first two agents alone.
@@ -265,51 +282,34 @@ fn beside_an_agent_that_is_down_what_is_known_is_shown_and_whole_files_are_used_
     kill(&mut store, 2);
     let address = store.agents[2].address.clone();
 
-    let shown_with_failure = |arguments: &[&str]| {
-        let output = crate::common::finish(store.command(arguments));
-        let error = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {error}");
-        assert_eq!(error.matches(&address).count(), 1, "{arguments:?} names it once: {error}");
-        String::from_utf8(output.stdout).expect("text")
-    };
-    assert_eq!(shown_with_failure(&["ls"]), "other\nstriped\nwhole\n");
-    let long = shown_with_failure(&["ls", "-l"]);
-    let rows: Vec<Vec<&str>> = long.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows[0], ["1048576", "256", "KiB", "2", "other"]);
-    assert_eq!(rows[1], ["?", "256", "KiB", "3", "striped"]);
-    let stat = shown_with_failure(&["stat", "striped"]);
+    let stat = store.run(&["stat", "striped"]);
     let first = &store.agents[0].address;
-    for part in ["bytes     ?", "over 3 stripes", &format!("0       {first}"), "2       ?"] {
+    for part in ["bytes     1048576", "over 3 stripes", &format!(" {first} "), " ? "] {
         assert!(stat.contains(part), "{part}: {stat}");
     }
-
     for method in ["traditional", "disk-directed"] {
         store.run(&["get", "whole", "back", "--force", "--method", method]);
         assert_eq!(hash(&store.path("back")), original, "{method}");
-    }
-    assert!(store.run(&["stat", "whole"]).contains("bytes     1048576"));
-    store.run(&["rm", "whole"]);
-    for arguments in [&["get", "striped", "part"][..], &["rm", "striped"], &["get", "nothing"]] {
-        let error = store.run_failing(arguments);
+        let error = store.run_failing(&["get", "striped", "part", "--method", method]);
         assert!(error.contains(&address) && error.contains("on the agents that answer"), "{error}");
     }
+    store.run(&["rm", "whole"]);
 
-    // Nothing is put elsewhere in silence.
     for arguments in [&["put", "striped", "new"][..], &["put", "striped", "new", "--method", "disk-directed"]]
     {
         let error = store.run_failing(arguments);
         assert!(error.contains(&address) && error.contains("--without-missing"), "{error}");
     }
-    let replace = ["put", "striped", "--replace", "--without-missing"];
-    assert!(store.run_failing(&replace).contains("on the agents that answer"), "a part of it would stay");
     store.run(&["put", "striped", "new", "--without-missing", "--verify"]);
     assert!(store.run(&["stat", "new"]).contains("over 2 stripes"));
     store.run(&["put", "striped", "other", "--replace", "--without-missing"]);
 
     start_anew(&mut store, 2, &[]);
     assert_eq!(store.run(&["ls"]), "new\nother\nstriped\n");
-    store.run(&["get", "striped", "back", "--force"]);
-    assert_eq!(hash(&store.path("back")), original);
+    for name in ["striped", "new", "other"] {
+        store.run(&["get", name, "back", "--force"]);
+        assert_eq!(hash(&store.path("back")), original, "{name}");
+    }
 }
 
 #[test]
@@ -335,7 +335,7 @@ const ACCEPTING: [&str; 4] = ["--disk-model", "streaming-20", "--cache", "256MiB
 /// More than such disks write until an agent is killed.
 const ACCEPTED_BYTES: usize = 20_000_000;
 
-/// Agents with a namespace that has the file `dir/old`, and a session of theirs.
+/// Agents that have the file `dir/old`, and a session of theirs.
 fn store_with_old_file() -> (Store, node::Session) {
     let store = Store::start_with(&[1, 1], &ACCEPTING);
     fs::write(store.path("old"), "old").expect("room");
@@ -359,7 +359,7 @@ fn is_lost<T: std::fmt::Debug>(outcome: node::Result<T>) -> bool {
 }
 
 #[test]
-fn who_closes_a_file_of_a_namespace_is_told_of_what_an_agent_had_accepted_and_lost() {
+fn who_closes_a_file_is_told_of_what_an_agent_had_accepted_and_lost() {
     let (mut store, session) = store_with_old_file();
     for index in [1, 0] {
         let file = write_new(&session, &format!("dir/new{index}"));
@@ -380,7 +380,7 @@ fn a_closed_file_that_an_agent_has_lost_takes_no_other_ones_place() {
     write_new(&session, "dir/new").close().expect("accepted");
     kill(&mut store, 1);
     start_anew(&mut store, 1, &ACCEPTING);
-    let tree = session.tree().expect("asked").expect("there is one");
+    let tree = session.tree();
     let at = |path: &str| namespace::Location::of_path(path);
     let (from, to) = (at("dir/new"), at("dir/old"));
     let rename = namespace::TreeOperation::Rename { from, to, mode: namespace::RenameMode::Replace };

@@ -1,13 +1,15 @@
 //! Agents that are killed and started again in the middle of merges: no merge waits for ever, none says that it has
 //! done what it has not, and what there was before is there.
 
+use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
 
 use crate::common::{Agent, Store, client};
 use description::{Description, MachineDescription};
 use experiment::{Beginning, Experiment, FilePlace, Launch, PlacementCase, PlacementOptions, StoredFile};
-use fs::{File, Group};
+use fs::{File, Group, NumberedFile};
 use jobs::{Contents, Error, Member, fill};
 use machine::Machine;
 use node::ConnectedNode;
@@ -38,18 +40,30 @@ fn experiment() -> Experiment {
     small.experiment_on_agents().expect("it makes sense")
 }
 
-async fn create(connection: &ConnectedNode, file: &StoredFile) -> Result<File<RealMachine>, Error> {
+/// Makes a file with all its stripes.
+async fn create(
+    connection: &ConnectedNode,
+    file: &StoredFile,
+) -> Result<(NumberedFile, File<RealMachine>), Error> {
     let FilePlace::Disks(disks) = &file.place else { panic!("{} lies on a disk of its own", file.name) };
-    let id = node::new_file_id().expect("randomness");
-    Ok(connection.client.create_on(&file.name, id, file.block_bytes, disks, false).await?)
+    let number = node::new_file_id().expect("randomness");
+    let described = connection.client.new_numbered_on(number, file.block_bytes, disks).await?;
+    let made = connection.client.numbered(described.clone()).await?;
+    made.make_stripes().await?;
+    Ok((NumberedFile { bytes: file.bytes, ..described }, made))
 }
 
-async fn make_runs(connection: ConnectedNode) {
+type Files = BTreeMap<String, NumberedFile>;
+
+async fn make_runs(connection: ConnectedNode) -> Files {
+    let mut files = Files::new();
     for file in experiment().files.iter().filter(|file| file.beginning == Beginning::OnDisks) {
-        let made = create(&connection, file).await.expect("it is made");
+        let (described, made) = create(&connection, file).await.expect("it is made");
         fill(&connection.machine, &made, file.bytes, Contents::Real, |_| {}).await.expect("it is written");
-        made.commit().await.expect("it is committed");
+        made.flush().await.expect("it is on the disks");
+        files.insert(file.name.clone(), described);
     }
+    files
 }
 
 /// Merges as a job does, to a new output, and checks that.
@@ -57,16 +71,18 @@ async fn merge(
     connection: ConnectedNode,
     number: usize,
     launch: Launch,
+    mut files: Files,
     ready: flume::Sender<()>,
 ) -> Result<(), Error> {
-    let files = experiment().files;
-    let outputs: Vec<&StoredFile> =
-        files.iter().filter(|file| file.beginning == Beginning::Allocated).collect();
-    let _open = create(&connection, outputs[number]).await?;
+    let experiment = experiment();
+    let mut outputs = experiment.files.iter().filter(|file| file.beginning == Beginning::Allocated);
+    let output = outputs.nth(number).expect("each merge has one");
+    files.insert(output.name.clone(), create(&connection, output).await?.0);
     let machine = connection.machine.clone();
     let group = Group::new(number as u64 + 1, vec![machine.node()], 0);
     let client = Some(connection.client.clone());
-    let member = Member { machine, client, group, contents: Contents::Real, seed: 1 };
+    let files = Rc::new(files);
+    let member = Member { machine, client, files, group, contents: Contents::Real, seed: 1 };
     let part = launch.job.prepare(member).await?;
     ready.send(()).expect("the test waits");
     part.run().await?;
@@ -75,14 +91,15 @@ async fn merge(
 
 /// Begins all merges, each by a node of its own, and waits until all are at work. Gives where it is heard what comes of
 /// each.
-fn begin_merges(store: &Store) -> flume::Receiver<Result<(), String>> {
+fn begin_merges(store: &Store, files: &Files) -> flume::Receiver<Result<(), String>> {
     let (tell, told) = flume::unbounded();
     let (ready, is_ready) = flume::unbounded();
     let addresses: Vec<&str> = store.agents.iter().map(|agent| agent.address.as_str()).collect();
     for (number, launch) in experiment().jobs.into_iter().enumerate() {
-        let (tell, ready) = (tell.clone(), ready.clone());
+        let (tell, ready, files) = (tell.clone(), ready.clone(), files.clone());
         client(&addresses, move |connection| async move {
-            let done = merge(connection, number, launch, ready).await.map_err(|error| error.to_string());
+            let done =
+                merge(connection, number, launch, files, ready).await.map_err(|error| error.to_string());
             tell.send(done).expect("the test waits");
         });
     }
@@ -98,9 +115,14 @@ fn outcomes(told: &flume::Receiver<Result<(), String>>) -> [Result<(), String>; 
 fn merges_outlive_no_agent_and_lose_nothing() {
     let mut store = Store::start_with(&[1, 1, 1], &OPTIONS);
     let addresses: Vec<&str> = store.agents.iter().map(|agent| agent.address.as_str()).collect();
-    client(&addresses, make_runs).join().expect("they are made");
+    let (tell, told) = flume::bounded(1);
+    let making = client(&addresses, move |connection| async move {
+        tell.send(make_runs(connection).await).expect("the test waits");
+    });
+    making.join().expect("they are made");
+    let files = told.recv().expect("they are made");
     for moment in MOMENTS {
-        let told = begin_merges(&store);
+        let told = begin_merges(&store, &files);
         thread::sleep(moment);
         let killed = &mut store.agents[1];
         let (address, roots) = (killed.address.clone(), killed.roots.clone());
@@ -116,5 +138,5 @@ fn merges_outlive_no_agent_and_lose_nothing() {
         }
     }
     // With everything as it was, they merge as if nothing had been.
-    assert_eq!(outcomes(&begin_merges(&store)), [Ok(()), Ok(())]);
+    assert_eq!(outcomes(&begin_merges(&store, &files)), [Ok(()), Ok(())]);
 }

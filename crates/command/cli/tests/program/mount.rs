@@ -187,24 +187,6 @@ fn a_database_in_wal_mode_is_refused_to_a_second_mount() {
     }
 }
 
-/// The first mount of a set begins a namespace, and says so, also what becomes of the files there were.
-#[test]
-fn a_mount_that_begins_a_namespace_says_so() {
-    let store = Store::start(&[1, 1]);
-    store.make_file("local", 1000);
-    store.run(&["put", "local", "before"]);
-    let path = store.path("point");
-    fs::create_dir(&path).expect("a directory");
-    let directory = path.to_str().expect("text");
-    let output = finish(store.command(&["mount", directory, "--background", "--log", "mount.log"]));
-    if !output.status.success() {
-        return cannot_mount(&String::from_utf8_lossy(&output.stderr));
-    }
-    unmounted(|| store.command(&["umount", directory]));
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.contains("A namespace is begun") && said.contains("1 file keeps its flat name"), "{said}");
-}
-
 #[test]
 fn what_is_put_with_holes_takes_no_space_for_them() {
     let Some(point) = MountPoint::new() else { return };

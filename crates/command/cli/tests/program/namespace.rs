@@ -1,4 +1,4 @@
-//! The commands with a namespace: paths, directories, whole trees, with real agents on loopback.
+//! Names: paths, directories, whole trees, with real agents on loopback.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
@@ -12,13 +12,12 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::common::{Agent, Store, contents, fail, finish, hash, wait};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-/// Agents that have a namespace.
+/// Agents with a directory, `d`.
 fn store(disks: &[usize]) -> Store {
     let store = Store::start(disks);
-    let said = store.run(&["mkdir", "d"]);
-    assert!(said.contains("A namespace is begun; agent 127.0.0.1:"), "{said}");
+    assert_eq!(store.run(&["mkdir", "d"]), "");
     store
 }
 
@@ -86,25 +85,17 @@ fn known(top: &Path) -> Vec<Known> {
 }
 
 #[test]
-fn names_are_paths_once_there_is_a_namespace() {
+fn names_are_paths() {
     let store = Store::start(&[2, 1]);
     let hash = store.make_file("local", 300_000);
-    store.run(&["put", "local", "flat/name"]);
-    assert!(store.run_failing(&["mv", "flat/name", "x"]).contains("`starfish mkdir` begins one"));
-    let said = store.run(&["mkdir", "results"]);
-    assert!(said.contains("1 file keeps its flat name"), "{said}");
-    assert!(!store.run(&["mkdir", "-p", "results/a/b"]).contains("begun"), "once only");
+    for path in ["/", ".", "a/b", "a/..", "//"] {
+        let told = store.run_failing(&["mkdir", path]);
+        assert!(told.contains("-p"), "{path}: {told}");
+        assert_eq!(store.run(&["ls", "-a"]), "", "{path}");
+    }
+    store.run(&["mkdir", "-p", "/", "results/a/b"]);
     assert!(store.run_failing(&["mkdir", "results"]).contains("exists"));
     store.run(&["mkdir", "-p", "results/a"]);
-
-    // What was there stays reachable.
-    for command in [&["get", "flat/name", "back"][..], &["stat", "flat/name"], &["cat", "flat/name"]] {
-        assert!(store.run_failing(command).contains("--flat means that one"), "{command:?}");
-    }
-    assert_eq!(store.run(&["ls", "--flat"]), "flat/name\n");
-    store.run(&["get", "--flat", "flat/name", "back"]);
-    assert_eq!(crate::common::hash(&store.path("back")), hash);
-    store.run(&["rm", "--flat", "flat/name"]);
     assert_eq!(store.run(&["ls"]), "results/\n");
 
     store.run(&["put", "local", "results", "--verify"]);
@@ -161,9 +152,9 @@ fn names_are_paths_once_there_is_a_namespace() {
     assert_eq!(store.stripe_files().len(), 0, "contents go with their names");
 }
 
-/// Where the agent that keeps the namespace does not answer, nobody takes its files for others.
+/// Where the agent that keeps the names does not answer, nobody begins a second namespace.
 #[test]
-fn a_namespace_whose_keeper_is_gone_is_no_set_without_one() {
+fn a_set_whose_keeper_is_gone_gets_no_other_names() {
     let mut store = store(&[1, 1]);
     store.make_file("local", 600_000);
     store.run(&["put", "local", "d/file", "--block", "64KiB"]);
@@ -268,10 +259,6 @@ fn names_that_are_no_text_are_listed_moved_and_removed() {
         assert_eq!(refused.status.code(), Some(2), "{command}");
         assert!(String::from_utf8_lossy(&refused.stderr).contains("UTF-8"), "{command}");
     }
-    let flat = Store::start(&[1]);
-    let mut remove = flat.command(&["rm"]);
-    remove.arg(odd);
-    assert!(fail(remove, 2).contains("not\\xfftext: flat names are texts in UTF-8"));
 }
 
 /// Which file of this computer it is, and how many names that has.
@@ -336,7 +323,6 @@ fn room_of(path: &Path) -> u64 {
 fn holes_stay_holes() {
     const MIB: u64 = 1 << 20;
     let store = Store::start(&[1, 2]);
-    let flat = store.path("flat");
     fs::create_dir(store.path("tree")).expect("room");
     let files = [
         ("whole", vec![(0, 3 * MIB)], 3 * MIB),
@@ -361,15 +347,15 @@ fn holes_stay_holes() {
     };
     let stored = || store.stripe_files().iter().map(|path| room_of(path)).sum::<u64>();
 
-    // Flat names.
+    let one = store.path("one");
     for (name, ..) in &files {
         let before = stored();
         let hashed = store.run(&["put", &format!("tree/{name}"), "file", "--replace", "--verify", "--hash"]);
         assert!(hashed.starts_with(&hash(&store.path(&format!("tree/{name}"))).to_string()), "{hashed}");
         assert!(stored().saturating_sub(before) < 12 * MIB, "{name}: {}", stored());
-        let got = store.run(&["get", "file", "flat", "--force", "--hash"]);
-        assert!(got.starts_with(&hash(&flat).to_string()), "{got}");
-        check(name, &flat);
+        let got = store.run(&["get", "file", "one", "--force", "--hash"]);
+        assert!(got.starts_with(&hash(&one).to_string()), "{got}");
+        check(name, &one);
     }
     store.run(&["rm", "file"]);
     store.run(&["mkdir", "d"]);
@@ -378,21 +364,17 @@ fn holes_stay_holes() {
     store.run(&["get", "-r", "d/tree", "back"]);
     for (name, ..) in &files {
         check(name, &store.path(&format!("back/{name}")));
-        store.run(&["put", &format!("tree/{name}"), "d/one", "--replace"]);
-        store.run(&["get", "d/one", "one", "--force"]);
-        check(name, &store.path("one"));
     }
     // A stream has zeros.
-    store.run(&["put", "tree/many", "d/one", "--replace"]);
     assert_eq!(
-        crate::common::succeed(store.command(&["cat", "d/one"])),
+        crate::common::succeed(store.command(&["cat", "d/tree/many"])),
         fs::read(store.path("tree/many")).expect("a file")
     );
-    let appended = fs::OpenOptions::new().append(true).open(store.path("one")).expect("mine");
+    let appended = fs::OpenOptions::new().append(true).open(&one).expect("mine");
     let before = appended.metadata().expect("a file").len();
-    let mut append = store.command(&["get", "d/one", "-"]);
+    let mut append = store.command(&["get", "d/tree/many", "-"]);
     assert!(append.stdout(appended).status().expect("the program").success());
-    assert_eq!(fs::metadata(store.path("one")).expect("a file").len(), before + 100 * MIB);
+    assert_eq!(fs::metadata(&one).expect("a file").len(), before + 100 * MIB);
 }
 
 #[test]
@@ -559,17 +541,6 @@ fn names_and_what_is_known_of_them_are_told_to_programs() {
     assert_eq!(json(&["stat", "d"])["stripes"], Value::Array(Vec::new()));
     let told = fail(store.command(&["put", "local", "d/more", "--disks", "3"]), 1);
     assert!(told.contains("3 disks each; the agents have 2"), "{told}");
-
-    let flat = Store::start(&[1, 1]);
-    flat.make_file("local", 600_000);
-    flat.run(&["put", "local", "--disks", "1"]);
-    let listed: Value = serde_json::from_str(&flat.run(&["ls", "--format", "json"])).expect("JSON");
-    let row = json!([{
-        "name": "local", "state": "whole", "bytes": 600_000, "block_bytes": 262_144, "stripes": 1, "begun": null,
-    }]);
-    assert_eq!(listed, row);
-    let known: Value = serde_json::from_str(&flat.run(&["stat", "local", "--format", "json"])).expect("JSON");
-    assert_eq!((&known["bytes"], &known["stripes"][0]["bytes"]), (&600_000.into(), &600_000.into()));
 }
 
 #[test]
@@ -620,7 +591,6 @@ fn what_is_for_one_file_is_refused_for_several() {
     store.run(&["put", "local", "d/one"]);
     for (arguments, option) in [
         (&["get", "d/o*", "--hash"][..], "--hash"),
-        (&["get", "d/o*", "--unfinished"], "--unfinished"),
         (&["get", "d/o*", "--method", "disk-directed"], "--method"),
         (&["get", "-r", "d", "copy", "--method", "disk-directed"], "--method"),
         (&["get", "-r", "d", "copy", "--hash"], "--hash"),
@@ -730,10 +700,6 @@ fn a_file_that_is_put_once_more_is_left_alone_if_it_is_the_same() {
     assert!(String::from_utf8_lossy(&again.stderr).contains("d/local: it was there already"));
     let stream = fail(store.command(&["put", "-", "d/stream", "--resume"]), 2);
     assert!(stream.contains("only a file has a size and a time"), "{stream}");
-    let flat = Store::start(&[1]);
-    flat.make_file("local", 10);
-    let refused = fail(flat.command(&["put", "local", "--resume"]), 1);
-    assert!(refused.contains("the agents have no namespace"), "{refused}");
 }
 
 #[test]
@@ -867,17 +833,6 @@ fn what_is_got_is_its_owners_alone_until_it_is_there() {
         assert!(wait(&mut child).success());
         assert_eq!(mode(&store.path("one/back")), of_file);
     }
-    // A file of a flat name is as any other.
-    let flat = Store::start(&[1]);
-    flat.make_file("local", 10);
-    fs::set_permissions(flat.path("local"), Permissions::from_mode(0o600)).expect("mine");
-    flat.run(&["put", "local"]);
-    fs::write(flat.path("any"), "").expect("room");
-    flat.run(&["get", "local", "got"]);
-    assert_eq!(mode(&flat.path("got")), mode(&flat.path("any")));
-    fs::set_permissions(flat.path("got"), Permissions::from_mode(0o640)).expect("mine");
-    flat.run(&["get", "local", "got", "--force"]);
-    assert_eq!(mode(&flat.path("got")), 0o640);
 }
 
 #[test]
@@ -1060,22 +1015,6 @@ fn what_is_left_as_it_may_still_be_written_is_told_with_what_removes_it() {
         store.run(&["rm", "--unfinished", "--older-than", "0s"]);
     }
     assert_eq!(told(), "");
-}
-
-#[test]
-fn a_directory_that_cannot_be_made_begins_no_namespace() {
-    let store = Store::start(&[1]);
-    store.make_file("local", 10);
-    store.run(&["put", "local", "flat"]);
-    for path in ["/", ".", "a/b", "a/..", "//"] {
-        let told = store.run_failing(&["mkdir", path]);
-        assert!(told.contains(&format!("`starfish mkdir -p {path}`")), "{told}");
-        assert_eq!(store.run(&["ls"]), "flat\n", "{path}");
-    }
-    store.run(&["mkdir", "-p", "/"]);
-    assert_eq!(store.run(&["ls"]), "");
-    store.run(&["mkdir", "-p", "/", "a/b"]);
-    assert!(store.run_failing(&["mkdir", "/"]).contains("-p"));
 }
 
 #[test]

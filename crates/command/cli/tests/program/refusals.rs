@@ -201,7 +201,7 @@ fn standard_input_that_is_closed_is_no_empty_file() {
     assert_eq!(store.run(&["ls"]), "");
     // An empty input is an empty file.
     succeed(store.command(&["put", "-", "empty"]));
-    assert!(store.run(&["ls", "-l"]).starts_with("0  "));
+    assert!(store.run(&["stat", "empty"]).contains("bytes     0\n"));
 }
 
 #[test]
@@ -285,8 +285,10 @@ fn what_is_said_about_names_and_directories_is_about_them() {
     let long = "n".repeat(5000);
     for arguments in [&["put", "local", &long][..], &["get", &long, "copy"]] {
         let told = String::from_utf8(finish(store.command(arguments)).stderr).expect("text");
-        assert!(told.contains("longer than 200 bytes") && told.len() < 600, "{told}");
+        assert!(told.contains("too long") && told.len() < 600, "{told}");
     }
+    let told = store.run_failing(&["put", "local", &long[..256]]);
+    assert!(told.contains("255 bytes"), "{told}");
 }
 
 #[test]

@@ -53,9 +53,9 @@ fn agents_and_clients_add_what_they_do_to_one_trace() {
         let states = states(&timeline, command);
         names.iter().for_each(|name| assert!(states.contains(name), "{name} of {command}: {states:?}"));
     };
-    has(" put ", &["write", "commit", "ask: create"]);
-    has(" get ", &["read", "ask: open"]);
-    has(" agent ", &["serve: write", "serve: read", "disk write", "wait for disk", "answer", "disk commit"]);
+    has(" put ", &["write", "flush", "ask: attach", "ask: flush numbered"]);
+    has(" get ", &["read", "ask: attach"]);
+    has(" agent ", &["serve: write", "serve: read", "disk write", "wait for disk", "answer", "disk flush"]);
     // Each message that the clients sent came to an agent, and the other way round.
     let between = timeline
         .flows
@@ -117,8 +117,11 @@ fn agents_record_on_demand() {
         let states: Vec<&str> =
             of_process.map(|(_, state)| all.states[*state as usize].name.as_str()).collect();
         let count = |name: &str| states.iter().filter(|state| **state == name).count();
-        assert_eq!([count("serve: create"), count("serve: write"), count("serve: commit")], [1, 8, 1]);
-        assert!(count("serve: read") >= 8 && count("disk write") > 0, "{states:?}");
+        assert_eq!(count("serve: write"), 8, "{states:?}");
+        assert!(
+            count("serve: flush numbered") >= 1 && count("serve: read") >= 8 && count("disk write") > 0,
+            "{states:?}"
+        );
     }
     // What there is of one agent is written if the other does not answer.
     store.run(&["trace", "start"]);
@@ -216,7 +219,7 @@ fn a_program_is_recorded_with_its_agents() {
         assert!(said.contains(" limited this run") && said.contains("I/O nodes (2): busy "), "{said}");
         let all = timeline(&store.path("run.tlv"));
         assert_eq!(all.processes.len(), 3, "the program and the agents");
-        assert!(states(&all, " get ").contains(&"ask: open"), "{:?}", all.states);
+        assert!(states(&all, " get ").contains(&"ask: attach"), "{:?}", all.states);
     }
     recorded("--trace", &get);
     assert_eq!(timeline(&store.path("run.tlv")).processes.len(), 6, "it was added");
@@ -236,11 +239,11 @@ fn a_program_is_recorded_with_its_agents() {
 #[test]
 fn an_interrupted_run_leaves_no_recording() {
     let store = Store::start(&[1, 1]);
-    let bench = ["bench", "--agents", "--name", "benched", "--operation", "write", "--order", "random"];
+    let bench = ["bench", "--agents", "--operation", "write", "--order", "random"];
     let more = ["--file-size", "1MiB", "--block", "64KiB", "--duration", "60s", "--explain"];
     let mut running = store.command(&[&bench[..], &more].concat()).spawn().expect("it runs");
     let begun = Instant::now();
-    while !store.run(&["ls", "--all"]).contains("benched") {
+    while store.stripe_files().is_empty() {
         assert!(begun.elapsed() < Duration::from_secs(30), "the file is not there");
         thread::sleep(Duration::from_millis(50));
     }

@@ -7,11 +7,12 @@ mod processes;
 
 use std::ffi::OsStr;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use node::OpenOptions;
 pub(crate) use processes::{finish, finish_with_input, heeding, wait};
-use test_agents::Agents;
+use test_agents::{Agents, make_directory, stripe_name};
 
 /// Some agents with a disk each, and a directory for the test.
 pub(crate) struct Home(Agents);
@@ -68,9 +69,9 @@ impl Home {
         self.succeed(FS2PFS, &["--force", name]);
     }
 
-    /// Has striped files be those of a namespace.
-    pub(crate) fn begin_namespace(&self) {
-        self.0.session().begin_tree().expect("none yet");
+    /// Makes a directory for striped files.
+    pub(crate) fn make_striped_directory(&self, name: &str) {
+        make_directory(&self.0.session(), name).expect("a directory");
     }
 
     /// The block size of a striped file.
@@ -81,6 +82,18 @@ impl Home {
     /// The number of disks that a striped file is on.
     pub(crate) fn disks(&self, name: &str) -> u32 {
         self.0.session().stat(name).expect("it is there").stripes
+    }
+
+    /// The disks that a striped file is on.
+    pub(crate) fn disks_of(&self, name: &str) -> Vec<usize> {
+        let file = node::Session::open(&self.0.session(), name, OpenOptions::new().read(true));
+        let stripe = stripe_name(file.and_then(|file| file.number()).expect("it is there"));
+        let is_its = |path: &PathBuf| {
+            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(stripe.as_bytes()))
+        };
+        let stripes: Vec<PathBuf> = self.0.stripes().into_iter().filter(is_its).collect();
+        let has_one = |disk: &usize| stripes.iter().any(|path| path.starts_with(&self.0.agents[*disk].disk));
+        (0..self.0.agents.len()).filter(has_one).collect()
     }
 
     pub(crate) fn read(&self, name: &str) -> Vec<u8> {
@@ -95,11 +108,6 @@ impl Home {
     /// The file of their key, as in STARFISH_KEY_FILE.
     pub(crate) fn key_file(&self) -> String {
         self.0.key_file().to_str().expect("text").to_owned()
-    }
-
-    /// The directory that is the disk of an agent.
-    pub(crate) fn disk(&self, agent: usize) -> &Path {
-        &self.0.agents[agent].disk
     }
 
     /// The names of all striped files.

@@ -1,4 +1,4 @@
-/* names.c - with a namespace a name may be of any bytes. */
+/* names.c - a name may be of any bytes. */
 #include "check.h"
 
 #include <time.h>

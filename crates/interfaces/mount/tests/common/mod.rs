@@ -38,7 +38,7 @@ impl Mount {
         let path = agents.path(name);
         std::fs::create_dir(&path).expect("a new directory");
         let session = Session::start(agents.settings()).expect("they are there");
-        let tree = session.begin_tree().expect("a namespace");
+        let tree = session.tree();
         let told = |error: &node::Error| println!("told: {error}");
         match MountedDirectory::begin(&tree, &path, settings, told) {
             Ok(mounted) => {

@@ -36,8 +36,7 @@ fn locked(mpi: &'static Mpi) {
     let file = session.open("mpi/locked", OpenOptions::new().write(true).create(true)).expect("a new file");
     file.write_at(0, *b"before").expect("room");
     file.send().expect("agents");
-    let number = file.number().expect("it is open").expect("a namespace");
-    let tree = session.begin_tree().expect("there is one");
+    let (number, tree) = (file.number().expect("it is open"), session.tree());
     lock(&tree, number, true);
     let mut running = testbed.launch(1, &program).arg(&directory).spawn().expect("an MPI");
     let begun = Instant::now();

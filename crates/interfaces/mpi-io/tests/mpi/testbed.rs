@@ -8,10 +8,9 @@ use std::process::{Command, Output};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use mount::{MountSettings, MountedDirectory, unmount};
-use namespace::{Location, NewInode, TreeOperation};
 use node::{OpenOptions, Session};
 use prerequisites::{cannot_mount, has, skip};
-use test_agents::Agents;
+use test_agents::{Agents, make_directory};
 
 /// An MPI, as Debian calls its programs.
 pub(crate) struct Mpi {
@@ -129,17 +128,7 @@ impl Testbed {
             return None;
         }
         let agents = Agents::start(3);
-        let tree = agents.session().begin_tree().expect("a namespace");
-        let at = Location::of_path("mpi");
-        let make = TreeOperation::Make {
-            at,
-            new: NewInode::Directory,
-            mode: 0o755,
-            uid: 0,
-            gid: 0,
-            exclusive: true,
-        };
-        tree.inode("mpi", make).wait().expect("a directory");
+        make_directory(&agents.session(), "mpi").expect("a directory");
         Some(Testbed { mpi, agents, shim: shim(mpi) })
     }
 
@@ -209,7 +198,7 @@ impl Testbed {
         let path = self.agents.path("mounted");
         fs::create_dir_all(&path).expect("a directory");
         let session = Session::start(self.agents.settings()).expect("they are there");
-        let tree = session.begin_tree().expect("a namespace");
+        let tree = session.tree();
         let told = |error: &node::Error| println!("told: {error}");
         match MountedDirectory::begin(&tree, &path, MountSettings::default(), told) {
             Ok(mounted) => Some(MountedFiles { path, mounted: Some(mounted), session }),

@@ -65,7 +65,6 @@ impl Predictor {
         let most = (REQUESTS_MAX / u64::from(workload.clients.max(1))).max(1);
         let file = StoredFile {
             beginning: if workload.is_read() { Beginning::Written } else { Beginning::Empty },
-            is_finished: workload.is_read(),
             ..StoredFile::on_disks(FILE, workload.file_bytes, self.block_bytes)
         };
         let job = Job::Requests(FILE.to_owned(), workload.with_at_most(most));

@@ -1,32 +1,30 @@
 //! One workload on agents: the file is made, clients use it, and it goes.
 //!
 //! ```text
-//!  keeper     make, lay out, commit   wait    ready, go    wait      remove
+//!  keeper     make, lay out, flush    wait    ready, go    wait      remove
 //!  client 0                   connect, open     |   [ the workload ]
 //!  client 1                   connect, open     |   [ the workload ]
 //! ```
 //!
 //! The keeper and each client are nodes of their own, each with a thread, a runtime and connections.
 
-use std::cell::Cell;
 use std::thread;
 
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use flume::{Receiver, Sender};
+use fs::NumberedFile;
 use jobs::{Contents, Outcome, Workload};
-use layout::Striping;
 use node::{Agent, ConnectedNode};
 
 use crate::interrupt::{Interruption, unless};
+use crate::store::scratch;
 use crate::this_node;
 
 /// A workload, and where it is to be done.
 #[derive(Clone)]
 pub(crate) struct Task {
     pub(crate) agents: Vec<Agent>,
-    /// What the file is called meanwhile.
-    pub(crate) name: String,
     pub(crate) block_bytes: u64,
     pub(crate) workload: Workload,
     /// What the workload is called on the way.
@@ -41,69 +39,33 @@ impl Task {
     /// Does it. Nothing is left of the file, also if it fails or is interrupted.
     pub(crate) fn run(self, interruption: Interruption) -> Result<Outcome> {
         this_node::run(self.agents.clone(), move |connection| async move {
-            self.refuse_existing(&connection).await?;
-            let half_done = interruption.begin(self.left_behind());
-            let is_made = Cell::new(false);
-            match interruption.unless(self.make_and_use(&connection, &is_made)).await {
-                None => Err(half_done.undone(
-                    Failure::new("bench", "interrupted"),
-                    self.remove(&connection, is_made.get()).await,
-                )),
-                Some(outcome) if is_made.get() => match (outcome, self.remove(&connection, true).await) {
-                    (Err(failure), Err(_)) => Err(failure.also(&self.remedy())),
-                    (outcome, removed) => outcome.and_then(|outcome| Ok(removed.map(|()| outcome)?)),
-                },
-                // Somebody else may have a file of this name.
-                Some(outcome) => outcome,
+            let failure = Failure::new("bench", "interrupted, and there was no time to remove the file");
+            let half_done = interruption.begin(failure.remedy(scratch::LEFT));
+            let file = scratch::describe(&connection, &self.label, self.block_bytes).await?;
+            let outcome = interruption.unless(self.make_and_use(&connection, &file)).await;
+            match (outcome, scratch::remove(&connection, [&file]).await) {
+                (None, removed) => Err(half_done.undone(Failure::new("bench", "interrupted"), removed)),
+                (Some(Err(failure)), Err(_)) => Err(failure.also(scratch::LEFT)),
+                (Some(outcome), removed) => outcome.and_then(|outcome| Ok(removed.map(|()| outcome)?)),
             }
         })
     }
 
-    fn left_behind(&self) -> Failure {
-        Failure::new(&self.name, "it may be left, there was no time to remove it").remedy(self.remedy())
-    }
-
-    fn remedy(&self) -> String {
-        format!("If {0} is left, `starfish rm {0}` or `starfish rm --unfinished {0}` removes it.", self.name)
-    }
-
-    /// Nobody's file is to give way, not even an unfinished one.
-    async fn refuse_existing(&self, connection: &ConnectedNode) -> Result<()> {
-        let found = connection.explained(&self.name, connection.client.find_all(&self.name).await)?;
-        if found.is_empty() {
-            return Ok(());
-        }
-        let failure = Failure::new(&self.name, "there is a file of that name, finished or not");
-        Err(failure.remedy("Give another --name, or none: then a new one is found."))
-    }
-
-    /// Removes the file; before it is known to be made, what there may be of it already.
-    async fn remove(&self, connection: &ConnectedNode, is_made: bool) -> node::Result<()> {
-        match is_made {
-            true => connection.unlink_if_there(&self.name).await,
-            false => connection.discard(&self.name).await,
-        }
-    }
-
-    async fn make_and_use(&self, connection: &ConnectedNode, is_made: &Cell<bool>) -> Result<Outcome> {
-        let striping =
-            Striping::new(self.block_bytes, connection.client.disks()).map_err(Box::<fs::Error>::from);
-        let striping = connection.explained(&self.name, striping)?;
-        let created = connection.client.create_striped(&self.name, node::new_file_id()?, striping).await;
-        // Open until all is done: an unfinished file belongs to who has begun it for as long as that is there.
-        let file = connection.explained(&self.name, created)?;
-        is_made.set(true);
+    async fn make_and_use(&self, connection: &ConnectedNode, described: &NumberedFile) -> Result<Outcome> {
+        let file = connection.explained(&self.label, connection.client.numbered(described.clone()).await)?;
+        connection.explained(&self.label, file.make_stripes().await)?;
         let progress = Progress::bytes(self.show, &format!("laying out for {}", self.label));
         progress.expect(self.workload.file_bytes);
         let told = adding_to(&progress);
         let laid_out = self.workload.lay_out(&connection.machine, &file, Contents::Real, told).await;
         progress.finish();
-        this_node::explained_job(connection, &self.name, laid_out)?;
-        self.have_clients_use_it().await
+        this_node::explained_job(connection, &self.label, laid_out)?;
+        connection.explained(&self.label, file.flush().await)?;
+        self.have_clients_use_it(&NumberedFile { bytes: file.bytes(), ..described.clone() }).await
     }
 
     /// Has all clients begin together, once all are ready. If one fails, all end.
-    async fn have_clients_use_it(&self) -> Result<Outcome> {
+    async fn have_clients_use_it(&self, file: &NumberedFile) -> Result<Outcome> {
         let progress = Progress::bytes(self.show, &self.label);
         self.expected_bytes().into_iter().for_each(|bytes| progress.expect(bytes));
         let (ready, all_ready) = flume::unbounded();
@@ -113,9 +75,10 @@ impl Task {
             let (go, wait) = flume::bounded::<()>(1);
             begin.push(go);
             let (task, ready, done, progress) = (self.clone(), ready.clone(), done.clone(), progress.clone());
+            let file = file.clone();
             thread::spawn(move || {
                 // After an interruption nobody wants to know.
-                let _ = done.send(task.be_client(number, ready, wait, progress));
+                let _ = done.send(task.be_client(number, file, (ready, wait), progress));
             });
         }
         drop((ready, done));
@@ -159,9 +122,16 @@ impl Task {
 
     /// The life of a client: it says that it is ready, is told to begin, and stops when nobody can tell it anything any
     /// more.
-    fn be_client(self, number: u32, ready: Sender<()>, go: Receiver<()>, progress: Progress) -> Done {
+    fn be_client(
+        self,
+        number: u32,
+        file: NumberedFile,
+        (ready, go): (Sender<()>, Receiver<()>),
+        progress: Progress,
+    ) -> Done {
         this_node::run(self.agents.clone(), move |connection| async move {
-            let file = connection.open(&self.name, true).await?;
+            let file = connection.explained(&self.label, connection.client.numbered(file).await)?;
+            connection.explained(&self.label, file.make_stripes().await)?;
             // The keeper may have been interrupted.
             let _ = ready.send(());
             drop(ready);
@@ -174,7 +144,7 @@ impl Task {
             let told = adding_to(&progress);
             let work = self.workload.run(&connection.machine, &file, Contents::Real, number, told);
             let outcome = unless(stop, work).await;
-            outcome.map(|outcome| this_node::explained_job(&connection, &self.name, outcome)).transpose()
+            outcome.map(|outcome| this_node::explained_job(&connection, &self.label, outcome)).transpose()
         })
     }
 }

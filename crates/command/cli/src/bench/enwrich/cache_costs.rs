@@ -10,9 +10,10 @@ use jobs::Latencies;
 use machine::{Machine, Memory, Work};
 use node::ConnectedNode;
 
-use super::measure::create;
+use super::BLOCK_BYTES;
 use crate::bench::processes::Agents;
 use crate::bench::times::thread_worked;
+use crate::store::scratch;
 use crate::this_node;
 
 /// Records that are written, of so many bytes: nearly as many as a log has entries.
@@ -114,7 +115,9 @@ async fn written_and_flushed(
 ) -> Result<[Duration; 2]> {
     let ConnectedNode { machine, client, .. } = connection;
     let job = format!("costs-{:016x}", node::random()?);
-    let file = create(connection, &job).await?;
+    let described = scratch::describe(connection, &job, BLOCK_BYTES).await?;
+    let file = connection.explained(&job, client.numbered(described.clone()).await)?;
+    connection.explained(&job, file.make_stripes().await)?;
     let settings = WriteCacheSettings { background: None, flush_after: None, ..WriteCacheSettings::agent() };
     let real = Memory::real(Vec::new());
     let cache = WriteCache::join(client.clone(), &job, "the only one", settings, &real);
@@ -133,6 +136,6 @@ async fn written_and_flushed(
     let flushed = thread_worked();
     drop(file);
     connection.explained(&job, cache.leave().await)?;
-    connection.discard(&job).await?;
+    scratch::remove(connection, [&described]).await?;
     Ok([written.saturating_sub(before), flushed.saturating_sub(written)])
 }

@@ -6,8 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use command_line::failure::{Failure, Result};
-use layout::Striping;
-use node::{Agent, ConnectedNode};
+use node::Agent;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -16,6 +15,7 @@ use super::{BLOCK_BYTES, WriteCell};
 use crate::bench::processes::Agents;
 use crate::bench::rounds::middle_of;
 use crate::store::recordings;
+use crate::store::scratch::{self, JobFiles};
 use crate::this_node;
 
 /// What was measured.
@@ -45,38 +45,27 @@ fn measure(agents: &Agents, cell: &WriteCell, trace: Option<&Path>) -> Result<Me
     let (addresses, cell, trace) = (agents.agents.clone(), *cell, trace.map(Path::to_owned));
     let outcome = this_node::run(addresses.clone(), move |connection| async move {
         let group: u64 = node::random()?;
-        let names: Vec<String> =
-            (0..cell.pattern.arrays()).map(|array| format!("enwrich-{group:016x}-{array}")).collect();
-        let mut files = Vec::new();
-        for name in &names {
-            files.push(create(&connection, name).await?);
+        let mut files = JobFiles::new();
+        for array in 0..cell.pattern.arrays() {
+            let name = format!("array {array}");
+            let file = scratch::describe(&connection, &name, BLOCK_BYTES).await?;
+            files.insert(name, file);
         }
         let (tell, told) = flume::bounded(1);
-        let of_processes = names.clone();
+        let of_processes = files.clone();
         let writing = move || have_written(&cell, &addresses, of_processes, group, trace);
         std::thread::spawn(move || tell.send(writing()));
         let measured = told.recv_async().await.expect("the thread tells before it ends");
-        drop(files);
-        for name in &names {
-            connection.discard(name).await?;
-        }
+        scratch::remove(&connection, files.values()).await?;
         measured
     });
     agents.explain(outcome)
 }
 
-/// Makes a file that is unfinished for as long as this node has it open.
-pub(super) async fn create(connection: &ConnectedNode, name: &str) -> Result<fs::File<real::RealMachine>> {
-    let striping = Striping::new(BLOCK_BYTES, connection.client.disks()).map_err(Box::<fs::Error>::from);
-    let striping = connection.explained(name, striping)?;
-    let file = connection.client.create_striped(name, node::new_file_id()?, striping).await;
-    Ok(connection.explained(name, file)?)
-}
-
 fn have_written(
     cell: &WriteCell,
     agents: &[Agent],
-    files: Vec<String>,
+    files: JobFiles,
     group: u64,
     trace: Option<PathBuf>,
 ) -> Result<Measured> {

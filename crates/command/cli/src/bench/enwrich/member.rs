@@ -10,6 +10,7 @@
 use std::io::{self, BufRead, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use command_line::failure::{Failure, Result};
 use fs::Group;
@@ -21,13 +22,14 @@ use real::{Peer, RealMachine};
 use serde::{Deserialize, Serialize};
 
 use super::{WriteCell, WriteMethod};
+use crate::store::scratch::JobFiles;
 use crate::this_node;
 
 /// What a member is to do.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct MemberTask {
     pub(crate) agents: Vec<SocketAddr>,
-    pub(crate) files: Vec<String>,
+    pub(crate) files: JobFiles,
     pub(crate) group: u64,
     pub(crate) rank: usize,
     pub(crate) method: WriteMethod,
@@ -100,12 +102,13 @@ async fn take_part(task: &MemberTask, connection: &ConnectedNode) -> Result<()> 
     let member = Member {
         machine: machine.clone(),
         client: Some(client.clone()),
+        files: Rc::new(task.files.clone()),
         group,
         contents: Contents::Real,
         seed: 1,
     };
     let part: Part<RealMachine> =
-        task.cell()?.job(task.files.clone()).prepare(member).await.map_err(failed)?;
+        task.cell()?.job(task.files.keys().cloned().collect()).prepare(member).await.map_err(failed)?;
     tell(&"ready")?;
     let mut trace = None;
     while let Some(what) = hear_or_end().await? {

@@ -19,6 +19,7 @@ use experiment::{Job, Launch, NamesJob, NamesWork, Outcome};
 
 use crate::bench::job_nodes::have_done;
 use crate::bench::processes::Agents;
+use crate::store::scratch::JobFiles;
 
 /// The block size of the files, in bytes: that of programs.
 const BLOCK_BYTES: u64 = node::Settings::BLOCK_BYTES;
@@ -115,6 +116,6 @@ impl NamesTimes {
 
 /// Has clients do it, each a node of this process. What they have made is checked, and removed.
 pub(crate) fn measure(agents: &Agents, cell: &NamesCell) -> Result<NamesTimes> {
-    let outcomes = have_done(&agents.agents, cell.launches(), node::random()?);
+    let outcomes = have_done(&agents.agents, cell.launches(), &JobFiles::new(), node::random()?);
     Ok(NamesTimes::of(&agents.explain(outcomes)?))
 }

@@ -15,6 +15,7 @@ use crate::bench::message_costs::{self, Probes};
 use crate::bench::processes::Agents;
 use crate::bench::rounds::middle_of;
 use crate::options::described::{LOOPBACK, load_machine_of_agents};
+use crate::store::scratch::JobFiles;
 
 /// Round trips of each client that are measured.
 const ROUND_TRIPS: u32 = 3000;
@@ -52,7 +53,9 @@ impl NamesPredictor {
         let busy = clients.max(CLIENTS_AT_LEAST);
         let machine = |set: &[String]| load_machine_of_agents(&self.machine, busy, self.agents, 1, set);
         let measured = probed(busy, |launches| {
-            let measure = || agents.explain(have_done(&agents.agents, launches.clone(), node::random()?));
+            let measure = || {
+                agents.explain(have_done(&agents.agents, launches.clone(), &JobFiles::new(), node::random()?))
+            };
             middle_of(rounds, |outcomes| NamesTimes::of(outcomes).elapsed, measure)
         })?;
         let set = message_costs::fitted(&machine(&self.set)?, &self.set, measured, |set| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use command_line::failure::{Failure, Result};
 use description::{Description, MachineDescription};
 use experiment::{Experiment, FilePlace, Job, Launch, LocalProgram, Sequential, StoredFile};
-use fs::{FileId, PageCacheSettings, Prefetch};
+use fs::{PageCacheSettings, Prefetch};
 use layout::Operation;
 
 use crate::options::described::{LOOPBACK, overrides, this_computer};
@@ -85,10 +85,9 @@ impl ProgramPredictor {
                     write_behind: true,
                     ..PageCacheSettings::default()
                 };
-                let (name, id, operation) = (FILE.to_owned(), FileId(1), Operation::Read);
+                let (name, operation) = (FILE.to_owned(), Operation::Read);
                 let (file_bytes, page_bytes) = (bytes, PAGE_BYTES);
-                let program = Sequential { file: name, id, operation, file_bytes, page_bytes, cache, work };
-                let file = StoredFile { is_finished: true, ..file };
+                let program = Sequential { file: name, operation, file_bytes, page_bytes, cache, work };
                 (file, Launch::at_once(Job::Sequential(program), [0]))
             }
             None => {

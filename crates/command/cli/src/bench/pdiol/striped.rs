@@ -74,9 +74,11 @@ impl Write for Made {
 }
 
 impl Output for Made {
-    fn finish(self: Box<Self>) -> Result<()> {
+    /// Brings the file to the media, as the programs' predictions have it.
+    fn finish(mut self: Box<Self>) -> Result<()> {
         let name = self.0.name().to_owned();
-        self.0.close().map_err(|error| Failure::new(name, error))
+        let synced = self.0.sync();
+        synced.and_then(|()| self.0.close()).map_err(|error| Failure::new(name, error))
     }
 }
 

@@ -63,7 +63,10 @@ pub(crate) type RunPlace = Option<(usize, Prefetch)>;
 impl ProgramTestbed {
     /// Starts agents with disks that are as fast as they can.
     pub(crate) fn start(agents: usize, disks: Disks) -> Result<ProgramTestbed> {
-        Ok(ProgramTestbed { agents: Agents::start(agents, &options(CACHE, &[]))?, disks })
+        let testbed = ProgramTestbed { agents: Agents::start(agents, &options(CACHE, &[]))?, disks };
+        // The first agent keeps the names: it is among those of every number of disks.
+        testbed.session(1, Prefetch::None)?;
+        Ok(testbed)
     }
 
     /// The agents.
@@ -95,6 +98,7 @@ impl ProgramTestbed {
             for block in text(bytes) {
                 file.write_all(&block)?;
             }
+            file.sync()?;
             Ok(file.close()?)
         });
         self.agents.explain(outcome.map_err(|error| Failure::new(&name, error)))?;

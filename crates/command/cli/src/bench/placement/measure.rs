@@ -9,11 +9,12 @@
 //!
 //! Each job is a node of its own (`job_nodes.rs`), and so a job to the disks' queues.
 
+use std::mem;
 use std::thread;
 
 use command_line::failure::{Failure, Result};
 use experiment::{Beginning, Contents, Experiment, FilePlace, PlacementCase, StoredFile};
-use fs::File;
+use fs::{File, NumberedFile};
 use jobs::fill;
 use node::ConnectedNode;
 use real::RealMachine;
@@ -21,19 +22,22 @@ use real::RealMachine;
 use super::MergeTimes;
 use crate::bench::job_nodes::have_done;
 use crate::bench::processes::Agents;
+use crate::store::scratch::{self, JobFiles};
 use crate::this_node;
 
 /// Agents with a disk each, and the input runs of some merges on them.
 pub(crate) struct MergeTestbed {
     agents: Agents,
     disk_model: String,
+    /// The input runs that are there.
+    runs: JobFiles,
 }
 
 impl MergeTestbed {
     /// Starts so many agents.
     pub(crate) fn start(disks: u32, disk_model: &str) -> Result<Self> {
         let agents = Agents::start(disks as usize, &[])?;
-        Ok(MergeTestbed { agents, disk_model: disk_model.to_owned() })
+        Ok(MergeTestbed { agents, disk_model: disk_model.to_owned(), runs: JobFiles::new() })
     }
 
     /// Makes the input runs of a case, while disks are fast.
@@ -41,25 +45,25 @@ impl MergeTestbed {
         let experiment = experiment(case)?;
         self.agents.restart(&options(&experiment, None))?;
         let made = this_node::run(self.agents.agents.clone(), move |connection| async move {
+            let mut runs = JobFiles::new();
             for file in of_beginning(&experiment, Beginning::OnDisks) {
-                let made = create(&connection, file).await?;
+                let (described, made) = create(&connection, file).await?;
                 let filled = fill(&connection.machine, &made, file.bytes, Contents::Real, |_| {}).await;
                 this_node::explained_job(&connection, &file.name, filled)?;
-                connection.explained(&file.name, made.commit().await)?;
+                connection.explained(&file.name, made.flush().await)?;
+                runs.insert(file.name.clone(), NumberedFile { bytes: file.bytes, ..described });
             }
-            Ok(())
+            Ok(runs)
         });
-        self.agents.explain(made)
+        self.runs = self.agents.explain(made)?;
+        Ok(())
     }
 
     /// Removes them.
-    pub(crate) fn remove_runs(&self, case: &PlacementCase) -> Result<()> {
-        let experiment = experiment(case)?;
+    pub(crate) fn remove_runs(&mut self) -> Result<()> {
+        let runs = mem::take(&mut self.runs);
         let removed = this_node::run(self.agents.agents.clone(), move |connection| async move {
-            for file in of_beginning(&experiment, Beginning::OnDisks) {
-                connection.unlink(&file.name).await?;
-            }
-            Ok(())
+            Ok(scratch::remove(&connection, runs.values()).await?)
         });
         self.agents.explain(removed)
     }
@@ -68,22 +72,20 @@ impl MergeTestbed {
     pub(crate) fn measure(&mut self, case: &PlacementCase, number: u64) -> Result<MergeTimes> {
         let experiment = experiment(case)?;
         self.agents.restart(&options(&experiment, Some(&self.disk_model)))?;
-        let addresses = self.agents.agents.clone();
+        let (addresses, mut files) = (self.agents.agents.clone(), self.runs.clone());
         let outcome = this_node::run(addresses.clone(), move |connection| async move {
             let mut outputs = Vec::new();
             for file in of_beginning(&experiment, Beginning::Allocated) {
-                let made = create(&connection, file).await?;
+                let (described, made) = create(&connection, file).await?;
                 connection.explained(&file.name, made.truncate(file.bytes).await)?;
-                outputs.push(made);
+                outputs.push(described.clone());
+                files.insert(file.name.clone(), NumberedFile { bytes: file.bytes, ..described });
             }
             let (tell, told) = flume::bounded(1);
             let launches = experiment.jobs.clone();
-            thread::spawn(move || tell.send(have_done(&addresses, launches, number)));
+            thread::spawn(move || tell.send(have_done(&addresses, launches, &files, number)));
             let done = told.recv_async().await.expect("the thread tells before it ends");
-            drop(outputs);
-            for file in of_beginning(&experiment, Beginning::Allocated) {
-                connection.discard(&file.name).await?;
-            }
+            scratch::remove(&connection, &outputs).await?;
             done
         });
         Ok(MergeTimes::of(case, &self.agents.explain(outcome)?))
@@ -116,12 +118,13 @@ fn of_beginning(experiment: &Experiment, beginning: Beginning) -> impl Iterator<
     experiment.files.iter().filter(move |file| file.beginning == beginning)
 }
 
-/// Makes a file on the disks where the experiment has it.
-async fn create(connection: &ConnectedNode, file: &StoredFile) -> Result<File<RealMachine>> {
+/// Makes a file on the disks where the experiment has it, with all its stripes.
+async fn create(connection: &ConnectedNode, file: &StoredFile) -> Result<(NumberedFile, File<RealMachine>)> {
     let FilePlace::Disks(disks) = &file.place else {
         return Err(Failure::new(&file.name, "a run lies on a disk of its own"));
     };
-    let created =
-        connection.client.create_on(&file.name, node::new_file_id()?, file.block_bytes, disks, false).await;
-    Ok(connection.explained(&file.name, created)?)
+    let described = scratch::describe_on(connection, &file.name, file.block_bytes, disks).await?;
+    let made = connection.explained(&file.name, connection.client.numbered(described.clone()).await)?;
+    connection.explained(&file.name, made.make_stripes().await)?;
+    Ok((described, made))
 }

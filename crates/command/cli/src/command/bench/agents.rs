@@ -27,7 +27,7 @@ use crate::this_node;
 const MIX: u8 = 70;
 
 /// Further options below that do nothing without agents.
-pub(crate) const OF_AGENTS: [&str; 12] = [
+pub(crate) const OF_AGENTS: [&str; 11] = [
     "operation",
     "order",
     "mix",
@@ -37,7 +37,6 @@ pub(crate) const OF_AGENTS: [&str; 12] = [
     "requests",
     "duration",
     "seed",
-    "name",
     "machine",
     "progress",
 ];
@@ -92,10 +91,6 @@ pub(crate) struct Options {
     /// Seed of all randomness.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::command::seed)]
     seed: u64,
-
-    /// Temporary name of the file. Without this: an unused name.
-    #[arg(long, value_name = "NAME")]
-    name: Option<String>,
 
     /// Predict the same for this machine: a name that `starfish machines` lists, or a TOML file.
     #[arg(long, value_name = "NAME")]
@@ -211,7 +206,7 @@ impl Options {
         let interruption = Interruption::prepare()?;
         let mut rows = Vec::new();
         for cell in &cells {
-            let task = self.task(cell, &agents, file)?;
+            let task = self.task(cell, &agents, file);
             if self.explain {
                 say!("{} {}:", cell.order.name(), cell.work.name());
             }
@@ -297,9 +292,6 @@ impl Options {
     /// Checks the rest of what can be checked before anything is asked.
     fn check(&self, file: File) -> Result<()> {
         beforehand::check_block(file.block)?;
-        if let Some(name) = &self.name {
-            fs::check_name(name).map_err(|why| Failure::usage(format!("--name {name:?}"), why))?;
-        }
         let needed = u64::from(self.clients) * u64::from(self.outstanding) * self.record(file).0;
         memory::check(needed, |needed, free| {
             let why = format!("requests under way need {needed}, and {free} of memory are free here");
@@ -307,16 +299,14 @@ impl Options {
         })
     }
 
-    fn task(&self, cell: &Cell, agents: &[Agent], file: File) -> Result<Task> {
-        let drawn = format!("starfish-bench-{:016x}", node::random()?);
-        Ok(Task {
+    fn task(&self, cell: &Cell, agents: &[Agent], file: File) -> Task {
+        Task {
             agents: agents.to_vec(),
-            name: self.name.clone().unwrap_or(drawn),
             block_bytes: file.block.0,
             workload: cell.workload.clone(),
             label: format!("{} {}", cell.order.name(), cell.work.name()),
             show: self.progress,
-        })
+        }
     }
 
     fn predicted(&self, predictor: Option<&Predictor>, cell: &Cell) -> Result<Option<jobs::Outcome>> {

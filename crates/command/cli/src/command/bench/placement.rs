@@ -111,7 +111,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             rows.push(MergeRow::new(case, arguments.trials, measured, predict(case)?));
             progress.add(1);
         }
-        testbed.as_ref().map_or(Ok(()), |testbed| testbed.remove_runs(&same[0]))?;
+        testbed.as_mut().map_or(Ok(()), MergeTestbed::remove_runs)?;
     }
     progress.finish();
     compare(&mut rows);

@@ -1,0 +1,46 @@
+//! Files without names, for measurements. Only who has made one knows its number; the namespace does not.
+
+use std::collections::BTreeMap;
+
+use fs::{FileId, NumberedFile};
+use layout::Striping;
+use node::{ConnectedNode, Result};
+
+/// What is to be said of stripes that may be left of such a file.
+pub(crate) const LEFT: &str =
+    "Stripes of files without names may be left: `starfish fsck --repair --remove-unnamed` removes them.";
+
+/// Describes a new file over all disks, in blocks of so many bytes; `what` names it in errors.
+pub(crate) async fn describe(
+    connection: &ConnectedNode,
+    what: &str,
+    block_bytes: u64,
+) -> Result<NumberedFile> {
+    let striping = Striping::new(block_bytes, connection.client.disks()).map_err(Box::<fs::Error>::from);
+    let striping = connection.explained(what, striping)?;
+    let described = connection.client.new_numbered(node::new_file_id()?, striping).await;
+    connection.explained(what, described)
+}
+
+/// Describes a new file on these disks, in blocks of so many bytes; `what` names it in errors.
+pub(crate) async fn describe_on(
+    connection: &ConnectedNode,
+    what: &str,
+    block_bytes: u64,
+    disks: &[u32],
+) -> Result<NumberedFile> {
+    let described = connection.client.new_numbered_on(node::new_file_id()?, block_bytes, disks).await;
+    connection.explained(what, described)
+}
+
+/// Removes files, as far as there is anything of them.
+pub(crate) async fn remove<'a>(
+    connection: &ConnectedNode,
+    files: impl IntoIterator<Item = &'a NumberedFile>,
+) -> Result<()> {
+    let files: Vec<FileId> = files.into_iter().map(|file| file.number).collect();
+    connection.explained("removing files", connection.client.remove_numbered(&files).await).map(drop)
+}
+
+/// Files by the names that jobs give them.
+pub(crate) type JobFiles = BTreeMap<String, NumberedFile>;

@@ -1,0 +1,48 @@
+//! Names of files that are being written: hidden beside the name that the file gets when it is whole.
+//!
+//! The namespace knows such a file to be unfinished until it is renamed. `starfish rm --unfinished` removes what is
+//! left of it.
+
+use crate::error::Result;
+use crate::random::random;
+
+/// How they begin.
+const BEGINNING: &[u8] = b".starfish-";
+
+/// How many hexadecimal digits follow.
+const DIGITS: usize = 16;
+
+/// A hidden name beside this path.
+///
+/// # Errors
+/// If there are no random numbers.
+pub fn hidden_name(path: &[u8]) -> Result<Vec<u8>> {
+    let name = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+    Ok([&path[..name], BEGINNING, format!("{:016x}", random()?).as_bytes()].concat())
+}
+
+/// Whether a name has this form. Users may give such names, too.
+pub fn is_hidden(name: &[u8]) -> bool {
+    name.strip_prefix(BEGINNING)
+        .is_some_and(|rest| rest.len() == DIGITS && rest.iter().all(u8::is_ascii_hexdigit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_names_are_recognized() {
+        assert!(is_hidden(b".starfish-0123456789abcdef"));
+        for other in
+            [&b".starfish-"[..], b".starfish-0123456789abcde", b".starfish-0123456789abcdeg", b"starfish"]
+        {
+            assert!(!is_hidden(other));
+        }
+        for (path, directory) in [("name", ""), ("a/b/name", "a/b/"), ("/name", "/")] {
+            let hidden = hidden_name(path.as_bytes()).expect("random numbers");
+            let name = hidden.strip_prefix(directory.as_bytes()).expect("it is in the same directory");
+            assert!(is_hidden(name), "{path}");
+        }
+    }
+}
