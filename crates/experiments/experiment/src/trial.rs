@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  set up: serve, connect, make the files, prepare the jobs    untimed
+//!          until a whole second
 //!  start:  all jobs, each at its time, of each               ---.
 //!          the members, one just after another                  | the elapsed time
 //!  end:    the last job is done, all data on the media       ---'
@@ -53,6 +54,10 @@ impl Trial {
         self.bytes_moved as f64 / f64::from(1 << 20) / self.elapsed.as_secs_f64()
     }
 }
+
+/// Jobs start at a multiple of this time, in nanoseconds: where disks have turned to does not depend on how long the
+/// set-up takes.
+const START_NANOS: u64 = 1_000_000_000;
 
 /// The number of the first file: that of the root directory marks disks.
 const FIRST_NUMBER: u64 = 2;
@@ -162,6 +167,8 @@ impl Experiment {
             }
             ready.push(Ready { nodes, parts: parts.into(), start: launch.start, stagger: launch.stagger });
         }
+        let node = simulation.node(0);
+        node.sleep_until(Instant::from_nanos(node.now().as_nanos().next_multiple_of(START_NANOS))).await;
         Ok(ready)
     }
 
@@ -212,7 +219,11 @@ impl Experiment {
         let made = client.numbered(new.clone()).await?;
         made.make_stripes().await?;
         match file.beginning {
-            Beginning::OnDisks => self.install(simulation.io_nodes(), client, &new, bytes).await?,
+            Beginning::OnDisks => {
+                // I/O nodes know the length of what they have open.
+                made.truncate(bytes).await?;
+                self.install(simulation.io_nodes(), client, &new, bytes).await?;
+            }
             Beginning::Written => {
                 let machine = simulation.node(index as usize);
                 jobs::fill(machine, &made, bytes, self.contents, |_| {}).await?;

@@ -39,19 +39,21 @@ impl<M: Machine> Member<M> {
         self.client.as_ref().ok_or_else(|| Error::Invalid("this job needs clients of a file system".into()))
     }
 
+    fn file(&self, name: &str) -> Result<&NumberedFile, Error> {
+        self.files.get(name).ok_or_else(|| Error::Invalid(format!("the job has no file {name}")))
+    }
+
     /// Opens a file with all its stripes, so that no request of the job does that.
     pub(crate) async fn open(&self, name: &str) -> Result<File<M>, Error> {
         let client = self.client()?;
-        let Some(file) = self.files.get(name) else { return Ok(client.open_unfinished(name).await?) };
-        let file = client.numbered(file.clone()).await?;
+        let file = client.numbered(self.file(name)?.clone()).await?;
         file.make_stripes().await?;
         Ok(file)
     }
 
     /// Opens a file with all its stripes through a page cache.
     pub(crate) async fn open_in(&self, pages: &PageCache<M>, name: &str) -> Result<PagedFile<M>, Error> {
-        let Some(file) = self.files.get(name) else { return Ok(pages.open(name).await?) };
-        let file = pages.open_numbered(file.clone()).await?;
+        let file = pages.open_numbered(self.file(name)?.clone()).await?;
         file.file().make_stripes().await?;
         Ok(file)
     }
@@ -59,7 +61,7 @@ impl<M: Machine> Member<M> {
     /// Opens a file as its stripes are now, whichever member has written them.
     pub(crate) async fn open_written(&self, name: &str) -> Result<File<M>, Error> {
         let client = self.client()?;
-        let Some(file) = self.files.get(name) else { return Ok(client.open_unfinished(name).await?) };
+        let file = self.file(name)?;
         let bytes = client.stored_bytes(file).await?;
         Ok(client.numbered(NumberedFile { bytes, ..file.clone() }).await?)
     }

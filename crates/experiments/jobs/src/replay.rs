@@ -134,11 +134,6 @@ impl ReplayJob {
         matches!(self.access, ReplayAccess::Batches { method: CollectiveMethod::TwoPhase, .. })
     }
 
-    /// Whether files have to be finished before members can open them.
-    pub fn wants_finished_files(&self) -> bool {
-        matches!(self.access, ReplayAccess::Cached(_))
-    }
-
     /// Bytes of memory that a member needs for the data of its requests, at most.
     pub fn memory_bytes(&self) -> u64 {
         let largest = self.log.totals().largest;

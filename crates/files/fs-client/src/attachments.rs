@@ -1,4 +1,4 @@
-//! What a client knows of the stripes of a file that has a number and no name: where each is, whether it is open there,
+//! What a client knows of the stripes of a file: where each is, whether it is open there,
 //! and whether it has been written to.
 
 use std::cell::{Cell, RefCell};
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use machine::Permits;
 
-/// Where the stripes of a file without a name are, and which of them are open.
+/// Where the stripes of a file are, and which of them are open.
 pub(super) struct Attachments {
     /// The identity of the disk of each stripe.
     pub(super) disks: Vec<u64>,

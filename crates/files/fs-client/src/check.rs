@@ -2,11 +2,11 @@
 //! puts the findings together.
 //!
 //! ```text
-//! every disk:  which stripes of these files are there?   -> missing, foreign and orphaned ones
+//! every disk:  which stripes of these files are there?   -> foreign ones
 //!              then, a little at a time: read them back  -> damaged ones, and where
 //! ```
 //!
-//! A file that is removed or replaced meanwhile is no finding. Only what is on the disks is checked, not what an I/O
+//! A file that is removed meanwhile is no finding. Only what is on the disks is checked, not what an I/O
 //! node has accepted and not written yet.
 
 use std::cell::{Cell, RefCell};
@@ -32,8 +32,8 @@ const PART_BYTES_MIN: u64 = 4096;
 /// Findings about files.
 #[derive(Debug, Default)]
 pub struct Check {
-    /// Each file, by its name.
-    pub files: BTreeMap<String, CheckedFile>,
+    /// Each file, by its number.
+    pub files: BTreeMap<FileId, CheckedFile>,
     /// How many bytes have been read back, on all disks.
     pub bytes: u64,
     /// Why something could not be looked at: then it is not known whether it is as it should be.
@@ -60,8 +60,6 @@ pub struct Finding {
     pub stripe: Option<u32>,
     /// The damaged extents of the file, if they are known; in order.
     pub damaged: Vec<Extent>,
-    /// When the file was begun, since 1970, if it is unfinished.
-    pub since: Option<Duration>,
     /// The text for people.
     pub text: String,
 }
@@ -71,30 +69,12 @@ pub struct Finding {
 pub enum FindingKind {
     /// A stripe does not match its checksums.
     Damaged,
-    /// A stripe is nowhere.
-    Missing,
-    /// A stripe of another file lies under this name, or one that is there already.
+    /// A stripe of another file lies in the place of one of this file, or one that is there already.
     Foreign,
-    /// A stripe whose other stripes are all nowhere.
-    Orphaned,
-    /// The file has not been written to its end: its writer is not done, or is gone.
-    Unfinished,
     /// The I/O node remembers that the file was removed, and refuses the stripes that are left of it.
     Removed,
     /// A stripe cannot be read for another reason: it is of a newer version, or its disk reports an error.
     Unreadable,
-}
-
-impl FindingKind {
-    /// Whether it is about stripes that are not there.
-    fn is_of_absence(self) -> bool {
-        matches!(self, FindingKind::Missing | FindingKind::Orphaned)
-    }
-
-    /// Whether it is about a stripe that is there and cannot be read.
-    fn is_of_contents(self) -> bool {
-        matches!(self, FindingKind::Damaged | FindingKind::Unreadable)
-    }
 }
 
 /// Something that happens while files are checked.
@@ -118,7 +98,7 @@ struct FoundPlace {
 
 /// Everything that the tasks of a check share.
 struct Shared {
-    found: RefCell<BTreeMap<String, Vec<FoundPlace>>>,
+    found: RefCell<BTreeMap<FileId, Vec<FoundPlace>>>,
     failures: RefCell<Vec<Error>>,
     /// The disks to be checked: the I/O node, and the index there.
     disks: Vec<(NodeId, u32)>,
@@ -126,19 +106,19 @@ struct Shared {
     readers: InFlight,
 }
 
-/// What is to be read back at one disk: a name, where it was entered, and from where on.
+/// What is to be read back at one disk: the file, where its place was entered, and from where on to where.
 struct Queue {
-    stripes: VecDeque<(String, usize, u64, u64)>,
+    stripes: VecDeque<(FileId, usize, u64, u64)>,
     /// When the next part may be begun.
     due: Instant,
 }
 
 impl<M: Machine> Client<M> {
-    /// Checks the files of these names, or all that there are. No more than `bytes_per_second` are read back each
-    /// second, if that is given.
+    /// Checks files, as far as their stripes are there: which there are to be, the namespace knows. No more than
+    /// `bytes_per_second` are read back each second, if that is given. A file without stripes is among the failures.
     pub async fn check(
         &self,
-        names: &[String],
+        files: &[FileId],
         bytes_per_second: Option<u64>,
         hear: impl Fn(Checking) + 'static,
     ) -> Result<Check> {
@@ -153,41 +133,24 @@ impl<M: Machine> Client<M> {
             readers: InFlight::new(),
         });
         failing.into_values().for_each(|error| shared.note(error));
-        let listed = self.find_places(names, &shared).await;
+        self.find_places(files, &shared).await;
         self.read_back(bytes_per_second, hear, &shared).await;
-        let is_whole = shared.failures.borrow().is_empty();
-        let mut files = self.judge_all(shared.found.take(), is_whole).await;
-        for name in listed {
-            self.find_unfinished_beside(name, &mut files).await;
-        }
-        let absent = names.iter().filter(|name| !files.contains_key(*name));
-        let absent = absent.map(|name| Error::NotFound { name: name.clone() });
+        let found = shared.found.take();
+        let absent = files.iter().filter(|file| !found.contains_key(file));
+        let absent = absent.map(|&file| Error::NotFound { name: number::object_name(file) });
         shared.failures.borrow_mut().extend(absent);
+        let files = found.into_iter().map(|(file, found)| (file, judged(found))).collect();
         Ok(Check { files, bytes: shared.bytes.get(), failures: shared.failures.take() })
     }
 
-    /// Finds out where the stripes of the files of these names are, or of all files if there are no names; gives the
-    /// names.
-    async fn find_places(&self, names: &[String], shared: &Rc<Shared>) -> BTreeSet<String> {
-        let lists = match names {
-            [] => {
-                let lists = self.list_each().await;
-                lists.failures.into_iter().for_each(|error| shared.note(error));
-                lists.found
-            }
-            _ => self.inner.io_nodes.iter().map(|&node| (node, names.to_vec())).collect(),
-        };
-        let (mut names_at, mut listed) = (BTreeMap::new(), BTreeSet::new());
-        for (node, here) in lists {
-            listed.extend(here.iter().cloned());
-            names_at.insert(node, Rc::new(here));
-        }
+    /// Finds out where the stripes of these files are.
+    async fn find_places(&self, files: &[FileId], shared: &Rc<Shared>) {
+        let files: Rc<[FileId]> = files.into();
         for &(node, disk) in &shared.disks {
-            let (client, names, own) = (self.clone(), names_at[&node].clone(), shared.clone());
-            self.begin(shared, async move { client.find_at(node, disk, &names, &own).await });
+            let (client, files, own) = (self.clone(), files.clone(), shared.clone());
+            self.begin(shared, async move { client.find_at(node, disk, &files, &own).await });
         }
         shared.readers.none().await;
-        listed
     }
 
     /// The disks there are: the I/O node, and the index there.
@@ -220,52 +183,6 @@ impl<M: Machine> Client<M> {
         shared.readers.none().await;
     }
 
-    /// What is wrong with each file, by what was found of it; on all disks, if `is_whole` says so.
-    async fn judge_all(
-        &self,
-        found: BTreeMap<String, Vec<FoundPlace>>,
-        is_whole: bool,
-    ) -> BTreeMap<String, CheckedFile> {
-        let mut files = BTreeMap::new();
-        for (name, found) in found {
-            let mut file = judged(found, is_whole);
-            let is_damaged = |finding: &Finding| finding.kind.is_of_contents();
-            if number::number_of(&name).is_some() {
-                // Which of its stripes are to be there, its namespace knows.
-                file.findings.retain(|finding| !finding.kind.is_of_absence());
-            } else if !file.findings.iter().all(is_damaged) {
-                // It may have been about to be made, replaced or removed.
-                match self.stat(&name).await.map_err(|error| *error) {
-                    Ok(_) => file.findings.retain(is_damaged),
-                    Err(Error::NotFound { .. }) => continue,
-                    Err(_) => {}
-                }
-            }
-            files.insert(name, file);
-        }
-        files
-    }
-
-    /// Adds the unfinished files of a name. They are not read back, since nothing says what they should contain.
-    async fn find_unfinished_beside(&self, name: String, files: &mut BTreeMap<String, CheckedFile>) {
-        // What is wrong with finished ones has been found already.
-        let Ok(all) = self.find_all(&name).await else { return };
-        let unfinished = all.into_iter().filter(|parts| parts.unfinished_since.is_some());
-        let findings: Vec<Finding> = unfinished
-            .map(|parts| Finding {
-                kind: FindingKind::Unfinished,
-                place: None,
-                stripe: None,
-                damaged: Vec::new(),
-                since: parts.unfinished_since,
-                text: "it has not been written to its end".to_owned(),
-            })
-            .collect();
-        if !findings.is_empty() {
-            files.entry(name).or_default().findings.extend(findings);
-        }
-    }
-
     fn now(&self) -> Instant {
         self.inner.endpoint.machine().now()
     }
@@ -282,16 +199,16 @@ impl<M: Machine> Client<M> {
         });
     }
 
-    /// Finds out which stripes of these names a disk has.
-    async fn find_at(&self, node: NodeId, disk: u32, names: &[String], shared: &Shared) -> Result<()> {
-        for name in names {
-            let stripe = match self.scrub(node, disk, name, 0, 0).await {
+    /// Finds out which stripes of these files a disk has.
+    async fn find_at(&self, node: NodeId, disk: u32, files: &[FileId], shared: &Shared) -> Result<()> {
+        for &file in files {
+            let stripe = match self.scrub(node, disk, file, 0, 0).await {
                 Ok(part) => Ok((part.label, part.bytes)),
                 Err(error) if error.is_remote(FailureKind::NotFound) => continue,
                 Err(error) => Err(self.failure_of_stripe(node, disk, *error).await?),
             };
             let place = FoundPlace { node, disk, stripe, damage: Vec::new(), why: None };
-            shared.found.borrow_mut().entry(name.clone()).or_default().push(place);
+            shared.found.borrow_mut().entry(file).or_default().push(place);
         }
         Ok(())
     }
@@ -308,23 +225,23 @@ impl<M: Machine> Client<M> {
     ) -> Result<()> {
         loop {
             self.inner.endpoint.machine().sleep_until(queue.due).await;
-            let Some((name, index, offset, bytes)) = queue.next(rate) else { return Ok(()) };
+            let Some((file, index, offset, bytes)) = queue.next(rate) else { return Ok(()) };
             if let Some(rate) = rate {
                 queue.due = self.now() + Duration::from_secs_f64(bytes as f64 / rate as f64);
             }
-            let part = match self.scrub(node, disk, &name, offset, bytes as u32).await {
+            let part = match self.scrub(node, disk, file, offset, bytes as u32).await {
                 Ok(part) => part,
                 // It has been removed meanwhile.
                 Err(error) if error.is_remote(FailureKind::NotFound) => continue,
                 Err(error) => {
                     let failure = self.failure_of_stripe(node, disk, *error).await?;
-                    shared.with(&name, index, |place| place.stripe = Err(failure));
+                    shared.with(file, index, |place| place.stripe = Err(failure));
                     continue;
                 }
             };
             shared.bytes.set(shared.bytes.get() + bytes);
             hear(Checking::Done(bytes));
-            shared.with(&name, index, |place| {
+            shared.with(file, index, |place| {
                 // Or replaced by another file.
                 if place.stripe.as_ref().is_ok_and(|(label, _)| *label == part.label) {
                     place.damage.extend(part.damage);
@@ -346,16 +263,16 @@ impl<M: Machine> Client<M> {
         }
     }
 
-    /// Has an I/O node read back part of the stripe that its disk has under this name.
+    /// Has an I/O node read back part of the stripe of a file that its disk has.
     pub(super) async fn scrub(
         &self,
         node: NodeId,
         disk: u32,
-        name: &str,
+        file: FileId,
         offset: u64,
         bytes: u32,
     ) -> Result<Scrubbed> {
-        let request = Request::Scrub { name: name.into(), disk, offset, bytes };
+        let request = Request::Scrub { file, disk, offset, bytes };
         match self.inner.endpoint.call(node, request, Payload::empty()).await? {
             (Reply::Scrubbed { label, bytes, damage, why }, _) => Ok(Scrubbed { label, bytes, damage, why }),
             _ => Err(unexpected(node)),
@@ -382,17 +299,17 @@ impl Shared {
 
     fn queue(&self, node: NodeId, disk: u32, due: Instant) -> Queue {
         let mut stripes = VecDeque::new();
-        for (name, places) in &*self.found.borrow() {
+        for (&file, places) in &*self.found.borrow() {
             let here =
                 places.iter().enumerate().filter(|(_, place)| (place.node, place.disk) == (node, disk));
-            stripes.extend(here.map(|(index, place)| (name.clone(), index, 0, place.bytes())));
+            stripes.extend(here.map(|(index, place)| (file, index, 0, place.bytes())));
         }
         Queue { stripes, due }
     }
 
-    fn with(&self, name: &str, index: usize, change: impl FnOnce(&mut FoundPlace)) {
+    fn with(&self, file: FileId, index: usize, change: impl FnOnce(&mut FoundPlace)) {
         let mut found = self.found.borrow_mut();
-        if let Some(place) = found.get_mut(name).and_then(|places| places.get_mut(index)) {
+        if let Some(place) = found.get_mut(&file).and_then(|places| places.get_mut(index)) {
             change(place);
         }
     }
@@ -400,14 +317,14 @@ impl Shared {
 
 impl Queue {
     /// The next part: of which stripe, from which offset on, how many bytes.
-    fn next(&mut self, rate: Option<u64>) -> Option<(String, usize, u64, u64)> {
+    fn next(&mut self, rate: Option<u64>) -> Option<(FileId, usize, u64, u64)> {
         let most = u64::from(SCRUB_BYTES_MAX);
         let most = rate.map_or(most, |rate| (rate / PARTS_PER_SECOND).clamp(PART_BYTES_MIN, most));
         loop {
-            let (name, index, offset, end) = self.stripes.front_mut()?;
+            let (file, index, offset, end) = self.stripes.front_mut()?;
             let bytes = most.min(*end - *offset);
             if bytes > 0 {
-                let part = (name.clone(), *index, *offset, bytes);
+                let part = (*file, *index, *offset, bytes);
                 *offset += bytes;
                 return Some(part);
             }
@@ -423,12 +340,12 @@ impl FoundPlace {
 
     fn finding(&self, kind: FindingKind, text: String) -> Finding {
         let stripe = self.stripe.as_ref().ok().map(|(label, _)| label.stripe);
-        Finding { kind, place: Some((self.node, self.disk)), stripe, damaged: Vec::new(), since: None, text }
+        Finding { kind, place: Some((self.node, self.disk)), stripe, damaged: Vec::new(), text }
     }
 }
 
-/// Puts together what was found under a name.
-fn judged(mut found: Vec<FoundPlace>, is_whole: bool) -> CheckedFile {
+/// Puts together what was found of a file.
+fn judged(mut found: Vec<FoundPlace>) -> CheckedFile {
     // They have come as the disks were ready.
     found.sort_by_key(|place| (place.node, place.disk));
     found.iter_mut().for_each(|place| place.damage.sort_by_key(|part| part.offset));
@@ -452,8 +369,6 @@ fn judged(mut found: Vec<FoundPlace>, is_whole: bool) -> CheckedFile {
             Err(_) => findings.extend(damage_finding(place)),
         }
     }
-    let unreadable = found.iter().filter(|place| place.stripe.is_err()).count();
-    findings.extend(missing(striping, &found, &lengths, unreadable, is_whole));
     let count = striping.stripe_count();
     let lengths: Vec<u64> =
         (0..count).map(|stripe| lengths.get(&stripe).copied().unwrap_or_default()).collect();
@@ -476,35 +391,6 @@ fn file_of(found: &[FoundPlace]) -> Option<(FileId, Striping)> {
     }
     // Of equals the first.
     files.into_iter().rev().max_by_key(|(_, stripes)| stripes.len()).map(|(file, _)| file)
-}
-
-/// Stripes that are nowhere; unless they may be what cannot be read.
-fn missing(
-    striping: Striping,
-    found: &[FoundPlace],
-    lengths: &BTreeMap<u32, u64>,
-    unreadable: usize,
-    is_whole: bool,
-) -> Vec<Finding> {
-    let count = striping.stripe_count();
-    let missing: Vec<u32> = (0..count).filter(|stripe| !lengths.contains_key(stripe)).collect();
-    if missing.len() <= unreadable {
-        return Vec::new();
-    }
-    let single = found.iter().find(|place| place.stripe.is_ok());
-    if let (1, 0, Some(place), true) = (lengths.len(), unreadable, single, is_whole) {
-        let text = format!("the other {} of its stripes are nowhere", count - 1);
-        return vec![place.finding(FindingKind::Orphaned, text)];
-    }
-    let finding = |stripe| Finding {
-        kind: FindingKind::Missing,
-        place: None,
-        stripe: Some(stripe),
-        damaged: Vec::new(),
-        since: None,
-        text: "it is on none of the disks that were checked".to_owned(),
-    };
-    missing.into_iter().map(finding).collect()
 }
 
 fn damage_finding(place: &FoundPlace) -> Option<Finding> {

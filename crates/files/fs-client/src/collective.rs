@@ -121,7 +121,7 @@ impl<M: Machine> File<M> {
         memory: &Memory,
         settings: CollectiveSettings,
     ) -> Result<()> {
-        if self.bytes() < view.file_bytes() && self.refresh().await? < view.file_bytes() {
+        if self.bytes() < view.file_bytes() {
             let (view, bytes) = (view.file_bytes(), self.bytes());
             return Err(
                 Error::Invalid(format!("the view is of {view} bytes, {} has {bytes}", self.name())).into()
@@ -188,7 +188,7 @@ impl<M: Machine> File<M> {
             return Ok(());
         }
         self.once_more(async || {
-            // Of a file without a name all stripes have to be there, so that something is said of each.
+            // Of a file all stripes have to be there, so that something is said of each.
             self.attach_all(true).await?;
             self.ask_homes(|_| Some(Request::Collective(Box::new(request.clone())))).await
         })

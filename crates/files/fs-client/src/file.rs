@@ -11,12 +11,12 @@ use layout::{BlockRequest, Extent, StripePlace, Striping};
 use machine::{Class, Machine, Memory, NodeId, NodeNotes, Payload, Permits, Work};
 use namespace::TreeRefusal;
 
+use super::Client;
 use super::attachments::Attachments;
 use super::length::Length;
 use super::own_flushes::Acceptance;
 use super::serving::OpenMemory;
 use super::unflushed::{ClosedFiles, Unflushed, UnflushedMark};
-use super::{Client, FileStat};
 use crate::endpoint::{Answer, Mailbox};
 use crate::error::{Error, FailureKind, Result};
 use crate::number;
@@ -42,26 +42,21 @@ struct FileInner {
     homes: Vec<NodeId>,
     /// The length, with this client's uncommitted changes kept separately.
     length: Length,
-    unfinished: Cell<bool>,
-    /// An I/O node that has lost something of it while it was unfinished: it is never finished then.
-    lacks: Cell<Option<NodeId>>,
     unflushed: RefCell<Unflushed>,
-    /// Where the unflushed of a file without a name is remembered when the file is closed.
+    /// Where that is remembered when the file is closed.
     closed: Rc<ClosedFiles>,
     /// One flush at a time: each answers for all that was written before it, and the one before may still be learning
     /// what of that is lost.
     flushing: Permits,
     /// The lease of the locks that this client has on it.
     lease: Cell<Option<u64>>,
-    /// Where its stripes are, if it has a number and no name.
-    attachments: Option<Attachments>,
+    /// Where its stripes are.
+    attachments: Attachments,
 }
 
 impl Drop for FileInner {
     fn drop(&mut self) {
-        if self.attachments.is_some() {
-            self.closed.keep(self.file, self.unflushed.take());
-        }
+        self.closed.keep(self.file, self.unflushed.take());
     }
 }
 
@@ -97,28 +92,8 @@ impl Access {
 }
 
 impl<M: Machine> File<M> {
-    pub(super) fn new(client: Client<M>, name: &str, stat: FileStat) -> Self {
-        let homes = stat.stripes.iter().map(|&(node, _, _)| node).collect();
-        let FileStat { file, bytes, striping, unfinished_since, .. } = stat;
-        let inner = FileInner {
-            name: name.into(),
-            file,
-            striping,
-            homes,
-            length: Length::heard(bytes),
-            unfinished: Cell::new(unfinished_since.is_some()),
-            lacks: Cell::new(None),
-            unflushed: RefCell::default(),
-            closed: client.inner.closed.clone(),
-            flushing: Permits::new(1),
-            lease: Cell::new(None),
-            attachments: None,
-        };
-        File { client, inner: Rc::new(inner) }
-    }
-
-    /// A file that has a number and no name, with the I/O node of each stripe.
-    pub(super) fn of_number(
+    /// A file, with the I/O node of each stripe.
+    pub(super) fn new(
         client: Client<M>,
         file: FileId,
         striping: Striping,
@@ -132,20 +107,18 @@ impl<M: Machine> File<M> {
             striping,
             homes,
             length: Length::heard(bytes),
-            unfinished: Cell::new(false),
-            lacks: Cell::new(None),
             unflushed: RefCell::new(client.inner.closed.take(file)),
             closed: client.inner.closed.clone(),
             flushing: Permits::new(1),
             lease: Cell::new(None),
-            attachments: Some(attachments),
+            attachments,
         };
         File { client, inner: Rc::new(inner) }
     }
 
-    /// Where the stripes of a file without a name are.
-    pub(super) fn attachments(&self) -> Option<&Attachments> {
-        self.inner.attachments.as_ref()
+    /// Where its stripes are.
+    pub(super) fn attachments(&self) -> &Attachments {
+        &self.inner.attachments
     }
 
     /// Where this node notes what it does.
@@ -153,7 +126,7 @@ impl<M: Machine> File<M> {
         self.client.inner.endpoint.machine().notes()
     }
 
-    /// The name under which the file was opened.
+    /// What the file is called in errors: the name of its stripes on their disks.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
@@ -178,69 +151,25 @@ impl<M: Machine> File<M> {
         self.inner.length.bytes()
     }
 
-    /// Whether the file has not been [committed](Self::commit) since it was begun.
-    pub fn is_unfinished(&self) -> bool {
-        self.inner.unfinished.get()
+    /// Notes that nothing is known any more of its stripes: they are looked for again when they are needed.
+    pub fn refresh(&self) {
+        self.attachments().forget(|_| true);
     }
 
-    /// Asks the I/O nodes for the size, and returns it. Writes of others that make a finished file longer count once
-    /// they are committed; an unfinished file is as long as its stripes.
-    ///
-    /// For a file without a name no I/O node is asked: its stripes are looked for again when they are needed.
-    pub async fn refresh(&self) -> Result<u64> {
-        if let Some(attachments) = self.attachments() {
-            attachments.forget(|_| true);
-            return Ok(self.bytes());
-        }
-        let name = &self.inner.name;
-        if self.is_unfinished() {
-            match self.client.stat_unfinished(name).await {
-                Ok(stat) if stat.file == self.inner.file => {
-                    self.inner.length.hear_all(stat.bytes);
-                    return Ok(stat.bytes);
-                }
-                Err(error) if !matches!(*error, Error::NotFound { .. }) => return Err(error),
-                // Another client has finished it.
-                _ => {}
-            }
-        }
-        let stat = self.client.stat(name).await?;
-        if stat.file != self.inner.file {
-            return Err(Error::Replaced { name: name.clone() }.into());
-        }
-        self.note_finished(stat.bytes);
-        Ok(self.bytes())
-    }
-
-    /// Notes that others may have made stripes of a file without a name that were not there. Those that are open stay
+    /// Notes that others may have made stripes of a file that were not there. Those that are open stay
     /// so: an I/O node that was started anew since says that they are not.
     pub(super) fn forget_absent_stripes(&self) {
-        if let Some(attachments) = self.attachments() {
-            attachments.forget_absent();
-        }
+        self.attachments().forget_absent();
     }
 
-    /// Notes that the file is finished, and as long as this for all.
-    pub(super) fn note_finished(&self, bytes: u64) {
-        self.inner.unfinished.set(false);
-        self.client.inner.begun.borrow_mut().remove(&self.inner.file);
-        self.inner.length.hear(bytes);
-    }
-
-    /// Notes that there is no such file any more: nothing of it is left to be committed.
+    /// Notes that there is no such file any more: nothing of it is left to be counted.
     pub(super) fn note_removed(&self) {
         self.inner.length.settle(u64::MAX);
     }
 
-    /// Notes that what was written up to here has been committed.
+    /// Notes that others count what was written here up to `bytes`.
     pub(super) fn note_committed(&self, bytes: u64) {
         self.inner.length.settle(bytes);
-    }
-
-    /// How long at least a finished file has to be for all by what this client has done since the last commit.
-    pub(super) fn uncommitted_end(&self) -> Option<u64> {
-        let is_for_others = self.is_unfinished() || self.is_numbered();
-        Some(self.own_end()).filter(|end| *end > 0 && !is_for_others)
     }
 
     /// Where what was done here ends that others may not count yet.
@@ -279,10 +208,8 @@ impl<M: Machine> File<M> {
     /// Notes that another client has flushed all stripes, of which this one had left that much to be flushed: by the
     /// same runs of the same I/O nodes.
     pub(super) fn flushed_by_other(&self, mark: UnflushedMark) {
-        if self.inner.unflushed.borrow_mut().flushed_by_other(mark)
-            && let Some(attachments) = self.attachments()
-        {
-            attachments.flushed_by_other();
+        if self.inner.unflushed.borrow_mut().flushed_by_other(mark) {
+            self.attachments().flushed_by_other();
         }
     }
 
@@ -320,24 +247,26 @@ impl<M: Machine> File<M> {
         if bytes > layout::FILE_BYTES_MAX {
             return Err(TreeRefusal::FileTooLarge.into());
         }
-        match self.attachments() {
-            Some(attachments) => self.resize_numbered(attachments, bytes).await?,
-            None => self.resize_all(bytes).await?,
-        }
+        self.resize_stripes(bytes).await?;
         self.inner.length.cut(bytes);
         self.inner.length.reach(bytes);
         Ok(())
     }
 
-    /// Cuts or extends all stripes.
-    async fn resize_all(&self, bytes: u64) -> Result<()> {
-        let striping = self.striping();
-        self.ask_homes_again(|home| {
-            let here = (0..).zip(&self.inner.homes).filter(|&(_, &node)| node == home);
-            let stripes = here.map(|(stripe, _)| (stripe, striping.stripe_bytes(bytes, stripe))).collect();
-            Request::Resize { file: self.inner.file, bytes, stripes }
-        })
-        .await
+    /// Waits until everything written to the file is on the media.
+    ///
+    /// The I/O nodes are asked that were written to through this handle or a clone of it; the first time, also those
+    /// that had something of it when it was opened.
+    ///
+    /// Reports, once, any write through this handle or a clone of it that failed since, or was lost with an I/O
+    /// node that was restarted. If an I/O node cannot be reached, the data it has accepted stay to be flushed.
+    pub async fn flush(&self) -> Result<()> {
+        self.flush_of(false).await
+    }
+
+    /// Flushes the file as [`flush`](Self::flush) does, with the writes of all clients.
+    pub async fn flush_all(&self) -> Result<()> {
+        self.flush_of(true).await
     }
 
     /// Has I/O nodes of the file bring it onto the media by a request; see [`flush`](Self::flush).
@@ -347,12 +276,9 @@ impl<M: Machine> File<M> {
         let mut outcome = Ok(());
         let mut answers = self.incarnations_of_homes(&request_to).await;
         if answers.iter().any(|(_, flushed)| flushed.as_ref().is_err_and(|error| error.is_of_new_start())) {
-            // One that was started anew has no stripe open.
-            let refreshed = self.refresh().await;
-            match refreshed {
-                Ok(_) => answers = self.incarnations_of_homes(&request_to).await,
-                Err(error) => outcome = Err(error),
-            }
+            // A restarted node has no stripe open.
+            self.refresh();
+            answers = self.incarnations_of_homes(&request_to).await;
         }
         let mut unflushed = self.inner.unflushed.borrow_mut();
         for (node, flushed) in answers {
@@ -381,31 +307,15 @@ impl<M: Machine> File<M> {
         let own_flushes = &self.client.inner.own_flushes;
         let accepted = own_flushes.acceptance(incarnation, disconnects);
         self.inner.unflushed.borrow_mut().accept(node, accepted, own_flushes);
-        if let Some(attachments) = self.attachments() {
-            stripes.iter().for_each(|&stripe| attachments.note_written(stripe));
-        }
+        stripes.iter().for_each(|&stripe| self.attachments().note_written(stripe));
     }
 
     /// Fails, once, if writes were lost because an I/O node was restarted. Stripes of such a node may be lost, too.
     pub(super) fn check_lost(&self) -> Result<()> {
         let lost = self.inner.unflushed.borrow_mut().take_lost();
         let Some(&node) = lost.first() else { return Ok(()) };
-        if let Some(attachments) = self.attachments() {
-            attachments.lose(|stripe| lost.contains(&self.home_of(stripe)));
-        }
-        if self.is_unfinished() {
-            self.inner.lacks.set(Some(node));
-        }
-        Err(self.lost_with(node))
-    }
-
-    /// Fails if an I/O node has lost something of the file while it was unfinished, however often that was told.
-    pub(super) fn check_lacks_nothing(&self) -> Result<()> {
-        self.inner.lacks.get().map_or(Ok(()), |node| Err(self.lost_with(node)))
-    }
-
-    fn lost_with(&self, node: NodeId) -> Box<Error> {
-        Error::WriteLost { name: self.inner.name.clone(), node }.into()
+        self.attachments().lose(|stripe| lost.contains(&self.home_of(stripe)));
+        Err(Error::WriteLost { name: self.inner.name.clone(), node }.into())
     }
 
     /// Asks I/O nodes of the file; says which run of each has answered.
@@ -420,16 +330,11 @@ impl<M: Machine> File<M> {
         answers.into_iter().map(incarnation).collect()
     }
 
-    /// Asks every I/O node that has a stripe; once more if one was started anew.
-    pub(super) async fn ask_homes_again(&self, request_to: impl Fn(NodeId) -> Request) -> Result<()> {
-        self.once_more(async || self.ask_homes(|home| Some(request_to(home))).await).await
-    }
-
     /// Asks for something; once more, the file being open again, if an I/O node was started anew.
     pub(super) async fn once_more<T>(&self, mut ask: impl AsyncFnMut() -> Result<T>) -> Result<T> {
         match ask().await {
             Err(error) if error.is_of_new_start() => {
-                self.refresh().await?;
+                self.refresh();
                 ask().await
             }
             outcome => outcome,
@@ -560,12 +465,12 @@ impl<M: Machine> File<M> {
 
     /// Whether none of the I/O nodes has the disk of a stripe.
     pub(super) fn is_nowhere(&self, stripe: u32) -> bool {
-        self.attachments().is_some_and(|attachments| attachments.is_nowhere(stripe))
+        self.attachments().is_nowhere(stripe)
     }
 
     /// Whether it is known that there is no such stripe.
     pub(super) fn is_absent(&self, stripe: u32) -> bool {
-        self.attachments().is_some_and(|attachments| attachments.is_absent(stripe))
+        self.attachments().is_absent(stripe)
     }
 
     pub(super) fn block_request(&self, extent: Extent) -> Result<BlockRequest> {
@@ -590,18 +495,15 @@ impl<M: Machine> File<M> {
     async fn send_block(&self, class: Class, stripe: u32, offset: u64, data: Payload) -> Answer {
         let (file, node) = (self.inner.file, self.home_of(stripe));
         let endpoint = &self.client.inner.endpoint;
-        let unattached = self.attachments().filter(|attachments| attachments.is_wanted(stripe, true));
-        let Some(attachments) = unattached else {
-            let request = Request::Write { file, stripe, offset, fetch: None };
-            return endpoint.call_in(class, node, request, data).await;
-        };
-        if attachments.is_stored(stripe) || attachments.is_nowhere(stripe) {
+        let attachments = self.attachments();
+        let is_wanted = attachments.is_wanted(stripe, true);
+        if !is_wanted || attachments.is_stored(stripe) || attachments.is_nowhere(stripe) {
             self.attach([stripe].into_iter(), true).await?;
             let request = Request::Write { file, stripe, offset, fetch: None };
             return endpoint.call_in(class, node, request, data).await;
         }
         let (striping, disk) = (self.striping(), attachments.disks[stripe as usize]);
-        let request = Request::WriteNumbered { file, striping, stripe, disk, offset };
+        let request = Request::AttachAndWrite { file, striping, stripe, disk, offset };
         let answer = endpoint.call_in(class, node, request, data).await?;
         attachments.set_made(stripe);
         Ok(answer)
@@ -654,12 +556,7 @@ impl<M: Machine> File<M> {
         let about = || [("file", self.inner.file.0), ("offset", extent.offset), ("bytes", extent.bytes)];
         let _span = self.notes().span(access.name(), about);
         let extent = match access {
-            Access::Read => {
-                if extent.end() > self.bytes() && !self.is_numbered() {
-                    self.refresh().await?;
-                }
-                extent.clip(self.bytes().max(extent.offset))
-            }
+            Access::Read => extent.clip(self.bytes().max(extent.offset)),
             Access::Write | Access::WriteThrough => {
                 check_no_file_ends_before(extent)?;
                 extent
@@ -669,18 +566,14 @@ impl<M: Machine> File<M> {
         let mut request = FileRequest::new(self, access, extent, memory, at);
         let mut again = true;
         let outcome = loop {
-            let attached = match self.is_numbered() {
-                true => self.attach_extent(extent, access != Access::Read).await,
-                false => Ok(()),
-            };
-            let moved = match attached {
+            let moved = match self.attach_extent(extent, access != Access::Read).await {
                 Ok(()) => request.carry_out().await,
                 failed => failed,
             };
             match moved {
                 Err(error) if again && error.is_of_new_start() => {
                     again = false;
-                    self.refresh().await?;
+                    self.refresh();
                 }
                 outcome => break outcome,
             }

@@ -36,11 +36,6 @@ impl Length {
         self.bytes.set(bytes.max(self.own_end.get()));
     }
 
-    /// Takes in a length from a node that counts all that was done here.
-    pub(super) fn hear_all(&self, bytes: u64) {
-        self.bytes.set(bytes);
-    }
-
     /// Notes a write of one's own that ends at `end`.
     pub(super) fn reach(&self, end: u64) {
         self.bytes.set(self.bytes.get().max(end));

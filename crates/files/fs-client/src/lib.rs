@@ -1,9 +1,9 @@
 //! The client: the file system's half on a compute node.
 //!
-//! - this file: connecting, asking I/O nodes, and finding files by name
+//! - this file: connecting, asking I/O nodes
 //! - `serving.rs`: what this node does for others
-//! - `creation.rs`: making files; `assembly.rs`: what was found under a name; `commit.rs`: finishing files
-//! - `numbered.rs`: files that have a number and no name; `attachments.rs`: what is known of their stripes
+//! - `stripes.rs`: describing files, opening and making their stripes, flushing and removing them; `attachments.rs`:
+//!   what is known of the stripes of an open file
 //! - `file.rs`: an open file; reading and writing it by the traditional method; `length.rs`: how long it is, as far as
 //!   is known here; `holes.rs`: where it has data; `unflushed.rs`: what of it is not on the media yet, but for what
 //!   `own_flushes.rs` knows
@@ -15,19 +15,16 @@
 //! - `write_cache/`: what a group writes, kept in its members' memory and flushed together
 //! - `pages/`: the page cache, for programs that read and write a file from front to back
 //! - `in_time.rs`: what both caches do by themselves when something has waited for long enough
-//! - `tree/`: the namespace, and files known by their numbers
+//! - `tree/`: the namespace
 //! - `partial.rs`: an answer of those I/O nodes that did not fail
 //! - `check.rs`: having files read back where they lie; `remains.rs`: what is left of a damaged one
 //! - `examination.rs`: the state of an I/O node; `recordings.rs`: having them record what they do
 //! - `two_phase.rs`: such operations in two phases, by single requests and an exchange among the compute nodes;
 //!   `selected_two_phase.rs`: the same for what members select
 
-mod assembly;
 mod attachments;
 mod check;
 mod collective;
-mod commit;
-mod creation;
 mod directories;
 mod examination;
 mod file;
@@ -35,7 +32,6 @@ mod holes;
 mod in_time;
 mod length;
 mod listed;
-mod numbered;
 mod own_flushes;
 mod pages;
 mod partial;
@@ -44,6 +40,7 @@ mod remains;
 mod selected;
 mod selected_two_phase;
 mod serving;
+mod stripes;
 mod team;
 mod together;
 mod tree;
@@ -58,23 +55,22 @@ use std::rc::Rc;
 // Every file of this crate finds these modules at its root, beside those of the crate.
 use fs_protocol::{
     byte_set, directory, endpoint, error, exchange, name, noted, number, protocol, range_locks, scrub_unit,
-    selected_parts, settings, traffic, turns,
+    selected_parts, settings, traffic,
 };
 use machine::{Condition, InFlight, Machine, Memory, NodeId, Payload};
 
-pub use assembly::{FileParts, FileStat};
 pub use check::{Check, CheckedFile, Checking, Finding, FindingKind};
 pub use collective::{CollectiveSettings, Group};
 pub use directories::FileEntries;
 pub use examination::{DiskExamination, Examination, HeldUpExamination};
 pub use file::File;
 pub use listed::ListedSettings;
-pub use numbered::{DisksByIdentity, NumberedFile};
 pub use pages::{Advice, PageCache, PageCacheCounts, PageCacheSettings, PagedFile, Prefetch};
 pub use partial::Partial;
 pub use recordings::NodeRecording;
 pub use remains::{Remains, Remnant};
 pub use selected::{Company, SelectedSettings};
+pub use stripes::{DisksByIdentity, NumberedFile};
 pub use team::{TeamMembership, TeamTurn};
 pub use together::{MoveTimes, Moved};
 pub use tree::{NewTree, OpenTreeFile, SomeEntries, Tree};
@@ -82,7 +78,7 @@ pub use write_cache::{Division, ENTRY_BYTES, Section, WriteCache, WriteCacheSett
 
 use crate::endpoint::{Answer, Endpoint, Mailbox};
 use crate::error::{Error, Failure, FailureKind, Result};
-use crate::protocol::{FileId, MeetingId, MemoryId, Reply, Request};
+use crate::protocol::{MeetingId, MemoryId, Reply, Request};
 use crate::settings::ClientSettings;
 use crate::traffic::{ServedRequests, TrafficCounts};
 use collective::Barrier;
@@ -140,8 +136,6 @@ struct ClientInner<M: Machine> {
     lost: Condition,
     /// Write caches that are joining a job: what its coordinator asks of them waits until they have.
     joining: InFlight,
-    /// Unfinished files that this client has begun.
-    begun: RefCell<BTreeSet<FileId>>,
     /// How many file requests have opened their memory.
     opened: Cell<u64>,
     write_caches: WriteCaches<M>,
@@ -174,7 +168,6 @@ impl<M: Machine> Client<M> {
             disconnects: RefCell::default(),
             lost: Condition::new(),
             joining: InFlight::new(),
-            begun: RefCell::default(),
             opened: Cell::new(0),
             write_caches: RefCell::default(),
             own_flushes: OwnFlushes::default(),
@@ -229,61 +222,9 @@ impl<M: Machine> Client<M> {
         self.inner.block_bytes_max.get()
     }
 
-    /// Opens a finished file, after checking that all its stripes are there and belong together.
-    pub async fn open(&self, name: &str) -> Result<File<M>> {
-        let stat = self.stat(name).await?;
-        Ok(File::new(self.clone(), name, stat))
-    }
-
-    /// The metadata of a finished file. Fails if a stripe of it is missing.
-    pub async fn stat(&self, name: &str) -> Result<FileStat> {
-        self.find(name).await?.complete(name)
-    }
-
     /// Makes a round trip to an I/O node, for measuring its latency.
     pub async fn round_trip(&self, node: NodeId) -> Result<()> {
         self.inner.endpoint.call(node, Request::Describe, Payload::empty()).await.map(drop)
-    }
-
-    /// The names of all files, finished or not, sorted: every name that any I/O node has a stripe of.
-    ///
-    /// # Errors
-    /// If an I/O node or one of its disks fails.
-    pub async fn list(&self) -> Result<Vec<String>> {
-        self.list_partly().await.whole()
-    }
-
-    /// As [`list`](Self::list), without the names that only parts know which fail.
-    pub async fn list_partly(&self) -> Partial<Vec<String>> {
-        self.list_each().await.map(|lists| {
-            let all: BTreeSet<String> = lists.into_iter().flat_map(|(_, names)| names).collect();
-            all.into_iter().collect()
-        })
-    }
-
-    /// The names of all files that each I/O node has stripes of, sorted.
-    async fn list_each(&self) -> Partial<Vec<(NodeId, Vec<String>)>> {
-        let mut lists = Partial::<Vec<(NodeId, Vec<String>)>>::default();
-        for (node, mut answer) in self.ask_all(|_| Some(Request::List { after: String::new() })).await {
-            let mut all = Vec::new();
-            let failed = loop {
-                let (names, more, failure) = match answer {
-                    Ok((Reply::Listed { names, more, failure }, _)) => (names, more, failure),
-                    Ok(_) => break Some(unexpected(node)),
-                    Err(error) => break Some(error),
-                };
-                let last = names.last().cloned();
-                all.extend(names);
-                // An answer has a limited size; the next one goes on after its last name.
-                let Some(after) = last.filter(|_| more) else {
-                    break failure.map(|failure| Error::Remote { node, failure }.into());
-                };
-                answer = self.inner.endpoint.call(node, Request::List { after }, Payload::empty()).await;
-            };
-            lists.failures.extend(failed.map(|error| *error));
-            lists.found.push((node, all));
-        }
-        lists
     }
 
     /// What has been asked of I/O nodes.
@@ -365,10 +306,6 @@ impl<M: Machine> Client<M> {
         drop(span);
         answers.into_iter().flatten().collect()
     }
-}
-
-fn check_name(name: &str) -> Result<()> {
-    name::check(name).map_err(|why| Error::BadName { name: name.into(), why }.into())
 }
 
 fn unexpected(node: NodeId) -> Box<Error> {

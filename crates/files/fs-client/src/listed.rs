@@ -85,13 +85,7 @@ impl<M: Machine> Client<M> {
         let operation = ListedOperation { direction, memory, settings };
         let fits = check_parts(parts, memory);
         let attempt = async |fits: &Result<()>| self.move_once(&operation, group, parts, fits).await;
-        let reopen = async || {
-            let mut reopened = Ok(());
-            for part in parts {
-                reopened = reopened.and(part.file.refresh().await.map(drop));
-            }
-            reopened
-        };
+        let reopen = || parts.iter().for_each(|part| part.file.refresh());
         attempts(attempt, reopen, fits).await
     }
 
@@ -132,7 +126,7 @@ impl<M: Machine> Client<M> {
         settings: ListedSettings,
     ) -> Result<()> {
         for FileEntries { file, entries } in parts {
-            for entry in entries.iter().filter(|_| file.is_numbered()) {
+            for entry in entries {
                 // Also to be read: of a stripe that is not there an I/O node says nothing.
                 file.attach_extent(entry.extent(), true).await?;
             }

@@ -1,20 +1,15 @@
 //! The remains of a damaged file: all readable bytes, and the extents that are not.
 
-use std::collections::BTreeSet;
-
 use layout::{BlockRequest, Extent};
-use machine::{Class, Machine, NodeId, Payload};
+use machine::{Class, Machine, Payload};
 
-use super::commit::about;
-use super::{Client, File, FileStat, check_name, unexpected};
+use super::File;
 use crate::error::{Error, FailureKind, Result};
-use crate::protocol::{FoundStripe, Label, Reply, Request};
 use crate::scrub_unit::UNIT_BYTES;
 
 /// A file of which stripes may be missing or damaged, open for reading.
 pub struct Remains<M: Machine> {
     file: File<M>,
-    missing: BTreeSet<u32>,
 }
 
 /// Consecutive bytes of a file, or the number of those that cannot be read.
@@ -36,53 +31,10 @@ impl Remnant {
     }
 }
 
-impl<M: Machine> Client<M> {
-    /// Opens what is left of a finished file. What lies under its name and is of another file is passed over.
-    pub async fn open_remains(&self, name: &str) -> Result<Remains<M>> {
-        check_name(name)?;
-        let (mut found, mut damage) = (Vec::<(NodeId, FoundStripe)>::new(), None);
-        for (node, answer) in self.ask_all(|_| Some(Request::Open { name: name.into() })).await {
-            match answer {
-                Ok((Reply::Opened { stripes }, _)) => {
-                    let finished = stripes.into_iter().filter(|stripe| stripe.published);
-                    found.extend(finished.map(|stripe| (node, stripe)));
-                }
-                Ok(_) => return Err(unexpected(node)),
-                Err(error) if error.is_remote(FailureKind::Damaged) => damage = Some(error),
-                Err(error) => return Err(about(error, name)),
-            }
-        }
-        let of_file = |label: Label| found.iter().filter(move |(_, other)| other.label.is_of(label)).count();
-        // Of equals the first.
-        let most = found.iter().rev().map(|(_, stripe)| stripe.label).max_by_key(|label| of_file(*label));
-        let Some(label) = most else {
-            return Err(damage.unwrap_or_else(|| Error::NotFound { name: name.into() }.into()));
-        };
-        let (mut stripes, mut missing) = (Vec::new(), BTreeSet::new());
-        for stripe in 0..label.striping.stripe_count() {
-            let wanted = Label { stripe, ..label };
-            let place = found.iter().find(|(_, found)| found.label == wanted);
-            stripes.push(match place {
-                Some((node, found)) => (*node, found.disk, found.bytes),
-                None => {
-                    missing.insert(stripe);
-                    // No I/O node is asked for it.
-                    (self.inner.io_nodes[0], 0, 0)
-                }
-            });
-        }
-        let lengths: Vec<u64> = stripes.iter().map(|&(_, _, bytes)| bytes).collect();
-        let bytes = label.striping.file_bytes(&lengths)?;
-        let (file, striping) = (label.file, label.striping);
-        let stat = FileStat { file, bytes, striping, stripes, unfinished_since: None };
-        Ok(Remains { file: File::new(self.clone(), name, stat), missing })
-    }
-}
-
 impl<M: Machine> Remains<M> {
-    /// The remains of a file without a name, which itself knows which of its stripes exist.
-    pub(super) fn of_number(file: File<M>) -> Self {
-        Remains { file, missing: BTreeSet::new() }
+    /// The remains of an open file.
+    pub(super) fn of(file: File<M>) -> Self {
+        Remains { file }
     }
 
     /// The size of the file in bytes, as far as its stripes are there.
@@ -101,11 +53,7 @@ impl<M: Machine> Remains<M> {
     pub async fn read(&self, block: Extent) -> Result<Vec<Remnant>> {
         let (mut remnants, mut parts) = (Vec::new(), vec![block]);
         while let Some(part) = parts.pop() {
-            let BlockRequest { stripe, stripe_offset, .. } = self.file.block_request(part)?;
-            if self.missing.contains(&stripe) {
-                remnants.push(Remnant::Lost(part.bytes));
-                continue;
-            }
+            let BlockRequest { stripe_offset, .. } = self.file.block_request(part)?;
             match self.file.read_block(part, || Class::Demand).await {
                 Ok(data) => remnants.push(Remnant::Data(data)),
                 Err(error) if matches!(*error, Error::MissingStripe { .. } | Error::UnknownDisk { .. }) => {

@@ -209,7 +209,7 @@ impl<M: Machine> File<M> {
             let operation = CommonOperation { memory, telling: "tell selection", tell, ask };
             self.client.attempt(gathering, operation).await
         };
-        let reopen = async || self.refresh().await.map(drop);
+        let reopen = || self.refresh();
         let moved = match attempts(attempt, reopen, fits).await {
             Ok(moved) => moved,
             Err(error) => {
@@ -228,10 +228,8 @@ impl<M: Machine> File<M> {
     /// Opens the stripes that may have selected bytes, and makes the missing ones for a write; gives for each part the
     /// stripes that exist.
     async fn attach_selected(&self, direction: Direction, parts: &[Part]) -> Result<Vec<Vec<u32>>> {
-        if let Some(attachments) = self.attachments() {
-            // Another client may have made them meanwhile.
-            attachments.forget_absent();
-        }
+        // Another client may have made them meanwhile.
+        self.attachments().forget_absent();
         let mut touched = Vec::new();
         for part in parts {
             let span = part.selection.span();

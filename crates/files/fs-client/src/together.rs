@@ -187,15 +187,14 @@ pub(super) fn moved_by(answers: Vec<(NodeId, Answer)>) -> Result<Moved> {
 /// what has failed before it.
 pub(super) async fn attempts(
     attempt: impl AsyncFn(&Result<()>) -> (Result<Moved>, Result<()>),
-    reopen: impl AsyncFnOnce() -> Result<()>,
+    reopen: impl FnOnce(),
     fits: Result<()>,
 ) -> Result<Moved> {
     let (own, common) = attempt(&fits).await;
     let (own, common) = match common {
         // What is common to all members decides, so that all begin again or none.
         Err(error) if error.is_of_new_start() => {
-            // A failure is told to the others when they meet again.
-            let fits = fits.and(reopen().await);
+            reopen();
             attempt(&fits).await
         }
         common => (own, common),

@@ -12,7 +12,7 @@ use super::pool::Serving;
 use super::{IoNode, of_defect};
 use crate::endpoint::Caller;
 use crate::error::Failure;
-use crate::protocol::{FileId, NumberedStripes, Reply, Request};
+use crate::protocol::{FileId, Reply, Request, StripePlaces};
 use crate::request_queue::{Placed, RequestPlace};
 use crate::settings::{Answers, Threads};
 
@@ -245,8 +245,8 @@ impl<M: Machine> IoNode<M> {
         self.make_threads(self.pool.done(caller.node));
     }
 
-    /// Starts a task that opens a stripe of a numbered file, or makes it, and then has a thread write to it.
-    pub(super) fn start_numbered_write(self: &Rc<Self>, stripes: NumberedStripes, write: BlockAccess) {
+    /// Starts a task that opens a stripe of a file, or makes it, and then has a thread write to it.
+    pub(super) fn start_attaching_write(self: &Rc<Self>, stripes: StripePlaces, write: BlockAccess) {
         let caller = write.caller;
         let Some(memory) = self.commands.enter(caller.node, caller.header_bytes) else {
             // Its data go first: what is refused is to hold no memory.

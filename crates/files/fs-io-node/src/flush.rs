@@ -24,7 +24,6 @@ impl<M: Machine> IoNode<M> {
         client: NodeId,
         account: &Account,
         file: FileId,
-        file_bytes: u64,
         stripes: &[(u32, u64)],
     ) -> Result<Reply, Box<Failure>> {
         self.check_stripe_count(stripes.len())?;
@@ -39,12 +38,6 @@ impl<M: Machine> IoNode<M> {
             self.blocks.write_out(&stripe).await;
             self.blocks.forget(&stripe, bytes / stripe.block_bytes()).await;
             stripe.writers.tell(client)?;
-            account.check()?;
-            // First, so that the file is never shorter than is said.
-            if stripe.committed.get().is_some_and(|committed| committed > file_bytes) {
-                self.note_committed(&stripe, |before| before.map_or(0, |before| before.min(file_bytes)))
-                    .await?;
-            }
             account.check()?;
             self.disks.set_end(&stripe, bytes).await?;
             // Who read ahead meanwhile has found what is cut off now.
@@ -80,11 +73,6 @@ impl<M: Machine> IoNode<M> {
         })
     }
 
-    pub(super) async fn flush(self: &Rc<Self>, client: NodeId, file: FileId) -> Result<Reply, Box<Failure>> {
-        let stripes = self.stripes.of_file(file);
-        self.bring_to_media(client, &stripes, async |stripe| self.flush_disk(stripe).await).await
-    }
-
     /// Brings all that a client has written onto the media, whatever files it is of: as much of it as can be. Fails
     /// with the first failure in the end. Whoever has such a file open is told of it as well.
     ///
@@ -105,7 +93,7 @@ impl<M: Machine> IoNode<M> {
             outcome = outcome.and(flushed);
         }
         outcome?;
-        Ok(if self.numbered.has_closed_unflushed(client) { Reply::Done } else { self.accepted() })
+        Ok(if self.stored.has_closed_unflushed(client) { Reply::Done } else { self.accepted() })
     }
 
     /// Brings what was accepted of stripes onto the media: `settle` does the last step of it for each of them, when all

@@ -17,9 +17,8 @@
 //!   written to it (`writers.rs`), and what did not get to its disk (`losses.rs`)
 //! - `blocks.rs`: the blocks in memory (the traditional method)
 //! - `disks.rs`: whose turn it is at each disk; `home.rs`: where on them a stripe is
-//! - `names.rs`: operations on names; `objects.rs`: what the disks have under them; `creators.rs`: who is writing what
-//!   is unfinished; `listing.rs`: which names there are; `commit.rs`: how files come to be finished
-//! - `numbered.rs`: stripes of files that have a number and no name
+//! - `stored_stripes.rs`: stripes on the disks, opened, made, flushed and removed; `objects.rs`: what a disk has under
+//!   a name; `listing.rs`: which stripes there are
 //! - `flush.rs`: bringing what was accepted onto the media; `holes.rs`: where stripes have data
 //! - `collectives.rs`: collective requests that are served together; `disk_directed.rs`: one on a dense view;
 //!   `listed.rs`: one on whatever its members list; `selected.rs`: one on what they select, in closed form; both by
@@ -42,9 +41,7 @@ mod blocks;
 mod cache;
 mod collectives;
 mod commands;
-mod commit;
 mod counts;
-mod creators;
 mod dealt;
 mod disk_directed;
 mod disk_health;
@@ -62,8 +59,6 @@ mod listing;
 mod locks;
 mod losses;
 mod meetings;
-mod names;
-mod numbered;
 mod objects;
 mod open_stripe;
 mod partial_blocks;
@@ -79,6 +74,7 @@ mod scrub;
 mod selected;
 mod shares;
 mod staged;
+mod stored_stripes;
 mod stripes;
 mod teams;
 mod writers;
@@ -96,10 +92,9 @@ use machine::{BufferPool, Disk, Machine, Net, NodeId, Payload};
 use crate::directory::ListedStretch;
 use crate::endpoint::{Caller, Endpoint, RequestHandler};
 use crate::error::{Failure, FailureKind};
-use crate::protocol::{
-    ExaminedComputer, ExaminedDisk, ExaminedHeldUp, FileId, Label, NumberedStripes, Reply, Request,
-};
+use crate::protocol::{ExaminedComputer, ExaminedDisk, ExaminedHeldUp, FileId, Reply, Request, StripePlaces};
 use crate::settings::IoNodeSettings;
+use crate::turns::Turns;
 use account::{Account, Accounts};
 use block_accesses::{AccessKind, BlockAccess};
 use blocks::{Blocks, Data};
@@ -110,13 +105,13 @@ use disk_health::DiskHealth;
 use disks::{Disks, HeldUpReads};
 use keeper::Keeper;
 use listed::Directories;
-use names::{Names, NewStripes};
-use numbered::NumberedFiles;
-pub use numbered::REMOVED_AT_ONCE;
+use listing::Listings;
 use pool::Pool;
 use recordings::RecordingUnderWay;
 use rosters::{Rosters, Wanted};
 use selected::Selections;
+pub use stored_stripes::REMOVED_AT_ONCE;
+use stored_stripes::StoredStripes;
 use stripes::Stripes;
 use teams::{Coming, Teams};
 
@@ -129,8 +124,10 @@ struct IoNode<M: Machine> {
     disks: Rc<Disks<M>>,
     blocks: Rc<Blocks<M>>,
     pool: Pool<BlockAccess>,
-    names: Names,
-    numbered: NumberedFiles,
+    /// Turns at the objects of files.
+    turns: Turns<String>,
+    listings: Listings,
+    stored: StoredStripes,
     collectives: Collectives,
     commands: Commands,
     directories: Directories,
@@ -163,8 +160,9 @@ impl<M: Machine> IoNode<M> {
             disks,
             blocks: Rc::new(blocks),
             pool: Pool::new(&settings),
-            names: Names::default(),
-            numbered: NumberedFiles::default(),
+            turns: Turns::default(),
+            listings: Listings::default(),
+            stored: StoredStripes::default(),
             collectives: Collectives::new(),
             commands: Commands::new(),
             directories: Directories::default(),
@@ -218,7 +216,7 @@ impl<M: Machine> IoNode<M> {
         let (node, account) = (self.clone(), self.accounts.of(caller.node));
         self.machine.spawn("request", async move {
             let _memory = memory;
-            let is_list = matches!(command, Request::List { .. } | Request::ListNumbered { .. });
+            let is_list = matches!(command, Request::ListStripes { .. });
             let _list = if is_list { Some(account.list.take().await) } else { None };
             let _turn = if needs_no_turn(&command) {
                 None
@@ -336,31 +334,14 @@ impl<M: Machine> IoNode<M> {
                 block_bytes_max: self.settings.block_bytes_max,
             }),
             Request::Examine => Ok(self.examine().await),
-            Request::Create { name, file, striping, begun, replaces, stripes } => {
-                let label = Label { file, striping, stripe: 0, begun, replaces };
-                self.create(client, account, NewStripes { name: &name, label, stripes: &stripes }).await
-            }
-            Request::Open { name } => self.open(&name).await,
-            Request::List { after } => Ok(self.list(&account.bookmark, &after).await),
-            Request::Unlink { name } => self.unlink(&name).await,
-            Request::Discard { name, file, uncommitted } => {
-                self.discard(client, &name, file, uncommitted).await
-            }
-            Request::Commit { file, bytes, incarnation } => {
-                self.commit(client, file, bytes, incarnation).await
-            }
-            Request::Publish { name, file, replaces } => self.publish(&name, file, replaces).await,
-            Request::Resize { file, bytes, stripes } => {
-                self.resize(client, account, file, bytes, &stripes).await
-            }
-            Request::Flush { file } => self.flush(client, file).await,
+            Request::Resize { file, stripes } => self.resize(client, account, file, &stripes).await,
             Request::Promote { file, stripe, offset } => {
                 self.promote(file, stripe, offset);
                 Ok(Reply::Done)
             }
             Request::FindData { file, stripes } => self.find_data(file, &stripes).await,
-            Request::Scrub { name, disk, offset, bytes } => {
-                self.scrub(client, &name, disk, offset, bytes).await
+            Request::Scrub { file, disk, offset, bytes } => {
+                self.scrub(client, file, disk, offset, bytes).await
             }
             Request::Directory { memory, entries } => {
                 let one_by_one = |(file, entries): (_, Vec<_>)| {
@@ -376,10 +357,10 @@ impl<M: Machine> IoNode<M> {
             Request::DescribeDisks => Ok(self.describe_disks().await),
             Request::MarkDisks { origin, anew } => self.mark_disks(origin, anew).await,
             Request::Attach { stripes, create } => self.attach(&stripes, create).await,
-            Request::FlushNumbered(stripes) => self.flush_numbered(client, &stripes).await,
+            Request::Flush(stripes) => self.flush_stripes(client, &stripes).await,
             Request::FlushOwn => self.flush_own(client).await,
-            Request::RemoveNumbered { files } => self.remove_numbered(&files).await,
-            Request::ListNumbered { after } => Ok(self.list_numbered(&account.bookmark, after).await),
+            Request::Remove { files } => self.remove_files(&files).await,
+            Request::ListStripes { after } => Ok(self.list_stripes(&account.bookmark, after).await),
             Request::Tree { operation, hold } => self.perform(client, account, *operation, hold).await,
             Request::LetGo { number, used } => Ok(self.let_go(client, number, used)),
             Request::LetGoWritten { number, used, written } => {
@@ -412,13 +393,13 @@ impl<M: Machine> RequestHandler for IoNode<M> {
         request: Request,
         payload: Payload,
     ) -> machine::Result<()> {
-        if let Request::WriteNumbered { file, striping, stripe, disk, offset } = request {
+        if let Request::AttachAndWrite { file, striping, stripe, disk, offset } = request {
             let serve = request.spans().serve;
             let (bytes, access) = (payload.len(), AccessKind::Write(Data::Here(payload), None));
             let account = self.accounts.of(caller.node);
             let write = BlockAccess { caller, account, access, file, stripe, offset, bytes, serve };
-            let stripes = NumberedStripes { file, striping, places: vec![(stripe, disk)] };
-            self.start_numbered_write(stripes, write);
+            let stripes = StripePlaces { file, striping, places: vec![(stripe, disk)] };
+            self.start_attaching_write(stripes, write);
             return Ok(());
         }
         match BlockAccess::of(caller, &self.accounts, request, payload) {
@@ -429,17 +410,16 @@ impl<M: Machine> RequestHandler for IoNode<M> {
     }
 
     fn peer_gone(self: &Rc<Self>, peer: NodeId) {
-        self.names.creators.gone(peer);
         self.pool.forget(peer);
         self.accounts.end(peer);
         self.directories.forget(peer);
         self.selections.forget(peer);
-        self.numbered.gone(peer);
+        self.stored.gone(peer);
         self.teams.gone(peer);
         self.rosters.gone(peer, self.machine.now());
         self.keeper.gone(peer, self.machine.now());
         self.blocks.fences.client_gone(peer);
-        self.names.listings.forget_if_unread();
+        self.listings.forget_if_unread();
         self.collectives.client_gone();
         self.commands.client_gone();
     }

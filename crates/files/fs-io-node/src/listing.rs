@@ -9,7 +9,7 @@ use machine::{Condition, Disk, Machine};
 use super::IoNode;
 use crate::error::Failure;
 use crate::number;
-use crate::protocol::{FileId, LISTED_BYTES_MAX, LISTED_STRIPES, Reply};
+use crate::protocol::{FileId, LISTED_STRIPES, Reply};
 
 /// Listings read from the directories.
 #[derive(Default)]
@@ -87,24 +87,8 @@ impl Listings {
 }
 
 impl<M: Machine> IoNode<M> {
-    /// Names after this one, as many as an answer holds; notes at `bookmark` how far the client has read.
-    pub(super) async fn list(&self, bookmark: &RefCell<Option<Bookmark>>, after: &str) -> Reply {
-        let all = self.listing(bookmark, after).await;
-        let (all_names, failure) = (&all.read.names, all.read.failure.clone());
-        let rest = &all_names[all_names.partition_point(|name| name.as_str() <= after)..];
-        let mut rest = rest.iter().filter(|name| number::number_of(name).is_none()).peekable();
-        let (mut names, mut bytes) = (Vec::new(), 0);
-        while let Some(name) = rest.next_if(|name| bytes + name.len() <= LISTED_BYTES_MAX) {
-            bytes += name.len();
-            names.push(name.clone());
-        }
-        let more = rest.next().is_some();
-        self.end_page(bookmark, all, names.last().filter(|_| more).cloned());
-        Reply::Listed { names, more, failure }
-    }
-
-    /// Stripes of numbered files after this one, as [`list`](Self::list) gives names.
-    pub(super) async fn list_numbered(
+    /// Stripes of files after this one, as many as an answer holds; notes at `bookmark` how far the client has read.
+    pub(super) async fn list_stripes(
         &self,
         bookmark: &RefCell<Option<Bookmark>>,
         after: Option<FileId>,
@@ -116,21 +100,21 @@ impl<M: Machine> IoNode<M> {
         let mut rest = rest.iter().filter_map(|name| Some((name, number::number_of(name)?))).peekable();
         let (mut stripes, mut last) = (Vec::new(), None);
         while let Some((name, file)) = rest.next_if(|_| stripes.len() < LISTED_STRIPES) {
-            self.add_numbered(&mut stripes, name, file).await;
+            self.add_stripes(&mut stripes, name, file).await;
             last = Some(name);
         }
         let more = rest.next().is_some();
         let last = last.filter(|_| more).cloned();
         self.end_page(bookmark, all, last);
-        Reply::NumberedListed { stripes, more, failure }
+        Reply::StripesListed { stripes, more, failure }
     }
 
     /// The listing that a client goes on reading after a name, or a new one.
     async fn listing(&self, bookmark: &RefCell<Option<Bookmark>>, after: &str) -> ReadListing {
-        let reader = self.names.listings.reader.clone();
+        let reader = self.listings.reader.clone();
         // A client may continue in any listing that is no older than the one it began with.
         let reads_on = bookmark.take().is_some_and(|bookmark| bookmark.last == after);
-        let known = if reads_on { self.names.listings.newest_from(0) } else { None };
+        let known = if reads_on { self.listings.newest_from(0) } else { None };
         let read = match known {
             Some(all) => all,
             None => self.new_listing().await,
@@ -142,12 +126,12 @@ impl<M: Machine> IoNode<M> {
     fn end_page(&self, bookmark: &RefCell<Option<Bookmark>>, listing: ReadListing, last: Option<String>) {
         let ReadListing { reader, .. } = listing;
         *bookmark.borrow_mut() = last.map(|last| Bookmark { last, _reader: reader });
-        self.names.listings.forget_if_unread();
+        self.listings.forget_if_unread();
     }
 
     /// All names as of now: those of a listing that begins after this call.
     async fn new_listing(&self) -> Rc<ReadNames> {
-        let listings = &self.names.listings;
+        let listings = &self.listings;
         let wanted = listings.begun.get() + 1;
         loop {
             if let Some(read) = listings.newest_from(wanted) {

@@ -1,20 +1,19 @@
-//! What a disk has under a name, judged by its label and its note.
+//! What a disk has under a name, judged by its label.
 
 use machine::{Disk, Machine, Object, Stage};
 
 use super::IoNode;
 use crate::error::{Failure, FailureKind};
-use crate::protocol::{Committed, Label};
+use crate::protocol::Label;
 
 impl<M: Machine> IoNode<M> {
-    /// The stripe that a disk has under this name, if it has one of this stage.
+    /// The stripe that a disk has under this name, if it has one.
     pub(super) async fn find_stripe(
         &self,
         name: &str,
         disk: usize,
-        stage: Stage,
     ) -> Result<Option<(Object, Label)>, Box<Failure>> {
-        let Some(object) = found(self.machine.disks()[disk].open(name, stage).await)? else {
+        let Some(object) = found(self.machine.disks()[disk].open(name, Stage::Pending).await)? else {
             return Ok(None);
         };
         let label = read_label(name, disk, &object.label)?;
@@ -29,14 +28,6 @@ pub(super) fn found(opened: machine::Result<Object>) -> Result<Option<Object>, B
         Err(error) => Err(error.into()),
         Ok(object) => Ok(Some(object)),
     }
-}
-
-/// The note of a stripe from the last commit of its file.
-pub(super) fn committed(name: &str, disk: usize, object: &Object) -> Result<Option<Committed>, Box<Failure>> {
-    Committed::decode(&object.note).map_err(|why| {
-        let text = format!("{name}: disk {disk}: the commit note on its stripe is not valid: {why}");
-        Failure::new(FailureKind::Damaged, text).into()
-    })
 }
 
 pub(super) fn read_label(name: &str, disk: usize, label: &[u8]) -> Result<Label, Box<Failure>> {

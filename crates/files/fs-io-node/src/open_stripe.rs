@@ -25,8 +25,6 @@ pub(super) struct OpenStripe {
     pub(super) length: StripeLength,
     pub(super) losses: Losses,
     pub(super) writers: Writers,
-    /// The size of the file that was noted when it was committed last.
-    pub(super) committed: Cell<Option<u64>>,
     /// Writes to the disk that are queued or under way.
     pub(super) writes: InFlight,
     /// One operation at a time looks where the stripe ends on the disk and changes that: otherwise an operation that
@@ -71,14 +69,7 @@ impl Deref for Barred {
 
 impl OpenStripe {
     /// The stripe of this label, found under `name` with `bytes` bytes.
-    pub(super) fn new(
-        name: &str,
-        label: Label,
-        opening: u64,
-        home: Home,
-        bytes: u64,
-        committed: Option<u64>,
-    ) -> Self {
+    pub(super) fn new(name: &str, label: Label, opening: u64, home: Home, bytes: u64) -> Self {
         OpenStripe {
             label,
             name: name.to_owned(),
@@ -87,7 +78,6 @@ impl OpenStripe {
             length: StripeLength::on_disk(bytes),
             losses: Losses::default(),
             writers: Writers::default(),
-            committed: Cell::new(committed),
             writes: InFlight::new(),
             sizing: Permits::new(1),
             bars: InFlight::new(),

@@ -11,9 +11,8 @@ use super::IoNode;
 use super::home::Home;
 use super::objects::read_label;
 use crate::error::Failure;
-use crate::name;
 use crate::number;
-use crate::protocol::{Damage, Direction, Reply, SCRUB_BYTES_MAX};
+use crate::protocol::{Damage, Direction, FileId, Reply, SCRUB_BYTES_MAX};
 use crate::schedule::{DiskUser, Urgency};
 use crate::scrub_unit::UNIT_BYTES;
 
@@ -24,26 +23,24 @@ const STEP_BYTES: u64 = 256 * 1024;
 pub(super) const BYTES_PER_DISK: u64 = 2 * STEP_BYTES;
 
 impl<M: Machine> IoNode<M> {
-    /// Reads back part of the stripe that a disk has of the finished file of this name, or of a numbered one.
+    /// Reads back part of the stripe that a disk has of a file.
     pub(super) async fn scrub(
         &self,
         client: NodeId,
-        name: &str,
+        file: FileId,
         disk: u32,
         offset: u64,
         bytes: u32,
     ) -> Result<Reply, Box<Failure>> {
-        let stage = match number::number_of(name) {
-            Some(file) => self.numbered.check_not_removed(file).map(|()| Stage::Pending)?,
-            None => name::check(name).map(|()| Stage::Published)?,
-        };
+        self.stored.check_not_removed(file)?;
+        let name = number::object_name(file);
         let disks = self.machine.disks();
         let index = disk as usize;
         let found = disks.get(index).ok_or_else(|| {
             Failure::invalid(format!("there is no disk {disk}: this I/O node has {}", disks.len()))
         })?;
-        let object = found.open(name, stage).await?;
-        let label = read_label(name, index, &object.label)?;
+        let object = found.open(&name, Stage::Pending).await?;
+        let label = read_label(&name, index, &object.label)?;
         let end = offset.saturating_add(u64::from(bytes.min(SCRUB_BYTES_MAX))).min(object.bytes);
         let (mut damage, mut why) = (Vec::<Damage>::new(), None);
         // Parts that are still to be read, the next one last.

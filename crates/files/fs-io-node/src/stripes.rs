@@ -13,8 +13,7 @@ use super::home::Home;
 use super::open_stripe::{OpenStripe, not_open};
 use crate::cache::StripeKey;
 use crate::error::Failure;
-use crate::protocol::{Committed, FileId, Label};
-use crate::turns::Turns;
+use crate::protocol::{FileId, Label};
 
 /// Stripes by file and index.
 #[derive(Default)]
@@ -24,8 +23,6 @@ pub(super) struct Stripes {
     openings: Cell<u64>,
     /// How often stripes have been used.
     uses: Cell<u64>,
-    /// Turns at their notes.
-    pub(super) notes: Turns<(FileId, u32)>,
 }
 
 /// Number of open stripes at which opening another evicts idle ones.
@@ -85,14 +82,7 @@ impl Stripes {
     }
 
     /// Makes the stripe known, unless it is known already: the cached blocks belong to the known one.
-    pub(super) fn insert(
-        &self,
-        name: &str,
-        label: Label,
-        disk: usize,
-        object: &Object,
-        committed: Option<Committed>,
-    ) -> Rc<OpenStripe> {
+    pub(super) fn insert(&self, name: &str, label: Label, disk: usize, object: &Object) -> Rc<OpenStripe> {
         let home = Home { disk, object: object.id };
         let known = self.get(label.file, label.stripe).ok();
         if let Some(known) = known.filter(|known| known.home == home) {
@@ -103,8 +93,7 @@ impl Stripes {
             push_out(&mut open, PUSHED_OUT);
         }
         self.openings.set(self.openings.get() + 1);
-        let committed = committed.map(|committed| committed.bytes);
-        let stripe = OpenStripe::new(name, label, self.openings.get(), home, object.bytes, committed);
+        let stripe = OpenStripe::new(name, label, self.openings.get(), home, object.bytes);
         let stripe = Rc::new(stripe);
         self.note_use(&stripe);
         open.insert((label.file, label.stripe), stripe.clone());
@@ -146,7 +135,7 @@ mod tests {
         let striping = Striping::new(512, 2).expect("a striping");
         let label = Label { file: FileId(file), striping, stripe, begun: 0, replaces: None };
         let object = Object { id: ObjectId(file), label: Vec::new(), bytes: 0, note: Vec::new() };
-        stripes.insert(&format!("file {file}"), label, stripe as usize, &object, None)
+        stripes.insert(&format!("file {file}"), label, stripe as usize, &object)
     }
 
     fn files_left(stripes: &Stripes, pushed_out: usize) -> Vec<u64> {

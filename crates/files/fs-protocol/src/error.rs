@@ -1,6 +1,6 @@
 //! Errors of the file system, as its users see them and as they are encoded.
 
-use machine::{Duration, NodeId};
+use machine::NodeId;
 use serde::{Deserialize, Serialize};
 
 use crate::name::NameError;
@@ -15,40 +15,6 @@ pub enum Error {
         /// The file's name.
         name: String,
     },
-    /// There is a file of that name already.
-    #[error("{name}: file exists already")]
-    Exists {
-        /// The file's name.
-        name: String,
-    },
-    /// The file is no longer the one of its name.
-    #[error("{name} has been replaced by another file")]
-    Replaced {
-        /// The file's name.
-        name: String,
-    },
-    /// The file was begun and never committed: a part of it may be missing, and what is there may be anything.
-    #[error("{name}: it is unfinished: its writer has not finished it")]
-    Unfinished {
-        /// The file's name.
-        name: String,
-        /// When it was begun, since 1970.
-        begun: Duration,
-    },
-    /// Somebody is writing a file of that name.
-    #[error("{name}: another program is writing a file of that name")]
-    BeingWritten {
-        /// The file's name.
-        name: String,
-    },
-    /// The name cannot name a file.
-    #[error("{name:?} is no file name: {why}")]
-    BadName {
-        /// The name.
-        name: String,
-        /// Why not.
-        why: NameError,
-    },
     /// Stripes of the file are not there.
     #[error("{name}: stripe {index} of {count} is missing on every I/O node asked")]
     MissingStripe {
@@ -58,20 +24,6 @@ pub enum Error {
         index: u32,
         /// How many stripes the file has.
         count: u32,
-    },
-    /// The stripes under the file's name do not belong together.
-    #[error("{name}: {node} disk {disk} holds {found}, expected {expected}")]
-    ForeignStripe {
-        /// The file's name.
-        name: String,
-        /// The I/O node.
-        node: NodeId,
-        /// The disk of that node.
-        disk: u32,
-        /// The contents found.
-        found: String,
-        /// The contents expected.
-        expected: String,
     },
     /// An I/O node was started anew since it accepted data of the file that had not been flushed: they are lost.
     #[error("{name}: {node} was restarted and has lost writes since the last flush")]
@@ -216,11 +168,7 @@ pub enum FailureKind {
     NotFound,
     /// The I/O node has a file of that name.
     Exists,
-    /// The I/O node has stripes of an unfinished file of that name, which has no writer any more.
-    Unfinished,
-    /// Another client is writing a file of that name.
-    BeingWritten,
-    /// An earlier run of the I/O node has accepted what was to be committed, and lost it.
+    /// An earlier run of the I/O node has accepted what was to be flushed, and lost it.
     Lost,
     /// The file is not open there, maybe because the I/O node started anew. Opening it again helps.
     NotOpen,
@@ -254,11 +202,9 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// All kinds.
-    pub const ALL: [FailureKind; 19] = [
+    pub const ALL: [FailureKind; 17] = [
         FailureKind::NotFound,
         FailureKind::Exists,
-        FailureKind::Unfinished,
-        FailureKind::BeingWritten,
         FailureKind::Lost,
         FailureKind::NotOpen,
         FailureKind::NoSpace,
@@ -281,8 +227,6 @@ impl FailureKind {
         match self {
             FailureKind::NotFound => "not found",
             FailureKind::Exists => "exists",
-            FailureKind::Unfinished => "unfinished",
-            FailureKind::BeingWritten => "being written",
             FailureKind::Lost => "lost",
             FailureKind::NotOpen => "not open",
             FailureKind::NoSpace => "no space",
@@ -306,8 +250,7 @@ impl Error {
     /// The node that it is about or that reported it, if it is one.
     pub fn node(&self) -> Option<NodeId> {
         match self {
-            Error::ForeignStripe { node, .. }
-            | Error::WriteLost { node, .. }
+            Error::WriteLost { node, .. }
             | Error::Remote { node, .. }
             | Error::Protocol { node, .. }
             | Error::LocksLost { keeper: node, .. }
@@ -420,7 +363,6 @@ impl From<Error> for Failure {
             Error::Remote { failure, .. } => failure,
             Error::Machine(error) => error.into(),
             Error::Invalid(text) => Failure::invalid(text),
-            Error::Replaced { .. } => Failure::invalid(error.to_string()),
             other => Failure::new(FailureKind::Io, other.to_string()),
         }
     }

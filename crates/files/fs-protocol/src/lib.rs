@@ -7,9 +7,8 @@
 //! - `directory.rs`: what the members of a group have to move; `selected_parts.rs`: what they have selected of a block
 //! - `exchange.rs`: scattering an extent over the compute nodes' memories, and gathering it from them
 //! - `byte_set.rs`, `coverage.rs`: sets of bytes; `turns.rs`: turns at things
-//! - `name.rs`, `error.rs`: what a file may be called; what can go wrong; `number.rs`: what stripes of files without
-//!   names are called; `noted.rs`: what is noted of requests; `traffic.rs` and `time_histogram.rs`: what is counted of
-//!   them
+//! - `name.rs`: names of jobs and teams; `number.rs`: what stripes are called on their disks; `error.rs`: what can go
+//!   wrong; `noted.rs`: what is noted of requests; `traffic.rs` and `time_histogram.rs`: what is counted of them
 //! - `range_locks.rs`: which owner has which parts of a file locked; `scrub_unit.rs`: how finely damage is told
 
 pub mod byte_set;
@@ -34,7 +33,7 @@ pub mod turns;
 
 pub use directory::{Entry, EntryRun, ListedStretch};
 pub use error::{Error, Failure, FailureKind, KeptNamespace, Result};
-pub use name::{NAME_BYTES_MAX, NameError, check as check_name};
+pub use name::{NAME_BYTES_MAX, NameError};
 pub use number::{number_of, object_name};
 pub use protocol::{FileId, HeldLock, ListedStripe, OpenFor, TeamStep};
 pub use range_locks::{LockMode, LockRange};

@@ -1,9 +1,9 @@
-//! File names: what is one, and what is not.
+//! Names of jobs, their members and teams: what is one, and what is not.
 
-/// The most bytes a file name has, in UTF-8.
+/// The most bytes of a name, in UTF-8.
 pub const NAME_BYTES_MAX: usize = 200;
 
-/// Why something cannot name a file.
+/// Why something is no name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// It has no bytes.
@@ -16,14 +16,14 @@ pub enum NameError {
     #[error("it contains a control character")]
     Control,
     /// It is absolute.
-    #[error("it begins with /: names are relative to the file system")]
+    #[error("it begins with /")]
     Absolute,
     /// A part of it leads elsewhere.
     #[error("it has an empty part, or . or .. as a part")]
     Part,
 }
 
-/// Checks that `name` can name a file: relative, without `.` or `..` or empty parts, of bounded length.
+/// Checks that `name` is one: relative, without `.` or `..` or empty parts, of bounded length.
 pub fn check(name: &str) -> Result<(), NameError> {
     if name.is_empty() {
         Err(NameError::Empty)

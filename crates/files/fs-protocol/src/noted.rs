@@ -1,6 +1,6 @@
 //! What nodes note of requests: names of spans, numbers of messages, and the clock of what is noted.
 
-use machine::{Instant, Machine, NodeId};
+use machine::{Instant, Machine, NodeId, mix};
 
 use crate::protocol::Request;
 
@@ -84,21 +84,13 @@ macro_rules! spans_of_requests {
 spans_of_requests! {
     Request::Describe => "describe",
     Request::Examine => "examine",
-    Request::Create { .. } => "create",
-    Request::Open { .. } => "open",
-    Request::List { .. } => "list",
-    Request::Unlink { .. } => "unlink",
-    Request::Discard { .. } => "discard",
-    Request::Commit { .. } => "commit",
-    Request::Publish { .. } => "publish",
     Request::Resize { .. } => "resize",
-    Request::Flush { .. } => "flush",
     Request::Promote { .. } => "promote",
     Request::Scrub { .. } => "scrub",
     Request::Read { .. } => "read",
     Request::Write { .. } => "write",
     Request::WriteThrough { .. } => "write through",
-    Request::WriteNumbered { .. } => "write numbered",
+    Request::AttachAndWrite { .. } => "attach and write",
     Request::WriteUnderLease { .. } => "write under lease",
     Request::Collective(_) => "collective",
     Request::Directory { .. } | Request::Stretches { .. } => "directory",
@@ -118,10 +110,10 @@ spans_of_requests! {
     Request::DescribeDisks => "describe disks",
     Request::MarkDisks { .. } => "mark disks",
     Request::Attach { .. } => "attach",
-    Request::FlushNumbered(_) => "flush numbered",
+    Request::Flush(_) => "flush",
     Request::FlushOwn => "flush own",
-    Request::RemoveNumbered { .. } => "remove numbered",
-    Request::ListNumbered { .. } => "list numbered",
+    Request::Remove { .. } => "remove",
+    Request::ListStripes { .. } => "list stripes",
     Request::Tree { .. } => "names",
     Request::LetGo { .. } => "let go",
     Request::LetGoWritten { .. } => "let go written",
@@ -152,13 +144,6 @@ pub fn answer(client: NodeId, tag: u64) -> u64 {
 pub fn zero_unix_ns(machine: &impl Machine) -> u64 {
     let since_start = machine.now().since(Instant::START);
     machine.date().as_nanos().saturating_sub(since_start.as_nanos())
-}
-
-/// Spreads bits over the whole number: the last step of `SplitMix64`.
-fn mix(number: u64) -> u64 {
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
 }
 
 #[cfg(test)]

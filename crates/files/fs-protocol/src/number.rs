@@ -1,4 +1,4 @@
-//! The names on their disks of the stripes of a file that has a number and no name, and the mark of the disks of a
+//! The names on their disks of the stripes of a file, and the mark of the disks of a
 //! namespace.
 
 use namespace::FileNumber;
@@ -9,12 +9,12 @@ use crate::protocol::FileId;
 /// has no stripes of its own.
 pub const MARK: FileId = FileId(FileNumber::ROOT.0);
 
-/// What the stripes of a numbered file are called on their disks. No file has that name.
+/// What the stripes of a file are called on their disks. No file has that name.
 pub fn object_name(file: FileId) -> String {
     format!("/{:016x}", file.0)
 }
 
-/// The numbered file whose stripes are called so.
+/// The file whose stripes are called so.
 pub fn number_of(name: &str) -> Option<FileId> {
     let digits = name.strip_prefix('/').filter(|digits| digits.len() == 16)?;
     let file = FileId(u64::from_str_radix(digits, 16).ok()?);

@@ -25,9 +25,9 @@ pub use ids::{FileId, MeetingId, MemoryId};
 pub use label::{Committed, LABEL_VERSION, Label};
 pub use lock::{HeldLock, LockAnswer, LockRequest, LockStep};
 pub use reply::Reply;
-pub use report::{Damage, ExaminedComputer, ExaminedDisk, ExaminedHeldUp, FoundStripe, ListedStripe};
-pub use request::{ENTRIES_MAX, HELD_MAX, LISTED_BYTES_MAX, LISTED_STRIPES, PIECES_MAX};
+pub use report::{Damage, ExaminedComputer, ExaminedDisk, ExaminedHeldUp, ListedStripe};
+pub use request::{ENTRIES_MAX, HELD_MAX, LISTED_STRIPES, PIECES_MAX};
 pub use request::{
-    FENCED_MAX, Fetch, NumberedStripes, OpenCount, OpenFor, RECORDED_BYTES_MAX, REMOVED_MAX, Request,
-    SCRUB_BYTES_MAX, StripeHome,
+    FENCED_MAX, Fetch, OpenCount, OpenFor, RECORDED_BYTES_MAX, REMOVED_MAX, Request, SCRUB_BYTES_MAX,
+    StripePlaces,
 };

@@ -12,11 +12,10 @@
 
 pub use fs_client::{
     Advice, Check, CheckedFile, Checking, Client, ClientCounts, CollectiveSettings, Company, DiskExamination,
-    DisksByIdentity, Division, ENTRY_BYTES, Examination, File, FileEntries, FileParts, FileStat, Finding,
-    FindingKind, Group, HeldUpExamination, ListedSettings, MoveTimes, Moved, NewTree, NodeRecording,
-    NumberedFile, OpenTreeFile, PageCache, PageCacheCounts, PageCacheSettings, PagedFile, Partial, Prefetch,
-    Remains, Remnant, Section, SelectedSettings, SomeEntries, TeamMembership, TeamTurn, Tree, WriteCache,
-    WriteCacheSettings, Written,
+    DisksByIdentity, Division, ENTRY_BYTES, Examination, File, FileEntries, Finding, FindingKind, Group,
+    HeldUpExamination, ListedSettings, MoveTimes, Moved, NewTree, NodeRecording, NumberedFile, OpenTreeFile,
+    PageCache, PageCacheCounts, PageCacheSettings, PagedFile, Partial, Prefetch, Remains, Remnant, Section,
+    SelectedSettings, SomeEntries, TeamMembership, TeamTurn, Tree, WriteCache, WriteCacheSettings, Written,
 };
 pub use fs_io_node::{
     CacheCounts, IoNodeCounts, IoNodeDiskCounts, IoNodeService, PoolCounts, REMOVED_AT_ONCE, serve,
@@ -24,7 +23,6 @@ pub use fs_io_node::{
 pub use fs_protocol::{
     Answers, ClientSettings, CollectiveMethod, Configuration, Entry, EntryRun, Error, Failure, FailureKind,
     FileId, HeldLock, IoNodeSettings, KeptNamespace, ListedStretch, ListedStripe, LockMode, LockRange,
-    NAME_BYTES_MAX, NameError, OpenFor, Prefetching, RELEASE, Result, Scheduling, ServedRequests, Service,
-    Sharing, TeamStep, Threads, TimeHistogram, TrafficCounts, TwoPhaseExchange, TwoPhaseFlush, check_name,
-    number_of, object_name, protocol,
+    OpenFor, Prefetching, RELEASE, Result, Scheduling, ServedRequests, Service, Sharing, TeamStep, Threads,
+    TimeHistogram, TrafficCounts, TwoPhaseExchange, TwoPhaseFlush, number_of, object_name, protocol,
 };

@@ -21,7 +21,7 @@ pub enum TreeRefusal {
     #[error("the directory is not empty")]
     NotEmpty,
     /// ENAMETOOLONG.
-    #[error("the name or path is too long")]
+    #[error("it is too long: a name has at most 255 bytes, and a path 4095")]
     NameTooLong,
     /// ELOOP.
     #[error("too many symbolic links on the way")]

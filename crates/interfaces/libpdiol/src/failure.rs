@@ -41,7 +41,6 @@ mod tests {
         for (kind, number) in [
             (ErrorKind::NotFound, libc::ENOENT),
             (ErrorKind::Exists, libc::EEXIST),
-            (ErrorKind::BadName, libc::EINVAL),
             (ErrorKind::NameTooLong, libc::ENAMETOOLONG),
             (ErrorKind::Invalid, libc::EINVAL),
             (ErrorKind::BadMode, libc::EBADF),

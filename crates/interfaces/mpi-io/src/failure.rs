@@ -85,11 +85,8 @@ impl ErrorClass {
             ErrorKind::NoSpace => ErrorClass::NoSpace,
             ErrorKind::Invalid => ErrorClass::Argument,
             ErrorKind::NotTrusted | ErrorKind::Refused(TreeRefusal::NotPermitted) => ErrorClass::Access,
-            ErrorKind::Unfinished | ErrorKind::BeingWritten | ErrorKind::Refused(TreeRefusal::Busy) => {
-                ErrorClass::InUse
-            }
-            ErrorKind::BadName
-            | ErrorKind::NameTooLong
+            ErrorKind::Refused(TreeRefusal::Busy) => ErrorClass::InUse,
+            ErrorKind::NameTooLong
             | ErrorKind::Refused(
                 TreeRefusal::IsDirectory
                 | TreeRefusal::NotDirectory

@@ -15,7 +15,11 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc;
 use std::time::Instant;
 
-use ::fs::{Client, ClientSettings, FileId, IoNodeSettings, PageCache, PageCacheSettings, Prefetch, serve};
+use ::fs::{
+    Client, ClientSettings, FileId, IoNodeSettings, NumberedFile, PageCache, PageCacheSettings, Prefetch,
+    serve,
+};
+use layout::Striping;
 use machine::{Machine, NodeId, Payload};
 use real::{DiskSettings, Driver, Keys, Peer, RealMachine, Settings};
 
@@ -65,8 +69,10 @@ fn main() {
 
 async fn program(client: Client<RealMachine>, bytes: u64, prefetch: Prefetch) -> ::fs::Result<()> {
     let cache = PageCache::new(client, PageCacheSettings { prefetch, ..PageCacheSettings::default() });
+    let striping = Striping::new(PAGE, cache.client().disks())?;
+    let described = cache.client().new_numbered(FileId(1), striping).await?;
     let watch = Watch::start();
-    let file = cache.create("file", FileId(1), PAGE).await?;
+    let file = cache.open_numbered(described.clone()).await?;
     for page in 0..bytes / PAGE {
         file.write(page * PAGE, Payload::from(vec![page as u8; PAGE as usize])).await?;
     }
@@ -75,7 +81,7 @@ async fn program(client: Client<RealMachine>, bytes: u64, prefetch: Prefetch) ->
     watch.stop("written and flushed", bytes);
     for _ in 0..2 {
         let watch = Watch::start();
-        let file = cache.open("file").await?;
+        let file = cache.open_numbered(NumberedFile { bytes, ..described.clone() }).await?;
         for page in 0..bytes / PAGE {
             let data = file.read(page * PAGE, PAGE).await?;
             let data = data.as_contiguous().expect("one piece");

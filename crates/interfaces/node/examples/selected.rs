@@ -15,10 +15,10 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 
 use fs::{
-    Client, CollectiveMethod, CollectiveSettings, Company, Configuration, File, FileId, Group, Result,
-    SelectedSettings, TeamMembership, TeamStep, serve,
+    Client, CollectiveMethod, CollectiveSettings, Company, Configuration, File, FileId, Group, NumberedFile,
+    Result, SelectedSettings, TeamMembership, TeamStep, serve,
 };
-use layout::{Pattern, Problem, Selection, View};
+use layout::{Pattern, Problem, Selection, Striping, View};
 use machine::{Duration, Machine, Memory, NodeId};
 use real::{DiskSettings, Keys, Peer, RealMachine, Settings};
 
@@ -105,11 +105,12 @@ async fn move_all(machine: RealMachine, rank: u32, plan: Plan) -> Result<()> {
     let client = Client::connect(machine.clone(), agents, Configuration::Agent.client()).await?;
     let team = TeamMembership::form(&client, "all", rank, CLIENTS as u32).await?;
     let group = Group::new(7, (0..CLIENTS).map(|rank| NodeId(100 + rank)).collect(), rank as usize);
+    let described = client.new_numbered(FileId(1), Striping::new(BLOCK, client.disks())?).await?;
+    let file = client.numbered(NumberedFile { bytes: plan.view.file_bytes(), ..described }).await?;
     if rank == 0 {
-        client.create("file", FileId(1), BLOCK).await?.commit().await?;
+        file.make_stripes().await?;
     }
     team.turn(team.next_turn(), TeamStep::Meet).await.gather(Ok(0)).await?;
-    let file = client.open("file").await?;
     let dense = CollectiveSettings::disk_directed().presorted();
     let selected = |queued, to_media| {
         Way::Selected(SelectedSettings {

@@ -139,7 +139,15 @@ impl ConnectedNode {
         if let Some(tree) = self.find_tree(cache).await? {
             return Ok(tree);
         }
-        self.incompleteness()?;
+        if let Err(absence) = self.incompleteness() {
+            let why = format!(
+                "this set has not been used yet, and all its agents have to answer the first time. {}: {}",
+                absence.what(),
+                absence.why()
+            );
+            let error = Error::new(absence.kind(), WHAT, why);
+            return Err(absence.remedy().into_iter().fold(error, Error::with_remedy));
+        }
         self.explained(WHAT, Tree::find_or_begin(cache, new_tree()?).await)
     }
 

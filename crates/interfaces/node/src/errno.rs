@@ -12,12 +12,11 @@ impl ErrorKind {
         match self {
             ErrorKind::NotFound => libc::ENOENT,
             ErrorKind::Exists => libc::EEXIST,
-            ErrorKind::BadName | ErrorKind::Invalid => libc::EINVAL,
+            ErrorKind::Invalid => libc::EINVAL,
             ErrorKind::NameTooLong => libc::ENAMETOOLONG,
             ErrorKind::BadMode | ErrorKind::Closed => libc::EBADF,
             ErrorKind::TooLarge => libc::EFBIG,
             ErrorKind::NoSpace => libc::ENOSPC,
-            ErrorKind::Unfinished | ErrorKind::BeingWritten => libc::EBUSY,
             ErrorKind::Unreachable => libc::ECONNREFUSED,
             ErrorKind::UnknownHost => libc::EHOSTUNREACH,
             ErrorKind::Gone => libc::ECONNRESET,

@@ -24,12 +24,6 @@ pub enum ErrorKind {
     NotFound,
     /// There is such a file already.
     Exists,
-    /// The file is unfinished: its writer has not finished it.
-    Unfinished,
-    /// Another program is writing a file of that name.
-    BeingWritten,
-    /// The name cannot name a file.
-    BadName,
     /// The name is too long.
     NameTooLong,
     /// The call or a setting makes no sense.
@@ -139,8 +133,7 @@ impl From<Error> for io::Error {
         let kind = match error.kind {
             ErrorKind::NotFound => io::ErrorKind::NotFound,
             ErrorKind::Exists => io::ErrorKind::AlreadyExists,
-            ErrorKind::Unfinished | ErrorKind::BeingWritten => io::ErrorKind::ResourceBusy,
-            ErrorKind::BadName | ErrorKind::NameTooLong => io::ErrorKind::InvalidFilename,
+            ErrorKind::NameTooLong => io::ErrorKind::InvalidFilename,
             ErrorKind::Invalid => io::ErrorKind::InvalidInput,
             ErrorKind::BadMode | ErrorKind::NotTrusted => io::ErrorKind::PermissionDenied,
             ErrorKind::TooLarge => io::ErrorKind::FileTooLarge,
@@ -165,14 +158,7 @@ impl From<Error> for io::Error {
 pub(crate) fn kind_of(error: &fs::Error) -> ErrorKind {
     match error {
         fs::Error::NotFound { .. } => ErrorKind::NotFound,
-        fs::Error::Exists { .. } => ErrorKind::Exists,
-        fs::Error::Unfinished { .. } => ErrorKind::Unfinished,
-        fs::Error::BeingWritten { .. } => ErrorKind::BeingWritten,
-        fs::Error::BadName { why: fs::NameError::TooLong, .. } => ErrorKind::NameTooLong,
-        fs::Error::BadName { .. } => ErrorKind::BadName,
-        fs::Error::MissingStripe { .. } | fs::Error::ForeignStripe { .. } | fs::Error::UnknownDisk { .. } => {
-            ErrorKind::Damaged
-        }
+        fs::Error::MissingStripe { .. } | fs::Error::UnknownDisk { .. } => ErrorKind::Damaged,
         fs::Error::WriteLost { .. } | fs::Error::LocksLost { .. } | fs::Error::NamesLost { .. } => {
             ErrorKind::Lost
         }
@@ -180,10 +166,7 @@ pub(crate) fn kind_of(error: &fs::Error) -> ErrorKind {
         fs::Error::Refused(refusal) => kind_of_refusal(*refusal),
         fs::Error::Remote { failure, .. } => kind_of_remote(failure.kind),
         fs::Error::Protocol { .. } => ErrorKind::Protocol,
-        fs::Error::Invalid(_)
-        | fs::Error::Replaced { .. }
-        | fs::Error::BlockTooLarge { .. }
-        | fs::Error::Layout(_) => ErrorKind::Invalid,
+        fs::Error::Invalid(_) | fs::Error::BlockTooLarge { .. } | fs::Error::Layout(_) => ErrorKind::Invalid,
         fs::Error::Machine(machine::Error::PeerGone { .. }) => ErrorKind::Gone,
         fs::Error::Machine(machine::Error::Closed) => ErrorKind::Closed,
         fs::Error::Machine(machine::Error::OtherKey { .. }) => ErrorKind::NotTrusted,
@@ -209,8 +192,6 @@ fn kind_of_remote(kind: FailureKind) -> ErrorKind {
     match kind {
         FailureKind::NotFound | FailureKind::Removed => ErrorKind::NotFound,
         FailureKind::Exists => ErrorKind::Exists,
-        FailureKind::Unfinished => ErrorKind::Unfinished,
-        FailureKind::BeingWritten => ErrorKind::BeingWritten,
         FailureKind::Lost | FailureKind::Fenced => ErrorKind::Lost,
         // The client has opened it again already, and still it is not.
         FailureKind::NotOpen | FailureKind::NoTeam | FailureKind::OutOfStep => ErrorKind::Gone,
@@ -231,11 +212,10 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
             "If all agents that had the file when it was made are named, the stripe is lost; `starfish get \
              --skip-damaged` saves the rest, and `starfish rm` removes it"
         }
-        fs::Error::ForeignStripe { .. } => {
-            "Put back the stripe that belongs there, or remove the file with `starfish rm`"
-        }
         fs::Error::UnknownDisk { .. } => {
-            "Start the agent that has the directory with this identity (`.starfish.disk` in it), and name it here"
+            "Start the agent that has the directory with this identity (`.starfish.disk` in it), and name it here. If \
+             the disk is lost, `starfish get --skip-damaged` saves what is on the others, and `starfish rm` removes the \
+             file"
         }
         fs::Error::Remote { failure: fs::Failure { kind: FailureKind::OtherNamespace, .. }, .. } => {
             "Name the agents of one set, with --agents or in STARFISH_AGENTS. If that namespace is lost, or was put away, \
@@ -279,11 +259,6 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
         _ => match kind_of(error) {
             ErrorKind::NotFound => "`starfish ls` lists the files there are",
             ErrorKind::Exists => "Use another name; `starfish rm` removes what is there",
-            ErrorKind::Unfinished => {
-                "If nobody is writing it any more, put it again; `starfish get --unfinished` reads what there is of \
-                 it, and `starfish rm --unfinished` removes that"
-            }
-            ErrorKind::BeingWritten => "Wait until that has ended, or use another name",
             ErrorKind::NoSpace => "Remove files with `starfish rm`, or give the agent a larger disk",
             ErrorKind::Damaged => {
                 "Check that disk. What else lies on it can be read; `starfish rm` removes the file"
@@ -339,7 +314,6 @@ mod tests {
             (ErrorKind::Protocol, io::ErrorKind::Unsupported),
             (ErrorKind::NotTrusted, io::ErrorKind::PermissionDenied),
             (ErrorKind::Lost, io::ErrorKind::Other),
-            (ErrorKind::Unfinished, io::ErrorKind::ResourceBusy),
         ] {
             assert_eq!(io::Error::from(Error::new(kind, "x", "why")).kind(), of_std, "{kind:?}");
         }

@@ -291,12 +291,6 @@ mod tests {
     fn the_name_of_the_file_stands_there_once() {
         let missing = fs::Error::NotFound { name: "a b".into() };
         assert!(Names::default().explain("a b", &missing).to_string().starts_with("a b: no such file. "));
-        let bad = fs::Error::BadName { name: "..".into(), why: fs::NameError::TooLong };
-        let error = Names::default().explain("..", &bad);
-        assert_eq!(
-            (error.kind(), error.why()),
-            (ErrorKind::NameTooLong, "is no file name: it is longer than 200 bytes")
-        );
     }
 
     /// Errors of the file system, what a caller can act on, and a word of the remedy.
@@ -308,23 +302,10 @@ mod tests {
         let machine = fs::Error::Machine;
         for (error, kind, remedy) in [
             (fs::Error::NotFound { name: name() }, ErrorKind::NotFound, "starfish ls"),
-            (fs::Error::Exists { name: name() }, ErrorKind::Exists, "starfish rm"),
-            (fs::Error::BadName { name: name(), why: fs::NameError::Empty }, ErrorKind::BadName, ""),
             (
                 fs::Error::MissingStripe { name: name(), index: 1, count: 2 },
                 ErrorKind::Damaged,
                 "the stripe is lost",
-            ),
-            (
-                fs::Error::ForeignStripe {
-                    name: name(),
-                    node,
-                    disk: 0,
-                    found: text("y"),
-                    expected: text("x"),
-                },
-                ErrorKind::Damaged,
-                "Put back",
             ),
             (fs::Error::WriteLost { name: name(), node }, ErrorKind::Lost, "Write it again"),
             (fs::Error::NamesLost { keeper: node }, ErrorKind::Lost, "Write it again"),

@@ -182,10 +182,7 @@ impl Session {
             let ended = node.end_write_cache().await;
             let removed = node.client.remove_temporary_files().await;
             let cache = &node.client.cache;
-            let finished = match &ended {
-                Ok(()) => cache.finish().await,
-                Err(_) => cache.remove_temporary_files().await,
-            };
+            let finished = if ended.is_ok() { cache.finish().await } else { Ok(()) };
             ended.and(removed).and(node.client.explained(WHAT, finished))
         })
     }

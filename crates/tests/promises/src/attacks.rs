@@ -5,22 +5,24 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use fs::protocol::{
-    Direction, Frame, Label, Listed, MeetingId, MemoryId, Reply, Request, Selected, SelectedPart, Selecting,
+    Direction, Frame, Listed, MeetingId, MemoryId, Reply, Request, Selected, SelectedPart, Selecting,
     Selectors,
 };
 use fs::{
     Client, CollectiveSettings, Configuration, Entry, EntryRun, Error, FailureKind, FileId, Group,
     IoNodeSettings, ListedStretch, Threads,
 };
-use layout::{Extent, Pattern, Problem, Selection, Striping};
+use layout::{Extent, Pattern, Problem, Selection};
 use machine::conformance::Testbed;
-use machine::{Class, Delivery, Disk, Duration, Machine, Memory, Message, Net, NodeId, Payload};
+use machine::{Class, Delivery, Duration, Machine, Memory, Message, Net, NodeId, Payload};
 
 use super::attackers::{answer, collective_read, fetched_write, send};
 use super::faulty::Faulty;
 use super::tasks::Tasks;
 use super::tasks::rest;
-use super::{BLOCK, Base, contents, read, run, small, start, write};
+use super::{
+    BLOCK, Base, contents, created, created_with, opened, read, refresh, run, small, start, stored, write,
+};
 
 /// How long the I/O nodes here wait for a client.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -50,14 +52,14 @@ async fn stay_silent(node: &impl Machine) -> String {
 pub fn who_answers_nothing_keeps_nobody_waiting(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
-        let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
+        let file = created(&clients[0], 1).await;
         let begun = nodes[1].now();
         for block in 0..40 {
             let (target, request) = (nodes[0].node(), fetched_write(FileId(1), block_extent(100 + block)));
             send(&nodes[2], target, Class::Demand, 1 + block, request, Payload::empty()).await;
         }
         // A command has no part in the threads: when it has been answered all of the above has come.
-        clients[0].list().await.expect("served");
+        clients[0].list_numbered().await.expect("served");
         write(&file, 0, &contents(4 * BLOCK)).await;
         assert!(read(&file, 0, 4 * BLOCK).await == contents(4 * BLOCK));
         let served = nodes[1].now().since(begun);
@@ -77,7 +79,7 @@ pub fn who_answers_nothing_keeps_nobody_waiting(testbed: &impl Testbed, base: Ba
 pub fn who_leaves_some_requests_unanswered_waits_for_those_alone(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
-        let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
+        let file = created(&clients[0], 1).await;
         let target = nodes[0].node();
         for tag in 1..=40 {
             let request = fetched_write(FileId(1), block_extent(tag));
@@ -113,7 +115,7 @@ pub fn a_client_that_is_gone_leaves_nothing_behind(testbed: &impl Testbed, base:
         let patience = Some(Duration::from_secs(600));
         let settings = IoNodeSettings { patience, ..settings(base) };
         let clients = start(base, &nodes[..2], 1, settings).await;
-        let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
+        let file = created(&clients[0], 1).await;
         let target = nodes[0].node();
         for tag in 1..=300 {
             let request = match tag % 3 {
@@ -124,40 +126,13 @@ pub fn a_client_that_is_gone_leaves_nothing_behind(testbed: &impl Testbed, base:
             let class = if tag % 5 == 0 { Class::Background } else { Class::Demand };
             send(&nodes[2], target, class, tag, request, contents(BLOCK).into()).await;
         }
-        clients[0].list().await.expect("served");
+        clients[0].list_numbered().await.expect("served");
         nodes[2].net().close();
         // A block that is pinned for a fetch could not be forgotten.
         file.truncate(0).await.expect("cut");
         write(&file, 0, &contents(40 * BLOCK)).await;
         assert!(read(&file, 0, 40 * BLOCK).await == contents(40 * BLOCK));
-        clients[0].unlink("served").await.expect("removed");
-    });
-}
-
-/// Who makes or opens a file that has the identity of another one that is open gets neither that one nor its data.
-pub fn an_identity_is_of_one_file(testbed: &impl Testbed, base: Base) {
-    run(testbed, 3, move |nodes| async move {
-        let clients = start(base, &nodes, 1, settings(base)).await;
-        let victim = clients[0].create("victim", FileId(1), 4096).await.expect("created");
-        write(&victim, 500, b"of the victim").await;
-        let refused = clients[1].create("evil", FileId(1), BLOCK).await.err().expect("refused");
-        assert!(refused.to_string().contains("identity of victim"), "{refused}");
-        // A copy that somebody has made of its stripe.
-        let striping = Striping::new(BLOCK, 1).expect("one");
-        let label = Label { file: FileId(1), striping, stripe: 0, begun: 0, replaces: None };
-        let disk = &nodes[0].disks()[0];
-        disk.create("copy", &label.encode()).await.expect("created behind its back");
-        disk.publish("copy").await.expect("it is there");
-        let refused = clients[1].open("copy").await.err().expect("refused");
-        assert!(refused.to_string().contains("identity of victim"), "{refused}");
-        victim.flush().await.expect("flushed");
-        assert!(read(&victim, 500, 13).await == b"of the victim");
-        assert_eq!(clients[0].list().await, Ok(vec!["copy".into(), "victim".into()]));
-        // Without the other there is nothing wrong with it, and nothing of the other in it.
-        clients[0].unlink("victim").await.expect("removed");
-        let copy = clients[1].open("copy").await.expect("opened");
-        write(&copy, 600, b"of the copy").await;
-        assert!(read(&copy, 500, 13).await == [0; 13]);
+        clients[0].remove_numbered(&[FileId(1)]).await.expect("removed");
     });
 }
 
@@ -166,7 +141,7 @@ pub fn an_identity_is_of_one_file(testbed: &impl Testbed, base: Base) {
 pub fn a_directory_that_lies_is_refused(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
-        let file = clients[0].create("true", FileId(1), BLOCK).await.expect("created");
+        let file = created(&clients[0], 1).await;
         write(&file, 0, &contents(4 * BLOCK)).await;
         let answer = async |tag, request| answer(&nodes[2], nodes[0].node(), tag, request).await;
         let entry = |offset, at| Entry { offset, bytes: 8, at, time: 0 };
@@ -201,7 +176,7 @@ pub fn a_directory_that_lies_is_refused(testbed: &impl Testbed, base: Base) {
 pub fn a_selection_that_lies_is_refused(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
-        let file = clients[0].create("true", FileId(1), BLOCK).await.expect("created");
+        let file = created(&clients[0], 1).await;
         write(&file, 0, &contents(4 * BLOCK)).await;
         let answer = async |tag, request| answer(&nodes[2], nodes[0].node(), tag, request).await;
         let selection = Selection::vector(Extent::new(0, 8), 10, BLOCK).expect("a vector");
@@ -269,39 +244,11 @@ pub fn who_speaks_another_version_is_told_once(testbed: &impl Testbed, base: Bas
     });
 }
 
-/// However many ask for the names at once, the directories are read for one of them at a time, and all who have waited
-/// share what is read next. Nobody is given what was read before it asked.
-pub fn names_are_read_once_for_all_who_wait(testbed: &impl Testbed, base: Base) {
-    run(testbed, 6, move |nodes| async move {
-        let nodes = Faulty::all(nodes);
-        let clients = start(base, &nodes, 1, settings(base)).await;
-        clients[0].create("first", FileId(1), BLOCK).await.expect("created");
-        let (tasks, faults) = (Tasks::default(), nodes[0].faults());
-        faults.hold();
-        for (number, client) in clients.iter().enumerate() {
-            let client = client.clone();
-            tasks.begin(&nodes[1 + number], async move {
-                let names = client.list().await.expect("listed");
-                assert!(number == 0 || names == ["first", "second"], "client {number}: {names:?}");
-            });
-            rest(&nodes[0]).await;
-            if number == 0 {
-                clients[0].create("second", FileId(2), BLOCK).await.expect("created");
-            }
-        }
-        faults.release();
-        tasks.wait().await;
-        assert_eq!(faults.lists.get(), 2);
-        assert_eq!(clients[0].list().await, Ok(vec!["first".into(), "second".into()]));
-        assert_eq!(faults.lists.get(), 3);
-    });
-}
-
 /// A collective request for nodes that are not there, or for one that is to be several, is refused at once.
 pub fn a_group_is_of_nodes_that_are_there(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
-        let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
+        let file = created(&clients[0], 1).await;
         write(&file, 0, &contents(4 * BLOCK)).await;
         let (client, there) = (&nodes[2], nodes[1].node().0);
         for (other, why) in [(1 << 40, "not connected"), (there, "twice")] {
@@ -325,7 +272,7 @@ pub fn a_group_is_of_nodes_that_are_there(testbed: &impl Testbed, base: Base) {
 pub fn collective_operations_go_on_beside_stopped_ones(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
-        let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
+        let file = created(&clients[0], 1).await;
         write(&file, 0, &contents(4 * BLOCK)).await;
         let begun = nodes[1].now();
         for stopped in &nodes[2..] {
@@ -367,9 +314,9 @@ pub fn pieces_without_end_keep_nobody_waiting(testbed: &impl Testbed, base: Base
         run(testbed, 4, move |nodes| async move {
             let settings = IoNodeSettings { block_bytes_max: LARGE, ..settings(base) };
             let clients = start(base, &nodes[..2], 1, settings).await;
-            let large = clients[0].create("large", FileId(1), LARGE).await.expect("created");
+            let large = created_with(&clients[0], 1, LARGE).await;
             large.truncate(2 * LARGE).await.expect("extended");
-            let file = clients[0].create("served", FileId(2), BLOCK).await.expect("created");
+            let file = created(&clients[0], 2).await;
             write(&file, 0, &contents(4 * BLOCK)).await;
             let target = nodes[0].node();
             send(&nodes[3], target, Class::Control, 1, Request::Describe, Payload::empty()).await;
@@ -379,13 +326,13 @@ pub fn pieces_without_end_keep_nobody_waiting(testbed: &impl Testbed, base: Base
                 send(&nodes[2], target, Class::Control, tag, request, Payload::empty()).await;
             }
             for _ in 0..20 {
-                assert_eq!(clients[0].list().await.map(|names| names.len()), Ok(2));
+                clients[0].list_numbered().await.expect("served");
                 assert!(read(&file, 0, 4 * BLOCK).await == contents(4 * BLOCK));
             }
             // Both of them are asked, and neither answers.
             stay_silent(&nodes[2]).await;
             stay_silent(&nodes[3]).await;
-            clients[0].unlink("large").await.expect("removed");
+            clients[0].remove_numbered(&[FileId(1)]).await.expect("removed");
         });
     }
 }
@@ -399,7 +346,7 @@ pub fn a_defect_costs_one_request(testbed: &impl Testbed, base: Base) {
             let nodes = Faulty::all(nodes);
             let settings = IoNodeSettings { cache_blocks: 4, threads, ..settings(base) };
             let client = &start(base, &nodes, 1, settings).await[0];
-            let file = client.create("served", FileId(1), BLOCK).await.expect("created");
+            let file = created(client, 1).await;
             // More than there are threads, hands and blocks.
             nodes[0].faults().defective_copies.set(20);
             for block in 0..20 {
@@ -410,7 +357,7 @@ pub fn a_defect_costs_one_request(testbed: &impl Testbed, base: Base) {
             write(&file, 0, &contents(20 * BLOCK)).await;
             assert!(read(&file, 0, 20 * BLOCK).await == contents(20 * BLOCK));
             file.flush().await.expect("flushed");
-            client.unlink("served").await.expect("removed: no block of it is in use");
+            client.remove_numbered(&[FileId(1)]).await.expect("removed: no block of it is in use");
         });
     }
 }
@@ -457,10 +404,10 @@ pub fn what_was_lost_is_not_read_as_zeros(testbed: &impl Testbed, base: Base) {
         let nodes = Faulty::all(nodes);
         let settings = IoNodeSettings { cache_blocks: 4, ..settings(base) };
         let clients = start(base, &nodes[..3], 1, settings).await;
-        let file = clients[0].create("lost", FileId(1), BLOCK).await.expect("created");
+        let file = created(&clients[0], 1).await;
         write(&file, 0, &contents(4 * BLOCK)).await;
-        file.commit().await.expect("committed");
-        let other = clients[1].open("lost").await.expect("opened");
+        file.flush().await.expect("flushed");
+        let other = opened(&clients[1], 1).await;
         nodes[0].faults().failing_writes.set(3);
         // One in the middle, which is there already, and two behind the end.
         for block in [1, 4, 5] {
@@ -473,7 +420,7 @@ pub fn what_was_lost_is_not_read_as_zeros(testbed: &impl Testbed, base: Base) {
         assert!(error.to_string().contains("did not get to the disk"), "{error}");
         assert!(read(&other, 0, BLOCK).await == contents(BLOCK), "what is beside it is");
         assert!(read(&other, 2 * BLOCK, 2 * BLOCK).await == contents(4 * BLOCK)[2 * BLOCK as usize..]);
-        assert_eq!(clients[1].stat("lost").await.map(|stat| stat.bytes), Ok(4 * BLOCK));
+        assert_eq!(stored(&clients[1], 1, BLOCK).await.bytes, 4 * BLOCK);
         // What pushes it out of the cache makes it no better; to write it again does.
         write(&other, 10 * BLOCK, &contents(8 * BLOCK)).await;
         other.flush().await.expect("flushed");
@@ -511,7 +458,7 @@ pub fn what_was_asked_over_an_ended_connection_changes_nothing(testbed: &impl Te
         let nodes = Faulty::all(nodes);
         let settings = IoNodeSettings { cache_blocks: 4, ..settings(base) };
         let clients = start(base, &nodes[..2], 1, settings).await;
-        let file = clients[0].create("file", FileId(1), BLOCK).await.expect("created");
+        let file = created(&clients[0], 1).await;
         let faults = nodes[0].faults();
         // All blocks of the cache are on their way to the disk, so that the next one waits for a place.
         faults.hold();
@@ -520,12 +467,11 @@ pub fn what_was_asked_over_an_ended_connection_changes_nothing(testbed: &impl Te
         let data = Payload::from(vec![7; BLOCK as usize]);
         send(&nodes[2], nodes[0].node(), Class::Background, 1, late, data).await;
         end_connection(&nodes[2], &nodes[0]).await;
-        file.refresh().await.expect("the same file");
-        assert_eq!(file.bytes(), 4 * BLOCK, "nothing was written behind it");
+        assert_eq!(refresh(&clients[0], &file).await, 4 * BLOCK, "nothing was written behind it");
         // What is on its way to the disk is waited for before anything is cut.
         faults.hold();
         write(&file, 0, &contents(BLOCK)).await;
-        let cut = Request::Resize { file: FileId(1), bytes: 0, stripes: vec![(0, 0)] };
+        let cut = Request::Resize { file: FileId(1), stripes: vec![(0, 0)] };
         send(&nodes[2], nodes[0].node(), Class::Control, 2, cut, Payload::empty()).await;
         end_connection(&nodes[2], &nodes[0]).await;
         assert!(read(&file, 0, 4 * BLOCK).await == contents(4 * BLOCK));

@@ -1,13 +1,13 @@
 //! What an I/O node does is counted.
 
 use fs::{
-    Client, FileId, IoNodeCounts, IoNodeDiskCounts, IoNodeService, IoNodeSettings, PageCache,
-    PageCacheSettings, Threads,
+    Client, IoNodeCounts, IoNodeDiskCounts, IoNodeService, IoNodeSettings, PageCache, PageCacheSettings,
+    Threads,
 };
 use machine::conformance::Testbed;
 use machine::{Duration, Machine};
 
-use super::{BLOCK, Base, contents, read, run, small, write};
+use super::{BLOCK, Base, contents, created, described, read, run, small, stored, write};
 
 /// The counts of an I/O node are right as soon as it has nothing to do: every request is there once, all data that
 /// moved, every access of a disk with its wait.
@@ -18,10 +18,11 @@ pub fn what_an_io_node_does_is_counted(testbed: &impl Testbed, base: Base) {
         nodes[0].spawn("I/O node", async move { serving.serve().await });
         let client = Client::connect(nodes[1].clone(), vec![name], base.client()).await.expect("it answers");
         let data = contents(20 * BLOCK + 7);
-        let file = client.create("counted", FileId(1), BLOCK).await.expect("created");
+        let file = created(&client, 1).await;
         write(&file, 0, &data).await;
-        file.commit().await.expect("committed");
-        client.create("counted", FileId(2), BLOCK).await.map(drop).expect_err("there is one");
+        file.flush().await.expect("flushed");
+        let other = described(&client, 1, 2 * BLOCK).await;
+        client.numbered_stripes(&other).await.expect_err("it has other blocks");
         assert!(read(&file, 0, data.len() as u64).await == data);
 
         let mut counts = service.counts().await;
@@ -33,7 +34,7 @@ pub fn what_an_io_node_does_is_counted(testbed: &impl Testbed, base: Base) {
             counts = service.counts().await;
         }
         assert!(is_settled(&counts, data.len() as u64), "{counts:?}");
-        assert_eq!(counts.traffic.failures, [("exists", 1)]);
+        assert_eq!(counts.traffic.failures, [("invalid", 1)]);
         assert_eq!(counts.traffic.bytes_received, data.len() as u64);
         assert_eq!((counts.clients, counts.refused, counts.traffic.bad_messages), (1, 0, 0));
         let disks = &counts.disks;
@@ -58,9 +59,9 @@ pub fn an_io_node_reads_from_its_disks_what_is_read_alone(testbed: &impl Testbed
         nodes[0].spawn("I/O node", async move { serving.serve().await });
         let client = Client::connect(nodes[1].clone(), vec![name], base.client()).await.expect("it answers");
         let data = contents(BLOCKS * BLOCK);
-        let file = client.create("here and there", FileId(1), BLOCK).await.expect("created");
+        let file = created(&client, 1).await;
         write(&file, 0, &data).await;
-        file.commit().await.expect("committed");
+        file.flush().await.expect("flushed");
         // Any block may have been the last one written; these reads leave none of the first half in the cache.
         for block in BLOCKS / 2..BLOCKS {
             read(&file, block * BLOCK, BLOCK).await;
@@ -70,8 +71,8 @@ pub fn an_io_node_reads_from_its_disks_what_is_read_alone(testbed: &impl Testbed
             disks.iter().map(|disk| disk.bytes_read).sum::<u64>()
         };
         let before = bytes_read().await;
-        let file = PageCache::new(client.clone(), PageCacheSettings::default());
-        let file = file.open("here and there").await.expect("opened");
+        let cache = PageCache::new(client.clone(), PageCacheSettings::default());
+        let file = cache.open_numbered(stored(&client, 1, BLOCK).await).await.expect("opened");
         for block in 0..BLOCKS / 2 {
             let part = file.read_alone(block * BLOCK + 5, 10).await.expect("it is there").to_vec();
             let at = (block * BLOCK + 5) as usize;
@@ -96,7 +97,7 @@ fn is_settled(counts: &IoNodeCounts, bytes_read: u64) -> bool {
         && cache.hit_bytes + cache.missed_bytes == bytes_read
         && counts.traffic.bytes_sent == bytes_read
         && served("write") >= 21
-        && ["describe", "create", "commit"].iter().all(|name| served(name) > 0)
+        && ["describe", "attach", "flush"].iter().all(|name| served(name) > 0)
         && counts.disks.iter().all(accesses_are_whole)
         && (counts.pool.busy_threads, counts.pool.waiting_on_demand) == (0, 0)
 }

@@ -4,31 +4,33 @@ use fs::protocol::Label;
 use fs::{
     Check, Checking, Client, FailureKind, FileId, Finding, FindingKind, IoNodeSettings, Remnant, Threads,
 };
-use layout::{Extent, Striping};
+use layout::Extent;
 use machine::conformance::Testbed;
 use machine::{Disk, Machine, Memory, Stage};
 
 use super::faulty::Faulty;
-use super::{Base, bytes_of, contents, read, run, small, start, write};
+use super::{Base, bytes_of, contents, created_with, read, run, small, start, stored, write};
 
 /// Four units, which are the finest parts that are told.
 const BLOCK: u64 = 16 * 1024;
 const UNIT: u64 = 4096;
 const BYTES: u64 = 10 * BLOCK + 100;
 
-async fn check<M: Machine>(client: &Client<M>) -> Check {
-    let check = client.check(&[], None, |_| ()).await.expect("all I/O nodes answer");
+/// Checks the files of these numbers.
+async fn check<M: Machine>(client: &Client<M>, numbers: &[u64]) -> Check {
+    let files: Vec<FileId> = numbers.iter().copied().map(FileId).collect();
+    let check = client.check(&files, None, |_| ()).await.expect("all I/O nodes answer");
     assert_eq!(check.failures, []);
     check
 }
 
-fn findings(check: &Check, name: &str) -> Vec<(FindingKind, Option<u32>)> {
-    check.files[name].findings.iter().map(|finding| (finding.kind, finding.stripe)).collect()
+fn findings(check: &Check, number: u64) -> Vec<(FindingKind, Option<u32>)> {
+    check.files[&FileId(number)].findings.iter().map(|finding| (finding.kind, finding.stripe)).collect()
 }
 
 /// What is damaged is found, as exactly as a disk can tell, without asking for the data; what is beside it is read as
-/// ever, also if it is in the same block. Stripes that are missing, of another file, or left alone are named. A check
-/// that is to take its time does.
+/// ever, also if it is in the same block. A stripe of another file is named; which stripes are missing the namespace
+/// knows. A check that is to take its time does.
 pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -36,51 +38,46 @@ pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed, b
             IoNodeSettings { block_bytes_max: BLOCK, cache_blocks: 2, ..small(base, Threads::Pool(4)) };
         let client = &start(base, &nodes, 3, settings).await[0];
         let data = contents(BYTES);
-        let file = client.create("hurt", FileId(1), BLOCK).await.expect("created");
-        let single = Striping::new(BLOCK, 1).expect("a striping");
-        let whole = client.create_striped("whole", FileId(2), single).await.expect("created");
+        let file = created_with(client, 1, BLOCK).await;
+        let single = client.new_numbered_on(FileId(2), BLOCK, &[0]).await.expect("it is there");
+        let whole = client.numbered(single).await.expect("opened");
         for file in [&file, &whole] {
             write(file, 0, &data).await;
-            file.commit().await.expect("committed");
+            file.flush().await.expect("flushed");
         }
         // The cache has these blocks of stripe 1 now, and no others.
         for block in [7, 10] {
             read(&file, block * BLOCK, 100).await;
         }
-        let sound = check(client).await;
+        let sound = check(client, &[1, 2]).await;
         assert!(sound.bytes == 2 * BYTES && sound.files.values().all(|file| file.findings.is_empty()));
         assert!(sound.files.values().all(|file| file.bytes == BYTES));
 
         // The second unit of block 4 of the file, which is the second of stripe 1.
         nodes[1].faults().damage(BLOCK + UNIT..BLOCK + 2 * UNIT);
         let lost = 4 * BLOCK + UNIT;
-        let hurt = check(client).await;
-        assert_eq!(findings(&hurt, "whole"), []);
+        let hurt = check(client, &[1, 2]).await;
+        assert_eq!(findings(&hurt, 2), []);
         let [Finding { kind: FindingKind::Damaged, place, stripe: Some(1), damaged, .. }] =
-            &*hurt.files["hurt"].findings
+            &*hurt.files[&file.id()].findings
         else {
-            panic!("{:?}", hurt.files["hurt"])
+            panic!("{:?}", hurt.files[&file.id()])
         };
         assert_eq!(*place, Some((nodes[1].node(), 0)));
         assert_eq!(*damaged, [Extent::new(lost, UNIT)]);
         beside_damage(client, &data, lost).await;
 
         // No disk has the stripe any more; then one has the stripe of another file.
-        let disk = &nodes[1].disks()[0];
-        disk.remove("hurt", Stage::Published).await.expect("removed behind its back");
-        assert_eq!(findings(&check(client).await, "hurt"), [(FindingKind::Missing, Some(1))]);
-        let striping = Striping::new(BLOCK, 3).expect("a striping");
-        let foreign = Label { file: FileId(77), striping, stripe: 1, begun: 0, replaces: None };
-        disk.create("hurt", &foreign.encode()).await.expect("created behind its back");
-        disk.publish("hurt").await.expect("it is there");
-        let kinds = [(FindingKind::Foreign, Some(1)), (FindingKind::Missing, Some(1))];
-        assert_eq!(findings(&check(client).await, "hurt"), kinds);
-        disk.create("alone", &foreign.encode()).await.expect("created behind its back");
-        disk.publish("alone").await.expect("it is there");
-        assert_eq!(findings(&check(client).await, "alone"), [(FindingKind::Orphaned, Some(1))]);
+        let (disk, name) = (&nodes[1].disks()[0], file.name().to_owned());
+        disk.remove(&name, Stage::Pending).await.expect("removed behind its back");
+        assert_eq!(findings(&check(client, &[1]).await, 1), []);
+        let foreign =
+            Label { file: FileId(77), stripe: 1, striping: file.striping(), begun: 0, replaces: None };
+        disk.create(&name, &foreign.encode()).await.expect("created behind its back");
+        assert_eq!(findings(&check(client, &[1]).await, 1), [(FindingKind::Foreign, Some(1))]);
 
-        let (begun, names) = (nodes[3].now(), ["whole".to_owned(), "nothing".to_owned()]);
-        let slow = client.check(&names, Some(10 * BYTES), |_: Checking| ()).await.expect("they answer");
+        let (begun, files) = (nodes[3].now(), [whole.id(), FileId(9)]);
+        let slow = client.check(&files, Some(10 * BYTES), |_: Checking| ()).await.expect("they answer");
         assert!(nodes[3].now().since(begun).as_secs_f64() > 0.05);
         assert_eq!((slow.files.len(), slow.failures.len()), (1, 1));
     });
@@ -95,9 +92,9 @@ pub fn a_bit_that_flips_in_memory_is_noticed(testbed: &impl Testbed, base: Base)
             IoNodeSettings { block_bytes_max: BLOCK, cache_blocks: 2, ..small(base, Threads::Pool(4)) };
         let client = &start(base, &nodes, 2, settings).await[0];
         let data = contents(BYTES);
-        let file = client.create("file", FileId(1), BLOCK).await.expect("created");
+        let file = created_with(client, 1, BLOCK).await;
         write(&file, 0, &data).await;
-        file.commit().await.expect("committed");
+        file.flush().await.expect("flushed");
         // The last blocks are in the cache, and none of these is prefetched with another.
         for (block, start, bytes) in [(0, 0, BLOCK), (1, 0, BLOCK), (6, BLOCK / 2 - 10, 20)] {
             let node = &nodes[block as usize % 2];
@@ -126,13 +123,13 @@ pub fn a_bit_that_flips_in_memory_is_noticed(testbed: &impl Testbed, base: Base)
             let there = bytes_of(memory);
             assert!(there == new || there == data[3 * BLOCK as usize..4 * BLOCK as usize], "old or new");
         }
-        assert_eq!(findings(&check(client).await, "file"), []);
+        assert_eq!(findings(&check(client, &[1]).await, 1), []);
     });
 }
 
 /// What is beside damage is read, by requests and by who takes what is left.
 async fn beside_damage<M: Machine>(client: &Client<M>, data: &[u8], lost: u64) {
-    let file = client.open("hurt").await.expect("its stripes are there");
+    let file = client.numbered(stored(client, 1, BLOCK).await).await.expect("opened");
     for (offset, bytes) in [(lost - UNIT, UNIT), (lost + UNIT, 2 * UNIT), (lost + UNIT + 5, 10)] {
         assert!(read(&file, offset, bytes).await == data[offset as usize..(offset + bytes) as usize]);
     }
@@ -141,7 +138,7 @@ async fn beside_damage<M: Machine>(client: &Client<M>, data: &[u8], lost: u64) {
         let error = file.read(offset, bytes, &memory, 0).await.expect_err("it is damaged");
         assert!(error.is_remote(FailureKind::Damaged), "{error}");
     }
-    let remains = client.open_remains("hurt").await.expect("most of it is there");
+    let remains = file.remains();
     let (mut at, mut losses) = (0, Vec::new());
     for block in remains.blocks() {
         for remnant in remains.read(block).await.expect("the I/O nodes answer") {

@@ -3,19 +3,20 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use fs::protocol::Label;
 use fs::{
     Client, ClientSettings, CollectiveSettings, FailureKind, File, FileId, Group, IoNodeService,
-    IoNodeSettings, PageCache, PageCacheSettings, Result, Threads, TwoPhaseFlush, serve,
+    IoNodeSettings, PageCache, PageCacheSettings, Result, Threads, TwoPhaseFlush, object_name, serve,
 };
-use layout::{Pattern, Problem, Striping, View};
+use layout::{Pattern, Problem, View};
 use machine::conformance::Testbed;
 use machine::{Disk, Duration, Machine, Memory, Net, NodeId, Payload, Stage};
 use namespace::TreeRefusal;
 
 use super::faulty::Faulty;
 use super::tasks::{Tasks, rest};
-use super::{BLOCK, Base, Restarting, contents, finished, read, run, small, start, start_with, write};
+use super::{
+    BLOCK, Base, Restarting, contents, created, opened, read, run, small, start, start_with, stored, write,
+};
 
 fn settings(base: Base) -> IoNodeSettings {
     small(base, Threads::Pool(4))
@@ -34,7 +35,7 @@ pub fn later_writes_of_a_block_reach_the_disk_later(testbed: &impl Testbed, base
         let nodes = Faulty::all(nodes);
         let settings = IoNodeSettings { requests_at_disk: 3, ..settings(base) };
         let client = start(base, &nodes, 1, settings).await.remove(0);
-        let file = finished(&client, "written", FileId(1)).await;
+        let file = created(&client, 1).await;
         write(&file, 0, &contents(BLOCK)).await;
         file.flush().await.expect("flushed");
         let (tasks, faults) = (Tasks::default(), nodes[0].faults());
@@ -50,7 +51,8 @@ pub fn later_writes_of_a_block_reach_the_disk_later(testbed: &impl Testbed, base
         }
         faults.release();
         tasks.wait().await;
-        let object = nodes[0].disks()[0].open("written", Stage::Published).await.expect("committed");
+        let object =
+            nodes[0].disks()[0].open(&object_name(FileId(1)), Stage::Pending).await.expect("committed");
         let into = nodes[0].buffers().take(BLOCK).await;
         let found = nodes[0].disks()[0].read(object.id, 0, into).await.expect("read");
         assert_eq!(found.slice(100..110).to_vec(), Some(vec![2; 10]));
@@ -62,8 +64,9 @@ pub fn what_waits_for_more_is_written_back(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let settings = IoNodeSettings { write_back_after: Some(Duration::from_millis(20)), ..settings(base) };
         let client = start(base, &nodes, 1, settings).await.remove(0);
-        let file = finished(&client, "written", FileId(1)).await;
-        let object = nodes[0].disks()[0].open("written", Stage::Published).await.expect("committed").id;
+        let file = created(&client, 1).await;
+        let object =
+            nodes[0].disks()[0].open(&object_name(FileId(1)), Stage::Pending).await.expect("committed").id;
         let deadline = nodes[1].now() + Duration::from_secs(20);
         for (offset, byte) in [(100, 1), (BLOCK + 7, 2), (100, 3)] {
             write(&file, offset, &[byte; 10]).await;
@@ -91,13 +94,14 @@ pub fn many_pieces_of_a_block_are_written_together(testbed: &impl Testbed, base:
         let (serving, name) = (service.clone(), nodes[0].node());
         nodes[0].spawn("I/O node", async move { serving.serve().await });
         let client = Client::connect(nodes[1].clone(), vec![name], base.client()).await.expect("it answers");
-        let file = finished(&client, "written", FileId(1)).await;
+        let file = created(&client, 1).await;
         let mut data = contents(3 * BLOCK);
         write(&file, 0, &data).await;
         file.flush().await.expect("flushed");
         let written =
             async || service.counts().await.disks.iter().map(|disk| disk.bytes_written).sum::<u64>();
-        let object = nodes[0].disks()[0].open("written", Stage::Published).await.expect("committed").id;
+        let object =
+            nodes[0].disks()[0].open(&object_name(FileId(1)), Stage::Pending).await.expect("committed").id;
         let together = at(PIECES - 1) + 3 - at(0);
         for (value, failing_writes, end, bytes) in
             [(1, 0, None, together), (2, 1, None, PIECES * 3), (3, 0, Some(2 * BLOCK), together)]
@@ -129,7 +133,7 @@ pub fn what_is_accepted_has_room(testbed: &impl Testbed, base: Base) {
         let nodes = Faulty::all(nodes);
         let client = start(base, &nodes, 1, settings(base)).await.remove(0);
         nodes[0].faults().room.set(Some(ROOM));
-        let file = finished(&client, "full", FileId(1)).await;
+        let file = created(&client, 1).await;
         write(&file, 0, &contents(BLOCK)).await;
         file.flush().await.expect("flushed");
         // Parts of blocks, which wait for more.
@@ -169,7 +173,7 @@ pub fn what_is_accepted_of_many_files_has_room(testbed: &impl Testbed, base: Bas
             tasks.begin(&nodes[1 + index], async move {
                 for number in 0_u64.. {
                     let number = 3 * number + index as u64;
-                    let file = finished(&client, &format!("file {number}"), FileId(1 + number)).await;
+                    let file = created(&client, 1 + number).await;
                     for (offset, bytes) in PARTS {
                         let memory = Memory::real(contents(bytes));
                         if let Err(refused) = file.write(offset, bytes, &memory, 0).await {
@@ -197,7 +201,7 @@ pub fn what_is_lost_is_no_hole(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let client = start(base, &nodes, 1, settings(base)).await.remove(0);
-        let file = finished(&client, "lost", FileId(1)).await;
+        let file = created(&client, 1).await;
         write(&file, 4096 * BLOCK, &contents(BLOCK)).await;
         file.flush().await.expect("flushed");
         nodes[0].faults().failing_writes.set(1);
@@ -215,9 +219,10 @@ pub fn what_is_written_through_is_at_its_disk(testbed: &impl Testbed, base: Base
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let clients = start(base, &nodes, 1, settings(base)).await;
-        let file = finished(&clients[0], "written", FileId(1)).await;
-        let other = clients[1].open("written").await.expect("opened");
-        let object = nodes[0].disks()[0].open("written", Stage::Published).await.expect("committed").id;
+        let file = created(&clients[0], 1).await;
+        let other = opened(&clients[1], 1).await;
+        let object =
+            nodes[0].disks()[0].open(&object_name(FileId(1)), Stage::Pending).await.expect("committed").id;
         for (offset, bytes) in [(0, BLOCK), (BLOCK + 100, 50), (0, 3), (2 * BLOCK - 10, 20)] {
             let data = contents(bytes);
             write(&other, offset, &vec![7; bytes as usize]).await;
@@ -250,7 +255,7 @@ pub fn a_collective_operation_opens_its_file_again(testbed: &impl Testbed, base:
     run(testbed, 2, move |nodes| async move {
         let io_node = Restarting::serve(&nodes[0]);
         let client = Client::connect(nodes[1].clone(), vec![nodes[0].node()], base.client()).await;
-        let file = client.expect("it answers").open("file").await.expect("opened");
+        let file = opened(&client.expect("it answers"), 1).await;
         let group = Group::new(1, vec![nodes[1].node()], 0);
         for (restarts, collectives) in [(false, 1), (true, 2)] {
             if restarts {
@@ -264,34 +269,15 @@ pub fn a_collective_operation_opens_its_file_again(testbed: &impl Testbed, base:
     });
 }
 
-/// A file whose blocks are larger than an I/O node takes, which was set up otherwise when it was made, is refused
-/// there, with what to do. It can be removed.
-pub fn a_file_with_larger_blocks_than_an_io_node_takes_is_refused(testbed: &impl Testbed, base: Base) {
-    run(testbed, 2, move |nodes| async move {
-        let client = &start(base, &nodes, 1, settings(base)).await[0];
-        let striping = Striping::new(8192, 1).expect("a striping");
-        let label = Label { file: FileId(1), striping, stripe: 0, begun: 0, replaces: None };
-        let disk = &nodes[0].disks()[0];
-        disk.create("large", &label.encode()).await.expect("created behind its back");
-        disk.publish("large").await.expect("it is there");
-        let error = client.open("large").await.err().expect("not opened");
-        let text = error.to_string();
-        for part in ["large", "8192 bytes", "4096"] {
-            assert!(error.is_remote(FailureKind::BlockTooLarge) && text.contains(part), "{text} for {part}");
-        }
-        client.unlink("large").await.expect("removed");
-    });
-}
-
 /// When a disk could not flush, all clients that have written to it since the last flush are told, each of them once.
 pub fn a_failed_flush_is_told_to_all_who_have_written(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let clients = start(base, &nodes, 1, settings(base)).await;
-        finished(&clients[0], "shared", FileId(1)).await;
+        created(&clients[0], 1).await;
         let mut files = Vec::new();
         for client in &clients {
-            files.push(client.open("shared").await.expect("opened"));
+            files.push(opened(client, 1).await);
         }
         for (block, file) in (0..2).zip(&files) {
             write(file, block * BLOCK, &contents(BLOCK)).await;
@@ -305,60 +291,33 @@ pub fn a_failed_flush_is_told_to_all_who_have_written(testbed: &impl Testbed, ba
             assert_eq!(file.flush().await, Ok(()), "it has been told, or has written nothing");
         }
         nodes[0].faults().failing_flushes.set(1);
-        let text = files[2].flush().await.expect_err("whoever asks is told").to_string();
+        let text = files[2].flush_all().await.expect_err("whoever asks is told").to_string();
         assert!(text.contains("flushing"), "{text}");
     });
 }
 
-/// When the medium of a disk could not take what was written, no later flush of the file succeeds, and it is not
-/// committed: nobody knows what is there. Another file can take its place.
+/// When the medium of a disk could not take what was written, no later flush of the file succeeds: nobody knows what is
+/// there. Another file can be written.
 pub fn after_a_failed_sync_a_file_is_never_flushed(testbed: &impl Testbed, base: Base) {
-    run(testbed, 3, move |nodes| async move {
+    run(testbed, 2, move |nodes| async move {
         let nodes = Faulty::all(nodes);
-        let clients = start(base, &nodes, 1, settings(base)).await;
-        let file = clients[0].create("failed", FileId(1), BLOCK).await.expect("created");
+        let client = start(base, &nodes, 1, settings(base)).await.remove(0);
+        let file = created(&client, 1).await;
         write(&file, 0, &contents(BLOCK)).await;
         nodes[0].faults().failing_syncs.set(1);
         for _ in 0..2 {
-            file.flush().await.expect_err("what was written may be lost");
-            file.commit().await.expect_err("nor is it committed");
+            file.flush_all().await.expect_err("what was written may be lost");
         }
-        let error = clients[1].open("failed").await.err().expect("it is not finished");
-        assert!(error.to_string().contains("unfinished"), "{error}");
-        clients[0].unlink_unfinished("failed").await.expect("removed");
-        let file = finished(&clients[0], "failed", FileId(2)).await;
+        client.remove_numbered(&[FileId(1)]).await.expect("removed");
+        let file = created(&client, 2).await;
         write(&file, 0, &contents(BLOCK)).await;
         file.flush().await.expect("it is another object");
     });
 }
 
-/// What was written to a file that another client tries in vain to remove is at the disk after a flush, or the writer
-/// hears that it is not; whoever reads it, too.
-pub fn a_file_that_could_not_be_removed_lacks_nothing_silently(testbed: &impl Testbed, base: Base) {
-    run(testbed, 3, move |nodes| async move {
-        let nodes = Faulty::all(nodes);
-        let clients = start(base, &nodes, 1, settings(base)).await;
-        let file = finished(&clients[0], "file", FileId(1)).await;
-        write(&file, 0, &contents(BLOCK)).await;
-        file.flush().await.expect("flushed");
-        write(&file, 5, &[1; 5]).await;
-        nodes[0].faults().failing_removals.set(1);
-        clients[1].unlink("file").await.expect_err("a fault on purpose");
-        let text = file.flush().await.expect_err("what was written is lost").to_string();
-        assert!(text.contains("removing"), "{text}");
-        let memory = Memory::real(vec![0; 10]);
-        assert!(file.read(0, 10, &memory, 0).await.is_err());
-        write(&file, 5, &[2; 5]).await;
-        file.flush().await.expect("it was written again");
-        let expected = [&contents(BLOCK)[..5], &[2; 5]].concat();
-        assert!(read(&file, 0, 10).await == expected);
-    });
-}
-
-/// The page cache of a client of two I/O nodes, on which the file "shared" is.
-async fn cache_with_shared_file<M: Machine>(base: Base, nodes: &[M]) -> PageCache<M> {
+/// The page cache of a client of two I/O nodes.
+async fn cache_of_two<M: Machine>(base: Base, nodes: &[M]) -> PageCache<M> {
     let client = &start(base, nodes, 2, settings(base)).await[0];
-    finished(client, "shared", FileId(1)).await;
     PageCache::new(client.clone(), PageCacheSettings::default())
 }
 
@@ -366,9 +325,10 @@ async fn cache_with_shared_file<M: Machine>(base: Base, nodes: &[M]) -> PageCach
 pub fn a_failed_flush_is_told_through_all_handles(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
-        let cache = cache_with_shared_file(base, &nodes).await;
-        let files =
-            [cache.open("shared").await.expect("opened"), cache.open("shared").await.expect("opened")];
+        let cache = cache_of_two(base, &nodes).await;
+        let shared = stored(cache.client(), 1, BLOCK).await;
+        let open = async || cache.open_numbered(shared.clone()).await.expect("opened");
+        let files = [open().await, open().await];
         files[0].write(0, Payload::from(contents(BLOCK))).await.expect("taken");
         nodes[0].faults().failing_flushes.set(1);
         for file in &files {
@@ -386,8 +346,9 @@ pub fn a_failed_flush_is_told_through_all_handles(testbed: &impl Testbed, base: 
 pub fn what_a_sharer_of_a_handle_has_heard_is_told_to_the_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
-        let cache = cache_with_shared_file(base, &nodes).await;
-        let file = cache.open("shared").await.expect("opened");
+        let cache = cache_of_two(base, &nodes).await;
+        let shared = stored(cache.client(), 1, BLOCK).await;
+        let file = cache.open_numbered(shared).await.expect("opened");
         nodes[0].faults().failing_writes.set(1);
         // The first is accepted; that it did not get to the disk is the answer to the second, which is sent again.
         for _ in 0..2 {
@@ -412,7 +373,7 @@ pub fn a_write_that_fails_behind_one_member_fails_the_whole_group(testbed: &impl
             let nodes = Faulty::all(nodes);
             let each = ClientSettings { two_phase_flush: TwoPhaseFlush::Each, ..base.client() };
             let clients = start_with(&nodes, 2, settings(base), each).await;
-            finished(&clients[0], "group", FileId(1)).await;
+            created(&clients[0], 1).await;
             // The part of the second member lies on the second I/O node, where no other has written.
             nodes[1].faults().failing_writes.set(1);
             let members: Vec<NodeId> = nodes[2..].iter().map(|node| node.node()).collect();
@@ -420,7 +381,7 @@ pub fn a_write_that_fails_behind_one_member_fails_the_whole_group(testbed: &impl
             for (rank, client) in clients.iter().enumerate() {
                 let (group, client) = (Group::new(3, members.clone(), rank), client.clone());
                 tasks.begin(&nodes[2 + rank], async move {
-                    let file = client.open("group").await.expect("opened");
+                    let file = opened(&client, 1).await;
                     let memory = Memory::real(vec![rank as u8; BLOCK as usize]);
                     let view = rows_of(1, 2);
                     let write = || file.write_collective(&group, &view, &memory, collective);
@@ -442,7 +403,7 @@ pub fn a_failed_collective_operation_has_ended_at_all_disks(testbed: &impl Testb
         let io_node = Faulty::with_disks_of(nodes[0].clone(), &nodes[..2]);
         let nodes = [io_node, Faulty::with_disks_of(nodes[2].clone(), &[])];
         let clients = start(base, &nodes, 1, settings(base)).await;
-        let file = finished(&clients[0], "file", FileId(1)).await;
+        let file = created(&clients[0], 1).await;
         write(&file, 0, &contents(64 * BLOCK)).await;
         file.flush().await.expect("flushed");
         // A block of the second disk is lost.
@@ -471,19 +432,18 @@ pub fn an_io_node_that_stops_writes_out_all_that_it_can(testbed: &impl Testbed, 
         let names = vec![nodes[0].node()];
         let client = Client::connect(nodes[1].clone(), names, base.client()).await;
         let client = client.expect("connected");
-        for (number, name) in (1..).zip(["first", "second", "third"]) {
-            let file = client.create(name, FileId(number), BLOCK).await.expect("created");
-            write(&file, 0, name.as_bytes()).await;
+        for number in 1..=3 {
+            write(&created(&client, number).await, 0, &contents(number)).await;
         }
         nodes[0].faults().failing_flushes.set(2);
         nodes[0].net().close();
         stopped.wait().await;
-        for name in ["first", "second", "third"] {
+        for number in 1..=3 {
             let disk = &nodes[0].disks()[0];
-            let object = disk.open(name, Stage::Pending).await.expect("still there");
-            let into = nodes[0].buffers().take(name.len() as u64).await;
+            let object = disk.open(&object_name(FileId(number)), Stage::Pending).await.expect("still there");
+            let into = nodes[0].buffers().take(number).await;
             let found = disk.read(object.id, 0, into).await.expect("read");
-            assert_eq!(found.slice(0..found.len()).to_vec(), Some(name.into()), "{name}");
+            assert_eq!(found.slice(0..found.len()).to_vec(), Some(contents(number)), "{number}");
         }
     });
 }
@@ -492,7 +452,9 @@ pub fn an_io_node_that_stops_writes_out_all_that_it_can(testbed: &impl Testbed, 
 /// leaves a block that is written in part.
 pub fn changes_of_a_file_end_while_others_write(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| {
-        change_while_others_write(base, nodes, async |client, _| client.unlink("changed").await)
+        change_while_others_write(base, nodes, async |client, _| {
+            client.remove_numbered(&[FileId(1)]).await.map(drop)
+        })
     });
     run(testbed, 3, move |nodes| {
         change_while_others_write(base, nodes, async |_, file| file.truncate(3).await)
@@ -514,8 +476,8 @@ async fn change_while_others_write<M: Machine>(
 ) {
     let nodes = Faulty::all(nodes);
     let clients = start(base, &nodes, 1, settings(base)).await;
-    let file = finished(&clients[0], "changed", FileId(1)).await;
-    let (client, other) = (clients[1].clone(), clients[1].open("changed").await.expect("opened"));
+    let file = created(&clients[0], 1).await;
+    let (client, other) = (clients[1].clone(), opened(&clients[1], 1).await);
     nodes[0].faults().hold();
     write(&file, 0, &contents(BLOCK)).await;
     let tasks = Tasks::default();
@@ -529,7 +491,7 @@ async fn change_while_others_write<M: Machine>(
     nodes[0].faults().release();
     tasks.wait().await;
     // A dirty block that cannot be written any more would keep its place for ever.
-    let file = clients[0].create("next", FileId(2), BLOCK).await.expect("created");
+    let file = created(&clients[0], 2).await;
     write(&file, 0, &contents(20 * BLOCK)).await;
     assert!(read(&file, 0, 20 * BLOCK).await == contents(20 * BLOCK));
 }
@@ -538,10 +500,10 @@ async fn change_while_others_write<M: Machine>(
 pub fn a_file_is_cut_and_removed_however_much_is_appended(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 1, settings(base)).await;
-        let file = finished(&clients[0], "log", FileId(1)).await;
+        let file = created(&clients[0], 1).await;
         let (tasks, over) = (Tasks::default(), Rc::new(Cell::new(false)));
         for (number, client) in clients.iter().enumerate().skip(1) {
-            let (log, over) = (client.open("log").await.expect("opened"), over.clone());
+            let (log, over) = (opened(client, 1).await, over.clone());
             tasks.begin(&nodes[1 + number], async move {
                 // Small records leave a part of a block, large ones keep the disk busy.
                 let record = Memory::real(vec![7; if number == 1 { 10 } else { 3 * BLOCK as usize }]);
@@ -559,7 +521,7 @@ pub fn a_file_is_cut_and_removed_however_much_is_appended(testbed: &impl Testbed
             file.truncate(round).await.expect("cut");
         }
         over.set(true);
-        clients[0].unlink("log").await.expect("removed");
+        clients[0].remove_numbered(&[FileId(1)]).await.expect("removed");
         tasks.wait().await;
     });
 }
@@ -569,11 +531,10 @@ pub fn a_file_is_cut_and_removed_however_much_is_appended(testbed: &impl Testbed
 pub fn a_file_may_be_longer_than_its_disk(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 1, settings(base)).await;
-        let one = Striping::new(BLOCK, 1).expect("a striping");
-        let file = clients[0].create_striped("file", FileId(1), one).await.expect("created");
+        let file = created(&clients[0], 1).await;
         let data = contents(2 * BLOCK);
         write(&file, 0, &data).await;
-        file.commit().await.expect("committed");
+        file.flush().await.expect("flushed");
         let space = nodes[0].disks()[0].space().await.expect("a disk");
         let end = layout::FILE_BYTES_MAX - BLOCK;
         let error = file.write(end, 5, &Memory::real(vec![1; 5]), 0).await.expect_err("a refusal");
@@ -582,7 +543,7 @@ pub fn a_file_may_be_longer_than_its_disk(testbed: &impl Testbed, base: Base) {
         assert!(error.is_remote(FailureKind::TooLarge), "{error}");
         let error = file.truncate(layout::FILE_BYTES_MAX + 1).await.expect_err("a refusal");
         assert!(error.is_refused(TreeRefusal::FileTooLarge), "{error}");
-        let found = clients[1].open("file").await.expect("it is as it was");
+        let found = opened(&clients[1], 1).await;
         assert!(found.bytes() == 2 * BLOCK && read(&found, 0, 10 * BLOCK).await == data);
         // As long as any disk of today, and a little longer than this one.
         for far in [space.map_or(1 << 42, |space| space.bytes + BLOCK), 1 << 43] {
@@ -590,16 +551,16 @@ pub fn a_file_may_be_longer_than_its_disk(testbed: &impl Testbed, base: Base) {
             file.flush().await.expect("there is room for five bytes");
             file.truncate(far + 2 * BLOCK).await.expect("a hole at the end");
             file.flush().await.expect("flushed");
-            let found = clients[1].open("file").await.expect("it is there");
+            let found = opened(&clients[1], 1).await;
             let mut expected = vec![7; 5];
             expected.resize(2 * BLOCK as usize, 0);
             assert_eq!(found.bytes(), far + 2 * BLOCK);
             assert!(read(&found, far, 2 * BLOCK).await == expected);
             assert!(read(&found, far - BLOCK, BLOCK).await.iter().all(|byte| *byte == 0));
         }
-        let file = clients[1].open("file").await.expect("it is there");
+        let file = opened(&clients[1], 1).await;
         file.truncate(3 * BLOCK).await.expect("room");
         file.flush().await.expect("flushed");
-        assert_eq!(clients[0].stat("file").await.expect("finished").bytes, 3 * BLOCK);
+        assert_eq!(stored(&clients[0], 1, BLOCK).await.bytes, 3 * BLOCK);
     });
 }

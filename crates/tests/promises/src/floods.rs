@@ -13,7 +13,7 @@ use super::attacks::settings;
 use super::faulty::Faulty;
 use super::tasks::{Tasks, rest};
 use super::trees::{make, read as read_tree, trees, write as write_tree};
-use super::{BLOCK, Base, contents, read, run, start, write};
+use super::{BLOCK, Base, contents, created, created_with, read, run, start, write};
 
 /// A file that is open once.
 const ONCE: OpenCount = OpenCount { reading: 1, writing: 0 };
@@ -27,12 +27,12 @@ pub fn commands_that_wait_take_little_memory(testbed: &impl Testbed, base: Base)
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
-        let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
+        let file = created(&clients[0], 1).await;
         write(&file, 0, &contents(4 * BLOCK)).await;
         file.flush().await.expect("flushed");
         nodes[0].faults().hold();
         for tag in 1..=600 {
-            let list = || Request::List { after: String::new() };
+            let list = || Request::ListStripes { after: None };
             let form = || Request::FormTeam { name: format!("team {}", tag % 50), rank: 0, size: 3 };
             for (attacker, request) in nodes[2..].iter().zip([list(), form()]) {
                 send(attacker, nodes[0].node(), Class::Control, tag, request, Payload::empty()).await;
@@ -43,7 +43,7 @@ pub fn commands_that_wait_take_little_memory(testbed: &impl Testbed, base: Base)
         assert!(bytes < TASKS_BYTES_MAX, "{bytes} bytes of tasks");
         assert!(read(&file, 0, 4 * BLOCK).await == contents(4 * BLOCK));
         nodes[0].faults().release();
-        assert_eq!(clients[0].list().await, Ok(vec!["served".into()]));
+        clients[0].list_numbered().await.expect("served");
     });
 }
 
@@ -72,7 +72,7 @@ pub fn the_same_bytes_are_not_selected_many_times(testbed: &impl Testbed, base: 
     run(testbed, 3, move |nodes| async move {
         let settings = IoNodeSettings { block_bytes_max: 1 << 20, ..settings(base) };
         let clients = start(base, &nodes[..2], 1, settings).await;
-        let file = clients[0].create("file", FileId(1), 1 << 20).await.expect("created");
+        let file = created_with(&clients[0], 1, 1 << 20).await;
         write(&file, 0, &contents(BLOCK)).await;
         for (parts, why) in [(4, "selects bytes twice"), (4000, "select less")] {
             let parts = vec![alternate_bytes(); parts];
@@ -129,10 +129,10 @@ pub fn repairs_leave_alone_what_is_in_use(testbed: &impl Testbed, base: Base) {
         let marked = failure(ask(4, Request::MarkDisks { origin: 99, anew: true }).await);
         assert!(marked.text.contains("this I/O node keeps"), "{marked}");
         tree.check_disks().await.expect("they are its own");
-        let removed = failure(ask(4, Request::RemoveNumbered { files: vec![FileId(number.0)] }).await);
+        let removed = failure(ask(4, Request::Remove { files: vec![FileId(number.0)] }).await);
         assert!(removed.text.contains("has a name"), "{removed}");
-        let unknown = ask(4, Request::RemoveNumbered { files: vec![FileId(NO_FILE.0)] }).await;
-        assert!(matches!(unknown, Reply::NumberedRemoved { .. }), "{unknown:?}");
+        let unknown = ask(4, Request::Remove { files: vec![FileId(NO_FILE.0)] }).await;
+        assert!(matches!(unknown, Reply::Removed { .. }), "{unknown:?}");
         let lease = lock_of(&nodes[5], keeper, "live", number).await;
         let fenced = failure(ask(4, Request::Fence { leases: vec![lease] }).await);
         assert!(fenced.text.contains("has not ended"), "{fenced}");
@@ -181,7 +181,7 @@ pub fn locks_are_on_files_that_their_client_has_open(testbed: &impl Testbed, bas
 pub fn fences_stay_however_many_another_client_raises(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
-        clients[0].create("file", FileId(1), BLOCK).await.expect("created");
+        created(&clients[0], 1).await;
         let to = nodes[0].node();
         assert_eq!(answer(&nodes[2], to, 1, Request::Fence { leases: vec![7] }).await, Reply::Done);
         for message in 1..=70 {
@@ -227,7 +227,7 @@ pub fn failures_of_members_do_not_grow(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
         let to = nodes[0].node();
-        clients[0].list().await.expect("served");
+        clients[0].list_numbered().await.expect("served");
         let form = |rank| Request::FormTeam { name: "team".into(), rank, size: 2 };
         send(&nodes[2], to, Class::Control, 1, form(0), Payload::empty()).await;
         let Reply::TeamFormed { group, .. } = answer(&nodes[3], to, 1, form(1)).await else {

@@ -9,7 +9,6 @@
 
 pub mod attackers;
 mod attacks;
-mod commits;
 mod counts;
 mod damage;
 mod failures;
@@ -32,14 +31,10 @@ mod write_caches;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use fs::NAME_BYTES_MAX;
-use fs::protocol::{
-    Collective, Committed, Direction, FoundStripe, Frame, Label, MemoryId, Reply, Request, Selectors,
-    StripeHome,
-};
+use fs::protocol::{Collective, Direction, Frame, MemoryId, Reply, Request, Selectors, StripePlaces};
 use fs::{
     Client, ClientSettings, CollectiveSettings, Configuration, Error, Failure, FailureKind, File, FileId,
-    Group, IoNodeSettings, Scheduling, Threads, serve,
+    Group, IoNodeSettings, ListedStripe, NumberedFile, Scheduling, Threads, object_name, serve,
 };
 use layout::{Operation, Pattern, Problem, Striping};
 use machine::conformance::Testbed;
@@ -50,26 +45,16 @@ use machine::{
 pub use attacks::{
     a_client_that_is_gone_leaves_nothing_behind, a_defect_costs_one_request,
     a_directory_that_lies_is_refused, a_group_is_of_nodes_that_are_there, a_selection_that_lies_is_refused,
-    an_identity_is_of_one_file, collective_operations_go_on_beside_stopped_ones,
-    names_are_read_once_for_all_who_wait, only_members_meet, pieces_without_end_keep_nobody_waiting,
-    what_was_asked_over_an_ended_connection_changes_nothing, what_was_lost_is_not_read_as_zeros,
-    who_answers_nothing_keeps_nobody_waiting, who_leaves_some_requests_unanswered_waits_for_those_alone,
-    who_speaks_another_version_is_told_once,
-};
-pub use commits::{
-    a_committed_file_is_published_by_whoever_looks_for_it,
-    a_file_keeps_its_length_until_what_makes_it_longer_is_flushed,
-    a_replaced_file_stays_until_the_new_one_is_committed, a_write_of_no_bytes_makes_no_file_longer,
-    an_unfinished_file_is_left_alone_while_it_is_written,
-    an_unfinished_file_is_refused_until_it_is_committed, what_is_made_for_a_client_that_is_gone_is_nobodys,
+    collective_operations_go_on_beside_stopped_ones, only_members_meet,
+    pieces_without_end_keep_nobody_waiting, what_was_asked_over_an_ended_connection_changes_nothing,
+    what_was_lost_is_not_read_as_zeros, who_answers_nothing_keeps_nobody_waiting,
+    who_leaves_some_requests_unanswered_waits_for_those_alone, who_speaks_another_version_is_told_once,
 };
 pub use damage::{a_bit_that_flips_in_memory_is_noticed, damage_is_found_and_what_is_beside_it_is_served};
 pub use failures::{
     a_collective_operation_opens_its_file_again, a_failed_collective_operation_has_ended_at_all_disks,
     a_failed_flush_is_told_through_all_handles, a_failed_flush_is_told_to_all_who_have_written,
     a_file_is_cut_and_removed_however_much_is_appended, a_file_may_be_longer_than_its_disk,
-    a_file_that_could_not_be_removed_lacks_nothing_silently,
-    a_file_with_larger_blocks_than_an_io_node_takes_is_refused,
     a_write_that_fails_behind_one_member_fails_the_whole_group, after_a_failed_sync_a_file_is_never_flushed,
     an_io_node_that_stops_writes_out_all_that_it_can, changes_of_a_file_end_while_others_write,
     later_writes_of_a_block_reach_the_disk_later, many_pieces_of_a_block_are_written_together,
@@ -89,25 +74,24 @@ pub use holds::{
 };
 pub use listed::{a_directory_that_is_forgotten_is_told_again, listed_stretches_agree_with_files_in_memory};
 pub use numbered::{
-    a_numbered_file_is_read_by_whoever_knows_it, a_numbered_file_that_is_removed_stays_removed,
-    a_numbered_file_touches_the_disks_it_has_bytes_on, a_numbered_write_that_was_lost_is_told,
-    a_stripe_that_could_not_be_removed_lacks_nothing_silently, all_numbered_files_are_listed,
-    cached_numbered_files_are_close_to_open_consistent, data_and_holes_of_a_file_are_found,
-    each_of_many_closed_files_that_lost_data_is_reported, numbered_files_are_read_and_written_together,
-    numbered_stripes_are_told_apart, random_numbered_operations_agree_with_a_file_in_memory,
+    a_file_that_could_not_be_removed_lacks_nothing_silently, a_numbered_file_is_read_by_whoever_knows_it,
+    a_numbered_file_that_is_removed_stays_removed, a_numbered_file_touches_the_disks_it_has_bytes_on,
+    a_numbered_write_that_was_lost_is_told, a_stripe_that_could_not_be_removed_lacks_nothing_silently,
+    a_write_of_no_bytes_makes_no_file_longer, all_numbered_files_are_listed,
+    all_stripes_are_listed_however_many, cached_numbered_files_are_close_to_open_consistent,
+    data_and_holes_of_a_file_are_found, each_of_many_closed_files_that_lost_data_is_reported,
+    listed_stretches_make_stripes, numbered_stripes_are_told_apart, stripes_are_listed_once_for_all_who_wait,
     who_closes_a_numbered_file_is_told_what_was_lost,
 };
 pub use pages::{
-    a_cached_file_that_is_given_up_leaves_the_one_it_was_to_replace, a_client_reads_what_it_has_written,
-    a_file_that_cannot_be_removed_stays_as_it_is, a_file_too_large_for_the_cache_passes_through,
+    a_client_reads_what_it_has_written, a_file_too_large_for_the_cache_passes_through,
     a_flush_that_fails_is_success_for_nobody, a_loss_is_told_to_all_who_flush_at_once,
-    a_part_of_a_page_is_sent_in_time, a_window_brings_in_the_pages_after_the_one_in_use,
-    a_write_that_fails_behind_is_reported, cached_files_of_any_size_are_read_back,
-    cached_files_with_large_pages_are_read_back, clients_see_what_others_have_flushed, hints_move_pages,
-    many_share_a_small_cache, random_cached_operations_agree_with_files_in_memory,
-    temporary_files_reach_no_disk, the_pages_of_a_request_are_read_together,
-    what_is_cut_off_does_not_come_back, what_is_lost_of_a_temporary_file_is_told,
-    what_is_read_alone_is_not_kept,
+    a_window_brings_in_the_pages_after_the_one_in_use, a_write_that_fails_behind_is_reported,
+    cached_files_of_any_size_are_read_back, cached_files_with_large_pages_are_read_back,
+    clients_see_what_others_have_flushed, hints_move_pages, many_share_a_small_cache,
+    random_cached_operations_agree_with_files_in_memory, temporary_files_reach_no_disk,
+    the_pages_of_a_request_are_read_together, what_is_cut_off_does_not_come_back,
+    what_is_lost_of_a_temporary_file_is_told, what_is_read_alone_is_not_kept,
 };
 
 pub use counts::{an_io_node_reads_from_its_disks_what_is_read_alone, what_an_io_node_does_is_counted};
@@ -165,29 +149,25 @@ use tasks::Tasks;
 macro_rules! for_all_promises {
     ($do:ident) => {
         $do! {
-            files_of_any_size_are_read_back,
             random_operations_agree_with_a_file_in_memory,
             clients_that_write_side_by_side_do_not_disturb_each_other,
             every_pattern_is_read_and_written_alike_by_every_method,
             collective_operations_follow_each_other,
             listed_stretches_agree_with_files_in_memory,
             a_directory_that_is_forgotten_is_told_again,
-            names_name_files_and_nothing_else,
-            all_names_are_listed_however_many,
+            all_stripes_are_listed_however_many,
             a_file_lies_on_the_disks_that_were_chosen,
-            a_missing_stripe_is_named,
-            a_foreign_stripe_is_named,
+            all_stripes_are_made_at_once,
             garbage_costs_nobody_else_anything,
             commands_without_end_are_refused,
             who_answers_nothing_keeps_nobody_waiting,
             who_leaves_some_requests_unanswered_waits_for_those_alone,
             a_client_that_is_gone_leaves_nothing_behind,
-            an_identity_is_of_one_file,
             a_directory_that_lies_is_refused,
             a_group_is_of_nodes_that_are_there,
             collective_operations_go_on_beside_stopped_ones,
             pieces_without_end_keep_nobody_waiting,
-            names_are_read_once_for_all_who_wait,
+            stripes_are_listed_once_for_all_who_wait,
             who_speaks_another_version_is_told_once,
             damage_is_found_and_what_is_beside_it_is_served,
             a_bit_that_flips_in_memory_is_noticed,
@@ -207,17 +187,8 @@ macro_rules! for_all_promises {
             an_io_node_that_goes_away_fails_the_calls_to_it,
             an_io_node_that_stops_writes_out_what_it_has,
             a_failing_member_fails_the_whole_group,
-            a_write_that_an_io_node_has_lost_is_reported,
-            an_unfinished_file_that_lacks_something_is_not_committed,
-            an_unfinished_file_is_refused_until_it_is_committed,
-            a_replaced_file_stays_until_the_new_one_is_committed,
-            a_file_keeps_its_length_until_what_makes_it_longer_is_flushed,
             a_write_of_no_bytes_makes_no_file_longer,
-            a_committed_file_is_published_by_whoever_looks_for_it,
-            an_unfinished_file_is_left_alone_while_it_is_written,
-            what_is_made_for_a_client_that_is_gone_is_nobodys,
             a_collective_operation_opens_its_file_again,
-            a_file_with_larger_blocks_than_an_io_node_takes_is_refused,
             a_failed_flush_is_told_to_all_who_have_written,
             after_a_failed_sync_a_file_is_never_flushed,
             a_file_that_could_not_be_removed_lacks_nothing_silently,
@@ -244,18 +215,15 @@ macro_rules! for_all_promises {
             what_is_read_alone_is_not_kept,
             an_io_node_reads_from_its_disks_what_is_read_alone,
             temporary_files_reach_no_disk,
-            a_cached_file_that_is_given_up_leaves_the_one_it_was_to_replace,
             a_file_too_large_for_the_cache_passes_through,
             a_write_that_fails_behind_is_reported,
             a_flush_that_fails_is_success_for_nobody,
             a_loss_is_told_to_all_who_flush_at_once,
             clients_see_what_others_have_flushed,
-            a_part_of_a_page_is_sent_in_time,
             random_cached_operations_agree_with_files_in_memory,
             hints_move_pages,
             many_share_a_small_cache,
             what_is_cut_off_does_not_come_back,
-            a_file_that_cannot_be_removed_stays_as_it_is,
             what_a_group_writes_is_its_latest_writers,
             members_with_clocks_that_disagree_keep_their_own_order,
             writes_that_are_not_flushed_are_read_by_their_writer,
@@ -274,8 +242,7 @@ macro_rules! for_all_promises {
             a_numbered_file_is_read_by_whoever_knows_it,
             data_and_holes_of_a_file_are_found,
             a_numbered_file_touches_the_disks_it_has_bytes_on,
-            random_numbered_operations_agree_with_a_file_in_memory,
-            numbered_files_are_read_and_written_together,
+            listed_stretches_make_stripes,
             cached_numbered_files_are_close_to_open_consistent,
             a_numbered_file_that_is_removed_stays_removed,
             a_stripe_that_could_not_be_removed_lacks_nothing_silently,
@@ -439,11 +406,42 @@ fn contents(bytes: u64) -> Vec<u8> {
     (0..bytes).map(|at| (at.wrapping_mul(31) ^ (at >> 8).wrapping_mul(97)) as u8).collect()
 }
 
-/// An empty file that is finished.
-async fn finished<M: Machine>(client: &Client<M>, name: &str, file: FileId) -> File<M> {
-    let file = client.create(name, file, BLOCK).await.expect("created");
-    file.commit().await.expect("committed");
+/// A file of this number over all disks that a client knows, in blocks of `block_bytes` bytes, with nothing in it.
+async fn described<M: Machine>(client: &Client<M>, number: u64, block_bytes: u64) -> NumberedFile {
+    let striping = Striping::new(block_bytes, client.disks()).expect("a striping");
+    client.new_numbered(FileId(number), striping).await.expect("all disks are there")
+}
+
+/// A new file of this number with all its stripes, in blocks of `block_bytes` bytes.
+async fn created_with<M: Machine>(client: &Client<M>, number: u64, block_bytes: u64) -> File<M> {
+    let file = client.numbered(described(client, number, block_bytes).await).await.expect("opened");
+    file.make_stripes().await.expect("room");
     file
+}
+
+/// A new file of this number with all its stripes.
+async fn created<M: Machine>(client: &Client<M>, number: u64) -> File<M> {
+    created_with(client, number, BLOCK).await
+}
+
+/// The file of this number as its stripes are now.
+async fn opened<M: Machine>(client: &Client<M>, number: u64) -> File<M> {
+    client.numbered(stored(client, number, BLOCK).await).await.expect("opened")
+}
+
+/// What is known of the file of this number, in blocks of `block_bytes` bytes, by its stripes.
+async fn stored<M: Machine>(client: &Client<M>, number: u64, block_bytes: u64) -> NumberedFile {
+    let file = described(client, number, block_bytes).await;
+    NumberedFile { bytes: client.stored_bytes(&file).await.expect("answered"), ..file }
+}
+
+/// Takes in what others have done to a file; returns its size in bytes.
+async fn refresh<M: Machine>(client: &Client<M>, file: &File<M>) -> u64 {
+    file.refresh();
+    let bytes = stored(client, file.id().0, BLOCK).await.bytes;
+    file.note_counted(u64::MAX);
+    file.set_bytes(bytes);
+    bytes
 }
 
 async fn write<M: Machine>(file: &File<M>, offset: u64, data: &[u8]) {
@@ -462,28 +460,6 @@ async fn read<M: Machine>(file: &File<M>, offset: u64, bytes: u64) -> Vec<u8> {
     let mut data = bytes_of(memory);
     data.truncate(got as usize);
     data
-}
-
-/// A file of any size is read back as written, by the writer and by one who opens it anew.
-pub fn files_of_any_size_are_read_back(testbed: &impl Testbed, base: Base) {
-    run(testbed, 5, move |nodes| async move {
-        let clients = start(base, &nodes, 3, small(base, Threads::Pool(4))).await;
-        for bytes in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 20 * BLOCK + 7] {
-            let (name, data) = (format!("file of {bytes}"), contents(bytes));
-            let file = clients[0].create(&name, FileId(bytes + 1), BLOCK).await.expect("created");
-            write(&file, 0, &data).await;
-            assert!(read(&file, 0, bytes + 10).await == data);
-            assert!(read(&file, bytes, 10).await.is_empty());
-            let other = clients[1].open_unfinished(&name).await.expect("opened");
-            assert_eq!(other.bytes(), bytes);
-            assert!(read(&other, 0, bytes).await == data);
-            other.flush().await.expect("flushed");
-            file.commit().await.expect("committed");
-            let other = clients[1].open(&name).await.expect("opened");
-            assert_eq!(other.bytes(), bytes);
-            assert!(read(&other, 0, bytes).await == data);
-        }
-    });
 }
 
 /// A small stream of numbers that is the same everywhere.
@@ -521,24 +497,19 @@ pub fn random_operations_agree_with_a_file_in_memory(testbed: &impl Testbed, bas
 
 async fn random_operations<M: Machine>(clients: &[Client<M>], seed: u64) {
     let (mut draw, mut model) = (Draw(seed), Vec::<u8>::new());
-    let mut files = vec![clients[0].create("random", FileId(seed), BLOCK).await.expect("created")];
-    files.push(clients[1].open_unfinished("random").await.expect("opened"));
+    let files = [created(&clients[0], seed).await, opened(&clients[1], seed).await];
     for step in 0..120 {
         let file = &files[draw.below(2) as usize];
+        // The other client may have changed it.
+        refresh(&clients[0], file).await;
         let (offset, bytes) = (draw.below(24 * BLOCK), draw.below(4 * BLOCK));
         match draw.below(8) {
             0..=3 => {
                 let data: Vec<u8> = (0..bytes).map(|_| draw.below(256) as u8).collect();
                 write(file, offset, &data).await;
-                if bytes > 0 {
-                    let end = (offset + bytes) as usize;
-                    model.resize(model.len().max(end), 0);
-                    model[offset as usize..end].copy_from_slice(&data);
-                }
+                put(&mut model, offset, &data);
             }
             4..=5 => {
-                // This client may not have heard yet that the other has cut the file.
-                file.refresh().await.expect("refreshed");
                 let start = (offset as usize).min(model.len());
                 let end = ((offset + bytes) as usize).min(model.len());
                 assert!(read(file, offset, bytes).await == model[start..end.max(start)], "step {step}");
@@ -550,8 +521,9 @@ async fn random_operations<M: Machine>(clients: &[Client<M>], seed: u64) {
             }
             _ => file.flush().await.expect("flushed"),
         }
-        assert_eq!(file.refresh().await.expect("refreshed"), model.len() as u64, "step {step}");
+        assert_eq!(refresh(&clients[0], file).await, model.len() as u64, "step {step}");
     }
+    refresh(&clients[1], &files[1]).await;
     assert!(read(&files[1], 0, 30 * BLOCK).await == model);
 }
 
@@ -566,13 +538,13 @@ async fn write_side_by_side<M: Machine>(base: Base, nodes: Vec<M>, memget_writes
     let settings = ClientSettings { memget_writes, ..base.client() };
     let clients = start_with(&nodes, 3, small(base, Threads::Pool(3)), settings).await;
     let data = contents(40 * BLOCK);
-    clients[0].create("shared", FileId(9), BLOCK).await.expect("created");
+    created(&clients[0], 9).await;
     let (left, done) = (Rc::new(Cell::new(clients.len())), Rc::new(Condition::new()));
     for (number, client) in clients.iter().enumerate() {
         let (client, data) = (client.clone(), data.clone());
         let (left, done) = (left.clone(), done.clone());
         nodes[3 + number].spawn("writer", async move {
-            let file = client.open_unfinished("shared").await.expect("opened");
+            let file = opened(&client, 9).await;
             // Records of 96 bytes, a fourth of them each, so that most blocks have several writers.
             for (index, record) in data.chunks(96).enumerate().skip(number).step_by(4) {
                 write(&file, index as u64 * 96, record).await;
@@ -585,7 +557,7 @@ async fn write_side_by_side<M: Machine>(base: Base, nodes: Vec<M>, memget_writes
     while left.get() > 0 {
         done.wait().await;
     }
-    let file = clients[0].open_unfinished("shared").await.expect("opened");
+    let file = opened(&clients[0], 9).await;
     assert!(read(&file, 0, 50 * BLOCK).await == data);
 }
 
@@ -606,10 +578,8 @@ pub fn every_pattern_is_read_and_written_alike_by_every_method(testbed: &impl Te
         run(testbed, 6, move |nodes| async move {
             let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
             for (number, pattern) in (1..).zip(Pattern::all()) {
-                let name = format!("{pattern} {record_bytes}");
-                let file = clients[0].create(&name, FileId(number), BLOCK).await.expect("created");
                 let problem = Problem::new(16 * 96 * 8, record_bytes, 4);
-                check_pattern(&nodes[2..], &clients, &file, pattern, &problem, settings).await;
+                check_pattern(&nodes[2..], &clients, number, pattern, &problem, settings).await;
             }
         });
     }
@@ -618,14 +588,16 @@ pub fn every_pattern_is_read_and_written_alike_by_every_method(testbed: &impl Te
 async fn check_pattern<M: Machine>(
     nodes: &[M],
     clients: &[Client<M>],
-    whole: &File<M>,
+    number: u64,
     pattern: Pattern,
     problem: &Problem,
     settings: CollectiveSettings,
 ) {
     let (view, data) = (pattern.view(problem).expect("a view"), contents(problem.file_bytes));
+    // Its stripes are made when something is written to them.
+    let whole = opened(&clients[0], number).await;
     if pattern.operation() == Operation::Read {
-        write(whole, 0, &data).await;
+        write(&whole, 0, &data).await;
     }
     let members: Vec<NodeId> = nodes.iter().map(|node| node.node()).collect();
     let (left, done) = (Rc::new(Cell::new(nodes.len())), Rc::new(Condition::new()));
@@ -637,10 +609,10 @@ async fn check_pattern<M: Machine>(
             let bytes = chunk.bytes as usize;
             part[memory..memory + bytes].copy_from_slice(&data[file..file + bytes]);
         }
-        let (client, name) = (client.clone(), whole.name().to_owned());
+        let client = client.clone();
         let (left, done) = (left.clone(), done.clone());
         nodes[rank].spawn("member", async move {
-            let file = client.open_unfinished(&name).await.expect("opened");
+            let file = opened(&client, number).await;
             if pattern.operation() == Operation::Read {
                 let memory = Memory::real(vec![0xEE; part.len()]);
                 file.read_collective(&group, &view, &memory, settings).await.expect("read");
@@ -657,14 +629,15 @@ async fn check_pattern<M: Machine>(
     while left.get() > 0 {
         done.wait().await;
     }
-    assert!(read(whole, 0, problem.file_bytes).await == data, "{pattern} by single requests");
+    refresh(&clients[0], &whole).await;
+    assert!(read(&whole, 0, problem.file_bytes).await == data, "{pattern} by single requests");
 }
 
 /// Collective writes and reads of the same group, mixed with single ones, see each other's data.
 pub fn collective_operations_follow_each_other(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
-        let file = clients[0].create("alternating", FileId(4), BLOCK).await.expect("created");
+        let file = created(&clients[0], 4).await;
         let group = Group::new(1, vec![nodes[2].node()], 0);
         let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(8 * BLOCK, BLOCK, 1)));
         let view = view.expect("a view");
@@ -685,127 +658,63 @@ pub fn collective_operations_follow_each_other(testbed: &impl Testbed, base: Bas
     });
 }
 
-/// Files are created once, found by name, listed and removed; what is no name is refused.
-pub fn names_name_files_and_nothing_else(testbed: &impl Testbed, base: Base) {
-    run(testbed, 3, move |nodes| async move {
-        let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
-        for (number, name) in (10..).zip(["b", "a file", "größe/2"]) {
-            finished(client, name, FileId(number)).await;
-        }
-        assert_eq!(client.list().await.expect("listed"), ["a file", "b", "größe/2"]);
-        assert_eq!(
-            client.create("b", FileId(2), BLOCK).await.err(),
-            Some(Error::Exists { name: "b".into() }.into())
-        );
-        client.unlink("b").await.expect("removed");
-        assert_eq!(client.unlink("b").await.err(), Some(Error::NotFound { name: "b".into() }.into()));
-        assert_eq!(client.open("b").await.err(), Some(Error::NotFound { name: "b".into() }.into()));
-        let again = client.create("b", FileId(3), BLOCK).await.expect("created");
-        assert_eq!((again.id(), again.bytes()), (FileId(3), 0));
-        for name in ["", "../b", "/b", "a//b", "nul\0"] {
-            assert!(
-                matches!(client.open(name).await.err().as_deref(), Some(Error::BadName { .. })),
-                "{name:?}"
-            );
-            let created = client.create(name, FileId(5), BLOCK).await;
-            assert!(matches!(created.err().as_deref(), Some(Error::BadName { .. })), "{name:?}");
-        }
-        let too_large = client.create("large", FileId(6), 1 << 20).await.err();
-        assert!(too_large.is_some_and(|error| error.to_string().contains("at most 4096")));
-        assert_eq!(client.list().await.expect("listed"), ["a file", "b", "größe/2"]);
-    });
-}
-
-/// Also names of which one message could not hold all are listed, those of each I/O node and in order.
-pub fn all_names_are_listed_however_many(testbed: &impl Testbed, base: Base) {
-    run(testbed, 3, move |nodes| async move {
-        let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
-        let name = |number: usize| format!("{number:0NAME_BYTES_MAX$}");
-        let count = 3 * Message::HEADER_BYTES_MAX / NAME_BYTES_MAX;
-        for number in 0..count {
-            // Beside those of both, each has some of its own.
-            for node in (0..2).filter(|&node| number % 3 != node) {
-                let disk = &nodes[node].disks()[0];
-                disk.create(&name(number), b"").await.expect("created behind its back");
-            }
-        }
-        let listed = client.list().await.expect("listed");
-        assert!(listed == (0..count).map(name).collect::<Vec<_>>(), "{} of {count}", listed.len());
-    });
-}
-
-/// A file that is made on chosen disks has its stripes there, in their order; disks that cannot be are refused.
+/// A file on chosen disks has its stripes there, in their order; disks that cannot be are refused.
 pub fn a_file_lies_on_the_disks_that_were_chosen(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let client = &start(base, &nodes, 3, small(base, Threads::Pool(4))).await[0];
-        let file = client.create_on("chosen", FileId(1), BLOCK, &[2, 0], false).await.expect("created");
-        let data: Vec<u8> = (0..3 * BLOCK).map(|at| (at / 7) as u8).collect();
-        file.write(0, 3 * BLOCK, &Memory::real(data.clone()), 0).await.expect("written");
-        file.commit().await.expect("committed");
-        let stat = client.stat("chosen").await.expect("it is there");
-        assert_eq!(stat.stripes, [(nodes[2].node(), 0, 2 * BLOCK), (nodes[0].node(), 0, BLOCK)]);
-        let memory = Memory::real(vec![0; data.len()]);
-        let opened = client.open("chosen").await.expect("it is finished");
-        assert_eq!(opened.read(0, 3 * BLOCK, &memory, 0).await, Ok(3 * BLOCK));
-        assert!(memory.into_vec() == Some(data));
+        let new = client.new_numbered_on(FileId(2), BLOCK, &[2, 0]).await.expect("they are there");
+        let file = client.numbered(new.clone()).await.expect("opened");
+        assert_eq!(client.list_numbered().await, Ok(vec![]), "nothing has been written");
+        write(&file, 0, &contents(3 * BLOCK)).await;
+        let stripe = |node: usize, stripe| {
+            (nodes[node].node(), ListedStripe { file: FileId(2), disk: 0, stripe: Some(stripe) })
+        };
+        let listed = client.list_numbered().await;
+        assert_eq!(listed, Ok(vec![stripe(0, (1, BLOCK)), stripe(2, (0, 2 * BLOCK))]));
+        assert_eq!(client.stored_bytes(&new).await, Ok(3 * BLOCK));
+        // Over all disks the stripes are in the same order as these.
+        let all = described(client, 3, BLOCK).await;
+        assert_eq!(new.disks, [all.disks[2], all.disks[0]]);
         for (disks, named) in [(&[1, 1][..], "disk 1"), (&[0, 3], "disk 3")] {
-            let error =
-                client.create_on("other", FileId(2), BLOCK, disks, false).await.err().expect("refused");
+            let error = client.new_numbered_on(FileId(4), BLOCK, disks).await.expect_err("refused");
             assert!(error.to_string().contains(named), "{error}");
         }
-        assert_eq!(client.list().await, Ok(vec!["chosen".to_owned()]));
     });
 }
 
-/// A file that lacks a stripe is not opened; the error says which.
-pub fn a_missing_stripe_is_named(testbed: &impl Testbed, base: Base) {
+/// Making all stripes of a file at once makes one on each disk; then no read or write asks for a stripe.
+pub fn all_stripes_are_made_at_once(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
-        let client = &start(base, &nodes, 3, small(base, Threads::Pool(4))).await[0];
-        finished(client, "torn", FileId(1)).await;
-        nodes[1].disks()[0].remove("torn", Stage::Published).await.expect("removed behind its back");
-        let expected = Error::MissingStripe { name: "torn".into(), index: 1, count: 3 };
-        assert_eq!(client.open("torn").await.err(), Some(expected.into()));
-        client.unlink("torn").await.expect("what is left of it can be removed");
-        assert_eq!(client.list().await, Ok(vec![]));
+        let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
+        let file = created(&clients[0], 2).await;
+        assert_eq!(clients[1].list_numbered().await.map(|stripes| stripes.len()), Ok(2));
+        let other = opened(&clients[1], 2).await;
+        other.open_stripes().await.expect("they exist");
+        let before = [attached(&clients[0]), attached(&clients[1])];
+        write(&file, 0, &contents(6 * BLOCK)).await;
+        file.flush_all().await.expect("flushed");
+        other.set_bytes(6 * BLOCK);
+        assert!(read(&other, 0, 7 * BLOCK).await == contents(6 * BLOCK));
+        assert_eq!([attached(&clients[0]), attached(&clients[1])], before);
     });
 }
 
-/// A stripe of another file, or one that is twice there, is not served under the name; the error says where.
-pub fn a_foreign_stripe_is_named(testbed: &impl Testbed, base: Base) {
-    run(testbed, 4, move |nodes| async move {
-        let client = &start(base, &nodes, 3, small(base, Threads::Pool(4))).await[0];
-        for (name, of, from, says) in
-            [("mixed", "donor", 0, "a stripe of what others hold"), ("twice", "twice", 1, "this one too")]
-        {
-            finished(client, name, FileId(1)).await;
-            finished(client, "donor", FileId(2)).await;
-            let label = nodes[from].disks()[0].open(of, Stage::Published).await.expect("opened").label;
-            client.unlink("donor").await.expect("removed");
-            let disk = &nodes[2].disks()[0];
-            disk.create(name, &label).await.expect("room");
-            disk.publish(name).await.expect("swapped");
-            let error = client.open(name).await.err().expect("not opened");
-            let told =
-                matches!(&*error, Error::ForeignStripe { node, disk: 0, .. } if *node == nodes[2].node());
-            assert!(told && error.to_string().contains(says), "{error}");
-            client.unlink(name).await.expect("removed");
-        }
-        let foreign = nodes[0].disks()[0].create("garbled", b"no label of ours").await;
-        foreign.expect("created behind its back");
-        let error = client.open("garbled").await.err().expect("not opened").to_string();
-        assert!(error.contains("garbled") && error.contains("disk 0"), "{error}");
-    });
+/// The number of requests of a client that open stripes.
+fn attached<M: Machine>(client: &Client<M>) -> u64 {
+    let asked = client.counts().asked.into_iter().filter(|asked| asked.operation == "attach");
+    asked.map(|asked| asked.times.count()).sum()
 }
 
 /// Frames that make no sense are answered with a complaint; everybody else is served on.
 pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, small(base, Threads::Pool(4))).await;
-        let file = clients[0].create("sound", FileId(1), BLOCK).await.expect("created");
+        let file = created(&clients[0], 1).await;
         let (vandal, target) = (&nodes[2], nodes[0].node());
         let mut other_version = Frame::Request(5, Request::Describe).encode();
         other_version[2] += 1;
-        let truncated = Frame::Request(5, Request::Open { name: "x".repeat(50) }).encode()[..20].to_vec();
+        let team = Request::FormTeam { name: "x".repeat(50), rank: 0, size: 2 };
+        let truncated = Frame::Request(5, team).encode()[..20].to_vec();
         for header in [vec![], vec![0; 100], other_version, truncated] {
             let message = Message { header, payload: Payload::from(vec![1; 9]), ..Message::default() };
             vandal.net().send(target, message).await.expect("sent");
@@ -835,15 +744,15 @@ pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed, base: Base) {
             Request::Read { file: FileId(1), stripe: 0, offset: u64::MAX, bytes: 1 },
             Request::Read { file: FileId(1), stripe: 0, offset: 1, bytes: u32::MAX },
             Request::Read { file: FileId(77), stripe: 0, offset: 0, bytes: 1 },
-            Request::Resize { file: FileId(1), bytes: 5, stripes: vec![(1000, 5)] },
-            Request::Open { name: "../../etc/passwd".into() },
-            Request::Create {
-                name: "large".into(),
-                file: FileId(2),
-                striping: Striping::new(1 << 20, 1).expect("a striping"),
-                begun: 0,
-                replaces: None,
-                stripes: vec![StripeHome { stripe: 0, disk: 0 }],
+            Request::Resize { file: FileId(1), stripes: vec![(1000, 5)] },
+            Request::Scrub { file: FileId(u64::MAX), disk: 0, offset: 0, bytes: 0 },
+            Request::Attach {
+                stripes: StripePlaces {
+                    file: FileId(2),
+                    striping: Striping::new(1 << 20, 1).expect("a striping"),
+                    places: Vec::new(),
+                },
+                create: true,
             },
             collective_read_of(FileId(77), vandal),
         ] {
@@ -864,7 +773,7 @@ pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed, base: Base) {
 pub fn commands_without_end_are_refused(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, small(base, Threads::Pool(4))).await;
-        let file = clients[0].create("wanted", FileId(1), BLOCK).await.expect("created");
+        let file = created(&clients[0], 1).await;
         write(&file, 0, &contents(BLOCK)).await;
         let (client, target) = (&nodes[2], nodes[0].node());
         const COMMANDS: u64 = 5000;
@@ -893,7 +802,7 @@ pub fn commands_without_end_are_refused(testbed: &impl Testbed, base: Base) {
                 other => panic!("{other:?}"),
             }
         }
-        assert_eq!(clients[0].list().await, Ok(vec!["wanted".into()]));
+        clients[0].list_numbered().await.expect("served");
         assert!(read(&file, 0, BLOCK).await == contents(BLOCK));
         client.net().close();
     });
@@ -927,7 +836,7 @@ fn demand_overtakes(testbed: &impl Testbed, base: Base, threads: usize, promotes
         const BLOCKS: u64 = 60;
         let settings = IoNodeSettings { prefetch_blocks: 0, ..small(base, Threads::Pool(threads)) };
         let clients = start(base, &nodes[..2], 1, settings).await;
-        let file = clients[0].create("queued", FileId(1), BLOCK).await.expect("created");
+        let file = created(&clients[0], 1).await;
         write(&file, 0, &contents(BLOCKS * BLOCK)).await;
         file.flush().await.expect("flushed");
         let (client, target) = (&nodes[2], nodes[0].node());
@@ -971,7 +880,7 @@ pub fn a_stream_does_not_keep_the_disk_to_itself(testbed: &impl Testbed, base: B
             let small = small(base.with(scheduling), Threads::Pool(16));
             let settings = IoNodeSettings { cache_blocks: 16, prefetch_blocks: 0, ..small };
             let clients = start(base, &nodes[..2], 1, settings).await;
-            let file = clients[0].create("streamed", FileId(1), BLOCK).await.expect("created");
+            let file = created(&clients[0], 1).await;
             write(&file, 0, &contents(BLOCKS * BLOCK)).await;
             file.flush().await.expect("flushed");
             let (client, target) = (&nodes[2], nodes[0].node());
@@ -1019,7 +928,7 @@ pub fn reads_that_writes_hold_up_are_told(testbed: &impl Testbed, base: Base) {
             ..base.io_node()
         };
         let clients = start(base, &nodes, 1, settings).await;
-        let read_from = finished(&clients[1], "read from", FileId(1)).await;
+        let read_from = created(&clients[1], 1).await;
         write(&read_from, 0, &contents(BLOCKS * BLOCK)).await;
         read_from.flush().await.expect("flushed");
         let examined = async || {
@@ -1027,7 +936,7 @@ pub fn reads_that_writes_hold_up_are_told(testbed: &impl Testbed, base: Base) {
             disks.into_iter().find_map(|disk| disk.held_up)
         };
         assert_eq!(examined().await, None);
-        let written = finished(&clients[0], "written", FileId(2)).await;
+        let written = created(&clients[0], 2).await;
         let tasks = Tasks::default();
         tasks.begin(&nodes[1], async move { write(&written, 0, &contents(3 * BLOCKS * BLOCK)).await });
         // One read at a time, of blocks that are in the cache no more.
@@ -1045,7 +954,7 @@ pub fn reads_that_writes_hold_up_are_told(testbed: &impl Testbed, base: Base) {
 pub fn a_client_that_goes_away_leaves_the_others_served(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
-        let file = clients[0].create("kept", FileId(1), BLOCK).await.expect("created");
+        let file = created(&clients[0], 1).await;
         let memory = Memory::real(contents(30 * BLOCK));
         let leaver = file.clone();
         nodes[2].spawn("leaver", async move {
@@ -1054,7 +963,7 @@ pub fn a_client_that_goes_away_leaves_the_others_served(testbed: &impl Testbed, 
             Ok(())
         });
         nodes[2].net().close();
-        let file = clients[1].open_unfinished("kept").await.expect("opened");
+        let file = opened(&clients[1], 1).await;
         write(&file, 40 * BLOCK, b"another client").await;
         file.flush().await.expect("flushed");
         assert!(read(&file, 40 * BLOCK, 100).await == b"another client");
@@ -1065,7 +974,7 @@ pub fn a_client_that_goes_away_leaves_the_others_served(testbed: &impl Testbed, 
 pub fn an_io_node_that_goes_away_fails_the_calls_to_it(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
-        let file = client.create("lost", FileId(1), BLOCK).await.expect("created");
+        let file = created(client, 1).await;
         write(&file, 0, &contents(20 * BLOCK)).await;
         nodes[1].net().close();
         let memory = Memory::real(vec![0; (20 * BLOCK) as usize]);
@@ -1073,7 +982,7 @@ pub fn an_io_node_that_goes_away_fails_the_calls_to_it(testbed: &impl Testbed, b
         let lost = nodes[1].node();
         let named = matches!(*error, Error::Machine(machine::Error::PeerGone { node, .. }) if node == lost);
         assert!(named, "{error}");
-        assert!(client.list().await.is_err());
+        assert!(client.list_numbered().await.is_err());
     });
 }
 
@@ -1088,12 +997,13 @@ pub fn an_io_node_that_stops_writes_out_what_it_has(testbed: &impl Testbed, base
             Ok(())
         });
         let names = vec![nodes[0].node()];
-        let client = Client::connect(nodes[1].clone(), names, base.client()).await;
-        let file = client.expect("connected").create("kept", FileId(1), BLOCK).await.expect("created");
+        let client = Client::connect(nodes[1].clone(), names, base.client()).await.expect("connected");
+        let file = created(&client, 1).await;
         write(&file, 3, b"accepted, not flushed").await;
         nodes[0].net().close();
         stopped.wait().await;
-        let object = nodes[0].disks()[0].open("kept", Stage::Pending).await.expect("still there");
+        let object =
+            nodes[0].disks()[0].open(&object_name(FileId(1)), Stage::Pending).await.expect("still there");
         let into = nodes[0].buffers().take(24).await;
         let found = nodes[0].disks()[0].read(object.id, 0, into).await.expect("read");
         assert_eq!(found.slice(3..24).to_vec(), Some(b"accepted, not flushed".to_vec()));
@@ -1109,7 +1019,7 @@ pub fn a_failing_member_fails_the_whole_group(testbed: &impl Testbed, base: Base
 
 async fn fail_one_member<M: Machine>(base: Base, nodes: Vec<M>, settings: CollectiveSettings) {
     let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
-    let whole = clients[0].create("group", FileId(1), BLOCK).await.expect("created");
+    let whole = created(&clients[0], 1).await;
     write(&whole, 0, &contents(8 * BLOCK)).await;
     let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(8 * BLOCK, BLOCK, 2)));
     let view = view.expect("a view");
@@ -1119,7 +1029,7 @@ async fn fail_one_member<M: Machine>(base: Base, nodes: Vec<M>, settings: Collec
         let (group, client) = (Group::new(3, members.clone(), rank), client.clone());
         let (left, done) = (left.clone(), done.clone());
         nodes[2 + rank].spawn("member", async move {
-            let file = client.open_unfinished("group").await.expect("opened");
+            let file = opened(&client, 1).await;
             let too_small = Memory::real(vec![0; if rank == 1 { 10 } else { 4 * BLOCK as usize }]);
             let failed = file.read_collective(&group, &view, &too_small, settings).await;
             let text = failed.expect_err("a member has too little memory").to_string();
@@ -1147,8 +1057,6 @@ struct Restarting {
     flushes_slowly: Cell<bool>,
     /// Whether it has closed stripes that were not flushed.
     has_closed_stripes: Cell<bool>,
-    /// Whether the file is unfinished until it is committed.
-    is_unfinished: Cell<bool>,
 }
 
 impl Restarting {
@@ -1156,15 +1064,9 @@ impl Restarting {
     fn serve<M: Machine>(node: &M) -> Rc<Self> {
         let (incarnation, is_open) = (Cell::new(1), Cell::new(false));
         let (collectives, flushes_slowly) = (Cell::new(0), Cell::default());
-        let (has_closed_stripes, is_unfinished) = (Cell::default(), Cell::default());
-        let io_node = Rc::new(Restarting {
-            incarnation,
-            is_open,
-            collectives,
-            flushes_slowly,
-            has_closed_stripes,
-            is_unfinished,
-        });
+        let has_closed_stripes = Cell::default();
+        let io_node =
+            Rc::new(Restarting { incarnation, is_open, collectives, flushes_slowly, has_closed_stripes });
         let (answering, machine) = (io_node.clone(), node.clone());
         node.spawn("I/O node", async move {
             while let Ok((from, Delivery::Message(message))) = machine.net().receive().await {
@@ -1173,8 +1075,7 @@ impl Restarting {
                 };
                 let header = Frame::Reply(tag, answering.answer(&request)).encode();
                 let answer = Message { header, payload: Payload::empty(), ..message };
-                let is_slow = matches!(request, Request::Flush { .. } | Request::Commit { .. })
-                    && answering.flushes_slowly.replace(false);
+                let is_slow = matches!(request, Request::Flush(_)) && answering.flushes_slowly.replace(false);
                 let (sender, wait) = (machine.clone(), Duration::from_millis(if is_slow { 300 } else { 0 }));
                 machine.spawn("answer", async move {
                     sender.sleep_until(sender.now() + wait).await;
@@ -1192,28 +1093,18 @@ impl Restarting {
     }
 
     fn answer(&self, request: &Request) -> Reply {
-        let striping = Striping::new(BLOCK, 1).expect("a striping");
-        let label = Label { file: FileId(1), striping, stripe: 0, begun: 0, replaces: None };
-        let lost = Failure::new(FailureKind::Lost, "lost");
         let not_open = Failure::new(FailureKind::NotOpen, "not open");
         match request {
             Request::Describe => Reply::Described { disks: 1, block_bytes_max: BLOCK },
-            Request::Open { .. } => {
-                self.is_open.set(true);
-                let published = !self.is_unfinished.get();
-                let committed = published.then_some(Committed { bytes: 0 });
-                let found = FoundStripe { disk: 0, label, bytes: 0, published, committed };
-                Reply::Opened { stripes: vec![found] }
-            }
             Request::DescribeDisks => Reply::DisksDescribed { identities: vec![Some(7)] },
             Request::Attach { stripes, .. } => {
                 self.is_open.set(true);
                 Reply::Attached { stripes: stripes.places.iter().map(|&(stripe, _)| (stripe, 0)).collect() }
             }
-            Request::FlushNumbered(_) => Reply::Accepted { incarnation: self.incarnation.get() },
+            Request::Flush(_) => Reply::Accepted { incarnation: self.incarnation.get() },
             Request::FlushOwn if self.has_closed_stripes.get() => Reply::Done,
             Request::FlushOwn => Reply::Accepted { incarnation: self.incarnation.get() },
-            Request::WriteNumbered { .. } => {
+            Request::AttachAndWrite { .. } => {
                 self.is_open.set(true);
                 Reply::Accepted { incarnation: self.incarnation.get() }
             }
@@ -1234,65 +1125,10 @@ impl Restarting {
                     Selectors::Asker(_) => Reply::Accepted { incarnation: self.incarnation.get() },
                 }
             }
-            Request::Commit { incarnation: Some(run), .. } if *run != self.incarnation.get() => {
-                Reply::Failed(lost)
-            }
-            Request::Commit { .. } if !self.is_open.get() => Reply::Failed(not_open),
-            Request::Commit { .. } => {
-                self.is_unfinished.set(false);
-                Reply::Accepted { incarnation: self.incarnation.get() }
-            }
-            Request::Write { .. } | Request::Flush { .. } => {
-                Reply::Accepted { incarnation: self.incarnation.get() }
-            }
+            Request::Write { .. } => Reply::Accepted { incarnation: self.incarnation.get() },
             other => panic!("{other:?}"),
         }
     }
-}
-
-/// What an I/O node accepted, did not flush, and has lost because it was started anew, is reported by the next
-/// flush, once, whether or not anything was written since.
-pub fn a_write_that_an_io_node_has_lost_is_reported(testbed: &impl Testbed, base: Base) {
-    run(testbed, 2, move |nodes| async move {
-        let (name, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
-        let client = Client::connect(nodes[1].clone(), vec![name], base.client()).await;
-        let file = client.expect("it answers").open("file").await.expect("opened");
-        let lost = Err(Error::WriteLost { name: "file".into(), node: name }.into());
-
-        write(&file, 0, b"flushed").await;
-        assert_eq!(file.flush().await, Ok(()));
-        io_node.start_anew();
-        assert_eq!(file.flush().await, Ok(()), "nothing had been left to flush");
-
-        write(&file, 0, b"lost").await;
-        io_node.start_anew();
-        assert_eq!(file.flush().await, lost);
-        assert_eq!(file.flush().await, Ok(()), "it has been told");
-
-        write(&file, 0, b"lost").await;
-        io_node.start_anew();
-        write(&file, 0, b"written to the next run, and not in place of the other").await;
-        assert_eq!(file.flush().await, lost);
-        write(&file, 0, b"flushed").await;
-        assert_eq!(file.flush().await, Ok(()));
-    });
-}
-
-/// An unfinished file of which an I/O node has lost something is never committed, though a flush has told its writer.
-pub fn an_unfinished_file_that_lacks_something_is_not_committed(testbed: &impl Testbed, base: Base) {
-    run(testbed, 2, move |nodes| async move {
-        let (name, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
-        io_node.is_unfinished.set(true);
-        let client = Client::connect(nodes[1].clone(), vec![name], base.client()).await.expect("it answers");
-        let file = client.open_unfinished("file").await.expect("opened");
-        let lost = Err(Error::WriteLost { name: "file".into(), node: name }.into());
-        write(&file, 0, b"lost").await;
-        io_node.start_anew();
-        assert_eq!((file.flush().await, file.flush().await), (lost.clone(), Ok(())), "it is told once");
-        write(&file, 4, b"and written on").await;
-        assert_eq!((file.commit().await, file.commit().await), (lost.clone(), lost));
-        assert!(file.is_unfinished());
-    });
 }
 
 /// Writes to a file in memory.

@@ -2,12 +2,14 @@
 
 use std::rc::Rc;
 
-use fs::{Client, Entry, FileEntries, FileId, Group, ListedSettings, Threads};
+use fs::{Client, Entry, FileEntries, Group, ListedSettings, Threads};
 use machine::conformance::Testbed;
 use machine::{Condition, Machine, Memory, Net};
 
 use super::tasks::{Tasks, rest};
-use super::{BLOCK, Base, Draw, bytes_of, contents, finished, read, run, small, start, write};
+use super::{
+    BLOCK, Base, Draw, bytes_of, contents, created, opened, read, refresh, run, small, start, write,
+};
 
 /// How many members the groups of these tests have.
 const MEMBERS: u64 = 3;
@@ -56,12 +58,12 @@ fn overwrite(before: &[u8], parts: &[Part], file: usize) -> Vec<u8> {
     bytes
 }
 
-/// Each member writes or reads its part of the files of these names; gives the memories as they are then.
+/// Each member writes or reads its part of the files of these numbers; gives the memories as they are then.
 async fn move_together<M: Machine>(
     clients: &[Client<M>],
     nodes: &[M],
     group: u64,
-    names: &[&'static str],
+    numbers: &[u64],
     parts: &[Part],
     is_write: bool,
     settings: ListedSettings,
@@ -70,13 +72,13 @@ async fn move_together<M: Machine>(
     let (done, changed) = (Rc::new(std::cell::RefCell::new(Vec::new())), Rc::new(Condition::new()));
     for (rank, (client, part)) in clients.iter().zip(parts).enumerate() {
         let group = Group::new(group, members.clone(), rank);
-        let (client, part, names) = (client.clone(), part.clone(), names.to_vec());
+        let (client, part, numbers) = (client.clone(), part.clone(), numbers.to_vec());
         let (done, changed) = (done.clone(), changed.clone());
         nodes[rank].spawn("member", async move {
             let memory = Memory::real(part.memory.clone());
             let mut files = Vec::new();
-            for (name, entries) in names.iter().zip(&part.entries) {
-                let file = client.open(name).await.expect("it is there");
+            for (&number, entries) in numbers.iter().zip(&part.entries) {
+                let file = opened(&client, number).await;
                 files.push(FileEntries { file, entries: entries.clone() });
             }
             let moved = if is_write {
@@ -86,7 +88,7 @@ async fn move_together<M: Machine>(
             };
             moved.expect("all members are there");
             for FileEntries { file, .. } in files.iter().filter(|_| is_write) {
-                file.commit().await.expect("committed");
+                file.flush().await.expect("flushed");
             }
             drop(files);
             done.borrow_mut().push((rank, bytes_of(memory)));
@@ -105,7 +107,7 @@ async fn move_together<M: Machine>(
 /// When the members of a group have written any stretches of any files together, each byte is its latest writer's, and
 /// bytes in no stretch are as they were; reading stretches together gives what is in the files.
 pub fn listed_stretches_agree_with_files_in_memory(testbed: &impl Testbed, base: Base) {
-    let names = ["one", "two"];
+    let numbers = [1, 2];
     for (seed, longest, queued, presort) in
         [(1, 8, false, true), (2, 3 * BLOCK, true, true), (3, BLOCK, false, false)]
     {
@@ -114,11 +116,11 @@ pub fn listed_stretches_agree_with_files_in_memory(testbed: &impl Testbed, base:
             let clients = start(base, &nodes, 2, small(base, threads)).await;
             let (mut draw, mut files) = (Draw(seed), Vec::new());
             let mut expected = Vec::new();
-            for (number, name) in (1..).zip(names) {
+            for number in numbers {
                 let data = contents(draw.below(BYTES));
-                let file = clients[0].create(name, FileId(number), BLOCK).await.expect("created");
+                let file = created(&clients[0], number).await;
                 write(&file, 0, &data).await;
-                file.commit().await.expect("committed");
+                file.flush().await.expect("flushed");
                 files.push(file);
                 expected.push(data);
             }
@@ -132,16 +134,16 @@ pub fn listed_stretches_agree_with_files_in_memory(testbed: &impl Testbed, base:
                 let end = expected[0].len().max(offset as usize + fresh.len());
                 expected[0].resize(end, 0);
                 expected[0][offset as usize..offset as usize + fresh.len()].copy_from_slice(&fresh);
-                move_together(&clients, &nodes[2..], 2 * round, &names, &parts, true, settings).await;
+                move_together(&clients, &nodes[2..], 2 * round, &numbers, &parts, true, settings).await;
                 for (number, file) in files.iter().enumerate() {
                     expected[number] = overwrite(&expected[number], &parts, number);
-                    file.flush().await.expect("flushed");
+                    refresh(&clients[0], file).await;
                     let now = read(file, 0, 2 * BYTES).await;
                     assert!(now == expected[number], "file {number} in round {round} of seed {seed}");
                 }
                 let parts: Vec<Part> = of_round(&mut draw);
                 let read =
-                    move_together(&clients, &nodes[2..], 2 * round + 1, &names, &parts, false, settings);
+                    move_together(&clients, &nodes[2..], 2 * round + 1, &numbers, &parts, false, settings);
                 for (part, memory) in parts.iter().zip(read.await) {
                     for (file, entries) in part.entries.iter().enumerate() {
                         for &Entry { offset, bytes, at, .. } in entries {
@@ -162,7 +164,7 @@ pub fn listed_stretches_agree_with_files_in_memory(testbed: &impl Testbed, base:
 pub fn a_directory_that_is_forgotten_is_told_again(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
-        let file = finished(&clients[0], "file", FileId(1)).await;
+        let file = created(&clients[0], 1).await;
         let members: Vec<_> = nodes[1..].iter().map(|node| node.node()).collect();
         let settings = ListedSettings { presort: true, queued: true };
         let (tasks, client, group) =
@@ -183,7 +185,7 @@ pub fn a_directory_that_is_forgotten_is_told_again(testbed: &impl Testbed, base:
         let (group, memory) = (Group::new(78, members, 1), Memory::real(Vec::new()));
         clients[1].write_listed(&group, &[], &memory, settings).await.expect("all is moved");
         tasks.wait().await;
-        file.commit().await.expect("committed");
-        assert!(read(&clients[1].open("file").await.expect("there"), 0, BYTES).await == contents(BYTES));
+        file.flush().await.expect("flushed");
+        assert!(read(&opened(&clients[1], 1).await, 0, BYTES).await == contents(BYTES));
     });
 }

@@ -1,18 +1,17 @@
 //! What files promise that have a number and no name.
 
-use fs::protocol::Label;
+use fs::protocol::{LISTED_STRIPES, Label};
 use fs::{
-    Client, CollectiveSettings, Configuration, Entry, Error, FailureKind, File, FileEntries, FileId, Group,
-    ListedSettings, ListedStripe, NumberedFile, PageCache, PageCacheSettings, PagedFile, Prefetch, Threads,
-    object_name,
+    Client, Configuration, Entry, Error, FailureKind, File, FileEntries, FileId, Group, ListedSettings,
+    ListedStripe, NumberedFile, PageCache, PageCacheSettings, PagedFile, Prefetch, Threads, object_name,
 };
-use layout::{Operation, Pattern, Problem, Striping};
+use layout::Striping;
 use machine::conformance::Testbed;
 use machine::{Disk, Machine, Memory, Net, NodeId, Payload, Stage};
 
 use super::faulty::Faulty;
-use super::tasks::Tasks;
-use super::{BLOCK, Base, Draw, Restarting, bytes_of, contents, put, read, run, small, start, write};
+use super::tasks::{Tasks, rest};
+use super::{BLOCK, Base, Restarting, bytes_of, contents, put, read, run, small, start, write};
 
 /// A file over all disks of some nodes, the first stripe on the disk of the node of that index.
 pub(super) async fn numbered<M: Machine>(nodes: &[M], number: u64, first: usize, bytes: u64) -> NumberedFile {
@@ -50,7 +49,7 @@ pub fn a_numbered_file_is_read_by_whoever_knows_it(testbed: &impl Testbed, base:
             let (file, data) = (numbered(&nodes[..3], number, number as usize % 3, 0).await, contents(bytes));
             let own = open(&clients[0], &file, 0).await;
             write(&own, 0, &data).await;
-            assert_eq!((own.bytes(), own.uncounted_end(), own.is_unfinished()), (bytes, bytes, false));
+            assert_eq!((own.bytes(), own.uncounted_end()), (bytes, bytes));
             assert!(read(&own, 0, bytes + 10).await == data);
             own.flush().await.expect("flushed");
             let other = open(&clients[1], &file, bytes + 5 * BLOCK).await;
@@ -60,7 +59,7 @@ pub fn a_numbered_file_is_read_by_whoever_knows_it(testbed: &impl Testbed, base:
             // What others have made is found once the client is told of it.
             write(&own, bytes + 4 * BLOCK, b"far behind").await;
             put(&mut expected, bytes + 4 * BLOCK, b"far behind");
-            other.refresh().await.expect("nobody is asked");
+            other.refresh();
             assert!(read(&other, 0, bytes + 99 * BLOCK).await == expected);
             own.note_counted(bytes + 4 * BLOCK + 10);
             own.set_bytes(3);
@@ -126,60 +125,11 @@ pub fn a_numbered_file_touches_the_disks_it_has_bytes_on(testbed: &impl Testbed,
             let other = open(client, &file, 300).await;
             assert_eq!(read(&other, 50, 250).await, [0; 250], "it was cut on its disk");
         }
-        assert!(client.list().await.expect("listed").is_empty(), "they have no names");
     });
 }
 
-/// Reads, writes, cuts and flushes by two clients in turn, who tell each other of the size, give what a file in memory
-/// would give.
-pub fn random_numbered_operations_agree_with_a_file_in_memory(testbed: &impl Testbed, base: Base) {
-    for (seed, threads) in [(1, Threads::Pool(4)), (2, Threads::PerRequest)] {
-        run(testbed, 5, move |nodes| async move {
-            let clients = start(base, &nodes, 3, small(base, threads)).await;
-            let (mut draw, mut model) = (Draw(seed), Vec::<u8>::new());
-            let file = numbered(&nodes[..3], seed, 1, 0).await;
-            let files = [open(&clients[0], &file, 0).await, open(&clients[1], &file, 0).await];
-            for step in 0..150 {
-                let file = &files[draw.below(2) as usize];
-                file.refresh().await.expect("nobody is asked");
-                file.set_bytes(model.len() as u64);
-                let (offset, bytes) = (draw.below(24 * BLOCK), draw.below(4 * BLOCK));
-                match draw.below(8) {
-                    0..=3 => {
-                        let data: Vec<u8> = (0..bytes).map(|_| draw.below(256) as u8).collect();
-                        write(file, offset, &data).await;
-                        put(&mut model, offset, &data);
-                    }
-                    4..=5 => {
-                        let end = model.len().min((offset + bytes) as usize);
-                        let expected = model.get(offset as usize..end).unwrap_or_default();
-                        assert!(read(file, offset, bytes).await == expected, "step {step}");
-                    }
-                    6 => {
-                        file.truncate(offset).await.expect("cut");
-                        model.resize(offset as usize, 0);
-                    }
-                    _ => file.flush().await.expect("flushed"),
-                }
-                file.note_counted(model.len() as u64);
-            }
-        });
-    }
-}
-
-/// Collective operations, by every method and on listed stretches, work on files without names as on others.
-pub fn numbered_files_are_read_and_written_together(testbed: &impl Testbed, base: Base) {
-    let (disk_directed, two_phase) = (CollectiveSettings::disk_directed(), CollectiveSettings::two_phase());
-    for (record_bytes, settings) in [(8, disk_directed.queued()), (BLOCK, two_phase), (96, disk_directed)] {
-        run(testbed, 5, move |nodes| async move {
-            let clients = start(base, &nodes, 3, small(base, Threads::Pool(4))).await;
-            for (number, pattern) in (1..).zip(Pattern::all()) {
-                let file = numbered(&nodes[..3], number, 2, 0).await;
-                let problem = Problem::new(4 * 96 * 8, record_bytes, 2);
-                move_pattern(&nodes[3..], &clients, &file, pattern, &problem, settings).await;
-            }
-        });
-    }
+/// Operations on listed stretches make stripes that do not exist, and read missing ones as zeros.
+pub fn listed_stretches_make_stripes(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
         let group = Group::new(1, vec![nodes[2].node()], 0);
@@ -202,48 +152,6 @@ pub fn numbered_files_are_read_and_written_together(testbed: &impl Testbed, base
         client.read_listed(&group, &[part], &memory, settings).await.expect("read");
         assert_eq!(bytes_of(memory), vec![0; 2 * BLOCK as usize]);
     });
-}
-
-async fn move_pattern<M: Machine>(
-    nodes: &[M],
-    clients: &[Client<M>],
-    file: &NumberedFile,
-    pattern: Pattern,
-    problem: &Problem,
-    settings: CollectiveSettings,
-) {
-    let (view, data) = (pattern.view(problem).expect("a view"), contents(problem.file_bytes));
-    let whole = open(&clients[0], file, 0).await;
-    let reads = pattern.operation() == Operation::Read;
-    if reads {
-        write(&whole, 0, &data).await;
-    }
-    let members: Vec<NodeId> = nodes.iter().map(|node| node.node()).collect();
-    let tasks = Tasks::default();
-    for (rank, client) in clients.iter().enumerate() {
-        let group = Group::new(7, members.clone(), rank);
-        let mut part = vec![0; view.node_bytes(rank as u32) as usize];
-        for chunk in view.chunks(rank as u32) {
-            let (at, memory, bytes) = (chunk.file_offset as usize, chunk.memory_offset as usize, chunk.bytes);
-            part[memory..memory + bytes as usize].copy_from_slice(&data[at..at + bytes as usize]);
-        }
-        let bytes = if reads { problem.file_bytes } else { 0 };
-        let file = open(client, file, bytes).await;
-        tasks.begin(&nodes[rank], async move {
-            if reads {
-                let memory = Memory::real(vec![0xEE; part.len()]);
-                file.read_collective(&group, &view, &memory, settings).await.expect("read");
-                assert!(bytes_of(memory) == part, "{pattern} member {rank}");
-            } else {
-                let memory = Memory::real(part);
-                file.write_collective(&group, &view, &memory, settings).await.expect("written");
-            }
-        });
-    }
-    tasks.wait().await;
-    whole.set_bytes(problem.file_bytes);
-    whole.refresh().await.expect("nobody is asked");
-    assert!(read(&whole, 0, problem.file_bytes).await == data, "{pattern} by single requests");
 }
 
 async fn write_cached<M: Machine>(file: &PagedFile<M>, offset: u64, data: &[u8]) {
@@ -370,7 +278,7 @@ pub fn a_stripe_that_could_not_be_removed_lacks_nothing_silently(testbed: &impl 
     });
 }
 
-/// All files are listed, however many, with the stripes of each; names are listed apart from them.
+/// All files are listed, however many, with the stripes of each.
 pub fn all_numbered_files_are_listed(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
@@ -384,7 +292,6 @@ pub fn all_numbered_files_are_listed(testbed: &impl Testbed, base: Base) {
         disk.create_unflushed(&object_name(FileId(5)), b"no label").await.expect("room");
         let file = open(client, &numbered(&nodes[..2], u64::MAX, 1, 0).await, 0).await;
         write(&file, 0, &contents(BLOCK + 3)).await;
-        client.create("a name", FileId(6), BLOCK).await.expect("created").commit().await.expect("finished");
         let listed = client.list_numbered().await.expect("listed");
         let of = |number, stripe| ListedStripe { file: FileId(number), disk: 0, stripe };
         let mut expected = vec![of(5, None)];
@@ -393,9 +300,8 @@ pub fn all_numbered_files_are_listed(testbed: &impl Testbed, base: Base) {
         let mut expected: Vec<_> = expected.into_iter().map(|stripe| (nodes[0].node(), stripe)).collect();
         expected.push((nodes[1].node(), of(u64::MAX, Some((0, BLOCK)))));
         assert!(listed == expected, "{} listed", listed.len());
-        assert_eq!(client.list().await.expect("listed"), ["a name"]);
-        // They can be read back by what they are called on their disks.
-        let called = [object_name(FileId(u64::MAX)), object_name(FileId(5))];
+        // They can be read back.
+        let called = [FileId(u64::MAX), FileId(5)];
         file.flush().await.expect("flushed");
         let check = client.check(&called, None, |_| {}).await.expect("checked");
         assert_eq!((check.bytes, check.failures.len()), (BLOCK + 3, 0));
@@ -414,7 +320,7 @@ pub fn numbered_stripes_are_told_apart(testbed: &impl Testbed, base: Base) {
         let turned = NumberedFile { disks: file.disks.iter().rev().copied().collect(), ..file.clone() };
         let memory = Memory::real(vec![1; 10]);
         let error = open(client, &turned, 10).await.read(0, 10, &memory, 0).await.expect_err("foreign");
-        assert!(error.is_remote(FailureKind::Invalid), "{error}");
+        assert!(error.is_remote(FailureKind::Damaged), "{error}");
         let striping = Striping::new(2 * BLOCK, 2).expect("a striping");
         let other = NumberedFile { striping, ..file.clone() };
         let error = open(client, &other, 10).await.write(0, 10, &memory, 0).await.expect_err("foreign");
@@ -578,5 +484,87 @@ pub fn who_closes_a_numbered_file_is_told_what_was_lost(testbed: &impl Testbed, 
             let file = open().await;
             assert_eq!((file.flush().await, file.close().await), (Ok(()), Ok(())), "nothing is left of it");
         }
+    });
+}
+
+/// A write of no bytes leaves the length as it is.
+pub fn a_write_of_no_bytes_makes_no_file_longer(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
+        let file = open(client, &numbered(&nodes[..2], 1, 0, 0).await, 0).await;
+        write(&file, 0, b"short").await;
+        write(&file, 10 * BLOCK, b"").await;
+        assert_eq!(file.bytes(), 5);
+        file.flush().await.expect("flushed");
+        assert_eq!(client.stored_bytes(&numbered(&nodes[..2], 1, 0, 0).await).await, Ok(5));
+    });
+}
+
+/// A list of stripes that is longer than an answer comes in parts, and is whole.
+pub fn all_stripes_are_listed_however_many(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
+        let count = 3 * LISTED_STRIPES as u64;
+        for number in 2..count {
+            // Beside those of both, each has some of its own.
+            for node in (0..2).filter(|&node| number % 3 != node as u64) {
+                let disk = &nodes[node].disks()[0];
+                disk.create(&object_name(FileId(number)), b"").await.expect("created behind its back");
+            }
+        }
+        let listed = client.list_numbered().await.expect("listed");
+        let mut files: Vec<u64> = listed.iter().map(|(_, stripe)| stripe.file.0).collect();
+        files.sort_unstable();
+        files.dedup();
+        assert!(files == (2..count).collect::<Vec<_>>(), "{} of {count}", files.len());
+    });
+}
+
+/// The directories are read once for all who wait, and again for who asks later.
+pub fn stripes_are_listed_once_for_all_who_wait(testbed: &impl Testbed, base: Base) {
+    run(testbed, 6, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
+        let make = async |number| {
+            let file = open(&clients[0], &numbered(&nodes[..1], number, 0, 0).await, 0).await;
+            file.make_stripes().await.expect("made");
+        };
+        make(2).await;
+        let listed = |stripes: Vec<(NodeId, ListedStripe)>| -> Vec<u64> {
+            stripes.into_iter().map(|(_, stripe)| stripe.file.0).collect()
+        };
+        let (tasks, faults) = (Tasks::default(), nodes[0].faults());
+        faults.hold();
+        for (number, client) in clients.iter().enumerate() {
+            let client = client.clone();
+            tasks.begin(&nodes[1 + number], async move {
+                let files = listed(client.list_numbered().await.expect("listed"));
+                assert!(number == 0 || files == [2, 3], "client {number}: {files:?}");
+            });
+            rest(&nodes[0]).await;
+            if number == 0 {
+                make(3).await;
+            }
+        }
+        faults.release();
+        tasks.wait().await;
+        assert_eq!(faults.lists.get(), 2);
+        assert_eq!(listed(clients[0].list_numbered().await.expect("listed")), [2, 3]);
+        assert_eq!(faults.lists.get(), 3);
+    });
+}
+
+/// What had been written to a file that could not be removed is lost, and its writer hears of it.
+pub fn a_file_that_could_not_be_removed_lacks_nothing_silently(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
+        let file = open(&clients[0], &numbered(&nodes[..1], 1, 0, 0).await, 0).await;
+        write(&file, 0, &contents(BLOCK)).await;
+        file.flush().await.expect("flushed");
+        write(&file, 5, &[1; 5]).await;
+        nodes[0].faults().failing_removals.set(1);
+        clients[1].remove_numbered(&[FileId(1)]).await.expect_err("a fault on purpose");
+        file.flush().await.expect_err("what was written is lost");
     });
 }

@@ -5,17 +5,16 @@ use std::rc::Rc;
 
 use fs::{
     Advice, Client, Error, FileId, IoNodeSettings, PageCache, PageCacheSettings, PagedFile, Prefetch, Result,
-    Threads,
+    Threads, object_name,
 };
-use layout::Striping;
 use machine::conformance::Testbed;
-use machine::{Condition, Disk, Duration, Machine, Net, Payload, Stage};
+use machine::{Condition, Disk, Machine, Net, Payload, Stage};
 
 use super::faulty::Faulty;
 use super::tasks::{Tasks, rest, until};
-use super::{BLOCK, Base, Draw, Restarting, contents, put, run, small, start};
+use super::{BLOCK, Base, Draw, Restarting, contents, described, put, run, small, start, stored};
 
-fn cache_of<M: Machine>(client: &Client<M>, pages: u64, prefetch: Prefetch) -> PageCache<M> {
+pub(super) fn cache_of<M: Machine>(client: &Client<M>, pages: u64, prefetch: Prefetch) -> PageCache<M> {
     PageCache::new(
         client.clone(),
         PageCacheSettings {
@@ -31,7 +30,42 @@ fn settings(base: Base) -> IoNodeSettings {
     IoNodeSettings { requests_at_disk: 2, ..small(base, Threads::Pool(4)) }
 }
 
-async fn read<M: Machine>(file: &PagedFile<M>, offset: u64, bytes: u64) -> Vec<u8> {
+/// A new file of this number with all its stripes, in pages of `page_bytes` bytes.
+async fn created_with<M: Machine>(cache: &PageCache<M>, number: u64, page_bytes: u64) -> PagedFile<M> {
+    let file = described(cache.client(), number, page_bytes).await;
+    let file = cache.open_numbered(file).await.expect("opened");
+    file.file().make_stripes().await.expect("room");
+    file
+}
+
+async fn created<M: Machine>(cache: &PageCache<M>, number: u64) -> PagedFile<M> {
+    created_with(cache, number, BLOCK).await
+}
+
+/// The file of this number as its stripes are now, with what this cache has written.
+async fn opened<M: Machine>(cache: &PageCache<M>, number: u64) -> PagedFile<M> {
+    let file = stored(cache.client(), number, BLOCK).await;
+    let bytes = file.bytes;
+    let opened = cache.open_numbered(file).await.expect("opened");
+    opened.note_changed(bytes);
+    opened
+}
+
+/// Takes in what other clients have flushed of a file; returns its size in bytes.
+async fn refresh<M: Machine>(cache: &PageCache<M>, file: &PagedFile<M>) -> u64 {
+    let bytes = stored(cache.client(), file.id().0, BLOCK).await.bytes;
+    file.file().note_counted(u64::MAX);
+    file.note_changed(bytes);
+    file.bytes()
+}
+
+/// Removes a file, and what the cache has of it.
+async fn remove<M: Machine>(cache: &PageCache<M>, number: u64) {
+    cache.give_up_numbered(FileId(number)).await;
+    cache.client().remove_numbered(&[FileId(number)]).await.expect("removed");
+}
+
+pub(super) async fn read<M: Machine>(file: &PagedFile<M>, offset: u64, bytes: u64) -> Vec<u8> {
     let data = file.read(offset, bytes).await.expect("the read succeeds");
     data.to_vec().expect("real bytes")
 }
@@ -50,7 +84,7 @@ async fn read_alone<M: Machine>(file: &PagedFile<M>, offset: u64, bytes: u64) ->
     found
 }
 
-async fn write<M: Machine>(file: &PagedFile<M>, offset: u64, data: &[u8]) {
+pub(super) async fn write<M: Machine>(file: &PagedFile<M>, offset: u64, data: &[u8]) {
     file.write(offset, Payload::from(data)).await.expect("the write succeeds");
 }
 
@@ -63,8 +97,8 @@ pub fn cached_files_of_any_size_are_read_back(testbed: &impl Testbed, base: Base
             let clients = start(base, &nodes, 3, settings(base)).await;
             let caches: Vec<_> = clients.iter().map(|client| cache_of(client, pages, prefetch)).collect();
             for bytes in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 20 * BLOCK + 7] {
-                let (name, data) = (format!("file of {bytes}"), contents(bytes));
-                let file = caches[0].create(&name, FileId(bytes + 1), BLOCK).await.expect("created");
+                let data = contents(bytes);
+                let file = created(&caches[0], bytes + 1).await;
                 for (number, part) in (0..).zip(data.chunks(200)) {
                     write(&file, number * 200, part).await;
                     assert!(caches[0].bytes() <= pages * BLOCK);
@@ -72,7 +106,7 @@ pub fn cached_files_of_any_size_are_read_back(testbed: &impl Testbed, base: Base
                 assert!(read(&file, 0, bytes + 10).await == data);
                 assert!(read(&file, bytes, 10).await.is_empty());
                 file.close().await.expect("closed");
-                let other = caches[1].open(&name).await.expect("opened");
+                let other = opened(&caches[1], bytes + 1).await;
                 assert_eq!(other.bytes(), bytes);
                 for (number, part) in (0..).zip(data.chunks(100)) {
                     assert!(read(&other, number * 100, 100).await == part);
@@ -93,12 +127,13 @@ pub fn cached_files_with_large_pages_are_read_back(testbed: &impl Testbed, base:
         let settings = IoNodeSettings { block_bytes_max: PAGE, ..settings(base) };
         let client = &start(base, &nodes, 2, settings).await[0];
         for bytes in [0, 1, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE + 1] {
-            let (name, data) = (format!("large {bytes}"), contents(bytes));
+            let data = contents(bytes);
             let cache = cache_of(client, 2 * PAGE / BLOCK, Prefetch::Adaptive);
-            let file = cache.create(&name, FileId(bytes + 1), PAGE).await.expect("created");
+            let file = created_with(&cache, bytes + 1, PAGE).await;
             write(&file, 0, &data).await;
             file.close().await.expect("closed");
-            let file = cache.open(&name).await.expect("opened");
+            let file = stored(client, bytes + 1, PAGE).await;
+            let file = cache.open_numbered(file).await.expect("opened");
             let mut found = Vec::new();
             while found.len() < data.len() {
                 found.extend(read(&file, found.len() as u64, 40_000).await);
@@ -114,8 +149,8 @@ pub fn a_client_reads_what_it_has_written(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
         let cache = cache_of(client, 3, Prefetch::Window(2));
-        let writer = cache.create("own", FileId(1), BLOCK).await.expect("created");
-        let reader = cache.open("own").await.expect("opened");
+        let writer = created(&cache, 1).await;
+        let reader = opened(&cache, 1).await;
         let mut model = contents(8 * BLOCK);
         write(&writer, 0, &model).await;
         let mut draw = Draw(5);
@@ -140,12 +175,11 @@ pub fn what_is_read_alone_is_not_kept(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
         let data = contents(40 * BLOCK + 5);
-        let file = cache_of(&clients[0], 60, Prefetch::None).create("here and there", FileId(1), BLOCK).await;
-        let file = file.expect("created");
+        let file = created(&cache_of(&clients[0], 60, Prefetch::None), 1).await;
         write(&file, 0, &data).await;
         file.close().await.expect("closed");
         let cache = cache_of(&clients[1], 60, Prefetch::Adaptive);
-        let file = cache.open("here and there").await.expect("opened");
+        let file = opened(&cache, 1).await;
         for (offset, bytes) in [
             (0, 1),
             (3 * BLOCK + 7, 30),
@@ -171,13 +205,12 @@ pub fn a_window_brings_in_the_pages_after_the_one_in_use(testbed: &impl Testbed,
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
         let data = contents(12 * BLOCK + 5);
-        let file = cache_of(&clients[0], 20, Prefetch::None).create("ahead", FileId(1), BLOCK).await;
-        let file = file.expect("created");
+        let file = created(&cache_of(&clients[0], 20, Prefetch::None), 1).await;
         write(&file, 0, &data).await;
         file.close().await.expect("closed");
         for window in [1, 2, 5] {
             let cache = cache_of(&clients[1], 20, Prefetch::Window(window));
-            let file = cache.open("ahead").await.expect("opened");
+            let file = opened(&cache, 1).await;
             for page in [0, 1, 6, 11] {
                 read(&file, page * BLOCK + 3, 1).await;
                 rest(&nodes[3]).await;
@@ -195,11 +228,10 @@ pub fn the_pages_of_a_request_are_read_together(testbed: &impl Testbed, base: Ba
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
         let data = contents(12 * BLOCK);
-        let file = cache_of(&clients[0], 20, Prefetch::None).create("long", FileId(1), BLOCK).await;
-        let file = file.expect("created");
+        let file = created(&cache_of(&clients[0], 20, Prefetch::None), 1).await;
         write(&file, 0, &data).await;
         file.close().await.expect("closed");
-        let file = cache_of(&clients[1], 20, Prefetch::None).open("long").await.expect("opened");
+        let file = opened(&cache_of(&clients[1], 20, Prefetch::None), 1).await;
         let some = file.read_some(BLOCK + 5, 6 * BLOCK).await.expect("it is there");
         assert_eq!(some.to_vec().expect("real bytes"), data[BLOCK as usize + 5..2 * BLOCK as usize]);
         rest(&nodes[3]).await;
@@ -215,16 +247,16 @@ pub fn a_file_too_large_for_the_cache_passes_through(testbed: &impl Testbed, bas
         let clients = start(base, &nodes, 2, settings(base)).await;
         let data = contents(100 * BLOCK + 5);
         let writer = cache_of(&clients[0], 20, Prefetch::None);
-        for (name, id, bytes) in [("small", 1, 4 * BLOCK), ("large", 2, data.len() as u64)] {
-            let file = writer.create(name, FileId(id), BLOCK).await.expect("created");
+        for (number, bytes) in [(1, 4 * BLOCK), (2, data.len() as u64)] {
+            let file = created(&writer, number).await;
             write(&file, 0, &data[..bytes as usize]).await;
             file.close().await.expect("closed");
         }
         for prefetch in [Prefetch::None, Prefetch::Window(4), Prefetch::Adaptive] {
             let cache = cache_of(&clients[1], 40, prefetch);
-            let small = cache.open("small").await.expect("opened");
+            let small = opened(&cache, 1).await;
             assert!(read(&small, 0, 4 * BLOCK).await == data[..4 * BLOCK as usize]);
-            let large = cache.open("large").await.expect("opened");
+            let large = opened(&cache, 2).await;
             for (page, part) in (0..).zip(data.chunks(BLOCK as usize)) {
                 assert!(read(&large, page * BLOCK, BLOCK).await == part);
             }
@@ -241,78 +273,34 @@ pub fn temporary_files_reach_no_disk(testbed: &impl Testbed, base: Base) {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
         let cache = cache_of(client, 8, Prefetch::Adaptive);
         let data = contents(5 * BLOCK + 9);
-        let file = cache.create("run 1", FileId(1), BLOCK).await.expect("created");
+        let file = created(&cache, 1).await;
         file.advise(Advice::Temporary);
         write(&file, 0, &data).await;
         file.flush().await.expect("nothing to flush");
         file.close().await.expect("closed");
         rest(&nodes[2]).await;
-        let again = cache.open("run 1").await.expect("opened");
+        let again = opened(&cache, 1).await;
         assert!(read(&again, 0, 10 * BLOCK).await == data);
         again.truncate(2 * BLOCK).await.expect("cut");
         assert!(read(&again, 0, 10 * BLOCK).await == data[..2 * BLOCK as usize]);
-        assert_eq!(
-            client.stat_unfinished("run 1").await.expect("there").bytes,
-            0,
-            "no I/O node has any of it"
-        );
+        assert_eq!(stored(client, 1, BLOCK).await.bytes, 0, "no I/O node has any of it");
         for node in &nodes[..2] {
             assert_eq!(
-                node.disks()[0].open("run 1", Stage::Pending).await.expect("there").bytes,
+                node.disks()[0].open(&object_name(FileId(1)), Stage::Pending).await.expect("there").bytes,
                 0,
                 "no disk has any of it"
             );
         }
         again.close().await.expect("closed");
-        cache.unlink("run 1").await.expect("removed");
+        remove(&cache, 1).await;
         assert_eq!(cache.bytes(), 0);
 
-        let large = cache.create("run 2", FileId(2), BLOCK).await.expect("created");
+        let large = created(&cache, 2).await;
         large.advise(Advice::Temporary);
         let data = contents(30 * BLOCK);
         write(&large, 0, &data).await;
         assert!(read(&large, 0, 30 * BLOCK).await == data, "larger than the cache");
-        assert!(
-            client.stat_unfinished("run 2").await.expect("there").bytes > 0,
-            "some of it had to give way"
-        );
-        drop(large);
-        cache.finish().await.expect("finished");
-        assert!(
-            client.list().await.expect("listed").is_empty(),
-            "who leaves takes his temporary files along"
-        );
-    });
-}
-
-/// A file that is begun in place of another one can be given up with all that was written to it: the other one stays,
-/// with what the same cache has written to that.
-pub fn a_cached_file_that_is_given_up_leaves_the_one_it_was_to_replace(testbed: &impl Testbed, base: Base) {
-    run(testbed, 4, move |nodes| async move {
-        let clients = start(base, &nodes, 2, settings(base)).await;
-        let cache = cache_of(&clients[0], 4, Prefetch::Adaptive);
-        let (old, new) = (contents(3 * BLOCK), contents(9 * BLOCK)[BLOCK as usize..].to_vec());
-        let replaced = cache.create("name", FileId(1), BLOCK).await.expect("created");
-        replaced.close().await.expect("closed");
-        let replaced = cache.open("name").await.expect("opened");
-        write(&replaced, 0, &old).await;
-        // The second time some of it has left the cache.
-        for (round, bytes) in [(1, 2 * BLOCK), (2, 8 * BLOCK)] {
-            let striping = Striping::new(BLOCK, 1).expect("a striping");
-            let given_up = cache.create_replacing("name", FileId(10 + round), striping).await.expect("begun");
-            write(&given_up, 0, &new[..bytes as usize]).await;
-            cache.unlink_unfinished("name").await.expect("given up");
-            drop(given_up);
-            let stat = clients[1].find_all("name").await.expect("found");
-            assert_eq!(stat.iter().map(|file| file.file).collect::<Vec<_>>(), [FileId(1)]);
-        }
-        assert!(read(&replaced, 0, 10 * BLOCK).await == old);
-        replaced.close().await.expect("closed");
-        let found = cache_of(&clients[1], 4, Prefetch::Adaptive).open("name").await.expect("opened");
-        assert!(read(&found, 0, 10 * BLOCK).await == old);
-        let error = cache.unlink_unfinished("name").await.expect_err("there is none");
-        assert!(matches!(*error, Error::NotFound { .. }), "{error}");
-        assert_eq!(cache.bytes(), 0);
+        assert!(stored(client, 2, BLOCK).await.bytes > 0, "some of it had to give way");
     });
 }
 
@@ -322,7 +310,7 @@ pub fn a_write_that_fails_behind_is_reported(testbed: &impl Testbed, base: Base)
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
         let cache = cache_of(&clients[0], 4, Prefetch::Adaptive);
-        let file = cache.create("lost", FileId(1), BLOCK).await.expect("created");
+        let file = created(&cache, 1).await;
         write(&file, 0, &contents(2 * BLOCK)).await;
         file.flush().await.expect("flushed");
         file.flush().await.expect("nothing left to flush");
@@ -358,7 +346,7 @@ pub fn a_flush_that_fails_is_success_for_nobody(testbed: &impl Testbed, base: Ba
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
         let cache = cache_of(client, 4, Prefetch::Adaptive);
-        let file = Rc::new(cache.create("shared", FileId(1), BLOCK).await.expect("created"));
+        let file = Rc::new(created(&cache, 1).await);
         write(&file, 0, &contents(2 * BLOCK)).await;
         rest(&nodes[2]).await;
         nodes[1].net().close();
@@ -389,7 +377,7 @@ pub fn a_loss_is_told_to_all_who_flush_at_once(testbed: &impl Testbed, base: Bas
         let (tasks, lost) = (Tasks::default(), Rc::new(Cell::new(0)));
         let mut handles = Vec::new();
         for at in [0, 10] {
-            let file = cache.open("file").await.expect("opened");
+            let file = opened(&cache, 1).await;
             write(&file, at, b"lost").await;
             file.send().await.expect("accepted");
             handles.push(file);
@@ -419,7 +407,7 @@ pub fn what_is_lost_of_a_temporary_file_is_told(testbed: &impl Testbed, base: Ba
         let (name, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
         let client = Client::connect(nodes[1].clone(), vec![name], base.client()).await.expect("it answers");
         let cache = cache_of(&client, 4, Prefetch::Adaptive);
-        let file = cache.open("file").await.expect("opened");
+        let file = opened(&cache, 1).await;
         file.advise(Advice::Temporary);
         // More than there is room for here, of which some is sent to each run.
         write(&file, 0, &contents(8 * BLOCK)).await;
@@ -440,10 +428,10 @@ pub fn hints_move_pages(testbed: &impl Testbed, base: Base) {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
         let data = contents(20 * BLOCK);
         let cache = cache_of(client, 12, Prefetch::Window(4));
-        let file = cache.create("hinted", FileId(1), BLOCK).await.expect("created");
+        let file = created(&cache, 1).await;
         write(&file, 0, &data).await;
         file.close().await.expect("closed");
-        let file = cache.open("hinted").await.expect("opened");
+        let file = opened(&cache, 1).await;
         let pages = || cache.bytes() / BLOCK;
         file.advise(Advice::Random);
         read(&file, 0, 1).await;
@@ -470,7 +458,7 @@ pub fn hints_move_pages(testbed: &impl Testbed, base: Base) {
         file.close().await.expect("closed");
         rest(&nodes[2]).await;
         assert_eq!(pages(), 0);
-        let again = cache.open("hinted").await.expect("opened");
+        let again = opened(&cache, 1).await;
         assert!(read(&again, BLOCK, 10).await == [8; 10]);
     });
 }
@@ -485,14 +473,8 @@ pub fn many_share_a_small_cache(testbed: &impl Testbed, base: Base) {
             let (cache, left, done) = (cache.clone(), left.clone(), done.clone());
             nodes[2].spawn("application", async move {
                 // Half of the files are read by the client that writes them and by another.
-                let name = format!("small {}", number % 4);
-                let file = match cache.create(&name, FileId(1 + number % 4), BLOCK).await {
-                    Err(error) if matches!(*error, Error::Exists { .. } | Error::BeingWritten { .. }) => {
-                        cache.open(&name).await
-                    }
-                    other => other,
-                };
-                let file = file.expect("there");
+                let file = described(cache.client(), 1 + number % 4, BLOCK).await;
+                let file = cache.open_numbered(file).await.expect("opened");
                 let (offset, data) = ((number / 4) * 9 * BLOCK, contents(9 * BLOCK));
                 for (at, part) in (offset..).step_by(100).zip(data.chunks(100)) {
                     write(&file, at, part).await;
@@ -521,9 +503,9 @@ pub fn what_is_cut_off_does_not_come_back(testbed: &impl Testbed, base: Base) {
         let nodes = Faulty::all(nodes);
         let client = &start(base, &nodes, 1, settings(base)).await[0];
         let cache = cache_of(client, 40, Prefetch::None);
-        let file = Rc::new(cache.create("cut", FileId(1), BLOCK).await.expect("created"));
+        let file = Rc::new(created(&cache, 1).await);
         write(&file, 0, &contents(8 * BLOCK)).await;
-        file.commit().await.expect("committed");
+        file.flush().await.expect("flushed");
         let (tasks, cutting) = (Tasks::default(), file.clone());
         nodes[0].faults().hold_resize();
         tasks.begin(&nodes[1], async move { cutting.truncate(BLOCK / 2).await.expect("cut") });
@@ -545,33 +527,8 @@ pub fn what_is_cut_off_does_not_come_back(testbed: &impl Testbed, base: Base) {
         expected[3 * BLOCK as usize..4 * BLOCK as usize].fill(7);
         assert!(read(&file, 0, 9 * BLOCK).await == expected);
         file.flush().await.expect("flushed");
-        file.refresh().await.expect("refreshed");
+        refresh(&cache, &file).await;
         assert!(read(&file, 0, 9 * BLOCK).await == expected);
-    });
-}
-
-/// A file that cannot be removed stays as it is, with what was written to it and not sent, and is one file still for
-/// all who open it. When it is removed, nobody misses what was not sent.
-pub fn a_file_that_cannot_be_removed_stays_as_it_is(testbed: &impl Testbed, base: Base) {
-    run(testbed, 4, move |nodes| async move {
-        let nodes = Faulty::all(nodes);
-        let clients = start(base, &nodes, 2, settings(base)).await;
-        let caches: Vec<_> = clients.iter().map(|client| cache_of(client, 8, Prefetch::None)).collect();
-        let file = caches[0].create("kept", FileId(1), BLOCK).await.expect("created");
-        file.commit().await.expect("committed");
-        write(&file, 0, b"before").await;
-        nodes[..2].iter().for_each(|node| node.faults().failing_removals.set(1));
-        caches[0].unlink("kept").await.expect_err("it cannot be removed");
-        write(&file, 6, b" and after").await;
-        let again = caches[0].open("kept").await.expect("it is there");
-        assert_eq!(read(&again, 0, 20).await, b"before and after");
-        file.flush().await.expect("flushed");
-        let other = caches[1].open("kept").await.expect("it is there");
-        assert_eq!(read(&other, 0, 20).await, b"before and after");
-        write(&file, 0, &contents(4 * BLOCK)).await;
-        caches[0].unlink("kept").await.expect("removed");
-        assert_eq!((file.close().await, again.close().await), (Ok(()), Ok(())));
-        assert_eq!(caches[0].bytes(), 0);
     });
 }
 
@@ -581,48 +538,25 @@ pub fn clients_see_what_others_have_flushed(testbed: &impl Testbed, base: Base) 
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
         let caches: Vec<_> = clients.iter().map(|client| cache_of(client, 8, Prefetch::Window(3))).collect();
-        let one = caches[0].create("shared", FileId(1), BLOCK).await.expect("created");
-        one.commit().await.expect("committed");
+        let one = created(&caches[0], 1).await;
+        one.flush().await.expect("flushed");
         write(&one, 0, &[1; 3 * BLOCK as usize]).await;
         one.flush().await.expect("flushed");
-        let two = caches[1].open("shared").await.expect("opened");
+        let two = opened(&caches[1], 1).await;
         assert!(read(&two, 0, 4 * BLOCK).await == [1; 3 * BLOCK as usize]);
         write(&one, BLOCK, &[2; 100]).await;
         write(&two, BLOCK + 200, &[3; 100]).await;
         write(&one, 4 * BLOCK, &[4]).await;
         one.flush().await.expect("flushed");
-        assert_eq!(two.refresh().await.expect("refreshed"), 4 * BLOCK + 1);
+        assert_eq!(refresh(&caches[1], &two).await, 4 * BLOCK + 1);
         two.flush().await.expect("flushed");
         let mut expected = [vec![1; 3 * BLOCK as usize], vec![0; BLOCK as usize], vec![4]].concat();
         expected[BLOCK as usize..][..100].fill(2);
         expected[BLOCK as usize + 200..][..100].fill(3);
         assert!(read(&two, 0, 5 * BLOCK).await == expected);
-        let anew = caches[0].open("shared").await.expect("opened");
+        let anew = opened(&caches[0], 1).await;
         assert!(read(&anew, 0, 5 * BLOCK).await == expected);
         assert!(read(&one, 0, 5 * BLOCK).await == expected, "through the older handle too");
-    });
-}
-
-/// A part of a page that was written is sent though nobody flushes it: the other clients read it then. What is written
-/// later is sent later, and so on.
-pub fn a_part_of_a_page_is_sent_in_time(testbed: &impl Testbed, base: Base) {
-    run(testbed, 4, move |nodes| async move {
-        let clients = start(base, &nodes, 2, settings(base)).await;
-        let send_parts_after = Some(Duration::from_millis(20));
-        let settings = PageCacheSettings { send_parts_after, ..PageCacheSettings::default() };
-        let cache = PageCache::new(clients[0].clone(), settings);
-        let file = cache.create("log", FileId(1), BLOCK).await.expect("created");
-        write(&file, 0, &[0; 2 * BLOCK as usize]).await;
-        file.commit().await.expect("committed");
-        let mut expected = vec![0; 2 * BLOCK as usize];
-        for (value, at) in (1..).zip([10, 60, BLOCK as usize + 5]) {
-            expected[at..at + 50].fill(value);
-            write(&file, at as u64, &[value; 50]).await;
-            rest(&nodes[3]).await;
-            let other = clients[1].open("log").await.expect("opened");
-            assert!(super::read(&other, 0, 2 * BLOCK).await == expected, "after write {value}");
-        }
-        file.close().await.expect("closed");
     });
 }
 
@@ -675,20 +609,17 @@ struct Application<M: Machine> {
     cache: PageCache<M>,
     draw: Draw,
     files: Vec<(PagedFile<M>, Vec<u8>)>,
-    names: [String; 2],
 }
 
 impl<M: Machine> Application<M> {
     fn new(cache: PageCache<M>, seed: u64) -> Self {
-        let names = [format!("first of {seed}"), format!("second of {seed}")];
-        Application { cache, draw: Draw(seed), files: Vec::new(), names }
+        Application { cache, draw: Draw(seed), files: Vec::new() }
     }
 
     async fn work(mut self) {
-        for (number, name) in (0..).zip(&self.names) {
-            let file =
-                self.cache.create(name, FileId(2 * self.draw.0 + number), BLOCK).await.expect("created");
-            self.files.push((file, Vec::new()));
+        let numbers = [0, 1].map(|file| 2 * self.draw.0 + file);
+        for number in numbers {
+            self.files.push((created(&self.cache, number).await, Vec::new()));
         }
         for step in 0..150 {
             let number = self.draw.below(2) as usize;
@@ -701,8 +632,8 @@ impl<M: Machine> Application<M> {
             assert!(read(&file, 0, 40 * BLOCK).await == model, "{}", file.name());
             file.close().await.expect("closed");
         }
-        for (name, _) in self.names.iter().zip(0..) {
-            self.cache.unlink(name).await.expect("removed");
+        for number in numbers {
+            remove(&self.cache, number).await;
         }
         self.cache.finish().await.expect("finished");
     }
@@ -729,9 +660,9 @@ impl<M: Machine> Application<M> {
                 model.resize(offset as usize, 0);
             }
             11 => file.flush().await.expect("flushed"),
-            12 => assert_eq!(file.refresh().await.expect("refreshed"), model.len() as u64),
+            12 => assert_eq!(refresh(&self.cache, file).await, model.len() as u64),
             13 => {
-                let reopened = self.cache.open(file.name()).await.expect("opened");
+                let reopened = opened(&self.cache, file.id().0).await;
                 std::mem::replace(file, reopened).close().await.expect("closed");
             }
             14 => file.advise(Advice::WillNeed { offset, bytes }),
@@ -754,12 +685,13 @@ impl<M: Machine> Application<M> {
 async fn take_turns<M: Machine>(clients: &[Client<M>], seed: u64, pages: u64, prefetch: Prefetch) {
     let caches: Vec<_> = clients.iter().map(|client| cache_of(client, pages, prefetch)).collect();
     let (mut draw, mut model) = (Draw(seed), Vec::<u8>::new());
-    let mut files = vec![caches[0].create("in turn", FileId(seed), BLOCK).await.expect("created")];
-    files[0].commit().await.expect("committed");
-    files.push(caches[1].open("in turn").await.expect("opened"));
+    // No number is used twice.
+    let number = 1 << 40 | seed;
+    let files = [created(&caches[0], number).await, opened(&caches[1], number).await];
     for step in 0..60 {
-        let file = &files[draw.below(2) as usize];
-        file.refresh().await.expect("refreshed");
+        let client = draw.below(2) as usize;
+        let file = &files[client];
+        refresh(&caches[client], file).await;
         for _ in 0..1 + draw.below(4) {
             let (offset, bytes) = (draw.below(12 * BLOCK), draw.below(2 * BLOCK));
             match draw.below(5) {

@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use fs::protocol::RECORDED_BYTES_MAX;
-use fs::{Client, FailureKind, FileId, NodeRecording, Result, Threads};
+use fs::{Client, FailureKind, NodeRecording, Result, Threads};
 use machine::conformance::Testbed;
 use machine::{Duration, Machine, NodeId, NoteRing};
 use trace::{NoteKind, Timeline};
 
 use super::faulty::Faulty;
-use super::{BLOCK, Base, contents, read, run, small, start, write};
+use super::{BLOCK, Base, contents, created, opened, read, run, small, start, write};
 
 /// By how much a clock of the I/O nodes is ahead.
 const AHEAD: Duration = Duration::from_secs(3600);
@@ -42,7 +42,7 @@ pub fn what_nodes_do_is_recorded_on_demand(testbed: &impl Testbed, base: Base) {
         nodes[..2].iter().for_each(|node| node.faults().ahead.set(AHEAD));
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
         assert!(all_refused(clients[0].stop_recording().await), "nobody records");
-        let file = clients[0].create("file", FileId(1), BLOCK).await.expect("created");
+        let file = created(&clients[0], 1).await;
         clients[0].start_recording().await.expect("nobody records");
         let data = contents(400 * BLOCK);
         write(&file, 0, &data).await;
@@ -56,7 +56,7 @@ pub fn what_nodes_do_is_recorded_on_demand(testbed: &impl Testbed, base: Base) {
             let is_odd = |kind| !matches!(kind, NoteKind::Unfinished | NoteKind::FlowUnmatched);
             assert!(!timeline.notes.iter().any(|note| is_odd(note.kind)), "{:?}", timeline.notes);
             assert_eq!([count("serve: write"), count("serve: read")], [200, 200]);
-            assert_eq!([count("serve: create"), count("serve: describe")], [0, 0]);
+            assert_eq!([count("serve: attach"), count("serve: describe")], [0, 0]);
             let bytes = recording.section.len();
             assert!((RECORDED_BYTES_MAX..timeline.spans.len() * 256).contains(&bytes), "{bytes} bytes");
             let clock = recording.clock;
@@ -73,13 +73,13 @@ pub fn what_nodes_do_is_recorded_on_demand(testbed: &impl Testbed, base: Base) {
 /// A recording that is begun again has what is done from then on.
 async fn begins_anew<M: Machine>(client: &Client<M>) {
     client.start_recording().await.expect("nobody records");
-    client.list().await.expect("listed");
+    client.list_numbered().await.expect("listed");
     client.start_recording().await.expect("it is begun anew");
-    client.stat_unfinished("file").await.expect("it is there");
+    opened(client, 1).await;
     for (_, recording) in client.stop_recording().await {
         let recording = recording.expect("recorded");
         let (_, count) = understood(&recording);
-        assert_eq!([count("serve: list"), count("serve: open")], [0, 1]);
+        assert_eq!([count("serve: list stripes"), count("serve: attach")], [0, 1]);
     }
 }
 
@@ -92,7 +92,7 @@ async fn refuses_beside_another<M: Machine>(client: &Client<M>, nodes: &[M]) {
     assert!(!nodes[0].notes().is_on() && nodes[1].notes().is_on());
     assert!(all_refused(client.stop_recording().await), "none was begun");
     let before = other.borrow().notes().len();
-    client.list().await.expect("listed");
+    client.list_numbered().await.expect("listed");
     assert!(other.borrow().notes().len() > before, "the other goes on");
     nodes[1].notes().stop();
 }

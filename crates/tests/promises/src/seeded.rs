@@ -5,7 +5,7 @@
 
 use fs::{
     Client, ClientSettings, CollectiveMethod, CollectiveSettings, Configuration, File, FileId, Group,
-    IoNodeSettings, Prefetch, Scheduling, Threads,
+    IoNodeSettings, NumberedFile, Prefetch, Scheduling, Threads,
 };
 use layout::{Operation, Pattern, Problem, Striping, View};
 use machine::conformance::Testbed;
@@ -19,8 +19,8 @@ use super::{BLOCK, Base, Draw, contents, put, read, run, small, start_with, writ
 /// Operations of one run: enough to fill the caches several times, few enough for hundreds of runs a second.
 const STEPS: u32 = 60;
 
-/// Names that files may have at a time.
-const NAMES: [&str; 3] = ["one", "two", "three"];
+/// How many files there may be at a time.
+const FILES: usize = 3;
 
 /// No file gets longer than this by a single operation.
 const FILE_BYTES_MAX: u64 = 24 * BLOCK;
@@ -77,7 +77,7 @@ pub fn operations_of_a_seed(testbed: &impl Testbed, seed: u64) {
     run(testbed, chosen.io_nodes + chosen.clients, move |nodes| async move {
         let clients = start_with(&nodes, chosen.io_nodes, chosen.io_node, chosen.client).await;
         let nodes = nodes[chosen.io_nodes..].to_vec();
-        let mut program = Program { nodes, clients, draw, files: Default::default(), begun: 0 };
+        let mut program = Program { nodes, clients, draw, files: Default::default(), begun: 1 };
         for _ in 0..STEPS {
             program.step().await;
         }
@@ -112,6 +112,7 @@ pub fn requests_of_a_seed(testbed: &impl Testbed, seed: u64) {
 
 /// A file, what is in it, and the handle that each client has on it.
 struct Known<M: Machine> {
+    file: NumberedFile,
     contents: Vec<u8>,
     handles: Vec<Option<File<M>>>,
 }
@@ -121,7 +122,7 @@ struct Program<M: Machine> {
     nodes: Vec<M>,
     clients: Vec<Client<M>>,
     draw: Draw,
-    files: [Option<Known<M>>; NAMES.len()],
+    files: [Option<Known<M>>; FILES],
     /// Files and groups made so far: no two have the same number.
     begun: u64,
 }
@@ -150,11 +151,15 @@ impl<M: Machine> Program<M> {
     async fn handle(&mut self, index: usize, who: usize) -> File<M> {
         let known = self.files[index].as_mut().expect("there is such a file");
         if known.handles[who].is_none() {
-            known.handles[who] = Some(self.clients[who].open(NAMES[index]).await.expect("opened"));
+            let opened = self.clients[who].numbered(known.file.clone()).await;
+            known.handles[who] = Some(opened.expect("opened"));
         }
         let file = known.handles[who].clone().expect("opened");
-        let bytes = file.refresh().await.expect("refreshed");
-        assert_eq!(bytes, known.contents.len() as u64, "the length of {} to client {who}", NAMES[index]);
+        file.refresh();
+        let bytes = self.clients[who].stored_bytes(&known.file).await.expect("answered");
+        assert_eq!(bytes, known.contents.len() as u64, "the length of file {index} to client {who}");
+        file.note_counted(u64::MAX);
+        file.set_bytes(bytes);
         file
     }
 
@@ -171,36 +176,38 @@ impl<M: Machine> Program<M> {
         &mut self.files[index].as_mut().expect("there is such a file").contents
     }
 
-    /// Makes a file, in place of one of the same name if there is one.
+    /// Makes a file, in place of another one if there is one.
     async fn make(&mut self, index: usize, who: usize) {
-        let (client, name) = (self.clients[who].clone(), NAMES[index]);
+        if self.files[index].is_some() {
+            self.remove(index, who).await;
+        }
+        let client = self.clients[who].clone();
         let block = self.draw.one_of(&[BLOCK, 2 * BLOCK, 8 * BLOCK]);
         let stripes = 1 + self.draw.below(u64::from(client.disks())) as u32;
         let striping = Striping::new(block, stripes).expect("a striping");
         self.begun += 1;
-        let file = match self.files[index] {
-            Some(_) => client.create_replacing(name, FileId(self.begun), striping).await,
-            None => client.create_striped(name, FileId(self.begun), striping).await,
-        };
-        let file = file.expect("created");
+        let file = client.new_numbered(FileId(self.begun), striping).await.expect("all disks are there");
+        let opened = client.numbered(file.clone()).await.expect("opened");
+        if self.draw.below(2) == 0 {
+            opened.make_stripes().await.expect("room");
+        }
         let data = self.data(FILE_BYTES_MAX);
-        write(&file, 0, &data).await;
-        file.commit().await.expect("committed");
+        write(&opened, 0, &data).await;
         let mut handles: Vec<Option<File<M>>> = self.clients.iter().map(|_| None).collect();
-        handles[who] = Some(file);
-        self.files[index] = Some(Known { contents: data, handles });
+        handles[who] = Some(opened);
+        self.files[index] = Some(Known { file, contents: data, handles });
     }
 
     async fn remove(&mut self, index: usize, who: usize) {
-        self.files[index] = None;
-        self.clients[who].unlink(NAMES[index]).await.expect("removed");
+        let known = self.files[index].take().expect("there is such a file");
+        self.clients[who].remove_numbered(&[known.file.number]).await.expect("removed");
     }
 
+    /// All stripes are of files that exist.
     async fn list(&mut self, who: usize) {
-        let there = NAMES.iter().zip(&self.files).filter(|(_, file)| file.is_some());
-        let mut names: Vec<String> = there.map(|(name, _)| (*name).to_owned()).collect();
-        names.sort();
-        assert_eq!(self.clients[who].list().await.expect("listed"), names);
+        let listed = self.clients[who].list_numbered().await.expect("listed");
+        let is_known = |file| self.files.iter().flatten().any(|known| known.file.number == file);
+        assert!(listed.iter().all(|(_, stripe)| is_known(stripe.file)), "{listed:?}");
     }
 
     async fn truncate(&mut self, index: usize, who: usize) {
@@ -208,32 +215,19 @@ impl<M: Machine> Program<M> {
         self.resize(index, who, bytes).await;
     }
 
-    /// Cuts or extends a file. Others flush before that: what they do later makes it as long again as they knew it.
     async fn resize(&mut self, index: usize, who: usize, bytes: u64) {
-        for file in self.handles(index).await {
-            file.flush().await.expect("flushed");
-        }
+        // All stripes know how long the file is then.
         let file = self.handle(index, who).await;
+        file.make_stripes().await.expect("room");
         file.truncate(bytes).await.expect("truncated");
-        let before = self.contents(index).len();
         self.contents(index).resize(bytes as usize, 0);
-        self.tell_if_longer(&file, index, before).await;
-    }
-
-    /// Flushes a file that is longer than before: until then others are not told that it is.
-    async fn tell_if_longer(&mut self, file: &File<M>, index: usize, before: usize) {
-        if self.contents(index).len() > before {
-            file.flush().await.expect("flushed");
-        }
     }
 
     async fn write(&mut self, index: usize, who: usize) {
         let (offset, data) = (self.draw.below(FILE_BYTES_MAX), self.data(4 * BLOCK));
         let file = self.handle(index, who).await;
         write(&file, offset, &data).await;
-        let before = self.contents(index).len();
         put(self.contents(index), offset, &data);
-        self.tell_if_longer(&file, index, before).await;
     }
 
     async fn read(&mut self, index: usize, who: usize) {
@@ -243,15 +237,14 @@ impl<M: Machine> Program<M> {
         let contents = self.contents(index);
         let start = (offset as usize).min(contents.len());
         let end = ((offset + bytes) as usize).min(contents.len());
-        assert!(found == contents[start..end], "{bytes} bytes at {offset} of {}", NAMES[index]);
+        assert!(found == contents[start..end], "{bytes} bytes at {offset} of file {index}");
     }
 
     /// Each client writes records of its own, some of which share blocks with others', and reads back what it wrote.
     async fn write_side_by_side(&mut self, index: usize) {
         let (start, record) = (self.draw.below(8 * BLOCK), 1 + self.draw.below(BLOCK + 100));
         let rounds = 1 + self.draw.below(6);
-        let end = start + rounds * record * self.clients.len() as u64;
-        let flushes = end > self.contents(index).len() as u64 || self.draw.below(2) == 0;
+        let flushes = self.draw.below(2) == 0;
         let (tasks, writers) = (Tasks::default(), self.clients.len());
         for (who, file) in self.handles(index).await.into_iter().enumerate() {
             let mut records = Vec::new();
@@ -330,18 +323,17 @@ impl<M: Machine> Program<M> {
         (0..bytes).map(|_| self.draw.below(256) as u8).collect()
     }
 
-    /// A client that has seen nothing of it all finds what there should be, and removes it.
+    /// A client finds what there should be in all files, and removes them.
     async fn finish(mut self) {
-        let client = self.clients[0].clone();
-        for (name, known) in NAMES.iter().zip(&mut self.files) {
-            let Some(known) = known.take() else { continue };
-            let bytes = known.contents.len() as u64;
-            let file = client.open(name).await.expect("opened");
-            assert_eq!(file.bytes(), bytes, "the length of {name}");
-            assert!(read(&file, 0, bytes + BLOCK).await == known.contents, "the contents of {name}");
-            client.unlink(name).await.expect("removed");
+        for index in 0..FILES {
+            let Some(known) = &mut self.files[index] else { continue };
+            known.handles.fill(None);
+            let file = self.handle(index, 0).await;
+            let contents = self.contents(index).clone();
+            assert!(read(&file, 0, contents.len() as u64 + BLOCK).await == contents, "file {index}");
+            self.remove(index, 0).await;
         }
-        assert!(client.list().await.expect("listed").is_empty());
+        assert_eq!(self.clients[0].list_numbered().await, Ok(vec![]));
     }
 }
 

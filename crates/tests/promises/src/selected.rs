@@ -13,7 +13,10 @@ use machine::{Duration, KeptEvent, KeptNote, Machine, Memory, Net, NoteRing};
 
 use super::faulty::Faulty;
 use super::tasks::{Tasks, until};
-use super::{BLOCK, Base, Draw, Restarting, bytes_of, contents, finished, read, run, small, start, write};
+use super::{
+    BLOCK, Base, Draw, Restarting, bytes_of, contents, created, opened, read, refresh, run, small, start,
+    write,
+};
 
 /// Sorted and together, at the disks when it is written.
 const TO_DISKS: SelectedSettings = SelectedSettings {
@@ -126,7 +129,7 @@ async fn move_parts<M: Machine>(
                 }
             }
             if is_write {
-                file.commit().await.expect("committed");
+                file.flush().await.expect("flushed");
             }
             done.borrow_mut()[rank] = bytes_of(memory);
         });
@@ -182,12 +185,12 @@ async fn selected_operations<M: Machine>(
     let clients = start(base, nodes, 2, small(base, Threads::Pool(4))).await;
     let mut draw = Draw(seed);
     let mut expected = contents(draw.below(BYTES));
-    let first = clients[0].create("one", FileId(1), BLOCK).await.expect("created");
+    let first = created(&clients[0], 1).await;
     write(&first, 0, &expected).await;
-    first.commit().await.expect("committed");
+    first.flush().await.expect("flushed");
     let mut files = Vec::new();
     for client in &clients {
-        files.push(client.open("one").await.expect("opened"));
+        files.push(opened(client, 1).await);
     }
     for round in 1..4 {
         let parts: Vec<Part> = (0..MEMBERS).map(|_| Part::draw(&mut draw)).collect();
@@ -200,7 +203,7 @@ async fn selected_operations<M: Machine>(
         expected[offset as usize..offset as usize + fresh.len()].copy_from_slice(&fresh);
         move_parts(&files, &clients, &nodes[2..], (with, 10 * round), &parts, true, settings).await;
         first.flush().await.expect("flushed");
-        first.refresh().await.expect("refreshed");
+        refresh(&clients[0], &first).await;
         let now = read(&first, 0, 4 * BYTES).await;
         assert_eq!(now.len(), end, "the length in round {round} of seed {seed}");
         let mut choices: Vec<Vec<u8>> = expected.iter().map(|_| Vec::new()).collect();
@@ -230,10 +233,10 @@ pub fn small_parts_of_blocks_travel_together(testbed: &impl Testbed, base: Base)
     for members in [2, 8] {
         run(testbed, 1 + members, move |nodes| async move {
             let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
-            finished(&clients[0], "shared", FileId(1)).await;
+            created(&clients[0], 1).await;
             let mut files = Vec::new();
             for client in &clients {
-                files.push(client.open("shared").await.expect("opened"));
+                files.push(opened(client, 1).await);
             }
             let record = BLOCK / members as u64;
             let part = |rank: u64| {
@@ -280,10 +283,10 @@ pub fn what_is_written_together_is_written_in_order(testbed: &impl Testbed, base
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
-        finished(&clients[0], "shared", FileId(1)).await;
+        created(&clients[0], 1).await;
         let mut files = Vec::new();
         for client in &clients {
-            files.push(client.open("shared").await.expect("opened"));
+            files.push(opened(client, 1).await);
         }
         let parts = [parts(0), parts(1)];
         for (operation, queued) in [(10, false), (11, true)] {
@@ -315,10 +318,10 @@ pub fn what_several_select_of_new_blocks_stays(testbed: &impl Testbed, base: Bas
     run(testbed, 2 + MEMBERS as usize, move |nodes| async move {
         const RECORD: u64 = 40;
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
-        let first = finished(&clients[0], "new", FileId(1)).await;
+        let first = created(&clients[0], 1).await;
         let mut files = Vec::new();
         for client in &clients {
-            files.push(client.open("new").await.expect("opened"));
+            files.push(opened(client, 1).await);
         }
         let (cycle, expected) = (RECORD * u64::from(MEMBERS), contents(BYTES / 120 * 120));
         let part = |rank: u64| {
@@ -330,7 +333,7 @@ pub fn what_several_select_of_new_blocks_stays(testbed: &impl Testbed, base: Bas
         };
         let parts: Vec<Part> = (0..u64::from(MEMBERS)).map(part).collect();
         move_parts(&files, &clients, &nodes[2..], (With::Nobody, 0), &parts, true, TO_DISKS).await;
-        first.refresh().await.expect("refreshed");
+        refresh(&clients[0], &first).await;
         assert!(read(&first, 0, 2 * BYTES).await == expected, "what somebody has written is lost");
     });
 }
@@ -340,16 +343,16 @@ pub fn what_several_select_beyond_the_end_stays(testbed: &impl Testbed, base: Ba
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
-        let (first, tasks) = (finished(&clients[0], "new", FileId(1)).await, Tasks::default());
+        let (first, tasks) = (created(&clients[0], 1).await, Tasks::default());
         let expected = contents(400);
         nodes[0].faults().hold_resize();
         for (node, extent) in [(1, Extent::new(0, 40)), (2, Extent::new(40, 360))] {
-            let file = clients[node - 1].open("new").await.expect("opened");
+            let file = opened(&clients[node - 1], 1).await;
             let memory = Memory::real(expected[extent.offset as usize..extent.end() as usize].to_vec());
             let (selection, settings) = (Selection::contiguous(extent).expect("an extent"), TO_DISKS);
             tasks.begin(&nodes[node], async move {
                 file.write_selected(Company::Alone, &selection, &memory, settings).await.expect("written");
-                file.commit().await.expect("committed");
+                file.flush().await.expect("flushed");
             });
             // The other one comes when the first waits, and may get as far as it likes.
             until(&nodes[0], || nodes[0].faults().has_held_resize()).await;
@@ -357,7 +360,7 @@ pub fn what_several_select_beyond_the_end_stays(testbed: &impl Testbed, base: Ba
         }
         nodes[0].faults().release();
         tasks.wait().await;
-        first.refresh().await.expect("refreshed");
+        refresh(&clients[0], &first).await;
         assert!(read(&first, 0, BLOCK).await == expected, "what somebody has written is cut");
     });
 }
@@ -398,14 +401,14 @@ pub fn what_is_selected_of_a_numbered_file_touches_its_stripes(testbed: &impl Te
 pub fn a_team_fails_together(testbed: &impl Testbed, base: Base) {
     run(testbed, 2 + MEMBERS as usize, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
-        let file = finished(&clients[0], "shared", FileId(1)).await;
+        let file = created(&clients[0], 1).await;
         write(&file, 0, &contents(9 * BLOCK)).await;
-        file.commit().await.expect("committed");
+        file.flush().await.expect("flushed");
         let (tasks, told) = (Tasks::default(), Rc::new(RefCell::new(Vec::new())));
         for (rank, client) in (0..MEMBERS).zip(&clients) {
             let (client, told, node) = (client.clone(), told.clone(), nodes[2 + rank as usize].clone());
             tasks.begin(&nodes[2 + rank as usize], async move {
-                let file = client.open("shared").await.expect("opened");
+                let file = opened(&client, 1).await;
                 let team = TeamMembership::form(&client, "all", rank, MEMBERS).await.expect("formed");
                 let all = Selection::contiguous(Extent::new(0, 9 * BLOCK)).expect("an extent");
                 let settings = SelectedSettings {
@@ -450,13 +453,13 @@ pub fn a_team_fails_together(testbed: &impl Testbed, base: Base) {
 pub fn what_has_failed_leaves_room_for_other_teams(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
-        let file = finished(&clients[0], "shared", FileId(1)).await;
-        file.commit().await.expect("committed");
+        let file = created(&clients[0], 1).await;
+        file.flush().await.expect("flushed");
         let tasks = Tasks::default();
         for (rank, client) in (0..2).zip(&clients) {
             let client = client.clone();
             tasks.begin(&nodes[2 + rank as usize], async move {
-                let file = client.open("shared").await.expect("opened");
+                let file = opened(&client, 1).await;
                 // More than half of what one client may have selected, behind the end of the file.
                 let extents = (0..300_000 * u64::from(rank == 0))
                     .scan(0, |end, number| {
@@ -489,7 +492,7 @@ pub fn what_is_selected_is_told_again_to_a_new_run(testbed: &impl Testbed, base:
     run(testbed, 2, move |nodes| async move {
         let io_node = Restarting::serve(&nodes[0]);
         let client = Client::connect(nodes[1].clone(), vec![nodes[0].node()], base.client()).await;
-        let file = client.expect("it answers").open("file").await.expect("opened");
+        let file = opened(&client.expect("it answers"), 1).await;
         let group = Group::new(1, vec![nodes[1].node()], 0);
         let selection = Selection::vector(Extent::new(5, 8), 9, 20).expect("a vector");
         let memory = Memory::real(vec![1; selection.bytes() as usize]);

@@ -4,9 +4,10 @@
 use description::{Description, MachineDescription};
 use experiment as _;
 use fs::{
-    Advice, Client, ClientSettings, FileId, IoNodeSettings, PageCache, PageCacheSettings, PagedFile,
-    Prefetch, serve,
+    Advice, Client, ClientSettings, FileId, IoNodeSettings, NumberedFile, PageCache, PageCacheSettings,
+    PagedFile, Prefetch, serve,
 };
+use layout::Striping;
 use machine::{Duration, Machine, Payload, Source};
 use sim::{Layout, Settings, SimMachine, Simulation};
 
@@ -67,13 +68,16 @@ impl Setting {
             ..PageCacheSettings::default()
         };
         let cache = PageCache::new(client, settings);
-        let file = cache.create("file", FileId(1), PAGE).await.expect("created");
+        let striping = Striping::new(PAGE, self.disks).expect("a striping");
+        let new = cache.client().new_numbered(FileId(2), striping).await.expect("all disks are there");
+        let file = cache.open_numbered(new.clone()).await.expect("opened");
         for page in 0..self.pages {
             let data = Payload::phantom(Source(1), page * PAGE, PAGE);
             file.write(page * PAGE, data).await.expect("written");
         }
+        file.flush().await.expect("flushed");
         file.close().await.expect("closed");
-        cache.open("file").await.expect("opened")
+        cache.open_numbered(NumberedFile { bytes: self.pages * PAGE, ..new }).await.expect("opened")
     }
 
     /// The time it takes to read the file from front to back, and to spend some time on each page.

@@ -14,9 +14,10 @@ use common::stranger::{DEMAND, Headed, join};
 use common::{Reports, drivers, run_nodes, until};
 use fs::protocol::{Frame, Request};
 use fs::{
-    Client, ClientSettings, Configuration, File, FileId, IoNodeSettings, PageCache, PageCacheSettings,
-    Prefetch, Scheduling, Threads, serve,
+    Client, ClientSettings, Configuration, File, FileId, IoNodeSettings, NumberedFile, PageCache,
+    PageCacheSettings, Prefetch, Scheduling, Threads, serve,
 };
+use layout::Striping;
 use machine::{Delivery, Duration, Machine, Memory, Message, Net, Payload};
 use node as _;
 use promises::Base;
@@ -48,7 +49,7 @@ fn files_are_what_was_written_in_other_orders_at_the_disks() {
     for (driver, scheduling) in drivers().into_iter().flat_map(|driver| orders.map(|one| (driver, one))) {
         let (testbed, base) = (Loopback { driver }, Base { configuration: Configuration::Agent, scheduling });
         eprintln!("{scheduling} with {driver:?}");
-        promises::files_of_any_size_are_read_back(&testbed, base);
+        promises::a_numbered_file_is_read_by_whoever_knows_it(&testbed, base);
         promises::clients_that_write_side_by_side_do_not_disturb_each_other(&testbed, base);
         promises::later_writes_of_a_block_reach_the_disk_later(&testbed, base);
         promises::what_waits_for_more_is_written_back(&testbed, base);
@@ -64,6 +65,28 @@ const PAGE: u64 = 64 * 1024;
 async fn client_of(nodes: &[RealMachine], settings: IoNodeSettings) -> fs::Result<Client<RealMachine>> {
     nodes[0].spawn("I/O node", serve(nodes[0].clone(), settings));
     Client::connect(nodes[1].clone(), vec![nodes[0].node()], ClientSettings::agent()).await
+}
+
+/// The numbers of files.
+const FIRST: FileId = FileId(2);
+const SECOND: FileId = FileId(3);
+
+/// A file of this number over all disks, of `bytes` bytes in blocks of `block_bytes`.
+async fn described(
+    client: &Client<RealMachine>,
+    number: FileId,
+    block_bytes: u64,
+    bytes: u64,
+) -> fs::Result<NumberedFile> {
+    let striping = Striping::new(block_bytes, client.disks()).expect("a striping");
+    Ok(NumberedFile { bytes, ..client.new_numbered(number, striping).await? })
+}
+
+/// A new file of the first number, with all its stripes.
+async fn new_file(client: &Client<RealMachine>, block_bytes: u64) -> fs::Result<File<RealMachine>> {
+    let file = client.numbered(described(client, FIRST, block_bytes, 0).await?).await?;
+    file.make_stripes().await?;
+    Ok(file)
 }
 
 /// Pages of a cache must not keep the memory that the next ones have to be received into.
@@ -82,9 +105,9 @@ fn a_cache_larger_than_what_a_node_may_receive_fills_up() {
             };
             let cache = PageCache::new(client, settings);
             // Both together are more than the cache holds; one alone would pass through it.
-            let halves = [("first", 0..30_u8), ("second", 30..60)];
-            for (name, pages) in halves.clone() {
-                let file = cache.create(name, FileId(1 + u64::from(pages.start)), PAGE).await?;
+            let halves = [(FIRST, 0..30_u8), (SECOND, 30..60)];
+            for (number, pages) in halves.clone() {
+                let file = cache.open_numbered(described(cache.client(), number, PAGE, 0).await?).await?;
                 for (at, page) in (0..).step_by(PAGE as usize).zip(pages) {
                     file.write(at, Payload::from(vec![page; PAGE as usize])).await?;
                 }
@@ -92,8 +115,9 @@ fn a_cache_larger_than_what_a_node_may_receive_fills_up() {
             }
             // What applications still hold is as little in the way.
             let (mut files, mut held) = (Vec::new(), Vec::new());
-            for (name, pages) in halves {
-                let file = cache.open(name).await?;
+            for (number, pages) in halves {
+                let file = described(cache.client(), number, PAGE, 30 * PAGE).await?;
+                let file = cache.open_numbered(file).await?;
                 for (at, page) in (0..).step_by(PAGE as usize).zip(pages) {
                     let data = file.read(at, PAGE).await?;
                     assert!(data.to_vec() == Some(vec![page; PAGE as usize]), "page {page}");
@@ -126,11 +150,11 @@ fn answers_that_leave_late_delay_others_and_no_more() {
                 ..IoNodeSettings::agent()
             };
             let (target, client) = (nodes[0].node(), client_of(&nodes, settings).await?);
-            let file = client.create("file", FileId(1), BLOCK).await?;
+            let file = new_file(&client, BLOCK).await?;
             file.truncate(READS * BLOCK).await?;
             for block in 0..READS {
                 let (offset, bytes) = (block * BLOCK, BLOCK as u32);
-                let request = Request::Read { file: FileId(1), stripe: 0, offset, bytes };
+                let request = Request::Read { file: FIRST, stripe: 0, offset, bytes };
                 let header = Frame::Request(1 + block, request).encode();
                 nodes[2].net().send(target, Message { header, ..Message::default() }).await?;
             }
@@ -165,10 +189,11 @@ fn a_page_reaches_the_application_in_one_piece() {
                 let nodes: Vec<RealMachine> = nodes;
                 let client = client_of(&nodes, IoNodeSettings::agent()).await?;
                 let cache = PageCache::new(client, PageCacheSettings::default());
-                let file = cache.create("pieces", FileId(1), PAGE).await?;
+                let new = described(cache.client(), FIRST, PAGE, 0).await?;
+                let file = cache.open_numbered(new.clone()).await?;
                 file.write(0, Payload::from(vec![7; 2 * PAGE as usize])).await?;
                 file.close().await?;
-                let file = cache.open("pieces").await?;
+                let file = cache.open_numbered(NumberedFile { bytes: 2 * PAGE, ..new }).await?;
                 let (first, again) = (file.read(5, PAGE - 5).await?, file.read(5, 100).await?);
                 let (first, again) = (first.as_contiguous(), again.as_contiguous());
                 assert_eq!(first.map(|bytes| bytes[..100].as_ptr()), again.map(<[u8]>::as_ptr));
@@ -185,7 +210,7 @@ const PAGES: u64 = 100;
 /// A message in which a stranger asks for a page, on demand or in the background.
 fn ask(tag: u64, class: u8) -> Headed {
     let offset = tag % PAGES * PAGE;
-    message(tag, class, Request::Read { file: FileId(1), stripe: 0, offset, bytes: PAGE as u32 })
+    message(tag, class, Request::Read { file: FIRST, stripe: 0, offset, bytes: PAGE as u32 })
 }
 
 fn message(tag: u64, class: u8, request: Request) -> Headed {
@@ -204,7 +229,7 @@ async fn client_with_file(
     settings: IoNodeSettings,
 ) -> fs::Result<(Client<RealMachine>, File<RealMachine>)> {
     let client = client_of(nodes, settings).await?;
-    let file = client.create("file", FileId(1), PAGE).await?;
+    let file = new_file(&client, PAGE).await?;
     Ok((client, file))
 }
 
@@ -254,8 +279,7 @@ fn who_sends_garbage_and_takes_no_answers_keeps_nobody_from_being_heard() {
     let mut messages: Vec<Headed> = (1..=600).map(|tag| ask(tag, b'd')).collect();
     messages.push((DEMAND, b"trash".to_vec()));
     beside_a_stranger(few_threads(), &messages, async |client, _| {
-        assert_eq!(client.list().await?, ["file"]);
-        Ok(())
+        client.round_trip(client.io_nodes()[0]).await
     });
 }
 
@@ -282,12 +306,13 @@ fn who_takes_no_answers_keeps_no_memory_that_random_reads_need() {
     };
     let alone = |tag: u64| {
         let offset = tag % (PAGES - CACHED) * PAGE;
-        message(tag, b'd', Request::ReadAlone { file: FileId(1), stripe: 0, offset, bytes: PAGE as u32 })
+        message(tag, b'd', Request::ReadAlone { file: FIRST, stripe: 0, offset, bytes: PAGE as u32 })
     };
     let messages: Vec<Headed> = (1..=1000).map(alone).collect();
     beside_a_stranger(settings, &messages, async |client, file| {
-        file.commit().await?;
-        let file = PageCache::new(client, PageCacheSettings::default()).open("file").await?;
+        file.flush().await?;
+        let file = described(&client, FIRST, PAGE, PAGES * PAGE).await?;
+        let file = PageCache::new(client, PageCacheSettings::default()).open_numbered(file).await?;
         for page in 0..PAGES - CACHED {
             assert_eq!(file.read_alone(page * PAGE + 5, 10).await?.to_vec(), Some(vec![3; 10]));
         }
@@ -343,7 +368,7 @@ fn who_asks_without_end_keeps_nobody_from_being_heard() {
                 let memory = Memory::real(vec![0; PAGE as usize]);
                 let begun = Instant::now();
                 for page in 0..40 {
-                    client.list().await?;
+                    client.list_numbered().await?;
                     assert_eq!(file.read(page * PAGE, PAGE, &memory, 0).await?, PAGE);
                 }
                 assert!(begun.elapsed() < Duration::from_secs(10).into(), "{:?}", begun.elapsed());

@@ -6,9 +6,10 @@ use std::rc::Rc;
 use description::{Description, MachineDescription};
 use experiment as _;
 use fs::{
-    Advice, Client, ClientSettings, Configuration, Error, FailureKind, FileId, IoNodeSettings, NumberedFile,
-    PageCache, PageCacheSettings, Prefetch, Scheduling, serve,
+    Advice, Client, ClientSettings, Configuration, Error, FailureKind, File, FileId, IoNodeSettings,
+    NumberedFile, PageCache, PageCacheSettings, Prefetch, Scheduling, serve,
 };
+use layout::Striping;
 use machine::{Disk, Duration, Machine, Memory, Payload, Stage};
 use promises::{
     Base, check_all, demand_is_served_before_background, random_requests_are_all_answered,
@@ -102,6 +103,25 @@ fn random_requests_are_all_answered_whatever_they_are() {
     }
 }
 
+/// A file of this number over all disks, in blocks of `block_bytes` bytes, with nothing in it.
+async fn described(client: &Client<SimMachine>, number: u64, block_bytes: u64) -> NumberedFile {
+    let striping = Striping::new(block_bytes, client.disks()).expect("a striping");
+    client.new_numbered(FileId(number), striping).await.expect("all disks are there")
+}
+
+/// A new file of this number, as long as that, of zeros.
+async fn new_file(
+    client: &Client<SimMachine>,
+    number: u64,
+    block_bytes: u64,
+    bytes: u64,
+) -> File<SimMachine> {
+    let file = client.numbered(described(client, number, block_bytes).await).await.expect("opened");
+    file.make_stripes().await.expect("room");
+    file.truncate(bytes).await.expect("room");
+    file
+}
+
 /// Memory for one more block than the cache holds: two reads of blocks that are written in part want it.
 #[test]
 fn a_read_that_fails_while_others_wait_for_memory_costs_nothing_else() {
@@ -120,12 +140,11 @@ fn a_read_that_fails_while_others_wait_for_memory_costs_nothing_else() {
         io_node.spawn("I/O node", serve(io_node.clone(), settings));
         let names = vec![io_node.node()];
         let client = Client::connect(compute.clone(), names, ClientSettings::report()).await;
-        let file = client.expect("it answers").create("file", FileId(1), 512).await.expect("created");
+        let file = new_file(&client.expect("it answers"), 2, 512, 2048).await;
         let disk = &io_node.disks()[0];
-        let object = disk.open("file", Stage::Pending).await.expect("just made").id;
+        let object = disk.open(file.name(), Stage::Pending).await.expect("just made").id;
         disk.put(object, 0, &Payload::from(vec![1; 2048])).expect("room");
         disk.damage(object, 100, 10);
-        file.refresh().await.expect("the same file");
         for block in [1, 2] {
             file.write(block * 512, 5, &Memory::real(vec![2; 5]), 0).await.expect("written");
         }
@@ -166,13 +185,12 @@ fn a_damaged_block_fails_its_readers_and_nobody_else() {
         }
         let names = io_nodes.iter().map(|node| node.node()).collect();
         let client = Client::connect(compute, names, ClientSettings::report()).await.expect("they answer");
-        let file = client.create("file", FileId(1), 512).await.expect("created");
+        let file = new_file(&client, 2, 512, 4096).await;
         for node in &io_nodes {
-            let object = node.disks()[0].open("file", Stage::Pending).await.expect("just made").id;
+            let object = node.disks()[0].open(file.name(), Stage::Pending).await.expect("just made").id;
             node.disks()[0].put(object, 0, &Payload::from(vec![1; 2048])).expect("room");
             node.disks()[0].damage(object, 600, 10);
         }
-        file.refresh().await.expect("the same file");
         let memory = Memory::real(vec![0; 512]);
         for block in 0..8 {
             let read = file.read(block * 512, 512, &memory, 0).await;
@@ -219,16 +237,16 @@ fn time_to_read_in_turn(files: u64, pages: u64) -> Duration {
     let test = async move {
         let client = client_of_an_agent(&io_node, &compute, 64).await;
         for file in 0..files {
-            let made = client.create(&format!("run {file}"), FileId(file + 1), PAGE).await.expect("created");
-            made.truncate(pages * PAGE).await.expect("room");
-            made.commit().await.expect("committed");
+            new_file(&client, 2 + file, PAGE, pages * PAGE).await;
         }
         let settings = PageCacheSettings { prefetch: Prefetch::Adaptive, ..PageCacheSettings::default() };
         let cache = PageCache::new(client, settings);
         let begun = compute.now();
         let mut opened = Vec::new();
         for file in 0..files {
-            let run = cache.open(&format!("run {file}")).await.expect("just made");
+            let run = described(cache.client(), 2 + file, PAGE).await;
+            let run = NumberedFile { bytes: pages * PAGE, ..run };
+            let run = cache.open_numbered(run).await.expect("opened");
             run.advise(Advice::Sequential);
             opened.push(run);
         }
@@ -259,9 +277,7 @@ fn a_reader_waits_for_little_of_what_others_have_written() {
     let (io_node, compute) = (simulation.io_nodes()[0].clone(), simulation.compute_nodes()[0].clone());
     let test = async move {
         let client = client_of_an_agent(&io_node, &compute, 512).await;
-        let read = client.create("read", FileId(1), PAGE).await.expect("created");
-        read.truncate(PAGE).await.expect("room");
-        let written = client.create("written", FileId(2), PAGE).await.expect("created");
+        let (read, written) = (new_file(&client, 2, PAGE, PAGE).await, new_file(&client, 3, PAGE, 0).await);
         let memory = Memory::real(vec![1; (WRITTEN * PAGE) as usize]);
         written.write(0, WRITTEN * PAGE, &memory, 0).await.expect("accepted");
         let begun = compute.now();
@@ -297,19 +313,9 @@ fn lose_power_beside_numbered_files(seed: u64) -> (bool, bool) {
         let names = vec![io_node.node()];
         let client =
             Client::connect(compute.clone(), names, ClientSettings::agent()).await.expect("it answers");
-        let disks: Vec<u64> =
-            client.disks_by_identity().await.expect("told").keys().copied().take(1).collect();
-        let striping = layout::Striping::new(512, 1).expect("a striping");
-        let numbered = |number| NumberedFile {
-            number: FileId(number),
-            striping,
-            disks: disks.clone(),
-            bytes: 0,
-            stored_stripes: 0,
-        };
         let mut files = Vec::new();
         for number in 1..=2 {
-            let file = client.numbered(numbered(number)).await.expect("opened");
+            let file = client.numbered(described(&client, number, 512).await).await.expect("opened");
             file.write(0, BYTES, &Memory::real(vec![number as u8; BYTES as usize]), 0)
                 .await
                 .expect("written");
@@ -327,8 +333,7 @@ fn lose_power_beside_numbered_files(seed: u64) -> (bool, bool) {
         let is_told = matches!(other, Err(Error::WriteLost { .. }));
         assert!(if flushes_all { other.is_ok() } else { is_told }, "{other:?}");
         assert_eq!(files[1].flush().await, Ok(()), "it has been told");
-        let (_, disk) = client.disks_by_identity().await.expect("known")[&disks[0]];
-        let disk = &io_node.disks()[disk as usize];
+        let disk = &io_node.disks()[0];
         let is_there = disk.open("/0000000000000002", Stage::Pending).await.is_ok();
         let mut found = Vec::new();
         for (number, file) in (1..).zip(files) {
@@ -352,4 +357,45 @@ fn a_numbered_file_that_was_flushed_outlives_a_loss_of_power() {
     // Of what was not flushed there is sometimes nothing, and sometimes a part.
     assert!((10..50).contains(&count(|(is_there, _)| *is_there)), "{outcomes:?}");
     assert!(count(|(_, is_whole)| *is_whole) < 60, "{outcomes:?}");
+}
+
+/// Cuts a file, flushes it, and makes its I/O nodes lose their power; says what is behind the cut then.
+fn lose_power_after_a_cut(seed: u64) -> Vec<u8> {
+    const BYTES: u64 = 3000;
+    let description = MachineDescription::load("cluster-switch").expect("built in");
+    let settings = Settings { block_bytes: 512, ..Settings::default() };
+    let simulation = Simulation::new(&description, settings);
+    simulation.expect_crashes();
+    let (io_nodes, compute) = (simulation.io_nodes()[..2].to_vec(), simulation.compute_nodes()[0].clone());
+    let test = async move {
+        let serve_as = |incarnation| {
+            let settings = IoNodeSettings { incarnation, block_bytes_max: 512, ..IoNodeSettings::agent() };
+            for node in &io_nodes {
+                node.spawn("I/O node", serve(node.clone(), settings.clone()));
+            }
+        };
+        serve_as(1);
+        let names = io_nodes.iter().map(|node| node.node()).collect();
+        let client = Client::connect(compute, names, ClientSettings::agent()).await.expect("they answer");
+        let file = new_file(&client, 2, 512, 0).await;
+        file.write(0, BYTES, &Memory::real(vec![7; BYTES as usize]), 0).await.expect("written");
+        file.flush().await.expect("flushed");
+        file.truncate(100).await.expect("cut");
+        file.flush().await.expect("flushed");
+        io_nodes.iter().for_each(|node| node.crash(seed));
+        serve_as(2);
+        let file = NumberedFile { bytes: BYTES, ..described(&client, 2, 512).await };
+        let file = client.numbered(file).await.expect("opened");
+        let memory = Memory::real(vec![1; BYTES as usize]);
+        assert_eq!(file.read(0, BYTES, &memory, 0).await, Ok(BYTES));
+        memory.into_vec().expect("real memory").split_off(100)
+    };
+    simulation.run(test).expect("no task fails")
+}
+
+#[test]
+fn a_cut_that_was_flushed_outlives_a_loss_of_power() {
+    for seed in 0..20 {
+        assert!(lose_power_after_a_cut(seed).iter().all(|byte| *byte == 0), "seed {seed}");
+    }
 }

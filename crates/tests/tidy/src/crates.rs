@@ -46,7 +46,10 @@ use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
 const ARROWS: [(&str, &[&str]); 46] = [
-    ("applications", &["command-line", "interruption", "node", "pdiol", "placement", "replacement"]),
+    (
+        "applications",
+        &["command-line", "interruption", "namespace", "node", "pdiol", "placement", "replacement"],
+    ),
     ("agent-set", &["command-line", "node"]),
     ("command-line", &["machine", "node"]),
     ("interruption", &[]),
@@ -128,7 +131,7 @@ const ARROWS: [(&str, &[&str]); 46] = [
     ("promises", &["fs", "layout", "machine", "namespace", "trace"]),
     ("statistics", &[]),
     ("python", &["description", "experiment", "layout", "namespace", "node", "plan", "tlv", FEATURES]),
-    ("test-agents", &["fs", "machine", "node", "pdiol", "real"]),
+    ("test-agents", &["fs", "machine", "namespace", "node", "pdiol", "real"]),
     ("tidy", &[]),
     ("tlv", &["trace"]),
     ("libtlv", &["tlv"]),

@@ -16,6 +16,7 @@ use crate::diagnosis::mounts::{self, MountFinding};
 use crate::options::described::load_model;
 use crate::output::row_format::print_json;
 use crate::store::agents::{AgentsArgs, KeyArgs};
+use crate::store::namespace::Namespace;
 use crate::{local, this_node};
 use agent_set::at_once;
 use agent_set::host::{Host, SshArgs, quoted, quoted_if_need_be};
@@ -334,12 +335,13 @@ impl Plan {
         let all = self.left_out.iter().chain(woken.iter().map(|starting| &starting.started));
         let (names, addresses): (Vec<&str>, Vec<String>) =
             all.map(|agent| (&*agent.name, agent.address.clone())).unzip();
-        let count = match files_on(&addresses)? {
-            0 => return Ok(()),
-            1 => "1 file has".into(),
-            count => format!("{count} files have"),
+        let left_out = names.join(", ");
+        let why = match files_on(&addresses)? {
+            FilesThere { keeps_names: true, .. } => format!("{left_out}: the names of all files are there"),
+            FilesThere { count: 0, .. } => return Ok(()),
+            FilesThere { count: 1, .. } => format!("1 file has a stripe on {left_out}"),
+            FilesThere { count, .. } => format!("{count} files have a stripe on {left_out}"),
         };
-        let why = format!("{count} a stripe on {}", names.join(", "));
         let up = arguments.common.command("up");
         Err(Failure::new("fewer agents than before", why).remedy(format!(
             "`{up}` starts all {}. Get such files and remove them before; with --anew they cannot be read. \
@@ -451,13 +453,22 @@ fn in_words(options: &[String]) -> String {
     if options.is_empty() { "no options".into() } else { format!("`{}`", options.join(" ")) }
 }
 
-/// How many files these agents have stripes of.
-fn files_on(addresses: &[String]) -> Result<usize> {
+/// What agents have of files.
+struct FilesThere {
+    /// How many files they have stripes of.
+    count: usize,
+    /// Whether one of them keeps the names.
+    keeps_names: bool,
+}
+
+/// What these agents have of files.
+fn files_on(addresses: &[String]) -> Result<FilesThere> {
     let agents = AgentsArgs::of(addresses.to_vec()).find()?;
     this_node::run(agents, |connection| async move {
         let stripes = connection.explained("listing the files", connection.client.list_numbered().await)?;
         let files: BTreeSet<_> = stripes.iter().map(|(_, stripe)| stripe.file).collect();
-        Ok(files.len())
+        let keeps_names = Namespace::find(&connection).await?.is_some();
+        Ok(FilesThere { count: files.len(), keeps_names })
     })
 }
 

@@ -23,7 +23,6 @@ use namespace::FileNumber;
 use serde::Serialize;
 
 use crate::local::{self, STANDARD};
-use crate::output::date;
 use crate::output::row_format::{RowFormat, print_json};
 use crate::store::agents::AgentsArgs;
 use crate::store::namespace::{Namespace, shown};
@@ -31,7 +30,7 @@ use crate::this_node;
 use node::{ConnectedNode, Size};
 use tree::{LostStripes, TreeCheck, is_named};
 
-/// Read files back on the agents, verify checksums, and report what is damaged, missing, foreign or unfinished.
+/// Read files back on the agents, verify checksums, and report what is damaged, missing or foreign.
 ///
 /// Without names, all files are read, and the records of the namespace are checked: also whether there are stripes of
 /// files that it does not know, or files on a disk that none of the agents has. The data stay on the agents: each reads
@@ -213,7 +212,7 @@ impl Wish {
         }
     }
 
-    async fn read_back(&self, connection: &ConnectedNode, names: &[String]) -> Result<Check> {
+    async fn read_back(&self, connection: &ConnectedNode, files: &[FileId]) -> Result<Check> {
         let (shown, before) = (self.progress.clone(), self.expected.get());
         let expected = Rc::new(Cell::new(before));
         let now = expected.clone();
@@ -224,7 +223,7 @@ impl Wish {
             }
             Checking::Done(bytes) => shown.add(bytes),
         };
-        let check = connection.explained("fsck", connection.client.check(names, self.rate, hear).await)?;
+        let check = connection.explained("fsck", connection.client.check(files, self.rate, hear).await)?;
         self.expected.set(expected.get());
         Ok(check)
     }
@@ -232,7 +231,7 @@ impl Wish {
     /// All records, and all files.
     async fn all(&self, namespace: &Namespace) -> Result<Report> {
         let connection = &namespace.connection;
-        let mut report = Report::of(connection, Check::default(), str::to_owned);
+        let mut report = Report::of(connection, Check::default(), |_| String::new());
         let mut check = TreeCheck::of(namespace).await?;
         if let Some(remove_unnamed) = self.mend {
             let mended = check.mend(namespace, remove_unnamed).await?;
@@ -246,13 +245,12 @@ impl Wish {
         report.findings.extend(check.findings(namespace));
         report.is_disk_away = check.is_disk_away();
         let failures = check.failures.clone();
-        report.add(Report::of(connection, Check { failures, ..Check::default() }, str::to_owned));
+        report.add(Report::of(connection, Check { failures, ..Check::default() }, |_| String::new()));
         if !check.stored.is_empty() {
-            let stored: Vec<String> = check.stored.iter().cloned().collect();
+            let stored: Vec<FileId> = check.stored.iter().copied().collect();
             let contents = self.read_back(connection, &stored).await?;
             let contents = gone_left_out(namespace, contents).await?;
-            let called = |object: &str| check.path_of(object).unwrap_or_else(|| object.to_owned());
-            report.add(Report::of(connection, contents, called));
+            report.add(Report::of(connection, contents, |number| check.called(number)));
         }
         Ok(report)
     }
@@ -276,16 +274,14 @@ impl Wish {
             }
         }
         if inodes.is_empty() {
-            let report = Report::of(connection, Check::default(), str::to_owned);
+            let report = Report::of(connection, Check::default(), |_| String::new());
             return Ok(Report { failures, ..report });
         }
-        let object = |number: &FileNumber| fs::object_name(FileId(number.0));
-        let wanted: Vec<String> = inodes.keys().map(object).collect();
+        let wanted: Vec<FileId> = inodes.keys().map(|number| FileId(number.0)).collect();
         let lost = LostStripes::of(namespace, &inodes).await?;
         let contents = gone_left_out(namespace, self.read_back(connection, &wanted).await?).await?;
         let called = |number: FileNumber| paths[&number].clone();
-        let of_number = |object: &str| number_of(object).map_or_else(|| object.to_owned(), called);
-        let mut report = Report::of(connection, contents, of_number);
+        let mut report = Report::of(connection, contents, called);
         report.findings.extend(lost.findings(called));
         report.failures.extend(failures);
         report.is_disk_away = lost.is_disk_away();
@@ -293,20 +289,12 @@ impl Wish {
     }
 }
 
-/// The number of a file, by the name of its stripes on their disks.
-fn number_of(object: &str) -> Option<FileNumber> {
-    fs::number_of(object).map(|number| FileNumber(number.0))
-}
-
 /// Leaves out that files have no stripes: they are all hole, or have been removed meanwhile.
 async fn gone_left_out(namespace: &Namespace, mut check: Check) -> Result<Check> {
     check.failures.retain(|error| !matches!(error, fs::Error::NotFound { .. }));
     let is_removed = |finding: &Finding| finding.kind == FindingKind::Removed;
-    for (object, file) in &mut check.files {
-        if let Some(number) = number_of(object)
-            && file.findings.iter().any(is_removed)
-            && !is_named(namespace, number).await?
-        {
+    for (number, file) in &mut check.files {
+        if file.findings.iter().any(is_removed) && !is_named(namespace, FileNumber(number.0)).await? {
             file.findings.retain(|finding| !is_removed(finding));
         }
     }
@@ -314,8 +302,8 @@ async fn gone_left_out(namespace: &Namespace, mut check: Check) -> Result<Check>
 }
 
 impl Report {
-    /// What a check has found in files, which are called as `called` says by the names that the check had.
-    fn of(connection: &ConnectedNode, check: Check, called: impl Fn(&str) -> String) -> Report {
+    /// What a check has found in files, which are called as `called` says.
+    fn of(connection: &ConnectedNode, check: Check, called: impl Fn(FileNumber) -> String) -> Report {
         let row = |name: &Rc<str>, finding: Finding| Row {
             file: name.to_string(),
             kind: kind(finding.kind),
@@ -323,10 +311,7 @@ impl Report {
             agent: finding.place.map(|(node, _)| connection.name(node).to_owned()),
             disk: finding.place.map(|(_, disk)| disk),
             damaged: finding.damaged.iter().map(|extent| [extent.offset, extent.bytes]).collect(),
-            text: match finding.since {
-                Some(since) => format!("{}; it was begun {}", finding.text, date::of(since)),
-                None => finding.text,
-            },
+            text: finding.text,
         };
         let (files, bytes) = (check.files.len(), check.bytes);
         let explain = |error: &fs::Error| {
@@ -334,8 +319,8 @@ impl Report {
             connection.explain(what.as_deref().unwrap_or("fsck"), error).to_string()
         };
         let failures = check.failures.iter().map(explain).collect();
-        let findings = check.files.into_iter().flat_map(|(name, file)| {
-            let name: Rc<str> = called(&name).into();
+        let findings = check.files.into_iter().flat_map(|(number, file)| {
+            let name: Rc<str> = called(FileNumber(number.0)).into();
             file.findings.into_iter().map(move |finding| row(&name, finding))
         });
         let findings = findings.collect();
@@ -444,8 +429,7 @@ impl Report {
 
     fn outcome(&self) -> Result<()> {
         const REMEDY: &str = "`starfish get --skip-damaged` saves what can be read of a file, and `starfish rm` removes \
-                              it; `starfish rm --unfinished` removes what was never finished; `starfish fsck --repair` \
-                              mends a namespace.";
+                              it; `starfish fsck --repair` mends a namespace.";
         let remedy = match self.is_disk_away {
             true => format!(
                 "First name all agents of the set, and start them with all their disks: what is missing may lie there. \
@@ -465,10 +449,7 @@ impl Report {
 fn kind(kind: FindingKind) -> &'static str {
     match kind {
         FindingKind::Damaged => "damaged",
-        FindingKind::Missing => "missing",
         FindingKind::Foreign => "foreign",
-        FindingKind::Orphaned => "orphaned",
-        FindingKind::Unfinished => "unfinished",
         FindingKind::Removed => "removed",
         FindingKind::Unreadable => "unreadable",
     }

@@ -223,7 +223,7 @@ fn start(arguments: &Arguments) -> Result<Session> {
 fn start_without_missing(arguments: &Arguments) -> Result<Session> {
     let agents = arguments.agents.find()?;
     let present = this_node::run_with_present(agents.clone(), |connection| async move {
-        Namespace::find(&connection).await?;
+        Namespace::of(&connection).await?;
         connection.absence().unwrap_or_else(|absence| log::warn!("mounting without agents: {absence}"));
         Ok(those_present(&connection, agents))
     })?;

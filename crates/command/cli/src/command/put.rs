@@ -174,7 +174,7 @@ fn put(mut agents: Vec<Agent>, name: String, arguments: Arguments) -> Result<()>
 /// The agents that answer, over whose disks the file is to lie. One of them has to keep the names.
 fn those_that_answer(agents: Vec<Agent>) -> Result<Vec<Agent>> {
     this_node::run_with_present(agents.clone(), move |connection| async move {
-        Namespace::find(&connection).await?;
+        Namespace::of(&connection).await?;
         Ok(those_present(&connection, agents))
     })
 }

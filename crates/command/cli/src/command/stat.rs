@@ -142,7 +142,7 @@ async fn path_as_json(namespace: &Namespace, path: &str, inode: &Inode) -> Resul
     Ok(vec![row_format::json(&known)?])
 }
 
-/// The size of a block of a file of a namespace, and where its stripes are. Those that were never written to are
+/// The size of a block of a file, and where its stripes are. Those that were never written to are
 /// nowhere, and the agent and the disk are not known where none of the agents that answer has the disk.
 async fn stripes(namespace: &Namespace, path: &str, inode: &Inode) -> Result<(u64, Vec<StripeRow>)> {
     let connection = &namespace.connection;

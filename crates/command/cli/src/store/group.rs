@@ -35,6 +35,8 @@ pub(crate) struct MovedByGroup {
 /// What the group is to do, and with which file.
 #[derive(Clone)]
 struct Task {
+    /// What the file is called in failures.
+    name: String,
     /// Somebody keeps it open meanwhile.
     file: NumberedFile,
     operation: Operation,
@@ -42,11 +44,6 @@ struct Task {
     agents: Vec<Agent>,
     members: Vec<NodeId>,
     group: u64,
-}
-
-/// What a file is called in failures.
-fn called(file: &NumberedFile) -> String {
-    fs::object_name(file.number)
 }
 
 /// Where the first member listens: it tells, the others hear.
@@ -60,19 +57,27 @@ struct Start {
     go: Receiver<()>,
 }
 
-/// Reads a file of `bytes` bytes with `nodes` compute nodes.
-pub(crate) fn read(agents: &[Agent], file: NumberedFile, bytes: u64, nodes: u32) -> Result<MovedByGroup> {
-    let name = called(&file);
-    check_memory(&name, bytes)?;
-    let lengths = lengths(&name, bytes, nodes)?;
+/// Reads a file of `bytes` bytes, which is called `name` in failures, with `nodes` compute nodes.
+pub(crate) fn read(
+    agents: &[Agent],
+    (name, file): (&str, NumberedFile),
+    bytes: u64,
+    nodes: u32,
+) -> Result<MovedByGroup> {
+    check_memory(name, bytes)?;
+    let lengths = lengths(name, bytes, nodes)?;
     let parts = lengths.into_iter().map(|length| vec![0; length as usize]).collect();
-    carry_out(agents, file, Operation::Read, parts)
+    carry_out(agents, (name, file), Operation::Read, parts)
 }
 
 /// Writes a file that is there already, of the parts in order; each is one compute node's.
 ///
 /// Their lengths are those that [`lengths`] says.
-pub(crate) fn write(agents: &[Agent], file: NumberedFile, parts: Vec<Vec<u8>>) -> Result<MovedByGroup> {
+pub(crate) fn write(
+    agents: &[Agent],
+    file: (&str, NumberedFile),
+    parts: Vec<Vec<u8>>,
+) -> Result<MovedByGroup> {
     carry_out(agents, file, Operation::Write, parts)
 }
 
@@ -104,7 +109,7 @@ fn check_memory(name: &str, bytes: u64) -> Result<()> {
 
 fn carry_out(
     agents: &[Agent],
-    file: NumberedFile,
+    (name, file): (&str, NumberedFile),
     operation: Operation,
     parts: Vec<Vec<u8>>,
 ) -> Result<MovedByGroup> {
@@ -114,7 +119,8 @@ fn carry_out(
     }
     let task = Task {
         operation,
-        view: view_of(&called(&file), bytes, parts.len() as u32)?,
+        view: view_of(name, bytes, parts.len() as u32)?,
+        name: name.to_owned(),
         file,
         agents: agents.to_vec(),
         members: parts.iter().map(|_| node::new_node_id()).collect::<node::Result<_>>()?,
@@ -153,7 +159,7 @@ impl Task {
         let settings = Settings { node: self.members[start.rank], listen, ..this_node::settings()? };
         this_node::run_as(settings, self.agents.clone(), move |connection| async move {
             let opened = connection.client.numbered(self.file.clone()).await;
-            let file = connection.explained(&called(&self.file), opened)?;
+            let file = connection.explained(&self.name, opened)?;
             let Start { rank, leader, ready, go } = start;
             self.meet(&connection, rank, leader).await?;
             let _ = ready.send(());
@@ -175,7 +181,7 @@ impl Task {
                 }
             };
             let end = Instant::now();
-            connection.explained(&called(&self.file), moved)?;
+            connection.explained(&self.name, moved)?;
             Ok((memory.into_vec().expect("real memory"), end))
         })
     }

@@ -181,7 +181,8 @@ fn get_disk_directed<W: SparseWrite + 'static>(
         let bytes = stored.file().bytes();
         progress.expect(bytes);
         let file = stored.for_group(&name).await?;
-        let reading = BlockingWork::begin(move || group::read(&all, file, bytes, members));
+        let named = name.clone();
+        let reading = BlockingWork::begin(move || group::read(&all, (&named, file), bytes, members));
         let moved = reading.outcome().await?;
         for part in &moved.parts {
             let written = output.write_all(part);
@@ -288,7 +289,8 @@ fn put_disk_directed<R: Read>(
     this_node::run(agents.to_vec(), move |connection| async move {
         let write = async |new: &HiddenFile| {
             let file = new.for_group(bytes).await?;
-            let writing = BlockingWork::begin(move || group::write(&all, file, parts));
+            let named = new.name();
+            let writing = BlockingWork::begin(move || group::write(&all, (&named, file), parts));
             let moved = new.while_open(writing.outcome()).await?;
             let committing = Instant::now();
             new.to_disks(bytes).await?;

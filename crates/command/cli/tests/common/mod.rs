@@ -246,11 +246,12 @@ impl Store {
     }
 }
 
-/// The stripe files on a disk.
+/// The stripe files on a disk, also those of older versions.
 pub(crate) fn stripe_files(root: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(root).expect("a disk's directory");
     let paths = entries.map(|entry| entry.expect("an entry").path());
-    let is_stripe = |path: &PathBuf| path.extension().is_some_and(|end| end == "begun" || end == "new");
+    let ends = ["begun", "new", "stripe"];
+    let is_stripe = |path: &PathBuf| path.extension().is_some_and(|end| ends.iter().any(|one| end == *one));
     // Every disk of a set has one.
     let is_mark = |path: &PathBuf| path.ends_with("%2F0000000000000001.begun");
     paths.filter(|path| is_stripe(path) && !is_mark(path)).collect()

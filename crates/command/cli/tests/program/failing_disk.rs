@@ -81,9 +81,11 @@ impl Trial {
     fn begin() -> Trial {
         let store = Store::start(&[1; 5]);
         let original = store.make_file("local", 700_000);
-        let begun = said(&finish(store.command(&["mkdir", "d"])));
-        let is_keeper = |agent: &Agent| begun.contains(&format!("agent {} keeps", agent.address));
-        let victim = store.agents.iter().position(|agent| !is_keeper(agent)).expect("one keeps the names");
+        store.run(&["mkdir", "d"]);
+        let doctor = said(&finish(store.command(&["doctor", "--quick"])));
+        let is_keeper = |agent: &Agent| doctor.contains(&format!("agent {} keeps it", agent.address));
+        let keeper = store.agents.iter().position(is_keeper).expect("one keeps the names");
+        let victim = usize::from(keeper == 0);
         let mut trial =
             Trial { store, victim, on: BTreeSet::new(), beside: BTreeSet::new(), mounted: None, original };
         trial.put("all", "5");

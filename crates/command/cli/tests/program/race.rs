@@ -6,8 +6,9 @@ use std::rc::Rc;
 
 use crate::common::{Store, ask, client, watched};
 use crate::exposition::{parse, value};
-use fs::File;
+use fs::{File, NumberedFile};
 use jobs::{Contents, fill};
+use layout::Striping;
 use machine::TaskGroup;
 use node::ConnectedNode;
 use real::RealMachine;
@@ -21,9 +22,15 @@ const WRITES: u64 = 100;
 /// Reads of the other, one after the other: each waits behind as many writes.
 const READS: u64 = 4;
 
-async fn create(connection: &ConnectedNode, name: &str) -> File<RealMachine> {
+/// Describes a new, empty file over all disks.
+async fn describe(connection: &ConnectedNode) -> NumberedFile {
     let id = node::new_file_id().expect("randomness");
-    connection.client.create(name, id, BLOCK).await.expect("it is made")
+    let striping = Striping::new(BLOCK, connection.client.disks()).expect("a striping");
+    connection.client.new_numbered(id, striping).await.expect("all disks are there")
+}
+
+async fn open(connection: &ConnectedNode, file: NumberedFile) -> File<RealMachine> {
+    connection.client.numbered(file).await.expect("all disks are there")
 }
 
 /// Writes blocks again and again, some at once, until nobody can send anything any more. When the first is written, and
@@ -59,12 +66,16 @@ async fn write_on(
 fn an_agent_says_that_one_client_holds_up_another() {
     let mut store = Store::start(&[]);
     let (agent, _) = watched(store.directory.path(), &["disk"], &[]);
-    let made = client(&[&agent.address], async |connection: ConnectedNode| {
-        let file = create(&connection, "read").await;
+    let (tell, told) = flume::bounded::<NumberedFile>(1);
+    let made = client(&[&agent.address], async move |connection: ConnectedNode| {
+        let described = describe(&connection).await;
+        let file = open(&connection, described.clone()).await;
         fill(&connection.machine, &file, READS * BLOCK, Contents::Real, |_| {}).await.expect("it is written");
-        file.commit().await.expect("it is committed");
+        file.flush().await.expect("it is flushed");
+        tell.send(NumberedFile { bytes: READS * BLOCK, ..described }).expect("it is asked for");
     });
     made.join().expect("it is made");
+    let to_read = told.recv().expect("it is told");
     drop(agent);
     // Slowed, and with nothing in its memory.
     let slowed = ["--scheduling", "fcfs", "--disk-model", "drawn-14400", "--prefetch", "0"];
@@ -77,13 +88,14 @@ fn an_agent_says_that_one_client_holds_up_another() {
     let (stop, stopped) = flume::bounded::<()>(0);
     let (begun, has_begun) = flume::bounded::<()>(1);
     let writer = client(&[&address], async move |connection: ConnectedNode| {
-        let file = create(&connection, "written").await;
+        let described = describe(&connection).await;
+        let file = open(&connection, described).await;
         file.truncate(2 * WRITES * BLOCK).await.expect("there is room");
         write_on(connection, file, begun, stopped).await;
     });
     has_begun.recv().expect("it begins");
-    let reader = client(&[&address], async |connection: ConnectedNode| {
-        let file = connection.client.open("read").await.expect("it is there");
+    let reader = client(&[&address], async move |connection: ConnectedNode| {
+        let file = open(&connection, to_read).await;
         let memory = Contents::Real.memory(BLOCK);
         for block in 0..READS {
             let found = file.read(block * BLOCK, BLOCK, &memory, 0).await.expect("it is read");

@@ -190,7 +190,7 @@ fn a_trace_at_its_limit_says_so_and_is_whole() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("short.pftrace");
     let (json, errors) = traced(&path, &["--trace-limit", "500"]);
-    assert!(errors.contains("short.pftrace: the trace ends at 0.0") && errors.contains("500"), "{errors}");
+    assert!(errors.contains("short.pftrace: the trace ends at 1.0") && errors.contains("500"), "{errors}");
     assert!(errors.contains("--trace-limit N takes more"), "{errors}");
     let count: usize = slices(&path).values().map(Vec::len).sum();
     // The others are counts and messages.

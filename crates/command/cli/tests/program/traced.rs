@@ -53,7 +53,7 @@ fn agents_and_clients_add_what_they_do_to_one_trace() {
         let states = states(&timeline, command);
         names.iter().for_each(|name| assert!(states.contains(name), "{name} of {command}: {states:?}"));
     };
-    has(" put ", &["write", "flush", "ask: attach", "ask: flush numbered"]);
+    has(" put ", &["write", "flush", "ask: attach", "ask: flush"]);
     has(" get ", &["read", "ask: attach"]);
     has(" agent ", &["serve: write", "serve: read", "disk write", "wait for disk", "answer", "disk flush"]);
     // Each message that the clients sent came to an agent, and the other way round.
@@ -119,7 +119,7 @@ fn agents_record_on_demand() {
         let count = |name: &str| states.iter().filter(|state| **state == name).count();
         assert_eq!(count("serve: write"), 8, "{states:?}");
         assert!(
-            count("serve: flush numbered") >= 1 && count("serve: read") >= 8 && count("disk write") > 0,
+            count("serve: flush") >= 1 && count("serve: read") >= 8 && count("disk write") > 0,
             "{states:?}"
         );
     }

@@ -3,8 +3,6 @@
 //! - A file is here once, however often it is open: all its handles share its pages, its length, and its first failed
 //!   write of which no handle has been told.
 //! - It gets a new number each time it is entered, so pages of an earlier time are not taken for its own.
-//! - Opening or making a file under a name takes the turn at that name: a new file is entered before another caller
-//!   looks for it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -16,15 +14,12 @@ use super::failures::WriteFailures;
 use crate::File;
 use crate::length::Length;
 use crate::protocol::FileId;
-use crate::turns::Turns;
 
 /// The files of a cache.
 pub(super) struct Files<M: Machine> {
     by_number: RefCell<BTreeMap<u64, Rc<LogicalFile<M>>>>,
     /// How many have been entered.
     entered: Cell<u64>,
-    /// Names that are being opened.
-    pub(super) names: Turns<String>,
 }
 
 /// A file as all its open handles share it.
@@ -87,18 +82,13 @@ impl<M: Machine> LogicalFile<M> {
         self.temporary.get() || self.unlinked.get()
     }
 
-    /// Whether it is a temporary file that has a name still.
-    pub(super) fn is_to_be_removed(&self) -> bool {
-        self.temporary.get() && !self.unlinked.get() && !self.file.is_numbered()
-    }
-
     /// Takes in what the I/O nodes say of the size; what they have not been sent yet counts too.
     pub(super) fn note_remote_bytes(&self, bytes: u64) {
         let own = if self.size_unsent.get() { self.length.bytes() } else { self.own_end() };
         self.length.hear(bytes.max(own));
     }
 
-    /// Takes in what others say of the size of a file without a name.
+    /// Takes in what others say of the size of a file.
     pub(super) fn hear_bytes(&self, bytes: u64) {
         self.file.hear_bytes(bytes);
         self.note_remote_bytes(bytes);
@@ -106,22 +96,18 @@ impl<M: Machine> LogicalFile<M> {
 
     /// Where the furthest write ends that others cannot know of.
     pub(super) fn own_end(&self) -> u64 {
-        let sent = self.file.uncommitted_end().unwrap_or(0);
-        self.length.own_end().max(sent).max(self.file.uncounted_end())
+        self.length.own_end().max(self.file.uncounted_end())
     }
 
     /// Whether the I/O nodes have something of it, as far as is known, that is not on the media.
     pub(super) fn has_unflushed(&self) -> bool {
-        let is_numbered_unflushed = self.file.attachments().is_some_and(|all| all.has_unflushed());
-        self.sent.get() != self.flushed.get()
-            || self.file.uncommitted_end().is_some()
-            || is_numbered_unflushed
+        self.sent.get() != self.flushed.get() || self.file.attachments().has_unflushed()
     }
 }
 
 impl<M: Machine> Files<M> {
     pub(super) fn new() -> Self {
-        Files { by_number: RefCell::default(), entered: Cell::new(0), names: Turns::default() }
+        Files { by_number: RefCell::default(), entered: Cell::new(0) }
     }
 
     pub(super) fn enter(&self, file: File<M>) -> Rc<LogicalFile<M>> {
@@ -146,16 +132,7 @@ impl<M: Machine> Files<M> {
 
     /// The file of this identity, unless it has been removed.
     pub(super) fn known(&self, id: FileId) -> Option<Rc<LogicalFile<M>>> {
-        self.find(|file| file.file.id() == id)
-    }
-
-    /// The file of this name, if it is unfinished.
-    pub(super) fn unfinished(&self, name: &str) -> Option<Rc<LogicalFile<M>>> {
-        self.find(|file| file.file.name() == name && file.file.is_unfinished())
-    }
-
-    fn find(&self, is_it: impl Fn(&LogicalFile<M>) -> bool) -> Option<Rc<LogicalFile<M>>> {
         let files = self.by_number.borrow();
-        files.values().find(|file| !file.unlinked.get() && is_it(file)).cloned()
+        files.values().find(|file| !file.unlinked.get() && file.file.id() == id).cloned()
     }
 }

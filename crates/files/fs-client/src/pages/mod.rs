@@ -13,7 +13,7 @@
 //!
 //! Its parts; each keeps its own rules, stated at the head of its file:
 //!
-//! - this file: the cache; opening, creating, unlinking
+//! - this file: the cache, and opening of files
 //! - `paged_file.rs`: an open file; start there
 //! - `files.rs`: the files that are open, what their handles share, how long they are
 //! - `failures.rs`: which writes of a file have failed, and which handles are still to be told
@@ -21,7 +21,6 @@
 //! - `window.rs`: which pages to prefetch
 //! - `reads.rs`: the background reads in flight, and when an I/O node is to promote one
 //! - `write_list.rs`: which dirty pages are sent next, and by how many agents
-//! - `parts_in_time.rs`: pages of which only a part was written are sent in time
 //! - `transfer.rs`: bringing pages in and sending them out, as all of these say
 //!
 //! A page is a block of the file, so it lies on one disk. The bound is on the pages in the table: a `Payload` that
@@ -34,7 +33,6 @@
 mod failures;
 mod files;
 mod paged_file;
-mod parts_in_time;
 mod reads;
 mod table;
 mod transfer;
@@ -45,14 +43,13 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use layout::Striping;
-use machine::{BufferPool, Condition, Duration, InFlight, Machine, OperationInFlight, Payload};
+use machine::{BufferPool, Condition, Duration, Machine, Payload};
 
 pub(super) use paged_file::PagesMark;
 pub use paged_file::{Advice, PagedFile};
 pub use window::Prefetch;
 
-use super::in_time::InTime;
-use super::{Client, File, FileStat, NumberedFile};
+use super::{Client, File, NumberedFile};
 use crate::error::{Error, Result};
 use crate::protocol::FileId;
 use files::{Files, LogicalFile};
@@ -70,9 +67,9 @@ pub struct PageCacheSettings {
     /// Whether writing returns while pages are still on their way to the I/O nodes. Without it, each write waits until
     /// its bytes are there.
     pub write_behind: bool,
-    /// The time after which a write is sent, though its page is not full and nobody flushes it; a write to a file of a
-    /// namespace is reported to the metadata server, too. Without this it waits until it is flushed, its file is
-    /// closed, or the page is evicted.
+    /// The time after which a write to a file of a namespace is sent and reported to the metadata server, though its
+    /// page is not full and nobody flushes it. Without this it waits until it is flushed, its file is closed, or the
+    /// page is evicted.
     pub send_parts_after: Option<Duration>,
 }
 
@@ -109,10 +106,6 @@ struct Inner<M: Machine> {
     files: Files<M>,
     reads: BackgroundReads,
     write_list: WriteList,
-    /// Parts of pages that wait for the rest.
-    parts: InTime,
-    /// Questions for sizes on their way. What is sent meanwhile may be missing from the answers.
-    size_questions: InFlight,
     counts: Cell<PageCacheCounts>,
 }
 
@@ -143,16 +136,12 @@ impl<M: Machine> PageCache<M> {
                 files: Files::new(),
                 reads: BackgroundReads::default(),
                 write_list: WriteList::new(write_agents),
-                parts: InTime::default(),
-                size_questions: InFlight::new(),
                 counts: Cell::default(),
             }),
         }
     }
 
     /// The client behind the cache, for what is not cached: names, sizes, collective operations.
-    ///
-    /// Remove files by [`unlink`](Self::unlink) of the cache.
     pub fn client(&self) -> &Client<M> {
         &self.inner.client
     }
@@ -186,30 +175,6 @@ impl<M: Machine> PageCache<M> {
         self.inner.buffers.spare_memory(bytes)
     }
 
-    /// Opens a finished file, or an unfinished one that this cache has open.
-    ///
-    /// What other clients had written and flushed or closed before is seen from now on, also through other handles of
-    /// this cache on the file.
-    pub async fn open(&self, name: &str) -> Result<PagedFile<M>> {
-        let _turn = self.inner.files.names.take(name.to_owned()).await;
-        let _question = self.inner.ask_for_size();
-        let file = match self.inner.client.open(name).await {
-            Err(error) if matches!(*error, Error::Unfinished { .. }) => {
-                let own = self.inner.files.unfinished(name).ok_or(error)?;
-                return Ok(PagedFile::new(self.inner.clone(), own));
-            }
-            opened => opened?,
-        };
-        if let Some(known) = self.inner.files.known(file.id()) {
-            if !known.temporary.get() {
-                known.note_remote_bytes(file.bytes());
-                self.inner.table.borrow_mut().forget_clean(known.number);
-            }
-            return Ok(PagedFile::new(self.inner.clone(), known));
-        }
-        self.inner.enter(file)
-    }
-
     /// Opens a file by its number, as [`Client::numbered`] does. All handles of this cache on it share its pages and
     /// its length: a caller that opens it after other clients have changed it [says so](PagedFile::note_changed).
     pub async fn open_numbered(&self, file: NumberedFile) -> Result<PagedFile<M>> {
@@ -219,21 +184,25 @@ impl<M: Machine> PageCache<M> {
             return Ok(PagedFile::new(self.inner.clone(), known));
         }
         let file = self.inner.client.numbered(file).await?;
-        self.inner.enter_created(file)
+        // Another task may have opened it meanwhile.
+        match self.inner.files.known(number) {
+            Some(known) => Ok(PagedFile::new(self.inner.clone(), known)),
+            None => self.inner.enter(file),
+        }
     }
 
-    /// Another handle on a numbered file, if the cache has it.
+    /// Another handle on a file, if the cache has it.
     pub(super) fn known_numbered(&self, file: FileId) -> Option<PagedFile<M>> {
         self.inner.files.known(file).map(|known| PagedFile::new(self.inner.clone(), known))
     }
 
-    /// Gives up what the cache has of a numbered file that is to be removed: what of it has not left this client never
+    /// Gives up what the cache has of a file that is to be removed: what of it has not left this client never
     /// does. Its handles are of no use any more.
     pub async fn give_up_numbered(&self, file: FileId) {
-        self.inner.give_up(|cached| cached.file.is_numbered() && cached.file.id() == file).await;
+        self.inner.give_up(|cached| cached.file.id() == file).await;
     }
 
-    /// Notes the lease under which this client has locks on a numbered file, if it has any: data written from now on
+    /// Notes the lease under which this client has locks on a file, if it has any: data written from now on
     /// are sent with this lease.
     pub(super) fn note_lease(&self, file: FileId, lease: Option<u64>) {
         if let Some(known) = self.inner.files.known(file) {
@@ -241,7 +210,7 @@ impl<M: Machine> PageCache<M> {
         }
     }
 
-    /// Gives up what was written to a numbered file and has not left this client, because its locks were lost. If there
+    /// Gives up what was written to a file and has not left this client, because its locks were lost. If there
     /// was anything, all handles of the file are told `failure`.
     pub(super) fn give_up_unsent(&self, file: FileId, failure: Box<Error>) {
         let Some(known) = self.inner.files.known(file) else { return };
@@ -252,106 +221,22 @@ impl<M: Machine> PageCache<M> {
         self.inner.forget_unsent(&known);
     }
 
-    /// Makes an empty file over all disks, in pages of `page_bytes`, and opens it; `file` is its identity, drawn at
-    /// random by the caller. Fails if there is a file of that name.
-    pub async fn create(&self, name: &str, file: FileId, page_bytes: u64) -> Result<PagedFile<M>> {
-        let disks = self.inner.client.disks();
-        self.create_striped(name, file, Striping::new(page_bytes, disks)?).await
-    }
-
-    /// Makes an empty file over as many disks as `striping` has stripes; otherwise like [`create`](Self::create).
-    pub async fn create_striped(&self, name: &str, file: FileId, striping: Striping) -> Result<PagedFile<M>> {
-        self.inner.check_page(name, striping.block_bytes())?;
-        let _turn = self.inner.files.names.take(name.to_owned()).await;
-        self.inner.enter_created(self.inner.client.create_striped(name, file, striping).await?)
-    }
-
-    /// As [`create_striped`](Self::create_striped), but a finished file of that name stays until the new one is
-    /// finished, as with [`Client::create_replacing`].
-    pub async fn create_replacing(
-        &self,
-        name: &str,
-        file: FileId,
-        striping: Striping,
-    ) -> Result<PagedFile<M>> {
-        self.inner.check_page(name, striping.block_bytes())?;
-        let _turn = self.inner.files.names.take(name.to_owned()).await;
-        self.inner.enter_created(self.inner.client.create_replacing(name, file, striping).await?)
-    }
-
-    /// Makes an empty file on these disks, as with [`Client::create_on`].
-    pub async fn create_on(
-        &self,
-        name: &str,
-        file: FileId,
-        page_bytes: u64,
-        disks: &[u32],
-        replaces: bool,
-    ) -> Result<PagedFile<M>> {
-        self.inner.check_page(name, page_bytes)?;
-        let _turn = self.inner.files.names.take(name.to_owned()).await;
-        let made = self.inner.client.create_on(name, file, page_bytes, disks, replaces).await?;
-        self.inner.enter_created(made)
-    }
-
-    /// Refuses what no file here can be, as [`Client::check_striping`] does, and pages larger than the cache.
+    /// Refuses more stripes than disks, blocks larger than all I/O nodes can handle, and pages larger than the cache.
     pub fn check_striping(&self, name: &str, striping: Striping) -> Result<()> {
         self.inner.check_page(name, striping.block_bytes())?;
-        self.inner.client.check_striping(name, striping)
+        self.inner.client.check_stripes(name, striping)
     }
 
-    /// The metadata of a file, including the writes of this cache.
-    pub async fn stat(&self, name: &str) -> Result<FileStat> {
-        let _question = self.inner.ask_for_size();
-        let stat = match self.inner.client.stat(name).await {
-            Err(error) if matches!(*error, Error::Unfinished { .. }) => {
-                self.inner.files.unfinished(name).ok_or(error)?;
-                self.inner.client.stat_unfinished(name).await?
-            }
-            found => found?,
-        };
-        let known = self.inner.files.known(stat.file);
-        Ok(FileStat { bytes: known.map_or(stat.bytes, |known| stat.bytes.max(known.own_end())), ..stat })
-    }
-
-    /// Removes a file. What of it has not left this client by then never does. If it cannot be removed, all that was
-    /// written to it stays.
-    pub async fn unlink(&self, name: &str) -> Result<()> {
-        let _turn = self.inner.files.names.take(name.to_owned()).await;
-        self.inner.client.unlink(name).await?;
-        self.inner.give_up(|cached| cached.file.name() == name).await;
-        Ok(())
-    }
-
-    /// Removes the unfinished files of a name, as [`Client::unlink_unfinished`] does, and what of them has not left
-    /// this client by then; the finished file of that name stays, with what is written to it.
-    pub async fn unlink_unfinished(&self, name: &str) -> Result<()> {
-        let _turn = self.inner.files.names.take(name.to_owned()).await;
-        self.inner.client.unlink_unfinished(name).await?;
-        self.inner.give_up(|cached| cached.file.name() == name && cached.file.is_unfinished()).await;
-        Ok(())
-    }
-
-    /// Removes the temporary files that are left and have names here, as numbered ones have not. Reports the first
-    /// failure after all has been tried.
-    pub async fn remove_temporary_files(&self) -> Result<()> {
+    /// Brings everything written through the cache to the media. Reports the first failure after all has been tried.
+    /// Call this at the end.
+    pub async fn finish(&self) -> Result<()> {
         let mut outcome = Ok(());
         for file in self.inner.files.all() {
-            if file.is_to_be_removed() {
-                outcome = outcome.and(self.unlink(file.file.name()).await);
-                self.inner.release(&file);
-            }
-        }
-        outcome
-    }
-
-    /// Brings everything written through the cache to the media, finishes the files that were begun, and [removes the
-    /// temporary files](Self::remove_temporary_files). Reports the first failure after all has been tried. Call this at
-    /// the end.
-    pub async fn finish(&self) -> Result<()> {
-        let mut outcome = self.remove_temporary_files().await;
-        for file in self.inner.files.all().into_iter().filter(|file| !file.is_to_be_removed()) {
-            outcome = outcome.and(self.inner.commit(&file, &file.failures.cursor()).await);
+            let flushed = match file.stays_here() {
+                true => Ok(()),
+                false => self.inner.flush(&file, &file.failures.cursor(), false).await,
+            };
+            outcome = outcome.and(flushed);
             self.inner.release(&file);
         }
         outcome
@@ -370,11 +255,6 @@ impl PageCacheCounts {
 }
 
 impl<M: Machine> Inner<M> {
-    /// To be kept from before a file's size is asked for until the answer has been noted.
-    fn ask_for_size(&self) -> OperationInFlight {
-        self.size_questions.begin()
-    }
-
     /// Gives up what is cached of files that are removed, or about to be, and forgets those that are not open.
     async fn give_up(self: &Rc<Self>, is_gone: impl Fn(&LogicalFile<M>) -> bool) {
         let mut files = self.files.all();
@@ -389,14 +269,6 @@ impl<M: Machine> Inner<M> {
             self.release(file);
         }
         self.room.wake_all();
-    }
-
-    fn enter_created(self: &Rc<Self>, file: File<M>) -> Result<PagedFile<M>> {
-        // Another task may have found it and opened it meanwhile.
-        match self.files.known(file.id()) {
-            Some(known) => Ok(PagedFile::new(self.clone(), known)),
-            None => self.enter(file),
-        }
     }
 
     fn check_page(&self, name: &str, page_bytes: u64) -> Result<()> {
@@ -422,8 +294,7 @@ impl<M: Machine> Inner<M> {
         }
         let unsent = !self.table.borrow().unwritten(file.number, true).is_empty();
         let untold = file.failures.is_unreported();
-        let unfinished = file.file.is_unfinished();
-        if file.unlinked.get() || !(file.temporary.get() || unsent || untold || unfinished) {
+        if file.unlinked.get() || !(file.temporary.get() || unsent || untold) {
             self.forget(file);
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! Files opened by several clients are *close-to-open* consistent: within one cache, writes are visible at once
 //! through every handle. Other clients see them when the writer has flushed or closed and they have reopened the
-//! file or called [`PagedFile::refresh`]; until then they may see older bytes, and of a page both write, each sends
-//! only the bytes it wrote.
+//! file or called [`PagedFile::note_changed`]; until then they may see older bytes, and of a page both write, each
+//! sends only the bytes it wrote.
 //!
 //! A write that fails behind the application's back is never lost in silence. Through each handle on the file the next
 //! [`write`](PagedFile::write) fails with it, and [`flush`](PagedFile::flush) and [`close`](PagedFile::close) report
@@ -87,7 +87,7 @@ impl PagesMark {
 /// A file open through a [`PageCache`](super::PageCache).
 ///
 /// Dropped without [`close`](Self::close), it is closed by [`PageCache::finish`](super::PageCache::finish), which
-/// reports failures of writing; until then a file that was begun here is unfinished.
+/// reports failures of writing.
 pub struct PagedFile<M: Machine> {
     cache: Rc<Inner<M>>,
     file: Rc<LogicalFile<M>>,
@@ -132,7 +132,8 @@ impl<M: Machine> PagedFile<M> {
         &self.file.file
     }
 
-    /// The size in bytes: as of opening or [`refresh`](Self::refresh), and with what this cache has written since.
+    /// The size in bytes: as of opening or [`note_changed`](Self::note_changed), and with what this cache has written
+    /// since.
     pub fn bytes(&self) -> u64 {
         self.file.length.bytes()
     }
@@ -155,18 +156,7 @@ impl<M: Machine> PagedFile<M> {
         bytes > 0 && self.cache.table.borrow().is_here(key, bytes)
     }
 
-    /// Looks at the file anew: asks for its size, and forgets what others may have changed. Returns the size.
-    pub async fn refresh(&self) -> Result<u64> {
-        if !self.file.stays_here() {
-            let _question = self.cache.ask_for_size();
-            let bytes = self.file.file.refresh().await?;
-            self.file.note_remote_bytes(bytes);
-            self.cache.table.borrow_mut().forget_clean(self.file.number);
-        }
-        Ok(self.bytes())
-    }
-
-    /// Notes that others have changed a file without a name, which has `bytes` bytes now: what this cache has of it is
+    /// Notes that others have changed a file, which has `bytes` bytes now: what this cache has of it is
     /// forgotten, but for what was written here and has not been sent, and a flush is to bring theirs onto the media,
     /// too.
     pub fn note_changed(&self, bytes: u64) {
@@ -174,7 +164,7 @@ impl<M: Machine> PagedFile<M> {
         self.note_written_past(bytes);
     }
 
-    /// Notes that a file without a name was written to past the cache, and has `bytes` bytes now: what this cache has
+    /// Notes that a file was written to past the cache, and has `bytes` bytes now: what this cache has
     /// of it is forgotten, but for what was written here and has not been sent.
     pub fn note_written_past(&self, bytes: u64) {
         self.file.hear_bytes(bytes);
@@ -184,15 +174,15 @@ impl<M: Machine> PagedFile<M> {
         }
     }
 
-    /// Takes in the size that others count of a file without a name; see [`File::set_bytes`].
+    /// Takes in the size that others count of a file; see [`File::set_bytes`].
     pub fn set_bytes(&self, bytes: u64) {
         self.file.hear_bytes(bytes);
     }
 
-    /// Where what was written here to a file without a name ends that others do not [count](File::note_counted) yet; 0
+    /// Where what was written here to a file ends that others do not [count](File::note_counted) yet; 0
     /// if there is nothing of it. It may not have been sent yet.
     pub fn uncounted_end(&self) -> u64 {
-        if self.file.file.is_numbered() { self.file.own_end() } else { 0 }
+        self.file.own_end()
     }
 
     /// How often what was written here was given up, as locks on the file were lost.
@@ -389,12 +379,8 @@ impl<M: Machine> PagedFile<M> {
         // Nothing is waited for between finding the page and writing to it, so it cannot be forgotten before.
         let full = self.cache.table.borrow_mut().write(pin.place, at, part);
         self.file.length.reach(end);
-        if self.cache.settings.write_behind && !self.file.stays_here() {
-            if full {
-                self.cache.start_writing(pin.place, Class::Background);
-            } else if !self.file.file.is_numbered() {
-                self.cache.note_part();
-            }
+        if full && self.cache.settings.write_behind && !self.file.stays_here() {
+            self.cache.start_writing(pin.place, Class::Background);
         }
         Ok(())
     }
@@ -479,8 +465,7 @@ impl<M: Machine> PagedFile<M> {
     }
 
     /// Waits until everything written to the file is on the media, and reports any write that failed, if this handle
-    /// has not done so. Pages that could not be written are tried again. Of a temporary file nothing is sent. A file
-    /// that was begun here stays unfinished.
+    /// has not done so. Pages that could not be written are tried again. Of a temporary file nothing is sent.
     pub async fn flush(&self) -> Result<()> {
         if self.file.stays_here() {
             return self.file.failures.tell(&self.told);
@@ -535,21 +520,10 @@ impl<M: Machine> PagedFile<M> {
         }
     }
 
-    /// Waits as [`flush`](Self::flush) does, and finishes the file if it was begun here.
-    pub async fn commit(&self) -> Result<()> {
-        if self.file.stays_here() {
-            self.flush().await
-        } else {
-            self.cache.commit(&self.file, &self.told).await
-        }
-    }
-
-    /// Closes the file: [`commit`](Self::commit), and of the last handle, forgetting its pages. If that fails, what
-    /// could not be written is given up, and a file that was begun here stays unfinished.
-    ///
-    /// One without a name is not flushed: what was written has been accepted by the I/O nodes then.
+    /// Closes the file: what was written has been accepted by the I/O nodes then, and is flushed by nobody. Of the last
+    /// handle, the pages are forgotten. If that fails, what could not be written is given up.
     pub async fn close(self) -> Result<()> {
-        let outcome = if self.file.file.is_numbered() { self.send().await } else { self.commit().await };
+        let outcome = self.send().await;
         if outcome.is_err() {
             // What is on its way has to come to its end, but nobody is told of it any more.
             self.file.writes.begun_before().await;

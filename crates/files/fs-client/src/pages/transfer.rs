@@ -262,7 +262,7 @@ impl<M: Machine> Inner<M> {
         }
         file.writes.begun_before().await;
         let has_left = file.writes.is_empty() && self.table.borrow().unwritten(file.number, false).is_empty();
-        if has_left && self.size_questions.is_empty() {
+        if has_left {
             file.length.settle(u64::MAX);
         }
     }
@@ -313,7 +313,7 @@ impl<M: Machine> Inner<M> {
     }
 
     /// If an I/O node was gone since it accepted data of a file, finds out whether they are lost: nothing else may tell
-    /// before a file without a name is closed, or one that is never flushed is read.
+    /// before a file is closed, or one that is never flushed is read.
     pub(super) async fn look_for_losses(&self, file: &Rc<LogicalFile<M>>) {
         if file.file.may_have_lost() {
             file.failures.note(self.bring_to_media(file, false).await);
@@ -335,22 +335,6 @@ impl<M: Machine> Inner<M> {
             file.file.flush_of(all).await?;
             file.flushed.set(sent.max(file.flushed.get()));
         }
-        Ok(())
-    }
-
-    /// Flushes a file, and finishes it if it was begun here.
-    pub(super) async fn commit(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, told: &Reported) -> Result<()> {
-        if !file.file.is_unfinished() || file.unlinked.get() {
-            return self.flush(file, told, false).await;
-        }
-        self.write_out(file).await;
-        file.failures.tell(told)?;
-        if file.size_unsent.get() {
-            self.flush(file, told, false).await?;
-        }
-        let sent = file.sent.get();
-        file.file.commit().await?;
-        file.flushed.set(sent.max(file.flushed.get()));
         Ok(())
     }
 

@@ -44,7 +44,7 @@ use super::{Client, PageCache, Partial, unexpected};
 use crate::endpoint::Answer;
 use crate::error::{Error, FailureKind, KeptNamespace, Result};
 use crate::number;
-use crate::protocol::{OpenFor, Reply, Request};
+use crate::protocol::{ListedStripe, OpenFor, Reply, Request};
 
 /// The namespace of a set of I/O nodes, and its files through a page cache. Cloning gives another handle on the same.
 ///
@@ -151,17 +151,18 @@ impl<M: Machine> Tree<M> {
         Tree::begin(cache, new).await
     }
 
-    /// Makes sure that a set of which none of its I/O nodes keeps a namespace has none, as far as they have disks that
-    /// do not fail: all disks of a set are marked.
+    /// Makes sure that a set has no namespace if none of its I/O nodes keeps one, as far as they have disks that do not
+    /// fail: all disks of a set are marked when its namespace begins. Stripes on disks without a mark are left of
+    /// measurements.
     ///
     /// # Errors
-    /// [`Error::NoKeeper`] if disks are marked as those of one, or have stripes of its files: an I/O node that is not
-    /// asked keeps it, or it is lost.
+    /// [`Error::NoKeeper`] if disks are marked as those of one: an I/O node that is not asked keeps it, or it is lost.
     pub async fn check_none(client: &Client<M>) -> Result<()> {
         let stripes = client.list_numbered_and_marks().await.found;
-        let Some(&(node, _)) = stripes.first() else { return Ok(()) };
-        let files = stripes.iter().map(|(_, stripe)| stripe.file).filter(|file| *file != number::MARK);
-        let files: BTreeSet<_> = files.collect();
+        let is_mark = |stripe: &ListedStripe| stripe.file == number::MARK;
+        let Some(&(node, _)) = stripes.iter().find(|(_, stripe)| is_mark(stripe)) else { return Ok(()) };
+        let files: BTreeSet<_> =
+            stripes.iter().filter(|(_, stripe)| !is_mark(stripe)).map(|(_, stripe)| stripe.file).collect();
         Err(Error::NoKeeper { node, files: files.len() }.into())
     }
 

@@ -35,7 +35,7 @@ use super::file::check_no_file_ends_before;
 use super::in_time::{InTime, Timed, see_to};
 use super::listed::ListedOperation;
 use super::{Client, ClientInner, File, FileEntries, ListedSettings, Moved};
-use crate::error::{Error, Failure, Result};
+use crate::error::{Error, Failure, FailureKind, Result};
 use crate::protocol::{Direction, FileId, Reply};
 use failures::FlushFailures;
 use layout::Extent;
@@ -291,14 +291,12 @@ impl<M: Machine> WriteCache<M> {
     /// Has the group flush. When this completes, all that the members had written before is on the media.
     pub async fn flush(&self) -> Result<()> {
         self.inner.flush(Reason::Asked(None)).await?;
-        self.inner.commit_files().await?;
         self.inner.failures.tell_given_up()
     }
 
     /// Has the group flush what its members have written to one file, so that it can be read.
     pub async fn flush_file(&self, file: &File<M>) -> Result<()> {
         self.inner.flush(Reason::Asked(Some(file.id()))).await?;
-        file.commit_all_there_is().await?;
         self.inner.failures.tell_given_up()
     }
 
@@ -309,7 +307,6 @@ impl<M: Machine> WriteCache<M> {
         if !inner.logs.borrow().is_empty() {
             inner.flush(Reason::Asked(None)).await?;
         }
-        inner.commit_files().await?;
         inner.membership.end(&inner.client).await?;
         inner.failures.tell_given_up()
     }
@@ -469,7 +466,8 @@ impl<M: Machine> Inner<M> {
                 continue;
             }
             match self.failures.outcome_of(number) {
-                Err(error) if again && error.is_of_new_start() => again = false,
+                // Who had written to a file that was removed has given that up by now.
+                Err(error) if again && (error.is_of_new_start() || is_removed(&error)) => again = false,
                 outcome => return outcome,
             }
         }
@@ -595,22 +593,14 @@ impl<M: Machine> Inner<M> {
         Ok(moved)
     }
 
-    /// Makes all files that this member has written to as long for all as they are.
-    async fn commit_files(&self) -> Result<()> {
-        let files = self.files.borrow().clone();
-        for file in files.iter().filter(|file| file.uncommitted_end().is_some()) {
-            file.commit_all_there_is().await?;
-        }
-        Ok(())
-    }
-
-    /// Opens all files again where an I/O node has been started anew. What was written to one that was removed or
-    /// replaced is given up: there is nothing that it could be written to, and everything else is to be flushed.
+    /// Opens all files again where an I/O node has been restarted. Drops the data of files that were removed: there is
+    /// nothing that they could be written to, and everything else is to be flushed.
     async fn refresh_files(&self) {
         let files = self.files.borrow().clone();
         for (index, file) in files.into_iter().enumerate() {
-            match file.refresh().await {
-                Err(error) if matches!(*error, Error::NotFound { .. } | Error::Replaced { .. }) => {
+            file.refresh();
+            match file.open_stripes().await {
+                Err(error) if is_removed(&error) => {
                     file.note_removed();
                     if self.logs.borrow_mut().forget(index) {
                         self.failures.give_up(error);
@@ -621,6 +611,11 @@ impl<M: Machine> Inner<M> {
             }
         }
     }
+}
+
+/// Whether a file that had been written to does not exist any more.
+fn is_removed(error: &Error) -> bool {
+    error.is_remote(FailureKind::Removed)
 }
 
 impl<M: Machine> Timed for Inner<M> {

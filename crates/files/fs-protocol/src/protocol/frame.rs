@@ -8,7 +8,7 @@ use super::reply::Reply;
 use super::request::Request;
 
 /// The version of the protocol. Another version is refused.
-pub const VERSION: u8 = 20;
+pub const VERSION: u8 = 21;
 
 const FRAME_MAGIC: [u8; 2] = *b"SF";
 
@@ -48,7 +48,7 @@ mod tests {
     use namespace::{FileNumber, WrittenContents};
     use proptest::prelude::*;
 
-    use super::super::{FileId, ListedStripe, NumberedStripes, OpenFor};
+    use super::super::{FileId, ListedStripe, OpenFor, StripePlaces};
     use super::*;
     use crate::error::Failure;
 
@@ -66,7 +66,7 @@ mod tests {
             let frames = [
                 Frame::Request(tag, Request::Read { file: FileId(offset), stripe: bytes, offset, bytes }),
                 Frame::Request(tag, Request::ReadAlone { file: FileId(offset), stripe: bytes, offset, bytes }),
-                Frame::Request(tag, Request::WriteNumbered {
+                Frame::Request(tag, Request::AttachAndWrite {
                     file: FileId(offset),
                     striping: Striping::new(4096, 3).expect("a striping"),
                     stripe: bytes,
@@ -78,16 +78,15 @@ mod tests {
                     used: OpenFor::Writing,
                     written: WrittenContents { end: tag, stored_stripes: bytes, bytes: tag },
                 }),
-                Frame::Request(tag, Request::Open { name: name.clone() }),
                 Frame::Reply(tag, Reply::Failed(Failure::invalid(name.clone()))),
                 Frame::Request(tag, Request::FetchRecording),
                 Frame::Reply(tag, Reply::RecordedPart { bytes: name.into_bytes() }),
-                Frame::Request(tag, Request::FlushNumbered(NumberedStripes {
+                Frame::Request(tag, Request::Flush(StripePlaces {
                     file: FileId(offset),
                     striping: Striping::new(4096, 3).expect("a striping"),
                     places: vec![(bytes, offset)],
                 })),
-                Frame::Reply(tag, Reply::NumberedListed {
+                Frame::Reply(tag, Reply::StripesListed {
                     stripes: vec![ListedStripe { file: FileId(tag), disk: bytes, stripe: Some((bytes, offset)) }],
                     more: true,
                     failure: None,
@@ -102,7 +101,7 @@ mod tests {
         fn garbage_is_an_error_and_nothing_worse(bytes: Vec<u8>, cut in 0usize..40) {
             let _ = Frame::decode(&bytes);
             let _ = Frame::decode(&[&FRAME_MAGIC[..], &[VERSION], &bytes].concat());
-            let whole = Frame::Request(9, Request::Unlink { name: "a name of some length".into() }).encode();
+            let whole = Frame::Request(9, Request::FormTeam { name: "a name of some length".into(), rank: 1, size: 2 }).encode();
             if cut < whole.len() {
                 prop_assert!(Frame::decode(&whole[..cut]).is_err());
             }

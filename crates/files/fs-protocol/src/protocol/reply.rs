@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::label::Label;
 use super::lock::LockAnswer;
-use super::report::{Damage, ExaminedComputer, ExaminedDisk, FoundStripe, ListedStripe};
+use super::report::{Damage, ExaminedComputer, ExaminedDisk, ListedStripe};
 #[cfg(doc)]
 use super::*;
 use crate::error::Failure;
@@ -24,20 +24,6 @@ pub enum Reply {
         /// The largest block it can handle, in bytes.
         block_bytes_max: u64,
     },
-    /// To [`Request::Open`]: what was found under the name.
-    Opened {
-        /// One entry for each object of that name: a disk may have one of a finished file, and one of an unfinished.
-        stripes: Vec<FoundStripe>,
-    },
-    /// To [`Request::List`]: the first of the names, as many as an answer holds.
-    Listed {
-        /// The names, sorted.
-        names: Vec<String>,
-        /// Whether there are others after these.
-        more: bool,
-        /// Why the names of a disk are missing.
-        failure: Option<Failure>,
-    },
     /// To [`Request::Examine`].
     Examined {
         /// The release of the I/O node's program.
@@ -49,7 +35,7 @@ pub enum Reply {
         /// Its disks.
         disks: Vec<ExaminedDisk>,
     },
-    /// To [`Request::Write`], [`Request::Flush`], [`Request::Commit`] and what is [selected](Selecting), instead of
+    /// To [`Request::Write`], [`Request::Flush`] and what is [selected](Selecting), instead of
     /// [`Reply::Done`], by an I/O node that may be started anew.
     Accepted {
         /// Which run of the I/O node it is, or the first of those that it continues: what another one accepted and did
@@ -118,15 +104,15 @@ pub enum Reply {
         /// Pairs of stripe index and length in bytes. Those that there are not are left out.
         stripes: Vec<(u32, u64)>,
     },
-    /// To [`Request::RemoveNumbered`].
-    NumberedRemoved {
+    /// To [`Request::Remove`].
+    Removed {
         /// The disks from which they have gone, by their identities; those whose identity cannot be read are left out.
         disks: Vec<u64>,
         /// Why they have not gone from a disk.
         failure: Option<Failure>,
     },
-    /// To [`Request::ListNumbered`]: the stripes of the first of the files, as many as an answer holds.
-    NumberedListed {
+    /// To [`Request::ListStripes`]: the stripes of the first of the files, as many as an answer holds.
+    StripesListed {
         /// The stripes, sorted by file.
         stripes: Vec<ListedStripe>,
         /// Whether there are others after these.

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::ids::FileId;
-use super::label::{Committed, Label};
 
 /// An I/O node's report on its computer: see [`machine::Computer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +43,7 @@ pub struct ExaminedHeldUp {
     pub ago: u64,
 }
 
-/// A stripe of a numbered file.
+/// A stripe of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListedStripe {
     /// The file.
@@ -62,19 +61,4 @@ pub struct Damage {
     pub offset: u64,
     /// How many bytes.
     pub bytes: u64,
-}
-
-/// A stripe found on a disk.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FoundStripe {
-    /// Index of the disk within its node.
-    pub disk: u32,
-    /// What the stripe says it is.
-    pub label: Label,
-    /// Its length in bytes.
-    pub bytes: u64,
-    /// Whether it has the file's name.
-    pub published: bool,
-    /// The note of the file's last commit, if there was one.
-    pub committed: Option<Committed>,
 }

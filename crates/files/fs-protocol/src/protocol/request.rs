@@ -18,76 +18,12 @@ use crate::error::Failure;
 pub enum Request {
     /// How many disks have you?
     Describe,
-    /// Make these stripes of a new file, which is unfinished until it is published.
-    Create {
-        /// The file's name.
-        name: String,
-        /// Its identity.
-        file: FileId,
-        /// How it is striped.
-        striping: Striping,
-        /// When it was begun, in nanoseconds since 1970.
-        begun: u64,
-        /// The finished file of that name, if there is one: it is to be replaced.
-        replaces: Option<FileId>,
-        /// Which stripes go to which of the I/O node's disks.
-        stripes: Vec<StripeHome>,
-    },
-    /// Open all the stripes you have of the file of this name.
-    Open {
-        /// The file's name.
-        name: String,
-    },
-    /// Which names have you stripes of?
-    List {
-        /// Only names that come after this one.
-        after: String,
-    },
-    /// Remove all the stripes you have of the finished file of this name.
-    Unlink {
-        /// The file's name.
-        name: String,
-    },
-    /// Remove the stripes you have of unfinished files of this name.
-    Discard {
-        /// The name.
-        name: String,
-        /// Only of this file.
-        file: Option<FileId>,
-        /// Only those that have not been committed; there has to be one.
-        uncommitted: bool,
-    },
-    /// Bring everything written to the file onto the media, and note on its stripes that it is so for this size of it.
-    Commit {
-        /// The file.
-        file: FileId,
-        /// The size of the file in bytes.
-        bytes: u64,
-        /// Fail if you are another run than this one, which has accepted data of the file.
-        incarnation: Option<u64>,
-    },
-    /// Give the stripes that you have of an unfinished file, all of which have been committed, the file's name.
-    Publish {
-        /// The name.
-        name: String,
-        /// The file.
-        file: FileId,
-        /// The file that has the name until then.
-        replaces: Option<FileId>,
-    },
     /// Cut or extend stripes of an open file to these lengths.
     Resize {
         /// The file.
         file: FileId,
-        /// New size of the file, in bytes.
-        bytes: u64,
         /// Pairs of stripe index and length in bytes.
         stripes: Vec<(u32, u64)>,
-    },
-    /// Bring everything written to the file onto the media.
-    Flush {
-        /// The file.
-        file: FileId,
     },
     /// Give me part of one block; the data come as the payload of the reply.
     Read {
@@ -163,11 +99,11 @@ pub enum Request {
     },
     /// How are you? For diagnosis.
     Examine,
-    /// Read back part of the stripe that a disk of yours has under this name, and say what of it is damaged. It is done
+    /// Read back part of the stripe of a file that a disk of yours has, and say what of it is damaged. It is done
     /// in the background; not more than [`SCRUB_BYTES_MAX`] bytes.
     Scrub {
-        /// The file's name.
-        name: String,
+        /// The file.
+        file: FileId,
         /// Index of the disk within its node.
         disk: u32,
         /// Offset in bytes within the stripe.
@@ -263,26 +199,26 @@ pub enum Request {
         /// Whether it takes the place of another one, whose marks there may be.
         anew: bool,
     },
-    /// Open these stripes of a numbered file.
+    /// Open these stripes of a file.
     Attach {
         /// Which stripes.
-        stripes: NumberedStripes,
+        stripes: StripePlaces,
         /// Make those that there are not.
         create: bool,
     },
-    /// Bring what there is of these stripes of a numbered file onto the media.
-    FlushNumbered(NumberedStripes),
+    /// Bring what there is of these stripes of a file onto the media.
+    Flush(StripePlaces),
     /// Bring all that I have written onto the media, whatever files it is of. Answered by [`Reply::Accepted`], or by
     /// [`Reply::Done`] if that is not known of stripes that have been closed since.
     FlushOwn,
-    /// Remove all stripes that you have of these numbered files, of [`REMOVED_MAX`] at most, and make none of them any
-    /// more. Answered by [`Reply::NumberedRemoved`].
-    RemoveNumbered {
+    /// Remove all stripes that you have of these files, of [`REMOVED_MAX`] at most, and make none of them any
+    /// more. Answered by [`Reply::Removed`].
+    Remove {
         /// The files.
         files: Vec<FileId>,
     },
-    /// Which numbered files have you stripes of?
-    ListNumbered {
+    /// Which files have you stripes of?
+    ListStripes {
         /// Only files of greater numbers than this one; of all, without it.
         after: Option<FileId>,
     },
@@ -352,9 +288,9 @@ pub enum Request {
         /// Pairs of stripe index and the offset in bytes within the stripe from which on.
         stripes: Vec<(u32, u64)>,
     },
-    /// As [`Write`](Request::Write), the data with it, to a stripe of a numbered file that is not known to be open:
+    /// As [`Write`](Request::Write), the data with it, to a stripe of a file that is not known to be open:
     /// open it before, or make it.
-    WriteNumbered {
+    AttachAndWrite {
         /// The file.
         file: FileId,
         /// How it is striped.
@@ -451,7 +387,7 @@ impl Request {
             Request::Write { .. }
                 | Request::WriteUnderLease { .. }
                 | Request::WriteThrough { .. }
-                | Request::WriteNumbered { .. }
+                | Request::AttachAndWrite { .. }
         )
     }
 
@@ -460,15 +396,7 @@ impl Request {
         match self {
             Request::Describe
             | Request::Examine
-            | Request::Create { .. }
-            | Request::Open { .. }
-            | Request::List { .. }
-            | Request::Unlink { .. }
-            | Request::Discard { .. }
-            | Request::Commit { .. }
-            | Request::Publish { .. }
             | Request::Resize { .. }
-            | Request::Flush { .. }
             | Request::Promote { .. }
             | Request::Join { .. }
             | Request::Gather { .. }
@@ -481,10 +409,10 @@ impl Request {
             | Request::DescribeDisks
             | Request::MarkDisks { .. }
             | Request::Attach { .. }
-            | Request::FlushNumbered(_)
+            | Request::Flush(_)
             | Request::FlushOwn
-            | Request::RemoveNumbered { .. }
-            | Request::ListNumbered { .. }
+            | Request::Remove { .. }
+            | Request::ListStripes { .. }
             | Request::Tree { .. }
             | Request::LetGo { .. }
             | Request::LetGoWritten { .. }
@@ -500,7 +428,7 @@ impl Request {
             | Request::ReadAlone { .. }
             | Request::Write { .. }
             | Request::WriteThrough { .. }
-            | Request::WriteNumbered { .. }
+            | Request::AttachAndWrite { .. }
             | Request::WriteUnderLease { .. }
             | Request::Collective(_)
             | Request::Directory { .. }
@@ -519,10 +447,7 @@ impl Request {
     }
 }
 
-/// The most bytes of names in one answer to [`Request::List`]. Their number takes some more.
-pub const LISTED_BYTES_MAX: usize = 32 * 1024;
-
-/// The most numbered files in one [`Request::RemoveNumbered`]; the header of more would be too long.
+/// The most files in one [`Request::Remove`]; the header of more would be too long.
 pub const REMOVED_MAX: usize = 4096;
 
 /// The most leases in one [`Request::Fence`], and in one answer about a lock.
@@ -531,7 +456,7 @@ pub const FENCED_MAX: usize = 1024;
 /// The most files in one [`Request::HoldAgain`]; the header of more might be too long.
 pub const HELD_MAX: usize = 2048;
 
-/// Stripes in an answer to [`Request::ListNumbered`] after which no further file is begun.
+/// Stripes in an answer to [`Request::ListStripes`] after which no further file is begun.
 pub const LISTED_STRIPES: usize = 1000;
 
 /// The most bytes that are read back for one [`Request::Scrub`]. If every other unit of them is damaged, the answer
@@ -558,18 +483,9 @@ pub struct Fetch {
     pub bytes: u32,
 }
 
-/// A stripe of a file and the disk, counted within its I/O node, that it lies on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StripeHome {
-    /// Index of the stripe.
-    pub stripe: u32,
-    /// Index of the disk within its node.
-    pub disk: u32,
-}
-
-/// Stripes of a numbered file that are on the disks of one I/O node.
+/// Stripes of a file that are on the disks of one I/O node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NumberedStripes {
+pub struct StripePlaces {
     /// The file.
     pub file: FileId,
     /// How it is striped.

@@ -1,9 +1,9 @@
 //! A frame of each shape.
 
 use fs_protocol::protocol::{
-    Collective, Committed, Direction, Fetch, FoundStripe, Frame, HeldLock, Label, ListedStripe, LockAnswer,
-    LockRequest, LockStep, MeetingId, MemoryId, NumberedStripes, OpenCount, OpenFor, Reply, Request,
-    Selected, SelectedPart, Selecting, Selectors, StripeHome, TeamStep,
+    Collective, Direction, Fetch, Frame, HeldLock, Label, ListedStripe, LockAnswer, LockRequest, LockStep,
+    MeetingId, MemoryId, OpenCount, OpenFor, Reply, Request, Selected, SelectedPart, Selecting, Selectors,
+    StripePlaces, TeamStep,
 };
 use fs_protocol::{Entry, EntryRun, FileId, ListedStretch, LockMode, LockRange};
 use layout::{Extent, Pattern, Problem, Selection, Striping};
@@ -13,23 +13,11 @@ use namespace::FileNumber;
 pub(crate) fn frames() -> Vec<Vec<u8>> {
     let (file, memory) = (FileId(7), MemoryId::Request(1));
     let meeting = MeetingId { group: 5, operation: 6 };
-    let name = "a name".to_owned();
     let entry = Entry { offset: 70_000, bytes: 8, at: 300, time: 1 << 60 };
     let run = EntryRun { first: entry, stride: 32, later: vec![50, 1 << 20, 0] };
     let requests = [
         Request::Describe,
-        Request::Create {
-            name: name.clone(),
-            file,
-            striping: Striping::new(8192, 4).expect("a striping"),
-            begun: 1,
-            replaces: Some(FileId(8)),
-            stripes: vec![StripeHome { stripe: 0, disk: 1 }, StripeHome { stripe: 3, disk: 0 }],
-        },
-        Request::Open { name: name.clone() },
-        Request::Discard { name: name.clone(), file: Some(file), uncommitted: true },
-        Request::Commit { file, bytes: 1 << 40, incarnation: Some(3) },
-        Request::Resize { file, bytes: 70_000, stripes: vec![(0, 8192), (1, 300)] },
+        Request::Resize { file, stripes: vec![(0, 8192), (1, 300)] },
         Request::Read { file, stripe: 2, offset: 8192, bytes: 8192 },
         Request::Write { file, stripe: 2, offset: 1, fetch: Some(Fetch { memory, offset: 2, bytes: 3 }) },
         Request::WriteThrough { file, stripe: 2, offset: 1, fetch: None },
@@ -42,15 +30,15 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
             memory,
             stretches: vec![(file, vec![ListedStretch::One(entry), ListedStretch::Run(run)])],
         },
-        Request::Scrub { name: name.clone(), disk: 1, offset: 4096, bytes: 1 << 20 },
+        Request::Scrub { file, disk: 1, offset: 4096, bytes: 1 << 20 },
         Request::StopRecording,
         Request::Attach { stripes: numbered_stripes(), create: true },
-        Request::RemoveNumbered { files: vec![file, FileId(8)] },
-        Request::ListNumbered { after: Some(file) },
+        Request::Remove { files: vec![file, FileId(8)] },
+        Request::ListStripes { after: Some(file) },
         Request::Select(Box::new(Selecting { memory, file, parts: 2, part: selected_part() })),
         move_selected(Selectors::Members(vec![1, 2])),
         move_selected(Selectors::Asker(selected_part())),
-        Request::FormTeam { name: name.clone(), rank: 1, size: 2 },
+        Request::FormTeam { name: "a name".to_owned(), rank: 1, size: 2 },
         Request::MeetTeam { meeting, step: TeamStep::Meet, value: 1 << 40, failure: None },
         Request::Lock(lock()),
         Request::RenewLease { lease: 1 << 60 },
@@ -66,20 +54,16 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         },
     ];
     let label = label();
-    let stripe =
-        FoundStripe { disk: 0, label, bytes: 9, published: true, committed: Some(Committed { bytes: 9 }) };
     let replies = [
         Reply::Done,
         Reply::Described { disks: 2, block_bytes_max: 1 << 20 },
-        Reply::Opened { stripes: vec![stripe.clone(), stripe] },
-        Reply::Listed { names: vec![name.clone(), name], more: true, failure: None },
         Reply::Scrubbed { label, bytes: 77, damage: Vec::new(), why: Some("why".into()) },
         Reply::Recorded { zero_unix_ns: 1 << 60, bytes: 3 },
         Reply::RecordedPart { bytes: vec![1, 2, 3] },
         Reply::DisksDescribed { identities: vec![Some(1 << 60), None] },
         Reply::Attached { stripes: vec![(2, 70_000)] },
-        Reply::NumberedRemoved { disks: vec![7, 1 << 60], failure: None },
-        Reply::NumberedListed {
+        Reply::Removed { disks: vec![7, 1 << 60], failure: None },
+        Reply::StripesListed {
             stripes: vec![ListedStripe { file, disk: 1, stripe: Some((2, 70_000)) }],
             more: true,
             failure: Some(fs_protocol::Failure::new(fs_protocol::FailureKind::Io, "a disk is gone")),
@@ -111,9 +95,9 @@ fn held_lock() -> HeldLock {
     HeldLock { owner: Some(7), range: LockRange::WHOLE, mode: LockMode::Shared }
 }
 
-fn numbered_stripes() -> NumberedStripes {
+fn numbered_stripes() -> StripePlaces {
     let striping = Striping::new(8192, 4).expect("a striping");
-    NumberedStripes { file: FileId(1 << 50), striping, places: vec![(0, 1 << 60), (3, 7)] }
+    StripePlaces { file: FileId(1 << 50), striping, places: vec![(0, 1 << 60), (3, 7)] }
 }
 
 fn selected_part() -> SelectedPart {

@@ -145,7 +145,7 @@ impl Attacker {
 }
 
 fn list(_: u64) -> Request {
-    Request::List { after: String::new() }
+    Request::ListStripes { after: None }
 }
 
 fn read_large(tag: u64) -> Request {

@@ -29,7 +29,10 @@ use std::{env, fs as files, thread};
 
 use attackers::ATTACKS;
 use common::stranger::keys;
-use fs::{Client, ClientSettings, FileId, IoNodeSettings, NewTree, PageCache, PageCacheSettings, Tree};
+use fs::{
+    Client, ClientSettings, File, FileId, IoNodeSettings, NewTree, NumberedFile, PageCache,
+    PageCacheSettings, Tree,
+};
 use futures_util::future::try_join_all;
 use layout::Striping;
 use machine::{Duration, InFlight, Machine, Memory, NodeId, first_of, mix};
@@ -52,10 +55,10 @@ const LARGE_BLOCK: u64 = 1 << 20;
 const CACHE_BLOCKS: usize = 128;
 
 /// The client's file.
-const SERVED: FileId = FileId(1);
+const SERVED: FileId = FileId(2);
 const SERVED_BYTES: u64 = 64 << 20;
 /// A file with large blocks.
-const LARGE: FileId = FileId(2);
+const LARGE: FileId = FileId(3);
 const LARGE_BYTES: u64 = 80 << 20;
 
 /// The time that a client waits for everything together.
@@ -248,27 +251,19 @@ fn as_client<T: 'static, F: Future<Output = T>>(
 async fn prepare(machine: RealMachine) -> FileNumber {
     let client = Client::connect(machine, vec![AGENT], ClientSettings::agent()).await.expect("it serves");
     let memory = Memory::real(vec![7; LARGE_BLOCK as usize]);
-    for (name, id, block, bytes) in
-        [("served", SERVED, BLOCK, SERVED_BYTES), ("large", LARGE, LARGE_BLOCK, LARGE_BYTES)]
-    {
-        let file = client.create(name, id, block).await.expect("created");
+    for (number, block, bytes) in [(SERVED, BLOCK, SERVED_BYTES), (LARGE, LARGE_BLOCK, LARGE_BYTES)] {
+        let file = open(&client, number, block, 0).await.expect("opened");
         let parts = || (0..bytes).step_by(LARGE_BLOCK as usize);
         let writes = parts().map(|offset| file.write(offset, LARGE_BLOCK, &memory, 0));
         try_join_all(writes).await.expect("written");
-        file.commit().await.expect("committed");
+        file.flush().await.expect("flushed");
         let reads = parts().map(|offset| file.read(offset, LARGE_BLOCK, &memory, 0));
         try_join_all(reads).await.expect("read");
     }
-    // As many names as an answer holds.
-    for number in 0..150 {
-        let name = format!("{number:0200}");
-        client
-            .create(&name, FileId(100 + number), BLOCK)
-            .await
-            .expect("created")
-            .commit()
-            .await
-            .expect("committed");
+    // As many files as an answer holds.
+    for number in 100..1100 {
+        let file = open(&client, FileId(number), BLOCK, 0).await.expect("opened");
+        file.make_stripes().await.expect("room");
     }
     let cache = PageCache::new(client, PageCacheSettings::default());
     let new = NewTree { origin: 4711, mode: 0o755, uid: 0, gid: 0 };
@@ -281,6 +276,18 @@ async fn prepare(machine: RealMachine) -> FileNumber {
     let number = file.number();
     file.close().await.expect("closed");
     number
+}
+
+/// Opens the file of a number over the disks of the agent, of `bytes` bytes.
+async fn open(
+    client: &Client<RealMachine>,
+    number: FileId,
+    block_bytes: u64,
+    bytes: u64,
+) -> fs::Result<File<RealMachine>> {
+    let striping = Striping::new(block_bytes, client.disks()).expect("a striping");
+    let new = client.new_numbered(number, striping).await?;
+    client.numbered(NumberedFile { bytes, ..new }).await
 }
 
 /// Reads of the client.
@@ -315,7 +322,7 @@ async fn read_paced(machine: RealMachine, due: u64) -> Load {
 
 async fn try_read_paced(machine: RealMachine, due: u64) -> fs::Result<Load> {
     let client = Client::connect(machine.clone(), vec![AGENT], ClientSettings::agent()).await?;
-    let file = client.open("served").await?;
+    let file = open(&client, SERVED, BLOCK, SERVED_BYTES).await?;
     let (latencies, tasks) = (Rc::new(RefCell::new(Vec::new())), InFlight::new());
     let first = machine.now();
     let due_at = |read: u64| first + Duration::from_nanos(read * 1_000_000_000 / READS_A_SECOND);

@@ -1,4 +1,4 @@
-//! Small files of a namespace: made, looked at, listed and removed by several clients at once, measured on agents and
+//! Small files: made, looked at, listed and removed by several clients at once, measured on agents and
 //! predicted.
 //!
 //! - this file: what is done, and by how many; measuring it on agents of one's own

@@ -87,7 +87,7 @@ pub(crate) fn lines(rows: &[NamesRow]) -> Vec<String> {
     table.lines().collect()
 }
 
-const LEAD: &str = "Clients make, look at, list and remove small files of a namespace, each in a directory of its own. \
+const LEAD: &str = "Clients make, look at, list and remove small files, each in a directory of its own. \
     The time ends when the last client is through; nothing waits for the media.";
 
 const FILES: Measurand = Measurand { name: "files a second", unit: "files/s" };

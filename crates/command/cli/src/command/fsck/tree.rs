@@ -1,4 +1,4 @@
-//! What is wrong with a namespace, and how it is mended.
+//! What is wrong with the namespace, and how it is mended.
 //!
 //! ```text
 //! the agents:  which stripes of numbered files are there?      first, since a file has its inode before its stripes
@@ -65,8 +65,8 @@ pub(super) struct TreeCheck {
     pub(super) inodes: usize,
     /// How many of them are of files that have been removed, and whose contents are still to go.
     pub(super) removed: usize,
-    /// Files that have a name and stripes, by the names of these on their disks.
-    pub(super) stored: BTreeSet<String>,
+    /// Files that have a name and stripes.
+    pub(super) stored: BTreeSet<FileId>,
 }
 
 impl TreeCheck {
@@ -95,20 +95,14 @@ impl TreeCheck {
         let places = connection.explained("asking for disks", connection.client.disks_by_identity().await)?;
         let lost = all_lost(namespace, &places, &known, &listed).await?;
         let named = |file: &FileId| known.get(&FileNumber(file.0)).is_some_and(|inode| inode.links > 0);
-        let stored =
-            listed.iter().map(|(_, stripe)| stripe.file).filter(named).map(fs::object_name).collect();
+        let stored = listed.iter().map(|(_, stripe)| stripe.file).filter(named).collect();
         let inodes = known.len();
         let removed = records.iter().filter(|record| matches!(record, SurveyedRecord::Doomed(_))).count();
         Ok(TreeCheck { paths: paths(&records), complaints, unnamed, lost, failures, inodes, removed, stored })
     }
 
-    /// What a file is called, of which this is the name of the stripes on their disks.
-    pub(super) fn path_of(&self, object: &str) -> Option<String> {
-        let number = fs::number_of(object)?;
-        Some(self.called(FileNumber(number.0)))
-    }
-
-    fn called(&self, number: FileNumber) -> String {
+    /// What a file is called: its path, if it has one.
+    pub(super) fn called(&self, number: FileNumber) -> String {
         self.paths.get(&number).map_or_else(|| format!("number {number}"), |path| shown(path))
     }
 
@@ -332,11 +326,8 @@ async fn lost_stripes(
     listed: &[Stripe],
 ) -> Result<Vec<LostStripe>> {
     let connection = &namespace.connection;
-    let there: BTreeSet<(FileId, u32)> = listed
-        .iter()
-        .filter_map(|(_, listed)| listed.stripe.map(|(stripe, _)| (listed.file, stripe)))
-        .collect();
-    let mut lost = Vec::new();
+    let there = indices(listed);
+    let (mut lost, mut listed_now) = (Vec::new(), None::<BTreeSet<_>>);
     // Of a file without names the contents may have gone already.
     for inode in inodes.values().filter(|inode| inode.links > 0) {
         let number = inode.number;
@@ -357,9 +348,17 @@ async fn lost_stripes(
             // The file may have been removed since.
             Err(error) if is_removed(&error) && !is_named(namespace, number).await? => continue,
             Err(error) if matches!(*error, fs::Error::Remote { .. }) => {
+                // One of its stripes cannot be opened. A list tells which of them are there.
+                if listed_now.is_none() {
+                    let listed = connection.client.list_numbered_partly().await.found;
+                    listed_now = Some(indices(&listed));
+                }
+                let there = listed_now.iter().flatten().filter(|(file, _)| file.0 == number.0);
+                let there: BTreeSet<u32> = there.map(|(_, stripe)| *stripe).collect();
+                let missing = missing.into_iter().filter(|stripe| !there.contains(stripe));
                 let why = connection.explain("its stripes", &error).why().to_owned();
                 let of = |stripe| LostStripe { file: number, stripe, why: why.clone(), may_be_away: false };
-                lost.extend(missing.into_iter().map(of));
+                lost.extend(missing.map(of));
                 continue;
             }
             found => connection.explained("asking for stripes", found)?,
@@ -371,6 +370,12 @@ async fn lost_stripes(
         }));
     }
     Ok(lost)
+}
+
+/// The file and the index of each stripe that says what it is.
+fn indices(listed: &[Stripe]) -> BTreeSet<(FileId, u32)> {
+    let index = |(_, listed): &Stripe| listed.stripe.map(|(stripe, _)| (listed.file, stripe));
+    listed.iter().filter_map(index).collect()
 }
 
 /// Whether a file has a name.

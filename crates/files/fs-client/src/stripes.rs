@@ -1,4 +1,4 @@
-//! Files that have a number and no name: where their stripes are, and how they are opened when they are needed.
+//! Files: where their stripes are, and how they are opened when they are needed.
 //!
 //! Whoever opens such a file says what is to be known of it; nobody is asked. A stripe is *attached*, that is, opened
 //! at its I/O node, when something of it is read or written first, and made only by a write: a file of a few bytes
@@ -16,13 +16,13 @@ use super::file::incarnation_of;
 use super::{Client, File, Partial, Remains, unexpected};
 use crate::error::{Error, FailureKind, Result};
 use crate::number;
-use crate::protocol::{FileId, ListedStripe, NumberedStripes, REMOVED_MAX, Reply, Request};
+use crate::protocol::{FileId, ListedStripe, REMOVED_MAX, Reply, Request, StripePlaces};
 use crate::scrub_unit::UNIT_BYTES;
 
 /// The name in the error for lost data of files that were closed so long ago that the client has forgotten which.
 const FORGOTTEN: &str = "a file closed earlier";
 
-/// Everything that is to be known of a file without a name.
+/// Everything that is to be known of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumberedFile {
     /// Its number. It is never given to another file.
@@ -90,9 +90,8 @@ impl<M: Machine> Client<M> {
         answers.into_iter().map(described).collect()
     }
 
-    /// Describes a new, empty file with a stripe on each of the first disks in the order of [`stripe_disks`], as many as
-    /// `striping` has stripes. `number` must be unused. No stripe exists until the first write, or
-    /// [`make_stripes`](File::make_stripes).
+    /// Describes a new, empty file whose stripes are on the first disks in the order of [`stripe_disks`]. `number` must
+    /// be unused. No stripe exists until the first write, or [`make_stripes`](File::make_stripes).
     ///
     /// Fails if there are fewer disks, or if the identity of one is unknown.
     pub async fn new_numbered(&self, number: FileId, striping: Striping) -> Result<NumberedFile> {
@@ -123,6 +122,40 @@ impl<M: Machine> Client<M> {
         };
         let disks = disks.iter().map(identity_of).collect::<std::result::Result<_, _>>()?;
         Ok(NumberedFile { number, striping, disks, bytes: 0, stored_stripes: 0 })
+    }
+
+    /// How a file lies on these disks. Fails if there is no such disk, or one is named twice.
+    fn check_disks(&self, name: &str, block_bytes: u64, disks: &[u32]) -> Result<Striping> {
+        let striping = Striping::new(block_bytes, disks.len() as u32)?;
+        self.check_stripes(name, striping)?;
+        for (stripe, &disk) in disks.iter().enumerate() {
+            if disk >= self.disks() || disks[..stripe].contains(&disk) {
+                let (all, why) = (self.disks(), format!("{name} cannot have a stripe on disk {disk}"));
+                let text = format!("{why}: name disks of 0 to {}, each once", all - 1);
+                return Err(Error::Invalid(text).into());
+            }
+        }
+        Ok(striping)
+    }
+
+    /// Refuses more stripes than disks, and blocks larger than all I/O nodes can handle.
+    pub(super) fn check_stripes(&self, name: &str, striping: Striping) -> Result<()> {
+        let (stripes, disks) = (striping.stripe_count(), self.disks());
+        if stripes > disks {
+            let there = if disks == 1 { "is 1 disk".to_owned() } else { format!("are {disks} disks") };
+            let why = format!("{name} cannot have {stripes} stripes: there {there}");
+            return Err(Error::Invalid(why).into());
+        }
+        self.check_blocks(name, striping)
+    }
+
+    /// Refuses blocks larger than all I/O nodes can handle.
+    pub(super) fn check_blocks(&self, name: &str, striping: Striping) -> Result<()> {
+        let (block, most) = (striping.block_bytes(), self.block_bytes_max());
+        if block > most {
+            return Err(Error::BlockTooLarge { name: name.into(), bytes: block, most }.into());
+        }
+        Ok(())
     }
 
     /// Returns the size in bytes that the stripes of a file add up to, whichever client has written them.
@@ -161,7 +194,7 @@ impl<M: Machine> Client<M> {
         let nowhere = (0..).zip(&disks).filter(|(_, identity)| !places.contains_key(identity));
         let nowhere = nowhere.map(|(stripe, _)| stripe).collect();
         let attachments = Attachments::new(disks, stored_stripes, nowhere, self.disconnects());
-        Ok(File::of_number(self.clone(), number, striping, homes, bytes, attachments))
+        Ok(File::new(self.clone(), number, striping, homes, bytes, attachments))
     }
 
     /// Brings all that this client has written onto the media, whatever files it is of and whether they are open
@@ -206,11 +239,11 @@ impl<M: Machine> Client<M> {
         files.iter().for_each(|&file| drop(self.inner.closed.take(file)));
         let (mut reached, mut failures) = (None::<BTreeSet<u64>>, Vec::new());
         for files in files.chunks(REMOVED_MAX) {
-            let request = Request::RemoveNumbered { files: files.to_vec() };
+            let request = Request::Remove { files: files.to_vec() };
             let mut here = BTreeSet::new();
             for (node, answer) in self.ask_all(|_| Some(request.clone())).await {
                 match answer {
-                    Ok((Reply::NumberedRemoved { disks, failure }, _)) => {
+                    Ok((Reply::Removed { disks, failure }, _)) => {
                         here.extend(disks);
                         failures.extend(failure.map(|failure| Error::Remote { node, failure }));
                     }
@@ -231,7 +264,7 @@ impl<M: Machine> Client<M> {
     pub async fn is_remembered_as_removed(&self, file: FileId) -> Result<bool> {
         // How it is striped is of no matter, as none of its stripes is asked for.
         let striping = Striping::new(UNIT_BYTES, 1)?;
-        let stripes = || NumberedStripes { file, striping, places: Vec::new() };
+        let stripes = || StripePlaces { file, striping, places: Vec::new() };
         let mut is_removed = false;
         for (_, answer) in self.ask_all(|_| Some(Request::Attach { stripes: stripes(), create: false })).await
         {
@@ -243,7 +276,7 @@ impl<M: Machine> Client<M> {
         Ok(is_removed)
     }
 
-    /// All stripes of files without names, with the I/O node that has each; of each node sorted by file.
+    /// All stripes of files, with the I/O node that has each; of each node sorted by file.
     ///
     /// # Errors
     /// If an I/O node or one of its disks fails.
@@ -272,9 +305,9 @@ impl<M: Machine> Client<M> {
     async fn list_numbered_at(&self, node: NodeId, all: &mut Vec<(NodeId, ListedStripe)>) -> Result<()> {
         let mut after = None;
         loop {
-            let request = Request::ListNumbered { after };
+            let request = Request::ListStripes { after };
             let answer = self.inner.endpoint.call(node, request, machine::Payload::empty()).await?;
-            let (Reply::NumberedListed { stripes, more, failure }, _) = answer else {
+            let (Reply::StripesListed { stripes, more, failure }, _) = answer else {
                 return Err(unexpected(node));
             };
             let last = stripes.last().map(|stripe| stripe.file);
@@ -306,7 +339,7 @@ impl<M: Machine> Client<M> {
 
     /// What the stripe of a file on a disk of an I/O node says of itself: how the file is striped, and which one it is.
     pub async fn numbered_label(&self, node: NodeId, disk: u32, file: FileId) -> Result<(Striping, u32)> {
-        let label = self.scrub(node, disk, &number::object_name(file), 0, 0).await?.label;
+        let label = self.scrub(node, disk, file, 0, 0).await?.label;
         Ok((label.striping, label.stripe))
     }
 }
@@ -324,13 +357,13 @@ impl<M: Machine> File<M> {
         striping.requests(extent).take(striping.stripe_count() as usize).map(|block| block.stripe)
     }
 
-    /// Opens all stripes of a numbered file at their I/O nodes, and makes the missing ones: later reads and writes
+    /// Opens all stripes of a file at their I/O nodes, and makes the missing ones: later reads and writes
     /// through this handle and its clones spend no request on that.
     pub async fn make_stripes(&self) -> Result<()> {
         self.attach_all(true).await
     }
 
-    /// Opens all stripes of a numbered file at their I/O nodes, as [`make_stripes`](Self::make_stripes) does, but makes
+    /// Opens all stripes of a file at their I/O nodes, as [`make_stripes`](Self::make_stripes) does, but makes
     /// none: missing ones read as zeros.
     pub async fn open_stripes(&self) -> Result<()> {
         self.attach_all(false).await
@@ -344,7 +377,7 @@ impl<M: Machine> File<M> {
     /// Opens stripes, unless they are known to be open or absent; makes those that there are not if `create` says so.
     /// Fails if one is nowhere that had been made. Does nothing with a file that has a name.
     pub(super) async fn attach(&self, stripes: impl Iterator<Item = u32>, create: bool) -> Result<()> {
-        let Some(attachments) = self.attachments() else { return Ok(()) };
+        let attachments = self.attachments();
         let mut wanted = stripes.filter(|&stripe| attachments.is_wanted(stripe, create)).peekable();
         if wanted.peek().is_none() {
             return Ok(());
@@ -352,8 +385,8 @@ impl<M: Machine> File<M> {
         let (stored, new): (BTreeSet<u32>, BTreeSet<u32>) =
             wanted.partition(|&stripe| attachments.is_stored(stripe));
         // What was made once is not made anew: it would be empty.
-        self.attach_unknown(attachments, stored.clone(), false).await?;
-        self.attach_unknown(attachments, new, create).await?;
+        self.attach_unknown(stored.clone(), false).await?;
+        self.attach_unknown(new, create).await?;
         match stored.into_iter().find(|&stripe| !attachments.is_attached(stripe)) {
             None => Ok(()),
             Some(index) => {
@@ -364,18 +397,14 @@ impl<M: Machine> File<M> {
     }
 
     /// Opens stripes, unless they are known to be open or absent; makes those that there are not if `create` says so.
-    async fn attach_unknown(
-        &self,
-        attachments: &Attachments,
-        mut wanted: BTreeSet<u32>,
-        create: bool,
-    ) -> Result<()> {
+    async fn attach_unknown(&self, mut wanted: BTreeSet<u32>, create: bool) -> Result<()> {
+        let attachments = self.attachments();
         let is_wanted = |stripe: &u32| attachments.is_wanted(*stripe, create);
         wanted.retain(is_wanted);
         if wanted.is_empty() {
             return Ok(());
         }
-        self.check_disks(attachments, &wanted)?;
+        self.check_places(&wanted)?;
         let _turn = attachments.asking.take().await;
         // Somebody may have asked for them meanwhile.
         wanted.retain(is_wanted);
@@ -409,7 +438,8 @@ impl<M: Machine> File<M> {
     }
 
     /// Fails if none of the I/O nodes has the disk of one of these stripes.
-    fn check_disks(&self, attachments: &Attachments, stripes: &BTreeSet<u32>) -> Result<()> {
+    fn check_places(&self, stripes: &BTreeSet<u32>) -> Result<()> {
+        let attachments = self.attachments();
         match stripes.iter().find(|&&stripe| attachments.is_nowhere(stripe)) {
             None => Ok(()),
             Some(&index) if attachments.disks[index as usize] == NO_DISK => {
@@ -423,23 +453,23 @@ impl<M: Machine> File<M> {
         }
     }
 
-    /// Asks the I/O nodes of stripes of a file without a name, each about its own.
+    /// Asks the I/O nodes of stripes of a file, each about its own.
     async fn ask_numbered(
         &self,
         stripes: &BTreeSet<u32>,
-        request: impl Fn(NumberedStripes) -> Request,
+        request: impl Fn(StripePlaces) -> Request,
     ) -> Vec<(NodeId, crate::endpoint::Answer)> {
         self.client.ask_all(|index| self.of_node(self.client.io_nodes()[index], stripes).map(&request)).await
     }
 
     /// Those of the stripes that a node has, if it has any.
-    fn of_node(&self, node: NodeId, stripes: &BTreeSet<u32>) -> Option<NumberedStripes> {
-        let attachments = self.attachments()?;
+    fn of_node(&self, node: NodeId, stripes: &BTreeSet<u32>) -> Option<StripePlaces> {
+        let attachments = self.attachments();
         let here = stripes.iter().filter(|&&stripe| self.home_of(stripe) == node);
         let places: Vec<(u32, u64)> =
             here.map(|&stripe| (stripe, attachments.disks[stripe as usize])).collect();
         let (file, striping) = (self.id(), self.striping());
-        (!places.is_empty()).then_some(NumberedStripes { file, striping, places })
+        (!places.is_empty()).then_some(StripePlaces { file, striping, places })
     }
 
     /// The stripes at nodes that have accepted data of the file and have none of `stripes`. There are some if the file
@@ -454,9 +484,11 @@ impl<M: Machine> File<M> {
         (0..self.striping().stripe_count()).filter(is_elsewhere).collect()
     }
 
-    /// Brings what was written to a file without a name onto the media; the first time, and after others have changed
+    /// Brings what was written to a file onto the media; the first time, and after others have changed
     /// it, also what was there before. All stripes, whoever has written to them, if `all` says so.
-    pub(super) async fn flush_numbered(&self, attachments: &Attachments, all: bool) -> Result<()> {
+    pub(super) async fn flush_of(&self, all: bool) -> Result<()> {
+        let _span = self.notes().span("flush", || [("file", self.id().0)]);
+        let attachments = self.attachments();
         let (written, changes) = (attachments.written.take(), attachments.changes());
         let mut stripes = written.clone();
         if all {
@@ -467,8 +499,8 @@ impl<M: Machine> File<M> {
             stripes.extend(self.stripes_of(Extent::new(0, self.bytes())));
         }
         stripes.extend(self.stripes_accepted_elsewhere(&stripes));
-        let request = |node| self.of_node(node, &stripes).map(Request::FlushNumbered);
-        let flushed = match self.check_disks(attachments, &stripes) {
+        let request = |node| self.of_node(node, &stripes).map(Request::Flush);
+        let flushed = match self.check_places(&stripes) {
             Ok(()) => self.bring_to_media(request).await,
             unknown => unknown,
         };
@@ -482,21 +514,25 @@ impl<M: Machine> File<M> {
         flushed
     }
 
-    /// Cuts or extends the stripes that there are of a file without a name.
-    pub(super) async fn resize_numbered(&self, attachments: &Attachments, bytes: u64) -> Result<()> {
+    /// Cuts or extends the stripes that there are of a file.
+    pub(super) async fn resize_stripes(&self, bytes: u64) -> Result<()> {
+        let attachments = self.attachments();
         self.once_more(async || {
             // One that is lost has nothing to be cut.
-            self.attach_unknown(attachments, (0..self.striping().stripe_count()).collect(), false).await?;
+            self.attach_unknown((0..self.striping().stripe_count()).collect(), false).await?;
             let request = |home: NodeId| {
                 let here = (0..self.striping().stripe_count())
                     .filter(|&stripe| self.home_of(stripe) == home && attachments.is_attached(stripe));
                 let stripes: Vec<(u32, u64)> =
                     here.map(|stripe| (stripe, self.striping().stripe_bytes(bytes, stripe))).collect();
-                (!stripes.is_empty()).then_some(Request::Resize { file: self.id(), bytes, stripes })
+                (!stripes.is_empty()).then_some(Request::Resize { file: self.id(), stripes })
             };
             self.ask_homes(request).await
         })
         .await?;
+        // A flush has to reach stripes behind the new end, too: what was cut off them would come back with a crash.
+        let attached = (0..self.striping().stripe_count()).filter(|&stripe| attachments.is_attached(stripe));
+        attached.for_each(|stripe| attachments.note_written(stripe));
         if bytes == 0 {
             attachments.hear_stored(0, true);
         }
@@ -516,10 +552,10 @@ impl<M: Machine> File<M> {
         .await
     }
 
-    /// How many of the first stripes of a file without a name are known to have been made. If an I/O node was gone
+    /// How many of the first stripes of a file are known to have been made. If an I/O node was gone
     /// since that was last asked, those that others do not know of are looked for again.
     pub(super) async fn stored_stripes(&self) -> u32 {
-        let Some(attachments) = self.attachments() else { return 0 };
+        let attachments = self.attachments();
         if attachments.forget_doubtful(self.client.disconnects()) {
             // What an I/O node has that does not answer does not count yet.
             let _ = self.look_for_stored(self.bytes()).await;
@@ -527,51 +563,41 @@ impl<M: Machine> File<M> {
         attachments.stored()
     }
 
-    /// Takes in how many of the first stripes of a file without a name others know to have been made. If it is empty,
+    /// Takes in how many of the first stripes of a file others know to have been made. If it is empty,
     /// none that is nowhere is lost but these.
     pub(super) fn hear_stored_stripes(&self, stored: u32, is_empty: bool) {
-        if let Some(attachments) = self.attachments() {
-            attachments.hear_stored(stored, is_empty);
-        }
+        self.attachments().hear_stored(stored, is_empty);
     }
 
     /// Asks for those stripes of what is written up to `end` of which it is not known whether others have made them.
     pub(super) async fn look_for_stored(&self, end: u64) -> Result<()> {
-        let Some(attachments) = self.attachments() else { return Ok(()) };
-        self.attach_unknown(attachments, self.stripes_of(Extent::new(0, end)).collect(), false).await
+        self.attach_unknown(self.stripes_of(Extent::new(0, end)).collect(), false).await
     }
 
-    /// What can be read of a file without a name of which stripes are damaged. Those that there are not read as zeros.
+    /// What can be read of a file of which stripes are damaged. Those that there are not read as zeros.
     pub fn remains(&self) -> Remains<M> {
-        Remains::of_number(self.clone())
+        Remains::of(self.clone())
     }
 
-    /// Whether the file has a number and no name.
-    pub fn is_numbered(&self) -> bool {
-        self.attachments().is_some()
-    }
-
-    /// Takes in the size that a file without a name has by what others say. What was written here beyond it, and is not
+    /// Takes in the size that a file has by what others say. What was written here beyond it, and is not
     /// counted there yet, stays.
     pub fn set_bytes(&self, bytes: u64) {
         self.hear_bytes(bytes);
     }
 
-    /// Notes that others have changed a file without a name, and may not have brought that onto the media.
+    /// Notes that others have changed a file, and may not have brought that onto the media.
     pub(super) fn note_changed_by_others(&self) {
-        if let Some(attachments) = self.attachments() {
-            attachments.note_changed();
-        }
+        self.attachments().note_changed();
     }
 
-    /// Notes that others count what was written here to a file without a name, if that ends at `end` at most.
+    /// Notes that others count what was written here to a file, if that ends at `end` at most.
     pub fn note_counted(&self, end: u64) {
         self.note_committed(end);
     }
 
-    /// Where what was written here to a file without a name ends that others do not [count](Self::note_counted) yet; 0
+    /// Where what was written here to a file ends that others do not [count](Self::note_counted) yet; 0
     /// if there is nothing of it.
     pub fn uncounted_end(&self) -> u64 {
-        if self.is_numbered() { self.own_end() } else { 0 }
+        self.own_end()
     }
 }

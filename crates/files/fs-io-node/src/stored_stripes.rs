@@ -1,7 +1,7 @@
-//! Stripes of files that have a number and no name: opened where they are, made when something is written to them.
+//! Stripes of files: opened where they are, made when something is written to them, flushed, listed and removed.
 //!
-//! Such a stripe is an object like those of other files, under a name that no file has, and is never published: the
-//! namespace knows whether the file exists and how long it is. Making it waits for no medium, only flushing does.
+//! A stripe is an object that is never published: the namespace knows whether the file exists and how long it is.
+//! Making it waits for no medium, only flushing does.
 //!
 //! - A stripe is on the disk of the identity that the client names, whichever index that disk has now.
 //! - A file that was removed is not made again by a client that writes to it and does not know that yet: the last
@@ -20,10 +20,10 @@ use machine::{Disk, Machine, NodeId, Stage};
 
 use super::IoNode;
 use super::objects::found;
-use super::open_stripe::OpenStripe;
+use super::open_stripe::{Barred, OpenStripe};
 use crate::error::{Failure, FailureKind};
 use crate::number;
-use crate::protocol::{FileId, Label, ListedStripe, NumberedStripes, REMOVED_MAX, Reply};
+use crate::protocol::{FileId, Label, ListedStripe, REMOVED_MAX, Reply, StripePlaces};
 
 /// How many of the files that were removed last are remembered.
 const REMEMBERED: usize = 64 * 1024;
@@ -38,16 +38,16 @@ pub const REMOVED_AT_ONCE: usize = 16;
 /// How many of them are closed at a time.
 const CLOSED: usize = 4 * 1024;
 
-/// What is known of numbered files.
+/// What is known of files.
 #[derive(Default)]
-pub(super) struct NumberedFiles {
+pub(super) struct StoredStripes {
     removed: RefCell<Removed>,
     closing: Closing,
     /// Clients that have written to stripes which were closed before they were flushed.
     closed_unflushed: RefCell<BTreeSet<NodeId>>,
 }
 
-impl NumberedFiles {
+impl StoredStripes {
     /// Whether a client has written to a stripe that was closed before it was flushed.
     pub(super) fn has_closed_unflushed(&self, client: NodeId) -> bool {
         self.closed_unflushed.borrow().contains(&client)
@@ -89,7 +89,7 @@ impl Removed {
     }
 }
 
-impl NumberedFiles {
+impl StoredStripes {
     pub(super) fn check_not_removed(&self, file: FileId) -> Result<(), Box<Failure>> {
         if self.removed.borrow().files.contains(&file) {
             let text = format!("file {:016x} has been removed", file.0);
@@ -129,7 +129,7 @@ impl<M: Machine> IoNode<M> {
             );
             return Err(Failure::new(FailureKind::OtherNamespace, text).into());
         }
-        let _turn = self.names.turns.take(name.clone()).await;
+        let _turn = self.turns.take(name.clone()).await;
         for (index, disk) in self.machine.disks().iter().enumerate() {
             match disk.create(&name, &label.encode()).await {
                 Err(error) if matches!(*error, machine::Error::Exists { .. }) => {}
@@ -174,7 +174,7 @@ impl<M: Machine> IoNode<M> {
     /// Opens stripes, and makes those that there are not if `create` says so.
     pub(super) async fn attach(
         self: &Rc<Self>,
-        stripes: &NumberedStripes,
+        stripes: &StripePlaces,
         create: bool,
     ) -> Result<Reply, Box<Failure>> {
         let attached = self.attach_all(stripes, create).await?;
@@ -187,15 +187,14 @@ impl<M: Machine> IoNode<M> {
     /// Opens stripes and makes others; they are in use as long as the caller has them.
     async fn attach_all(
         &self,
-        stripes: &NumberedStripes,
+        stripes: &StripePlaces,
         create: bool,
     ) -> Result<Vec<Rc<OpenStripe>>, Box<Failure>> {
-        let NumberedStripes { file, striping, places } = stripes;
+        let StripePlaces { file, striping, places } = stripes;
         let name = number::object_name(*file);
         self.check_block_bytes(&name, *striping)?;
-        let _turn = self.names.turns.take(name.clone()).await;
-        self.numbered.check_not_removed(*file)?;
-        self.check_identity(&name, *file).await?;
+        let _turn = self.turns.take(name.clone()).await;
+        self.stored.check_not_removed(*file)?;
         let mut attached = Vec::new();
         for &(stripe, identity) in places {
             let label = Label { file: *file, striping: *striping, stripe, begun: 0, replaces: None };
@@ -225,26 +224,26 @@ impl<M: Machine> IoNode<M> {
         }
         if create {
             match self.machine.disks()[disk].create_unflushed(name, &label.encode()).await {
-                Ok(object) => return Ok(Some(self.stripes.insert(name, label, disk, &object, None))),
+                Ok(object) => return Ok(Some(self.stripes.insert(name, label, disk, &object))),
                 Err(error) if matches!(*error, machine::Error::Exists { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        let Some((object, on_disk)) = self.find_stripe(name, disk, Stage::Pending).await? else {
+        let Some((object, on_disk)) = self.find_stripe(name, disk).await? else {
             return Ok(None);
         };
         if on_disk != label {
-            let text = format!("disk {disk} has {on_disk} under the number of {label}");
-            return Err(Failure::invalid(text).into());
+            let text = format!("{name}: disk {disk} has {on_disk} in the place of {label}");
+            return Err(Failure::new(FailureKind::Damaged, text).into());
         }
-        Ok(Some(self.stripes.insert(name, label, disk, &object, None)))
+        Ok(Some(self.stripes.insert(name, label, disk, &object)))
     }
 
     /// Flushes those of the named stripes that exist.
-    pub(super) async fn flush_numbered(
+    pub(super) async fn flush_stripes(
         self: &Rc<Self>,
         client: NodeId,
-        stripes: &NumberedStripes,
+        stripes: &StripePlaces,
     ) -> Result<Reply, Box<Failure>> {
         let attached = self.attach_all(stripes, false).await?;
         self.bring_to_media(client, &attached, async |stripe| self.flush_disk(stripe).await).await
@@ -252,7 +251,7 @@ impl<M: Machine> IoNode<M> {
 
     /// Removes all stripes of files. A stripe or a disk that fails keeps none of the others, and a stripe stays without
     /// what was not at the disk.
-    pub(super) async fn remove_numbered(self: &Rc<Self>, files: &[FileId]) -> Result<Reply, Box<Failure>> {
+    pub(super) async fn remove_files(self: &Rc<Self>, files: &[FileId]) -> Result<Reply, Box<Failure>> {
         if files.len() > REMOVED_MAX {
             let text = format!("{} files to be removed at once: {REMOVED_MAX} at most", files.len());
             return Err(Failure::invalid(text).into());
@@ -268,7 +267,7 @@ impl<M: Machine> IoNode<M> {
         let disks =
             identities.filter_map(|(identity, outcome)| identity.filter(|_| outcome.is_ok())).collect();
         let failure = outcomes.into_iter().find_map(Result::err).map(|failure| *failure);
-        Ok(Reply::NumberedRemoved { disks, failure })
+        Ok(Reply::Removed { disks, failure })
     }
 
     /// Removes all stripes of files, and returns the outcome at each disk.
@@ -278,13 +277,12 @@ impl<M: Machine> IoNode<M> {
             files.iter().map(|&file| (number::object_name(file), file)).collect();
         let mut turns = Vec::new();
         for name in names.keys() {
-            turns.push(self.names.turns.take(name.clone()).await);
+            turns.push(self.turns.take(name.clone()).await);
         }
         let mut barred = Vec::new();
-        for (name, &file) in &names {
-            self.numbered.removed.borrow_mut().note(file);
-            let open = self.stripes.of_file(file).into_iter().filter(|stripe| stripe.name == *name);
-            barred.extend(open.map(|stripe| stripe.bar_writes()));
+        for &file in names.values() {
+            self.stored.removed.borrow_mut().note(file);
+            barred.extend(self.stripes.of_file(file).into_iter().map(|stripe| stripe.bar_writes()));
         }
         let mut given_up = Vec::new();
         for stripe in &barred {
@@ -312,9 +310,9 @@ impl<M: Machine> IoNode<M> {
         !matches!(found(opened), Ok(None))
     }
 
-    /// Adds what the disks have of a numbered file to a list. A stripe that cannot be read says no more than that it is
+    /// Adds what the disks have of a file to a list. A stripe that cannot be read says no more than that it is
     /// there; on a disk that fails nothing is.
-    pub(super) async fn add_numbered(&self, stripes: &mut Vec<ListedStripe>, name: &str, file: FileId) {
+    pub(super) async fn add_stripes(&self, stripes: &mut Vec<ListedStripe>, name: &str, file: FileId) {
         for (index, disk) in self.machine.disks().iter().enumerate() {
             let stripe = match found(disk.open(name, Stage::Pending).await) {
                 Ok(None) => continue,
@@ -333,29 +331,54 @@ impl<M: Machine> IoNode<M> {
         }
     }
 
+    /// Fails if a request names more stripes of a file than there are disks: no disk has two.
+    pub(super) fn check_stripe_count(&self, stripes: usize) -> Result<(), Box<Failure>> {
+        let disks = self.machine.disks().len();
+        if stripes > disks {
+            return Err(Failure::invalid(format!("{stripes} stripes of a file on {disks} disks")).into());
+        }
+        Ok(())
+    }
+
+    /// Fails for a file whose blocks the cache was not made for: an I/O node can be started with other settings.
+    pub(super) fn check_block_bytes(&self, name: &str, striping: Striping) -> Result<(), Box<Failure>> {
+        let (bytes, most) = (striping.block_bytes(), self.settings.block_bytes_max);
+        if bytes <= most {
+            return Ok(());
+        }
+        let text =
+            format!("{name} is in blocks of {bytes} bytes, and this I/O node was started for at most {most}");
+        Err(Failure::new(FailureKind::BlockTooLarge, text).into())
+    }
+
+    /// Forgets a stripe whose object has been removed, with what has been written to it while that went on: writes that
+    /// had begun before they were barred.
+    pub(super) async fn forget_removed(&self, stripe: &Barred) {
+        self.stripes.remove(stripe);
+        self.blocks.give_up_all(stripe).await;
+    }
+
     /// Starts to close idle stripes, if many stripes are open.
     fn close_some(self: &Rc<Self>) {
-        if self.stripes.count() < self.numbered.closing.0.get() {
+        if self.stripes.count() < self.stored.closing.0.get() {
             return;
         }
-        self.numbered.closing.0.set(u64::MAX);
+        self.stored.closing.0.set(u64::MAX);
         let node = self.clone();
         self.machine.spawn("close stripes", async move {
             for stripe in node.stripes.least_recently_used(CLOSED) {
-                if number::number_of(&stripe.name).is_some() {
-                    let accepted = stripe.writers.accepted();
-                    node.blocks.write_out(&stripe).await;
-                    // If something failed, its writers are still to be told; else the disk has all of it, and a flush
-                    // opens the stripe again.
-                    if stripe.losses.is_empty() {
-                        let unflushed = stripe.writers.forget(accepted);
-                        node.numbered.closed_unflushed.borrow_mut().extend(unflushed);
-                    }
+                let accepted = stripe.writers.accepted();
+                node.blocks.write_out(&stripe).await;
+                // If something failed, its writers are still to be told; else the disk has all of it, and a flush
+                // opens the stripe again.
+                if stripe.losses.is_empty() {
+                    let unflushed = stripe.writers.forget(accepted);
+                    node.stored.closed_unflushed.borrow_mut().extend(unflushed);
                 }
             }
             node.stripes.close_idle(CLOSED);
             // Those that are in use are not looked at again before there are as many more.
-            node.numbered.closing.0.set(OPEN_MANY.max(node.stripes.count() + CLOSED as u64));
+            node.stored.closing.0.set(OPEN_MANY.max(node.stripes.count() + CLOSED as u64));
             Ok(())
         });
     }
