@@ -46,9 +46,9 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
-    advise, agent, agents, cat, completions, demo, doctor, fsck, generate, get, key, ls, machines, merge,
-    mkdir, mpi_preload, mpi_run, mv, patterns, put, reproduce, request_log, rm, run, simulate, stat, umount,
-    view,
+    advise, agent, agents, cat, completions, convert, demo, doctor, fsck, generate, get, key, ls, machines,
+    merge, mkdir, mpi_preload, mpi_run, mv, patterns, put, reproduce, request_log, rm, run, simulate, stat,
+    umount, view,
 };
 use command_line::failure::Result;
 use command_line::say;
@@ -98,6 +98,7 @@ enum Command {
     Key(key::Arguments),
     Doctor(doctor::Arguments),
     Fsck(fsck::Arguments),
+    Convert(convert::Arguments),
     Demo(demo::Arguments),
     Simulate(simulate::Arguments),
     Merge(merge::Arguments),
@@ -200,6 +201,7 @@ fn run(command: Command) -> Result<()> {
         Command::Key(arguments) => key::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Fsck(arguments) => fsck::run(arguments),
+        Command::Convert(arguments) => convert::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Merge(arguments) => merge::run(arguments),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use node::{Agent, ConnectedNode, NodeTrace, key};
-use real::{Limits, Settings};
+use real::{Keys, Limits, Settings};
 
 use command_line::failure::{Failure, Result};
 use command_line::say;
@@ -68,10 +68,14 @@ pub(crate) fn agent_settings() -> Result<Settings> {
 
 /// The settings of a new node, with a name of its own and what the command and the environment ask for.
 pub(crate) fn settings() -> Result<Settings> {
+    settings_with(key::find(key_file()).map_err(|error| Failure::from(error).of_usage())?)
+}
+
+/// The same with these keys, for nodes that connect only to nodes of this process.
+pub(crate) fn settings_with(keys: Keys) -> Result<Settings> {
     let asked =
         node::Settings::of_environment(Vec::new()).map_err(|error| Failure::from(error).of_usage())?;
     let limits = Limits { silence: asked.silence, recall: asked.silence, ..Limits::default() };
-    let keys = key::find(key_file()).map_err(|error| Failure::from(error).of_usage())?;
     Ok(Settings { driver: asked.driver, limits, ..Settings::new(node::new_node_id()?, keys) })
 }
 

@@ -26,6 +26,7 @@ use crate::serving::removed_files;
 use crate::store::agents::{KeyArgs, TraceArgs};
 use crate::{interrupt, local, memory, this_node};
 use agent_set::AGENT_CACHE;
+use agent_set::host::quoted_if_need_be;
 use agent_set::start::{READY, told_to_stay};
 use node::{AgentService, NodeTrace, Size};
 
@@ -122,7 +123,7 @@ fn between_copies(text: &str) -> std::result::Result<Duration, String> {
 }
 
 /// Says where names are kept, so that a password is not on the command line.
-const NAMESPACE_VARIABLE: &str = "STARFISH_NAMESPACE";
+pub(super) const NAMESPACE_VARIABLE: &str = "STARFISH_NAMESPACE";
 
 /// The directory of the agent's store of metadata, in that of one of its disks.
 const NAMESPACE: &str = "namespace";
@@ -165,6 +166,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let until_input_ends = arguments.until_input_ends;
     agent_log::begin()?;
     let served = real::run(settings, move |machine| async move {
+        refuse_old_files(machine.disks(), &arguments.root)?;
         let trace = NodeTrace::begin(&machine, arguments.trace.file())?;
         // Any port that is free is known now.
         let metrics = agent_metrics::open(arguments.metrics.as_deref(), machine.address())?;
@@ -205,6 +207,24 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         served.map_err(|error| Failure::new("serving", error).logged())
     });
     served.map_err(|error| not_started(*error, listen))?
+}
+
+/// Fails if a disk has files of an older version, which are known by the names of their stripes.
+fn refuse_old_files(disks: &[Disk], roots: &[PathBuf]) -> Result<()> {
+    let with_old = disks.iter().zip(roots).find(|(disk, _)| disk.published_at_start() > 0);
+    let Some((disk, root)) = with_old else { return Ok(()) };
+    let stripes = counted(disk.published_at_start(), "file");
+    let is = if disk.published_at_start() == 1 { "is" } else { "are" };
+    let directories: Vec<String> =
+        roots.iter().map(|root| quoted_if_need_be(&root.to_string_lossy())).collect();
+    let failure = Failure::new(
+        "starting the agent",
+        format!("{stripes} of an older version {is} on {}", root.display()),
+    );
+    Err(failure.remedy(format!(
+        "Convert them, with the directories of all agents of the set: `starfish convert {}`.",
+        directories.join(" ")
+    )))
 }
 
 /// The run that this one continues: that which all disks had last, if it ended in order.
@@ -298,7 +318,7 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
         listen: Some(listen),
         disks: arguments.root.iter().map(disk).collect(),
         metadata_copies: metadata_copies(arguments)?,
-        metadata: metadata_place(arguments)?,
+        metadata: metadata_place(arguments.namespace.as_deref(), &arguments.root)?,
         reporter: agent_log::reporter(),
         ..settings
     })
@@ -343,11 +363,11 @@ fn on_one_disk(store: &Path, copies: &Path) -> String {
 }
 
 /// Where names are kept, if this agent keeps them: on the disk that has them, whichever that is, or on the first.
-fn metadata_place(arguments: &Arguments) -> Result<Option<MetadataPlace>> {
-    if let Some(address) = &arguments.namespace {
-        return Ok(Some(MetadataPlace::Postgres(address.clone())));
+pub(super) fn metadata_place(namespace: Option<&str>, roots: &[PathBuf]) -> Result<Option<MetadataPlace>> {
+    if let Some(address) = namespace {
+        return Ok(Some(MetadataPlace::Postgres(address.to_owned())));
     }
-    let all: Vec<PathBuf> = arguments.root.iter().map(|root| root.join(NAMESPACE)).collect();
+    let all: Vec<PathBuf> = roots.iter().map(|root| root.join(NAMESPACE)).collect();
     let begun: Vec<&PathBuf> = all.iter().filter(|directory| Metadata::is_in(directory)).collect();
     if let [one, other, ..] = &*begun {
         let why = format!("it is the namespace of a set, and so is {}", other.display());
@@ -366,7 +386,7 @@ fn kept_in(place: Option<&MetadataPlace>) -> Option<&Path> {
     }
 }
 
-fn postgres_address(text: &str) -> std::result::Result<String, String> {
+pub(super) fn postgres_address(text: &str) -> std::result::Result<String, String> {
     if text.starts_with("postgresql://") || text.starts_with("postgres://") {
         return Ok(text.to_owned());
     }

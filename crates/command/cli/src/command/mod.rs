@@ -9,6 +9,7 @@ pub(crate) mod agents;
 pub(crate) mod bench;
 pub(crate) mod cat;
 pub(crate) mod completions;
+pub(crate) mod convert;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod fsck;

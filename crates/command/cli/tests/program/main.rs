@@ -23,6 +23,7 @@ mod bench_names;
 mod bench_pdiol;
 mod bench_placement;
 mod completion;
+mod convert;
 mod demo;
 mod doctor;
 mod failing_disk;

@@ -56,6 +56,8 @@ pub(crate) struct Directory {
     path: PathBuf,
     /// The identity of the disk, if it had one when the directory was taken.
     found_identity: Option<u64>,
+    /// Number of published objects when the directory was taken.
+    published: u64,
     unborn: AtomicU64,
     /// Held for as long as it is there.
     lock: Lock,
@@ -78,11 +80,13 @@ impl Directory {
         }
         let lock = Lock::take(path, node)?;
         let found_identity = disk_identity::read(path)?;
+        let mut published = 0;
         for entry in fs::read_dir(path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             if found_identity.is_none() && name::is_numbered(&entry.file_name()) {
                 return Err(disk_identity::lost(path));
             }
+            published += u64::from(name::is_published(&entry.file_name()));
             let is_unborn = entry.file_name().as_encoded_bytes().starts_with(UNBORN.as_bytes());
             if is_unborn && entry.file_type().map_err(failed)?.is_file() && !lock.is_read_only {
                 fs::remove_file(entry.path()).map_err(failed)?;
@@ -91,12 +95,18 @@ impl Directory {
         Ok(Directory {
             path: path.to_owned(),
             found_identity,
+            published,
             unborn: AtomicU64::new(0),
             lock,
             sync_failure: SyncFailure::default(),
             #[cfg(test)]
             syncs_fail: false.into(),
         })
+    }
+
+    /// The number of published objects that were here when the directory was taken.
+    pub(crate) fn published(&self) -> u64 {
+        self.published
     }
 
     /// Fails if one of two directories is a copy of the other: what is written to the one would be missed in the other.

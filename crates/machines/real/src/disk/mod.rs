@@ -36,6 +36,7 @@ mod write_back;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::ops::Range;
 use std::os::fd::{FromRawFd, IntoRawFd};
 use std::path::Path;
@@ -56,6 +57,7 @@ use directory::{Directory, Found};
 pub(crate) use failures::io_error;
 use file::SystemFile;
 pub(crate) use identity::Identity;
+use name::ObjectFileKind;
 use objects::{Access, Objects};
 use pace::{Kind, ObjectExtent, Pace};
 use stored::{Fault, OpenObject};
@@ -145,6 +147,30 @@ impl Disk {
             }
         }
         Ok(false)
+    }
+
+    /// The number of published objects that were on the disk when the node started.
+    pub fn published_at_start(&self) -> u64 {
+        self.inner.directory.published()
+    }
+
+    /// Returns the names of the files in a disk's directory that hold published objects.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn published_files(directory: &Path) -> std::io::Result<Vec<OsString>> {
+        let mut names = Vec::new();
+        for entry in directory.read_dir()? {
+            names.push(entry?.file_name());
+        }
+        names.retain(|file_name| name::is_published(file_name));
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Returns the name of the file that holds the object `name` of this stage, in the disk's directory.
+    pub fn file_name(name: &str, stage: Stage) -> String {
+        name::encode(name, ObjectFileKind::of(stage)[0])
     }
 
     /// Fails if this disk is a copy of one of these others.

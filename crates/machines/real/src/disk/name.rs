@@ -84,6 +84,16 @@ pub(crate) fn is_numbered(file_name: &OsStr) -> bool {
     matches!(decoded, Some(Decoded::Name(name)) if name.starts_with('/'))
 }
 
+/// Returns true if a file of this name holds a published object. Objects of numbered files are never published.
+pub(super) fn is_published(file_name: &OsStr) -> bool {
+    let text = file_name.to_str().filter(|text| text.ends_with(ObjectFileKind::Published.suffix()));
+    match text.and_then(decode) {
+        Some(Decoded::Name(name)) => !name.starts_with('/'),
+        Some(Decoded::Shortened) => true,
+        None => false,
+    }
+}
+
 /// Whether a file of this name is a disk's: one of an object, or one that says whose the disk is.
 pub(super) fn is_of_a_disk(file_name: &OsStr) -> bool {
     file_name.to_str().is_some_and(|name| name.starts_with(OWN) || decode(name).is_some())
@@ -138,6 +148,17 @@ mod tests {
         assert_eq!(encode("", ObjectFileKind::Published), ".stripe");
         assert_eq!(encode("matrix.dat", ObjectFileKind::Pending), "matrix.dat.begun");
         assert_eq!(encode("/0123456789abcdef", ObjectFileKind::New), "%2F0123456789abcdef.new");
+    }
+
+    #[test]
+    fn published_objects_are_told_by_their_file_names() {
+        let long = encode(&"x".repeat(300), ObjectFileKind::Published);
+        for published in ["a.stripe", "a%2Fb.stripe", &*long] {
+            assert!(is_published(published.as_ref()), "{published}");
+        }
+        for other in ["a.begun", "a.new", "%2F0123456789abcdef.stripe", "%61.stripe", "a.stripe.bak"] {
+            assert!(!is_published(other.as_ref()), "{other}");
+        }
     }
 
     #[test]

@@ -1,0 +1,168 @@
+//! A node of this process that has the disks, on a thread of its own: an I/O node for the client that converts, which
+//! also reads and removes old files for it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::thread::{self, JoinHandle};
+
+use command_line::failure::{Failure, Result};
+use flume::Sender;
+use fs::IoNodeSettings;
+use machine::{Disk as _, Machine, Net};
+use node::{Agent, AgentService};
+use real::{RealMachine, Settings};
+
+use super::old_files::{self, OldEntry, OldFile, OldState, Place};
+use super::reading::{self, Contents, PARTS_WAITING};
+
+/// Memory for cached blocks, in bytes.
+const CACHE_BYTES: u64 = 64 << 20;
+
+/// Fewer blocks than this would make requests wait for each other.
+const CACHE_BLOCKS_MIN: u64 = 8;
+
+/// The node with the disks. It ends when this is dropped.
+pub(super) struct OldDisks {
+    address: SocketAddr,
+    requests: Sender<Request>,
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+/// Cloning gives another handle for the same node.
+#[derive(Clone)]
+pub(super) struct OldDisksHandle(Sender<Request>);
+
+/// What the client asks of the node.
+enum Request {
+    Read(OldFile, Sender<reading::Part>),
+    Remove { name: String, places: Vec<Place>, done: Sender<Result<()>> },
+}
+
+impl OldDisks {
+    /// Takes the disks in these directories, and finds the old files on them.
+    pub(super) fn start(settings: Settings, directories: Vec<PathBuf>) -> Result<(OldDisks, Vec<OldEntry>)> {
+        let (tell_ready, ready) = flume::bounded(1);
+        let (requests, asked) = flume::unbounded();
+        let (stop, stopped) = flume::bounded::<()>(0);
+        let incarnation = node::random()?;
+        let thread = thread::spawn(move || {
+            let served = real::run(settings, |machine| async move {
+                let found = old_files::find(machine.disks(), &directories).await?;
+                let settings = IoNodeSettings { incarnation, ..io_node_settings(&found) };
+                // Without a listener there is nothing to do.
+                let _ = tell_ready.send((machine.address().expect("it listens"), found));
+                let network = machine.clone();
+                machine.spawn("waiting for the end", async move {
+                    let _ = stopped.recv_async().await;
+                    network.net().close();
+                    Ok(())
+                });
+                let reader = machine.clone();
+                machine.spawn("reading old files", async move {
+                    while let Ok(request) = asked.recv_async().await {
+                        serve(&reader, request).await;
+                    }
+                    Ok(())
+                });
+                let served = AgentService::new(machine.clone(), settings).serve().await;
+                served.map_err(|error| Failure::new("serving the disks", error))
+            });
+            served.map_err(|error| not_started(*error))?
+        });
+        let mut disks = OldDisks {
+            address: ([127, 0, 0, 1], 0).into(),
+            requests,
+            stop: Some(stop),
+            thread: Some(thread),
+        };
+        let Ok((address, found)) = ready.recv() else {
+            return Err(disks.end().expect_err("it was never ready"));
+        };
+        disks.address = address;
+        Ok((disks, found))
+    }
+
+    /// The node as an agent.
+    pub(super) fn agent(&self) -> Agent {
+        Agent { name: "of this command".to_owned(), address: self.address, log: None }
+    }
+
+    /// A handle for requests.
+    pub(super) fn handle(&self) -> OldDisksHandle {
+        OldDisksHandle(self.requests.clone())
+    }
+
+    /// Stops the node. Fails if it has failed.
+    pub(super) fn end(&mut self) -> Result<()> {
+        self.stop = None;
+        match self.thread.take().map(JoinHandle::join) {
+            None => Ok(()),
+            Some(Ok(served)) => served,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+impl OldDisksHandle {
+    /// The contents of a file that has all its stripes.
+    pub(super) fn read(&self, file: &OldFile) -> Contents {
+        let (parts, received) = flume::bounded(PARTS_WAITING);
+        // If the node has ended, the contents say so.
+        let _ = self.0.send(Request::Read(file.clone(), parts));
+        Contents::new(received, file.bytes)
+    }
+
+    /// Removes objects of this name, one after the other. It is so on the disks when this returns.
+    pub(super) async fn remove(&self, name: &str, places: &[Place]) -> Result<()> {
+        let (done, outcome) = flume::bounded(1);
+        let _ = self.0.send(Request::Remove { name: name.to_owned(), places: places.to_vec(), done });
+        let ended = |_| Failure::new(name, "the node that has the disks has ended");
+        outcome.recv_async().await.map_err(ended)?
+    }
+}
+
+async fn serve(machine: &RealMachine, request: Request) {
+    match request {
+        Request::Read(file, parts) => reading::send(machine.disks(), &file, &parts).await,
+        Request::Remove { name, places, done } => {
+            let removed = remove(machine, &name, &places).await;
+            // The client may have been interrupted.
+            let _ = done.send(removed);
+        }
+    }
+}
+
+async fn remove(machine: &RealMachine, name: &str, places: &[Place]) -> Result<()> {
+    for &(disk, stage) in places {
+        match machine.disks()[disk].remove(name, stage).await {
+            Err(error) if !matches!(*error, machine::Error::NotFound { .. }) => {
+                return Err(Failure::new(format!("removing the old {name}"), error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Settings for blocks as large as those of the old files.
+fn io_node_settings(found: &[OldEntry]) -> IoNodeSettings {
+    let settings = IoNodeSettings::agent();
+    let block_bytes = found.iter().filter_map(|entry| match &entry.state {
+        OldState::Finished(file) => Some(file.striping.block_bytes()),
+        _ => None,
+    });
+    let block_bytes_max = block_bytes.max().unwrap_or(0).max(settings.block_bytes_max);
+    let cache_blocks = (CACHE_BYTES / block_bytes_max).max(CACHE_BLOCKS_MIN) as usize;
+    IoNodeSettings { block_bytes_max, cache_blocks, ..settings }
+}
+
+fn not_started(error: machine::Error) -> Failure {
+    let failure = Failure::new("taking the disks", &error);
+    match error {
+        machine::Error::InUse { .. } => failure.remedy(
+            "Stop that agent first: `starfish agents down` stops those that `agents up` has started.",
+        ),
+        _ => failure,
+    }
+}

@@ -1,0 +1,331 @@
+//! Finds the files of older versions on disks: objects that have the file's name, one for each stripe.
+//!
+//! The label of an object says which stripe of which file it is; the note of its last commit says how long the file is.
+//! A file is finished if all of its stripes have such a note, or if one is published. A finished file that was to
+//! replace another one has superseded it, whether or not the stripes of that one have been removed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::UNIX_EPOCH;
+
+use command_line::failure::{Failure, Result};
+use fs::FileId;
+use fs::protocol::{Committed, Label};
+use futures_util::future::join_all;
+use layout::Striping;
+use machine::{Disk as _, ObjectId, Stage};
+use namespace::UnixTime;
+use real::Disk;
+
+/// What the disks have under one name.
+#[derive(Debug)]
+pub(super) struct OldEntry {
+    pub(super) name: String,
+    pub(super) state: OldState,
+}
+
+/// What can be done with it.
+#[derive(Debug)]
+pub(super) enum OldState {
+    /// A finished file.
+    Finished(OldFile),
+    /// A file that was never finished. Its stripes are in the order in which they can be removed.
+    Unfinished(Vec<Place>),
+    /// Something that cannot be read as stripes of one file, and why.
+    Broken(Failure),
+}
+
+/// A finished file, as far as its stripes were found.
+#[derive(Clone, Debug)]
+pub(super) struct OldFile {
+    pub(super) id: FileId,
+    pub(super) striping: Striping,
+    /// Its size in bytes, as far as its stripes say.
+    pub(super) bytes: u64,
+    /// The index of a stripe that was not found.
+    pub(super) missing: Option<u32>,
+    /// The disk and the object of each stripe, by its index.
+    pub(super) stripes: BTreeMap<u32, (usize, ObjectId)>,
+    /// Time of the last change, if known.
+    pub(super) modified: Option<UnixTime>,
+    /// All its objects and those of files that it supersedes, in the order in which they can be removed.
+    pub(super) places: Vec<Place>,
+}
+
+/// Where an object is, by the index of the disk and its stage.
+pub(super) type Place = (usize, Stage);
+
+/// An object that is a stripe.
+#[derive(Clone, Debug)]
+struct FoundStripe {
+    place: Place,
+    object: ObjectId,
+    label: Label,
+    bytes: u64,
+    committed: Option<Committed>,
+}
+
+/// Finds all old files, in the order of their names. The disks are those of the directories.
+pub(super) async fn find(disks: &[Disk], directories: &[PathBuf]) -> Result<Vec<OldEntry>> {
+    let mut found: BTreeMap<String, Vec<Result<FoundStripe>>> = BTreeMap::new();
+    let each = disks.iter().zip(directories).enumerate();
+    let each = each.map(|(index, (disk, directory))| async move {
+        let stripes = stripes_of(disk, index).await?;
+        let known: BTreeSet<String> =
+            stripes.iter().map(|(name, _)| Disk::file_name(name, Stage::Published)).collect();
+        let published = Disk::published_files(directory);
+        let published = published.map_err(|error| Failure::new(directory.display().to_string(), error))?;
+        let is_unknown = |file_name: &String| !known.contains(file_name);
+        let unknown = published.into_iter().filter_map(|name| name.into_string().ok()).filter(is_unknown);
+        let unknown: Vec<String> = unknown.map(|name| directory.join(name).display().to_string()).collect();
+        Ok::<_, Failure>((stripes, unknown))
+    });
+    for outcome in join_all(each).await {
+        let (stripes, unknown) = outcome?;
+        for (name, stripe) in stripes {
+            found.entry(name).or_default().push(stripe);
+        }
+        for path in unknown {
+            let why = "it is damaged: its file does not say which name it has";
+            found.entry(path.clone()).or_default().push(Err(Failure::new(path, why)));
+        }
+    }
+    let entries = found.into_iter().flat_map(|(name, stripes)| {
+        let file_name = Disk::file_name(&name, Stage::Published);
+        let modified = |disk: usize| {
+            let time = std::fs::metadata(directories[disk].join(&file_name)).ok()?.modified().ok()?;
+            time.duration_since(UNIX_EPOCH).ok()?.as_nanos().try_into().ok()
+        };
+        let states = match stripes.into_iter().collect::<Result<Vec<FoundStripe>>>() {
+            Ok(stripes) => states(&name, &stripes, modified),
+            Err(failure) => vec![OldState::Broken(failure)],
+        };
+        states.into_iter().map(move |state| OldEntry { name: name.clone(), state })
+    });
+    Ok(entries.collect())
+}
+
+/// Opens all objects of a disk that have the names of old files.
+async fn stripes_of(disk: &Disk, index: usize) -> Result<Vec<(String, Result<FoundStripe>)>> {
+    let names = disk.list().await.map_err(|error| Failure::new("listing old files", error))?;
+    let mut found = Vec::new();
+    // The names of numbered files begin with a slash.
+    for name in names.into_iter().filter(|name| !name.starts_with('/')) {
+        for stage in Stage::ALL {
+            let stripe = match disk.open(&name, stage).await {
+                Ok(object) => read_stripe(&name, (index, stage), &object),
+                Err(error) if matches!(*error, machine::Error::NotFound { .. }) => continue,
+                Err(error) => Err(Failure::new(name.clone(), error)),
+            };
+            found.push((name.clone(), stripe));
+        }
+    }
+    Ok(found)
+}
+
+fn read_stripe(name: &str, place: Place, object: &machine::Object) -> Result<FoundStripe> {
+    let refused = |why: String| Failure::new(name, format!("disk {}: not a Starfish stripe: {why}", place.0));
+    Ok(FoundStripe {
+        place,
+        object: object.id,
+        label: Label::decode(&object.label).map_err(refused)?,
+        bytes: object.bytes,
+        committed: Committed::decode(&object.note).map_err(refused)?,
+    })
+}
+
+/// Sorts the stripes of one name into files.
+fn states(name: &str, found: &[FoundStripe], modified: impl Fn(usize) -> Option<UnixTime>) -> Vec<OldState> {
+    let mut by_file: BTreeMap<FileId, Vec<&FoundStripe>> = BTreeMap::new();
+    for stripe in found {
+        by_file.entry(stripe.label.file).or_default().push(stripe);
+    }
+    let superseded: BTreeSet<FileId> = by_file
+        .values()
+        .filter(|stripes| is_finished(stripes) && missing(stripes).is_none())
+        .filter_map(|stripes| stripes[0].label.replaces)
+        .collect();
+    let current = by_file.iter().filter(|(file, _)| !superseded.contains(*file));
+    let (finished, others): (Vec<_>, Vec<_>) = current.partition(|(_, stripes)| is_finished(stripes));
+    let mut states = Vec::new();
+    match &*finished {
+        [] => {}
+        [(_, stripes)] => {
+            states.push(finished_file(name, stripes, modified).map_or_else(OldState::Broken, |mut file| {
+                // First what the file supersedes: without it, that would be the file of this name again.
+                let is_superseded = |stripe: &&FoundStripe| superseded.contains(&stripe.label.file);
+                let mut places: Vec<Place> =
+                    found.iter().filter(is_superseded).map(|old| old.place).collect();
+                places.append(&mut file.places);
+                file.places = places;
+                OldState::Finished(file)
+            }))
+        }
+        several => {
+            let why = format!("the disks have stripes of {} files of this name", several.len());
+            states.push(OldState::Broken(Failure::new(name, why)));
+        }
+    }
+    for (_, stripes) in others {
+        states.push(match missing(stripes) {
+            // No file is committed before all its stripes exist.
+            Some(_) if stripes.iter().all(|stripe| stripe.committed.is_some()) => {
+                finished_file(name, stripes, |_| None).map_or_else(OldState::Broken, OldState::Finished)
+            }
+            _ => {
+                let mut places: Vec<_> =
+                    stripes.iter().map(|stripe| (stripe.committed.is_none(), stripe.place)).collect();
+                // Those without a note last: what is left of an unfinished file never looks committed.
+                places.sort_unstable();
+                OldState::Unfinished(places.into_iter().map(|(_, place)| place).collect())
+            }
+        });
+    }
+    states
+}
+
+/// Returns true if these stripes are of a file that has been finished: a stripe is published when all are committed.
+fn is_finished(stripes: &[&FoundStripe]) -> bool {
+    let is_published = |stripe: &&FoundStripe| stripe.place.1 == Stage::Published;
+    let are_committed = || stripes.iter().all(|stripe| stripe.committed.is_some());
+    stripes.iter().any(is_published) || missing(stripes).is_none() && are_committed()
+}
+
+/// The index of a stripe that is not among these.
+fn missing(stripes: &[&FoundStripe]) -> Option<u32> {
+    let exists = |index: u32| stripes.iter().any(|stripe| stripe.label.stripe == index);
+    (0..stripes[0].label.striping.stripe_count()).find(|&index| !exists(index))
+}
+
+/// Puts together the stripes of a finished file.
+fn finished_file(
+    name: &str,
+    found: &[&FoundStripe],
+    modified: impl Fn(usize) -> Option<UnixTime>,
+) -> Result<OldFile> {
+    let first = found[0].label;
+    let mut stripes = BTreeMap::new();
+    for stripe in found {
+        if stripe.label.striping != first.striping {
+            let why =
+                format!("the disks have stripes that contradict each other: {first}, and {}", stripe.label);
+            return Err(Failure::new(name, why));
+        }
+        if stripes.insert(stripe.label.stripe, (stripe.place.0, stripe.object)).is_some() {
+            let (index, count) = (stripe.label.stripe, first.striping.stripe_count());
+            return Err(Failure::new(
+                name,
+                format!("two disks have stripe {index} of {count}: one is a copy"),
+            ));
+        }
+    }
+    let missing = missing(found);
+    // Very old files have no notes until they are committed again.
+    let committed: Option<Vec<u64>> =
+        found.iter().map(|stripe| stripe.committed.map(|committed| committed.bytes)).collect();
+    let bytes = match committed.and_then(|all| all.into_iter().min()) {
+        Some(bytes) => bytes,
+        None if missing.is_some() => 0,
+        None => {
+            let mut lengths: Vec<(u32, u64)> =
+                found.iter().map(|stripe| (stripe.label.stripe, stripe.bytes)).collect();
+            lengths.sort_unstable();
+            let lengths: Vec<u64> = lengths.into_iter().map(|(_, bytes)| bytes).collect();
+            first.striping.file_bytes(&lengths).map_err(|error| Failure::new(name, error))?
+        }
+    };
+    let begun = i64::try_from(first.begun).ok().filter(|&begun| begun > 0);
+    let places: Vec<Place> = found.iter().map(|stripe| stripe.place).collect();
+    let modified = places.iter().filter_map(|&(disk, _)| modified(disk)).max().or(begun);
+    Ok(OldFile { id: first.file, striping: first.striping, bytes, missing, stripes, modified, places })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PUBLISHED: Stage = Stage::Published;
+    const PENDING: Stage = Stage::Pending;
+
+    /// A stripe on the disk of its index, of a file of two.
+    fn stripe(file: u64, stripe: u32, stage: Stage, committed: Option<u64>) -> FoundStripe {
+        let striping = Striping::new(512, 2).expect("a striping");
+        let label = Label { file: FileId(file), striping, stripe, begun: 7, replaces: None };
+        let committed = committed.map(|bytes| Committed { bytes });
+        let object = ObjectId(file * 2 + u64::from(stripe));
+        FoundStripe { place: (stripe as usize, stage), object, label, bytes: 512, committed }
+    }
+
+    fn replacing(mut found: FoundStripe, other: u64) -> FoundStripe {
+        found.label.replaces = Some(FileId(other));
+        found
+    }
+
+    /// Each state in a few words.
+    fn sorted(found: &[FoundStripe]) -> Vec<String> {
+        let states = states("name", found, |_| None);
+        let describe = |state| match state {
+            OldState::Finished(file) => {
+                assert_eq!(file.modified, Some(7));
+                let whole = || format!("whole {} {} {:?}", file.id.0, file.bytes, file.places);
+                file.missing.map_or_else(whole, |missing| format!("partial {} {missing}", file.id.0))
+            }
+            OldState::Unfinished(places) => format!("unfinished {places:?}"),
+            OldState::Broken(failure) => failure.to_string(),
+        };
+        states.into_iter().map(describe).collect()
+    }
+
+    #[test]
+    fn finished_files_are_told_from_unfinished_ones() {
+        let whole = [stripe(1, 0, PUBLISHED, Some(700)), stripe(1, 1, PUBLISHED, Some(900))];
+        assert_eq!(sorted(&whole), ["whole 1 700 [(0, Published), (1, Published)]"]);
+        let without_notes = [stripe(1, 1, PUBLISHED, None), stripe(1, 0, PUBLISHED, None)];
+        assert_eq!(sorted(&without_notes), ["whole 1 1024 [(1, Published), (0, Published)]"]);
+        // The client was killed between committing and publishing, or in the middle of publishing.
+        let committed = [stripe(1, 0, PENDING, Some(9)), stripe(1, 1, PENDING, Some(9))];
+        assert_eq!(sorted(&committed), ["whole 1 9 [(0, Pending), (1, Pending)]"]);
+        let partly = [stripe(1, 0, PUBLISHED, Some(9)), stripe(1, 1, PENDING, Some(9))];
+        assert_eq!(sorted(&partly), ["whole 1 9 [(0, Published), (1, Pending)]"]);
+        let unfinished = [stripe(1, 0, PENDING, None), stripe(1, 1, PENDING, Some(9))];
+        assert_eq!(sorted(&unfinished), ["unfinished [(1, Pending), (0, Pending)]"]);
+        assert_eq!(sorted(&unfinished[..1]), ["unfinished [(0, Pending)]"]);
+    }
+
+    #[test]
+    fn parts_of_finished_files_are_never_taken_for_unfinished_ones() {
+        for stage in [PUBLISHED, PENDING] {
+            assert_eq!(sorted(&[stripe(1, 0, stage, Some(9))]), ["partial 1 1"]);
+            assert_eq!(sorted(&[stripe(1, 1, stage, Some(9))]), ["partial 1 0"]);
+        }
+    }
+
+    #[test]
+    fn a_file_that_replaces_another_one_is_the_file_of_its_name() {
+        let old = [stripe(1, 0, PUBLISHED, Some(9)), stripe(1, 1, PUBLISHED, Some(9))];
+        let new = |stage, committed| [0, 1].map(|index| replacing(stripe(2, index, stage, committed), 1));
+        let both = |new: &[FoundStripe]| sorted(&[&old[..], new].concat());
+        let whole = "whole 1 9 [(0, Published), (1, Published)]";
+        assert_eq!(both(&new(PENDING, None)), [whole, "unfinished [(0, Pending), (1, Pending)]"]);
+        // What it replaces is removed first.
+        let first = "whole 2 8 [(0, Published), (1, Published), (0, Pending), (1, Pending)]";
+        assert_eq!(both(&new(PENDING, Some(8))), [first]);
+        let half = [new(PUBLISHED, Some(8))[0].clone(), new(PENDING, Some(8))[1].clone(), old[1].clone()];
+        let told = "whole 2 8 [(1, Published), (0, Published), (1, Pending)]";
+        assert_eq!(sorted(&half), [told]);
+        // If a stripe of it is lost, both are kept.
+        let part = [&old[..], &new(PENDING, Some(8))[..1]].concat();
+        assert_eq!(sorted(&part), [whole, "partial 2 1"]);
+    }
+
+    #[test]
+    fn stripes_that_do_not_belong_together_are_reported() {
+        let other = stripe(2, 1, PUBLISHED, Some(9));
+        let told = sorted(&[stripe(1, 0, PUBLISHED, Some(9)), other]);
+        assert_eq!(told, ["name: the disks have stripes of 2 files of this name"]);
+        let mut copy = stripe(1, 0, PUBLISHED, Some(9));
+        copy.place.0 = 1;
+        let told = sorted(&[stripe(1, 0, PUBLISHED, Some(9)), copy]);
+        assert_eq!(told, ["name: two disks have stripe 0 of 2: one is a copy"]);
+    }
+}
