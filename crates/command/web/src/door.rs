@@ -14,10 +14,10 @@ use crate::request::{self, WebReply, WebRequest};
 /// The most connections at a time, which is more than a browser makes.
 const CONNECTIONS_MAX: usize = 16;
 
-/// The most threads: those of closed connections may still have to end. Beyond, new connections are closed.
+/// The most threads: those of closed connections may still have to end. Beyond, new connections wait.
 const THREADS_MAX: usize = 4 * CONNECTIONS_MAX;
 
-/// How long no visitor is let in when the system cannot accept one, for want of descriptors or memory.
+/// How long no visitor is let in when there are too many threads, or no descriptors or memory for one.
 const PAUSE: Duration = Duration::from_millis(100);
 
 const ANOTHER_NAME: &str =
@@ -67,8 +67,11 @@ impl Door {
                 thread::sleep(PAUSE);
                 continue;
             };
-            // One is kept here, and one is in each thread.
-            if Arc::strong_count(&house) > THREADS_MAX || house.begin(number, &stream).is_err() {
+            // One is kept here, and one is in each thread. The threads of closed connections end soon.
+            while Arc::strong_count(&house) > THREADS_MAX {
+                thread::sleep(PAUSE);
+            }
+            if house.begin(number, &stream).is_err() {
                 continue;
             }
             let inside = Arc::clone(&house);
