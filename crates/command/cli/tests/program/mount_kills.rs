@@ -125,7 +125,7 @@ impl Program {
         File::open(&self.directory)?.sync_all()
     }
 
-    /// Looks at what is there, which is known then.
+    /// Looks at what is there.
     fn check(&mut self) {
         for (name, possible) in NAMES.iter().zip(&mut self.files) {
             let path = self.directory.join(name);
@@ -139,9 +139,11 @@ impl Program {
                 (Some(seed), Some(bytes)) => is_file_of(*seed, bytes),
                 _ => false,
             };
-            let is = possible.0.iter().copied().find(|seed| is_it(seed));
             let bytes = found.as_ref().map(Vec::len);
-            *possible = Possible(vec![is.unwrap_or_else(|| panic!("{path:?}: {bytes:?}, {possible:?}"))]);
+            let is = possible.0.iter().rposition(is_it);
+            let is = is.unwrap_or_else(|| panic!("{path:?}: {bytes:?}, {possible:?}"));
+            // What failed later may still be under way at the agents. What was before does not come back.
+            possible.0.drain(..is);
         }
         let log = fs::read(self.directory.join("log")).unwrap_or_default();
         assert!(log.len() >= self.logged as usize * RECORD, "{} records of {}", self.logged, log.len());
