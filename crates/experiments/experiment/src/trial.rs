@@ -17,7 +17,7 @@ use fs::{Client, FileId, NumberedFile, object_name};
 use futures_util::future::try_join_all;
 use jobs::{FlushTally, Member, Outcome, Part};
 use layout::Striping;
-use machine::{Disk, Duration, Instant, Machine, NodeId, Recorder, Stage, TaskGroup};
+use machine::{Disk, Duration, Instant, Machine, NodeId, Recorder, TaskGroup};
 use sim::{Layout, Settings, SimMachine, Simulation, Statistics};
 
 use crate::{Beginning, DiskLayout, Error, Experiment, FilePlace, StoredFile};
@@ -247,7 +247,7 @@ impl Experiment {
             let (node, disk) = places[identity];
             let node = io_nodes.iter().find(|other| other.node() == node).expect("it is one of them");
             let disk = &node.disks()[disk as usize];
-            let object = disk.open(&object_name(file.number), Stage::Pending).await?.id;
+            let object = disk.open(&object_name(file.number)).await?.id;
             for block in file.striping.blocks_of_stripe(stripe, bytes) {
                 let payload = self.contents.payload(block.file_offset, block.bytes);
                 disk.put(object, block.stripe_offset, &payload)?;

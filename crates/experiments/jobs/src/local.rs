@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use machine::{Buf, Condition, Disk, Duration, Machine, ObjectId, Payload, Result, Stage};
+use machine::{Buf, Condition, Disk, Duration, Machine, ObjectId, Payload, Result};
 
 use crate::sequential::Program;
 use crate::{Error, Member, Outcome};
@@ -90,7 +90,7 @@ impl<M: Machine> LocalReader<M> {
     /// Opens the object `name` of the machine's first disk, to be read `pages_ahead` pages ahead. Fails if there is
     /// none.
     pub async fn open(machine: M, name: &str, page_bytes: u64, pages_ahead: usize) -> Result<Self> {
-        let object = machine.disks()[0].open(name, Stage::Pending).await?;
+        let object = machine.disks()[0].open(name).await?;
         Ok(LocalReader {
             machine,
             object: object.id,

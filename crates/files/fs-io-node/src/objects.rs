@@ -1,6 +1,6 @@
 //! What a disk has under a name, judged by its label.
 
-use machine::{Disk, Machine, Object, Stage};
+use machine::{Disk, Machine, Object};
 
 use super::IoNode;
 use crate::error::{Failure, FailureKind};
@@ -13,7 +13,7 @@ impl<M: Machine> IoNode<M> {
         name: &str,
         disk: usize,
     ) -> Result<Option<(Object, Label)>, Box<Failure>> {
-        let Some(object) = found(self.machine.disks()[disk].open(name, Stage::Pending).await)? else {
+        let Some(object) = found(self.machine.disks()[disk].open(name).await)? else {
             return Ok(None);
         };
         let label = read_label(name, disk, &object.label)?;

@@ -5,7 +5,7 @@
 //! given up. Each request is short, so little is done in vain for a client that has gone.
 
 use layout::Extent;
-use machine::{Disk, Error, Machine, NodeId, Stage, Work, give_way};
+use machine::{Disk, Error, Machine, NodeId, Work, give_way};
 
 use super::IoNode;
 use super::home::Home;
@@ -39,7 +39,7 @@ impl<M: Machine> IoNode<M> {
         let found = disks.get(index).ok_or_else(|| {
             Failure::invalid(format!("there is no disk {disk}: this I/O node has {}", disks.len()))
         })?;
-        let object = found.open(&name, Stage::Pending).await?;
+        let object = found.open(&name).await?;
         let label = read_label(&name, index, &object.label)?;
         let end = offset.saturating_add(u64::from(bytes.min(SCRUB_BYTES_MAX))).min(object.bytes);
         let (mut damage, mut why) = (Vec::<Damage>::new(), None);

@@ -16,7 +16,7 @@ use std::mem;
 use std::rc::Rc;
 
 use layout::Striping;
-use machine::{Disk, Machine, NodeId, Stage};
+use machine::{Disk, Machine, NodeId};
 
 use super::IoNode;
 use super::objects::found;
@@ -134,18 +134,19 @@ impl<M: Machine> IoNode<M> {
             match disk.create(&name, &label.encode()).await {
                 Err(error) if matches!(*error, machine::Error::Exists { .. }) => {}
                 made => {
-                    made?;
+                    disk.flush(made?.id).await?;
                     continue;
                 }
             }
-            let there = disk.open(&name, Stage::Pending).await?;
+            let there = disk.open(&name).await?;
             match Label::decode(&there.label).map_or(0, |there| there.begun) {
                 before if before == origin => {}
                 // It does not say of which one.
                 0 if !anew => {}
                 _ if anew => {
-                    disk.remove(&name, Stage::Pending).await?;
-                    disk.create(&name, &label.encode()).await?;
+                    disk.remove(&name).await?;
+                    let mark = disk.create(&name, &label.encode()).await?;
+                    disk.flush(mark.id).await?;
                 }
                 _ => {
                     let text = format!("disk {index} is one of another namespace");
@@ -223,7 +224,7 @@ impl<M: Machine> IoNode<M> {
             return Err(Failure::invalid(text).into());
         }
         if create {
-            match self.machine.disks()[disk].create_unflushed(name, &label.encode()).await {
+            match self.machine.disks()[disk].create(name, &label.encode()).await {
                 Ok(object) => return Ok(Some(self.stripes.insert(name, label, disk, &object))),
                 Err(error) if matches!(*error, machine::Error::Exists { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -291,7 +292,7 @@ impl<M: Machine> IoNode<M> {
         let names: Vec<String> = names.into_keys().collect();
         let mut outcomes = Vec::new();
         for disk in self.machine.disks() {
-            outcomes.push(disk.remove_pending(&names).await.map_err(Box::<Failure>::from));
+            outcomes.push(disk.remove_all(&names).await.map_err(Box::<Failure>::from));
         }
         for (stripe, given_up) in barred.iter().zip(&given_up) {
             match &outcomes[stripe.home.disk] {
@@ -306,7 +307,7 @@ impl<M: Machine> IoNode<M> {
 
     /// Whether the object of a stripe may still be there, though it was to be removed with others.
     async fn may_be_there(&self, stripe: &OpenStripe) -> bool {
-        let opened = self.disks.of(stripe.home).open(&stripe.name, Stage::Pending).await;
+        let opened = self.disks.of(stripe.home).open(&stripe.name).await;
         !matches!(found(opened), Ok(None))
     }
 
@@ -314,7 +315,7 @@ impl<M: Machine> IoNode<M> {
     /// there; on a disk that fails nothing is.
     pub(super) async fn add_stripes(&self, stripes: &mut Vec<ListedStripe>, name: &str, file: FileId) {
         for (index, disk) in self.machine.disks().iter().enumerate() {
-            let stripe = match found(disk.open(name, Stage::Pending).await) {
+            let stripe = match found(disk.open(name).await) {
                 Ok(None) => continue,
                 Ok(Some(object)) => {
                     let label = Label::decode(&object.label).ok().filter(|label| label.file == file);

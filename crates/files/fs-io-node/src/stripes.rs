@@ -134,7 +134,7 @@ mod tests {
     fn open(stripes: &Stripes, file: u64, stripe: u32) -> Rc<OpenStripe> {
         let striping = Striping::new(512, 2).expect("a striping");
         let label = Label { file: FileId(file), striping, stripe, begun: 0, replaces: None };
-        let object = Object { id: ObjectId(file), label: Vec::new(), bytes: 0, note: Vec::new() };
+        let object = Object { id: ObjectId(file), label: Vec::new(), bytes: 0 };
         stripes.insert(&format!("file {file}"), label, stripe as usize, &object)
     }
 

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use crate::{
     Buf, Class, Condition, Delivery, Disk, Duration, Error, InFlight, Instant, KeptEvent, Machine, Message,
-    NOTE_BYTES_MAX, Net, NoteRing, NoteRow, NotedStretch, Payload, Result, Stage, TaskGroup, Work,
+    Net, NoteRing, NoteRow, NotedStretch, Payload, Result, TaskGroup, Work,
 };
 
 pub use metadata::{
@@ -64,8 +64,6 @@ pub fn check_all(testbed: &impl Testbed) {
     objects_carry_their_names_and_labels(testbed);
     removed_and_missing_objects_are_errors(testbed);
     resizing_cuts_and_extends(testbed);
-    a_pending_object_takes_its_name_when_it_is_published(testbed);
-    a_note_is_kept_until_the_next_commit(testbed);
     transactions_come_one_after_the_other(testbed);
     a_refused_transaction_changes_nothing(testbed);
     entries_are_in_the_order_of_their_keys(testbed);
@@ -373,7 +371,7 @@ pub fn what_is_written_is_read_and_the_rest_is_zeros(testbed: &impl Testbed) {
         expected[10..60].fill(1);
         expected[60..160].fill(2);
         assert_eq!(read.slice(0..200).to_vec(), Some(expected));
-        assert_eq!(ok(disk.open("written", Stage::Pending).await).bytes, 10_150);
+        assert_eq!(ok(disk.open("written").await).bytes, 10_150);
     }));
 }
 
@@ -408,7 +406,7 @@ pub fn objects_carry_their_names_and_labels(testbed: &impl Testbed) {
         for name in ["zebra", "a name with spaces", "größe", "deep/er", "..", "100%"] {
             let made = ok(disk.create(name, name.as_bytes()).await);
             assert_eq!((made.bytes, made.label), (0, name.as_bytes().to_vec()));
-            let opened = ok(disk.open(name, Stage::Pending).await);
+            let opened = ok(disk.open(name).await);
             assert_eq!((opened.bytes, opened.label), (0, name.as_bytes().to_vec()));
         }
         assert_eq!(ok(disk.list().await), ["..", "100%", "a name with spaces", "deep/er", "größe", "zebra"]);
@@ -419,17 +417,17 @@ pub fn objects_carry_their_names_and_labels(testbed: &impl Testbed) {
 pub fn removed_and_missing_objects_are_errors(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let disk = &nodes[0].disks()[0];
-        assert!(matches!(error(disk.open("nothing", Stage::Pending).await), Error::NotFound { .. }));
-        assert!(matches!(error(disk.remove("nothing", Stage::Pending).await), Error::NotFound { .. }));
+        assert!(matches!(error(disk.open("nothing").await), Error::NotFound { .. }));
+        assert!(matches!(error(disk.remove("nothing").await), Error::NotFound { .. }));
         ok(disk.create("thing", b"1").await);
         assert!(matches!(error(disk.create("thing", b"2").await), Error::Exists { .. }));
-        assert_eq!(ok(disk.open("thing", Stage::Pending).await).label, b"1");
-        ok(disk.remove("thing", Stage::Pending).await);
-        assert!(matches!(error(disk.open("thing", Stage::Pending).await), Error::NotFound { .. }));
+        assert_eq!(ok(disk.open("thing").await).label, b"1");
+        ok(disk.remove("thing").await);
+        assert!(matches!(error(disk.open("thing").await), Error::NotFound { .. }));
         ok(disk.create("thing", b"3").await);
         ok(disk.create("other", b"4").await);
         let names = ["nothing", "thing", "other"].map(str::to_owned);
-        ok(disk.remove_pending(&names).await);
+        ok(disk.remove_all(&names).await);
         assert_eq!(ok(disk.list().await), [""; 0], "those that there were are gone");
     }));
 }
@@ -476,7 +474,7 @@ pub fn resizing_cuts_and_extends(testbed: &impl Testbed) {
         ok(disk.write(object.id, 0, Payload::from(vec![1; 1000])).await);
         ok(disk.resize(object.id, 400).await);
         ok(disk.resize(object.id, 800).await);
-        assert_eq!(ok(disk.open("resized", Stage::Pending).await).bytes, 800);
+        assert_eq!(ok(disk.open("resized").await).bytes, 800);
         let read = ok(disk.read(object.id, 0, buffer(machine, 800).await).await);
         let mut expected = vec![1; 400];
         expected.resize(800, 0);
@@ -484,74 +482,35 @@ pub fn resizing_cuts_and_extends(testbed: &impl Testbed) {
     }));
 }
 
-/// A pending object and a published one of the same name are two, until the first takes the place of the second.
-pub fn a_pending_object_takes_its_name_when_it_is_published(testbed: &impl Testbed) {
-    ok(testbed.run(1, |nodes| async move {
-        let (machine, disk) = (&nodes[0], &nodes[0].disks()[0]);
-        let first = ok(disk.create("thing", b"first").await);
-        assert!(matches!(error(disk.open("thing", Stage::Published).await), Error::NotFound { .. }));
-        ok(disk.publish("thing").await);
-        assert!(matches!(error(disk.publish("thing").await), Error::NotFound { .. }));
-        assert!(matches!(error(disk.open("thing", Stage::Pending).await), Error::NotFound { .. }));
-        let second = ok(disk.create("thing", b"second").await);
-        ok(disk.write(second.id, 0, Payload::from(vec![2; 10])).await);
-        assert_eq!(ok(disk.list().await), ["thing"]);
-        let published = ok(disk.open("thing", Stage::Published).await);
-        assert_eq!((published.id, published.label, published.bytes), (first.id, b"first".to_vec(), 0));
-        assert_eq!(ok(disk.open("thing", Stage::Pending).await).id, second.id);
-        ok(disk.publish("thing").await);
-        let published = ok(disk.open("thing", Stage::Published).await);
-        assert_eq!((published.id, published.label, published.bytes), (second.id, b"second".to_vec(), 10));
-        let read = ok(disk.read(second.id, 0, buffer(machine, 10).await).await);
-        assert_eq!(read.slice(0..10).to_vec(), Some(vec![2; 10]));
-        ok(disk.create("thing", b"third").await);
-        ok(disk.remove("thing", Stage::Published).await);
-        assert_eq!(ok(disk.open("thing", Stage::Pending).await).label, b"third");
-        ok(disk.remove("thing", Stage::Pending).await);
-        assert_eq!(ok(disk.list().await), Vec::<String>::new());
-    }));
-}
-
-/// An object for which no medium was waited for has one name with all others, is read, written, flushed, committed,
-/// published and removed as they are.
+/// An object that was never flushed has one name with all others, is read, written, flushed and removed as they are.
 pub fn an_object_that_was_not_flushed_is_one_like_others(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let (machine, disk) = (&nodes[0], &nodes[0].disks()[0]);
-        let object = ok(disk.create_unflushed("new", b"label").await);
-        assert_eq!((object.bytes, &*object.label, &*object.note), (0, &b"label"[..], &b""[..]));
-        assert!(matches!(error(disk.create_unflushed("new", b"2").await), Error::Exists { .. }));
+        let object = ok(disk.create("new", b"label").await);
+        assert_eq!((object.bytes, &*object.label), (0, &b"label"[..]));
         assert!(matches!(error(disk.create("new", b"2").await), Error::Exists { .. }));
         assert_eq!(ok(disk.list().await), ["new"]);
-        for step in 0..4 {
+        for step in 0..3 {
             ok(disk.write(object.id, step * 100, Payload::from(vec![step as u8 + 1; 100])).await);
-            let opened = ok(disk.open("new", Stage::Pending).await);
+            let opened = ok(disk.open("new").await);
             assert_eq!(
                 (opened.id, opened.bytes, &*opened.label),
                 (object.id, step * 100 + 100, &b"label"[..])
             );
             let read = ok(disk.read(object.id, step * 100, buffer(machine, 100).await).await);
             assert_eq!(read.slice(0..100).to_vec(), Some(vec![step as u8 + 1; 100]));
-            match step {
-                0 => {}
-                1 => ok(disk.flush(object.id).await),
-                _ => ok(disk.commit(object.id, b"note").await),
+            if step > 0 {
+                ok(disk.flush(object.id).await);
             }
         }
         assert!(matches!(error(disk.create("new", b"2").await), Error::Exists { .. }));
-        assert!(matches!(error(disk.create_unflushed("new", b"2").await), Error::Exists { .. }));
-        ok(disk.publish("new").await);
-        assert_eq!(ok(disk.open("new", Stage::Published).await).note, b"note");
-        // One that nothing was ever flushed of is published, too, and one is removed.
-        let second = ok(disk.create_unflushed("new", b"second").await);
-        ok(disk.write(second.id, 0, Payload::from(vec![9; 10])).await);
-        ok(disk.publish("new").await);
-        let published = ok(disk.open("new", Stage::Published).await);
-        assert_eq!((published.id, published.bytes, &*published.label), (second.id, 10, &b"second"[..]));
-        ok(disk.create_unflushed("new", b"third").await);
-        ok(disk.remove("new", Stage::Pending).await);
-        assert!(matches!(error(disk.open("new", Stage::Pending).await), Error::NotFound { .. }));
-        ok(disk.create("new", b"fourth").await);
-        assert!(matches!(error(disk.create_unflushed("new", b"fifth").await), Error::Exists { .. }));
+        ok(disk.remove("new").await);
+        // One of which nothing was ever flushed is removed, too.
+        ok(disk.create("new", b"second").await);
+        ok(disk.remove("new").await);
+        assert!(matches!(error(disk.open("new").await), Error::NotFound { .. }));
+        ok(disk.create("new", b"third").await);
+        assert!(matches!(error(disk.create("new", b"fourth").await), Error::Exists { .. }));
     }));
 }
 
@@ -564,31 +523,6 @@ pub fn disks_are_told_apart(testbed: &impl Testbed) {
         assert_eq!(identity(0).await, first);
         assert_ne!(identity(1).await, first);
         assert_eq!(ok(nodes[0].disks()[0].list().await), ["thing"]);
-    }));
-}
-
-/// An object keeps the note of its last commit, whatever is written, flushed and renamed after it.
-pub fn a_note_is_kept_until_the_next_commit(testbed: &impl Testbed) {
-    ok(testbed.run(1, |nodes| async move {
-        let disk = &nodes[0].disks()[0];
-        let object = ok(disk.create("noted", b"label").await);
-        assert_eq!(object.note, b"");
-        ok(disk.write(object.id, 0, Payload::from(vec![1; 5000])).await);
-        ok(disk.flush(object.id).await);
-        assert_eq!(ok(disk.open("noted", Stage::Pending).await).note, b"");
-        ok(disk.commit(object.id, b"first").await);
-        ok(disk.write(object.id, 5000, Payload::from(vec![2; 5000])).await);
-        ok(disk.flush(object.id).await);
-        let opened = ok(disk.open("noted", Stage::Pending).await);
-        assert_eq!((opened.note, opened.bytes), (b"first".to_vec(), 10_000));
-        ok(disk.publish("noted").await);
-        let longest = [7; NOTE_BYTES_MAX];
-        ok(disk.commit(object.id, &longest).await);
-        assert_eq!(ok(disk.open("noted", Stage::Published).await).note, longest);
-        assert!(disk.commit(object.id, &[7; NOTE_BYTES_MAX + 1]).await.is_err());
-        ok(disk.resize(object.id, 3).await);
-        let opened = ok(disk.open("noted", Stage::Published).await);
-        assert_eq!((opened.note.as_slice(), opened.bytes), (longest.as_slice(), 3));
     }));
 }
 

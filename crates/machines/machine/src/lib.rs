@@ -259,29 +259,10 @@ pub struct Object {
     pub label: Vec<u8>,
     /// Its length.
     pub bytes: u64,
-    /// The note of its last [commit](Disk::commit); empty before the first.
-    pub note: Vec<u8>,
 }
-
-/// The longest note of an object, in bytes.
-pub const NOTE_BYTES_MAX: usize = 256;
 
 /// The [identity](Disk::identity) that no disk has: it stands for a disk that is not known.
 pub const NO_DISK: u64 = u64::MAX;
-
-/// The stage of an object: it is in one at a time, and is found by its name and its stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Stage {
-    /// Since it was made.
-    Pending,
-    /// Since it was [published](Disk::publish).
-    Published,
-}
-
-impl Stage {
-    /// Both, in their order.
-    pub const ALL: [Stage; 2] = [Stage::Pending, Stage::Published];
-}
 
 /// How much a disk holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -297,33 +278,30 @@ pub struct Space {
 /// The disk decides where an object lies, as in reality the file system below does: a simulated disk lays objects out
 /// as its description says, a real one keeps each in a file.
 pub trait Disk {
-    /// Makes an empty object named `name`, carrying `label`. It is [pending](Stage::Pending) until it is published.
-    /// Fails if there is a pending one of that name.
+    /// Makes an empty object named `name`, carrying `label`. Fails if there is one of that name.
+    ///
+    /// It does not wait for the medium. If the power fails before the object has been [flushed](Self::flush) for the
+    /// first time, the object may be missing, and [`list`](Self::list) may then give a name without an object.
     fn create(&self, name: &str, label: &[u8]) -> impl Future<Output = Result<Object>>;
 
-    /// Makes an empty object as [`create`](Self::create) does, but waits for no medium: if the power fails before the
-    /// object has been [flushed](Self::flush) or [committed](Self::commit) for the first time, the object may be
-    /// missing, or anything may be left of it, and [`list`](Self::list) may then give a name without an object.
-    fn create_unflushed(&self, name: &str, label: &[u8]) -> impl Future<Output = Result<Object>>;
+    /// Opens the object named `name`.
+    fn open(&self, name: &str) -> impl Future<Output = Result<Object>>;
 
-    /// Opens the object named `name` of this stage.
-    fn open(&self, name: &str, stage: Stage) -> impl Future<Output = Result<Object>>;
-
-    /// The names of all objects, pending and published, sorted and each once.
+    /// The names of all objects, sorted.
     fn list(&self) -> impl Future<Output = Result<Vec<String>>>;
 
-    /// Removes the object named `name` of this stage. A caller that has it open can go on reading it.
+    /// Removes the object named `name`. A caller that has it open can go on reading it.
     ///
-    /// When this completes a published object does not come back, even if the node fails.
-    fn remove(&self, name: &str, stage: Stage) -> impl Future<Output = Result<()>>;
+    /// It does not wait for the medium: after a power cut the object may be there again.
+    fn remove(&self, name: &str) -> impl Future<Output = Result<()>>;
 
-    /// Removes those pending objects of these names that exist, as [`remove`](Self::remove) does. If one cannot be
-    /// removed the others still are; the first failure is told.
-    fn remove_pending(&self, names: &[String]) -> impl Future<Output = Result<()>> {
+    /// Removes those objects of these names that exist, as [`remove`](Self::remove) does. If one cannot be removed the
+    /// others still are; the first failure is told.
+    fn remove_all(&self, names: &[String]) -> impl Future<Output = Result<()>> {
         async move {
             let mut outcome = Ok(());
             for name in names {
-                match self.remove(name, Stage::Pending).await {
+                match self.remove(name).await {
                     Err(error) if !matches!(*error, Error::NotFound { .. }) => {
                         outcome = outcome.and(Err(error))
                     }
@@ -333,12 +311,6 @@ pub trait Disk {
             outcome
         }
     }
-
-    /// Publishes the pending object named `name`, in one step: a published one of that name is replaced, as if it had
-    /// been removed.
-    ///
-    /// When this completes the change is on the medium.
-    fn publish(&self, name: &str) -> impl Future<Output = Result<()>>;
 
     /// Cuts the object to `bytes`, or extends it to them with zeros.
     fn resize(&self, object: ObjectId, bytes: u64) -> impl Future<Output = Result<()>>;
@@ -359,14 +331,9 @@ pub trait Disk {
 
     /// Waits until everything written to the object is on the medium, and the existence of the object, too.
     ///
-    /// If the medium fails, nobody can say later what it has: no flush or commit of the object succeeds then as long
-    /// as the node runs.
+    /// If the medium fails, nobody can say later what it has: no flush of the object succeeds then as long as the node
+    /// runs.
     fn flush(&self, object: ObjectId) -> impl Future<Output = Result<()>>;
-
-    /// As [`flush`](Self::flush), and replaces the object's note by another, of [`NOTE_BYTES_MAX`] bytes at most, in
-    /// the same step: if the node fails meanwhile, the object has the old note, or the new one with all that was
-    /// written before.
-    fn commit(&self, object: ObjectId, note: &[u8]) -> impl Future<Output = Result<()>>;
 
     /// Capacity and free space of the disk; none if no bound is known.
     fn space(&self) -> impl Future<Output = Result<Option<Space>>>;

@@ -53,7 +53,7 @@ mod runtime;
 mod settings;
 mod task;
 
-pub use disk::Disk;
+pub use disk::{Disk, OldObject, Stage};
 pub use machine::RealMachine;
 pub use metadata::Metadata;
 pub use net::Net;

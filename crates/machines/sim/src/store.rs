@@ -20,7 +20,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use machine::{Memory, Payload, Stage};
+use machine::{Memory, Payload};
 
 use crate::random::RandomStream;
 use crate::settings::Layout;
@@ -38,14 +38,11 @@ pub(crate) struct BlockRun {
 pub(crate) struct StoredObject {
     pub(crate) label: Vec<u8>,
     pub(crate) bytes: u64,
-    pub(crate) note: Vec<u8>,
     contents: Memory,
     /// What is to be known if its node may crash.
     pub(crate) unflushed: Option<Unflushed>,
-    /// Whether its name is known to be on the medium.
-    is_named: bool,
-    /// Whether there is no such object for sure before it is flushed itself.
-    waits_for_flush: bool,
+    /// Whether it has been flushed: before that, nothing of it is on the medium for sure.
+    was_flushed: bool,
     /// Its runs by their first block in the object.
     runs: BTreeMap<u64, BlockRun>,
     /// What its runs have beyond this block is reserved ahead.
@@ -80,11 +77,6 @@ impl StoredObject {
         }
     }
 
-    /// Nothing of it is on the medium for sure until it is flushed itself.
-    pub(crate) fn wait_for_first_flush(&mut self) {
-        self.waits_for_flush = true;
-    }
-
     /// The first stretch from `offset` on that was written.
     pub(crate) fn data_after(&self, offset: u64) -> Option<Range<u64>> {
         let found = self.contents.placed_after(offset)?;
@@ -101,7 +93,7 @@ impl StoredObject {
     /// Leaves of what was not flushed what a crash has left.
     fn crash(&mut self, stream: &mut RandomStream) {
         let Some(unflushed) = &mut self.unflushed else { return };
-        let Left { undone, redone, note } = unflushed.crash(stream);
+        let Left { undone, redone } = unflushed.crash(stream);
         for change in undone {
             match change {
                 Change::Write { offset, old, old_bytes, .. } => {
@@ -126,7 +118,6 @@ impl StoredObject {
                 Redone::Resize { bytes } => self.set_bytes(bytes),
             }
         }
-        self.note = note.unwrap_or(std::mem::take(&mut self.note));
     }
 
     /// The runs that hold blocks `first..end`, clipped to them; places that do not exist are left out.
@@ -156,7 +147,7 @@ impl StoredObject {
 
 /// The objects of one disk and its free space.
 pub(crate) struct ObjectStore {
-    names: BTreeMap<(String, Stage), u64>,
+    names: BTreeMap<String, u64>,
     objects: Vec<StoredObject>,
     space: Option<Space>,
     expects_crashes: bool,
@@ -171,25 +162,22 @@ impl ObjectStore {
         ObjectStore { names: BTreeMap::new(), objects: Vec::new(), space, expects_crashes: false }
     }
 
-    /// Makes a pending object; none if there is one of that name.
+    /// Makes an object; none if there is one of that name.
     pub(crate) fn create(&mut self, name: &str, label: &[u8]) -> Option<u64> {
-        let key = (name.to_owned(), Stage::Pending);
-        if self.names.contains_key(&key) {
+        if self.names.contains_key(name) {
             return None;
         }
         let id = self.objects.len() as u64;
         self.objects.push(StoredObject {
             label: label.to_vec(),
             bytes: 0,
-            note: Vec::new(),
             contents: Memory::phantom(OBJECT_BYTES_MAX),
             unflushed: self.expects_crashes.then(Unflushed::default),
-            is_named: false,
-            waits_for_flush: false,
+            was_flushed: false,
             runs: BTreeMap::new(),
             asked_blocks: 0,
         });
-        self.names.insert(key, id);
+        self.names.insert(name.to_owned(), id);
         Some(id)
     }
 
@@ -198,56 +186,43 @@ impl ObjectStore {
         self.expects_crashes = true;
     }
 
-    /// Changes of an object up to this number are on the medium, and so are all names.
+    /// Changes of an object up to this number are on the medium, and so is its name.
     pub(crate) fn flushed(&mut self, id: u64, through: u64) {
         if !self.expects_crashes {
             return;
         }
-        self.objects.iter_mut().for_each(|object| object.is_named = true);
         let object = &mut self.objects[id as usize];
-        object.waits_for_flush = false;
+        object.was_flushed = true;
         object.unflushed.iter_mut().for_each(|unflushed| unflushed.flushed(through));
     }
 
-    /// The node has crashed: objects are left with what was flushed and some of what was not; of those whose names
-    /// were not on the medium, some are gone.
+    /// The node has crashed: objects are left with what was flushed and some of what was not; of those that were never
+    /// flushed, some are gone.
     pub(crate) fn crash(&mut self, stream: &mut RandomStream) {
-        let names: Vec<(String, Stage, u64)> =
-            self.names.iter().map(|((name, stage), id)| (name.clone(), *stage, *id)).collect();
-        for (name, stage, id) in names {
+        let names: Vec<(String, u64)> = self.names.iter().map(|(name, id)| (name.clone(), *id)).collect();
+        for (name, id) in names {
             let object = &mut self.objects[id as usize];
-            let is_there = object.is_named && !object.waits_for_flush;
-            if !is_there && stage == Stage::Pending && stream.below(2) == 0 {
-                self.remove(&name, stage);
+            if !object.was_flushed && stream.below(2) == 0 {
+                self.remove(&name);
             } else {
                 object.crash(stream);
-                (object.is_named, object.waits_for_flush) = (true, false);
+                object.was_flushed = true;
             }
         }
     }
 
     /// The object of this name.
-    pub(crate) fn find(&self, name: &str, stage: Stage) -> Option<u64> {
-        self.names.get(&(name.to_owned(), stage)).copied()
+    pub(crate) fn find(&self, name: &str) -> Option<u64> {
+        self.names.get(name).copied()
     }
 
-    /// All names, sorted and each once.
+    /// All names, sorted.
     pub(crate) fn list(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.names.keys().map(|(name, _)| name.clone()).collect();
-        names.dedup();
-        names
+        self.names.keys().cloned().collect()
     }
 
-    /// Gives a pending object its published name, also if there is another of that name.
-    pub(crate) fn publish(&mut self, name: &str) -> bool {
-        let Some(id) = self.names.remove(&(name.to_owned(), Stage::Pending)) else { return false };
-        self.remove(name, Stage::Published);
-        self.names.insert((name.to_owned(), Stage::Published), id);
-        true
-    }
-
-    pub(crate) fn remove(&mut self, name: &str, stage: Stage) -> bool {
-        let Some(id) = self.names.remove(&(name.to_owned(), stage)) else { return false };
+    pub(crate) fn remove(&mut self, name: &str) -> bool {
+        let Some(id) = self.names.remove(name) else { return false };
         let object = &mut self.objects[id as usize];
         if let Some(space) = &mut self.space {
             std::mem::take(&mut object.runs).values().for_each(|&run| space.free(run));
@@ -595,7 +570,7 @@ mod tests {
                 assert!(!store.reserve(other, 0, 8192));
                 assert!(store.resize(id, 60 * 8192 + 1) && store.resize(other, 39 * 8192));
                 assert!(!store.reserve(other, 39 * 8192, 40 * 8192));
-                assert!(store.remove("a", Stage::Pending) && store.remove("b", Stage::Pending));
+                assert!(store.remove("a") && store.remove("b"));
             }
         }
     }
@@ -637,7 +612,7 @@ mod tests {
             );
             assert!(store.resize(id, 1_001 * 8192));
             assert_eq!(free(&store), 97);
-            assert!(store.remove("a", Stage::Pending));
+            assert!(store.remove("a"));
             assert_eq!(free(&store), 100);
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Changes of an object are kept in order, each with what it replaced, until they are flushed. In a crash each of them
 //! is found on the medium, or not, or the first sectors of it are: so it is with a disk that writes what it was given
-//! in an order of its own. A commit that was under way has been done, with all before it, or not begun.
+//! in an order of its own.
 
 use machine::Payload;
 
@@ -16,7 +16,6 @@ const SECTOR_BYTES: u64 = 512;
 pub(crate) struct Unflushed {
     changes: Vec<(u64, Change)>,
     last: u64,
-    commit: Option<Commit>,
 }
 
 /// One change, and what was before.
@@ -35,20 +34,12 @@ pub(crate) enum Change {
     },
 }
 
-/// A commit under way.
-struct Commit {
-    note: Vec<u8>,
-    through: u64,
-}
-
 /// What a crash has left of an object.
 pub(crate) struct Left {
     /// Changes to be taken back, in this order.
     pub(crate) undone: Vec<Change>,
     /// What of them was done all the same.
     pub(crate) redone: Vec<Redone>,
-    /// The note of a commit that was done.
-    pub(crate) note: Option<Vec<u8>>,
 }
 
 /// A change that a crash has left, or part of it.
@@ -73,23 +64,11 @@ impl Unflushed {
         self.changes.retain(|(number, _)| *number > through);
     }
 
-    pub(crate) fn begin_commit(&mut self, note: &[u8]) {
-        self.commit = Some(Commit { note: note.to_vec(), through: self.last });
-    }
-
-    pub(crate) fn end_commit(&mut self) {
-        self.commit = None;
-    }
-
     /// Chooses what is left of the changes.
     pub(crate) fn crash(&mut self, stream: &mut RandomStream) -> Left {
-        let commit = self.commit.take().filter(|_| stream.below(2) == 0);
-        if let Some(commit) = &commit {
-            self.flushed(commit.through);
-        }
         let changes: Vec<Change> = self.changes.drain(..).map(|(_, change)| change).collect();
         let redone = changes.iter().filter_map(|change| change.after_crash(stream)).collect();
-        Left { undone: changes.into_iter().rev().collect(), redone, note: commit.map(|commit| commit.note) }
+        Left { undone: changes.into_iter().rev().collect(), redone }
     }
 }
 

@@ -6,7 +6,7 @@ use fs::{
 };
 use layout::Extent;
 use machine::conformance::Testbed;
-use machine::{Disk, Machine, Memory, Stage};
+use machine::{Disk, Machine, Memory};
 
 use super::faulty::Faulty;
 use super::{Base, bytes_of, contents, created_with, read, run, small, start, stored, write};
@@ -69,7 +69,7 @@ pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed, b
 
         // No disk has the stripe any more; then one has the stripe of another file.
         let (disk, name) = (&nodes[1].disks()[0], file.name().to_owned());
-        disk.remove(&name, Stage::Pending).await.expect("removed behind its back");
+        disk.remove(&name).await.expect("removed behind its back");
         assert_eq!(findings(&check(client, &[1]).await, 1), []);
         let foreign =
             Label { file: FileId(77), stripe: 1, striping: file.striping(), begun: 0, replaces: None };

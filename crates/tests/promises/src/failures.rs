@@ -9,7 +9,7 @@ use fs::{
 };
 use layout::{Pattern, Problem, View};
 use machine::conformance::Testbed;
-use machine::{Disk, Duration, Machine, Memory, Net, NodeId, Payload, Stage};
+use machine::{Disk, Duration, Machine, Memory, Net, NodeId, Payload};
 use namespace::TreeRefusal;
 
 use super::faulty::Faulty;
@@ -51,8 +51,7 @@ pub fn later_writes_of_a_block_reach_the_disk_later(testbed: &impl Testbed, base
         }
         faults.release();
         tasks.wait().await;
-        let object =
-            nodes[0].disks()[0].open(&object_name(FileId(1)), Stage::Pending).await.expect("committed");
+        let object = nodes[0].disks()[0].open(&object_name(FileId(1))).await.expect("committed");
         let into = nodes[0].buffers().take(BLOCK).await;
         let found = nodes[0].disks()[0].read(object.id, 0, into).await.expect("read");
         assert_eq!(found.slice(100..110).to_vec(), Some(vec![2; 10]));
@@ -65,8 +64,7 @@ pub fn what_waits_for_more_is_written_back(testbed: &impl Testbed, base: Base) {
         let settings = IoNodeSettings { write_back_after: Some(Duration::from_millis(20)), ..settings(base) };
         let client = start(base, &nodes, 1, settings).await.remove(0);
         let file = created(&client, 1).await;
-        let object =
-            nodes[0].disks()[0].open(&object_name(FileId(1)), Stage::Pending).await.expect("committed").id;
+        let object = nodes[0].disks()[0].open(&object_name(FileId(1))).await.expect("committed").id;
         let deadline = nodes[1].now() + Duration::from_secs(20);
         for (offset, byte) in [(100, 1), (BLOCK + 7, 2), (100, 3)] {
             write(&file, offset, &[byte; 10]).await;
@@ -100,8 +98,7 @@ pub fn many_pieces_of_a_block_are_written_together(testbed: &impl Testbed, base:
         file.flush().await.expect("flushed");
         let written =
             async || service.counts().await.disks.iter().map(|disk| disk.bytes_written).sum::<u64>();
-        let object =
-            nodes[0].disks()[0].open(&object_name(FileId(1)), Stage::Pending).await.expect("committed").id;
+        let object = nodes[0].disks()[0].open(&object_name(FileId(1))).await.expect("committed").id;
         let together = at(PIECES - 1) + 3 - at(0);
         for (value, failing_writes, end, bytes) in
             [(1, 0, None, together), (2, 1, None, PIECES * 3), (3, 0, Some(2 * BLOCK), together)]
@@ -221,8 +218,7 @@ pub fn what_is_written_through_is_at_its_disk(testbed: &impl Testbed, base: Base
         let clients = start(base, &nodes, 1, settings(base)).await;
         let file = created(&clients[0], 1).await;
         let other = opened(&clients[1], 1).await;
-        let object =
-            nodes[0].disks()[0].open(&object_name(FileId(1)), Stage::Pending).await.expect("committed").id;
+        let object = nodes[0].disks()[0].open(&object_name(FileId(1))).await.expect("committed").id;
         for (offset, bytes) in [(0, BLOCK), (BLOCK + 100, 50), (0, 3), (2 * BLOCK - 10, 20)] {
             let data = contents(bytes);
             write(&other, offset, &vec![7; bytes as usize]).await;
@@ -440,7 +436,7 @@ pub fn an_io_node_that_stops_writes_out_all_that_it_can(testbed: &impl Testbed, 
         stopped.wait().await;
         for number in 1..=3 {
             let disk = &nodes[0].disks()[0];
-            let object = disk.open(&object_name(FileId(number)), Stage::Pending).await.expect("still there");
+            let object = disk.open(&object_name(FileId(number))).await.expect("still there");
             let into = nodes[0].buffers().take(number).await;
             let found = disk.read(object.id, 0, into).await.expect("read");
             assert_eq!(found.slice(0..found.len()).to_vec(), Some(contents(number)), "{number}");

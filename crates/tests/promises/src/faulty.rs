@@ -9,8 +9,7 @@ use std::rc::Rc;
 
 use machine::{
     Buf, BufferPool, Computer, Condition, Disk, Duration, Error, InFlight, Instant, Machine, MetadataEntry,
-    MetadataStore, NodeId, NodeNotes, Object, ObjectId, Payload, Result, Space, Stage, Transaction, Work,
-    give_way,
+    MetadataStore, NodeId, NodeNotes, Object, ObjectId, Payload, Result, Space, Transaction, Work, give_way,
 };
 
 /// A node with faults.
@@ -344,14 +343,9 @@ impl<M: Machine> Disk for FaultyDisk<M> {
         self.disk().create(name, label).await
     }
 
-    async fn create_unflushed(&self, name: &str, label: &[u8]) -> Result<Object> {
+    async fn open(&self, name: &str) -> Result<Object> {
         self.faults.check_there()?;
-        self.disk().create_unflushed(name, label).await
-    }
-
-    async fn open(&self, name: &str, stage: Stage) -> Result<Object> {
-        self.faults.check_there()?;
-        self.disk().open(name, stage).await
+        self.disk().open(name).await
     }
 
     async fn list(&self) -> Result<Vec<String>> {
@@ -362,14 +356,10 @@ impl<M: Machine> Disk for FaultyDisk<M> {
         names
     }
 
-    async fn remove(&self, name: &str, stage: Stage) -> Result<()> {
+    async fn remove(&self, name: &str) -> Result<()> {
         self.faults.check_there()?;
         fail(&self.faults.failing_removals, "removing")?;
-        self.disk().remove(name, stage).await
-    }
-
-    fn publish(&self, name: &str) -> impl Future<Output = Result<()>> {
-        self.disk().publish(name)
+        self.disk().remove(name).await
     }
 
     async fn resize(&self, object: ObjectId, bytes: u64) -> Result<()> {
@@ -423,11 +413,6 @@ impl<M: Machine> Disk for FaultyDisk<M> {
         // Whoever flushes at the same time is counted, too, where a flush takes no time.
         give_way().await;
         self.disk().flush(object).await
-    }
-
-    async fn commit(&self, object: ObjectId, note: &[u8]) -> Result<()> {
-        self.check_flush(object)?;
-        self.disk().commit(object, note).await
     }
 
     async fn space(&self) -> Result<Option<Space>> {

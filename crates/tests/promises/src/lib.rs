@@ -38,9 +38,7 @@ use fs::{
 };
 use layout::{Operation, Pattern, Problem, Striping};
 use machine::conformance::Testbed;
-use machine::{
-    Class, Condition, Delivery, Disk, Duration, Machine, Memory, Message, Net, NodeId, Payload, Stage,
-};
+use machine::{Class, Condition, Delivery, Disk, Duration, Machine, Memory, Message, Net, NodeId, Payload};
 
 pub use attacks::{
     a_client_that_is_gone_leaves_nothing_behind, a_defect_costs_one_request,
@@ -1002,8 +1000,7 @@ pub fn an_io_node_that_stops_writes_out_what_it_has(testbed: &impl Testbed, base
         write(&file, 3, b"accepted, not flushed").await;
         nodes[0].net().close();
         stopped.wait().await;
-        let object =
-            nodes[0].disks()[0].open(&object_name(FileId(1)), Stage::Pending).await.expect("still there");
+        let object = nodes[0].disks()[0].open(&object_name(FileId(1))).await.expect("still there");
         let into = nodes[0].buffers().take(24).await;
         let found = nodes[0].disks()[0].read(object.id, 0, into).await.expect("read");
         assert_eq!(found.slice(3..24).to_vec(), Some(b"accepted, not flushed".to_vec()));

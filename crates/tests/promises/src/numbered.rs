@@ -7,7 +7,7 @@ use fs::{
 };
 use layout::Striping;
 use machine::conformance::Testbed;
-use machine::{Disk, Machine, Memory, Net, NodeId, Payload, Stage};
+use machine::{Disk, Machine, Memory, Net, NodeId, Payload};
 
 use super::faulty::Faulty;
 use super::tasks::{Tasks, rest};
@@ -32,7 +32,7 @@ pub(super) async fn open<M: Machine>(client: &Client<M>, file: &NumberedFile, by
 async fn holders<M: Machine>(nodes: &[M], file: FileId) -> Vec<usize> {
     let mut holders = Vec::new();
     for (index, node) in nodes.iter().enumerate() {
-        if node.disks()[0].open(&object_name(file), Stage::Pending).await.is_ok() {
+        if node.disks()[0].open(&object_name(file)).await.is_ok() {
             holders.push(index);
         }
     }
@@ -287,9 +287,9 @@ pub fn all_numbered_files_are_listed(testbed: &impl Testbed, base: Base) {
         for number in 1..=MANY {
             let label = Label { file: FileId(number << 40), striping, stripe: 1, begun: 0, replaces: None };
             let name = object_name(label.file);
-            disk.create_unflushed(&name, &label.encode()).await.expect("room");
+            disk.create(&name, &label.encode()).await.expect("room");
         }
-        disk.create_unflushed(&object_name(FileId(5)), b"no label").await.expect("room");
+        disk.create(&object_name(FileId(5)), b"no label").await.expect("room");
         let file = open(client, &numbered(&nodes[..2], u64::MAX, 1, 0).await, 0).await;
         write(&file, 0, &contents(BLOCK + 3)).await;
         let listed = client.list_numbered().await.expect("listed");

@@ -8,7 +8,7 @@ use fs::{
     Threads, object_name,
 };
 use machine::conformance::Testbed;
-use machine::{Condition, Disk, Machine, Net, Payload, Stage};
+use machine::{Condition, Disk, Machine, Net, Payload};
 
 use super::faulty::Faulty;
 use super::tasks::{Tasks, rest, until};
@@ -286,7 +286,7 @@ pub fn temporary_files_reach_no_disk(testbed: &impl Testbed, base: Base) {
         assert_eq!(stored(client, 1, BLOCK).await.bytes, 0, "no I/O node has any of it");
         for node in &nodes[..2] {
             assert_eq!(
-                node.disks()[0].open(&object_name(FileId(1)), Stage::Pending).await.expect("there").bytes,
+                node.disks()[0].open(&object_name(FileId(1))).await.expect("there").bytes,
                 0,
                 "no disk has any of it"
             );

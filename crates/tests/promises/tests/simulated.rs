@@ -10,7 +10,7 @@ use fs::{
     NumberedFile, PageCache, PageCacheSettings, Prefetch, Scheduling, serve,
 };
 use layout::Striping;
-use machine::{Disk, Duration, Machine, Memory, Payload, Stage};
+use machine::{Disk, Duration, Machine, Memory, Payload};
 use promises::{
     Base, check_all, demand_is_served_before_background, random_requests_are_all_answered,
     reads_that_writes_hold_up_are_told, selections_of_a_seed,
@@ -142,7 +142,7 @@ fn a_read_that_fails_while_others_wait_for_memory_costs_nothing_else() {
         let client = Client::connect(compute.clone(), names, ClientSettings::report()).await;
         let file = new_file(&client.expect("it answers"), 2, 512, 2048).await;
         let disk = &io_node.disks()[0];
-        let object = disk.open(file.name(), Stage::Pending).await.expect("just made").id;
+        let object = disk.open(file.name()).await.expect("just made").id;
         disk.put(object, 0, &Payload::from(vec![1; 2048])).expect("room");
         disk.damage(object, 100, 10);
         for block in [1, 2] {
@@ -187,7 +187,7 @@ fn a_damaged_block_fails_its_readers_and_nobody_else() {
         let client = Client::connect(compute, names, ClientSettings::report()).await.expect("they answer");
         let file = new_file(&client, 2, 512, 4096).await;
         for node in &io_nodes {
-            let object = node.disks()[0].open(file.name(), Stage::Pending).await.expect("just made").id;
+            let object = node.disks()[0].open(file.name()).await.expect("just made").id;
             node.disks()[0].put(object, 0, &Payload::from(vec![1; 2048])).expect("room");
             node.disks()[0].damage(object, 600, 10);
         }
@@ -334,7 +334,7 @@ fn lose_power_beside_numbered_files(seed: u64) -> (bool, bool) {
         assert!(if flushes_all { other.is_ok() } else { is_told }, "{other:?}");
         assert_eq!(files[1].flush().await, Ok(()), "it has been told");
         let disk = &io_node.disks()[0];
-        let is_there = disk.open("/0000000000000002", Stage::Pending).await.is_ok();
+        let is_there = disk.open("/0000000000000002").await.is_ok();
         let mut found = Vec::new();
         for (number, file) in (1..).zip(files) {
             file.set_bytes(BYTES);

@@ -1,12 +1,8 @@
 //! The directory of a disk: making, finding and removing the files of objects. Blocking calls, all of it.
 //!
-//! An object comes into being in one step. Its header is written to a file of another name, synced, and only then
-//! linked to its own name, which fails if there is one. A node killed meanwhile leaves at worst a file of the other
-//! kind, which no listing shows and the next start removes.
-//!
-//! An object that is made without waiting for the medium has a file whose name says so (*new*) until it has been
-//! flushed for the first time. If the power fails before, anything may be left of such a file; a file that is not whole
-//! has never been an object and gives way to the next of its name.
+//! An object is made without waiting for the medium. Until it has been flushed for the first time, the name of its file
+//! says that it is *new*. If the power fails before, anything may be left of such a file; a file that is not whole has
+//! never been an object and gives way to the next of its name.
 //!
 //! Other programs may put anything in the place of an object: a directory, a pipe, a link to elsewhere. None of these
 //! is followed or opened; they are told as damaged objects, and can be removed. On a disk that the system has made
@@ -18,7 +14,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machine::{Error, NO_DISK, NodeId, Result, Space, Stage};
+use machine::{Error, NO_DISK, NodeId, Result, Space};
 use nix::libc;
 use nix::sys::statvfs::statvfs;
 
@@ -29,7 +25,7 @@ use super::header::{self, Header, Refusal};
 use super::identity::Identity;
 use super::layout::Layout;
 use super::lock::Lock;
-use super::name::{self, Decoded, ObjectFileKind};
+use super::name::{self, Decoded, ObjectFileKind, Stage};
 use super::record::Record;
 use super::sync_failure::SyncFailure;
 use super::units::Seal;
@@ -213,27 +209,8 @@ impl Directory {
         format!("object `{name}` ({})", path.display())
     }
 
-    /// Makes a pending object.
+    /// Makes an object.
     pub(crate) fn create(&self, name: &str, label: &[u8]) -> Result<Found> {
-        let begin_of_file = BeginOfFile::of(name, label)?;
-        let failed = |error| io_error(&self.describe(name, Stage::Pending), error);
-        self.check_path()?;
-        self.give_way(name)?;
-        let (mut file, unborn) = self.unborn_file().map_err(failed)?;
-        let made = (|| {
-            begin_of_file.write(&mut file)?;
-            file.sync_data()?;
-            fs::hard_link(&unborn, self.path_of(name, ObjectFileKind::Pending))?;
-            Ok(Identity::of(&file.metadata()?))
-        })();
-        let removed = fs::remove_file(&unborn);
-        let identity = made.map_err(failed)?;
-        removed.map_err(failed)?;
-        Ok(begin_of_file.found(file, identity, false))
-    }
-
-    /// Makes a pending object without waiting for the medium.
-    pub(crate) fn create_new(&self, name: &str, label: &[u8]) -> Result<Found> {
         let begin_of_file = BeginOfFile::of(name, label)?;
         let failed = |error| io_error(&self.describe(name, Stage::Pending), error);
         self.check_path()?;
@@ -252,7 +229,7 @@ impl Directory {
         .map_err(failed)?;
         let written = begin_of_file.write(&mut file).and_then(|()| file.metadata());
         match written {
-            Ok(metadata) => Ok(begin_of_file.found(file, Identity::of(&metadata), true)),
+            Ok(metadata) => Ok(begin_of_file.found(file, Identity::of(&metadata))),
             Err(error) => {
                 // What stays of it is no object either.
                 let _ = fs::remove_file(&path);
@@ -348,15 +325,20 @@ impl Directory {
         Ok(Ok(Found { file, stage, is_new, identity, header, contents }))
     }
 
-    /// The names of all objects, sorted, and of what others have put in the place of some. Other files are left alone.
-    pub(crate) fn list(&self) -> Result<Vec<String>> {
+    /// The names of all objects of this stage, sorted, and of what others have put in the place of some. Other files
+    /// are left alone.
+    pub(crate) fn list(&self, stage: Stage) -> Result<Vec<String>> {
         let failed = |error| io_error(&describe(&self.path), error);
         self.check_path()?;
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            let decoded = entry.file_name().to_str().and_then(name::decode);
-            match decoded {
+            let file_name = entry.file_name();
+            let is_wanted = |file_name: &&str| {
+                ObjectFileKind::by_name(file_name)
+                    .is_some_and(|kind| ObjectFileKind::of(stage).contains(&kind))
+            };
+            match file_name.to_str().filter(is_wanted).and_then(name::decode) {
                 Some(Decoded::Name(name)) => names.push(name),
                 Some(Decoded::Shortened) if entry.file_type().map_err(failed)?.is_file() => {
                     names.extend(full_name(&entry.path()));
@@ -365,7 +347,7 @@ impl Directory {
             }
         }
         names.sort_unstable();
-        // A pending object and a published one are two files of one name.
+        // A file that is not whole may be left beside an object of its name.
         names.dedup();
         Ok(names)
     }
@@ -379,21 +361,6 @@ impl Directory {
             removed => removed,
         });
         removed.map_err(|error| io_error(&self.describe(name, stage), error))
-    }
-
-    /// Gives a pending object its published name, also if there is another of that name. It is so on the medium after
-    /// the next [`sync`](Self::sync).
-    pub(crate) fn publish(&self, name: &str) -> Result<()> {
-        self.check_path()?;
-        let to = self.path_of(name, ObjectFileKind::Published);
-        let published = self.with_file(name, Stage::Pending, |path, kind| {
-            if kind == ObjectFileKind::New {
-                // What is not whole under its new name is damaged.
-                File::open(path)?.sync_all()?;
-            }
-            fs::rename(path, &to)
-        });
-        published.map_err(|error| io_error(&self.describe(name, Stage::Pending), error))
     }
 
     /// Has the medium take nothing from now on, or everything again.
@@ -461,8 +428,8 @@ impl BeginOfFile {
         file.write_all(&self.bytes)
     }
 
-    /// The pending object in a file that has nothing else.
-    fn found(self, file: File, identity: Identity, is_new: bool) -> Found {
+    /// The new object in a file that has nothing else.
+    fn found(self, file: File, identity: Identity) -> Found {
         let [_, record] = Record::first();
         let contents = FoundContents {
             seal: self.seal,
@@ -472,7 +439,7 @@ impl BeginOfFile {
             is_read_only: false,
             record,
         };
-        Found { file, stage: Stage::Pending, is_new, identity, header: self.header, contents }
+        Found { file, stage: Stage::Pending, is_new: true, identity, header: self.header, contents }
     }
 }
 
@@ -538,7 +505,7 @@ mod tests {
                 prop_assert!(matches!(again, Err(Error::Exists { .. })), "{:?}", again);
                 prop_assert_eq!(&directory.open(name, Stage::Pending).expect("just made").header.name, name);
             }
-            let listed = directory.list().expect("a directory");
+            let listed = directory.list(Stage::Pending).expect("a directory");
             prop_assert_eq!(BTreeSet::from_iter(listed), names.clone());
             // As many files as objects, and the lock; and nothing beside the directory.
             prop_assert_eq!(fs::read_dir(&path).expect("a directory").count(), names.len() + 1);
@@ -580,7 +547,7 @@ mod tests {
             assert!(directory.read_only().is_some_and(|text| text.contains("cannot be written to")));
             let found = directory.open("thing", Stage::Pending).expect("it can be read");
             assert!(found.header.label == b"label" && found.contents.is_read_only);
-            assert_eq!(directory.list(), Ok(vec!["thing".to_owned()]));
+            assert_eq!(directory.list(Stage::Pending), Ok(vec!["thing".to_owned()]));
             assert!(matches!(directory.create("other", b"").map_err(|error| *error), Err(Error::Io { .. })));
             assert!(directory.remove("thing", Stage::Pending).is_err());
         });
@@ -620,12 +587,12 @@ mod tests {
         let directory = Directory::take(&path, NodeId(1)).expect("a directory");
         directory.create("elsewhere", b"").expect("room");
         let outside = place.path().join("outside.stripe");
-        fs::rename(path.join("elsewhere.begun"), &outside).expect("the same file system");
+        fs::rename(path.join("elsewhere.new"), &outside).expect("the same file system");
         symlink(&outside, path.join("elsewhere.stripe")).expect("room");
         fs::create_dir(path.join("folder.stripe")).expect("room");
         mkfifo(&path.join("pipe.stripe"), Mode::S_IRWXU).expect("room");
         let names = ["elsewhere", "folder", "pipe"];
-        assert_eq!(directory.list(), Ok(names.map(str::to_owned).to_vec()));
+        assert_eq!(directory.list(Stage::Published), Ok(names.map(str::to_owned).to_vec()));
         for (name, expected) in names.into_iter().zip(["symbolic link", "a directory", "a pipe"]) {
             match directory.open(name, Stage::Published).map(drop).map_err(|error| *error) {
                 Err(Error::Damaged { why, .. }) => assert!(why.contains(expected), "{why}"),
@@ -647,7 +614,7 @@ mod tests {
             let outcomes = [
                 directory.open("thing", Stage::Pending).map(drop),
                 directory.create("new", b"").map(drop),
-                directory.list().map(drop),
+                directory.list(Stage::Pending).map(drop),
                 directory.remove("thing", Stage::Pending),
             ];
             for error in outcomes.map(|outcome| *outcome.expect_err("it is not ours")) {

@@ -5,8 +5,9 @@
 //! `header.rs` and `name.rs` (the object of a file, and its name), `layout.rs` (what is where in a file), `units.rs`
 //! (the checksums, and why they survive power cuts), `record.rs` (what was flushed), `contents.rs` (what is found when
 //! a file is opened), `stored.rs` (an open object), `file.rs` (its file), `at_once.rs` (what needs no waiting),
-//! `write_back.rs` (what goes on to the medium), `objects.rs` (which objects are open), `sync_failure.rs` (what could
-//! not be brought there), `pace.rs` (modelled time). Here these become the operations of a [`machine::Disk`].
+//! `write_back.rs` (what goes on to the medium), `objects.rs` (which objects are open), `older.rs` (those of older
+//! versions), `sync_failure.rs` (what could not be brought there), `pace.rs` (modelled time). Here these become the
+//! operations of a [`machine::Disk`].
 //!
 //! Data go through the system's page cache. Every operation runs as a transfer: it is completed even if its caller no
 //! longer waits.
@@ -25,6 +26,7 @@ mod layout;
 mod lock;
 mod name;
 mod objects;
+mod older;
 mod pace;
 #[cfg(test)]
 mod power_cuts;
@@ -36,7 +38,6 @@ mod write_back;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::ops::Range;
 use std::os::fd::{FromRawFd, IntoRawFd};
 use std::path::Path;
@@ -45,7 +46,7 @@ use std::time::Duration;
 
 use compio::fs::File;
 use compio::runtime::ResumeUnwind;
-use machine::{Buf, Error, NodeId, NodeNotes, Object, ObjectId, Payload, Permits, Result, Space, Stage};
+use machine::{Buf, Error, NodeId, NodeNotes, Object, ObjectId, Payload, Permits, Result, Space};
 
 use crate::clock::Clock;
 use crate::hang_watch::HangWatch;
@@ -57,8 +58,9 @@ use directory::{Directory, Found};
 pub(crate) use failures::io_error;
 use file::SystemFile;
 pub(crate) use identity::Identity;
-use name::ObjectFileKind;
+pub use name::Stage;
 use objects::{Access, Objects};
+pub use older::OldObject;
 use pace::{Kind, ObjectExtent, Pace};
 use stored::{Fault, OpenObject};
 pub(crate) use sync_failure::SyncFailure;
@@ -149,30 +151,6 @@ impl Disk {
         Ok(false)
     }
 
-    /// The number of published objects that were on the disk when the node started.
-    pub fn published_at_start(&self) -> u64 {
-        self.inner.directory.published()
-    }
-
-    /// Returns the names of the files in a disk's directory that hold published objects.
-    ///
-    /// # Errors
-    /// If the directory cannot be read.
-    pub fn published_files(directory: &Path) -> std::io::Result<Vec<OsString>> {
-        let mut names = Vec::new();
-        for entry in directory.read_dir()? {
-            names.push(entry?.file_name());
-        }
-        names.retain(|file_name| name::is_published(file_name));
-        names.sort_unstable();
-        Ok(names)
-    }
-
-    /// Returns the name of the file that holds the object `name` of this stage, in the disk's directory.
-    pub fn file_name(name: &str, stage: Stage) -> String {
-        name::encode(name, ObjectFileKind::of(stage)[0])
-    }
-
     /// Fails if this disk is a copy of one of these others.
     pub(crate) fn refuse_copy(&self, others: &[Disk]) -> Result<()> {
         let directory = &self.inner.directory;
@@ -233,27 +211,8 @@ impl Disk {
         })
     }
 
-    /// Makes an object as `create` does with the directory.
-    async fn create_by(
-        &self,
-        create: fn(&Directory, &str, &[u8]) -> Result<Found>,
-        name: &str,
-        label: &[u8],
-    ) -> Result<Object> {
-        let (inner, name, label) = (self.inner.clone(), name.to_owned(), label.to_vec());
-        let create = async move {
-            let _turn = inner.catalogue.take().await;
-            let directory = inner.directory.clone();
-            let found = blocking(move || create(&directory, &name, &label)).await;
-            let found = found.inspect_err(|error| inner.tasks.report_disk(error))?;
-            inner.directory_changed.set(true);
-            Ok(inner.enter(found))
-        };
-        self.complete("creating an object", create).await
-    }
-
     /// Removes objects, by one call of a thread that may wait; gives the outcome for each.
-    async fn remove_all(&self, names: Vec<String>, stage: Stage) -> Result<Vec<Result<()>>> {
+    async fn remove_named(&self, names: Vec<String>, stage: Stage) -> Result<Vec<Result<()>>> {
         let inner = self.inner.clone();
         let remove = async move {
             let _turn = inner.catalogue.take().await;
@@ -270,25 +229,29 @@ impl Disk {
 
 impl machine::Disk for Disk {
     async fn create(&self, name: &str, label: &[u8]) -> Result<Object> {
-        self.create_by(Directory::create, name, label).await
+        let (inner, name, label) = (self.inner.clone(), name.to_owned(), label.to_vec());
+        let create = async move {
+            let _turn = inner.catalogue.take().await;
+            let directory = inner.directory.clone();
+            let found = blocking(move || directory.create(&name, &label)).await;
+            let found = found.inspect_err(|error| inner.tasks.report_disk(error))?;
+            inner.directory_changed.set(true);
+            Ok(inner.enter(found))
+        };
+        self.complete("creating an object", create).await
     }
 
-    async fn create_unflushed(&self, name: &str, label: &[u8]) -> Result<Object> {
-        self.create_by(Directory::create_new, name, label).await
-    }
-
-    async fn open(&self, name: &str, stage: Stage) -> Result<Object> {
+    async fn open(&self, name: &str) -> Result<Object> {
         let (inner, name) = (self.inner.clone(), name.to_owned());
         let open = async move {
             let _turn = inner.catalogue.take().await;
-            inner.open(name, stage).await
+            inner.open(name, Stage::Pending).await
         };
         self.complete("opening an object", open).await
     }
 
     async fn list(&self) -> Result<Vec<String>> {
-        let directory = self.inner.directory.clone();
-        self.complete("listing objects", blocking(move || directory.list())).await
+        self.list_staged(Stage::Pending).await
     }
 
     async fn space(&self) -> Result<Option<Space>> {
@@ -314,36 +277,15 @@ impl machine::Disk for Disk {
         self.inner.pace.is_some()
     }
 
-    async fn remove(&self, name: &str, stage: Stage) -> Result<()> {
-        let removed = self.remove_all(vec![name.to_owned()], stage).await?;
-        removed.into_iter().next().expect("as many as names")?;
-        match stage {
-            Stage::Pending => Ok(()),
-            Stage::Published => {
-                let inner = self.inner.clone();
-                self.complete_flush("removing an object", async move { inner.flush_directory().await }).await
-            }
-        }
+    async fn remove(&self, name: &str) -> Result<()> {
+        let removed = self.remove_named(vec![name.to_owned()], Stage::Pending).await?;
+        removed.into_iter().next().expect("as many as names")
     }
 
-    async fn remove_pending(&self, names: &[String]) -> Result<()> {
+    async fn remove_all(&self, names: &[String]) -> Result<()> {
         let is_failure = |error: &Error| !matches!(error, Error::NotFound { .. });
-        let removed = self.remove_all(names.to_vec(), Stage::Pending).await?;
+        let removed = self.remove_named(names.to_vec(), Stage::Pending).await?;
         removed.into_iter().filter_map(Result::err).find(|error| is_failure(error)).map_or(Ok(()), Err)
-    }
-
-    async fn publish(&self, name: &str) -> Result<()> {
-        let (inner, name) = (self.inner.clone(), name.to_owned());
-        let publish = async move {
-            let _turn = inner.catalogue.take().await;
-            let (directory, published) = (inner.directory.clone(), name.clone());
-            blocking(move || directory.publish(&published)).await?;
-            // It has its name from here on, whether or not the medium can be told.
-            inner.objects.borrow_mut().publish(&name);
-            inner.directory_changed.set(true);
-            inner.flush_directory().await
-        };
-        self.complete_flush("publishing an object", publish).await
     }
 
     async fn resize(&self, object: ObjectId, bytes: u64) -> Result<()> {
@@ -391,11 +333,6 @@ impl machine::Disk for Disk {
     async fn flush(&self, object: ObjectId) -> Result<()> {
         let inner = self.inner.clone();
         self.complete_flush("flushing an object", async move { inner.flush(object).await }).await
-    }
-
-    async fn commit(&self, object: ObjectId, note: &[u8]) -> Result<()> {
-        let (inner, note) = (self.inner.clone(), note.to_vec());
-        self.complete_flush("committing an object", async move { inner.commit(object, &note).await }).await
     }
 
     fn position(&self, object: ObjectId, offset: u64) -> u64 {
@@ -447,7 +384,7 @@ impl Inner {
         let mut objects = self.objects.borrow_mut();
         let (id, stored) = objects.enter(&header.name, stage, identity, open);
         objects.set_new(id, is_new);
-        Object { id, label: header.label, bytes: stored.bytes(), note: stored.note() }
+        Object { id, label: header.label, bytes: stored.bytes() }
     }
 
     /// An object, opened again if it was closed to make room.
@@ -509,17 +446,6 @@ impl Inner {
         self.objects.borrow().new_name(object).is_some()
     }
 
-    async fn commit(&self, object: ObjectId, note: &[u8]) -> Result<()> {
-        if self.is_new(object) {
-            self.flush_contents(object).await?;
-        }
-        // First, so that what is said of an object is not on the medium without it.
-        self.flush_directory().await?;
-        let committed = self.stored(object).await?.commit(note).await;
-        committed.map_err(|fault| self.failure(object, fault))?;
-        self.settle().await
-    }
-
     async fn settle(&self) -> Result<()> {
         self.flush_directory().await?;
         if let Some(pace) = &self.pace {
@@ -543,7 +469,7 @@ impl Inner {
 
     fn failure(&self, object: ObjectId, fault: Fault) -> Box<Error> {
         let objects = self.objects.borrow();
-        let (name, stage) = objects.name(object).unwrap_or(("(removed)", Stage::Published));
+        let (name, stage) = objects.name(object).unwrap_or(("(removed)", Stage::Pending));
         let what = self.directory.describe(name, stage);
         let error = match fault {
             Fault::Io(error) => io_error(&what, error),
@@ -591,23 +517,6 @@ mod tests {
         crate::run(settings, test).expect("a node");
     }
 
-    #[test]
-    fn what_was_published_has_its_name_though_the_medium_could_not_be_told() {
-        with_a_disk(|machine| async move {
-            let disk = &machine.disks()[0];
-            let first = disk.create("name", b"first").await.expect("room");
-            disk.inner.directory.fail_syncs(true);
-            disk.publish("name").await.expect_err("the medium was not told");
-            let second = disk.create("name", b"second").await.expect("that stage is free");
-            let published = disk.open("name", Stage::Published).await.expect("it has its name");
-            assert_eq!((published.id, &*published.label), (first.id, &b"first"[..]));
-            disk.write(first.id, 0, Payload::from(b"of the first".to_vec())).await.expect("room");
-            disk.remove("name", Stage::Pending).await.expect("the second");
-            assert_eq!(disk.open("name", Stage::Published).await.expect("still there").bytes, 12);
-            assert_ne!(first.id, second.id);
-        });
-    }
-
     /// The test holds the permit that operations need, in place of a medium that hangs.
     #[test]
     fn a_disk_that_hangs_ends_the_waits_for_it_and_is_used_again_when_it_answers() {
@@ -625,12 +534,12 @@ mod tests {
             let object = disk.create("name", b"").await.expect("room").id;
             let hung = disk.inner.catalogue.take().await;
             for _ in 0..2 {
-                let error = disk.open("name", Stage::Pending).await.expect_err("it hangs").to_string();
+                let error = disk.open("name").await.expect_err("it hangs").to_string();
                 assert!(error.contains("disk directory") && error.contains("has not answered"), "{error}");
             }
             disk.write(object, 0, Payload::from(vec![1])).await.expect_err("it hangs");
             drop(hung);
-            while disk.open("name", Stage::Pending).await.is_err() {
+            while disk.open("name").await.is_err() {
                 compio::time::sleep(Duration::from_millis(1)).await;
             }
             disk.write(object, 0, Payload::from(vec![1])).await.expect("it answers again");
@@ -665,15 +574,15 @@ mod tests {
         };
         let test = |machine: crate::RealMachine| async move {
             let disk = &machine.disks()[0];
-            let object = disk.create_unflushed("name", b"").await.expect("room").id;
+            let object = disk.create("name", b"").await.expect("room").id;
             disk.write(object, 0, Payload::from(b"written".to_vec())).await.expect("room");
             std::fs::rename(&path, &aside).expect("it is there");
             std::fs::create_dir_all(path.join("not empty")).expect("room");
-            disk.remove_pending(&["name".to_owned()]).await.expect_err("a directory is in its place");
+            disk.remove_all(&["name".to_owned()]).await.expect_err("a directory is in its place");
             std::fs::remove_dir_all(&path).expect("ours");
             std::fs::rename(&aside, &path).expect("it is there");
             disk.flush(object).await.expect("it is the same object");
-            let found = disk.open("name", Stage::Pending).await.expect("it is there");
+            let found = disk.open("name").await.expect("it is there");
             assert_eq!((found.id, found.bytes), (object, 7));
         };
         crate::run(settings, test).expect("a node");

@@ -7,7 +7,19 @@
 use std::ffi::OsStr;
 use std::fmt::Write;
 
-use machine::Stage;
+/// The stage of an object. What is made today stays pending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// Since it was made.
+    Pending,
+    /// Since its file was whole.
+    Published,
+}
+
+impl Stage {
+    /// Both, in their order.
+    pub const ALL: [Stage; 2] = [Stage::Pending, Stage::Published];
+}
 
 /// What the name of an object's file says of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +40,11 @@ impl ObjectFileKind {
             Stage::Published => &[ObjectFileKind::Published],
             Stage::Pending => &[ObjectFileKind::Pending, ObjectFileKind::New],
         }
+    }
+
+    /// The kind of the file of this name.
+    pub(crate) fn by_name(file_name: &str) -> Option<ObjectFileKind> {
+        ObjectFileKind::ALL.into_iter().find(|kind| file_name.ends_with(kind.suffix()))
     }
 
     /// How the file names end. Other files in the directory are not ours.
@@ -101,8 +118,8 @@ pub(super) fn is_of_a_disk(file_name: &OsStr) -> bool {
 
 /// The object in a file of this name, if the file can be one of ours.
 pub(crate) fn decode(file_name: &str) -> Option<Decoded> {
-    let with_suffix = |kind: ObjectFileKind| Some((kind, file_name.strip_suffix(kind.suffix())?));
-    let (kind, encoded) = ObjectFileKind::ALL.into_iter().find_map(with_suffix)?;
+    let kind = ObjectFileKind::by_name(file_name)?;
+    let encoded = file_name.strip_suffix(kind.suffix())?;
     if encoded.starts_with(SHORTENED) {
         return Some(Decoded::Shortened);
     }

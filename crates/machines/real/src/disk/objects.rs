@@ -8,9 +8,10 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use machine::{ObjectId, Stage};
+use machine::ObjectId;
 
 use super::identity::Identity;
+use super::name::Stage;
 use super::sync_failure::SyncFailure;
 
 /// The objects of one disk that have been opened; `F` is an open file.
@@ -123,16 +124,6 @@ impl<F> Objects<F> {
     /// The name of an object that has never been flushed.
     pub(crate) fn new_name(&self, id: ObjectId) -> Option<&str> {
         self.by_id.get(&id).filter(|known| known.is_new).map(|known| &*known.name)
-    }
-
-    /// Notes that the object `name` has been published, in place of the one before.
-    pub(crate) fn publish(&mut self, name: &str) {
-        self.forget(name, Stage::Published);
-        if let Some(id) = self.by_name.remove(&(name.to_owned(), Stage::Pending)) {
-            let known = self.by_id.get_mut(&id).expect("every name has its object");
-            (known.stage, known.is_new) = (Stage::Published, false);
-            self.by_name.insert((name.to_owned(), Stage::Published), id);
-        }
     }
 
     /// Notes that the object `name` of this stage has been removed.

@@ -17,7 +17,6 @@
 
 use std::ops::Range;
 
-use machine::NOTE_BYTES_MAX;
 use twox_hash::XxHash3_64;
 
 use super::layout::{GROUP_BYTES, Layout};
@@ -27,6 +26,9 @@ const RUNS_MAX: usize = 96;
 
 const PLAIN_BYTES: usize = 24;
 const RUN_BYTES: usize = 16;
+
+/// The longest note of an object, in bytes.
+const NOTE_BYTES_MAX: usize = 256;
 
 /// The longest record.
 pub(crate) const BYTES_MAX: usize = PLAIN_BYTES + 4 + NOTE_BYTES_MAX + RUNS_MAX * RUN_BYTES + 8;
@@ -43,7 +45,7 @@ pub(crate) struct Record {
     pub(crate) bytes: u64,
     /// The groups that had been written.
     pub(crate) written: Groups,
-    /// What the file system keeps with it.
+    /// The note that a file system of an older version kept with it. Objects that are made today have none.
     pub(crate) note: Vec<u8>,
 }
 

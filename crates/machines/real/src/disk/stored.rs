@@ -10,7 +10,7 @@ use std::io;
 use std::ops::Range;
 
 use compio::buf::IoBuf;
-use machine::{Buf, Error, NOTE_BYTES_MAX, Payload, Permit, Permits};
+use machine::{Buf, Payload, Permit, Permits};
 
 use super::contents::FoundContents;
 use super::file::{ObjectFile, SystemFile};
@@ -436,20 +436,6 @@ impl<F: ObjectFile> OpenObject<F> {
         Ok(())
     }
 
-    /// As [`flush`](OpenObject::flush), and replaces the note in the same step: after a power cut there is the old
-    /// one or the new one, with the length and the data that go with it.
-    pub(crate) async fn commit(&self, note: &[u8]) -> Result<(), Fault> {
-        if note.len() > NOTE_BYTES_MAX {
-            let (what, why) = ("a note on an object", format!("it is longer than {NOTE_BYTES_MAX} bytes"));
-            return Err(Fault::Other(Error::Io { what: what.to_owned(), why }.into()));
-        }
-        self.check_writable()?;
-        let turn = self.turns.take().await;
-        self.flush_units(&turn).await?;
-        self.write_record(|record| record.note = note.to_vec()).await?;
-        self.sync().await
-    }
-
     /// Brings all that was written to the file onto the medium, unless that has failed before.
     async fn sync(&self) -> Result<(), Fault> {
         self.sync_failure.check(
@@ -720,7 +706,7 @@ fn does_not_match(offset: u64) -> String {
 mod tests {
     use std::path::Path;
 
-    use machine::{NodeId, Stage};
+    use machine::NodeId;
 
     use super::super::at_once::AtOnce;
     use super::super::directory::Directory;
@@ -751,34 +737,6 @@ mod tests {
             // As a read beside does it, which needs no turn.
             assert!(stored.has_sums(1));
             assert_eq!(stored.old_unit(0).await.expect("it is whole").data, [1; UNIT]);
-        });
-    }
-
-    #[test]
-    fn a_note_is_kept_with_the_length_it_came_with() {
-        on_a_directory(async |place, directory| {
-            let object = stored(place, directory.create("object", b"").expect("a new object"));
-            assert_eq!(
-                directory.open("object", Stage::Pending).expect("it is there").contents.record.note,
-                b""
-            );
-            object.write(0, &Payload::from(vec![1; 5000])).await.expect("room");
-            object.commit(b"first").await.expect("a disk");
-            object.write(5000, &Payload::from(vec![2; 5000])).await.expect("room");
-            object.flush().await.expect("a disk");
-            let record = directory.open("object", Stage::Pending).expect("it is there").contents.record;
-            assert_eq!((record.bytes, record.note.as_slice()), (10_000, b"first".as_slice()));
-            let longest = [7; NOTE_BYTES_MAX];
-            object.commit(&longest).await.expect("a disk");
-            let again = directory.open("object", Stage::Pending).expect("it is there");
-            assert_eq!(again.contents.record.note, longest);
-            // Also after it was closed.
-            drop(object);
-            let object = stored(place, again);
-            object.resize(3).await.expect("room");
-            let record = directory.open("object", Stage::Pending).expect("it is there").contents.record;
-            assert_eq!((record.bytes, record.note.as_slice()), (3, longest.as_slice()));
-            assert!(matches!(object.commit(&[7; NOTE_BYTES_MAX + 1]).await, Err(Fault::Other(_))));
         });
     }
 }

@@ -47,7 +47,6 @@
 //!   recorded and synced before it is made, so a file that is shorter was cut by others. What stands behind the end in
 //!   its page of sums, from writes that did not arrive or cuts that were interrupted, is cleared before the object
 //!   grows.
-//! - *A note* is in its record, with its length, and the record is synced when `commit` returns.
 //!
 //! What the system wrote to sums before it wrote data, or the reverse, is therefore never decisive. Not told from what
 //! is right: a unit that goes back to the very bytes it had at the last flush, if the three sums are still apart, which

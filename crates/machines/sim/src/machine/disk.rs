@@ -5,15 +5,12 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use description::{MachineDescription, MetadataCosts};
-use machine::{
-    Buf, Duration, Error, Instant, NOTE_BYTES_MAX, Object, ObjectId, Payload, Permits, Result, Space, Stage,
-};
+use machine::{Buf, Duration, Error, Instant, Object, ObjectId, Payload, Permits, Result, Space};
 
 use super::other_thread::OtherThread;
 use crate::disk::{DiskAccess, Drive, Transfer, no_space};
 use crate::network::own;
 use crate::random::RandomStream;
-use crate::store::StoredObject;
 use crate::trace::ProcessorActivity;
 use crate::unflushed::Unflushed;
 use crate::world::World;
@@ -56,11 +53,11 @@ impl Disk {
     }
 
     /// Lets the time pass that it takes to look for objects, all at once, and to remove those that are there.
-    async fn at_removed<'a>(&self, mut wanted: impl ExactSizeIterator<Item = &'a str>, stage: Stage) {
+    async fn at_removed<'a>(&self, mut wanted: impl ExactSizeIterator<Item = &'a str>) {
         let all = wanted.len() as u64;
         self.at_names(|names| {
             let drive = self.drive().borrow();
-            let there = wanted.by_ref().filter(|name| drive.store.find(name, stage).is_some()).count() as u64;
+            let there = wanted.by_ref().filter(|name| drive.store.find(name).is_some()).count() as u64;
             let nanoseconds = all
                 .saturating_mul(names.find.as_nanos())
                 .saturating_add(there.saturating_mul(names.remove.as_nanos()));
@@ -74,12 +71,11 @@ impl Disk {
         self.index
     }
 
-    /// Puts `payload` at `offset` of the object named `name` without taking any time, making a pending one, with
-    /// an empty label, if need be. For the files that an experiment finds when it starts.
+    /// Puts `payload` at `offset` of the object named `name` without taking any time, making one with an
+    /// empty label if need be. For the files that an experiment finds when it starts.
     pub fn install(&self, name: &str, offset: u64, payload: &Payload) -> Result<ObjectId> {
         let mut drive = self.drive().borrow_mut();
-        let found = drive.store.find(name, Stage::Published).or(drive.store.find(name, Stage::Pending));
-        let id = match found {
+        let id = match drive.store.find(name) {
             Some(id) => id,
             None => drive.store.create(name, b"").expect("there is none yet"),
         };
@@ -154,10 +150,6 @@ impl Disk {
         unflushed.map_or(0, Unflushed::last)
     }
 
-    fn change(&self, object: ObjectId, change: impl FnOnce(&mut StoredObject)) {
-        self.drive().borrow_mut().store.object_mut(object.0).map(change).unwrap_or(());
-    }
-
     async fn transfer(&self, object: ObjectId, offset: u64, access: DiskAccess) -> Result<DiskAccess> {
         self.thread.take_over().await;
         let World { executor, processors, costs, disks, .. } = &*self.world;
@@ -170,28 +162,19 @@ impl machine::Disk for Disk {
         self.at_names(|names| names.make).await;
         let made = self.drive().borrow_mut().store.create(name, label);
         match made {
-            Some(id) => Ok(Object { id: ObjectId(id), label: label.to_vec(), bytes: 0, note: Vec::new() }),
+            Some(id) => Ok(Object { id: ObjectId(id), label: label.to_vec(), bytes: 0 }),
             None => Err(Error::Exists { what: self.what(name) }.into()),
         }
     }
 
-    async fn create_unflushed(&self, name: &str, label: &[u8]) -> Result<Object> {
-        let object = self.create(name, label).await?;
-        self.change(object.id, StoredObject::wait_for_first_flush);
-        Ok(object)
-    }
-
-    async fn open(&self, name: &str, stage: Stage) -> Result<Object> {
+    async fn open(&self, name: &str) -> Result<Object> {
         self.at_names(|names| names.find).await;
         let drive = self.drive().borrow();
-        let id = drive.store.find(name, stage);
+        let id = drive.store.find(name);
         match id.and_then(|id| Some((id, drive.store.object(id)?))) {
-            Some((id, stored)) => Ok(Object {
-                id: ObjectId(id),
-                label: stored.label.clone(),
-                bytes: stored.bytes,
-                note: stored.note.clone(),
-            }),
+            Some((id, stored)) => {
+                Ok(Object { id: ObjectId(id), label: stored.label.clone(), bytes: stored.bytes })
+            }
             None => {
                 drop(drive);
                 Err(self.not_found(name))
@@ -203,24 +186,19 @@ impl machine::Disk for Disk {
         Ok(self.drive().borrow().store.list())
     }
 
-    async fn remove(&self, name: &str, stage: Stage) -> Result<()> {
-        self.at_removed([name].into_iter(), stage).await;
-        let removed = self.drive().borrow_mut().store.remove(name, stage);
+    async fn remove(&self, name: &str) -> Result<()> {
+        self.at_removed([name].into_iter()).await;
+        let removed = self.drive().borrow_mut().store.remove(name);
         if removed { Ok(()) } else { Err(self.not_found(name)) }
     }
 
-    async fn remove_pending(&self, names: &[String]) -> Result<()> {
-        self.at_removed(names.iter().map(String::as_str), Stage::Pending).await;
+    async fn remove_all(&self, names: &[String]) -> Result<()> {
+        self.at_removed(names.iter().map(String::as_str)).await;
         let store = &mut self.drive().borrow_mut().store;
         for name in names {
-            store.remove(name, Stage::Pending);
+            store.remove(name);
         }
         Ok(())
-    }
-
-    async fn publish(&self, name: &str) -> Result<()> {
-        let published = self.drive().borrow_mut().store.publish(name);
-        if published { Ok(()) } else { Err(self.not_found(name)) }
     }
 
     async fn resize(&self, object: ObjectId, bytes: u64) -> Result<()> {
@@ -273,23 +251,6 @@ impl machine::Disk for Disk {
         self.check(object)?;
         let last = self.last_change(object);
         self.transfer(object, 0, DiskAccess::Flush).await?;
-        self.drive().borrow_mut().store.flushed(object.0, last);
-        Ok(())
-    }
-
-    async fn commit(&self, object: ObjectId, note: &[u8]) -> Result<()> {
-        self.check(object)?;
-        if note.len() > NOTE_BYTES_MAX {
-            let why = format!("a note of {} bytes is longer than {NOTE_BYTES_MAX}", note.len());
-            return Err(Error::Io { what: self.what(&format!("number {}", object.0)), why }.into());
-        }
-        let last = self.last_change(object);
-        self.change(object, |stored| stored.unflushed.iter_mut().for_each(|all| all.begin_commit(note)));
-        self.transfer(object, 0, DiskAccess::Flush).await?;
-        self.change(object, |stored| {
-            stored.note = note.to_vec();
-            stored.unflushed.iter_mut().for_each(Unflushed::end_commit);
-        });
         self.drive().borrow_mut().store.flushed(object.0, last);
         Ok(())
     }

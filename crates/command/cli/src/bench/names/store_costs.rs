@@ -151,13 +151,13 @@ async fn of_objects(machine: &RealMachine) -> machine::Result<([Duration; 4], Du
     let remove_all = async || -> machine::Result<Duration> {
         let removing = ProcessorTimer::begin();
         for names in names.chunks(REMOVED_AT_ONCE) {
-            disk.remove_pending(names).await?;
+            disk.remove_all(names).await?;
         }
         Ok(removing.working())
     };
     let making = ProcessorTimer::begin();
     for name in &names {
-        objects.push(disk.create_unflushed(name, b"of a label that says whose it is").await?.id);
+        objects.push(disk.create(name, b"of a label that says whose it is").await?.id);
     }
     let (waiting, making, accessing) = (making.waiting(), making.working(), ProcessorTimer::begin());
     for object in objects {

@@ -18,7 +18,7 @@ use std::thread::{self, JoinHandle};
 use applications::{FileName, Output, Storage, Temporary};
 use flume::{Receiver, Sender};
 use jobs::LocalReader;
-use machine::{Disk, Machine, Payload, Stage};
+use machine::{Disk, Machine, Payload};
 use real::RealMachine;
 
 use command_line::failure::{Failure, Result};
@@ -279,7 +279,7 @@ async fn serve(machine: &RealMachine, commands: &Receiver<Command>) {
                 });
             }
             // It need not have been made.
-            Command::Remove { name } => drop(machine.disks()[0].remove(&name, Stage::Pending).await),
+            Command::Remove { name } => drop(machine.disks()[0].remove(&name).await),
         }
     }
 }
@@ -302,7 +302,7 @@ async fn read(
 async fn write(machine: &RealMachine, name: &str, stretches: &Receiver<Vec<u8>>) -> machine::Result<()> {
     let disk = &machine.disks()[0];
     // There need not be such a file.
-    let _ = disk.remove(name, Stage::Pending).await;
+    let _ = disk.remove(name).await;
     let object = disk.create(name, &[]).await?;
     let mut offset = 0;
     while let Ok(stretch) = stretches.recv_async().await {

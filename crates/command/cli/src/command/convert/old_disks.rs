@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use command_line::failure::{Failure, Result};
 use flume::Sender;
 use fs::IoNodeSettings;
-use machine::{Disk as _, Machine, Net};
+use machine::{Machine, Net};
 use node::{Agent, AgentService};
 use real::{RealMachine, Settings};
 
@@ -135,7 +135,7 @@ async fn serve(machine: &RealMachine, request: Request) {
 
 async fn remove(machine: &RealMachine, name: &str, places: &[Place]) -> Result<()> {
     for &(disk, stage) in places {
-        match machine.disks()[disk].remove(name, stage).await {
+        match machine.disks()[disk].remove_staged(name, stage).await {
             Err(error) if !matches!(*error, machine::Error::NotFound { .. }) => {
                 return Err(Failure::new(format!("removing the old {name}"), error));
             }

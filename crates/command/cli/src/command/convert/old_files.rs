@@ -13,9 +13,9 @@ use fs::FileId;
 use fs::protocol::{Committed, Label};
 use futures_util::future::join_all;
 use layout::Striping;
-use machine::{Disk as _, ObjectId, Stage};
+use machine::ObjectId;
 use namespace::UnixTime;
-use real::Disk;
+use real::{Disk, OldObject, Stage};
 
 /// What the disks have under one name.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ pub(super) async fn find(disks: &[Disk], directories: &[PathBuf]) -> Result<Vec<
     let each = each.map(|(index, (disk, directory))| async move {
         let stripes = stripes_of(disk, index).await?;
         let known: BTreeSet<String> =
-            stripes.iter().map(|(name, _)| Disk::file_name(name, Stage::Published)).collect();
+            stripes.iter().map(|(name, _)| Disk::published_file_name(name)).collect();
         let published = Disk::published_files(directory);
         let published = published.map_err(|error| Failure::new(directory.display().to_string(), error))?;
         let is_unknown = |file_name: &String| !known.contains(file_name);
@@ -91,7 +91,7 @@ pub(super) async fn find(disks: &[Disk], directories: &[PathBuf]) -> Result<Vec<
         }
     }
     let entries = found.into_iter().flat_map(|(name, stripes)| {
-        let file_name = Disk::file_name(&name, Stage::Published);
+        let file_name = Disk::published_file_name(&name);
         let modified = |disk: usize| {
             let time = std::fs::metadata(directories[disk].join(&file_name)).ok()?.modified().ok()?;
             time.duration_since(UNIX_EPOCH).ok()?.as_nanos().try_into().ok()
@@ -107,13 +107,14 @@ pub(super) async fn find(disks: &[Disk], directories: &[PathBuf]) -> Result<Vec<
 
 /// Opens all objects of a disk that have the names of old files.
 async fn stripes_of(disk: &Disk, index: usize) -> Result<Vec<(String, Result<FoundStripe>)>> {
-    let names = disk.list().await.map_err(|error| Failure::new("listing old files", error))?;
     let mut found = Vec::new();
-    // The names of numbered files begin with a slash.
-    for name in names.into_iter().filter(|name| !name.starts_with('/')) {
-        for stage in Stage::ALL {
-            let stripe = match disk.open(&name, stage).await {
-                Ok(object) => read_stripe(&name, (index, stage), &object),
+    for stage in Stage::ALL {
+        let names = disk.list_staged(stage).await;
+        let names = names.map_err(|error| Failure::new("listing old files", error))?;
+        // The names of numbered files begin with a slash.
+        for name in names.into_iter().filter(|name| !name.starts_with('/')) {
+            let stripe = match disk.open_staged(&name, stage).await {
+                Ok(old) => read_stripe(&name, (index, stage), &old),
                 Err(error) if matches!(*error, machine::Error::NotFound { .. }) => continue,
                 Err(error) => Err(Failure::new(name.clone(), error)),
             };
@@ -123,14 +124,14 @@ async fn stripes_of(disk: &Disk, index: usize) -> Result<Vec<(String, Result<Fou
     Ok(found)
 }
 
-fn read_stripe(name: &str, place: Place, object: &machine::Object) -> Result<FoundStripe> {
+fn read_stripe(name: &str, place: Place, OldObject { object, note }: &OldObject) -> Result<FoundStripe> {
     let refused = |why: String| Failure::new(name, format!("disk {}: not a Starfish stripe: {why}", place.0));
     Ok(FoundStripe {
         place,
         object: object.id,
         label: Label::decode(&object.label).map_err(refused)?,
         bytes: object.bytes,
-        committed: Committed::decode(&object.note).map_err(refused)?,
+        committed: Committed::decode(note).map_err(refused)?,
     })
 }
 
