@@ -95,7 +95,8 @@ pub fn a_bit_that_flips_in_memory_is_noticed(testbed: &impl Testbed, base: Base)
         let file = created_with(client, 1, BLOCK).await;
         write(&file, 0, &data).await;
         file.flush().await.expect("flushed");
-        // The last blocks are in the cache, and none of these is prefetched with another.
+        // So the last blocks are in the caches, and none of those below is prefetched with another.
+        let _ = read(&file, 7 * BLOCK, BYTES - 7 * BLOCK).await;
         for (block, start, bytes) in [(0, 0, BLOCK), (1, 0, BLOCK), (6, BLOCK / 2 - 10, 20)] {
             let node = &nodes[block as usize % 2];
             node.faults().flipped_reads.set(1);
