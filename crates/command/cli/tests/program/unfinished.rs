@@ -12,13 +12,16 @@ use crate::mount_point::within;
 
 const KIB: usize = 1024;
 
-/// Starts a `put` that takes a second, and returns as soon as there is anything of the file.
+/// Starts a `put` that takes a second, and returns as soon as its file has a name and there is anything of it.
 fn begin_put(store: &Store, arguments: &[&str]) -> Child {
-    let before = store.stripe_files();
+    let hidden = || store.run(&["ls", "-a"]).matches(".starfish-").count();
+    let (before, stripes_before) = (hidden(), store.stripe_files());
     let put = store.command(arguments).spawn().expect("the program");
+    // A stripe alone may be one of an earlier `put`: what a killed program has sent is still written.
     within(Duration::from_secs(60), "it begins a file", || {
         let has_data = |path: &_| fs::metadata(path).is_ok_and(|stripe| stripe.len() > 0);
-        store.stripe_files().iter().any(|path| !before.contains(path) && has_data(path))
+        let is_new = |path: &_| !stripes_before.contains(path) && has_data(path);
+        store.stripe_files().iter().any(is_new) && hidden() > before
     });
     put
 }
