@@ -1,5 +1,4 @@
-//! What a client knows of the stripes of a file: where each is, whether it is open there,
-//! and whether it has been written to.
+//! What a client knows of the stripes of a file: where each is, and whether it is open there.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -19,8 +18,6 @@ pub(super) struct Attachments {
     heard: Cell<u32>,
     /// One at a time asks for stripes.
     pub(super) asking: Permits,
-    /// Stripes with writes that I/O nodes have accepted and not flushed yet.
-    pub(super) written: RefCell<BTreeSet<u32>>,
     /// Stripes that were made here, as far as is known, and not flushed since.
     made: RefCell<BTreeSet<u32>>,
     /// Those of them that may be lost, as this client was told: it may make them again, whatever others know.
@@ -51,7 +48,6 @@ impl Attachments {
             heard: Cell::new(stored.min(disks.len() as u32)),
             disks,
             asking: Permits::new(1),
-            written: RefCell::default(),
             made: RefCell::default(),
             lost: RefCell::default(),
             asked_at: Cell::new(disconnects),
@@ -166,10 +162,6 @@ impl Attachments {
         was_gone
     }
 
-    pub(super) fn note_written(&self, stripe: u32) {
-        self.written.borrow_mut().insert(stripe);
-    }
-
     /// Notes that others have changed the file.
     pub(super) fn note_changed(&self) {
         self.changes.set(self.changes.get() + 1);
@@ -193,17 +185,6 @@ impl Attachments {
     /// Whether all that others have changed, as far as is known, is on the media.
     pub(super) fn is_old_flushed(&self) -> bool {
         self.changes_flushed.get() == self.changes.get()
-    }
-
-    /// Notes that somebody else has flushed all stripes.
-    pub(super) fn flushed_by_other(&self) {
-        self.note_flushed(self.changes());
-        self.note_written_flushed(&self.written.take());
-    }
-
-    /// Whether a flush has anything to do.
-    pub(super) fn has_unflushed(&self) -> bool {
-        !self.is_old_flushed() || !self.written.borrow().is_empty()
     }
 }
 

@@ -3,22 +3,21 @@
 //! A file request, one contiguous run of bytes, is cut into block requests. Up to K of them are in flight to each disk;
 //! when one is answered, the next for the same disk is sent. The file request is done when all its block requests are.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use layout::{BlockRequest, Extent, StripePlace, Striping};
-use machine::{Class, Machine, Memory, NodeId, NodeNotes, Payload, Permits, Work};
+use machine::{Class, Machine, Memory, NodeId, NodeNotes, Payload, Work};
 use namespace::TreeRefusal;
 
 use super::Client;
 use super::attachments::Attachments;
 use super::length::Length;
-use super::own_flushes::Acceptance;
 use super::serving::OpenMemory;
-use super::unflushed::{ClosedFiles, Unflushed, UnflushedMark};
+use super::unflushed::{FileWrites, UnflushedMark};
 use crate::endpoint::{Answer, Mailbox};
-use crate::error::{Error, FailureKind, Result};
+use crate::error::{Error, Result};
 use crate::number;
 use crate::protocol::{Fetch, FileId, Reply, Request};
 
@@ -42,26 +41,16 @@ struct FileInner {
     homes: Vec<NodeId>,
     /// The length, with this client's uncommitted changes kept separately.
     length: Length,
-    unflushed: RefCell<Unflushed>,
-    /// Where that is remembered when the file is closed.
-    closed: Rc<ClosedFiles>,
-    /// One flush at a time: each answers for all that was written before it, and the one before may still be learning
-    /// what of that is lost.
-    flushing: Permits,
+    /// What this client has written that is not on the media.
+    writes: FileWrites,
     /// The lease of the locks that this client has on it.
     lease: Cell<Option<u64>>,
     /// Where its stripes are.
     attachments: Attachments,
 }
 
-impl Drop for FileInner {
-    fn drop(&mut self) {
-        self.closed.keep(self.file, self.unflushed.take());
-    }
-}
-
-/// The run of an I/O node that has answered a write or a flush.
-pub(super) fn incarnation_of(node: NodeId, reply: &Reply) -> Result<u64> {
+/// The run of an I/O node that has answered a write or a flush; 0 of one that is never started anew.
+pub(super) fn run_of(node: NodeId, reply: &Reply) -> Result<u64> {
     match reply {
         Reply::Done => Ok(0),
         Reply::Accepted { incarnation } => Ok(*incarnation),
@@ -107,9 +96,7 @@ impl<M: Machine> File<M> {
             striping,
             homes,
             length: Length::heard(bytes),
-            unflushed: RefCell::new(client.inner.closed.take(file)),
-            closed: client.inner.closed.clone(),
-            flushing: Permits::new(1),
+            writes: client.inner.unflushed.open(file),
             lease: Cell::new(None),
             attachments,
         };
@@ -182,35 +169,29 @@ impl<M: Machine> File<M> {
         self.inner.length.hear(bytes);
     }
 
-    /// For each I/O node, the run that has accepted data that are not flushed.
-    pub(super) fn accepted(&self) -> BTreeMap<NodeId, u64> {
-        let unflushed = self.inner.unflushed.borrow();
-        let accepted =
-            unflushed.accepted().iter().filter(|&(&node, &accepted)| !self.is_flushed(node, accepted));
-        accepted.map(|(&node, accepted)| (node, accepted.incarnation)).collect()
-    }
-
-    /// Whether what was accepted is on the media with all that the client had written.
-    fn is_flushed(&self, node: NodeId, accepted: Acceptance) -> bool {
-        self.client.inner.own_flushes.has_flushed(node, accepted)
+    /// What this client has written that is not on the media.
+    pub(super) fn writes(&self) -> &FileWrites {
+        &self.inner.writes
     }
 
     /// Whether some of what this client has written and not flushed may be lost, since an I/O node was gone.
     pub(super) fn may_have_lost(&self) -> bool {
-        self.inner.unflushed.borrow().may_have_lost(self.client.disconnects())
+        self.inner.writes.may_have_lost(self.client.disconnects())
     }
 
-    /// What this client has written and not flushed, as of now.
-    pub(super) fn unflushed(&self) -> UnflushedMark {
-        self.inner.unflushed.borrow().mark()
+    /// Whether a flush has anything to bring to the media, as far as is known, or to tell.
+    pub(super) fn has_unflushed(&self) -> bool {
+        !self.attachments().is_old_flushed() || self.inner.writes.has_unflushed()
     }
 
     /// Notes that another client has flushed all stripes, of which this one had left that much to be flushed: by the
     /// same runs of the same I/O nodes.
-    pub(super) fn flushed_by_other(&self, mark: UnflushedMark) {
-        if self.inner.unflushed.borrow_mut().flushed_by_other(mark) {
-            self.attachments().flushed_by_other();
-        }
+    pub(super) fn note_flushed_by_other(&self, mark: UnflushedMark) {
+        let (attachments, before) = (self.attachments(), self.inner.writes.stripes());
+        self.inner.writes.note_flushed_by_other(mark);
+        let left = self.inner.writes.stripes();
+        attachments.note_flushed(attachments.changes());
+        attachments.note_written_flushed(&before.difference(&left).copied().collect());
     }
 
     /// Reads `bytes` from `offset` on into `memory` at `at`. Returns how many there were: fewer at the end.
@@ -269,65 +250,50 @@ impl<M: Machine> File<M> {
         self.flush_of(true).await
     }
 
-    /// Has I/O nodes of the file bring it onto the media by a request; see [`flush`](Self::flush).
-    pub(super) async fn bring_to_media(&self, request_to: impl Fn(NodeId) -> Option<Request>) -> Result<()> {
-        let _turn = self.inner.flushing.take().await;
-        let accepted = self.inner.unflushed.borrow_mut().take_accepted();
-        let mut outcome = Ok(());
-        let mut answers = self.incarnations_of_homes(&request_to).await;
+    /// Has the I/O nodes of these stripes bring them onto the media by a request; see [`flush`](Self::flush).
+    pub(super) async fn bring_to_media(
+        &self,
+        stripes: &BTreeSet<u32>,
+        request_to: impl Fn(NodeId) -> Option<Request>,
+    ) -> Result<()> {
+        // What is accepted from now on, the request may miss.
+        let (written, disconnects) =
+            (self.client.inner.unflushed.durability.last(), self.client.disconnects());
+        let mut answers = self.runs_of_homes(&request_to).await;
         if answers.iter().any(|(_, flushed)| flushed.as_ref().is_err_and(|error| error.is_of_new_start())) {
             // A restarted node has no stripe open.
             self.refresh();
-            answers = self.incarnations_of_homes(&request_to).await;
+            answers = self.runs_of_homes(&request_to).await;
         }
-        let mut unflushed = self.inner.unflushed.borrow_mut();
+        let (writes, mut outcome) = (&self.inner.writes, Ok(()));
         for (node, flushed) in answers {
-            let accepted = accepted.get(&node).filter(|&&accepted| !self.is_flushed(node, accepted));
-            match (flushed, accepted) {
-                (Ok(incarnation), Some(accepted)) if incarnation != accepted.incarnation => {
-                    unflushed.lose(node);
-                }
-                (Ok(_), _) => {}
-                (Err(error), _) if error.is_remote(FailureKind::Lost) => {
-                    unflushed.lose(node);
-                }
-                (Err(error), accepted) => {
-                    accepted.into_iter().for_each(|&accepted| unflushed.accept_still(node, accepted));
-                    outcome = outcome.and(Err(error));
-                }
+            match flushed {
+                Ok(run) => writes.note_flushed(stripes, (node, run), written, disconnects),
+                Err(error) => outcome = outcome.and(Err(error)),
             }
         }
-        drop(unflushed);
-        self.check_lost().and(outcome)
-    }
-
-    /// Notes that a run of an I/O node has accepted data of these stripes, which are not flushed. `disconnects` is the
-    /// client's count of lost connections when it made the request.
-    pub(super) fn note_accepted(&self, node: NodeId, incarnation: u64, disconnects: u64, stripes: &[u32]) {
-        let own_flushes = &self.client.inner.own_flushes;
-        let accepted = own_flushes.acceptance(incarnation, disconnects);
-        self.inner.unflushed.borrow_mut().accept(node, accepted, own_flushes);
-        stripes.iter().for_each(|&stripe| self.attachments().note_written(stripe));
-    }
-
-    /// Fails, once, if writes were lost because an I/O node was restarted. Stripes of such a node may be lost, too.
-    pub(super) fn check_lost(&self) -> Result<()> {
-        let lost = self.inner.unflushed.borrow_mut().take_lost();
-        let Some(&node) = lost.first() else { return Ok(()) };
+        let lost = writes.take_lost();
+        let Some(&node) = lost.first() else { return outcome };
+        // Stripes that were made there may be lost, too.
         self.attachments().lose(|stripe| lost.contains(&self.home_of(stripe)));
         Err(Error::WriteLost { name: self.inner.name.clone(), node }.into())
     }
 
+    /// Notes that a run of an I/O node has accepted data of these stripes, which are not flushed. `disconnects` is the
+    /// client's count of lost connections when it made the request.
+    pub(super) fn note_accepted(&self, node: NodeId, run: u64, disconnects: u64, stripes: &[u32]) {
+        self.inner.writes.note_accepted(node, run, disconnects, stripes);
+    }
+
     /// Asks I/O nodes of the file; says which run of each has answered.
-    async fn incarnations_of_homes(
+    pub(super) async fn runs_of_homes(
         &self,
         request_to: impl Fn(NodeId) -> Option<Request>,
     ) -> Vec<(NodeId, Result<u64>)> {
         let answers = self.answers_of_homes(request_to).await;
-        let incarnation = |(node, answer): (NodeId, Answer)| {
-            (node, answer.and_then(|(reply, _)| incarnation_of(node, &reply)))
-        };
-        answers.into_iter().map(incarnation).collect()
+        let run =
+            |(node, answer): (NodeId, Answer)| (node, answer.and_then(|(reply, _)| run_of(node, &reply)));
+        answers.into_iter().map(run).collect()
     }
 
     /// Asks for something; once more, the file being open again, if an I/O node was started anew.
@@ -546,7 +512,7 @@ impl<M: Machine> File<M> {
     /// made the request.
     fn take_written(&self, stripe: u32, disconnects: u64, (reply, data): (Reply, Payload)) -> Result<()> {
         let node = self.home_of(stripe);
-        self.note_accepted(node, incarnation_of(node, &reply)?, disconnects, &[stripe]);
+        self.note_accepted(node, run_of(node, &reply)?, disconnects, &[stripe]);
         check_answered(node, 0, &data)
     }
 

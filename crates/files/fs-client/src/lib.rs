@@ -5,8 +5,8 @@
 //! - `stripes.rs`: describing files, opening and making their stripes, flushing and removing them; `attachments.rs`:
 //!   what is known of the stripes of an open file
 //! - `file.rs`: an open file; reading and writing it by the traditional method; `length.rs`: how long it is, as far as
-//!   is known here; `holes.rs`: where it has data; `unflushed.rs`: what of it is not on the media yet, but for what
-//!   `own_flushes.rs` knows
+//!   is known here; `holes.rs`: where it has data; `unflushed.rs`: what of it is not on the media, by the stamps of
+//!   `durability.rs`
 //! - `collective.rs`: reading and writing a file together with a group of compute nodes
 //! - `listed.rs`: the same for whatever stretches of files the members list; `selected.rs`: for what they select of a
 //!   file, in closed form; `directories.rs`: the words for it that I/O nodes are sent; `together.rs`: what these have
@@ -26,13 +26,13 @@ mod attachments;
 mod check;
 mod collective;
 mod directories;
+mod durability;
 mod examination;
 mod file;
 mod holes;
 mod in_time;
 mod length;
 mod listed;
-mod own_flushes;
 mod pages;
 mod partial;
 mod recordings;
@@ -83,8 +83,7 @@ use crate::settings::ClientSettings;
 use crate::traffic::{ServedRequests, TrafficCounts};
 use collective::Barrier;
 use file::UnderWay;
-use own_flushes::OwnFlushes;
-use unflushed::ClosedFiles;
+use unflushed::UnflushedFiles;
 use write_cache::WriteCaches;
 
 /// What a client has asked of I/O nodes since its start.
@@ -139,8 +138,7 @@ struct ClientInner<M: Machine> {
     /// How many file requests have opened their memory.
     opened: Cell<u64>,
     write_caches: WriteCaches<M>,
-    own_flushes: OwnFlushes,
-    closed: Rc<ClosedFiles>,
+    unflushed: Rc<UnflushedFiles>,
     /// Scratch space of finished file requests, reused because small requests are frequent.
     left_over: RefCell<Vec<UnderWay>>,
 }
@@ -170,8 +168,7 @@ impl<M: Machine> Client<M> {
             joining: InFlight::new(),
             opened: Cell::new(0),
             write_caches: RefCell::default(),
-            own_flushes: OwnFlushes::default(),
-            closed: Rc::default(),
+            unflushed: Rc::default(),
             left_over: RefCell::default(),
         });
         let listener = inner.clone();

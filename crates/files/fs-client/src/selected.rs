@@ -12,7 +12,7 @@ use layout::{Selection, SelectionError};
 use machine::{Machine, Memory, Message, NodeId, Payload, Work};
 use postcard::ser_flavors::Size;
 
-use super::file::incarnation_of;
+use super::file::run_of;
 use super::team::TeamTurn;
 use super::together::{CommonOperation, Gathering, Met, Moved, attempts, moved_by};
 use super::{File, Group};
@@ -218,8 +218,8 @@ impl<M: Machine> File<M> {
             }
         };
         if direction == Direction::Write && !settings.to_media {
-            for (node, incarnation, stripes) in accepted.take() {
-                self.note_accepted(node, incarnation, disconnects, &stripes);
+            for (node, run, stripes) in accepted.take() {
+                self.note_accepted(node, run, disconnects, &stripes);
             }
         }
         Ok(moved)
@@ -272,8 +272,8 @@ impl<M: Machine> File<M> {
         for _ in 0..asked.len() {
             let (token, answer) = mailbox.next().await;
             let (node, stripes) = (asked[token].0, mem::take(&mut asked[token].1));
-            match answer.and_then(|(reply, _)| incarnation_of(node, &reply)) {
-                Ok(incarnation) => told.push((node, incarnation, stripes)),
+            match answer.and_then(|(reply, _)| run_of(node, &reply)) {
+                Ok(run) => told.push((node, run, stripes)),
                 Err(error) => outcome = outcome.and(Err(error)),
             }
         }
@@ -347,9 +347,9 @@ impl<M: Machine> File<M> {
                 };
                 let mut outcome = Ok(());
                 for (node, answer) in self.answers_of_homes(request).await {
-                    match answer.and_then(|(reply, _)| incarnation_of(node, &reply)) {
-                        Ok(incarnation) if direction == Direction::Write && !settings.to_media => {
-                            self.note_accepted(node, incarnation, disconnects, &touched);
+                    match answer.and_then(|(reply, _)| run_of(node, &reply)) {
+                        Ok(run) if direction == Direction::Write && !settings.to_media => {
+                            self.note_accepted(node, run, disconnects, &touched);
                         }
                         answer => outcome = outcome.and(answer.map(drop)),
                     }

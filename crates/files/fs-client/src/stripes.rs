@@ -12,7 +12,7 @@ use machine::{Machine, NO_DISK, NodeId};
 use serde::{Deserialize, Serialize};
 
 use super::attachments::{Attachment, Attachments};
-use super::file::incarnation_of;
+use super::file::run_of;
 use super::{Client, File, Partial, Remains, unexpected};
 use crate::error::{Error, FailureKind, Result};
 use crate::number;
@@ -204,22 +204,22 @@ impl<M: Machine> Client<M> {
     /// # Errors
     /// The first failure of an I/O node that answers, or else of one that does not, after all have done what they can.
     pub async fn flush_own(&self) -> Result<()> {
-        let (own_flushes, closed) = (&self.inner.own_flushes, &self.inner.closed);
-        let (flush, mut failures) = (own_flushes.begin(), Vec::new());
-        let mut forgotten = closed.take_forgotten();
+        let (unflushed, mut failures) = (&self.inner.unflushed, Vec::new());
+        // What is accepted from now on, the request may miss.
+        let (written, disconnects) = (unflushed.durability.last(), self.disconnects());
         for (node, answer) in self.ask_all(|_| Some(Request::FlushOwn)).await {
-            match answer.and_then(|(reply, _)| incarnation_of(node, &reply)) {
-                Ok(incarnation) => {
-                    own_flushes.note_done(flush, node, incarnation);
-                    // Without an incarnation, it has closed files that it has not flushed.
-                    if incarnation != 0 && !forgotten.flush_by(node, incarnation) {
-                        failures.push(Error::WriteLost { name: FORGOTTEN.into(), node }.into());
-                    }
+            match answer.and_then(|(reply, _)| run_of(node, &reply)) {
+                // It has closed files that it has not flushed, or is never started anew.
+                Ok(0) => {}
+                Ok(run) => {
+                    unflushed.durability.hear(node, run, disconnects);
+                    unflushed.durability.flushed(node, run, written);
                 }
                 Err(error) => failures.push(error),
             }
         }
-        closed.note_flushed(forgotten, own_flushes);
+        let lost = unflushed.settle().into_iter();
+        failures.extend(lost.map(|node| Box::new(Error::WriteLost { name: FORGOTTEN.into(), node })));
         // Data that an I/O node has lost are worse than data of one that does not answer.
         failures.into_iter().min_by_key(|error| error.is_of_peer_gone()).map_or(Ok(()), Err)
     }
@@ -236,7 +236,7 @@ impl<M: Machine> Client<M> {
 
     /// As [`remove_numbered`](Self::remove_numbered), from the disks that do not fail.
     pub(super) async fn remove_numbered_partly(&self, files: &[FileId]) -> Partial<BTreeSet<u64>> {
-        files.iter().for_each(|&file| drop(self.inner.closed.take(file)));
+        files.iter().for_each(|&file| self.inner.unflushed.remove(file));
         let (mut reached, mut failures) = (None::<BTreeSet<u64>>, Vec::new());
         for files in files.chunks(REMOVED_MAX) {
             let request = Request::Remove { files: files.to_vec() };
@@ -472,24 +472,12 @@ impl<M: Machine> File<M> {
         (!places.is_empty()).then_some(StripePlaces { file, striping, places })
     }
 
-    /// The stripes at nodes that have accepted data of the file and have none of `stripes`. There are some if the file
-    /// was closed, and is opened again by a caller to whom it seems shorter.
-    fn stripes_accepted_elsewhere(&self, stripes: &BTreeSet<u32>) -> Vec<u32> {
-        let asked: BTreeSet<NodeId> = stripes.iter().map(|&stripe| self.home_of(stripe)).collect();
-        let accepted = self.accepted();
-        let is_elsewhere = |&stripe: &u32| {
-            let home = self.home_of(stripe);
-            accepted.contains_key(&home) && !asked.contains(&home)
-        };
-        (0..self.striping().stripe_count()).filter(is_elsewhere).collect()
-    }
-
     /// Brings what was written to a file onto the media; the first time, and after others have changed
     /// it, also what was there before. All stripes, whoever has written to them, if `all` says so.
     pub(super) async fn flush_of(&self, all: bool) -> Result<()> {
         let _span = self.notes().span("flush", || [("file", self.id().0)]);
         let attachments = self.attachments();
-        let (written, changes) = (attachments.written.take(), attachments.changes());
+        let (written, changes) = (self.writes().stripes(), attachments.changes());
         let mut stripes = written.clone();
         if all {
             // What others have written to one that is nowhere is on a disk that they reach.
@@ -498,18 +486,14 @@ impl<M: Machine> File<M> {
         } else if !attachments.is_old_flushed() {
             stripes.extend(self.stripes_of(Extent::new(0, self.bytes())));
         }
-        stripes.extend(self.stripes_accepted_elsewhere(&stripes));
         let request = |node| self.of_node(node, &stripes).map(Request::Flush);
         let flushed = match self.check_places(&stripes) {
-            Ok(()) => self.bring_to_media(request).await,
+            Ok(()) => self.bring_to_media(&stripes, request).await,
             unknown => unknown,
         };
-        match &flushed {
-            Ok(()) => {
-                attachments.note_flushed(changes);
-                attachments.note_written_flushed(&written);
-            }
-            Err(_) => attachments.written.borrow_mut().extend(written),
+        if flushed.is_ok() {
+            attachments.note_flushed(changes);
+            attachments.note_written_flushed(&written);
         }
         flushed
     }
@@ -520,19 +504,28 @@ impl<M: Machine> File<M> {
         self.once_more(async || {
             // One that is lost has nothing to be cut.
             self.attach_unknown((0..self.striping().stripe_count()).collect(), false).await?;
-            let request = |home: NodeId| {
-                let here = (0..self.striping().stripe_count())
-                    .filter(|&stripe| self.home_of(stripe) == home && attachments.is_attached(stripe));
-                let stripes: Vec<(u32, u64)> =
-                    here.map(|stripe| (stripe, self.striping().stripe_bytes(bytes, stripe))).collect();
+            let attached: Vec<u32> = (0..self.striping().stripe_count())
+                .filter(|&stripe| attachments.is_attached(stripe))
+                .collect();
+            let at =
+                |node: NodeId| attached.iter().copied().filter(move |&stripe| self.home_of(stripe) == node);
+            let length = |stripe| (stripe, self.striping().stripe_bytes(bytes, stripe));
+            let request = |node: NodeId| {
+                let stripes: Vec<(u32, u64)> = at(node).map(length).collect();
                 (!stripes.is_empty()).then_some(Request::Resize { file: self.id(), stripes })
             };
-            self.ask_homes(request).await
+            let (disconnects, mut outcome) = (self.client.disconnects(), Ok(()));
+            for (node, run) in self.runs_of_homes(request).await {
+                match run {
+                    // A flush has to reach stripes behind the new end, too: what was cut off them would come back with
+                    // a crash.
+                    Ok(run) => self.note_accepted(node, run, disconnects, &at(node).collect::<Vec<_>>()),
+                    Err(error) => outcome = outcome.and(Err(error)),
+                }
+            }
+            outcome
         })
         .await?;
-        // A flush has to reach stripes behind the new end, too: what was cut off them would come back with a crash.
-        let attached = (0..self.striping().stripe_count()).filter(|&stripe| attachments.is_attached(stripe));
-        attached.for_each(|stripe| attachments.note_written(stripe));
         if bytes == 0 {
             attachments.hear_stored(0, true);
         }

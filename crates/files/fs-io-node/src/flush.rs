@@ -40,10 +40,12 @@ impl<M: Machine> IoNode<M> {
             stripe.writers.tell(client)?;
             account.check()?;
             self.disks.set_end(&stripe, bytes).await?;
+            // Until that is on the medium, what is cut off would come back with a crash.
+            stripe.writers.note(client);
             // Who read ahead meanwhile has found what is cut off now.
             self.blocks.forget(&stripe, bytes / stripe.block_bytes()).await;
         }
-        Ok(Reply::Done)
+        Ok(self.accepted())
     }
 
     /// Brings everything accepted so far onto the media, whatever file it belongs to: as much of it as can be. Fails

@@ -168,8 +168,6 @@ pub enum FailureKind {
     NotFound,
     /// The I/O node has a file of that name.
     Exists,
-    /// An earlier run of the I/O node has accepted what was to be flushed, and lost it.
-    Lost,
     /// The file is not open there, maybe because the I/O node started anew. Opening it again helps.
     NotOpen,
     /// A disk is full.
@@ -202,10 +200,9 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// All kinds.
-    pub const ALL: [FailureKind; 17] = [
+    pub const ALL: [FailureKind; 16] = [
         FailureKind::NotFound,
         FailureKind::Exists,
-        FailureKind::Lost,
         FailureKind::NotOpen,
         FailureKind::NoSpace,
         FailureKind::Damaged,
@@ -227,7 +224,6 @@ impl FailureKind {
         match self {
             FailureKind::NotFound => "not found",
             FailureKind::Exists => "exists",
-            FailureKind::Lost => "lost",
             FailureKind::NotOpen => "not open",
             FailureKind::NoSpace => "no space",
             FailureKind::Damaged => "damaged",

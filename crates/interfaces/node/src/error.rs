@@ -192,7 +192,7 @@ fn kind_of_remote(kind: FailureKind) -> ErrorKind {
     match kind {
         FailureKind::NotFound | FailureKind::Removed => ErrorKind::NotFound,
         FailureKind::Exists => ErrorKind::Exists,
-        FailureKind::Lost | FailureKind::Fenced => ErrorKind::Lost,
+        FailureKind::Fenced => ErrorKind::Lost,
         // The client has opened it again already, and still it is not.
         FailureKind::NotOpen | FailureKind::NoTeam | FailureKind::OutOfStep => ErrorKind::Gone,
         FailureKind::NoDisk => ErrorKind::Unreachable,

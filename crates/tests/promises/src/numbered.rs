@@ -336,7 +336,9 @@ pub fn numbered_stripes_are_told_apart(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
         let mut file = numbered(&nodes[..2], 1, 0, 10).await;
-        write(&open(client, &file, 0).await, 0, &contents(4 * BLOCK)).await;
+        let whole = open(client, &file, 0).await;
+        write(&whole, 0, &contents(4 * BLOCK)).await;
+        assert_eq!(whole.flush().await, Ok(()));
         file.disks[1] = 12345;
         let opened = open(client, &file, 4 * BLOCK).await;
         let is_nowhere = |error: &Error| matches!(error, Error::UnknownDisk { identity: 12345, .. });
@@ -449,6 +451,49 @@ pub fn each_of_many_closed_files_that_lost_data_is_reported(testbed: &impl Testb
         }
         assert_eq!(open(FileId(1)).await.flush().await, Ok(()), "it has been told");
         assert_eq!(client.flush_own().await, Ok(()));
+    });
+}
+
+/// What a flush of all files has brought onto the media is not reported as lost, however often the I/O node was started
+/// anew and has flushed since.
+pub fn what_an_earlier_run_has_flushed_is_not_lost(testbed: &impl Testbed, base: Base) {
+    run(testbed, 2, move |nodes| async move {
+        let (node, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
+        let client = Client::connect(nodes[1].clone(), vec![node], base.client()).await.expect("it answers");
+        let striping = Striping::new(BLOCK, 1).expect("a striping");
+        let file = NumberedFile { number: FileId(1), striping, disks: vec![7], bytes: 0, stored_stripes: 0 };
+        let file = client.numbered(file).await.expect("opened");
+        write(&file, 0, b"flushed").await;
+        for _ in 0..3 {
+            assert_eq!(client.flush_own().await, Ok(()));
+            io_node.start_anew();
+        }
+        assert_eq!(file.flush().await, Ok(()));
+    });
+}
+
+/// What was lost of a file that was open twice is reported to who opens it again, whichever of the two had written it.
+pub fn both_handles_of_a_file_remember_what_was_lost(testbed: &impl Testbed, base: Base) {
+    run(testbed, 2, move |nodes| async move {
+        let (node, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
+        let client = Client::connect(nodes[1].clone(), vec![node], base.client()).await.expect("it answers");
+        let striping = Striping::new(BLOCK, 1).expect("a striping");
+        let open = async || {
+            let number = FileId(1);
+            let file = NumberedFile { number, striping, disks: vec![7], bytes: 0, stored_stripes: 0 };
+            client.numbered(file).await.expect("opened")
+        };
+        let lost = Err(Error::WriteLost { name: object_name(FileId(1)), node }.into());
+        for closed_first in 0..2 {
+            let mut handles = vec![open().await, open().await];
+            write(&handles[0], 0, b"lost").await;
+            io_node.start_anew();
+            write(&handles[1], 0, b"written to the next run").await;
+            drop(handles.remove(closed_first));
+            drop(handles);
+            let again = open().await;
+            assert_eq!((again.flush().await, again.flush().await), (lost.clone(), Ok(())), "{closed_first}");
+        }
     });
 }
 

@@ -38,9 +38,6 @@ pub(super) struct LogicalFile<M: Machine> {
     /// Cuts of the file under way, one at a time. Nobody reads or writes its pages meanwhile: what is cut off would
     /// come back from an I/O node that has not cut it yet, and what is written might be cut off.
     pub(super) cuts: InFlight,
-    /// How many writes were sent, and how many of them the I/O nodes have brought onto their media since.
-    pub(super) sent: Cell<u64>,
-    pub(super) flushed: Cell<u64>,
     pub(super) failures: WriteFailures,
     /// The turn at appending.
     pub(super) appending: Permits,
@@ -62,8 +59,6 @@ impl<M: Machine> LogicalFile<M> {
             handles: Cell::new(0),
             writes: InFlight::new(),
             cuts: InFlight::new(),
-            sent: Cell::new(0),
-            flushed: Cell::new(0),
             failures: WriteFailures::default(),
             appending: Permits::new(1),
             temporary: Cell::new(false),
@@ -97,11 +92,6 @@ impl<M: Machine> LogicalFile<M> {
     /// Where the furthest write ends that others cannot know of.
     pub(super) fn own_end(&self) -> u64 {
         self.length.own_end().max(self.file.uncounted_end())
-    }
-
-    /// Whether the I/O nodes have something of it, as far as is known, that is not on the media.
-    pub(super) fn has_unflushed(&self) -> bool {
-        self.sent.get() != self.flushed.get() || self.file.attachments().has_unflushed()
     }
 }
 

@@ -66,7 +66,6 @@ pub enum Advice {
 #[derive(Clone, Copy)]
 pub(crate) struct PagesMark {
     file: UnflushedMark,
-    sent: u64,
     /// Whether only this client can flush it, or be told that it is lost.
     is_own: bool,
 }
@@ -480,16 +479,14 @@ impl<M: Machine> PagedFile<M> {
 
     /// What this client has sent and not flushed, as of now.
     pub(crate) fn unflushed(&self) -> PagesMark {
-        let file = self.file.file.unflushed();
-        let is_own = file.has_lost || self.file.size_unsent.get();
-        PagesMark { file, sent: self.file.sent.get(), is_own }
+        let file = self.file.file.writes().mark();
+        PagesMark { file, is_own: file.has_lost || self.file.size_unsent.get() }
     }
 
     /// Notes that another client has flushed all stripes, of which this one had left that much to be flushed: by the
     /// same runs of the same I/O nodes.
-    pub(crate) fn flushed_by_other(&self, mark: PagesMark) {
-        self.file.file.flushed_by_other(mark.file);
-        self.file.flushed.set(mark.sent.max(self.file.flushed.get()));
+    pub(crate) fn note_flushed_by_other(&self, mark: PagesMark) {
+        self.file.file.note_flushed_by_other(mark.file);
     }
 
     /// Waits until everything written to the file has been accepted by the I/O nodes, and reports any write that

@@ -228,7 +228,6 @@ impl<M: Machine> Inner<M> {
             let machine = self.client.inner.endpoint.machine();
             let part = Extent::new(start + at, data.len());
             let _span = machine.notes().span("write behind", || about(&file, part));
-            file.sent.set(file.sent.get() + 1);
             let class = || self.write_list.class(place);
             outcome = file.file.write_block(start + at, data, lease, class).await;
             if outcome.is_err() {
@@ -329,11 +328,8 @@ impl<M: Machine> Inner<M> {
             let resized = file.file.truncate(file.length.bytes()).await;
             resized.inspect_err(|_| file.size_unsent.set(true))?;
         }
-        if all || file.has_unflushed() {
-            // Noted as flushed when it is: who flushes meanwhile asks for it, too.
-            let sent = file.sent.get();
+        if all || file.file.has_unflushed() {
             file.file.flush_of(all).await?;
-            file.flushed.set(sent.max(file.flushed.get()));
         }
         Ok(())
     }

@@ -62,7 +62,7 @@ impl<M: Machine> OpenTreeFile<M> {
         }
         self.hear_version(version).await?;
         if self.known().version == version {
-            self.paged().flushed_by_other(mark);
+            self.paged().note_flushed_by_other(mark);
         }
         Ok(())
     }

@@ -35,7 +35,7 @@ pub enum Reply {
         /// Its disks.
         disks: Vec<ExaminedDisk>,
     },
-    /// To [`Request::Write`], [`Request::Flush`] and what is [selected](Selecting), instead of
+    /// To [`Request::Write`], [`Request::Resize`], [`Request::Flush`] and what is [selected](Selecting), instead of
     /// [`Reply::Done`], by an I/O node that may be started anew.
     Accepted {
         /// Which run of the I/O node it is, or the first of those that it continues: what another one accepted and did
