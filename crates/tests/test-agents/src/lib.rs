@@ -4,10 +4,11 @@
 //! once.
 
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::fs;
 use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::fs::IoNodeSettings;
 use machine::{Machine, Net, NodeId};
@@ -186,4 +187,15 @@ pub fn make_directory(session: &node::Session, path: &str) -> node::Result<()> {
     let (at, new) = (Location::of_path(path), NewInode::Directory);
     let make = TreeOperation::Make { at, new, mode: 0o755, uid: 0, gid: 0, exclusive: true };
     session.tree().inode(path, make).wait().map(drop)
+}
+
+/// Unmounts a directory of a test by `unmount`, as soon as no process uses it: one that another test starts has the
+/// files that are open just then until it begins.
+pub fn unmount_when_unused<E: Display>(mut unmount: impl FnMut() -> Result<(), E>) {
+    let start = Instant::now();
+    while let Err(error) = unmount() {
+        let is_busy = error.to_string().contains("busy");
+        assert!(is_busy && start.elapsed() < Duration::from_secs(20), "{error}");
+        thread::sleep(Duration::from_millis(50));
+    }
 }

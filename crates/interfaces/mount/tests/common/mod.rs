@@ -5,13 +5,11 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use mount::{MountSettings, MountedDirectory, unmount};
 use node::Session;
 use prerequisites::cannot_mount;
-use test_agents::Agents;
+use test_agents::{Agents, unmount_when_unused};
 
 /// A directory with the files of some agents in it, until this is dropped.
 pub(crate) struct Mount {
@@ -62,15 +60,9 @@ impl Mount {
         self.agents.as_ref().expect("it was mounted so")
     }
 
-    /// Unmounts it in order, as soon as no process uses it, and waits until everything is with the agents. A process
-    /// that another test starts has the files that are open just then until it begins.
+    /// Unmounts it in order, as soon as no process uses it, and waits until everything is with the agents.
     pub(crate) fn end(mut self) {
-        let start = Instant::now();
-        while let Err(error) = unmount(&self.path, false) {
-            let is_busy = error.to_string().contains("busy");
-            assert!(is_busy && start.elapsed() < Duration::from_secs(20), "{error}");
-            thread::sleep(Duration::from_millis(50));
-        }
+        unmount_when_unused(|| unmount(&self.path, false));
         self.mounted.take().expect("until now").wait().expect("all is well");
         self.session.finish().expect("all is written");
     }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use mount::{MountSettings, MountedDirectory, unmount};
 use node::{OpenOptions, Session};
 use prerequisites::{cannot_mount, has, skip};
-use test_agents::{Agents, make_directory};
+use test_agents::{Agents, make_directory, unmount_when_unused};
 
 /// An MPI, as Debian calls its programs.
 pub(crate) struct Mpi {
@@ -220,7 +220,7 @@ pub(crate) struct MountedFiles {
 impl MountedFiles {
     /// Unmounts it in order.
     pub(crate) fn end(mut self) {
-        unmount(&self.path, false).expect("nobody uses it");
+        unmount_when_unused(|| unmount(&self.path, false));
         self.mounted.take().expect("until now").wait().expect("all is well");
         self.session.finish().expect("all is written");
     }
