@@ -213,9 +213,13 @@ impl<M: Machine> Gathering<M> for Group {
         Group::next(self)
     }
 
-    async fn meet(&self, client: &Client<M>, brought: std::result::Result<u64, &Error>) -> Result<Met> {
-        client.meet_with(self, brought.err().map(|error| Failure::from(error.clone()))).await?;
-        Ok(Met { members: self.members.clone(), most: brought.unwrap_or(0) })
+    async fn meet(&self, client: &Client<M>, brings: std::result::Result<Vec<u8>, &Error>) -> Result<Met> {
+        let (brings, failure) = match brings {
+            Ok(bytes) => (vec![bytes], None),
+            Err(error) => (Vec::new(), Some(Failure::from(error.clone()))),
+        };
+        client.meet_with(self, failure).await?;
+        Ok(Met { members: self.members.clone(), brought: brings })
     }
 }
 
@@ -248,7 +252,7 @@ impl<M: Machine> Client<M> {
         if group.rank == 0 {
             inner.keep_barrier(group, id, failure).await
         } else {
-            let request = Request::Enter { meeting: id, failure };
+            let request = Request::Meet { meeting: id, step: None, brings: Vec::new(), failure };
             inner.endpoint.call(group.members[0], request, Payload::empty()).await.map(drop)
         }
     }

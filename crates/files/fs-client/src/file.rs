@@ -16,10 +16,11 @@ use super::attachments::Attachments;
 use super::length::Length;
 use super::serving::OpenMemory;
 use super::unflushed::{FileWrites, UnflushedMark};
+use crate::Features;
 use crate::endpoint::{Answer, Mailbox};
 use crate::error::{Error, Result};
 use crate::number;
-use crate::protocol::{Fetch, FileId, Reply, Request};
+use crate::protocol::{BlockWrite, Fetch, FileId, Reply, Request, StripeHome, WrittenUntil};
 
 /// A file open on a compute node. Cloning gives another handle on the same.
 pub struct File<M: Machine> {
@@ -53,7 +54,7 @@ struct FileInner {
 pub(super) fn run_of(node: NodeId, reply: &Reply) -> Result<u64> {
     match reply {
         Reply::Done => Ok(0),
-        Reply::Accepted { incarnation } => Ok(*incarnation),
+        Reply::Accepted { run } => Ok(*run),
         other => {
             Err(Error::Protocol { node, why: format!("answered a write or flush with {other:?}") }.into())
         }
@@ -337,33 +338,25 @@ impl<M: Machine> File<M> {
         extent: Extent,
         class: impl Fn() -> Class,
     ) -> impl Future<Output = Result<Payload>> {
-        self.read_within_block(extent, class, |file, stripe, offset, bytes| Request::Read {
-            file,
-            stripe,
-            offset,
-            bytes,
-        })
+        self.read_within_block(extent, class, false)
     }
 
     /// As [`read_block`](Self::read_block), on demand, for a caller that has no use for the rest of the block or the
     /// next one.
     pub(super) fn read_part_of_block(&self, extent: Extent) -> impl Future<Output = Result<Payload>> {
-        self.read_within_block(
-            extent,
-            || Class::Demand,
-            |file, stripe, offset, bytes| Request::ReadAlone { file, stripe, offset, bytes },
-        )
+        self.read_within_block(extent, || Class::Demand, true)
     }
 
     async fn read_within_block(
         &self,
         extent: Extent,
         class: impl Fn() -> Class,
-        request: impl Fn(FileId, u32, u64, u32) -> Request,
+        is_alone: bool,
     ) -> Result<Payload> {
         let part = self.block_request(extent)?;
         let BlockRequest { stripe, stripe_offset: offset, bytes, .. } = part;
-        let request = || request(self.inner.file, stripe, offset, bytes as u32);
+        let file = self.inner.file;
+        let request = || Request::Read { file, stripe, offset, bytes: bytes as u32, is_alone };
         let ask = async || {
             self.attach([stripe].into_iter(), false).await?;
             if self.is_absent(stripe) {
@@ -388,10 +381,7 @@ impl<M: Machine> File<M> {
         let end = offset + data.len();
         let part = self.block_request(Extent::new(offset, data.len()))?;
         let BlockRequest { stripe, stripe_offset: offset, .. } = part;
-        let ask = async || match lease {
-            Some(lease) => self.send_under_lease(class(), lease, (stripe, offset), data.clone()).await,
-            None => self.send_block(class(), stripe, offset, data.clone()).await,
-        };
+        let ask = async || self.send_block(class(), lease, (stripe, offset), data.clone()).await;
         let disconnects = self.client.disconnects();
         let answer = self.ask_for_block(ask).await?;
         self.take_written(stripe, disconnects, answer)?;
@@ -456,36 +446,33 @@ impl<M: Machine> File<M> {
         answer
     }
 
-    /// Sends data within one block of a stripe. If the stripe is not known to be open, the same request opens or makes
-    /// it, even if another request is about to.
-    async fn send_block(&self, class: Class, stripe: u32, offset: u64, data: Payload) -> Answer {
-        let (file, node) = (self.inner.file, self.home_of(stripe));
-        let endpoint = &self.client.inner.endpoint;
-        let attachments = self.attachments();
-        let is_wanted = attachments.is_wanted(stripe, true);
-        if !is_wanted || attachments.is_stored(stripe) || attachments.is_nowhere(stripe) {
-            self.attach([stripe].into_iter(), true).await?;
-            let request = Request::Write { file, stripe, offset, fetch: None };
-            return endpoint.call_in(class, node, request, data).await;
-        }
-        let (striping, disk) = (self.striping(), attachments.disks[stripe as usize]);
-        let request = Request::AttachAndWrite { file, striping, stripe, disk, offset };
-        let answer = endpoint.call_in(class, node, request, data).await?;
-        attachments.set_made(stripe);
-        Ok(answer)
-    }
-
-    /// Sends data within one block of a stripe that were written under the locks of a lease.
-    async fn send_under_lease(
+    /// Sends data within one block of a stripe, which were written under the locks of a lease if it says of which. If
+    /// the stripe is not known to be open, the same request opens or makes it, even if another request is about to.
+    async fn send_block(
         &self,
         class: Class,
-        lease: u64,
+        lease: Option<u64>,
         (stripe, offset): (u32, u64),
         data: Payload,
     ) -> Answer {
-        self.attach([stripe].into_iter(), true).await?;
-        let request = Request::WriteUnderLease { lease, file: self.inner.file, stripe, offset };
-        self.client.inner.endpoint.call_in(class, self.home_of(stripe), request, data).await
+        let (file, node, attachments) = (self.inner.file, self.home_of(stripe), self.attachments());
+        let is_made_here = attachments.is_wanted(stripe, true)
+            && !attachments.is_stored(stripe)
+            && !attachments.is_nowhere(stripe)
+            && self.client.can(node, Features::ATTACHING_WRITES).await?;
+        let attach = match is_made_here {
+            true => Some(StripeHome { striping: self.striping(), disk: attachments.disks[stripe as usize] }),
+            false => {
+                self.attach([stripe].into_iter(), true).await?;
+                None
+            }
+        };
+        let request = Request::Write(BlockWrite { lease, attach, ..BlockWrite::new(file, stripe, offset) });
+        let answer = self.client.inner.endpoint.call_in(class, node, request, data).await?;
+        if is_made_here {
+            attachments.set_made(stripe);
+        }
+        Ok(answer)
     }
 
     /// The lease of the locks that this client has on the file, if it has any.
@@ -680,7 +667,7 @@ impl<'a, M: Machine> FileRequest<'a, M> {
         let BlockRequest { stripe, stripe_offset: offset, bytes: length, .. } = part;
         let bytes = length as u32;
         if self.access == Access::Read {
-            return (Request::Read { file, stripe, offset, bytes }, Payload::empty());
+            return (Request::Read { file, stripe, offset, bytes, is_alone: false }, Payload::empty());
         }
         let (fetch, data) = match &self.opened {
             Some(OpenMemory { id: memory, .. }) => {
@@ -688,11 +675,11 @@ impl<'a, M: Machine> FileRequest<'a, M> {
             }
             None => (None, self.memory.get(at, length)),
         };
-        let request = match self.access {
-            Access::WriteThrough => Request::WriteThrough { file, stripe, offset, fetch },
-            _ => Request::Write { file, stripe, offset, fetch },
+        let until = match self.access {
+            Access::WriteThrough => WrittenUntil::AtDisk,
+            _ => WrittenUntil::Accepted,
         };
-        (request, data)
+        (Request::Write(BlockWrite { fetch, until, ..BlockWrite::new(file, stripe, offset) }), data)
     }
 
     fn take_in(&self, part: BlockRequest, answer: (Reply, Payload)) -> Result<()> {

@@ -7,6 +7,7 @@ use layout::StripePlace;
 use machine::Machine;
 
 use super::{File, unexpected};
+use crate::Features;
 use crate::error::Result;
 use crate::protocol::{Reply, Request};
 
@@ -37,8 +38,12 @@ impl<M: Machine> File<M> {
     /// The first stretch of data of each stripe that has any, from where it has the first byte at `offset` or after it.
     async fn find_data(&self, offset: u64) -> Result<BTreeMap<u32, Range<u64>>> {
         let (file, striping) = (self.id(), self.striping());
-        let (nowhere, known): (Vec<u32>, Vec<u32>) =
-            (0..striping.stripe_count()).partition(|&stripe| self.is_nowhere(stripe));
+        let (mut untold, mut known) = (Vec::new(), Vec::new());
+        for stripe in 0..striping.stripe_count() {
+            let tells = !self.is_nowhere(stripe)
+                && self.client.can(self.home_of(stripe), Features::FINDING_DATA).await?;
+            if tells { known.push(stripe) } else { untold.push(stripe) }
+        }
         self.attach(known.iter().copied(), false).await?;
         let request = |home| {
             let here = known
@@ -49,13 +54,13 @@ impl<M: Machine> File<M> {
                 here.map(|stripe| (stripe, striping.stripe_bytes(offset, stripe))).collect();
             (!stripes.is_empty()).then_some(Request::FindData { file, stripes })
         };
-        // May be data: a read there fails, since the disk is nowhere.
+        // May be data: whoever has it does not tell, or the disk is nowhere, and a read there fails.
         let may_be_data = |stripe: u32| {
             let (from, end) =
                 (striping.stripe_bytes(offset, stripe), striping.stripe_bytes(self.bytes(), stripe));
             (from < end).then_some((stripe, from..end))
         };
-        let mut all: BTreeMap<_, _> = nowhere.into_iter().filter_map(may_be_data).collect();
+        let mut all: BTreeMap<_, _> = untold.into_iter().filter_map(may_be_data).collect();
         for (node, answer) in self.answers_of_homes(request).await {
             let (Reply::DataFound { data }, _) = answer? else { return Err(unexpected(node)) };
             all.extend(data.into_iter().map(|(stripe, start, end)| (stripe, start..end)));

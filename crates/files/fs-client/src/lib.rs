@@ -54,8 +54,8 @@ use std::rc::Rc;
 
 // Every file of this crate finds these modules at its root, beside those of the crate.
 use fs_protocol::{
-    byte_set, directory, endpoint, error, exchange, name, noted, number, protocol, range_locks, scrub_unit,
-    selected_parts, settings, traffic,
+    Features, byte_set, directory, endpoint, error, exchange, name, noted, number, protocol, range_locks,
+    scrub_unit, selected_parts, settings, traffic,
 };
 use machine::{Condition, InFlight, Machine, Memory, NodeId, Payload};
 
@@ -121,6 +121,8 @@ struct ClientInner<M: Machine> {
     /// How many disks each I/O node has.
     disks: RefCell<Vec<u32>>,
     block_bytes_max: Cell<u64>,
+    /// What each I/O node can do, with how often it had been gone when it said so.
+    features: RefCell<BTreeMap<NodeId, (Features, u64)>>,
     /// Where disks are, once that has been asked.
     disks_by_identity: RefCell<Option<Rc<DisksByIdentity>>>,
     /// Memory open to others, for collective operations under way.
@@ -158,6 +160,7 @@ impl<M: Machine> Client<M> {
             io_nodes,
             disks: RefCell::default(),
             block_bytes_max: Cell::new(u64::MAX),
+            features: RefCell::default(),
             disks_by_identity: RefCell::default(),
             memories: RefCell::default(),
             meetings: RefCell::default(),
@@ -181,9 +184,10 @@ impl<M: Machine> Client<M> {
     async fn describe(&self) -> Result<()> {
         let answers = self.ask_all(|_| Some(Request::Describe)).await;
         for (node, answer) in answers {
-            let (Reply::Described { disks, block_bytes_max }, _) = answer? else {
+            let (Reply::Described { disks, block_bytes_max, features }, _) = answer? else {
                 return Err(unexpected(node));
             };
+            self.note_features(node, features, 0);
             self.inner.disks.borrow_mut().push(disks);
             let smallest = self.inner.block_bytes_max.get().min(block_bytes_max);
             self.inner.block_bytes_max.set(smallest);
@@ -222,6 +226,31 @@ impl<M: Machine> Client<M> {
     /// Makes a round trip to an I/O node, for measuring its latency.
     pub async fn round_trip(&self, node: NodeId) -> Result<()> {
         self.inner.endpoint.call(node, Request::Describe, Payload::empty()).await.map(drop)
+    }
+
+    fn note_features(&self, node: NodeId, features: u64, disconnects: u64) {
+        let features = Features::from_bits_retain(features);
+        self.inner.features.borrow_mut().insert(node, (features, disconnects));
+    }
+
+    /// Whether an I/O node can do something. If it was gone since it was last asked, it is asked again: another release
+    /// may have been started in its place.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    async fn can(&self, node: NodeId, feature: Features) -> Result<bool> {
+        let disconnects = self.disconnects_of(node);
+        let known = self.inner.features.borrow().get(&node).copied();
+        if let Some((features, _)) = known.filter(|(_, at)| *at == disconnects) {
+            return Ok(features.contains(feature));
+        }
+        match self.inner.endpoint.call(node, Request::Describe, Payload::empty()).await? {
+            (Reply::Described { features, .. }, _) => {
+                self.note_features(node, features, disconnects);
+                Ok(Features::from_bits_retain(features).contains(feature))
+            }
+            _ => Err(unexpected(node)),
+        }
     }
 
     /// What has been asked of I/O nodes.

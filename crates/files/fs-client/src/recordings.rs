@@ -11,7 +11,7 @@ use super::{Client, unexpected};
 use crate::endpoint::Answer;
 use crate::error::{Error, Result};
 use crate::noted;
-use crate::protocol::{Reply, Request};
+use crate::protocol::{RecordingStep, Reply, Request};
 
 /// How often each clock is asked: in a network that is in use, some of this many exchanges meet no other message.
 const CLOCK_EXCHANGES: u32 = 16;
@@ -36,21 +36,21 @@ impl<M: Machine> Client<M> {
     ///
     /// Fails if one of them is being recorded without having been asked; then none goes on recording on demand.
     pub async fn start_recording(&self) -> Result<()> {
-        let answers = self.ask_all(|_| Some(Request::StartRecording)).await;
+        let answers = self.ask_all(|_| Some(Request::Record(RecordingStep::Start))).await;
         let started = answers.into_iter().try_for_each(|(node, answer)| match answer? {
             (Reply::Done, _) => Ok(()),
             _ => Err(unexpected(node)),
         });
         if started.is_err() {
             // Their recordings are not fetched, so they go with this client.
-            let _ = self.ask_all(|_| Some(Request::StopRecording)).await;
+            let _ = self.ask_all(|_| Some(Request::Record(RecordingStep::Stop))).await;
         }
         started
     }
 
     /// Whether an I/O node is recording what it does because a client has asked it to.
     pub async fn is_recording(&self) -> bool {
-        let answers = self.ask_all(|_| Some(Request::ReadRecordingClock)).await;
+        let answers = self.ask_all(|_| Some(Request::Record(RecordingStep::ReadClock))).await;
         answers.into_iter().any(|(_, clock)| clock.is_ok())
     }
 
@@ -60,7 +60,7 @@ impl<M: Machine> Client<M> {
         for &node in self.io_nodes() {
             clocks.push(self.compare_clock(node).await);
         }
-        let stopped = self.ask_all(|_| Some(Request::StopRecording)).await;
+        let stopped = self.ask_all(|_| Some(Request::Record(RecordingStep::Stop))).await;
         let mut recordings = Vec::new();
         for ((node, answer), clock) in stopped.into_iter().zip(clocks) {
             recordings.push((node, self.fetch_recording(node, answer, clock).await));
@@ -75,8 +75,11 @@ impl<M: Machine> Client<M> {
         let mut best = ClockOffset { offset_ns: 0, uncertainty_ns: u64::MAX };
         for _ in 0..CLOCK_EXCHANGES {
             let asked = machine.now();
-            let answer =
-                self.inner.endpoint.call(node, Request::ReadRecordingClock, Payload::empty()).await?;
+            let answer = self
+                .inner
+                .endpoint
+                .call(node, Request::Record(RecordingStep::ReadClock), Payload::empty())
+                .await?;
             let (Reply::RecordingClock { unix_ns }, _) = answer else { return Err(unexpected(node)) };
             let took = machine.now().since(asked).as_nanos();
             let uncertainty_ns = took.div_ceil(2);
@@ -102,7 +105,11 @@ impl<M: Machine> Client<M> {
         }
         let mut section = Vec::new();
         while (section.len() as u64) < bytes {
-            let answer = self.inner.endpoint.call(node, Request::FetchRecording, Payload::empty()).await?;
+            let answer = self
+                .inner
+                .endpoint
+                .call(node, Request::Record(RecordingStep::Fetch), Payload::empty())
+                .await?;
             let (Reply::RecordedPart { bytes: part }, _) = answer else { return Err(unexpected(node)) };
             if part.is_empty() {
                 return Err(wrong(format!("sent {} bytes of a recording of {bytes}", section.len())));

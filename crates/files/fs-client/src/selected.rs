@@ -97,7 +97,7 @@ impl<M: Machine> File<M> {
         settings: SelectedSettings,
     ) -> Result<Moved> {
         let operation = SelectedOperation { direction: Direction::Read, selection, memory, settings };
-        self.move_selected(company, &operation, Ok(()), async |_| Ok(0)).await
+        self.move_selected(company, &operation, Ok(()), async |_| Ok(Vec::new())).await
     }
 
     /// Writes what is selected from `memory`, together with `company`. What no member has selected does not change;
@@ -113,20 +113,20 @@ impl<M: Machine> File<M> {
         settings: SelectedSettings,
     ) -> Result<Moved> {
         let operation = SelectedOperation { direction: Direction::Write, selection, memory, settings };
-        let moved = self.move_selected(company, &operation, Ok(()), async |_| Ok(0)).await?;
+        let moved = self.move_selected(company, &operation, Ok(()), async |_| Ok(Vec::new())).await?;
         self.note_end(selection.end());
         Ok(moved)
     }
 
     /// Moves what all have selected, unless `fits` says that this member cannot. When it has been moved, and before the
-    /// others know, the first member calls `then` with the end of all that is selected; the value that `then` gives, if
-    /// it is more than 0, is told to all members.
+    /// others know, the first member calls `then` with the end of all that is selected; what `then` gives is told to
+    /// all members.
     pub(super) async fn move_selected(
         &self,
         company: Company<'_, M>,
         operation: &SelectedOperation<'_>,
         fits: Result<()>,
-        then: impl AsyncFn(u64) -> Result<u64>,
+        then: impl AsyncFn(u64) -> Result<Vec<u8>>,
     ) -> Result<Moved> {
         let name = match operation.direction {
             Direction::Read => "selected read",
@@ -184,7 +184,7 @@ impl<M: Machine> File<M> {
         gathering: &impl Gathering<M>,
         operation: &SelectedOperation<'_>,
         parts: Result<Vec<Part>>,
-        then: impl AsyncFn(u64) -> Result<u64>,
+        then: impl AsyncFn(u64) -> Result<Vec<u8>>,
     ) -> Result<Moved> {
         let (parts, fits) = match parts {
             Ok(parts) => (parts, Ok(())),
@@ -204,7 +204,7 @@ impl<M: Machine> File<M> {
                 let selectors = Selectors::Members(members);
                 let request = self.request_to_move(direction, settings, memory, selectors);
                 let moved = moved_by(self.answers_of_homes(|_| Some(request.clone())).await)?;
-                then(met.most).await.map(|told| Moved { told, ..moved })
+                then(met.greatest()?).await.map(|told| Moved { told, ..moved })
             };
             let operation = CommonOperation { memory, telling: "tell selection", tell, ask };
             self.client.attempt(gathering, operation).await

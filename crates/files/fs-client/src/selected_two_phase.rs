@@ -37,14 +37,14 @@ const LENGTH_BYTES: u64 = 8;
 
 impl<M: Machine> File<M> {
     /// Moves what all members have selected, in two phases, unless `fits` says that this one cannot. When it has been
-    /// moved the first member calls `then` with the end of all that is selected; the value that `then` gives is told to
-    /// all members.
+    /// moved the first member calls `then` with the end of all that is selected; what `then` gives is told to all
+    /// members.
     pub(super) async fn move_selected_in_two_phases(
         &self,
         company: &impl Exchanging<M>,
         operation: &SelectedOperation<'_>,
         fits: Result<()>,
-        then: impl AsyncFn(u64) -> Result<u64>,
+        then: impl AsyncFn(u64) -> Result<Vec<u8>>,
     ) -> Result<Moved> {
         let SelectedOperation { direction, selection, memory, settings } = *operation;
         let inner = &self.client.inner;
@@ -71,14 +71,14 @@ impl<M: Machine> File<M> {
                 };
                 match settled {
                     Ok(()) if company.rank() == 0 => then(end).await,
-                    settled => settled.map(|()| 0),
+                    settled => settled.map(|()| Vec::new()),
                 }
             }
             Err(error) => Err(error),
         };
-        let met = company.meet(&self.client, outcome.as_ref().copied().map_err(|error| &**error)).await;
+        let met = company.meet(&self.client, outcome.as_ref().cloned().map_err(|error| &**error)).await;
         // A member's own error says more than what came back of it from the others.
-        let told = outcome.and(met)?.most;
+        let told = outcome.and(met)?.of_first();
         let (meeting, moving) = (all_met.since(begun), machine.now().since(all_met));
         Ok(Moved { times: MoveTimes { meeting, moving, ..MoveTimes::default() }, told, ..Moved::default() })
     }

@@ -16,7 +16,7 @@ use super::file::run_of;
 use super::{Client, File, Partial, Remains, unexpected};
 use crate::error::{Error, FailureKind, Result};
 use crate::number;
-use crate::protocol::{FileId, ListedStripe, REMOVED_MAX, Reply, Request, StripePlaces};
+use crate::protocol::{FileId, Flushing, ListedStripe, REMOVED_MAX, Reply, Request, StripePlaces};
 use crate::scrub_unit::UNIT_BYTES;
 
 /// The name in the error for lost data of files that were closed so long ago that the client has forgotten which.
@@ -207,7 +207,7 @@ impl<M: Machine> Client<M> {
         let (unflushed, mut failures) = (&self.inner.unflushed, Vec::new());
         // What is accepted from now on, the request may miss.
         let (written, disconnects) = (unflushed.durability.last(), self.disconnects());
-        for (node, answer) in self.ask_all(|_| Some(Request::FlushOwn)).await {
+        for (node, answer) in self.ask_all(|_| Some(Request::Flush(Flushing::Own))).await {
             match answer.and_then(|(reply, _)| run_of(node, &reply)) {
                 // It has closed files that it has not flushed, or is never started anew.
                 Ok(0) => {}
@@ -486,7 +486,7 @@ impl<M: Machine> File<M> {
         } else if !attachments.is_old_flushed() {
             stripes.extend(self.stripes_of(Extent::new(0, self.bytes())));
         }
-        let request = |node| self.of_node(node, &stripes).map(Request::Flush);
+        let request = |node| self.of_node(node, &stripes).map(|here| Request::Flush(Flushing::Stripes(here)));
         let flushed = match self.check_places(&stripes) {
             Ok(()) => self.bring_to_media(&stripes, request).await,
             unknown => unknown,

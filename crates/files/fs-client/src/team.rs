@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use machine::{Condition, Machine, NodeId, Payload, Work};
 
-use super::together::{Exchanging, Gathering, Met, brought};
+use super::together::{Exchanging, Gathering, Met, brought, decoded, encoded};
 use super::{Client, unexpected};
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::protocol::{MeetingId, Reply, Request, TeamStep};
@@ -147,20 +147,35 @@ impl<M: Machine> TeamTurn<'_, M> {
         self.team.rank == 0
     }
 
-    /// Waits until all members have come, and gives the values that they bring, by rank. If one of them brings a
-    /// failure, or is gone, all leave with this failure.
+    /// Waits until all members have come, and gives the numbers that they bring, by rank.
+    ///
+    /// # Errors
+    /// As those of [`gather_bytes`](Self::gather_bytes).
     pub async fn gather(&self, brings: std::result::Result<u64, &Error>) -> Result<Vec<u64>> {
+        let brought = self.gather_bytes(brings.map(encoded)).await?;
+        brought.iter().map(|bytes| decoded(bytes, self.team.coordinator)).collect()
+    }
+
+    /// Waits until all members have come, and gives what they bring, by rank: of each
+    /// [`BROUGHT_BYTES_MAX`](crate::protocol::BROUGHT_BYTES_MAX) bytes at most.
+    ///
+    /// # Errors
+    /// If one of them brings a failure, or is gone: the same for all.
+    pub async fn gather_bytes(&self, brings: std::result::Result<Vec<u8>, &Error>) -> Result<Vec<Vec<u8>>> {
         let (meeting, step) = (self.next(), self.step);
         self.meetings.set(self.meetings.get() + 1);
         if self.is_alone() {
-            return brings.map(|value| vec![value]).map_err(|error| Box::new(error.clone()));
+            return brings.map(|bytes| vec![bytes]).map_err(|error| Box::new(error.clone()));
         }
         let TeamMembership { client, coordinator, .. } = self.team;
         client.inner.endpoint.machine().compute(Work::Barrier).await;
-        let (value, failure) = (brings.unwrap_or(0), brings.err().map(failure_of));
-        let request = Request::MeetTeam { meeting, step, value, failure };
+        let (brings, failure) = match brings {
+            Ok(bytes) => (bytes, None),
+            Err(error) => (Vec::new(), Some(failure_of(error))),
+        };
+        let request = Request::Meet { meeting, step: Some(step), brings, failure };
         match client.inner.endpoint.call(*coordinator, request, Payload::empty()).await?.0 {
-            Reply::TeamMet { values } if values.len() == self.team.members.len() => Ok(values),
+            Reply::Met { brought, .. } if brought.len() == self.team.members.len() => Ok(brought),
             _ => Err(unexpected(*coordinator)),
         }
     }
@@ -169,7 +184,7 @@ impl<M: Machine> TeamTurn<'_, M> {
     pub async fn refuse(&self, why: &Error) {
         // Before the data are moved, and after. The outcome is the failure that was brought.
         for _ in 0..2 {
-            let _ = self.gather(Err(why)).await;
+            let _ = self.gather_bytes(Err(why)).await;
         }
     }
 }
@@ -189,9 +204,9 @@ impl<M: Machine> Gathering<M> for TeamTurn<'_, M> {
         self.named(self.meetings.get())
     }
 
-    async fn meet(&self, _client: &Client<M>, brings: std::result::Result<u64, &Error>) -> Result<Met> {
-        let values = self.gather(brings).await?;
-        Ok(Met { members: self.team.members.clone(), most: values.into_iter().max().unwrap_or(0) })
+    async fn meet(&self, _client: &Client<M>, brings: std::result::Result<Vec<u8>, &Error>) -> Result<Met> {
+        let brought = self.gather_bytes(brings).await?;
+        Ok(Met { members: self.team.members.clone(), brought })
     }
 }
 

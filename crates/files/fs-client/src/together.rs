@@ -4,18 +4,20 @@
 //! ```text
 //!         who is in it                              where it meets               when one is lost
 //! group   a fixed list of nodes, connected to       at its first member          the operation fails for all
-//!         each other                                (Enter)
+//!         each other                                (Meet)
 //! job     whoever has joined; changes between       at an I/O node, its          that flush fails; the job
 //!         flushes                                   coordinator (Join, Gather,   goes on
-//!                                                   Enter)
+//!                                                   Meet)
 //! team    ranks 0..size, connected to the I/O       at an I/O node, its          the team is over
 //!         nodes only                                coordinator (FormTeam,
-//!                                                   MeetTeam)
+//!                                                   Meet)
 //! ```
 
 use std::rc::Rc;
 
 use machine::{Duration, Machine, Memory, NodeId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::{Client, unexpected};
 use crate::endpoint::Answer;
@@ -32,8 +34,8 @@ pub struct Moved {
     /// Where the time went, as this member saw it.
     pub times: MoveTimes,
     /// What the first member has told the others at the end, if they tell each other something; otherwise what this one
-    /// would have.
-    pub(super) told: u64,
+    /// would have. It may be nothing.
+    pub(super) told: Vec<u8>,
 }
 
 /// Where the time of such an operation goes, as one member sees it.
@@ -67,11 +69,11 @@ pub(super) trait Gathering<M: Machine> {
     fn next(&self) -> MeetingId;
 
     /// Waits for all members with what this one brings; if any of them brings a failure, all leave with the same one.
-    async fn meet(&self, client: &Client<M>, brought: std::result::Result<u64, &Error>) -> Result<Met>;
+    async fn meet(&self, client: &Client<M>, brings: std::result::Result<Vec<u8>, &Error>) -> Result<Met>;
 
     /// As [`meet`](Self::meet), for members that bring nothing but the outcome of what they have done.
     async fn meet_after(&self, client: &Client<M>, outcome: Result<()>) -> Result<()> {
-        let met = self.meet(client, outcome.as_ref().map(|()| 0).map_err(|error| &**error)).await;
+        let met = self.meet(client, outcome.as_ref().map(|()| Vec::new()).map_err(|error| &**error)).await;
         // A member's own error says more than what came back of it from the others.
         outcome.and(met.map(drop))
     }
@@ -93,9 +95,31 @@ pub(super) trait Exchanging<M: Machine>: Gathering<M> {
 pub(super) struct Met {
     /// Who they are, in order.
     pub(super) members: Rc<[NodeId]>,
-    /// The greatest value that they have brought, if they tell each other; otherwise the one that this member has
-    /// brought.
-    pub(super) most: u64,
+    /// What they have brought, in their order, if they tell each other; otherwise only what this one has.
+    pub(super) brought: Vec<Vec<u8>>,
+}
+
+impl Met {
+    /// The greatest of the numbers that they have brought.
+    pub(super) fn greatest(&self) -> Result<u64> {
+        let mut numbers = self.brought.iter().map(|bytes| decoded(bytes, self.members[0]));
+        numbers.try_fold(0, |greatest, number| number.map(|number: u64| greatest.max(number)))
+    }
+
+    /// What the first of them has brought, or this one if they do not tell each other.
+    pub(super) fn of_first(self) -> Vec<u8> {
+        self.brought.into_iter().next().unwrap_or_default()
+    }
+}
+
+/// What a member brings to tell the others.
+pub(super) fn encoded(value: impl Serialize) -> Vec<u8> {
+    postcard::to_extend(&value, Vec::new()).expect("a vector takes any encoding")
+}
+
+/// What a member has brought, as `teller` says.
+pub(super) fn decoded<T: DeserializeOwned>(bytes: &[u8], teller: NodeId) -> Result<T> {
+    postcard::from_bytes(bytes).map_err(|_| unexpected(teller))
 }
 
 /// The failure that the others are told for an error. Its text names the node, since they hear it from the coordinator
@@ -139,7 +163,7 @@ impl<M: Machine> Client<M> {
         drop(telling);
         let all_told = machine.now();
         let meeting = machine.notes().span("wait for members", || []);
-        let met = gathering.meet(self, told.as_ref().copied().map_err(|error| &**error)).await;
+        let met = gathering.meet(self, told.as_ref().map(encoded).map_err(|error| &**error)).await;
         drop(meeting);
         let all_met = machine.now();
         let _moving = machine.notes().span("wait for I/O nodes", || []);
@@ -154,16 +178,20 @@ impl<M: Machine> Client<M> {
             }
             Err(error) => Err(error),
         };
-        let done = gathering.meet(self, own.as_ref().map(|moved| moved.told).map_err(|error| &**error)).await;
+        let telling = own.as_ref().map(|moved| moved.told.clone()).map_err(|error| &**error);
+        let (told, done) = match gathering.meet(self, telling).await {
+            Ok(met) => (met.of_first(), Ok(())),
+            Err(error) => (Vec::new(), Err(error)),
+        };
         if let Ok(moved) = &mut own {
             moved.times = MoveTimes {
                 telling: all_told.since(begun),
                 meeting: all_met.since(all_told),
                 moving: machine.now().since(all_met),
             };
-            moved.told = done.as_ref().map_or(0, |met| met.most);
+            moved.told = told;
         }
-        (own, met.and(done.map(drop)))
+        (own, met.and(done))
     }
 }
 

@@ -10,9 +10,10 @@ use super::account::{Account, Accounts};
 use super::blocks::{Data, Writer};
 use super::pool::Serving;
 use super::{IoNode, of_defect};
+use crate::Features;
 use crate::endpoint::Caller;
 use crate::error::Failure;
-use crate::protocol::{FileId, Reply, Request, StripePlaces};
+use crate::protocol::{BlockWrite, FileId, Reply, Request, StripeHome, StripePlaces, WrittenUntil};
 use crate::request_queue::{Placed, RequestPlace};
 use crate::settings::{Answers, Threads};
 
@@ -33,17 +34,19 @@ pub(super) struct BlockAccess {
 pub(super) enum AccessKind {
     /// Alone, if no other read of the block or the next one follows.
     Read { is_alone: bool },
-    /// Under the locks of a lease, if it has one.
-    Write(Data, Option<u64>),
-    /// A write that is answered when its data are at the disk.
-    WriteThrough(Data),
+    Write {
+        data: Data,
+        /// The lease of the locks under which it was written.
+        lease: Option<u64>,
+        until: WrittenUntil,
+    },
 }
 
 impl AccessKind {
     /// The data that have come with the request.
     fn data_here(&self) -> Option<&Payload> {
         match self {
-            AccessKind::Write(Data::Here(data), _) | AccessKind::WriteThrough(Data::Here(data)) => Some(data),
+            AccessKind::Write { data: Data::Here(data), .. } => Some(data),
             _ => None,
         }
     }
@@ -60,26 +63,13 @@ impl BlockAccess {
     ) -> Result<Self, Request> {
         let serve = request.spans().serve;
         let (access, file, stripe, offset, bytes) = match request {
-            Request::Read { file, stripe, offset, bytes } => {
-                (AccessKind::Read { is_alone: false }, file, stripe, offset, u64::from(bytes))
+            Request::Read { file, stripe, offset, bytes, is_alone } => {
+                (AccessKind::Read { is_alone }, file, stripe, offset, u64::from(bytes))
             }
-            Request::ReadAlone { file, stripe, offset, bytes } => {
-                (AccessKind::Read { is_alone: true }, file, stripe, offset, u64::from(bytes))
-            }
-            Request::Write { file, stripe, offset, fetch } => {
+            Request::Write(BlockWrite { file, stripe, offset, fetch, until, lease, attach: _ }) => {
                 let data = Data::of(caller, fetch, payload);
                 let bytes = data.bytes();
-                (AccessKind::Write(data, None), file, stripe, offset, bytes)
-            }
-            Request::WriteUnderLease { lease, file, stripe, offset } => {
-                let data = Data::Here(payload);
-                let bytes = data.bytes();
-                (AccessKind::Write(data, Some(lease)), file, stripe, offset, bytes)
-            }
-            Request::WriteThrough { file, stripe, offset, fetch } => {
-                let data = Data::of(caller, fetch, payload);
-                let bytes = data.bytes();
-                (AccessKind::WriteThrough(data), file, stripe, offset, bytes)
+                (AccessKind::Write { data, lease, until }, file, stripe, offset, bytes)
             }
             command => return Err(command),
         };
@@ -177,15 +167,10 @@ impl<M: Machine> IoNode<M> {
                 let data = self.blocks.read(file, stripe, (offset, bytes), is_alone, caller.into()).await;
                 data.map(|data| (Reply::Done, data))
             }
-            AccessKind::Write(data, lease) => {
+            AccessKind::Write { data, lease, until } => {
                 let writer = Writer { caller, account: &account, lease };
                 let written = self.blocks.write(file, stripe, offset, data, writer).await;
-                written.map(|()| (self.accepted(), Payload::empty()))
-            }
-            AccessKind::WriteThrough(data) => {
-                let writer = Writer { caller, account: &account, lease: None };
-                let written = self.blocks.write(file, stripe, offset, data, writer).await;
-                if written.is_ok() {
+                if until == WrittenUntil::AtDisk && written.is_ok() {
                     serving.set(None);
                     self.answer_when_written(caller, file, stripe, offset..offset + bytes);
                     return Ok(());
@@ -246,8 +231,9 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Starts a task that opens a stripe of a file, or makes it, and then has a thread write to it.
-    pub(super) fn start_attaching_write(self: &Rc<Self>, stripes: StripePlaces, write: BlockAccess) {
-        let caller = write.caller;
+    pub(super) fn start_attaching_write(self: &Rc<Self>, home: StripeHome, write: BlockAccess) {
+        let BlockAccess { caller, file, stripe, .. } = write;
+        let stripes = StripePlaces { file, striping: home.striping, places: vec![(stripe, home.disk)] };
         let Some(memory) = self.commands.enter(caller.node, caller.header_bytes) else {
             // Its data go first: what is refused is to hold no memory.
             drop(write);
@@ -258,7 +244,10 @@ impl<M: Machine> IoNode<M> {
             let memory = memory;
             let Ok(turn) = node.commands.turn(caller.node, &write.account).await else { return Ok(()) };
             let span = node.machine.notes().span("attach", || [("job", caller.node.0)]);
-            let attached = node.contained("request", Box::pin(node.attach(&stripes, true))).await;
+            let attached = match node.settings.features.contains(Features::ATTACHING_WRITES) {
+                true => node.contained("request", Box::pin(node.attach(&stripes, true))).await,
+                false => Err(Failure::invalid("this I/O node attaches no stripe with a write").into()),
+            };
             drop((turn, memory, span));
             match attached {
                 Ok(_) => node.dispatch(write).await,

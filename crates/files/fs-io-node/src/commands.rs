@@ -95,15 +95,13 @@ pub(super) fn needs_no_turn(command: &Request) -> bool {
         command,
         Request::Join { .. }
             | Request::Gather { .. }
-            | Request::GatherForRoom { .. }
-            | Request::Enter { .. }
+            | Request::Meet { .. }
             | Request::Leave { .. }
             | Request::FormTeam { .. }
-            | Request::MeetTeam { .. }
             | Request::Collective(_)
             | Request::MoveListed(_)
             | Request::MoveSelected(_)
-            | Request::RenewLease { .. }
+            | Request::Lock { change: None, .. }
             | Request::Promote { .. }
     )
 }

@@ -334,10 +334,10 @@ impl<M: Machine> IoNode<M> {
 
     /// Brings the namespace onto its medium.
     pub(super) async fn flush_tree(&self) -> Result<Reply, Box<Failure>> {
-        let Some(store) = self.machine.metadata() else { return Ok(Reply::TreeFlushed { run: 0 }) };
+        let Some(store) = self.machine.metadata() else { return Ok(Reply::Accepted { run: 0 }) };
         let _span = self.machine.notes().span("metadata flush", || []);
         store.flush().await.map_err(failed)?;
-        Ok(Reply::TreeFlushed { run: store.run() })
+        Ok(Reply::Accepted { run: store.run() })
     }
 }
 

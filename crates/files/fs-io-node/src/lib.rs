@@ -84,20 +84,20 @@ use std::rc::Rc;
 
 // Every file of this crate finds these modules at its root, beside those of the crate.
 use fs_protocol::{
-    RELEASE, byte_set, coverage, directory, endpoint, error, exchange, name, noted, number, protocol,
-    range_locks, scheduling, scrub_unit, selected_parts, settings, time_histogram, traffic, turns,
+    Features, RELEASE, byte_set, coverage, directory, endpoint, error, exchange, name, noted, number,
+    protocol, range_locks, scheduling, scrub_unit, selected_parts, settings, time_histogram, traffic, turns,
 };
 use machine::{BufferPool, Disk, Machine, Net, NodeId, Payload};
 
 use crate::directory::ListedStretch;
 use crate::endpoint::{Caller, Endpoint, RequestHandler};
 use crate::error::{Failure, FailureKind};
-use crate::protocol::{ExaminedComputer, ExaminedDisk, ExaminedHeldUp, FileId, Reply, Request, StripePlaces};
+use crate::protocol::{ExaminedComputer, ExaminedDisk, ExaminedHeldUp, FileId, Flushing, Reply, Request};
 use crate::settings::IoNodeSettings;
 use crate::turns::Turns;
 use account::{Account, Accounts};
-use block_accesses::{AccessKind, BlockAccess};
-use blocks::{Blocks, Data};
+use block_accesses::BlockAccess;
+use blocks::Blocks;
 use collectives::Collectives;
 use commands::{Commands, needs_no_turn};
 pub use counts::{CacheCounts, IoNodeCounts, IoNodeDiskCounts, IoNodeService, PoolCounts};
@@ -193,7 +193,7 @@ impl<M: Machine> IoNode<M> {
     fn accepted(&self) -> Reply {
         match self.settings.lossless_since() {
             0 => Reply::Done,
-            incarnation => Reply::Accepted { incarnation },
+            run => Reply::Accepted { run },
         }
     }
 
@@ -297,13 +297,13 @@ impl<M: Machine> IoNode<M> {
             Request::Join { job, member, io_nodes } => {
                 self.join(client, account, member, job, io_nodes).await
             }
-            Request::Gather { group, flush, file } => {
-                self.gather(client, group, Wanted { flush, file, for_room: false }).await
+            Request::Gather { group, flush, file, for_room } => {
+                self.gather(client, group, Wanted { flush, file, for_room }).await
             }
-            Request::GatherForRoom { group, flush } => {
-                self.gather(client, group, Wanted { flush, file: None, for_room: true }).await
+            Request::Meet { meeting, step: Some(step), brings, failure } => {
+                self.teams.meet(client, meeting, Coming { step, brings }, failure).await
             }
-            Request::Enter { meeting, failure } => {
+            Request::Meet { meeting, step: None, failure, .. } => {
                 self.rosters.enter(client, meeting, failure, self.machine.now()).await
             }
             Request::Leave { group } if self.teams.has(client, group) => {
@@ -313,9 +313,6 @@ impl<M: Machine> IoNode<M> {
             Request::Leave { group } => self.rosters.leave(client, group).await,
             Request::FormTeam { name, rank, size } => {
                 self.teams.form(client, self.settings.incarnation, name, rank, size).await
-            }
-            Request::MeetTeam { meeting, step, value, failure } => {
-                self.teams.meet(client, meeting, Coming { step, value }, failure).await
             }
             other => Box::pin(self.serve_other(client, account, other)).await,
         }
@@ -332,6 +329,7 @@ impl<M: Machine> IoNode<M> {
             Request::Describe => Ok(Reply::Described {
                 disks: self.machine.disks().len() as u32,
                 block_bytes_max: self.settings.block_bytes_max,
+                features: self.settings.features.bits(),
             }),
             Request::Examine => Ok(self.examine().await),
             Request::Resize { file, stripes } => self.resize(client, account, file, &stripes).await,
@@ -339,7 +337,11 @@ impl<M: Machine> IoNode<M> {
                 self.promote(file, stripe, offset);
                 Ok(Reply::Done)
             }
-            Request::FindData { file, stripes } => self.find_data(file, &stripes).await,
+            Request::FindData { file, stripes }
+                if self.settings.features.contains(Features::FINDING_DATA) =>
+            {
+                self.find_data(file, &stripes).await
+            }
             Request::Scrub { file, disk, offset, bytes } => {
                 self.scrub(client, file, disk, offset, bytes).await
             }
@@ -350,27 +352,24 @@ impl<M: Machine> IoNode<M> {
                 self.take_directory(client, memory, entries.into_iter().map(one_by_one).collect()).await
             }
             Request::Stretches { memory, stretches } => self.take_directory(client, memory, stretches).await,
-            Request::StartRecording => self.start_recording(),
-            Request::ReadRecordingClock => self.recording_clock(),
-            Request::StopRecording => self.stop_recording(account),
-            Request::FetchRecording => Ok(recordings::next_part(account)),
+            Request::Record(step) => self.record(account, step),
             Request::DescribeDisks => Ok(self.describe_disks().await),
             Request::MarkDisks { origin, anew } => self.mark_disks(origin, anew).await,
             Request::Attach { stripes, create } => self.attach(&stripes, create).await,
-            Request::Flush(stripes) => self.flush_stripes(client, &stripes).await,
-            Request::FlushOwn => self.flush_own(client).await,
+            Request::Flush(Flushing::Stripes(stripes)) => self.flush_stripes(client, &stripes).await,
+            Request::Flush(Flushing::Own) => self.flush_own(client).await,
+            Request::Flush(Flushing::Names) => self.flush_tree().await,
             Request::Remove { files } => self.remove_files(&files).await,
             Request::ListStripes { after } => Ok(self.list_stripes(&account.bookmark, after).await),
             Request::Tree { operation, hold } => self.perform(client, account, *operation, hold).await,
-            Request::LetGo { number, used } => Ok(self.let_go(client, number, used)),
-            Request::LetGoWritten { number, used, written } => {
+            Request::LetGo { number, used, written: None } => Ok(self.let_go(client, number, used)),
+            Request::LetGo { number, used, written: Some(written) } => {
                 self.let_go_written(client, number, used, written).await
             }
             Request::HoldAgain { files } => self.hold_again(client, account, &files).await,
-            Request::FlushTree => self.flush_tree().await,
             Request::Select(selecting) => self.take_selecting(client, *selecting).await,
-            Request::Lock(lock) => self.lock(client, lock),
-            Request::RenewLease { lease } => Ok(self.renew_lease(client, lease)),
+            Request::Lock { lease, change: Some(change) } => self.lock(client, lease, change),
+            Request::Lock { lease, change: None } => Ok(self.renew_lease(client, lease)),
             Request::Fence { leases } => self.fence(client, &leases),
             other => {
                 // By its name: its contents may be as long as a header, and several times as long in words.
@@ -393,18 +392,14 @@ impl<M: Machine> RequestHandler for IoNode<M> {
         request: Request,
         payload: Payload,
     ) -> machine::Result<()> {
-        if let Request::AttachAndWrite { file, striping, stripe, disk, offset } = request {
-            let serve = request.spans().serve;
-            let (bytes, access) = (payload.len(), AccessKind::Write(Data::Here(payload), None));
-            let account = self.accounts.of(caller.node);
-            let write = BlockAccess { caller, account, access, file, stripe, offset, bytes, serve };
-            let stripes = StripePlaces { file, striping, places: vec![(stripe, disk)] };
-            self.start_attaching_write(stripes, write);
-            return Ok(());
-        }
-        match BlockAccess::of(caller, &self.accounts, request, payload) {
-            Ok(request) => self.dispatch(request).await,
-            Err(command) => self.start_command(caller, command),
+        let attach = match &request {
+            Request::Write(write) => write.attach,
+            _ => None,
+        };
+        match (BlockAccess::of(caller, &self.accounts, request, payload), attach) {
+            (Ok(access), None) => self.dispatch(access).await,
+            (Ok(write), Some(home)) => self.start_attaching_write(home, write),
+            (Err(command), _) => self.start_command(caller, command),
         }
         Ok(())
     }

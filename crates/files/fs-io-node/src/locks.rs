@@ -28,7 +28,7 @@ use super::IoNode;
 use super::shares::{Share, Shares};
 use crate::error::{Failure, FailureKind};
 use crate::name;
-use crate::protocol::{FENCED_MAX, HeldLock, LockAnswer, LockRequest, LockStep, Reply};
+use crate::protocol::{FENCED_MAX, HeldLock, LockAnswer, LockChange, LockStep, Reply};
 use crate::range_locks::{LEASE, LockMode, RangeLock, RangeLocks};
 
 /// Locks on all files: of each client in any case, and of all clients beyond that. One takes some 150 bytes.
@@ -185,8 +185,8 @@ impl LockTable {
     }
 
     /// Does a step for a lease of a client that is good.
-    fn step(&self, client: NodeId, lease: u64, request: &LockRequest) -> LockAnswer {
-        let LockRequest { number, owner, range, step, .. } = *request;
+    fn step(&self, client: NodeId, lease: u64, change: &LockChange) -> LockAnswer {
+        let LockChange { number, owner, range, step, .. } = *change;
         let mut files = self.files.borrow_mut();
         let (locks, owner) = (files.entry(number).or_default(), (lease, owner));
         let conflict = match step {
@@ -237,32 +237,32 @@ fn as_held_lock(lock: RangeLock<Owner>, lease: u64) -> HeldLock {
 
 impl<M: Machine> IoNode<M> {
     /// Serves a request for a lock.
-    pub(super) fn lock(&self, client: NodeId, request: LockRequest) -> Result<Reply, Box<Failure>> {
-        if request.range.first > request.range.last {
+    pub(super) fn lock(&self, client: NodeId, lease: u64, change: LockChange) -> Result<Reply, Box<Failure>> {
+        if change.range.first > change.range.last {
             return Err(Failure::invalid("a lock on bytes that end before they begin").into());
         }
-        if !matches!(request.step, LockStep::Release) && !self.keeper.holds.has(client, request.number) {
-            let text = format!("file {:016x} is not open at {client}, which locks it", request.number.0);
+        if !matches!(change.step, LockStep::Release) && !self.keeper.holds.has(client, change.number) {
+            let text = format!("file {:016x} is not open at {client}, which locks it", change.number.0);
             return Err(Failure::new(FailureKind::NotOpen, text).into());
         }
         let locks = &self.keeper.locks;
-        let gives = !matches!(request.step, LockStep::Release) && !request.claims;
+        let gives = !matches!(change.step, LockStep::Release) && !change.claims;
         let now = self.machine.now();
         if gives && now < locks.opens_at() {
             return Ok(Reply::Lock(LockAnswer::NotYet));
         }
         locks.end_leases(now);
-        let is_known = request.lease != 0 && locks.renew(client, request.lease, now);
-        let lease = match request.lease {
+        let is_known = lease != 0 && locks.renew(client, lease, now);
+        let lease = match lease {
             0 if gives => locks.lease(client, self.settings.incarnation, now),
             lease if is_known => Some(lease),
-            lease if lease != 0 && request.claims && now < locks.opens_at() => {
+            lease if lease != 0 && change.claims && now < locks.opens_at() => {
                 locks.enter(lease, client, now).then_some(lease)
             }
             _ => return Ok(Reply::Lock(LockAnswer::Lost)),
         };
         Ok(Reply::Lock(match lease {
-            Some(lease) => locks.step(client, lease, &request),
+            Some(lease) => locks.step(client, lease, &change),
             None => LockAnswer::TooMany,
         }))
     }
@@ -297,7 +297,7 @@ mod tests {
             for first in (0..ranges).map(|range| 2 * range) {
                 let range = LockRange { first, last: first };
                 let (number, step) = (FileNumber(number), LockStep::Set(LockMode::Exclusive));
-                let request = LockRequest { lease, number, owner: 1, range, step, claims: false };
+                let request = LockChange { number, owner: 1, range, step, claims: false };
                 assert!(!matches!(table.step(NodeId(client), lease, &request), LockAnswer::Held { .. }));
             }
         }
@@ -310,7 +310,7 @@ mod tests {
         let lease = lock(&table, 2, 0..1, 0);
         let change = |client, first, last, step| {
             let (number, range) = (FileNumber(0), LockRange { first, last });
-            let request = LockRequest { lease, number, owner: 1, range, step, claims: false };
+            let request = LockChange { number, owner: 1, range, step, claims: false };
             table.step(NodeId(client), lease, &request)
         };
         let set = LockStep::Set(LockMode::Exclusive);

@@ -17,19 +17,19 @@ const TEXT_BYTES_MAX: usize = 1024;
 /// What a client is answered.
 pub(super) type Served = Result<Reply, Box<Failure>>;
 
-/// A meeting of members that are known by a `K` and bring a `B` each.
-pub(super) struct Meeting<K, B> {
+/// A meeting of members that are known by a `K` and bring a `B` each; all are told a `T`.
+pub(super) struct Meeting<K, B, T> {
     /// The members that have come, with what they bring.
     present: RefCell<BTreeMap<K, B>>,
     /// The first failure that any of them brings.
     failure: RefCell<Option<Failure>>,
     /// What all are told, once the meeting is over.
-    outcome: RefCell<Option<Result<Vec<u64>, Failure>>>,
+    outcome: RefCell<Option<Result<T, Failure>>>,
     /// How many have been told.
     told: Cell<usize>,
 }
 
-impl<K, B> Default for Meeting<K, B> {
+impl<K, B, T> Default for Meeting<K, B, T> {
     fn default() -> Self {
         Meeting {
             present: RefCell::default(),
@@ -40,7 +40,7 @@ impl<K, B> Default for Meeting<K, B> {
     }
 }
 
-impl<K: Ord, B> Meeting<K, B> {
+impl<K: Ord, B, T: Clone> Meeting<K, B, T> {
     /// A member comes. Refused if it has come already.
     pub(super) fn come(
         &self,
@@ -69,15 +69,15 @@ impl<K: Ord, B> Meeting<K, B> {
         self.outcome.borrow().is_some()
     }
 
-    /// Ends it: all are told `values`, unless a member was lost or has brought a failure. The loss takes precedence, as
+    /// Ends it: all are told `told`, unless a member was lost or has brought a failure. The loss takes precedence, as
     /// other failures may come of it.
-    pub(super) fn end(&self, lost: Option<Failure>, values: Vec<u64>) {
+    pub(super) fn end(&self, lost: Option<Failure>, told: T) {
         let failure = lost.or_else(|| self.failure.borrow().clone());
-        self.outcome.replace(Some(failure.map_or(Ok(values), Err)));
+        self.outcome.replace(Some(failure.map_or(Ok(told), Err)));
     }
 
     /// Waits until it is over, for a member that has come; `changed` is woken then.
-    pub(super) async fn outcome(&self, changed: &Condition) -> Result<Vec<u64>, Failure> {
+    pub(super) async fn outcome(&self, changed: &Condition) -> Result<T, Failure> {
         loop {
             let outcome = self.outcome.borrow().clone();
             if let Some(outcome) = outcome {

@@ -14,7 +14,7 @@ use super::IoNode;
 use super::account::Account;
 use crate::error::Failure;
 use crate::noted;
-use crate::protocol::{RECORDED_BYTES_MAX, Reply};
+use crate::protocol::{RECORDED_BYTES_MAX, RecordingStep, Reply};
 
 /// A recording that goes on.
 pub(super) struct RecordingUnderWay {
@@ -24,8 +24,18 @@ pub(super) struct RecordingUnderWay {
 }
 
 impl<M: Machine> IoNode<M> {
+    /// Serves a step of recording.
+    pub(super) fn record(&self, account: &Account, step: RecordingStep) -> Result<Reply, Box<Failure>> {
+        match step {
+            RecordingStep::Start => self.start_recording(),
+            RecordingStep::ReadClock => self.recording_clock(),
+            RecordingStep::Stop => self.stop_recording(account),
+            RecordingStep::Fetch => Ok(next_part(account)),
+        }
+    }
+
     /// Begins to record. What was recorded before is dropped.
-    pub(super) fn start_recording(&self) -> Result<Reply, Box<Failure>> {
+    fn start_recording(&self) -> Result<Reply, Box<Failure>> {
         let mut recording = self.recording.borrow_mut();
         if recording.is_none() && self.machine.notes().is_on() {
             let why = "what it does is recorded already, from its start to its end";
@@ -38,7 +48,7 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// The time as the recording has it.
-    pub(super) fn recording_clock(&self) -> Result<Reply, Box<Failure>> {
+    fn recording_clock(&self) -> Result<Reply, Box<Failure>> {
         let recording = self.recording.borrow();
         let RecordingUnderWay { zero_unix_ns, .. } = recording.as_ref().ok_or_else(nothing_recorded)?;
         let since_zero = self.machine.now().since(Instant::START).as_nanos();
@@ -46,7 +56,7 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Ends the recording, and keeps it for a client.
-    pub(super) fn stop_recording(&self, account: &Account) -> Result<Reply, Box<Failure>> {
+    fn stop_recording(&self, account: &Account) -> Result<Reply, Box<Failure>> {
         let RecordingUnderWay { ring, zero_unix_ns } = self.recording.take().ok_or_else(nothing_recorded)?;
         self.machine.notes().stop();
         // The client that fetches it knows the node's name better.
@@ -65,7 +75,7 @@ impl<M: Machine> IoNode<M> {
 }
 
 /// Takes the next part of what a client fetches.
-pub(super) fn next_part(account: &Account) -> Reply {
+fn next_part(account: &Account) -> Reply {
     let mut recorded = account.recorded.borrow_mut();
     let bytes = RECORDED_BYTES_MAX.min(recorded.len());
     let bytes = recorded.drain(..bytes).collect();

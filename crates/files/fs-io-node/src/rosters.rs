@@ -3,8 +3,8 @@
 //! An I/O node is the *coordinator* of a job's roster, and of the meetings of its members:
 //!
 //! ```text
-//!  member 0   Join     Gather -> FlushTogether   Enter ->  Met   asks all I/O nodes to move   Enter -> Met
-//!  member 1      Join            FlushTogether      Enter  Met   ..........................  Enter    Met
+//!  member 0   Join     Gather -> FlushTogether   Meet -> Met   asks all I/O nodes to move   Meet -> Met
+//!  member 1      Join            FlushTogether     Meet  Met   ..........................   Meet    Met
 //!                                | roster of the flush: who is there when it begins
 //! ```
 //!
@@ -111,7 +111,7 @@ struct Flush {
     members: RefCell<Vec<Member>>,
     /// What the others are told of the first of them that was lost.
     lost: RefCell<Option<Failure>>,
-    meetings: [Meeting<NodeId, ()>; 2],
+    meetings: [Meeting<NodeId, (), Vec<u64>>; 2],
 }
 
 impl<M: Machine> IoNode<M> {
@@ -241,7 +241,8 @@ impl Rosters {
         let meeting = flush.meeting(id);
         meeting.come(client, client, (), failure.map(|failure| flush.with_names(failure)))?;
         roster.settle(now);
-        Ok(Reply::Met { members: meeting.outcome(&roster.changed).await? })
+        let members = meeting.outcome(&roster.changed).await?;
+        Ok(Reply::Met { members, brought: Vec::new() })
     }
 
     /// Takes a client off the roster of a group, after the flush that is going on.
@@ -407,12 +408,12 @@ impl Flush {
         with_names(failure, &names.collect())
     }
 
-    fn meeting(&self, id: MeetingId) -> &Meeting<NodeId, ()> {
+    fn meeting(&self, id: MeetingId) -> &Meeting<NodeId, (), Vec<u64>> {
         &self.meetings[(id.operation as usize + 1) % 2]
     }
 
     /// Ends a meeting if all have come; says whether it is over.
-    fn end(&self, meeting: &Meeting<NodeId, ()>) -> bool {
+    fn end(&self, meeting: &Meeting<NodeId, (), Vec<u64>>) -> bool {
         if meeting.is_over() {
             return true;
         }

@@ -4,9 +4,9 @@
 //! says; it is formed when all have come, and lost with the first of them that is gone.
 //!
 //! ```text
-//!  rank 0   FormTeam ....... TeamFormed   MeetTeam 1 ......... TeamMet   MeetTeam 2 ...
-//!  rank 1      FormTeam .... TeamFormed      MeetTeam 1 ...... TeamMet       MeetTeam 2
-//!  rank 2          FormTeam  TeamFormed            MeetTeam 1  TeamMet   is gone: MeetTeam 2 fails for all
+//!  rank 0   FormTeam ....... TeamFormed   Meet 1 ......... Met   Meet 2 ...
+//!  rank 1      FormTeam .... TeamFormed      Meet 1 ...... Met       Meet 2
+//!  rank 2          FormTeam  TeamFormed            Meet 1  Met   is gone: Meet 2 fails for all
 //! ```
 
 use std::cell::{Cell, RefCell};
@@ -19,7 +19,7 @@ use super::meetings::{Meeting, Served, with_names};
 use super::shares::{Share, Shares};
 use crate::error::{Failure, FailureKind};
 use crate::name;
-use crate::protocol::{MeetingId, Reply, TeamStep};
+use crate::protocol::{BROUGHT_BYTES_MAX, MeetingId, Reply, TeamStep};
 
 /// Memberships in teams that have formed or are about to: of each client in any case, and of all beyond that.
 const MEMBERSHIPS: (u64, u64) = (64, 4096);
@@ -57,7 +57,7 @@ struct Team {
     /// Why it is lost, if it is.
     lost: RefCell<Option<Failure>>,
     /// Meetings to which a member has come and which not all have left.
-    meetings: RefCell<BTreeMap<u32, Rc<Meeting<u32, Coming>>>>,
+    meetings: RefCell<BTreeMap<u32, Rc<TeamMeeting>>>,
     changed: Condition,
 }
 
@@ -68,13 +68,16 @@ struct TeamMember {
 }
 
 /// What a member brings to a meeting.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Coming {
     /// What it has come for.
     pub(super) step: TeamStep,
     /// What it brings, for all to know.
-    pub(super) value: u64,
+    pub(super) brings: Vec<u8>,
 }
+
+/// A meeting of members by their ranks, who are told what all of them have brought.
+type TeamMeeting = Meeting<u32, Coming, Rc<[Vec<u8>]>>;
 
 impl Teams {
     /// Counts a client among the members of a team, and waits for the others.
@@ -140,6 +143,11 @@ impl Teams {
         coming: Coming,
         failure: Option<Failure>,
     ) -> Served {
+        if coming.brings.len() > BROUGHT_BYTES_MAX {
+            let bytes = coming.brings.len();
+            let text = format!("{client} brings {bytes} bytes to a meeting: {BROUGHT_BYTES_MAX} at most");
+            return Err(Failure::invalid(text).into());
+        }
         let team = self.formed.borrow().get(&id.group).cloned();
         let team = team.and_then(|team| Some((team.rank_of(client)?, team)));
         let (rank, team) = team.ok_or_else(|| {
@@ -155,7 +163,7 @@ impl Teams {
         if meeting.all_are_told() {
             team.meetings.borrow_mut().remove(&id.operation);
         }
-        Ok(Reply::TeamMet { values: outcome? })
+        Ok(Reply::Met { members: Vec::new(), brought: outcome?.to_vec() })
     }
 
     /// Whether a client is a member of a team of this group.
@@ -273,14 +281,14 @@ impl Team {
     }
 
     /// Ends a meeting if all members have come, or one of them never will.
-    fn settle(&self, meeting: &Meeting<u32, Coming>) {
+    fn settle(&self, meeting: &TeamMeeting) {
         let present = meeting.present();
         let all_have_come = present.len() as u64 == u64::from(self.size);
         let lost = self.lost.borrow().clone().filter(|_| !all_have_come || !is_of_one(&present));
         if meeting.is_over() || !all_have_come && lost.is_none() {
             return;
         }
-        meeting.end(lost, present.values().map(|coming| coming.value).collect());
+        meeting.end(lost, present.values().map(|coming| coming.brings.clone()).collect());
         self.changed.wake_all();
     }
 
@@ -297,10 +305,10 @@ impl Team {
 /// The steps that members of a meeting have come for, each with their ranks.
 fn steps_of(present: &BTreeMap<u32, Coming>) -> Vec<(TeamStep, Vec<u32>)> {
     let mut steps: Vec<(TeamStep, Vec<u32>)> = Vec::new();
-    for (&rank, &Coming { step, .. }) in present {
-        match steps.iter_mut().find(|(other, _)| *other == step) {
+    for (&rank, Coming { step, .. }) in present {
+        match steps.iter_mut().find(|(other, _)| other == step) {
             Some((_, ranks)) => ranks.push(rank),
-            None => steps.push((step, vec![rank])),
+            None => steps.push((*step, vec![rank])),
         }
     }
     steps
@@ -374,14 +382,19 @@ mod tests {
         failure: Option<&str>,
     ) -> Serving<'a> {
         let (coming, failure) =
-            (Coming { step: TeamStep::Meet, value: node * 100 }, failure.map(Failure::invalid));
+            (Coming { step: TeamStep::Meet, brings: vec![node as u8] }, failure.map(Failure::invalid));
         Box::pin(teams.meet(NodeId(node), MeetingId { group, operation }, coming, failure))
+    }
+
+    /// What the members of a pair are told.
+    fn met() -> Reply {
+        Reply::Met { members: Vec::new(), brought: vec![vec![10], vec![11]] }
     }
 
     fn move_data(teams: &Teams, group: u64, node: u64, direction: Direction) -> Serving<'_> {
         let step = TeamStep::Move { direction, in_two_phases: false };
         let id = MeetingId { group, operation: 0 };
-        Box::pin(teams.meet(NodeId(node), id, Coming { step, value: 0 }, None))
+        Box::pin(teams.meet(NodeId(node), id, Coming { step, brings: Vec::new() }, None))
     }
 
     fn text(served: Option<Served>) -> String {
@@ -431,10 +444,20 @@ mod tests {
                 (meet(&teams, group, operation, 10, None), meet(&teams, group, operation, 11, None));
             assert!(poll(&mut one).is_none());
             for coming in [&mut other, &mut one] {
-                assert_eq!(poll(coming), Some(Ok(Reply::TeamMet { values: vec![1000, 1100] })));
+                assert_eq!(poll(coming), Some(Ok(met())));
             }
         }
         assert!(teams.formed.borrow()[&group].meetings.borrow().is_empty());
+    }
+
+    #[test]
+    fn who_brings_too_much_is_refused() {
+        let teams = Teams::default();
+        let group = pair(&teams);
+        let coming = Coming { step: TeamStep::Meet, brings: vec![0; BROUGHT_BYTES_MAX + 1] };
+        let meeting = MeetingId { group, operation: 1 };
+        let told = text(poll(&mut (Box::pin(teams.meet(NodeId(10), meeting, coming, None)) as Serving)));
+        assert!(told.contains("brings 513 bytes"), "{told}");
     }
 
     #[test]
@@ -467,7 +490,7 @@ mod tests {
         let (mut one, mut other) = (meet(&teams, group, 1, 10, None), meet(&teams, group, 1, 11, None));
         assert!(poll(&mut one).is_none() && poll(&mut other).is_some());
         teams.leave(NodeId(11), group);
-        assert_eq!(poll(&mut one), Some(Ok(Reply::TeamMet { values: vec![1000, 1100] })));
+        assert_eq!(poll(&mut one), Some(Ok(met())));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What clients and I/O nodes of the file system have in common: messages, calls, and what both say of files.
 //!
-//! - `protocol/`: what travels, and its bytes
+//! - `protocol/`: what travels, and its bytes; `features.rs`: which of it not every release knows
 //! - `endpoint.rs`: calls and their answers; `patience.rs`: how long a node waits for others
 //! - `settings.rs`: how nodes work, in the configuration of the report and in that of the agents;
 //!   `scheduling.rs`: the orders in which a disk may serve its requests
@@ -17,6 +17,7 @@ pub mod directory;
 pub mod endpoint;
 pub mod error;
 pub mod exchange;
+pub mod features;
 pub mod name;
 pub mod noted;
 pub mod number;
@@ -33,6 +34,7 @@ pub mod turns;
 
 pub use directory::{Entry, EntryRun, ListedStretch};
 pub use error::{Error, Failure, FailureKind, KeptNamespace, Result};
+pub use features::Features;
 pub use name::{NAME_BYTES_MAX, NameError};
 pub use number::{number_of, object_name};
 pub use protocol::{FileId, HeldLock, ListedStripe, OpenFor, TeamStep};
@@ -46,5 +48,5 @@ pub use time_histogram::TimeHistogram;
 pub use traffic::{ServedRequests, TrafficCounts};
 
 /// The release of this file system, as its users know it. Nodes of different releases understand each other if their
-/// protocol is of the same [version](protocol::VERSION).
+/// protocol is of the same [version](protocol::VERSION), whatever [features](Features) they have.
 pub const RELEASE: &str = env!("CARGO_PKG_VERSION");

@@ -2,7 +2,7 @@
 
 use machine::{Instant, Machine, NodeId, mix};
 
-use crate::protocol::Request;
+use crate::protocol::{Flushing, RecordingStep, Request};
 
 /// A kind of request, as what its client does and as what its server does.
 pub struct RequestSpans {
@@ -88,45 +88,35 @@ spans_of_requests! {
     Request::Promote { .. } => "promote",
     Request::Scrub { .. } => "scrub",
     Request::Read { .. } => "read",
-    Request::Write { .. } => "write",
-    Request::WriteThrough { .. } => "write through",
-    Request::AttachAndWrite { .. } => "attach and write",
-    Request::WriteUnderLease { .. } => "write under lease",
+    Request::Write(_) => "write",
     Request::Collective(_) => "collective",
     Request::Directory { .. } | Request::Stretches { .. } => "directory",
     Request::MoveListed(_) => "move listed",
     Request::Memput { .. } | Request::MemputPieces { .. } => "memput",
     Request::Memget { .. } | Request::MemgetPieces { .. } => "memget",
-    Request::Enter { .. } => "enter",
+    Request::Meet { .. } => "meet",
     Request::Join { .. } => "join",
     Request::Gather { .. } => "gather",
-    Request::GatherForRoom { .. } => "gather for room",
     Request::FlushTogether { .. } => "flush together",
     Request::Leave { .. } => "leave",
-    Request::StartRecording => "start recording",
-    Request::ReadRecordingClock => "read clock",
-    Request::StopRecording => "stop recording",
-    Request::FetchRecording => "fetch recording",
+    Request::Record(RecordingStep::Fetch) => "fetch recording",
+    Request::Record(_) => "record",
     Request::DescribeDisks => "describe disks",
     Request::MarkDisks { .. } => "mark disks",
     Request::Attach { .. } => "attach",
-    Request::Flush(_) => "flush",
-    Request::FlushOwn => "flush own",
+    Request::Flush(Flushing::Stripes(_)) => "flush",
+    Request::Flush(Flushing::Own) => "flush own",
+    Request::Flush(Flushing::Names) => "flush names",
     Request::Remove { .. } => "remove",
     Request::ListStripes { .. } => "list stripes",
     Request::Tree { .. } => "names",
     Request::LetGo { .. } => "let go",
-    Request::LetGoWritten { .. } => "let go written",
     Request::HoldAgain { .. } => "hold again",
-    Request::FlushTree => "flush names",
     Request::Select(_) => "select",
     Request::MoveSelected(_) => "move selected",
     Request::FormTeam { .. } => "form team",
-    Request::MeetTeam { .. } => "meet team",
-    Request::Lock(_) => "lock",
-    Request::RenewLease { .. } => "renew lease",
+    Request::Lock { .. } => "lock",
     Request::Fence { .. } => "fence",
-    Request::ReadAlone { .. } => "read alone",
     Request::FindData { .. } => "find data",
 }
 
@@ -156,7 +146,7 @@ mod tests {
     fn each_request_is_counted_under_its_own_name() {
         let named = |request: Request| request.spans().operation.name();
         assert_eq!(named(Request::Describe), "describe");
-        assert_eq!(named(Request::FetchRecording), "fetch recording");
+        assert_eq!(named(Request::Record(RecordingStep::Fetch)), "fetch recording");
         let names: BTreeSet<&str> = RequestOperation::all().map(RequestOperation::name).collect();
         assert_eq!(names.len(), RequestOperation::COUNT);
     }

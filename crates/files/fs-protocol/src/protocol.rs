@@ -9,6 +9,7 @@
 //! 'S' 'F' version | Reply   tag body            the other answers with the same tag
 //! ```
 
+mod block_write;
 mod collective;
 mod encoding;
 mod frame;
@@ -19,15 +20,16 @@ mod reply;
 mod report;
 mod request;
 
+pub use block_write::{BlockWrite, Fetch, StripeHome, WrittenUntil};
 pub use collective::{Collective, Direction, Listed, Selected, SelectedPart, Selecting, Selectors, TeamStep};
 pub use frame::{Frame, VERSION};
 pub use ids::{FileId, MeetingId, MemoryId};
 pub use label::{Committed, LABEL_VERSION, Label};
-pub use lock::{HeldLock, LockAnswer, LockRequest, LockStep};
+pub use lock::{HeldLock, LockAnswer, LockChange, LockStep};
 pub use reply::Reply;
 pub use report::{Damage, ExaminedComputer, ExaminedDisk, ExaminedHeldUp, ListedStripe};
-pub use request::{ENTRIES_MAX, HELD_MAX, LISTED_STRIPES, PIECES_MAX};
 pub use request::{
-    FENCED_MAX, Fetch, OpenCount, OpenFor, RECORDED_BYTES_MAX, REMOVED_MAX, Request, SCRUB_BYTES_MAX,
-    StripePlaces,
+    BROUGHT_BYTES_MAX, ENTRIES_MAX, FENCED_MAX, HELD_MAX, LISTED_STRIPES, PIECES_MAX, RECORDED_BYTES_MAX,
+    REMOVED_MAX, SCRUB_BYTES_MAX,
 };
+pub use request::{Flushing, OpenCount, OpenFor, RecordingStep, Request, StripePlaces};

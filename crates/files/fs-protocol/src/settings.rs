@@ -7,6 +7,7 @@
 
 use machine::{Class, Duration};
 
+use crate::features::Features;
 use crate::scheduling::Scheduling;
 
 /// One of the two configurations in which nodes work.
@@ -78,6 +79,8 @@ pub struct IoNodeSettings {
     /// How long a client may take to act on a request or a message before it is given up. Without a limit it is waited
     /// for as long as it is connected.
     pub patience: Option<Duration>,
+    /// What it can do: all, unless a test has it be of an earlier release.
+    pub features: Features,
 }
 
 /// Who serves block requests at an I/O node.
@@ -157,6 +160,7 @@ impl IoNodeSettings {
             continues: None,
             // On the report's machines no client is ever given up.
             patience: None,
+            features: Features::all(),
         }
     }
 
@@ -179,6 +183,7 @@ impl IoNodeSettings {
             incarnation: 0,
             continues: None,
             patience: Some(Duration::from_secs(10)),
+            features: Features::all(),
         }
     }
 

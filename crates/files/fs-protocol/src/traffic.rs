@@ -113,7 +113,7 @@ impl Traffic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::Request;
+    use crate::protocol::{RecordingStep, Request};
 
     #[test]
     fn requests_are_counted_by_operation_and_class() {
@@ -123,8 +123,8 @@ mod tests {
             traffic.served(request.spans().operation, class, Duration::from_nanos(took), failure);
         };
         served(Request::Describe, Class::Control, 0, None);
-        served(Request::FetchRecording, Class::Background, 20, Some("invalid"));
-        served(Request::FetchRecording, Class::Background, 10, Some("invalid"));
+        served(Request::Record(RecordingStep::Fetch), Class::Background, 20, Some("invalid"));
+        served(Request::Record(RecordingStep::Fetch), Class::Background, 10, Some("invalid"));
         let counts = traffic.counts();
         let served: Vec<_> =
             counts.served.iter().map(|of| (of.operation, of.class, of.times.count())).collect();

@@ -1,6 +1,6 @@
 //! Whatever a peer sends or a disk holds is understood or refused, and nothing worse happens.
 
-use fs_protocol::protocol::{Committed, Frame, Label, Request};
+use fs_protocol::protocol::{Committed, Frame, Label, Request, VERSION};
 use layout::{Extent, View};
 
 use crate::examples::{frames, label};
@@ -37,6 +37,30 @@ fn look_at_label(bytes: &[u8]) {
     }
     if let Ok(Some(committed)) = Committed::decode(bytes) {
         assert_eq!(Committed::decode(&committed.encode()), Ok(Some(committed)));
+    }
+}
+
+/// Releases of one version of the protocol write the same bytes: kinds of requests and replies are added behind the
+/// others, fields not at all. `STARFISH_FRAMES=write cargo test -p fs-protocol --test fuzz` adds examples, and writes
+/// all of them for another version.
+#[test]
+fn all_releases_of_a_version_write_frames_alike() {
+    const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fuzz/frames.txt");
+    let in_hex = |frame: Vec<u8>| frame.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let lines: Vec<String> =
+        [format!("version {VERSION}")].into_iter().chain(frames().into_iter().map(in_hex)).collect();
+    let text = std::fs::read_to_string(PATH).unwrap_or_default();
+    let known: Vec<String> = text.lines().map(str::to_owned).collect();
+    let may_be_written = known.first() != lines.first() || lines.starts_with(&known);
+    assert!(
+        may_be_written,
+        "releases of {} would not understand this one: give the protocol another version",
+        lines[0]
+    );
+    if std::env::var_os("STARFISH_FRAMES").is_some_and(|wish| wish == "write") {
+        std::fs::write(PATH, lines.join("\n") + "\n").expect("room");
+    } else {
+        assert!(known == lines, "{PATH} lacks examples: STARFISH_FRAMES=write writes them");
     }
 }
 

@@ -22,7 +22,7 @@ pub use fs_io_node::{
 };
 pub use fs_protocol::{
     Answers, ClientSettings, CollectiveMethod, Configuration, Entry, EntryRun, Error, Failure, FailureKind,
-    FileId, HeldLock, IoNodeSettings, KeptNamespace, ListedStretch, ListedStripe, LockMode, LockRange,
-    OpenFor, Prefetching, RELEASE, Result, Scheduling, ServedRequests, Service, Sharing, TeamStep, Threads,
-    TimeHistogram, TrafficCounts, TwoPhaseExchange, TwoPhaseFlush, number_of, object_name, protocol,
+    Features, FileId, HeldLock, IoNodeSettings, KeptNamespace, ListedStretch, ListedStripe, LockMode,
+    LockRange, OpenFor, Prefetching, RELEASE, Result, Scheduling, ServedRequests, Service, Sharing, TeamStep,
+    Threads, TimeHistogram, TrafficCounts, TwoPhaseExchange, TwoPhaseFlush, number_of, object_name, protocol,
 };

@@ -1,8 +1,8 @@
 //! Requests of clients that do not do their part: for promises, and for measurements of what such clients cost others.
 
 use fs::protocol::{
-    Collective, Direction, Fetch, FileId, Frame, LockAnswer, LockRequest, LockStep, MeetingId, MemoryId,
-    OpenFor, Reply, Request, Selected, SelectedPart, Selecting, Selectors,
+    BlockWrite, Collective, Direction, Fetch, FileId, Frame, LockAnswer, LockChange, LockStep, MeetingId,
+    MemoryId, OpenFor, Reply, Request, Selected, SelectedPart, Selecting, Selectors,
 };
 use fs::{LockMode, LockRange};
 use layout::{Extent, Pattern, Problem, Selection};
@@ -51,7 +51,7 @@ pub async fn next_reply<M: Machine>(client: &M, tag: u64) -> Reply {
 /// Returns a write to the first stripe of a file whose data the I/O node has to fetch.
 pub fn fetched_write(file: FileId, to: Extent) -> Request {
     let fetch = Some(Fetch { memory: MemoryId::Request(1), offset: 0, bytes: to.bytes as u32 });
-    Request::Write { file, stripe: 0, offset: to.offset, fetch }
+    Request::Write(BlockWrite { fetch, ..BlockWrite::new(file, 0, to.offset) })
 }
 
 /// Returns a request to read a file into the memories of members, each of which has records of `record_bytes` in turn.
@@ -125,5 +125,5 @@ pub async fn lock_of(client: &impl Machine, metadata_server: NodeId, path: &str,
 /// Returns a request for a shared lock on part of a file.
 pub fn lock(lease: u64, number: FileNumber, owner: u64, range: LockRange) -> Request {
     let step = LockStep::Set(LockMode::Shared);
-    Request::Lock(LockRequest { lease, number, owner, range, step, claims: false })
+    Request::Lock { lease, change: Some(LockChange { number, owner, range, step, claims: false }) }
 }

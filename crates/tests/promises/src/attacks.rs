@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use fs::protocol::{
-    Direction, Frame, Listed, MeetingId, MemoryId, Reply, Request, Selected, SelectedPart, Selecting,
-    Selectors,
+    BlockWrite, Direction, Frame, Listed, MeetingId, MemoryId, Reply, Request, Selected, SelectedPart,
+    Selecting, Selectors,
 };
 use fs::{
     Client, CollectiveSettings, Configuration, Entry, EntryRun, Error, FailureKind, FileId, Group,
@@ -120,8 +120,8 @@ pub fn a_client_that_is_gone_leaves_nothing_behind(testbed: &impl Testbed, base:
         for tag in 1..=300 {
             let request = match tag % 3 {
                 0 => fetched_write(FileId(1), block_extent(tag)),
-                1 => Request::Write { file: FileId(1), stripe: 0, offset: 1000 * BLOCK, fetch: None },
-                _ => Request::Read { file: FileId(1), stripe: 0, offset: 7, bytes: 30 },
+                1 => Request::Write(BlockWrite::new(FileId(1), 0, 1000 * BLOCK)),
+                _ => Request::Read { file: FileId(1), stripe: 0, offset: 7, bytes: 30, is_alone: false },
             };
             let class = if tag % 5 == 0 { Class::Background } else { Class::Demand };
             send(&nodes[2], target, class, tag, request, contents(BLOCK).into()).await;
@@ -368,7 +368,12 @@ pub fn only_members_meet(testbed: &impl Testbed, base: Base) {
         let clients = start(base, &nodes[..3], 1, settings(base)).await;
         let members: Vec<NodeId> = nodes[1..3].iter().map(|node| node.node()).collect();
         let (stranger, first) = (&nodes[3], nodes[1].node());
-        let enter = |operation| Request::Enter { meeting: MeetingId { group: 5, operation }, failure: None };
+        let enter = |operation| Request::Meet {
+            meeting: MeetingId { group: 5, operation },
+            step: None,
+            brings: Vec::new(),
+            failure: None,
+        };
         for tag in 1..=200 {
             let operation = 1 + tag as u32 / 2;
             send(stranger, first, Class::Control, tag, enter(operation), Payload::empty()).await;
@@ -429,7 +434,8 @@ pub fn what_was_lost_is_not_read_as_zeros(testbed: &impl Testbed, base: Base) {
         file.flush().await.expect("flushed");
         assert!(read(&other, BLOCK, BLOCK).await == contents(BLOCK));
         // Where no byte can be the disk is not to blame.
-        let far = Request::Read { file: FileId(1), stripe: 0, offset: (1 << 63) - 1024, bytes: 1 };
+        let far =
+            Request::Read { file: FileId(1), stripe: 0, offset: (1 << 63) - 1024, bytes: 1, is_alone: false };
         send(&nodes[3], nodes[0].node(), Class::Demand, 1, far, Payload::empty()).await;
         let Ok((_, Delivery::Message(answer))) = nodes[3].net().receive().await else { panic!("an answer") };
         match Frame::decode(&answer.header) {
@@ -463,7 +469,7 @@ pub fn what_was_asked_over_an_ended_connection_changes_nothing(testbed: &impl Te
         // All blocks of the cache are on their way to the disk, so that the next one waits for a place.
         faults.hold();
         write(&file, 0, &contents(4 * BLOCK)).await;
-        let late = Request::Write { file: FileId(1), stripe: 0, offset: 9 * BLOCK, fetch: None };
+        let late = Request::Write(BlockWrite::new(FileId(1), 0, 9 * BLOCK));
         let data = Payload::from(vec![7; BLOCK as usize]);
         send(&nodes[2], nodes[0].node(), Class::Background, 1, late, data).await;
         end_connection(&nodes[2], &nodes[0]).await;

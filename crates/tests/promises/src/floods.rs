@@ -1,7 +1,7 @@
 //! What holds when a client asks for more than its part: others are served, and the memory and the entries of shared
 //! tables that it can take are bounded.
 
-use fs::protocol::{LockAnswer, MeetingId, MemoryId, OpenCount, Reply, Request, TeamStep};
+use fs::protocol::{BlockWrite, LockAnswer, MeetingId, MemoryId, OpenCount, Reply, Request, TeamStep};
 use fs::{Failure, FailureKind, FileId, IoNodeSettings, LockRange, TeamMembership};
 use layout::Selection;
 use machine::conformance::Testbed;
@@ -170,7 +170,7 @@ pub fn locks_are_on_files_that_their_client_has_open(testbed: &impl Testbed, bas
             Reply::Lock(LockAnswer::Lost),
             "it is another's"
         );
-        let renewed = ask(keeper, Request::RenewLease { lease }).await;
+        let renewed = ask(keeper, Request::Lock { lease, change: None }).await;
         assert_eq!(renewed, Reply::Lock(LockAnswer::Lost), "it is another's");
         let own = ask(keeper, lock_whole(0, number)).await;
         assert!(matches!(own, Reply::Lock(LockAnswer::Done { .. })), "{own:?}");
@@ -188,7 +188,7 @@ pub fn fences_stay_however_many_another_client_raises(testbed: &impl Testbed, ba
             let leases = (0..1000).map(|lease| 1000 * message + lease).collect();
             assert_eq!(answer(&nodes[3], to, message, Request::Fence { leases }).await, Reply::Done);
         }
-        let write = Request::WriteUnderLease { lease: 7, file: FileId(1), stripe: 0, offset: 0 };
+        let write = Request::Write(BlockWrite { lease: Some(7), ..BlockWrite::new(FileId(1), 0, 0) });
         let data = Payload::from(contents(BLOCK));
         send(&nodes[3], to, Class::Demand, 100, write, data).await;
         let refused = failure(next_reply(&nodes[3], 100).await);
@@ -236,10 +236,10 @@ pub fn failures_of_members_do_not_grow(testbed: &impl Testbed, base: Base) {
         next_reply(&nodes[2], 1).await;
         let text = nodes[2].node().to_string().repeat(60_000 / 8);
         let text = &text[..text.len().min(60_000)];
-        let meet = |text: &str| Request::MeetTeam {
+        let meet = |text: &str| Request::Meet {
             meeting: MeetingId { group, operation: 0 },
-            step: TeamStep::Meet,
-            value: 0,
+            step: Some(TeamStep::Meet),
+            brings: Vec::new(),
             failure: Some(Failure::invalid(text)),
         };
         send(&nodes[2], to, Class::Control, 2, meet(text), Payload::empty()).await;

@@ -31,10 +31,12 @@ mod write_caches;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use fs::protocol::{Collective, Direction, Frame, MemoryId, Reply, Request, Selectors, StripePlaces};
+use fs::protocol::{
+    BlockWrite, Collective, Direction, Flushing, Frame, MemoryId, Reply, Request, Selectors, StripePlaces,
+};
 use fs::{
-    Client, ClientSettings, CollectiveSettings, Configuration, Error, Failure, FailureKind, File, FileId,
-    Group, IoNodeSettings, ListedStripe, NumberedFile, Scheduling, Threads, object_name, serve,
+    Client, ClientSettings, CollectiveSettings, Configuration, Error, Failure, FailureKind, Features, File,
+    FileId, Group, IoNodeSettings, ListedStripe, NumberedFile, Scheduling, Threads, object_name, serve,
 };
 use layout::{Operation, Pattern, Problem, Striping};
 use machine::conformance::Testbed;
@@ -79,8 +81,9 @@ pub use numbered::{
     all_stripes_are_listed_however_many, both_handles_of_a_file_remember_what_was_lost,
     cached_numbered_files_are_close_to_open_consistent, data_and_holes_of_a_file_are_found,
     each_of_many_closed_files_that_lost_data_is_reported, listed_stretches_make_stripes,
-    numbered_stripes_are_told_apart, stripes_are_listed_once_for_all_who_wait,
-    what_an_earlier_run_has_flushed_is_not_lost, who_closes_a_numbered_file_is_told_what_was_lost,
+    nodes_of_neighbouring_releases_work_together, numbered_stripes_are_told_apart,
+    stripes_are_listed_once_for_all_who_wait, what_an_earlier_run_has_flushed_is_not_lost,
+    who_closes_a_numbered_file_is_told_what_was_lost,
 };
 pub use pages::{
     a_client_reads_what_it_has_written, a_file_too_large_for_the_cache_passes_through,
@@ -108,7 +111,7 @@ pub use selected::{
     what_several_select_of_new_blocks_stays,
 };
 
-pub use syncs::members_sync_what_all_have_written;
+pub use syncs::{members_sync_what_all_have_written, one_member_asks_the_keeper_for_all};
 pub use trees::{
     a_cut_and_a_write_come_one_after_the_other, a_disk_that_is_gone_hides_no_others,
     a_file_that_is_open_is_not_abandoned, a_file_without_names_lives_until_its_last_close,
@@ -251,6 +254,7 @@ macro_rules! for_all_promises {
             each_of_many_closed_files_that_lost_data_is_reported,
             what_an_earlier_run_has_flushed_is_not_lost,
             both_handles_of_a_file_remember_what_was_lost,
+            nodes_of_neighbouring_releases_work_together,
             who_closes_a_numbered_file_is_told_what_was_lost,
             entries_of_names_in_order_are_prefetched,
             names_of_all_clients_are_one_tree,
@@ -288,6 +292,7 @@ macro_rules! for_all_promises {
             what_a_team_writes_is_known_to_all_its_members,
             stripes_stay_found_when_others_write,
             members_sync_what_all_have_written,
+            one_member_asks_the_keeper_for_all,
             what_replaces_a_file_is_on_the_media,
             who_flushes_a_file_flushes_what_others_have_closed,
             lost_changes_of_names_are_told,
@@ -742,9 +747,9 @@ pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed, base: Base) {
         for request in [
             endless(false),
             endless(true),
-            Request::Read { file: FileId(1), stripe: 0, offset: u64::MAX, bytes: 1 },
-            Request::Read { file: FileId(1), stripe: 0, offset: 1, bytes: u32::MAX },
-            Request::Read { file: FileId(77), stripe: 0, offset: 0, bytes: 1 },
+            Request::Read { file: FileId(1), stripe: 0, offset: u64::MAX, bytes: 1, is_alone: false },
+            Request::Read { file: FileId(1), stripe: 0, offset: 1, bytes: u32::MAX, is_alone: false },
+            Request::Read { file: FileId(77), stripe: 0, offset: 0, bytes: 1, is_alone: false },
             Request::Resize { file: FileId(1), stripes: vec![(1000, 5)] },
             Request::Scrub { file: FileId(u64::MAX), disk: 0, offset: 0, bytes: 0 },
             Request::Attach {
@@ -846,8 +851,13 @@ fn demand_overtakes(testbed: &impl Testbed, base: Base, threads: usize, promotes
                 Message { class, header: Frame::Request(tag, request).encode(), ..Message::default() };
             client.net().send(target, message).await.expect("sent");
         };
-        let read =
-            |block| Request::Read { file: FileId(1), stripe: 0, offset: block * BLOCK, bytes: BLOCK as u32 };
+        let read = |block| Request::Read {
+            file: FileId(1),
+            stripe: 0,
+            offset: block * BLOCK,
+            bytes: BLOCK as u32,
+            is_alone: false,
+        };
         for block in 0..40 {
             ask(Class::Background, 100 + block, read(block)).await;
         }
@@ -887,7 +897,7 @@ pub fn a_stream_does_not_keep_the_disk_to_itself(testbed: &impl Testbed, base: B
             let (client, target) = (&nodes[2], nodes[0].node());
             let ask = async |block: u64| {
                 let (offset, bytes) = (block * BLOCK, BLOCK as u32);
-                let request = Request::Read { file: FileId(1), stripe: 0, offset, bytes };
+                let request = Request::Read { file: FileId(1), stripe: 0, offset, bytes, is_alone: false };
                 let message =
                     Message { header: Frame::Request(block, request).encode(), ..Message::default() };
                 client.net().send(target, message).await.expect("sent");
@@ -1048,7 +1058,7 @@ async fn fail_one_member<M: Machine>(base: Base, nodes: Vec<M>, settings: Collec
 
 /// An I/O node of which only the answers are there, and which can be started anew.
 struct Restarting {
-    incarnation: Cell<u64>,
+    run: Cell<u64>,
     /// Whether this run has opened the file.
     is_open: Cell<bool>,
     /// How many collective requests it has served.
@@ -1062,11 +1072,10 @@ struct Restarting {
 impl Restarting {
     /// Serves on this node.
     fn serve<M: Machine>(node: &M) -> Rc<Self> {
-        let (incarnation, is_open) = (Cell::new(1), Cell::new(false));
+        let (run, is_open) = (Cell::new(1), Cell::new(false));
         let (collectives, flushes_slowly) = (Cell::new(0), Cell::default());
         let has_closed_stripes = Cell::default();
-        let io_node =
-            Rc::new(Restarting { incarnation, is_open, collectives, flushes_slowly, has_closed_stripes });
+        let io_node = Rc::new(Restarting { run, is_open, collectives, flushes_slowly, has_closed_stripes });
         let (answering, machine) = (io_node.clone(), node.clone());
         node.spawn("I/O node", async move {
             while let Ok((from, Delivery::Message(message))) = machine.net().receive().await {
@@ -1075,7 +1084,8 @@ impl Restarting {
                 };
                 let header = Frame::Reply(tag, answering.answer(&request)).encode();
                 let answer = Message { header, payload: Payload::empty(), ..message };
-                let is_slow = matches!(request, Request::Flush(_)) && answering.flushes_slowly.replace(false);
+                let is_slow = matches!(request, Request::Flush(Flushing::Stripes(_)))
+                    && answering.flushes_slowly.replace(false);
                 let (sender, wait) = (machine.clone(), Duration::from_millis(if is_slow { 300 } else { 0 }));
                 machine.spawn("answer", async move {
                     sender.sleep_until(sender.now() + wait).await;
@@ -1088,44 +1098,43 @@ impl Restarting {
     }
 
     fn start_anew(&self) {
-        self.incarnation.set(self.incarnation.get() + 1);
+        self.run.set(self.run.get() + 1);
         self.is_open.set(false);
     }
 
     fn answer(&self, request: &Request) -> Reply {
         let not_open = Failure::new(FailureKind::NotOpen, "not open");
         match request {
-            Request::Describe => Reply::Described { disks: 1, block_bytes_max: BLOCK },
+            Request::Describe => {
+                Reply::Described { disks: 1, block_bytes_max: BLOCK, features: Features::all().bits() }
+            }
             Request::DescribeDisks => Reply::DisksDescribed { identities: vec![Some(7)] },
             Request::Attach { stripes, .. } => {
                 self.is_open.set(true);
                 Reply::Attached { stripes: stripes.places.iter().map(|&(stripe, _)| (stripe, 0)).collect() }
             }
-            Request::Flush(_) => Reply::Accepted { incarnation: self.incarnation.get() },
-            Request::FlushOwn if self.has_closed_stripes.get() => Reply::Done,
-            Request::FlushOwn => Reply::Accepted { incarnation: self.incarnation.get() },
-            Request::AttachAndWrite { .. } => {
+            Request::Flush(Flushing::Own) if self.has_closed_stripes.get() => Reply::Done,
+            Request::Flush(_) => Reply::Accepted { run: self.run.get() },
+            Request::Write(BlockWrite { attach: Some(_), .. }) => {
                 self.is_open.set(true);
-                Reply::Accepted { incarnation: self.incarnation.get() }
+                Reply::Accepted { run: self.run.get() }
             }
-            Request::Write { .. } | Request::Collective(_) | Request::MoveSelected(_)
-                if !self.is_open.get() =>
-            {
+            Request::Write(_) | Request::Collective(_) | Request::MoveSelected(_) if !self.is_open.get() => {
                 Reply::Failed(not_open)
             }
             Request::Collective(_) => {
                 self.collectives.set(self.collectives.get() + 1);
                 Reply::Done
             }
-            Request::Select(_) => Reply::Accepted { incarnation: self.incarnation.get() },
+            Request::Select(_) => Reply::Accepted { run: self.run.get() },
             Request::MoveSelected(selected) => {
                 self.collectives.set(self.collectives.get() + 1);
                 match selected.selectors {
                     Selectors::Members(_) => Reply::Moved { blocks: vec![1], hidden: 0 },
-                    Selectors::Asker(_) => Reply::Accepted { incarnation: self.incarnation.get() },
+                    Selectors::Asker(_) => Reply::Accepted { run: self.run.get() },
                 }
             }
-            Request::Write { .. } => Reply::Accepted { incarnation: self.incarnation.get() },
+            Request::Write(_) => Reply::Accepted { run: self.run.get() },
             other => panic!("{other:?}"),
         }
     }

@@ -1,14 +1,16 @@
 //! What files promise that have a number and no name.
 
-use fs::protocol::{LISTED_STRIPES, Label};
+use fs::protocol::{BlockWrite, LISTED_STRIPES, Label, Reply, Request, StripeHome};
 use fs::{
-    Client, Configuration, Entry, Error, FailureKind, File, FileEntries, FileId, Group, ListedSettings,
-    ListedStripe, NumberedFile, PageCache, PageCacheSettings, PagedFile, Prefetch, Threads, object_name,
+    Client, Configuration, Entry, Error, FailureKind, Features, File, FileEntries, FileId, Group,
+    IoNodeSettings, ListedSettings, ListedStripe, NumberedFile, PageCache, PageCacheSettings, PagedFile,
+    Prefetch, Threads, object_name, serve,
 };
 use layout::Striping;
 use machine::conformance::Testbed;
 use machine::{Disk, Machine, Memory, Net, NodeId, Payload};
 
+use super::attackers::answer;
 use super::faulty::Faulty;
 use super::tasks::{Tasks, rest};
 use super::{BLOCK, Base, Restarting, bytes_of, contents, put, read, run, small, start, write};
@@ -528,6 +530,47 @@ pub fn who_closes_a_numbered_file_is_told_what_was_lost(testbed: &impl Testbed, 
             }
             let file = open().await;
             assert_eq!((file.flush().await, file.close().await), (Ok(()), Ok(())), "nothing is left of it");
+        }
+    });
+}
+
+/// Clients do by other means what an I/O node of another release cannot do.
+pub fn nodes_of_neighbouring_releases_work_together(testbed: &impl Testbed, base: Base) {
+    run(testbed, 4, move |nodes| async move {
+        let io_node = |features| IoNodeSettings { features, ..small(base, Threads::Pool(4)) };
+        let unknown = Features::from_bits_retain(1 << 63);
+        for (node, features) in [(0, Features::empty()), (1, Features::all() | unknown)] {
+            nodes[node].spawn("I/O node", serve(nodes[node].clone(), io_node(features)));
+        }
+        let names = vec![nodes[0].node(), nodes[1].node()];
+        let client = Client::connect(nodes[2].clone(), names, base.client()).await.expect("they answer");
+        let cache = PageCache::new(client.clone(), PageCacheSettings::default());
+        let file = cache.open_numbered(numbered(&nodes[..2], 1, 0, 0).await).await.expect("opened");
+        let data = contents(2 * BLOCK);
+        // Through the cache each block goes alone, and the first one is to make its stripe.
+        file.write(0, Payload::from(data.clone())).await.expect("taken");
+        file.write(64 * BLOCK, Payload::from(data.clone())).await.expect("taken");
+        assert_eq!(file.flush().await, Ok(()));
+        let file = file.file().clone();
+        file.set_bytes(66 * BLOCK);
+        for offset in [0, 64 * BLOCK] {
+            assert_eq!(read(&file, offset, 2 * BLOCK).await, data);
+        }
+        // The first node has the blocks of even numbers and does not tell where its holes are; the other one does.
+        assert_eq!(file.next_data(2 * BLOCK).await, Ok(Some(2 * BLOCK)));
+        let hole = file.next_hole(BLOCK).await.expect("told").expect("there is one");
+        assert!((3 * BLOCK..64 * BLOCK).contains(&hole), "{hole}");
+        // It says so itself, too.
+        let [attach, find] = [
+            Request::Write(BlockWrite {
+                attach: Some(StripeHome { striping: file.striping(), disk: 7 }),
+                ..BlockWrite::new(FileId(2), 0, 0)
+            }),
+            Request::FindData { file: FileId(1), stripes: vec![(0, 0)] },
+        ];
+        for (request, why) in [(attach, "attaches no stripe"), (find, "does not serve")] {
+            let reply = answer(&nodes[3], nodes[0].node(), 1, request).await;
+            assert!(matches!(&reply, Reply::Failed(failure) if failure.text.contains(why)), "{reply:?}");
         }
     });
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use fs::protocol::{
-    Collective, Direction, Fetch, Frame, Listed, LockRequest, LockStep, MeetingId, MemoryId, Reply, Request,
-    StripePlaces,
+    BlockWrite, Collective, Direction, Fetch, Flushing, Frame, Listed, LockChange, LockStep, MeetingId,
+    MemoryId, RecordingStep, Reply, Request, StripeHome, StripePlaces, TeamStep, WrittenUntil,
 };
 use fs::{Entry, EntryRun, FailureKind, FileId, IoNodeSettings, ListedStretch, LockMode, LockRange, Threads};
 use layout::{Pattern, Problem, Striping};
@@ -158,16 +158,13 @@ impl<M: Machine> RandomAsker<M> {
             }
             let (request, payload) = self.request();
             let bytes = match request {
-                Request::Read { bytes, .. } | Request::ReadAlone { bytes, .. } => u64::from(bytes),
+                Request::Read { bytes, .. } => u64::from(bytes),
                 _ => 0,
             };
             self.under_way.borrow_mut().insert(tag, bytes);
             let class = match request {
-                Request::Read { .. } | Request::Write { .. } if self.below(3) == 0 => Class::Background,
-                Request::Read { .. } | Request::Write { .. } | Request::WriteThrough { .. } => Class::Demand,
-                Request::ReadAlone { .. }
-                | Request::AttachAndWrite { .. }
-                | Request::WriteUnderLease { .. } => Class::Demand,
+                Request::Read { .. } | Request::Write(_) if self.below(3) == 0 => Class::Background,
+                Request::Read { .. } | Request::Write(_) => Class::Demand,
                 _ => Class::Control,
             };
             let message = Message { class, header: Frame::Request(tag, request).encode(), payload };
@@ -273,31 +270,9 @@ impl<M: Machine> RandomAsker<M> {
             11 => self.collective(file),
             12 => Request::Scrub { file, disk: stripe, offset, bytes },
             13 => Request::Describe,
-            14..=16 => {
-                let fetch = Some(Fetch { memory: MemoryId::Request(1), offset: 0, bytes });
-                Request::Write { file, stripe, offset, fetch }
-            }
-            17..=25 => {
-                let payload = Payload::from(vec![3; bytes as usize]);
-                return (Request::Write { file, stripe, offset, fetch: None }, payload);
-            }
-            26 => {
-                let payload = Payload::from(vec![3; bytes as usize]);
-                return (Request::WriteThrough { file, stripe, offset, fetch: None }, payload);
-            }
-            27..=28 => {
-                let striping = Striping::new(BLOCK, 1 + self.below(2) as u32).expect("a striping");
-                let disk = self.disk ^ u64::from(self.below(9) == 0);
-                let payload = Payload::from(vec![3; bytes as usize]);
-                return (Request::AttachAndWrite { file, striping, stripe, disk, offset }, payload);
-            }
-            29 => {
-                let payload = Payload::from(vec![3; bytes as usize]);
-                return (Request::WriteUnderLease { lease: self.below(3), file, stripe, offset }, payload);
-            }
+            14..=29 => return self.write(BlockWrite::new(file, stripe, offset), bytes),
             39 => self.of_recording(),
-            _ if bytes.is_multiple_of(2) => Request::ReadAlone { file, stripe, offset, bytes },
-            _ => Request::Read { file, stripe, offset, bytes },
+            _ => Request::Read { file, stripe, offset, bytes, is_alone: bytes.is_multiple_of(2) },
         };
         (request, Payload::empty())
     }
@@ -308,22 +283,36 @@ impl<M: Machine> RandomAsker<M> {
         let identity = self.disk ^ u64::from(self.below(9) == 0);
         let stripes = StripePlaces { file, striping, places: vec![(stripe, identity)] };
         match self.below(10) {
-            8 => Request::Lock(self.lock(file)),
+            8 => Request::Lock { lease: self.below(2), change: Some(self.lock(file)) },
             9 if self.below(2) == 0 => Request::Fence { leases: vec![self.below(4)] },
-            9 => Request::RenewLease { lease: self.below(3) },
+            9 => Request::Lock { lease: self.below(3), change: None },
             0 => Request::Examine,
             1 if self.below(2) == 0 => Request::MarkDisks { origin: self.below(2), anew: self.below(2) == 0 },
             1 => Request::DescribeDisks,
             2..=4 => Request::Attach { stripes, create: self.below(3) > 0 },
-            5 if self.below(4) == 0 => Request::FlushOwn,
-            5 => Request::Flush(stripes),
+            5 if self.below(4) == 0 => Request::Flush(Flushing::Own),
+            5 => Request::Flush(Flushing::Stripes(stripes)),
             6 => Request::Remove { files: vec![file] },
             _ => Request::ListStripes { after: self.other_file() },
         }
     }
 
+    /// A write of so many bytes, of any kind; the data, unless they are to be fetched.
+    fn write(&self, write: BlockWrite, bytes: u32) -> (Request, Payload) {
+        let is_fetched = self.below(5) == 0;
+        let fetch = is_fetched.then_some(Fetch { memory: MemoryId::Request(1), offset: 0, bytes });
+        let until = if self.below(8) == 0 { WrittenUntil::AtDisk } else { WrittenUntil::Accepted };
+        let lease = (self.below(8) == 0).then(|| self.below(3));
+        let attach = (self.below(4) == 0).then(|| {
+            let striping = Striping::new(BLOCK, 1 + self.below(2) as u32).expect("a striping");
+            StripeHome { striping, disk: self.disk ^ u64::from(self.below(9) == 0) }
+        });
+        let payload = if is_fetched { Payload::empty() } else { Payload::from(vec![3; bytes as usize]) };
+        (Request::Write(BlockWrite { fetch, until, lease, attach, ..write }), payload)
+    }
+
     /// A request for a lock by one of a few owners.
-    fn lock(&self, file: FileId) -> LockRequest {
+    fn lock(&self, file: FileId) -> LockChange {
         let mode = if self.below(2) == 0 { LockMode::Shared } else { LockMode::Exclusive };
         let step = match self.below(3) {
             0 => LockStep::Test(mode),
@@ -331,31 +320,36 @@ impl<M: Machine> RandomAsker<M> {
             _ => LockStep::Release,
         };
         let range = LockRange { first: self.below(20), last: self.below(40) };
-        let (lease, owner) = (self.below(2), self.below(3));
-        LockRequest { lease, number: FileNumber(file.0), owner, range, step, claims: self.below(9) == 0 }
+        let (number, owner) = (FileNumber(file.0), self.below(3));
+        LockChange { number, owner, range, step, claims: self.below(9) == 0 }
     }
 
     /// A request of a group that this node is no member of.
     fn of_group(&self, which: u64) -> Request {
         let (group, number) = (self.number(), self.below(4) as u32);
         match which {
-            0 if number > 1 => Request::GatherForRoom { group, flush: number },
-            0 => Request::Gather { group, flush: number, file: self.other_file() },
+            0 => Request::Gather { group, flush: number, file: self.other_file(), for_room: number > 1 },
             1 => {
                 let failure = (number > 2).then(|| fs::Failure::invalid("none"));
-                Request::Enter { meeting: MeetingId { group, operation: number }, failure }
+                let step = (self.below(2) == 0).then_some(TeamStep::Meet);
+                Request::Meet {
+                    meeting: MeetingId { group, operation: number },
+                    step,
+                    brings: Vec::new(),
+                    failure,
+                }
             }
             _ => Request::Leave { group },
         }
     }
 
     fn of_recording(&self) -> Request {
-        match self.below(4) {
-            0 => Request::StartRecording,
-            1 => Request::ReadRecordingClock,
-            2 => Request::StopRecording,
-            _ => Request::FetchRecording,
-        }
+        Request::Record(match self.below(4) {
+            0 => RecordingStep::Start,
+            1 => RecordingStep::ReadClock,
+            2 => RecordingStep::Stop,
+            _ => RecordingStep::Fetch,
+        })
     }
 
     fn other_file(&self) -> Option<FileId> {

@@ -75,3 +75,58 @@ pub fn members_sync_what_all_have_written(testbed: &impl Testbed, base: Base) {
         tasks.wait().await;
     });
 }
+
+/// What members of a team move or sync together the first of them tells the keeper, and asks what it knows; the others
+/// hear that from the first.
+pub fn one_member_asks_the_keeper_for_all(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3 + MEMBERS as usize, move |nodes| async move {
+        let (trees, tasks) = (trees(base, &nodes).await, Tasks::default());
+        make(&trees[0], "shared", true).await.expect("made").close().await.expect("closed");
+        for (rank, tree) in (0..MEMBERS).zip(trees.iter().cloned()) {
+            tasks.begin(&nodes[3 + rank as usize], async move {
+                let file = open(&tree, "shared").await.expect("opened");
+                let client = tree.cache().client();
+                let team = TeamMembership::form(client, "writers", rank, MEMBERS).await.expect("formed");
+                let asked = || {
+                    let asked = client.counts().asked;
+                    asked
+                        .iter()
+                        .filter(|asked| asked.operation == "names")
+                        .map(|asked| asked.times.count())
+                        .sum::<u64>()
+                };
+                for (round, method) in
+                    (1..).zip([CollectiveMethod::DiskDirected { presort: true }, CollectiveMethod::TwoPhase])
+                {
+                    let own = Extent::new(u64::from(rank) * BLOCK, BLOCK);
+                    let own = Selection::contiguous(own).expect("within a file");
+                    let memory = Memory::real(vec![round; BLOCK as usize]);
+                    let settings = SelectedSettings { method, queued: true, to_media: false };
+                    let before = asked();
+                    let turn = team.turn(team.next_turn(), TeamStep::write(method)).await;
+                    file.write_selected(Some(&turn), &own, &memory, settings).await.expect("written");
+                    drop(turn);
+                    let known = (file.known().size, file.paged().bytes());
+                    assert_eq!(
+                        known,
+                        (u64::from(MEMBERS) * BLOCK, u64::from(MEMBERS) * BLOCK),
+                        "at rank {rank}"
+                    );
+                    let turn = team.turn(team.next_turn(), TeamStep::Sync).await;
+                    file.sync_together(&turn).await.expect("synced");
+                    drop(turn);
+                    let turn = team.turn(team.next_turn(), TeamStep::read(method)).await;
+                    let found = file.read_selected(Some(&turn), &own, &memory, settings).await;
+                    assert_eq!(found, Ok(BLOCK), "at rank {rank}");
+                    assert_eq!(
+                        asked() - before,
+                        if rank == 0 { 3 } else { 0 },
+                        "at rank {rank} by {method:?}"
+                    );
+                }
+                file.close().await.expect("closed");
+            });
+        }
+        tasks.wait().await;
+    });
+}

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::rc::Rc;
 
 use fs::protocol::{Frame, Reply, Request};
-use fs::{Client, Division, Error, Group, Threads, WriteCache, WriteCacheSettings, Written};
+use fs::{Client, Division, Error, Features, Group, Threads, WriteCache, WriteCacheSettings, Written};
 use machine::conformance::Testbed;
 use machine::{Class, Condition, Delivery, Duration, Machine, Memory, Message, Net, NodeId, Payload};
 
@@ -486,7 +486,9 @@ async fn name_a_flush_and_go(node: &impl Machine, client: NodeId) {
         let Ok(Frame::Request(tag, request)) = Frame::decode(&message.header) else { panic!("a request") };
         assert_eq!(from, client);
         let reply = match request {
-            Request::Describe => Reply::Described { disks: 1, block_bytes_max: BLOCK },
+            Request::Describe => {
+                Reply::Described { disks: 1, block_bytes_max: BLOCK, features: Features::all().bits() }
+            }
             Request::Join { .. } => Reply::Joined { group: 1, flushes: 0 },
             Request::Gather { .. } => Reply::Flushing { flush: 1 },
             other => panic!("{other:?}"),

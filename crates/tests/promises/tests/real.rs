@@ -154,7 +154,7 @@ fn answers_that_leave_late_delay_others_and_no_more() {
             file.truncate(READS * BLOCK).await?;
             for block in 0..READS {
                 let (offset, bytes) = (block * BLOCK, BLOCK as u32);
-                let request = Request::Read { file: FIRST, stripe: 0, offset, bytes };
+                let request = Request::Read { file: FIRST, stripe: 0, offset, bytes, is_alone: false };
                 let header = Frame::Request(1 + block, request).encode();
                 nodes[2].net().send(target, Message { header, ..Message::default() }).await?;
             }
@@ -210,7 +210,7 @@ const PAGES: u64 = 100;
 /// A message in which a stranger asks for a page, on demand or in the background.
 fn ask(tag: u64, class: u8) -> Headed {
     let offset = tag % PAGES * PAGE;
-    message(tag, class, Request::Read { file: FIRST, stripe: 0, offset, bytes: PAGE as u32 })
+    message(tag, class, Request::Read { file: FIRST, stripe: 0, offset, bytes: PAGE as u32, is_alone: false })
 }
 
 fn message(tag: u64, class: u8, request: Request) -> Headed {
@@ -306,7 +306,11 @@ fn who_takes_no_answers_keeps_no_memory_that_random_reads_need() {
     };
     let alone = |tag: u64| {
         let offset = tag % (PAGES - CACHED) * PAGE;
-        message(tag, b'd', Request::ReadAlone { file: FIRST, stripe: 0, offset, bytes: PAGE as u32 })
+        message(
+            tag,
+            b'd',
+            Request::Read { file: FIRST, stripe: 0, offset, bytes: PAGE as u32, is_alone: true },
+        )
     };
     let messages: Vec<Headed> = (1..=1000).map(alone).collect();
     beside_a_stranger(settings, &messages, async |client, file| {

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use description::{Description, MachineDescription};
 use experiment as _;
 use fs::{
-    Advice, Client, ClientSettings, Configuration, Error, FailureKind, File, FileId, IoNodeSettings,
-    NumberedFile, PageCache, PageCacheSettings, Prefetch, Scheduling, serve,
+    Advice, Client, ClientSettings, Configuration, Error, FailureKind, Features, File, FileId,
+    IoNodeSettings, NumberedFile, PageCache, PageCacheSettings, Prefetch, Scheduling, serve,
 };
 use layout::Striping;
 use machine::{Disk, Duration, Machine, Memory, Payload};
@@ -357,6 +357,34 @@ fn a_numbered_file_that_was_flushed_outlives_a_loss_of_power() {
     // Of what was not flushed there is sometimes nothing, and sometimes a part.
     assert!((10..50).contains(&count(|(is_there, _)| *is_there)), "{outcomes:?}");
     assert!(count(|(_, is_whole)| *is_whole) < 60, "{outcomes:?}");
+}
+
+#[test]
+fn an_earlier_release_may_be_started_in_the_place_of_a_later_one() {
+    let description = MachineDescription::load("cluster-switch").expect("built in");
+    let simulation = Simulation::new(&description, Settings { block_bytes: 512, ..Settings::default() });
+    simulation.expect_crashes();
+    let (io_node, compute) = (simulation.io_nodes()[0].clone(), simulation.compute_nodes()[0].clone());
+    let test = async move {
+        let serve_as = |incarnation, features| {
+            let settings =
+                IoNodeSettings { incarnation, features, block_bytes_max: 512, ..IoNodeSettings::agent() };
+            io_node.spawn("I/O node", serve(io_node.clone(), settings));
+        };
+        serve_as(1, Features::all());
+        let client = Client::connect(compute, vec![io_node.node()], ClientSettings::agent()).await?;
+        let cache = PageCache::new(client.clone(), PageCacheSettings::default());
+        for number in 1..=2 {
+            let file = cache.open_numbered(described(&client, number, 512).await).await?;
+            file.write(0, Payload::from(vec![number as u8; 100])).await?;
+            file.flush().await?;
+            assert_eq!(file.file().next_hole(0).await?, Some(100));
+            io_node.crash(number);
+            serve_as(number + 1, Features::empty());
+        }
+        fs::Result::Ok(())
+    };
+    simulation.run(test).expect("no task fails").expect("all of it is done");
 }
 
 /// Cuts a file, flushes it, and makes its I/O nodes lose their power; says what is behind the cut then.

@@ -46,7 +46,7 @@ fn small_files_can_be_traced() {
     for (name, least) in [("run.tlv", 1), ("run-predicted.tlv", 10)] {
         let bytes = std::fs::read(directory.path().join(name)).expect("a trace");
         let timeline = trace::read("run", bytes.as_slice()).expect("a trace");
-        let is_meant = |index: &&u32| timeline.states[**index as usize].name == "serve: attach and write";
+        let is_meant = |index: &&u32| timeline.states[**index as usize].name == "serve: write";
         assert!(timeline.spans.state.iter().filter(is_meant).count() >= least, "{name}");
     }
 }

@@ -83,7 +83,7 @@ impl<M: Machine> Tree<M> {
     /// Lets go of a file that was held; its contents go if nobody can need them any more.
     pub(super) async fn let_go(&self, number: FileNumber, used: OpenFor) -> Result<()> {
         let outcome = match self.begin_to_let_go(number, used).await {
-            Ok(true) => self.tell_let_go(Request::LetGo { number, used }).await.map(drop),
+            Ok(true) => self.tell_let_go(Request::LetGo { number, used, written: None }).await.map(drop),
             begun => begun.map(drop),
         };
         match outcome {
@@ -102,7 +102,7 @@ impl<M: Machine> Tree<M> {
         written: WrittenContents,
     ) -> Result<Option<Inode>> {
         self.begin_to_let_go(number, used).await?;
-        match self.tell_let_go(Request::LetGoWritten { number, used, written }).await {
+        match self.tell_let_go(Request::LetGo { number, used, written: Some(written) }).await {
             // Whether it was told nobody knows.
             Err(error) if error.is_of_new_start() => {
                 self.inode(TreeOperation::Wrote { number, written }).await.map(Some)

@@ -18,7 +18,7 @@ use namespace::{FileNumber, TreeRefusal};
 
 use super::{Tree, TreeInner};
 use crate::error::{Error, Result};
-use crate::protocol::{FENCED_MAX, FileId, HeldLock, LockAnswer, LockRequest, LockStep, Reply, Request};
+use crate::protocol::{FENCED_MAX, FileId, HeldLock, LockAnswer, LockChange, LockStep, Reply, Request};
 use crate::range_locks::LEASE;
 use crate::range_locks::{LockMode, LockRange, RangeLock, RangeLocks};
 use crate::unexpected;
@@ -244,11 +244,11 @@ impl<M: Machine> Tree<M> {
         // The keeper gives locks on files that it knows to be open here.
         self.hold_again().await?;
         let lease = self.inner.locks.lease.get();
-        self.ask_about_locks(Request::Lock(LockRequest { lease, number, owner, range, step, claims })).await
+        self.ask_about_locks(lease, Some(LockChange { number, owner, range, step, claims })).await
     }
 
-    async fn ask_about_locks(&self, request: Request) -> Result<LockAnswer> {
-        let asked = self.machine().now();
+    async fn ask_about_locks(&self, lease: u64, change: Option<LockChange>) -> Result<LockAnswer> {
+        let (request, asked) = (Request::Lock { lease, change }, self.machine().now());
         let endpoint = &self.inner.cache.client().inner.endpoint;
         match endpoint.call(self.keeper(), request, Payload::empty()).await? {
             (Reply::Lock(answer), _) => {
@@ -262,7 +262,7 @@ impl<M: Machine> Tree<M> {
     /// Renews the lease. If it has ended, locks are lost, unless the keeper was started anew.
     async fn renew_lease(&self) -> Result<()> {
         let lease = self.inner.locks.lease.get();
-        if self.ask_about_locks(Request::RenewLease { lease }).await? == LockAnswer::Lost {
+        if self.ask_about_locks(lease, None).await? == LockAnswer::Lost {
             let _turn = self.inner.locks.turn.take().await;
             // Unless somebody else has done it meanwhile.
             if self.inner.locks.lease.get() == lease {

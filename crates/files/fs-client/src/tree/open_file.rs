@@ -23,6 +23,7 @@ use crate::error::Result;
 use crate::protocol::{Direction, FileId, OpenFor};
 use crate::range_locks::LEASE;
 use crate::selected::SelectedOperation;
+use crate::together::{decoded, encoded};
 use crate::{Company, NumberedFile, PagedFile, SelectedSettings, TeamTurn, unexpected};
 
 /// Pauses before the keeper is asked again whether earlier appends are reported: the first and the longest. The first
@@ -328,9 +329,9 @@ impl<M: Machine> OpenTreeFile<M> {
         let fits = self.flush().await;
         let operation = SelectedOperation { direction: Direction::Read, selection, memory, settings };
         let file = self.paged.file();
-        let ask_keeper = async |_| Ok(self.attributes().await?.version);
+        let ask_keeper = async |_| self.attributes().await.map(|_| self.told_to_team());
         let moved = file.move_selected(company(team), &operation, fits, ask_keeper).await?;
-        self.hear_version(moved.told).await?;
+        self.hear_first(&moved.told)?;
         Ok(selection.bytes_before(self.known().size))
     }
 
@@ -354,18 +355,34 @@ impl<M: Machine> OpenTreeFile<M> {
                 // Whatever the members have selected of it.
                 self.wrote_past_cache(end, end).await?;
             }
-            Ok(self.known().version)
+            Ok(self.told_to_team())
         };
         let moved = self.paged.file().move_selected(company(team), &operation, fits, tell_keeper).await?;
-        self.hear_version(moved.told).await
+        self.hear_first(&moved.told).map(drop)
     }
 
-    /// Asks the keeper for the file, unless this client knows it in this version.
-    pub(super) async fn hear_version(&self, version: u64) -> Result<()> {
-        if self.known().version != version {
-            self.attributes().await?;
+    /// What the first member of a team tells the others, so that they need not ask the keeper: what it has heard of the
+    /// file.
+    pub(super) fn told_to_team(&self) -> Vec<u8> {
+        encoded(&*self.state.inode.borrow())
+    }
+
+    /// Takes in what the first member of a team has told. Returns the version of the file that this is.
+    ///
+    /// # Errors
+    /// If it is not what the keeper can have said of this file.
+    pub(super) fn hear_first(&self, told: &[u8]) -> Result<u64> {
+        let keeper = self.tree.keeper();
+        let inode: Inode = decoded(told, keeper)?;
+        if inode.number != self.number() {
+            return Err(unexpected(keeper));
         }
-        Ok(())
+        let version = inode.version;
+        // This member may have heard of a later one meanwhile.
+        if version > self.state.inode.borrow().version {
+            self.tree.note_inode(&self.state, &self.paged, inode);
+        }
+        Ok(version)
     }
 
     /// Takes in that at most so many bytes have been written past the page cache, up to `end`, and tells the keeper.

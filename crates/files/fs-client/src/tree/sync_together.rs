@@ -4,7 +4,7 @@
 //!  all      send what is in the page cache | meet: which runs of the I/O nodes have what is unflushed
 //!  first    ask the keeper; flush all stripes, and the namespace
 //!  others   flush their own, if other runs have it than what the first flushes
-//!  all      meet: the version of the file  | ask the keeper, if it is not the one known
+//!  all      meet: what the keeper has said of the file
 //! ```
 //!
 //! So with many members the I/O nodes are asked by one. Whose data other runs have accepted than the first's asks for
@@ -29,13 +29,13 @@ impl<M: Machine> OpenTreeFile<M> {
         let met = turn.gather(sent.as_ref().map(|()| mark.runs()).map_err(|error| &**error)).await;
         let flushed = match (sent, met) {
             (Ok(()), Ok(runs)) if turn.is_first() => self.sync_for_all(&runs).await,
-            (Ok(()), Ok(runs)) if mark.is_flushed_with(runs[0]) => Ok(0),
-            (Ok(()), Ok(_)) => self.bring_to_media().await.map(|()| 0),
-            (sent, met) => sent.and(met.map(|_| 0)),
+            (Ok(()), Ok(runs)) if mark.is_flushed_with(runs[0]) => Ok(Vec::new()),
+            (Ok(()), Ok(_)) => self.bring_to_media().await.map(|()| Vec::new()),
+            (sent, met) => sent.and(met.map(|_| Vec::new())),
         };
-        let met = turn.gather(flushed.as_ref().copied().map_err(|error| &**error)).await;
+        let met = turn.gather_bytes(flushed.as_ref().cloned().map_err(|error| &**error)).await;
         match (flushed, met) {
-            (Ok(_), Ok(versions)) => self.synced_by_first(turn, mark, versions[0]).await,
+            (Ok(_), Ok(told)) => self.synced_by_first(turn, mark, &told[0]),
             (Ok(_), Err(error)) => {
                 // What is lost of its own is told to this member now, and what the first could not flush stays noted.
                 self.bring_to_media().await.and(Err(error))
@@ -44,23 +44,25 @@ impl<M: Machine> OpenTreeFile<M> {
         }
     }
 
-    /// Flushes as the first member, if any of them has something unflushed; the version of the file that is flushed.
-    async fn sync_for_all(&self, runs: &[u64]) -> Result<u64> {
+    /// Flushes as the first member, if any of them has something unflushed. Returns what the keeper has said of the
+    /// file that is flushed.
+    async fn sync_for_all(&self, runs: &[u64]) -> Result<Vec<u8>> {
         // All of them have told the keeper.
-        let version = self.attributes().await?.version;
+        self.attributes().await?;
+        let told = self.told_to_team();
         match runs.iter().any(|&runs| runs > 0) {
             true => self.paged().flush_all().await?,
             false => self.paged().flush().await?,
         }
         self.tree().flush_of(self.number()).await?;
-        Ok(version)
+        Ok(told)
     }
 
-    async fn synced_by_first(&self, turn: &TeamTurn<'_, M>, mark: PagesMark, version: u64) -> Result<()> {
+    fn synced_by_first(&self, turn: &TeamTurn<'_, M>, mark: PagesMark, told: &[u8]) -> Result<()> {
         if turn.is_first() {
             return Ok(());
         }
-        self.hear_version(version).await?;
+        let version = self.hear_first(told)?;
         if self.known().version == version {
             self.paged().note_flushed_by_other(mark);
         }

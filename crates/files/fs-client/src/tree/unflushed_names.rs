@@ -11,7 +11,7 @@ use namespace::{FileNumber, Inode, TreeAnswer, TreeOperation};
 use super::Tree;
 use crate::durability::{Durability, Unflushed};
 use crate::error::{Error, Result};
-use crate::protocol::{Reply, Request};
+use crate::protocol::{Flushing, Reply, Request};
 use crate::unexpected;
 
 /// Maximum number of files and directories whose changes are remembered. Only a flush of all names reports the loss of
@@ -87,8 +87,8 @@ impl<M: Machine> Tree<M> {
         let (keeper, unflushed) = (self.keeper(), &self.inner.unflushed_names);
         let noted = unflushed.durability.last();
         let endpoint = &self.cache().client().inner.endpoint;
-        match endpoint.call(keeper, Request::FlushTree, Payload::empty()).await? {
-            (Reply::TreeFlushed { run }, _) => {
+        match endpoint.call(keeper, Request::Flush(Flushing::Names), Payload::empty()).await? {
+            (Reply::Accepted { run }, _) => {
                 unflushed.note_flushed(keeper, run, noted);
                 if unflushed.take_lost(whose) { Err(Error::NamesLost { keeper }.into()) } else { Ok(()) }
             }
@@ -127,7 +127,7 @@ pub(super) enum Change {
 impl Change {
     pub(super) fn by(request: &Request) -> Self {
         match request {
-            Request::LetGoWritten { number, .. } => Change::Of(Some(*number)),
+            Request::LetGo { number, written: Some(_), .. } => Change::Of(Some(*number)),
             Request::Tree { operation, .. } => match &**operation {
                 // They would be doomed again.
                 TreeOperation::Forget { .. } => Change::Nothing,

@@ -76,8 +76,8 @@ impl<M: Machine> Membership<M> {
     pub(super) async fn gather(&self, client: &Client<M>, flush: u32, reason: Reason) -> Result<u32> {
         let group = self.group();
         let request = match reason {
-            Reason::Asked(file) => Request::Gather { group, flush, file },
-            Reason::Room => Request::GatherForRoom { group, flush },
+            Reason::Asked(file) => Request::Gather { group, flush, file, for_room: false },
+            Reason::Room => Request::Gather { group, flush, file: None, for_room: true },
         };
         match self.ask(client, request).await? {
             Reply::Flushing { flush } => Ok(flush),
@@ -123,16 +123,19 @@ impl<M: Machine> Gathering<M> for FlushMeetings<'_, M> {
         self.id()
     }
 
-    async fn meet(&self, client: &Client<M>, brings: std::result::Result<u64, &Error>) -> Result<Met> {
-        let failure = brings.err().map(brought);
+    async fn meet(&self, client: &Client<M>, brings: std::result::Result<Vec<u8>, &Error>) -> Result<Met> {
+        let (own, failure) = match brings {
+            Ok(bytes) => (vec![bytes], None),
+            Err(error) => (Vec::new(), Some(brought(error))),
+        };
         client.inner.endpoint.machine().compute(Work::Barrier).await;
-        let request = Request::Enter { meeting: self.id(), failure };
+        let request = Request::Meet { meeting: self.id(), step: None, brings: Vec::new(), failure };
         self.next.set(self.next.get() + 1);
         match self.membership.ask(client, request).await? {
-            Reply::Met { members } => {
+            Reply::Met { members, .. } => {
                 (self.met)();
                 let members = members.into_iter().map(NodeId).collect();
-                Ok(Met { members, most: brings.unwrap_or(0) })
+                Ok(Met { members, brought: own })
             }
             _ => Err(unexpected(self.membership.coordinator)),
         }

@@ -7,8 +7,9 @@ use super::encoding::{decode, encode};
 use super::reply::Reply;
 use super::request::Request;
 
-/// The version of the protocol. Another version is refused.
-pub const VERSION: u8 = 21;
+/// The version of the protocol. Another version is refused: what is new to a version has a [feature](crate::Features)
+/// instead wherever nodes can do without.
+pub const VERSION: u8 = 22;
 
 const FRAME_MAGIC: [u8; 2] = *b"SF";
 
@@ -48,7 +49,10 @@ mod tests {
     use namespace::{FileNumber, WrittenContents};
     use proptest::prelude::*;
 
-    use super::super::{FileId, ListedStripe, OpenFor, StripePlaces};
+    use super::super::{
+        BlockWrite, FileId, Flushing, ListedStripe, OpenFor, RecordingStep, StripeHome, StripePlaces,
+        WrittenUntil,
+    };
     use super::*;
     use crate::error::Failure;
 
@@ -63,29 +67,34 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_encoded_is_decoded(tag: u64, offset: u64, bytes: u32, name in ".{0,50}") {
+            let striping = Striping::new(4096, 3).expect("a striping");
             let frames = [
-                Frame::Request(tag, Request::Read { file: FileId(offset), stripe: bytes, offset, bytes }),
-                Frame::Request(tag, Request::ReadAlone { file: FileId(offset), stripe: bytes, offset, bytes }),
-                Frame::Request(tag, Request::AttachAndWrite {
+                Frame::Request(tag, Request::Read {
                     file: FileId(offset),
-                    striping: Striping::new(4096, 3).expect("a striping"),
                     stripe: bytes,
-                    disk: tag,
                     offset,
+                    bytes,
+                    is_alone: true,
                 }),
-                Frame::Request(tag, Request::LetGoWritten {
+                Frame::Request(tag, Request::Write(BlockWrite {
+                    until: WrittenUntil::AtDisk,
+                    lease: Some(tag),
+                    attach: Some(StripeHome { striping, disk: tag }),
+                    ..BlockWrite::new(FileId(offset), bytes, offset)
+                })),
+                Frame::Request(tag, Request::LetGo {
                     number: FileNumber(offset),
                     used: OpenFor::Writing,
-                    written: WrittenContents { end: tag, stored_stripes: bytes, bytes: tag },
+                    written: Some(WrittenContents { end: tag, stored_stripes: bytes, bytes: tag }),
                 }),
                 Frame::Reply(tag, Reply::Failed(Failure::invalid(name.clone()))),
-                Frame::Request(tag, Request::FetchRecording),
+                Frame::Request(tag, Request::Record(RecordingStep::Fetch)),
                 Frame::Reply(tag, Reply::RecordedPart { bytes: name.into_bytes() }),
-                Frame::Request(tag, Request::Flush(StripePlaces {
+                Frame::Request(tag, Request::Flush(Flushing::Stripes(StripePlaces {
                     file: FileId(offset),
-                    striping: Striping::new(4096, 3).expect("a striping"),
+                    striping,
                     places: vec![(bytes, offset)],
-                })),
+                }))),
                 Frame::Reply(tag, Reply::StripesListed {
                     stripes: vec![ListedStripe { file: FileId(tag), disk: bytes, stripe: Some((bytes, offset)) }],
                     more: true,

@@ -9,9 +9,7 @@ use crate::range_locks::{LockMode, LockRange};
 
 /// What a client wants of the lock on a part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LockRequest {
-    /// The client's lease; 0 if it has none.
-    pub lease: u64,
+pub struct LockChange {
     /// The file.
     pub number: FileNumber,
     /// Whose lock it is, of those that the client tells apart.

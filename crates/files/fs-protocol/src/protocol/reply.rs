@@ -23,6 +23,8 @@ pub enum Reply {
         disks: u32,
         /// The largest block it can handle, in bytes.
         block_bytes_max: u64,
+        /// Its [features](crate::Features), in bits.
+        features: u64,
     },
     /// To [`Request::Examine`].
     Examined {
@@ -39,8 +41,8 @@ pub enum Reply {
     /// [`Reply::Done`], by an I/O node that may be started anew.
     Accepted {
         /// Which run of the I/O node it is, or the first of those that it continues: what another one accepted and did
-        /// not flush is lost.
-        incarnation: u64,
+        /// not flush is lost. To [`Flushing::Names`], which run of the store of names, as in [`Reply::Tree`].
+        run: u64,
     },
     /// To [`Request::Scrub`].
     Scrubbed {
@@ -72,24 +74,26 @@ pub enum Reply {
         /// Sequence number of the flush that has been begun.
         flush: u32,
     },
-    /// To [`Request::Enter`], of an I/O node: all have come.
+    /// To [`Request::Meet`], of an I/O node: all have come.
     Met {
-        /// The members that take part, in order.
+        /// The members of a job that take part, in order; those of a team know each other.
         members: Vec<u64>,
+        /// What each member of a team has brought, by rank.
+        brought: Vec<Vec<u8>>,
     },
-    /// To [`Request::ReadRecordingClock`].
+    /// To [`RecordingStep::ReadClock`].
     RecordingClock {
         /// The time of an event that is recorded now, in nanoseconds since 1970.
         unix_ns: u64,
     },
-    /// To [`Request::StopRecording`].
+    /// To [`RecordingStep::Stop`].
     Recorded {
         /// Time 0 of what is recorded, in nanoseconds since 1970.
         zero_unix_ns: u64,
         /// How many bytes there are to be fetched.
         bytes: u64,
     },
-    /// To [`Request::FetchRecording`].
+    /// To [`RecordingStep::Fetch`].
     RecordedPart {
         /// The next bytes of a section of a trace; none after the last.
         bytes: Vec<u8>,
@@ -120,7 +124,7 @@ pub enum Reply {
         /// Why the stripes of a disk are missing.
         failure: Option<Failure>,
     },
-    /// To [`Request::Tree`], [`Request::LetGo`] and [`Request::LetGoWritten`].
+    /// To [`Request::Tree`] and [`Request::LetGo`].
     Tree {
         /// The answer.
         answer: Box<TreeAnswer>,
@@ -140,21 +144,11 @@ pub enum Reply {
         /// The members, by rank.
         members: Vec<u64>,
     },
-    /// To [`Request::MeetTeam`]: all have come.
-    TeamMet {
-        /// What each of them has brought, by rank.
-        values: Vec<u64>,
-    },
-    /// To [`Request::Lock`] and [`Request::RenewLease`].
+    /// To [`Request::Lock`].
     Lock(LockAnswer),
     /// To [`Request::FindData`].
     DataFound {
         /// The index of each stripe that has any there, and where they begin and end within it.
         data: Vec<(u32, u64, u64)>,
-    },
-    /// To [`Request::FlushTree`].
-    TreeFlushed {
-        /// Which run of the store of names it is, as in [`Reply::Tree`].
-        run: u64,
     },
 }

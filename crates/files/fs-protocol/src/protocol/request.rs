@@ -5,9 +5,10 @@ use machine::Class;
 use namespace::{FileNumber, TreeOperation, WrittenContents};
 use serde::{Deserialize, Serialize};
 
+use super::block_write::BlockWrite;
 use super::collective::{Collective, Listed, Selected, Selecting, TeamStep};
 use super::ids::{FileId, MeetingId, MemoryId};
-use super::lock::LockRequest;
+use super::lock::LockChange;
 #[cfg(doc)]
 use super::*;
 use crate::directory::{Entry, ListedStretch};
@@ -16,7 +17,7 @@ use crate::error::Failure;
 /// Requests to another node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Request {
-    /// How many disks have you?
+    /// How many disks have you, and what can you do?
     Describe,
     /// Cut or extend stripes of an open file to these lengths.
     Resize {
@@ -35,18 +36,11 @@ pub enum Request {
         offset: u64,
         /// How many bytes; not across the end of a block.
         bytes: u32,
+        /// Whether I go on elsewhere: neither the rest of the block nor the next one will be wanted.
+        is_alone: bool,
     },
-    /// Take part of one block; the data are the payload, or to be fetched.
-    Write {
-        /// The file.
-        file: FileId,
-        /// The stripe.
-        stripe: u32,
-        /// Offset in bytes within the stripe; the data do not cross the end of a block.
-        offset: u64,
-        /// Where to fetch the data with Memget, if they are not the payload.
-        fetch: Option<Fetch>,
-    },
+    /// Take part of one block.
+    Write(BlockWrite),
     /// Move the whole file between your disks and the memory of a group of compute nodes.
     Collective(Box<Collective>),
     /// Place the payload in your memory.
@@ -66,10 +60,14 @@ pub enum Request {
         bytes: u32,
     },
     /// I have come to the meeting; answer when all have.
-    Enter {
-        /// Which meeting.
+    Meet {
+        /// Which meeting; its group is the team, if I have come as a member of one.
         meeting: MeetingId,
-        /// The failure before the barrier, if there was one.
+        /// What I have come for, as a member of a team.
+        step: Option<TeamStep>,
+        /// What I bring for all members of the team to know, of [`BROUGHT_BYTES_MAX`] bytes at most.
+        brings: Vec<u8>,
+        /// The failure before the meeting, if there was one.
         failure: Option<Failure>,
     },
     /// Place the pieces that the payload consists of, in order, in your memory: a queued Memput.
@@ -140,6 +138,8 @@ pub enum Request {
         flush: u32,
         /// Only what has been written to this file.
         file: Option<FileId>,
+        /// Whether I have run out of room: then wait for other members that are about to.
+        for_room: bool,
     },
     /// The members of the group flush together now: come to the first meeting of that flush.
     FlushTogether {
@@ -155,18 +155,6 @@ pub enum Request {
         /// The group.
         group: u64,
     },
-    /// As [`Write`](Request::Write), but answered when the data are at the disk; see
-    /// `File::write_through` in the client.
-    WriteThrough {
-        /// The file.
-        file: FileId,
-        /// The stripe.
-        stripe: u32,
-        /// Offset in bytes within the stripe; the data do not cross the end of a block.
-        offset: u64,
-        /// Where to fetch the data with Memget, if they are not the payload.
-        fetch: Option<Fetch>,
-    },
     /// As [`Directory`](Request::Directory), with several stretches in one where they go on regularly.
     Stretches {
         /// The memory, which names the operation.
@@ -174,22 +162,8 @@ pub enum Request {
         /// What there is of each file; as much as a header holds.
         stretches: Vec<(FileId, Vec<ListedStretch>)>,
     },
-    /// As [`Gather`](Request::Gather), of all files, because I have run out of room: wait for other members that are
-    /// about to.
-    GatherForRoom {
-        /// The group.
-        group: u64,
-        /// Sequence number of the flush that is wanted, or of an earlier one than will do; 1 for the first.
-        flush: u32,
-    },
-    /// Record what you do from now on, until somebody ends that. A recording that goes on is begun anew.
-    StartRecording,
-    /// What does the clock of your recording show?
-    ReadRecordingClock,
-    /// End your recording, and keep it for me until I have fetched it.
-    StopRecording,
-    /// Give me the next part of the recording that you keep for me.
-    FetchRecording,
+    /// Record what you do, for me or whoever asks for it.
+    Record(RecordingStep),
     /// Which identities have your disks?
     DescribeDisks,
     /// Mark your disks as those of a set that has a namespace.
@@ -206,11 +180,8 @@ pub enum Request {
         /// Make those that there are not.
         create: bool,
     },
-    /// Bring what there is of these stripes of a file onto the media.
-    Flush(StripePlaces),
-    /// Bring all that I have written onto the media, whatever files it is of. Answered by [`Reply::Accepted`], or by
-    /// [`Reply::Done`] if that is not known of stripes that have been closed since.
-    FlushOwn,
+    /// Bring something onto the media. Answered by [`Reply::Accepted`].
+    Flush(Flushing),
     /// Remove all stripes that you have of these files, of [`REMOVED_MAX`] at most, and make none of them any
     /// more. Answered by [`Reply::Removed`].
     Remove {
@@ -229,15 +200,16 @@ pub enum Request {
         /// If set, I have the file in the answer open for this from now on, and need its contents until I let go of it.
         hold: Option<OpenFor>,
     },
-    /// I have closed a file that I held; once for each time.
+    /// I have closed a file that I held; once for each time. If I have written to it, the answer is the file as it is
+    /// then, unless it can go.
     LetGo {
         /// Its number.
         number: FileNumber,
-        /// The use for which I had opened it.
+        /// The use for which I had opened it: contents of an earlier handle may be reported as a reader closes.
         used: OpenFor,
+        /// What I have written, as in [`TreeOperation::Wrote`].
+        written: Option<WrittenContents>,
     },
-    /// Bring all that has been done with names onto the medium.
-    FlushTree,
     /// This is what I have selected of a file for a collective operation, or a part of that.
     Select(Box<Selecting>),
     /// Move what the members of a group have selected of a file, or what I have, between your disks and their memory.
@@ -251,78 +223,20 @@ pub enum Request {
         /// How many there are.
         size: u32,
     },
-    /// I have come to a meeting of my team, as often as its members meet; answer when all have.
-    MeetTeam {
-        /// Which meeting; the group is the team.
-        meeting: MeetingId,
-        /// What I have come for.
-        step: TeamStep,
-        /// What I bring, for all to know.
-        value: u64,
-        /// The failure before the meeting, if there was one.
-        failure: Option<Failure>,
-    },
-    /// Give me a lock on part of a file, take it back, or say who keeps me from having it.
-    Lock(LockRequest),
-    /// I am still there: my locks are still mine.
-    RenewLease {
-        /// My lease.
+    /// I am still there, and my locks are still mine; and do this about a lock, if I say what.
+    Lock {
+        /// My lease; 0 if I have none.
         lease: u64,
+        /// Which lock, and what about it.
+        change: Option<LockChange>,
     },
-    /// As [`Read`](Request::Read), by somebody who goes on elsewhere: neither the rest of the block nor the next one
-    /// will be wanted.
-    ReadAlone {
-        /// The file.
-        file: FileId,
-        /// The stripe.
-        stripe: u32,
-        /// Offset in bytes within the stripe.
-        offset: u64,
-        /// How many bytes; not across the end of a block.
-        bytes: u32,
-    },
-    /// Where are data next in these stripes, and up to where?
+    /// Where are data next in these stripes, and up to where? Only of an I/O node with
+    /// [`FINDING_DATA`](crate::Features::FINDING_DATA).
     FindData {
         /// The file.
         file: FileId,
         /// Pairs of stripe index and the offset in bytes within the stripe from which on.
         stripes: Vec<(u32, u64)>,
-    },
-    /// As [`Write`](Request::Write), the data with it, to a stripe of a file that is not known to be open:
-    /// open it before, or make it.
-    AttachAndWrite {
-        /// The file.
-        file: FileId,
-        /// How it is striped.
-        striping: Striping,
-        /// The stripe.
-        stripe: u32,
-        /// The identity of the disk that the stripe is on.
-        disk: u64,
-        /// Offset in bytes within the stripe.
-        offset: u64,
-    },
-    /// As [`LetGo`](Request::LetGo), of a file that I have written to. Answered with the file as it is then; or as
-    /// `LetGo` is, if it can go.
-    LetGoWritten {
-        /// Its number.
-        number: FileNumber,
-        /// The use for which I had opened it: contents of an earlier handle may be reported as a reader closes.
-        used: OpenFor,
-        /// How, as in [`TreeOperation::Wrote`].
-        written: WrittenContents,
-    },
-    /// As [`Write`](Request::Write), the data with it, of what was written under locks: refused if their lease is
-    /// [fenced](Request::Fence).
-    WriteUnderLease {
-        /// The lease.
-        lease: u64,
-        /// The file.
-        file: FileId,
-        /// The stripe.
-        stripe: u32,
-        /// Offset in bytes within the stripe.
-        offset: u64,
     },
     /// Refuse from now on what was written under these leases, of [`FENCED_MAX`] at most: they have ended.
     Fence {
@@ -334,6 +248,31 @@ pub enum Request {
         /// The number of each file, with the number of times that I hold it.
         files: Vec<(FileNumber, OpenCount)>,
     },
+}
+
+/// What is brought onto the media.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Flushing {
+    /// What there is of these stripes of a file.
+    Stripes(StripePlaces),
+    /// All that I have written, whatever files it is of. Answered by [`Reply::Done`] if that is not known of stripes
+    /// that have been closed since.
+    Own,
+    /// All that has been done with names. The answer names a run of their store.
+    Names,
+}
+
+/// A step of recording what a node does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RecordingStep {
+    /// Record what you do from now on, until somebody ends that. A recording that goes on is begun anew.
+    Start,
+    /// What does the clock of your recording show?
+    ReadClock,
+    /// End your recording, and keep it for me until I have fetched it.
+    Stop,
+    /// Give me the next part of the recording that you keep for me.
+    Fetch,
 }
 
 /// The use for which a client opens a file.
@@ -382,13 +321,7 @@ impl OpenCount {
 impl Request {
     /// True if its payload is written to a disk, which checks its checksums then.
     pub fn goes_to_disk(&self) -> bool {
-        matches!(
-            self,
-            Request::Write { .. }
-                | Request::WriteUnderLease { .. }
-                | Request::WriteThrough { .. }
-                | Request::AttachAndWrite { .. }
-        )
+        matches!(self, Request::Write(_))
     }
 
     /// The class in which it is asked, unless the caller has a reason for another.
@@ -400,47 +333,35 @@ impl Request {
             | Request::Promote { .. }
             | Request::Join { .. }
             | Request::Gather { .. }
-            | Request::GatherForRoom { .. }
             | Request::FlushTogether { .. }
             | Request::Leave { .. }
-            | Request::StartRecording
-            | Request::ReadRecordingClock
-            | Request::StopRecording
+            | Request::Record(RecordingStep::Start | RecordingStep::ReadClock | RecordingStep::Stop)
             | Request::DescribeDisks
             | Request::MarkDisks { .. }
             | Request::Attach { .. }
             | Request::Flush(_)
-            | Request::FlushOwn
             | Request::Remove { .. }
             | Request::ListStripes { .. }
             | Request::Tree { .. }
             | Request::LetGo { .. }
-            | Request::LetGoWritten { .. }
             | Request::HoldAgain { .. }
-            | Request::FlushTree
             | Request::FormTeam { .. }
-            | Request::Lock(_)
-            | Request::RenewLease { .. }
+            | Request::Lock { .. }
             | Request::Fence { .. }
             | Request::FindData { .. }
             | Request::Scrub { .. } => Class::Control,
             Request::Read { .. }
-            | Request::ReadAlone { .. }
-            | Request::Write { .. }
-            | Request::WriteThrough { .. }
-            | Request::AttachAndWrite { .. }
-            | Request::WriteUnderLease { .. }
+            | Request::Write(_)
             | Request::Collective(_)
             | Request::Directory { .. }
             | Request::Stretches { .. }
             | Request::MoveListed(_)
             | Request::Memput { .. }
             | Request::Memget { .. }
-            | Request::Enter { .. }
+            | Request::Meet { .. }
             | Request::Select(_)
             | Request::MoveSelected(_)
-            | Request::MeetTeam { .. }
-            | Request::FetchRecording
+            | Request::Record(RecordingStep::Fetch)
             | Request::MemputPieces { .. }
             | Request::MemgetPieces { .. } => Class::Demand,
         }
@@ -463,25 +384,17 @@ pub const LISTED_STRIPES: usize = 1000;
 /// still has its place in a header.
 pub const SCRUB_BYTES_MAX: u32 = 4 << 20;
 
-/// The most bytes in one answer to [`Request::FetchRecording`].
+/// The most bytes in one answer to [`RecordingStep::Fetch`].
 pub const RECORDED_BYTES_MAX: usize = 16 * 1024;
+
+/// The most bytes that a member brings to a meeting of a team.
+pub const BROUGHT_BYTES_MAX: usize = 512;
 
 /// The most pieces in one message; the header of more would be too long.
 pub const PIECES_MAX: usize = 4096;
 
 /// The most files and entries in one [`Request::Directory`]; the header of more might be too long.
 pub const ENTRIES_MAX: usize = 1200;
-
-/// Data of a compute node's memory that an I/O node is to fetch with Memget.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fetch {
-    /// The memory.
-    pub memory: MemoryId,
-    /// Offset in bytes within it.
-    pub offset: u64,
-    /// How many bytes.
-    pub bytes: u32,
-}
 
 /// Stripes of a file that are on the disks of one I/O node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,9 +1,9 @@
 //! A frame of each shape.
 
 use fs_protocol::protocol::{
-    Collective, Direction, Fetch, Frame, HeldLock, Label, ListedStripe, LockAnswer, LockRequest, LockStep,
-    MeetingId, MemoryId, OpenCount, OpenFor, Reply, Request, Selected, SelectedPart, Selecting, Selectors,
-    StripePlaces, TeamStep,
+    BlockWrite, Collective, Direction, Fetch, Flushing, Frame, HeldLock, Label, ListedStripe, LockAnswer,
+    LockChange, LockStep, MeetingId, MemoryId, OpenCount, OpenFor, RecordingStep, Reply, Request, Selected,
+    SelectedPart, Selecting, Selectors, StripeHome, StripePlaces, TeamStep, WrittenUntil,
 };
 use fs_protocol::{Entry, EntryRun, FileId, ListedStretch, LockMode, LockRange};
 use layout::{Extent, Pattern, Problem, Selection, Striping};
@@ -18,20 +18,27 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
     let requests = [
         Request::Describe,
         Request::Resize { file, stripes: vec![(0, 8192), (1, 300)] },
-        Request::Read { file, stripe: 2, offset: 8192, bytes: 8192 },
-        Request::Write { file, stripe: 2, offset: 1, fetch: Some(Fetch { memory, offset: 2, bytes: 3 }) },
-        Request::WriteThrough { file, stripe: 2, offset: 1, fetch: None },
+        Request::Read { file, stripe: 2, offset: 8192, bytes: 8192, is_alone: true },
+        Request::Write(BlockWrite {
+            fetch: Some(Fetch { memory, offset: 2, bytes: 3 }),
+            until: WrittenUntil::AtDisk,
+            lease: Some(1 << 60),
+            attach: Some(StripeHome { striping: Striping::new(8192, 4).expect("a striping"), disk: 1 << 60 }),
+            ..BlockWrite::new(file, 2, 1)
+        }),
         collective("rbb"),
         collective("wc"),
         collective("ra"),
-        Request::Enter { meeting, failure: None },
+        Request::Meet { meeting, step: None, brings: Vec::new(), failure: None },
         Request::MemputPieces { memory: MemoryId::Collective(meeting), pieces: vec![(0, 8), (96, 8)] },
         Request::Stretches {
             memory,
             stretches: vec![(file, vec![ListedStretch::One(entry), ListedStretch::Run(run)])],
         },
         Request::Scrub { file, disk: 1, offset: 4096, bytes: 1 << 20 },
-        Request::StopRecording,
+        Request::Record(RecordingStep::Stop),
+        Request::Flush(Flushing::Own),
+        Request::Gather { group: 1 << 60, flush: 3, file: Some(file), for_room: true },
         Request::Attach { stripes: numbered_stripes(), create: true },
         Request::Remove { files: vec![file, FileId(8)] },
         Request::ListStripes { after: Some(file) },
@@ -39,13 +46,10 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         move_selected(Selectors::Members(vec![1, 2])),
         move_selected(Selectors::Asker(selected_part())),
         Request::FormTeam { name: "a name".to_owned(), rank: 1, size: 2 },
-        Request::MeetTeam { meeting, step: TeamStep::Meet, value: 1 << 40, failure: None },
-        Request::Lock(lock()),
-        Request::RenewLease { lease: 1 << 60 },
-        Request::WriteUnderLease { lease: 1 << 60, file, stripe: 3, offset: 70_000 },
+        Request::Meet { meeting, step: Some(TeamStep::Meet), brings: vec![7; 100], failure: None },
+        Request::Lock { lease: 1 << 60, change: Some(lock()) },
         Request::Fence { leases: vec![1 << 60, 3] },
-        Request::ReadAlone { file, stripe: 2, offset: 8000, bytes: 300 },
-        Request::LetGo { number: FileNumber(3), used: OpenFor::Writing },
+        Request::LetGo { number: FileNumber(3), used: OpenFor::Writing, written: None },
         Request::HoldAgain {
             files: vec![
                 (FileNumber(1 << 60), OpenCount { reading: 2, writing: 0 }),
@@ -56,7 +60,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
     let label = label();
     let replies = [
         Reply::Done,
-        Reply::Described { disks: 2, block_bytes_max: 1 << 20 },
+        Reply::Described { disks: 2, block_bytes_max: 1 << 20, features: 3 },
         Reply::Scrubbed { label, bytes: 77, damage: Vec::new(), why: Some("why".into()) },
         Reply::Recorded { zero_unix_ns: 1 << 60, bytes: 3 },
         Reply::RecordedPart { bytes: vec![1, 2, 3] },
@@ -69,7 +73,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
             failure: Some(fs_protocol::Failure::new(fs_protocol::FailureKind::Io, "a disk is gone")),
         },
         Reply::TeamFormed { group: 1 << 60, members: vec![1, 1 << 60] },
-        Reply::TeamMet { values: vec![0, 1 << 40] },
+        Reply::Met { members: Vec::new(), brought: vec![vec![0], vec![1; 40]] },
         Reply::Lock(LockAnswer::DoneAfter { lease: 1 << 60, ended: vec![3, 1 << 50] }),
         Reply::Lock(LockAnswer::Held { lease: 1 << 60, lock: held_lock() }),
     ];
@@ -80,9 +84,8 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn lock() -> LockRequest {
-    LockRequest {
-        lease: 1 << 60,
+fn lock() -> LockChange {
+    LockChange {
         number: FileNumber(1 << 50),
         owner: 1 << 61,
         range: LockRange { first: 70_000, last: u64::MAX },

@@ -67,7 +67,7 @@ fn traced(mpi: &'static Mpi) {
         assert!(states.contains(state), "{state}: {states:?}");
     }
     // They come together when the first has opened the file, and meet once, when all have.
-    for (asked, rounds) in [("ask: form team", 1), ("ask: meet team", 1), ("ask: describe disks", 0)] {
+    for (asked, rounds) in [("ask: form team", 1), ("ask: meet", 1), ("ask: describe disks", 0)] {
         let counts = counts_within(&timeline, "MPI_File_open", asked);
         assert!(!counts.is_empty() && counts.iter().all(|&count| count == rounds), "{asked}: {counts:?}");
     }

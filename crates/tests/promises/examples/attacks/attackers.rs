@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration as Time;
 
 use fs::LockRange;
-use fs::protocol::{Frame, OpenCount, Request};
+use fs::protocol::{BlockWrite, Frame, OpenCount, Request};
 use layout::Extent;
 use machine::{Class, Delivery, Duration, Machine, Message, Net, NodeId, Payload, mix};
 use namespace::FileNumber;
@@ -150,7 +150,7 @@ fn list(_: u64) -> Request {
 
 fn read_large(tag: u64) -> Request {
     let offset = tag % (LARGE_BYTES / LARGE_BLOCK) * LARGE_BLOCK;
-    Request::Read { file: LARGE, stripe: 0, offset, bytes: LARGE_BLOCK as u32 }
+    Request::Read { file: LARGE, stripe: 0, offset, bytes: LARGE_BLOCK as u32, is_alone: false }
 }
 
 async fn commands_not_taken(it: Attacker, command: fn(u64) -> Request) {
@@ -205,7 +205,7 @@ async fn stuck_when_gone(it: Attacker) {
     let data = Payload::from(vec![9; 256 << 10]);
     for tag in 1000.. {
         let offset = tag % (LARGE_BYTES / LARGE_BLOCK) * LARGE_BLOCK;
-        let write = Request::Write { file: LARGE, stripe: 0, offset, fetch: None };
+        let write = Request::Write(BlockWrite::new(LARGE, 0, offset));
         it.send(Class::Demand, tag, write, data.clone()).await;
     }
 }
