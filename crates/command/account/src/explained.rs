@@ -10,12 +10,12 @@ use interruption::HalfDone;
 use node::Agent;
 use tempfile::NamedTempFile;
 use trace::{Alignment, Limits, TraceReader};
+use transfer::local;
+use transfer::recordings;
+use transfer::this_node;
 
 use crate::account::explain::Account;
 use crate::account::recorded_run::RecordedRun;
-use crate::local;
-use crate::store::recordings;
-use crate::this_node;
 
 /// Does the work on these agents. If it is to be explained, all nodes record what they do meanwhile, and what limited
 /// it is said on standard error. What they record is added to `trace`, too, if a file is named.

@@ -14,9 +14,9 @@ use description::MachineDescription;
 use experiment::{Experiment, Trial};
 use machine::{Instant, NodeId, NotedEvent, Recorder, RowId};
 use recording::{FileRecorder, RecordedPart};
+use transfer::local;
 
 use crate::account::node_names::NodeNames;
-use crate::local;
 
 /// A trace that is being written.
 pub(crate) struct TraceFile {

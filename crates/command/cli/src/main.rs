@@ -3,7 +3,6 @@
 //! This page shows every command. Each lives in a file of its own; the rest is what they share:
 //!
 //! - `command/`: the commands, and what they are told
-//! - `store/`: finding agents, connecting, moving files; `local.rs`: files of this computer
 //! - `diagnosis/`: what the doctor finds out about agents, and what is wrong
 //! - `bench/`: benchmarks, of the user's own agents and of this computer
 //! - `simulation.rs`: experiments of a command, simulated on all processors; `replay/`: request logs, replayed
@@ -12,19 +11,16 @@
 //! - `serving/`: agents and mounts that run for days: in the background, their logs and metrics
 //! - `options/`: what options name, and what a shell offers for them
 //! - `output/`: how results are told, as tables, CSV or JSON; dates and lengths of time
-//! - `memory.rs`, `pointless.rs`, `overwritten.rs`: what is refused because it cannot be, would do nothing, or would
-//!   replace what it reads
+//! - `pointless.rs`, `overwritten.rs`: what is refused because it would do nothing, or would replace what it reads
 //! - `mpi_library.rs`: what is put in front of a program's MPI
-//! - `this_node.rs`, `interrupt.rs`: starting nodes, and stopping
+//!
+//! Files of agents are put and got by the crate `transfer`.
 
 mod account;
 mod advice;
 mod bench;
 mod command;
 mod diagnosis;
-mod interrupt;
-mod local;
-mod memory;
 mod mpi_library;
 mod options;
 mod output;
@@ -33,8 +29,6 @@ mod pointless;
 mod replay;
 mod serving;
 mod simulation;
-mod store;
-mod this_node;
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -171,7 +165,7 @@ fn main() -> ExitCode {
     let (matches, arguments) = arguments();
     let checked = pointless::refuse(&matches).and_then(|()| overwritten::refuse(&matches));
     match checked.and_then(|()| run(arguments.command)) {
-        Ok(()) => interrupt::code_of_success(),
+        Ok(()) => transfer::interrupt::code_of_success(),
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) if failure.is_logged() => failure.code(),
         Err(failure) => {

@@ -9,11 +9,11 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use command_line::failure::{Failure, Result};
 use experiment::{Method, PlacedJob, unheeded_by, unheeded_by_kind};
+use transfer::one_file;
 
 use crate::command::bench::agents;
+use crate::options::agents::ASKED_AGENTS;
 use crate::options::fields;
-use crate::store::agents::ASKED_AGENTS;
-use crate::store::transfer;
 
 /// Options that name something, as clap and as users have them. A variable in their place may be empty.
 const NAMING: [(&str, &str); 3] = [("agents", "--agents"), ("key", "--key"), ("trace", "--trace")];
@@ -27,8 +27,8 @@ pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
     match matches.subcommand() {
         Some(("bench", given)) => refuse_of_agents(given, &agents::OF_AGENTS)?,
         Some(("put" | "get", given)) => {
-            let method = given.get_one::<transfer::Method>("method");
-            if is_given(given, "compute_nodes") && method == Some(&transfer::Method::Traditional) {
+            let method = given.get_one::<one_file::Method>("method");
+            if is_given(given, "compute_nodes") && method == Some(&one_file::Method::Traditional) {
                 return Err(pointless("--compute-nodes", "the method traditional has one", "disk-directed"));
             }
         }

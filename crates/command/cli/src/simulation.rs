@@ -5,9 +5,9 @@ use std::time::Duration;
 use experiment::{Case, Contents, Summary, Trial, TrialNumbers, summarise};
 use plan::{PlannedCase, PlannedTrial};
 
-use crate::memory;
 use command_line::failure::{Failure, Result};
 use command_line::progress::Progress;
+use transfer::memory;
 
 /// What came of a case.
 pub(crate) struct Outcome {

@@ -45,7 +45,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 46] = [
+const ARROWS: [(&str, &[&str]); 47] = [
     (
         "applications",
         &["command-line", "interruption", "namespace", "node", "pdiol", "placement", "replacement"],
@@ -53,6 +53,22 @@ const ARROWS: [(&str, &[&str]); 46] = [
     ("agent-set", &["command-line", "node"]),
     ("command-line", &["machine", "node"]),
     ("interruption", &[]),
+    (
+        "transfer",
+        &[
+            "command-line",
+            "fs",
+            "interruption",
+            "jobs",
+            "layout",
+            "machine",
+            "namespace",
+            "node",
+            "real",
+            "replacement",
+            "trace",
+        ],
+    ),
     ("machine", &[]),
     ("layout", &[]),
     ("namespace", &["layout", "machine"]),
@@ -120,6 +136,7 @@ const ARROWS: [(&str, &[&str]); 46] = [
             "statistics",
             "trace",
             "trace-formats",
+            "transfer",
             "viewer",
         ],
     ),

@@ -16,6 +16,7 @@ use metrics::METRICS_VARIABLE;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real::{Disk, DiskSettings, Keys, Metadata, MetadataCopies, MetadataPlace, RealMachine, Settings};
 
+use crate::options::agents::{KeyArgs, TraceArgs};
 use crate::options::described::load_model;
 use crate::options::values;
 use crate::output::durations;
@@ -23,12 +24,11 @@ use crate::serving::agent_log;
 use crate::serving::agent_metrics;
 use crate::serving::detached;
 use crate::serving::removed_files;
-use crate::store::agents::{KeyArgs, TraceArgs};
-use crate::{interrupt, local, memory, this_node};
 use agent_set::AGENT_CACHE;
 use agent_set::host::quoted_if_need_be;
 use agent_set::start::{READY, told_to_stay};
 use node::{AgentService, NodeTrace, Size};
+use transfer::{interrupt, local, memory, this_node};
 
 /// Serve disks of this machine to the file system (one I/O node).
 ///

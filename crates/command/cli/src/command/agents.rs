@@ -13,17 +13,17 @@ use node::key;
 use serde::Serialize;
 
 use crate::diagnosis::mounts::{self, MountFinding};
+use crate::options::agents::{AgentsArgs, KeyArgs};
 use crate::options::described::load_model;
 use crate::output::row_format::print_json;
-use crate::store::agents::{AgentsArgs, KeyArgs};
-use crate::store::namespace::Namespace;
-use crate::{local, this_node};
 use agent_set::at_once;
 use agent_set::host::{Host, SshArgs, quoted, quoted_if_need_be};
 use agent_set::hosts::{self, Wanted};
 use agent_set::process::Stopped;
 use agent_set::record::{self, Record, Started, State};
 use agent_set::start::{KeyFile, Start, Starting};
+use transfer::namespace::Namespace;
+use transfer::{local, this_node};
 
 /// Start, inspect and stop a set of agents, on this computer or over ssh on others.
 ///

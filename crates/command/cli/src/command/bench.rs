@@ -25,14 +25,14 @@ use crate::account::explained::explained;
 use crate::bench::bare_stripe::{self, bare, mib_s, receive_in_threads, receive_in_turn, stripe_files};
 use crate::bench::processes::{self, Agents};
 use crate::bench::rounds::median;
-use crate::interrupt::Interruption;
-use crate::local::{self, Hashing};
 use crate::options::described::load_model;
 use crate::options::values;
-use crate::store::transfer::{self, Method, MethodArgs, Put};
 use fs::{IoNodeSettings, Scheduling};
 use node::Size;
 use node::sparse::Dense;
+use transfer::interrupt::Interruption;
+use transfer::local::{self, Hashing};
+use transfer::one_file::{self, Method, Movers, Put};
 
 /// Measure your own agents (--agents), or the file system on this computer against a bare stripe or modelled disks.
 ///
@@ -183,10 +183,10 @@ fn agents_with_file(count: usize, options: &[String], block: Size, bytes: u64) -
     let local = agents.path("local");
     processes::make_file(&local, bytes)?;
     let (input, size) = local::open(&local)?;
-    let method = MethodArgs { method: Method::Traditional, compute_nodes: 1 };
+    let method = Movers::ALONE;
     let put = Put::new(block.0, method);
     let progress = Progress::bytes(Show::Never, NAME);
-    agents.explain(transfer::put(
+    agents.explain(one_file::put(
         &agents.agents,
         NAME,
         put,
@@ -200,10 +200,10 @@ fn agents_with_file(count: usize, options: &[String], block: Size, bytes: u64) -
 
 /// Reads the file once and returns MiB/s.
 fn read(agents: &Agents, method: Method) -> Result<f64> {
-    let method = MethodArgs { method, compute_nodes: 4 };
+    let method = Movers { method, compute_nodes: 4 };
     let progress = Progress::bytes(Show::Never, NAME);
     let output = Hashing::new(Dense(io::sink()), false);
-    let done = agents.explain(transfer::get(&agents.agents, NAME, method, output, &progress))?;
+    let done = agents.explain(one_file::get(&agents.agents, NAME, method, output, &progress))?;
     Ok(done.throughput())
 }
 

@@ -6,10 +6,10 @@ use clap::Args;
 use command_line::failure::Result;
 use command_line::progress::{Progress, Show};
 use node::sparse::Dense;
+use transfer::local::{self, Hashing, STANDARD};
+use transfer::one_file::{self, Movers};
 
-use crate::local::{self, Hashing, STANDARD};
-use crate::store::agents::AgentsArgs;
-use crate::store::transfer::{self, Method, MethodArgs};
+use crate::options::agents::AgentsArgs;
 
 /// Print files to standard output, one after the other.
 ///
@@ -34,12 +34,12 @@ Examples:
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
-    let method = MethodArgs { method: Method::Traditional, compute_nodes: 1 };
+    let method = Movers::ALONE;
     let mut outcome = Ok(());
     for name in &arguments.names {
         let (_, output) = local::create(Path::new(STANDARD), name, false)?;
         let progress = Progress::bytes(Show::Never, name);
-        match transfer::get(&agents, name, method, Hashing::new(Dense(output), false), &progress) {
+        match one_file::get(&agents, name, method, Hashing::new(Dense(output), false), &progress) {
             Ok(_) => {}
             Err(failure) if failure.kind().is_some() => failure.join(&mut outcome),
             // Nothing more can be printed.

@@ -3,8 +3,7 @@
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use command_line::failure::{Failure, Result};
-
-use crate::local;
+use transfer::local;
 
 /// Print the script with which a shell completes command lines on Tab.
 ///

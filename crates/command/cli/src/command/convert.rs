@@ -32,13 +32,13 @@ use node::whole_file::{self, CopyError};
 use node::{ErrorKind, Size};
 use real::{Disk, DiskSettings, Keys, Reporter, Settings};
 
-use crate::interrupt::Interruption;
-use crate::store::namespace::{FoundPath, Namespace, joined, shown, split};
-use crate::store::stored::{HiddenFile, WantedFile, is_unfinished};
-use crate::store::transfer::adding_to;
-use crate::{local, this_node};
 use old_disks::{OldDisks, OldDisksHandle};
 use old_files::{OldEntry, OldFile, OldState};
+use transfer::interrupt::Interruption;
+use transfer::namespace::{FoundPath, Namespace, joined, shown, split};
+use transfer::one_file::adding_to;
+use transfer::stored::{HiddenFile, WantedFile, is_unfinished};
+use transfer::{local, this_node};
 
 use super::agent::{NAMESPACE_VARIABLE, metadata_place, postgres_address};
 

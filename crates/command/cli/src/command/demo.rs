@@ -21,14 +21,14 @@ use experiment::{Case, Contents, DiskLayout, Options};
 use layout::Problem;
 
 use crate::bench::processes::{self, Agents};
-use crate::interrupt::Interruption;
-use crate::local::{self, Hashing};
 use crate::options::described::{load_machine, load_model};
 use crate::simulation;
-use crate::store::beforehand;
-use crate::store::transfer::{self, Done, Method, MethodArgs, Put};
 use node::Size;
 use node::sparse::Dense;
+use transfer::beforehand;
+use transfer::interrupt::Interruption;
+use transfer::local::{self, Hashing};
+use transfer::one_file::{self, Done, Method, Movers, Put};
 
 /// See Starfish work: a file on four disks of this computer, and on simulated machines.
 ///
@@ -181,11 +181,11 @@ fn hash(file: &Path) -> Result<Done> {
 
 fn put(agents: &Agents, file: &Path, name: &str, method: Method) -> Result<Done> {
     let (input, size) = local::open(file)?;
-    let method = MethodArgs { method, compute_nodes: COMPUTE_NODES };
+    let method = Movers { method, compute_nodes: COMPUTE_NODES };
     let put = Put::new(BLOCK_BYTES, method);
     let progress = Progress::bytes(Show::Auto, "put");
     progress.expect(size.unwrap_or(0));
-    let done = transfer::put(
+    let done = one_file::put(
         &agents.agents,
         name,
         put,
@@ -199,10 +199,10 @@ fn put(agents: &Agents, file: &Path, name: &str, method: Method) -> Result<Done>
 }
 
 fn get(agents: &Agents, name: &str, method: Method) -> Result<Done> {
-    let method = MethodArgs { method, compute_nodes: COMPUTE_NODES };
+    let method = Movers { method, compute_nodes: COMPUTE_NODES };
     let progress = Progress::bytes(Show::Auto, "get");
     let output = Hashing::new(Dense(io::sink()), true);
-    let done = transfer::get(&agents.agents, name, method, output, &progress)?;
+    let done = one_file::get(&agents.agents, name, method, output, &progress)?;
     progress.finish();
     Ok(done)
 }

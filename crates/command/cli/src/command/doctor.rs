@@ -15,10 +15,10 @@ use serde::Serialize;
 use crate::diagnosis::mounts::{self, MountFinding};
 use crate::diagnosis::names::{self, NamespaceFinding};
 use crate::diagnosis::{self, AgentFinding, judge, measure};
-use crate::local;
+use crate::options::agents::AgentsArgs;
 use crate::output::row_format::{RowFormat, print_json};
-use crate::store::agents::AgentsArgs;
 use agent_set::at_once;
+use transfer::local;
 
 /// Check the agents for problems, and say how to solve them.
 ///

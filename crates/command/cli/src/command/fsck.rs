@@ -22,12 +22,12 @@ use layout::Extent;
 use namespace::FileNumber;
 use serde::Serialize;
 
-use crate::local::{self, STANDARD};
+use crate::options::agents::AgentsArgs;
 use crate::output::row_format::{RowFormat, print_json};
-use crate::store::agents::AgentsArgs;
-use crate::store::namespace::{Namespace, shown};
-use crate::this_node;
 use node::{ConnectedNode, Size};
+use transfer::local::{self, STANDARD};
+use transfer::namespace::{Namespace, shown};
+use transfer::this_node;
 use tree::{LostStripes, TreeCheck, is_named};
 
 /// Read files back on the agents, verify checksums, and report what is damaged, missing or foreign.

@@ -11,16 +11,17 @@ use command_line::{counted, visible};
 use layout::Extent;
 
 use crate::account::explained::explained;
-use crate::interrupt;
-use crate::local::{self, Hashing, STANDARD};
-use crate::store::agents::AgentsArgs;
-use crate::store::get_tree::{self, DamagedFile, Manner, TreeDownload};
-use crate::store::namespace::{FoundPath, Namespace};
-use crate::store::transfer::{self, Method, MethodArgs, Salvaged};
-use crate::store::{globs, many, namespace};
-use crate::this_node;
+use crate::options::agents::AgentsArgs;
+use crate::options::method::MethodArgs;
 use node::Agent;
 use replacement::LocalPlace;
+use transfer::get_tree::{self, DamagedFile, Manner, TreeDownload};
+use transfer::interrupt;
+use transfer::local::{self, Hashing, STANDARD};
+use transfer::namespace::{FoundPath, Namespace};
+use transfer::one_file::{self, Method, Salvaged};
+use transfer::this_node;
+use transfer::{globs, many, namespace};
 
 /// Get files from the agents, reading all their disks at once.
 ///
@@ -113,9 +114,9 @@ fn get(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
     let output = target.output(output).map_err(|error| Failure::new(local.display().to_string(), error))?;
     let output = Hashing::new(output, arguments.hash);
     let Salvaged { hash, lost, inode, absence } = if arguments.skip_damaged {
-        transfer::salvage(&agents, name, arguments.method, output, &progress)?
+        one_file::salvage(&agents, name, arguments.method.movers(), output, &progress)?
     } else {
-        let done = transfer::get(&agents, name, arguments.method, output, &progress)?;
+        let done = one_file::get(&agents, name, arguments.method.movers(), output, &progress)?;
         Salvaged { hash: done.hash, lost: Vec::new(), inode: done.inode, absence: None }
     };
     let noted = match (target.file(), inode) {

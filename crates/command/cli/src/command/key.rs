@@ -7,9 +7,9 @@ use node::key;
 use real::Keys;
 
 use command_line::failure::{Failure, Result};
+use transfer::{local, this_node};
 
-use crate::store::agents::KeyArgs;
-use crate::{local, this_node};
+use crate::options::agents::KeyArgs;
 
 /// Make, show or replace the cluster key.
 ///

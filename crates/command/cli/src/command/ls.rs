@@ -10,13 +10,13 @@ use namespace::{Inode, InodeKind};
 use nix::unistd::{Gid, Group, Uid, User};
 use node::Size;
 use serde::Serialize;
+use transfer::globs;
+use transfer::namespace::{FoundPath, Namespace, for_programs, kind_name, letter, shown, split};
+use transfer::this_node;
 
+use crate::options::agents::AgentsArgs;
 use crate::output::date;
 use crate::output::row_format::RowFormat;
-use crate::store::agents::AgentsArgs;
-use crate::store::globs;
-use crate::store::namespace::{FoundPath, Namespace, for_programs, kind_name, letter, shown, split};
-use crate::this_node;
 
 /// List the files that the agents keep.
 ///

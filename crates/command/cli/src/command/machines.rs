@@ -5,8 +5,8 @@ use command_line::failure::{Failure, Result};
 use command_line::{TextTable, counted};
 use description::{Description, DiskDescription, MachineDescription};
 use serde::Serialize;
+use transfer::local;
 
-use crate::local;
 use crate::output::row_format::RowFormat;
 
 /// List the machines that can be simulated and the disk models, or print one of them.

@@ -13,13 +13,13 @@ use placement::ParallelIos;
 use plan::PlannedCase;
 use recording::RecordedPart;
 use serde::Serialize;
+use transfer::local;
+use transfer::memory;
 
 use super::positive;
 use crate::account::job_tracks::JobTracks;
 use crate::account::race::Race;
 use crate::account::trace_file::TraceFile;
-use crate::local;
-use crate::memory;
 use crate::options::described::{not_loaded, overrides};
 use crate::options::fields::MergeOptions;
 use crate::output::row_format::RowFormat;

@@ -3,10 +3,10 @@
 use clap::Args;
 use command_line::failure::{Failure, Result};
 use node::ErrorKind;
+use transfer::namespace::Namespace;
+use transfer::this_node;
 
-use crate::store::agents::AgentsArgs;
-use crate::store::namespace::Namespace;
-use crate::this_node;
+use crate::options::agents::AgentsArgs;
 
 /// Make directories.
 #[derive(Args)]

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use command_line::failure::{Failure, Result};
+use transfer::local;
 
-use crate::local;
 use crate::mpi_library;
 
 /// Print the library that gives a program of MPI files on Starfish, to be named in LD_PRELOAD.

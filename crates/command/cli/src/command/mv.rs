@@ -7,12 +7,12 @@ use clap::Args;
 use command_line::failure::{Failure, Result};
 use namespace::RenameMode;
 use node::ErrorKind;
+use transfer::globs;
+use transfer::many;
+use transfer::namespace::{Namespace, joined, shown, split, trimmed};
+use transfer::this_node;
 
-use crate::store::agents::AgentsArgs;
-use crate::store::globs;
-use crate::store::many;
-use crate::store::namespace::{Namespace, joined, shown, split, trimmed};
-use crate::this_node;
+use crate::options::agents::AgentsArgs;
 
 /// Rename files and directories, or move them into a directory.
 ///

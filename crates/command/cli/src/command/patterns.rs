@@ -4,9 +4,9 @@ use clap::{Args, ValueEnum};
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use layout::{Grid, Pattern, Problem, Shape};
+use transfer::local;
 
 use super::positive;
-use crate::local;
 use crate::output::pattern_picture::{Picture, sentence};
 
 /// List the access patterns, or draw some of them.

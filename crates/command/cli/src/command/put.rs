@@ -15,17 +15,18 @@ use node::sparse::Dense;
 use node::{Agent, ErrorKind};
 
 use crate::account::explained::explained;
-use crate::interrupt;
-use crate::interrupt::Interruption;
-use crate::local::{self, Hashing, STANDARD};
-use crate::store::agents::{AgentsArgs, those_present};
-use crate::store::beforehand;
-use crate::store::many;
-use crate::store::namespace::{Namespace, joined};
-use crate::store::put_tree::{LocalTree, PutTree, TreeUpload, noted_of};
-use crate::store::transfer::{self, Attributes, Method, MethodArgs, Put};
-use crate::this_node;
+use crate::options::agents::{AgentsArgs, those_present};
+use crate::options::method::MethodArgs;
 use node::Size;
+use transfer::beforehand;
+use transfer::interrupt;
+use transfer::interrupt::Interruption;
+use transfer::local::{self, Hashing, STANDARD};
+use transfer::many;
+use transfer::namespace::{Namespace, joined};
+use transfer::one_file::{self, Attributes, Method, Movers, Put};
+use transfer::put_tree::{LocalTree, PutTree, TreeUpload, noted_of};
+use transfer::this_node;
 
 /// Put a local file or directory onto the agents, in stripes over all their disks.
 ///
@@ -146,14 +147,14 @@ fn put(mut agents: Vec<Agent>, name: String, arguments: Arguments) -> Result<()>
         own_name,
         attributes,
         disks: arguments.disks,
-        ..Put::new(arguments.block.0, arguments.method)
+        ..Put::new(arguments.block.0, arguments.method.movers())
     };
     let progress = Progress::bytes(arguments.progress, &name);
     if let Some(size) = size {
         progress.expect(size);
     }
     let input = Hashing::new(input, arguments.hash || arguments.verify);
-    let done = transfer::put(&agents, &name, put, input, size, &progress, Interruption::prepare()?)
+    let done = one_file::put(&agents, &name, put, input, size, &progress, Interruption::prepare()?)
         .map_err(|failure| with_way_out(failure, &name))?;
     progress.finish();
     let name = done.name;
@@ -237,7 +238,7 @@ fn needed(input: &File, size: Option<u64>, method: Method) -> Result<u64> {
 fn attributes(input: &File) -> Result<Attributes> {
     let found = input.metadata().map_err(|error| Failure::new("reading the input", error))?;
     if !found.is_file() {
-        return Ok(Put::new(0, MethodArgs { method: Method::Traditional, compute_nodes: 1 }).attributes);
+        return Ok(Put::new(0, Movers::ALONE).attributes);
     }
     let (modified, mode) = noted_of(&found);
     Ok(Attributes { mode, modified: Some(modified) })
@@ -284,7 +285,7 @@ fn put_tree(agents: Vec<Agent>, name: &str, arguments: &Arguments) -> Result<()>
     let owned = name.to_owned();
     let (failed, skipped) = this_node::run(agents, move |connection| async move {
         let namespace = Namespace::of(&connection).await?;
-        let half_done = transfer::begin_hidden(&interruption, &owned);
+        let half_done = one_file::begin_hidden(&interruption, &owned);
         let upload = TreeUpload::new(&namespace, put, &shown)?;
         match interruption.unless(upload.run(local)).await {
             Some(Ok(counts)) => Ok(counts),
@@ -312,9 +313,9 @@ fn put_tree(agents: Vec<Agent>, name: &str, arguments: &Arguments) -> Result<()>
 /// Reads the file back and compares.
 fn verify(agents: &[Agent], name: &str, expected: Option<blake3::Hash>, show: Show) -> Result<()> {
     let progress = Progress::bytes(show, &format!("verifying {name}"));
-    let method = MethodArgs { method: Method::Traditional, compute_nodes: 1 };
+    let method = Movers::ALONE;
     let output = Hashing::new(Dense(std::io::sink()), true);
-    let done = transfer::get(agents, name, method, output, &progress)?;
+    let done = one_file::get(agents, name, method, output, &progress)?;
     progress.finish();
     match (expected, done.hash) {
         (Some(expected), Some(found)) if expected == found => Ok(()),

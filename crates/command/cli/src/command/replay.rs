@@ -11,20 +11,20 @@ use request_log::RequestLog;
 
 use super::simulate::chosen;
 use crate::account::explain::Account;
-use crate::interrupt::Interruption;
-use crate::memory;
+use crate::options::agents::AskedAgentsArgs;
 use crate::options::described::load_machine;
 use crate::options::fields::ReplayOptions;
 use crate::output::row_format::RowFormat;
 use crate::replay::agents::ReplayTask;
 use crate::replay::input::InputArgs;
 use crate::replay::report::{ReplayRow, Report};
-use crate::store::agents::AskedAgentsArgs;
-use crate::store::beforehand;
 use command_line::counted;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use command_line::say;
+use transfer::beforehand;
+use transfer::interrupt::Interruption;
+use transfer::memory;
 
 /// Replay a request log by any method, on a simulated machine or on running agents.
 ///

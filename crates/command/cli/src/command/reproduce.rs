@@ -15,9 +15,9 @@ use command_line::{TextTable, counted};
 use page::NumbersPart;
 use plan::{CellResult, Journal, Kind, Plan, PlanKind, PlannedCell, PlannedTrial, TrialKey};
 use reproduce::{Form, Report, Study, cells_csv, compared, errors, statements_table, tables_csv};
+use transfer::local;
 
 use super::run;
-use crate::local;
 use crate::options::study::{self, AnyStudy};
 
 /// Simulate all tables and figures of a report, and compare them with what it printed.

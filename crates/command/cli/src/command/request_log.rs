@@ -9,11 +9,11 @@ use node::Size;
 use request_log::{Generator, Kind, MergeError, RequestLog};
 
 use super::positive;
-use crate::local;
 use crate::output::durations;
 use crate::replay::input::InputArgs;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
+use transfer::local;
 
 /// Draw a request log at random, show one, convert one to the format of request logs, or merge several.
 #[derive(Args)]

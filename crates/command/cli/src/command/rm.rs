@@ -11,16 +11,16 @@ use command_line::failure::{Failure, Result};
 use command_line::say;
 use namespace::{Location, TreeOperation, TreeRefusal, WhatToRemove};
 use node::ErrorKind;
+use transfer::local;
+use transfer::many::FailedFiles;
+use transfer::namespace::{FoundPath, Namespace, shown, split, trimmed};
+use transfer::stored::is_unfinished;
+use transfer::this_node;
+use transfer::{globs, many};
 
-use crate::local;
+use crate::options::agents::AgentsArgs;
 use crate::output::date;
 use crate::output::durations;
-use crate::store::agents::AgentsArgs;
-use crate::store::many::FailedFiles;
-use crate::store::namespace::{FoundPath, Namespace, shown, split, trimmed};
-use crate::store::stored::is_unfinished;
-use crate::store::{globs, many};
-use crate::this_node;
 
 /// Remove files from the agents, even damaged ones.
 ///

@@ -13,10 +13,10 @@ use command_line::say;
 use description::{Description, MachineDescription};
 use plan::{CellResult, Journal, Plan, PlanSet, PlannedTrial, ResultTable, TRIALS_MAX, TrialSelection};
 use reproduce::PageKind;
+use transfer::interrupt;
+use transfer::local;
+use transfer::memory;
 
-use crate::interrupt;
-use crate::local;
-use crate::memory;
 use crate::output::plan_lines::{PlanLines, cell_lines, trial_lines};
 use crate::output::row_format::{RowFormat, print_json};
 

@@ -7,13 +7,13 @@ use namespace::{Inode, InodeKind};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::local;
+use crate::options::agents::AgentsArgs;
 use crate::output::date;
 use crate::output::row_format;
-use crate::store::agents::AgentsArgs;
-use crate::store::namespace::{FoundPath, Namespace, kind_name, shown};
-use crate::this_node;
 use node::Size;
+use transfer::local;
+use transfer::namespace::{FoundPath, Namespace, kind_name, shown};
+use transfer::this_node;
 
 /// Show what is known of a file: its size, permissions and times, its blocks, and which disk has which stripe.
 ///

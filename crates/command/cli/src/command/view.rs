@@ -10,9 +10,9 @@ use trace_formats::FormatError;
 use viewer::{FileColumns, FileError, FirstLook, ServeError, Server, TraceFiles};
 
 use super::trace::shown;
-use crate::{interrupt, local};
 use command_line::failure::{Failure, Result};
 use command_line::say;
+use transfer::{interrupt, local};
 
 /// Look at traces in a browser: the Thread Log Viewer.
 ///

@@ -16,10 +16,10 @@ use node::sparse::Dense;
 use node::{ConnectedNode, Size, agents, whole_file};
 
 use super::{AgentFinding, Examined, examine};
-use crate::interrupt::Interruption;
-use crate::store::{scratch, transfer};
-use crate::this_node;
 use agent_set::at_once;
+use transfer::interrupt::Interruption;
+use transfer::this_node;
+use transfer::{one_file, scratch};
 
 /// Measurements of each agent. If a computer is busy there are as many again: the best of them is to be one that was
 /// hardly disturbed.
@@ -140,11 +140,11 @@ async fn write_and_read(
     let input = Dense(io::repeat(0).take(bytes));
     whole_file::upload(connection, &written, input, |_| {})
         .await
-        .map_err(|error| transfer::failed_to_put(name, error))?;
+        .map_err(|error| one_file::failed_to_put(name, error))?;
     let write = mib(bytes) / start.elapsed().as_secs_f64();
     let (read, start) = (open(bytes).await?, Instant::now());
     let read = whole_file::download(connection, &read, Dense(io::sink()), |_| {}).await;
-    read.map_err(|error| transfer::failed_to_get(name, error))?;
+    read.map_err(|error| one_file::failed_to_get(name, error))?;
     Ok((write, mib(bytes) / start.elapsed().as_secs_f64()))
 }
 

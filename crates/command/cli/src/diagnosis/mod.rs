@@ -18,8 +18,8 @@ use machine::{Computer, Machine, NodeId};
 use node::agents;
 use serde::Serialize;
 
-use crate::this_node;
 use command_line::failure::Result;
+use transfer::this_node;
 
 /// What is known of an agent.
 #[derive(Clone, Debug, Default, Serialize)]

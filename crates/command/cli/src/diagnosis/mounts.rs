@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 use command_line::failure::{Failure, Result};
 use mount::ListedMount;
 use serde::Serialize;
-
-use crate::local;
+use transfer::local;
 
 /// How long a mount may take to say which agents it is of. It asks nobody for that.
 const PATIENCE: Duration = Duration::from_secs(5);

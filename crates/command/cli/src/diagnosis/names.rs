@@ -8,9 +8,8 @@ use machine::NO_DISK;
 use namespace::{SurveyedRecord, TreeAnswer, TreeOperation};
 use node::Agent;
 use serde::Serialize;
-
-use crate::store::namespace::Namespace;
-use crate::this_node;
+use transfer::namespace::Namespace;
+use transfer::this_node;
 
 /// What is known of the namespace.
 #[derive(Clone, Debug, Serialize)]

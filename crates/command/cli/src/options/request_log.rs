@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use request_log::{Columns, Format, Limits, LogCollector, Reading, RequestLog};
 
-use crate::local::STANDARD;
 use command_line::counted;
 use command_line::failure::{Failure, Result};
 use command_line::say;
+use transfer::local::STANDARD;
 
 /// The log, and how it is read.
 #[derive(Args)]

@@ -8,8 +8,7 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::Show;
 use command_line::say;
 use serde::Serialize;
-
-use crate::local::{self, STANDARD};
+use transfer::local::{self, STANDARD};
 
 /// The options that say how a benchmark tells its rows.
 #[derive(Args)]

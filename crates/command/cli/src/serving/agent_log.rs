@@ -22,8 +22,7 @@ use command_line::visible;
 use log::{Level, LevelFilter};
 use node::key;
 use real::{Report, Reporter};
-
-use crate::this_node;
+use transfer::this_node;
 
 /// The environment variable that says how urgent a line must be to be written.
 const VARIABLE: &str = "STARFISH_LOG";

@@ -11,9 +11,9 @@ use std::process::{Child, Command, Stdio};
 
 use command_line::failure::{Failure, Result};
 
-use crate::local;
 use agent_set::process::Process;
 use agent_set::start::{LOG, PROCESS, told_to_stay};
+use transfer::local;
 
 const WHAT: &str = "starting an agent in the background";
 

@@ -12,9 +12,8 @@ use flume::Receiver;
 use machine::{Machine, NodeId};
 use node::{AgentService, BlockingWork, agents};
 use real::RealMachine;
-
-use crate::store::namespace::Namespace;
-use crate::this_node;
+use transfer::namespace::Namespace;
+use transfer::this_node;
 
 /// Shortest time between two looks, in silence timeouts: one minute by default.
 const SILENCES: u32 = 6;

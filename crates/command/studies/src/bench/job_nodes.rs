@@ -15,9 +15,8 @@ use fs::Group;
 use jobs::Member;
 use machine::Machine;
 use node::{Agent, ConnectedNode};
-
-use crate::store::scratch::JobFiles;
-use crate::this_node;
+use transfer::scratch::JobFiles;
+use transfer::this_node;
 
 /// Has all jobs done at once with these files, each by one node, once all are ready; what came of each. What they have
 /// made is checked when all are done, so that nobody is disturbed.

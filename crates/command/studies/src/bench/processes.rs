@@ -17,9 +17,9 @@ use nix::unistd::Pid;
 use node::{Agent, TRACE_VARIABLE};
 use tempfile::TempDir;
 
-use crate::store::agents::AgentsArgs;
-use crate::{interrupt, this_node};
+use crate::options::agents::AgentsArgs;
 use agent_set::start::READY;
+use transfer::{interrupt, this_node};
 
 /// An agent's complaints beyond this are not kept.
 const COMPLAINTS_BYTES_MAX: u64 = 16 << 10;

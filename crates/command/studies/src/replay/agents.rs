@@ -19,11 +19,11 @@ use machine::NodeId;
 use node::{Agent, ConnectedNode};
 use real::{Peer, Settings};
 
-use crate::interrupt::{Interruption, unless};
-use crate::store::scratch::{self, JobFiles};
-use crate::{memory, this_node};
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
+use transfer::interrupt::{Interruption, unless};
+use transfer::scratch::{self, JobFiles};
+use transfer::{memory, this_node};
 
 /// A replay, and where it is to be done.
 #[derive(Clone)]

@@ -10,6 +10,7 @@ use description::DiskDescription;
 use fs::{IoNodeSettings, Scheduling};
 use jobs::ArrayPattern;
 use node::Size;
+use transfer::local;
 use viewer::{FirstLook, TraceFiles};
 
 use crate::account::trace_file::measured_and_predicted;
@@ -21,7 +22,6 @@ use crate::bench::enwrich::{WriteCell, WriteMethod};
 use crate::bench::processes::Agents;
 use crate::bench::rounds::RoundsArgs;
 use crate::command::view::write_page;
-use crate::local;
 use crate::options::described::{load_model, this_computer};
 use crate::options::values;
 use crate::output::row_format::RowOutput;

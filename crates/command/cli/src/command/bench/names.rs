@@ -9,6 +9,7 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::Progress;
 use command_line::say;
 use node::Size;
+use transfer::local;
 use viewer::{FirstLook, TraceFiles};
 
 use crate::account::explained::explained;
@@ -20,7 +21,6 @@ use crate::bench::names::{NameWork, NamesCell, NamesTimes, measure};
 use crate::bench::processes::Agents;
 use crate::bench::rounds::{RoundsArgs, middle_of};
 use crate::command::view::write_page;
-use crate::local;
 use crate::options::described::{load_model, this_computer};
 use crate::output::row_format::RowOutput;
 

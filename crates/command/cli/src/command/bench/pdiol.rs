@@ -22,10 +22,10 @@ use crate::bench::pdiol::testbed::{
 };
 use crate::bench::rounds::{RoundsArgs, middle_of};
 use crate::bench::times::Times;
-use crate::local;
 use crate::options::described::load_model;
 use crate::output::row_format::RowFormat;
 use node::Size;
+use transfer::local;
 
 /// Run the benchmark of the thesis on PDIOL: sequential programs on one disk used locally, and on 1, 2 and 4 agents.
 ///

@@ -17,8 +17,7 @@ use fs::{DisksByIdentity, FileId, ListedStripe};
 use layout::Striping;
 use machine::{NO_DISK, NodeId};
 use namespace::{FileLayout, FileNumber, Repair, TreeAnswer, TreeOperation};
-
-use crate::store::namespace::{Namespace, is_damaged, is_removed};
+use transfer::namespace::{Namespace, is_damaged, is_removed};
 
 /// A stripe, and the agent that has it.
 pub(super) type Stripe = (NodeId, ListedStripe);

@@ -19,10 +19,10 @@ use command_line::failure::{Failure, Result};
 use fs::{DisksByIdentity, FileId};
 use machine::{NO_DISK, NodeId};
 use namespace::{Complaint, FileNumber, Inode, Repair, SurveyedRecord, TreeOperation, complaints};
+use transfer::namespace::{Namespace, StripeOfNowhere, is_removed, shown};
 
 use super::Row;
 use super::adoption::{Adoption, Stripe, adopt};
-use crate::store::namespace::{Namespace, StripeOfNowhere, is_removed, shown};
 
 /// How often records are looked at again that others may be changing.
 const LOOKS: usize = 3;

@@ -9,10 +9,10 @@ use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use plan::Journal;
 use reproduce::PlacementStudy;
+use transfer::local;
 
 use super::{Arguments, Numbers, REPORT, TABLES, failed, simulated_now, trials_there};
 use crate::command::run;
-use crate::local;
 
 /// Figures that are drawn on the page without a plan: placements.
 const DRAWN: [u32; 2] = [1, 5];

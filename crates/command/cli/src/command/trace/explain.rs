@@ -2,12 +2,12 @@
 
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
+use transfer::local;
 
 use super::input::TracesArgs;
 use super::shown;
 use crate::account::explain::Account;
 use crate::account::recorded_run::RecordedRun;
-use crate::local;
 use crate::output::row_format::print_json;
 
 /// Print what limited a recorded run: disks, links, processors, or waiting.

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
 use trace_formats::{TraceTable, write_csv, write_parquet, write_perfetto};
+use transfer::local;
 
 use super::input::TracesArgs;
-use crate::local;
 
 /// Write traces for another tool, several on one clock.
 #[derive(Args)]

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use command_line::failure::{Failure, Result};
 use trace_formats::Imported;
+use transfer::local::{self, STANDARD};
 
 use super::input;
-use crate::local::{self, STANDARD};
 
 /// Convert a trace of Perfetto, or in Chrome's JSON, which many tools write.
 ///

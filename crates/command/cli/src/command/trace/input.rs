@@ -10,9 +10,9 @@ use command_line::failure::{Failure, Result};
 use command_line::say;
 use trace::{Alignment, Limits, NoteKind, ReadError, Timeline, TraceReader};
 use trace_formats::{FormatError, Imported, read_any};
+use transfer::local::STANDARD;
 
 use super::shown;
-use crate::local::STANDARD;
 use crate::output::durations;
 
 /// Traces that are looked at together.

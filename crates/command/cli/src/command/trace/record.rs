@@ -8,10 +8,10 @@ use std::process::{Command, ExitStatus};
 use clap::Args;
 use command_line::failure::{Failure, Result};
 use node::TRACE_VARIABLE;
+use transfer::{interrupt, local};
 
 use crate::account::explained::{Kept, recorded_with};
-use crate::store::agents::AgentsArgs;
-use crate::{interrupt, local};
+use crate::options::agents::AgentsArgs;
 
 /// Run a program, record what it and the agents do meanwhile, and say on standard error what limited it.
 ///

@@ -2,10 +2,10 @@
 
 use clap::Args;
 use command_line::failure::Result;
+use transfer::local;
+use transfer::recordings;
 
-use crate::local;
-use crate::store::agents::AgentsArgs;
-use crate::store::recordings;
+use crate::options::agents::AgentsArgs;
 
 /// Have all agents record what they do from now on, until `starfish trace stop`.
 ///

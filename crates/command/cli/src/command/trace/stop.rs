@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use command_line::failure::{Failure, Result};
 use node::{ErrorKind, Size};
+use transfer::local;
+use transfer::recordings::{self, Recorded};
 
 use super::shown;
-use crate::local;
-use crate::store::agents::AgentsArgs;
-use crate::store::recordings::{self, Recorded};
+use crate::options::agents::AgentsArgs;
 
 /// End the recording that `starfish trace start` began, and write what agents have recorded as one trace.
 ///

@@ -16,10 +16,9 @@ use flume::{Receiver, Sender};
 use fs::NumberedFile;
 use jobs::{Contents, Outcome, Workload};
 use node::{Agent, ConnectedNode};
-
-use crate::interrupt::{Interruption, unless};
-use crate::store::scratch;
-use crate::this_node;
+use transfer::interrupt::{Interruption, unless};
+use transfer::scratch;
+use transfer::this_node;
 
 /// A workload, and where it is to be done.
 #[derive(Clone)]

@@ -9,12 +9,12 @@ use fs::{WriteCache, WriteCacheSettings};
 use jobs::Latencies;
 use machine::{Machine, Memory, Work};
 use node::ConnectedNode;
+use transfer::scratch;
+use transfer::this_node;
 
 use super::BLOCK_BYTES;
 use crate::bench::processes::Agents;
 use crate::bench::times::thread_worked;
-use crate::store::scratch;
-use crate::this_node;
 
 /// Records that are written, of so many bytes: nearly as many as a log has entries.
 const RECORDS: u64 = 250_000;

@@ -9,14 +9,14 @@ use command_line::failure::{Failure, Result};
 use node::Agent;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use transfer::recordings;
+use transfer::scratch::{self, JobFiles};
+use transfer::this_node;
 
 use super::member::{MemberAddress, MemberOutcome, MemberTask};
 use super::{BLOCK_BYTES, WriteCell};
 use crate::bench::processes::Agents;
 use crate::bench::rounds::middle_of;
-use crate::store::recordings;
-use crate::store::scratch::{self, JobFiles};
-use crate::this_node;
 
 /// What was measured.
 #[derive(Clone, Debug)]

@@ -20,10 +20,10 @@ use machine::NodeId;
 use node::{Agent, ConnectedNode, NodeTrace};
 use real::{Peer, RealMachine};
 use serde::{Deserialize, Serialize};
+use transfer::scratch::JobFiles;
+use transfer::this_node;
 
 use super::{WriteCell, WriteMethod};
-use crate::store::scratch::JobFiles;
-use crate::this_node;
 
 /// What a member is to do.
 #[derive(Debug, Serialize, Deserialize)]

@@ -16,10 +16,10 @@ use clap::ValueEnum;
 use command_line::counted;
 use command_line::failure::Result;
 use experiment::{Job, Launch, NamesJob, NamesWork, Outcome};
+use transfer::scratch::JobFiles;
 
 use crate::bench::job_nodes::have_done;
 use crate::bench::processes::Agents;
-use crate::store::scratch::JobFiles;
 
 /// The block size of the files, in bytes: that of programs.
 const BLOCK_BYTES: u64 = node::Settings::BLOCK_BYTES;

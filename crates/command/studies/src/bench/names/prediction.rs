@@ -6,6 +6,7 @@ use std::time::Duration;
 use command_line::failure::{Failure, Result};
 use description::MachineDescription;
 use experiment::{Experiment, Job, Launch, Outcome, RoundTripsJob};
+use transfer::scratch::JobFiles;
 
 use super::store_costs::StoreCosts;
 use super::{NamesCell, NamesTimes};
@@ -15,7 +16,6 @@ use crate::bench::message_costs::{self, Probes};
 use crate::bench::processes::Agents;
 use crate::bench::rounds::middle_of;
 use crate::options::described::{LOOPBACK, load_machine_of_agents};
-use crate::store::scratch::JobFiles;
 
 /// Round trips of each client that are measured.
 const ROUND_TRIPS: u32 = 3000;

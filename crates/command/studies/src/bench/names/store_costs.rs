@@ -11,9 +11,9 @@ use futures_util::future::try_join_all;
 use machine::{Disk, Machine, MetadataStore};
 use nix::sys::resource::UsageWho;
 use real::{DiskSettings, Metadata, MetadataPlace, RealMachine, Settings};
+use transfer::this_node;
 
 use crate::bench::times::processor;
-use crate::this_node;
 
 /// Entries in the store before anything is measured, and bytes of each: about an inode and its name.
 const ENTRIES: u64 = 10_000;

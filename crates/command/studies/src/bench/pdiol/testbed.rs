@@ -15,6 +15,7 @@ use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use node::Size;
 use pdiol::{OpenOptions, Session};
 use real::DiskSettings;
+use transfer::this_node;
 
 use super::PAGE_BYTES;
 use super::application::{Application, text};
@@ -22,7 +23,6 @@ use super::local_disk::LocalDisk;
 use super::striped::{Striped, TemporaryFiles};
 use crate::bench::processes::Agents;
 use crate::bench::times::{Times, measure};
-use crate::this_node;
 
 /// The cache of an agent whose disk is fast: for all that is under way.
 const CACHE: &str = "16MiB";

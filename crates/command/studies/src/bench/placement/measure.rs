@@ -18,12 +18,12 @@ use fs::{File, NumberedFile};
 use jobs::fill;
 use node::ConnectedNode;
 use real::RealMachine;
+use transfer::scratch::{self, JobFiles};
+use transfer::this_node;
 
 use super::MergeTimes;
 use crate::bench::job_nodes::have_done;
 use crate::bench::processes::Agents;
-use crate::store::scratch::{self, JobFiles};
-use crate::this_node;
 
 /// Agents with a disk each, and the input runs of some merges on them.
 pub(crate) struct MergeTestbed {

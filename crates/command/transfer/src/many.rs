@@ -10,7 +10,7 @@ use machine::TaskGroup;
 use node::ErrorKind;
 use real::RealMachine;
 
-use super::namespace::shown;
+use crate::namespace::shown;
 
 /// How many files are under way at the same time: enough that every disk has something to do while names are asked for,
 /// and few enough for their windows of memory.
@@ -18,9 +18,11 @@ const AT_ONCE: usize = 16;
 
 /// How many files failed, and how many of them because there are such files already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FailedFiles {
-    pub(crate) all: usize,
-    pub(crate) existing: usize,
+pub struct FailedFiles {
+    /// All that failed.
+    pub all: usize,
+    /// Those of them that there are already.
+    pub existing: usize,
 }
 
 /// Existing files reported by name; further ones are only counted.
@@ -28,7 +30,7 @@ const EXISTING_TOLD: usize = 3;
 
 impl FailedFiles {
     /// Counts a failure, and tells it.
-    pub(crate) fn note(&mut self, failure: &Failure) {
+    pub fn note(&mut self, failure: &Failure) {
         self.all += 1;
         self.existing += usize::from(failure.kind() == Some(ErrorKind::Exists));
         if failure.kind() != Some(ErrorKind::Exists) || self.existing <= EXISTING_TOLD {
@@ -49,7 +51,7 @@ impl std::ops::AddAssign for FailedFiles {
 ///
 /// # Errors
 /// At once if agents are gone or full: then the others would fail, too.
-pub(crate) async fn each<T, F>(
+pub async fn each<T, F>(
     machine: &RealMachine,
     items: Vec<T>,
     work: impl Fn(T) -> F + Clone + 'static,
@@ -81,7 +83,7 @@ where
 
 /// Refuses to give two things the same name, as the second would replace the first: each of them is what it is called,
 /// and what it is to be called.
-pub(crate) fn check_distinct<'a>(named: impl IntoIterator<Item = (&'a [u8], &'a [u8])>) -> Result<()> {
+pub fn check_distinct<'a>(named: impl IntoIterator<Item = (&'a [u8], &'a [u8])>) -> Result<()> {
     let mut sources = BTreeMap::new();
     for (from, to) in named {
         if let Some(other) = sources.insert(to, from) {
@@ -100,11 +102,7 @@ fn is_of_all(failure: &Failure) -> bool {
 
 /// The failure of a command some of whose files failed, each of which was reported. `is_resumable` if the command takes
 /// `--resume`.
-pub(crate) fn outcome(
-    what: &str,
-    FailedFiles { all, existing }: FailedFiles,
-    is_resumable: bool,
-) -> Result<()> {
+pub fn outcome(what: &str, FailedFiles { all, existing }: FailedFiles, is_resumable: bool) -> Result<()> {
     let failure = match (all, existing) {
         (0, _) => return Ok(()),
         (1, _) => Failure::new(what, "one of them failed, see above"),

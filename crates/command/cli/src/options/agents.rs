@@ -11,8 +11,7 @@ use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use command_line::failure::{Failure, Result};
 use node::{Agent, ConnectedNode, TRACE_VARIABLE, agents, key};
-
-use crate::this_node;
+use transfer::this_node;
 
 /// The options that say where the agents are.
 #[derive(Args, Clone, Debug)]

@@ -20,31 +20,32 @@ use nix::unistd::{getgid, getuid};
 use node::whole_file::{self, CopyError};
 use replacement::{LocalDirectory, LocalPlace};
 
-use super::many::{self, FailedFiles};
-use super::namespace::{Namespace, joined, shown};
-use super::stored::{HiddenFile, WantedFile, exists, mark_unfinished};
-use super::transfer::{adding_to, failed_to_put, is_same};
 use crate::local::{SteadyFile, data_bytes};
+use crate::many::{self, FailedFiles};
+use crate::namespace::{Namespace, joined, shown};
+use crate::one_file::{adding_to, failed_to_put, is_same};
+use crate::stored::{HiddenFile, WantedFile, exists, mark_unfinished};
 
 /// The mode of a link: nobody asks for it.
 const LINK_MODE: u16 = 0o777;
 
 /// What is to be put, and how.
-pub(crate) struct PutTree {
+pub struct PutTree {
     /// What it is called in the namespace.
-    pub(crate) path: Vec<u8>,
-    pub(crate) block_bytes: u64,
+    pub path: Vec<u8>,
+    /// Size of a block.
+    pub block_bytes: u64,
     /// How many disks each file lies on; without this on all.
-    pub(crate) disks: Option<NonZeroU32>,
+    pub disks: Option<NonZeroU32>,
     /// Whether files that are there are replaced.
-    pub(crate) replace: bool,
+    pub replace: bool,
     /// Whether those are left alone that are whole and have the same size and time, and others replaced.
-    pub(crate) resume: bool,
+    pub resume: bool,
 }
 
 /// What there is in a local directory.
 #[derive(Debug, Default)]
-pub(crate) struct LocalTree {
+pub struct LocalTree {
     /// Each before those in it, from the top one on, which is empty.
     directories: Vec<LocalEntry>,
     /// Each file once, by the first of its names.
@@ -53,9 +54,9 @@ pub(crate) struct LocalTree {
     more_names: Vec<LocalEntry>,
     links: Vec<LocalEntry>,
     /// Bytes of all files.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// How many of them are not in holes.
-    pub(crate) data_bytes: u64,
+    pub data_bytes: u64,
     /// What could not be looked at, which has been told.
     failed: FailedFiles,
 }
@@ -118,7 +119,7 @@ fn failed_at(place: &dyn Display) -> impl Fn(std::io::Error) -> Failure + use<> 
 impl LocalTree {
     /// Looks at all that is in a directory. What is no file, directory or link is told and left out; what cannot be
     /// looked at within it is told.
-    pub(crate) fn of(top: &Path) -> Result<LocalTree> {
+    pub fn of(top: &Path) -> Result<LocalTree> {
         let (mut tree, mut known) = (LocalTree::default(), BTreeSet::new());
         let found = std::fs::metadata(top).map_err(failed_at(&top.display()))?;
         let place = LocalPlace::new(LocalDirectory::open(top).map_err(failed_at(&top.display()))?, "");
@@ -154,14 +155,14 @@ impl LocalTree {
 }
 
 /// When a local file was changed, and what a copy of this user's has of its mode.
-pub(crate) fn noted_of(found: &Metadata) -> (UnixTime, u16) {
+pub fn noted_of(found: &Metadata) -> (UnixTime, u16) {
     let modified = found.mtime().saturating_mul(1_000_000_000).saturating_add(found.mtime_nsec());
     let is_own = (found.uid(), found.gid()) == (getuid().as_raw(), getgid().as_raw());
     (modified, mode_of_copy(found.mode() as u16, is_own))
 }
 
 /// The mode of a copy. As whom a program runs is said only where the copy has the same owner and group.
-pub(crate) fn mode_of_copy(mode: u16, has_same_owner: bool) -> u16 {
+pub fn mode_of_copy(mode: u16, has_same_owner: bool) -> u16 {
     mode & if has_same_owner { 0o7777 } else { 0o1777 }
 }
 
@@ -180,10 +181,11 @@ struct Putting {
 
 /// A directory that is being put. Cloning gives another handle on the same.
 #[derive(Clone)]
-pub(crate) struct TreeUpload(Rc<Putting>);
+pub struct TreeUpload(Rc<Putting>);
 
 impl TreeUpload {
-    pub(crate) fn new(namespace: &Namespace, put: PutTree, progress: &Progress) -> Result<TreeUpload> {
+    /// An upload that begins with [`run`](Self::run).
+    pub fn new(namespace: &Namespace, put: PutTree, progress: &Progress) -> Result<TreeUpload> {
         let striping = namespace.connection.striping(put.block_bytes, put.disks)?;
         Ok(TreeUpload(Rc::new(Putting {
             namespace: namespace.clone(),
@@ -197,7 +199,7 @@ impl TreeUpload {
     }
 
     /// Puts all of it. The files that failed, which have been told, and the number of those that were there.
-    pub(crate) async fn run(&self, local: LocalTree) -> Result<(FailedFiles, usize)> {
+    pub async fn run(&self, local: LocalTree) -> Result<(FailedFiles, usize)> {
         let namespace = &self.0.namespace;
         let mut directories = Vec::new();
         for directory in local.directories {
@@ -300,7 +302,7 @@ impl TreeUpload {
     }
 
     /// Removes what is under way, after the rest of [`run`](Self::run) was dropped.
-    pub(crate) async fn discard(&self) -> node::Result<()> {
+    pub async fn discard(&self) -> node::Result<()> {
         let mut outcome = Ok(());
         for (name, hidden) in self.0.under_way.take() {
             if let Some(hidden) = hidden {

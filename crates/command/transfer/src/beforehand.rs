@@ -14,7 +14,7 @@ const WORTH_ASKING: u64 = 64 << 20;
 const BLOCK_BYTES_FEW: u64 = 4 << 10;
 
 /// Refuses blocks that no agent takes, and warns of those that take long.
-pub(crate) fn check_block(block: Size) -> Result<()> {
+pub fn check_block(block: Size) -> Result<()> {
     let most = Message::PAYLOAD_BYTES_MAX;
     if !(1..=most).contains(&block.0) {
         let why =
@@ -31,7 +31,7 @@ pub(crate) fn check_block(block: Size) -> Result<()> {
 
 /// Refuses a file for which there is no room on the agents, as far as they know. What is to be replaced stays until the
 /// new file is whole.
-pub(crate) fn check_space(agents: &[Agent], name: &str, bytes: u64) -> Result<()> {
+pub fn check_space(agents: &[Agent], name: &str, bytes: u64) -> Result<()> {
     if bytes < WORTH_ASKING {
         return Ok(());
     }

@@ -21,10 +21,10 @@ use replacement::{LocalPlace, NewFile, Permitted};
 use crate::interrupt;
 
 /// What stands for standard input and output.
-pub(crate) const STANDARD: &str = "-";
+pub const STANDARD: &str = "-";
 
 /// Where data from the file system go.
-pub(crate) enum Destination {
+pub enum Destination {
     /// A new file, or one that is replaced.
     File(PathBuf, NewFile, HalfDone),
     /// Something that exists and is no file: standard output, a device, a pipe.
@@ -33,7 +33,7 @@ pub(crate) enum Destination {
 
 /// Opens `path` to receive a file called `name`. A directory receives it under its own last name. A new file is its
 /// owner's alone until the caller says whose it is.
-pub(crate) fn create(path: &Path, name: &str, replace: bool) -> Result<(Destination, File)> {
+pub fn create(path: &Path, name: &str, replace: bool) -> Result<(Destination, File)> {
     if path.as_os_str() == STANDARD {
         let output = io::stdout().as_fd().try_clone_to_owned();
         return Ok((Destination::Stream, File::from(output.map_err(|error| failed(path, error.into()))?)));
@@ -43,7 +43,7 @@ pub(crate) fn create(path: &Path, name: &str, replace: bool) -> Result<(Destinat
 }
 
 /// Writes a file that is whole or as it was before.
-pub(crate) fn write(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<()> {
+pub fn write(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<()> {
     let (target, file) = begin(path, true, Permitted::Usual)?;
     let mut buffered = BufWriter::new(file);
     let written = write(&mut buffered).and_then(|()| buffered.flush());
@@ -52,7 +52,7 @@ pub(crate) fn write(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io:
 }
 
 /// Writes a file as [`write()`] does, or standard output if the path stands for that.
-pub(crate) fn write_or_print(
+pub fn write_or_print(
     path: &Path,
     write_to: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> Result<()> {
@@ -69,7 +69,7 @@ pub(crate) fn write_or_print(
 }
 
 /// Fails if [`write()`] could not, and leaves things as they are.
-pub(crate) fn check_writable(path: &Path) -> Result<()> {
+pub fn check_writable(path: &Path) -> Result<()> {
     replacement::create(path, true, Permitted::Usual).map(drop).map_err(|error| failed(path, error))
 }
 
@@ -82,7 +82,7 @@ fn begin(path: &Path, replace: bool, permitted: Permitted<'_>) -> Result<(Destin
 }
 
 /// Opens a place in a tree to receive a file, its owner's alone until the caller says whose it is. No link is followed.
-pub(crate) fn create_at(place: &LocalPlace, replace: bool) -> Result<(Destination, File)> {
+pub fn create_at(place: &LocalPlace, replace: bool) -> Result<(Destination, File)> {
     let path = place.path();
     let created = replacement::create_at(place, replace, Permitted::Owner);
     let (file, new) = created.map_err(|error| failed(&path, error))?;
@@ -100,7 +100,7 @@ impl Destination {
     }
 
     /// The file, if it is one of its own, of which times and permissions can be said.
-    pub(crate) fn file(&self) -> Option<&File> {
+    pub fn file(&self) -> Option<&File> {
         match self {
             Destination::File(_, new, _) => Some(new.file()),
             Destination::Stream => None,
@@ -108,7 +108,7 @@ impl Destination {
     }
 
     /// Gives a new file the permissions of the one that it replaces; if there is none, those of any other.
-    pub(crate) fn give_usual_permissions(&self) -> io::Result<()> {
+    pub fn give_usual_permissions(&self) -> io::Result<()> {
         let Destination::File(path, new, _) = self else { return Ok(()) };
         let mode = match path.metadata() {
             Ok(replaced) => replaced.permissions().mode() & 0o777,
@@ -118,7 +118,7 @@ impl Destination {
     }
 
     /// What is written to it: a file can have holes.
-    pub(crate) fn output(&self, file: File) -> io::Result<LocalOutput> {
+    pub fn output(&self, file: File) -> io::Result<LocalOutput> {
         Ok(if self.file().is_some() {
             LocalOutput::File(SparseFile::new(file)?)
         } else {
@@ -127,7 +127,7 @@ impl Destination {
     }
 
     /// Gives a file that is whole now its name.
-    pub(crate) fn complete(self) -> Result<()> {
+    pub fn complete(self) -> Result<()> {
         let Destination::File(path, new, half_done) = self else { return Ok(()) };
         new.complete().map_err(|error| failed(&path, error))?;
         half_done.keep();
@@ -145,8 +145,10 @@ fn current_umask() -> Mode {
 
 /// Where data are written: holes are left in a file alone. To a stream zeros go, also if it is a file that somebody
 /// else has opened, who may want what is written at its end.
-pub(crate) enum LocalOutput {
+pub enum LocalOutput {
+    /// A file that this program has opened.
     File(SparseFile),
+    /// A stream, in which holes are zeros.
     Stream(Dense<File>),
 }
 
@@ -182,7 +184,7 @@ impl SparseWrite for LocalOutput {
 }
 
 /// Why a local file cannot be had.
-pub(crate) fn failed(path: &Path, error: replacement::Error) -> Failure {
+pub fn failed(path: &Path, error: replacement::Error) -> Failure {
     let failure = Failure::new(path.display().to_string(), &error);
     match error {
         replacement::Error::Exists => exists(path),
@@ -194,14 +196,14 @@ pub(crate) fn failed(path: &Path, error: replacement::Error) -> Failure {
 }
 
 /// That something has this name already.
-pub(crate) fn exists(path: &Path) -> Failure {
+pub fn exists(path: &Path) -> Failure {
     let why = "there is such a file already";
     let error = node::Error::new(node::ErrorKind::Exists, path.display().to_string(), why);
     error.with_remedy("Give --force to replace it, or another name").into()
 }
 
 /// Opens what is to be put, with its size if that is known beforehand.
-pub(crate) fn open(path: &Path) -> Result<(File, Option<u64>)> {
+pub fn open(path: &Path) -> Result<(File, Option<u64>)> {
     let failed = |error: io::Error| Failure::new(path.display().to_string(), error);
     if path.as_os_str() == STANDARD {
         let input = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
@@ -221,25 +223,27 @@ pub(crate) fn open(path: &Path) -> Result<(File, Option<u64>)> {
 }
 
 /// How many bytes of a file can be data, as far as its file system tells: the rest of it is holes.
-pub(crate) fn data_bytes(found: &Metadata) -> u64 {
+pub fn data_bytes(found: &Metadata) -> u64 {
     found.len().min(found.blocks().saturating_mul(512))
 }
 
 /// A local file that is put, and has to stay as it is until it was read to its end: what is put is then what it was at
 /// one moment.
-pub(crate) struct SteadyFile {
+pub struct SteadyFile {
     file: SparseFile,
     /// Its length and the time of its last change when it was opened; of what is no file nothing is known.
     begun: Option<(u64, SystemTime)>,
 }
 
 impl SteadyFile {
-    pub(crate) fn new(file: File) -> io::Result<SteadyFile> {
+    /// Notes how long a file is and when it was changed.
+    pub fn new(file: File) -> io::Result<SteadyFile> {
         let begun = length_and_time(&file)?;
         Ok(SteadyFile { file: SparseFile::new(file)?, begun })
     }
 
-    pub(crate) fn file(&self) -> &File {
+    /// The file.
+    pub fn file(&self) -> &File {
         self.file.file()
     }
 
@@ -294,12 +298,12 @@ fn was_closed(input: &File) -> bool {
 }
 
 /// The last part of a path or of a name in the file system.
-pub(crate) fn last_part(name: &str) -> &str {
+pub fn last_part(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
 /// Bytes of a file, by the first and the last of them.
-pub(crate) fn range(extent: Extent) -> String {
+pub fn range(extent: Extent) -> String {
     match extent.bytes {
         1 => extent.offset.to_string(),
         _ => format!("{} to {}", extent.offset, extent.end() - 1),
@@ -307,19 +311,19 @@ pub(crate) fn range(extent: Extent) -> String {
 }
 
 /// Passes bytes on and hashes them on the way, if asked to.
-pub(crate) struct Hashing<T> {
+pub struct Hashing<T> {
     inner: T,
     hasher: Option<Box<blake3::Hasher>>,
 }
 
 impl<T> Hashing<T> {
     /// Hashes what goes through if `hash`.
-    pub(crate) fn new(inner: T, hash: bool) -> Self {
+    pub fn new(inner: T, hash: bool) -> Self {
         Hashing { inner, hasher: hash.then(Box::default) }
     }
 
     /// The hash of all that went through.
-    pub(crate) fn hash(&self) -> Option<blake3::Hash> {
+    pub fn hash(&self) -> Option<blake3::Hash> {
         self.hasher.as_ref().map(|hasher| hasher.finalize())
     }
 
@@ -379,7 +383,7 @@ impl<W: SparseWrite> SparseWrite for Hashing<W> {
 }
 
 /// Prints lines on standard output. That nobody reads them any more is no failure.
-pub(crate) fn print(lines: impl IntoIterator<Item = String>) -> Result<()> {
+pub fn print(lines: impl IntoIterator<Item = String>) -> Result<()> {
     let mut output = io::stdout().lock();
     let written =
         lines.into_iter().try_for_each(|line| writeln!(output, "{line}")).and_then(|()| output.flush());
@@ -393,7 +397,7 @@ pub(crate) fn print(lines: impl IntoIterator<Item = String>) -> Result<()> {
 const LOG_BYTES_MAX: u64 = 1 << 20;
 
 /// Opens a log, to be added to.
-pub(crate) fn open_log(path: &Path) -> Result<File> {
+pub fn open_log(path: &Path) -> Result<File> {
     let failed = |error: io::Error| Failure::new(path.display().to_string(), error);
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory).map_err(failed)?;
@@ -405,7 +409,7 @@ pub(crate) fn open_log(path: &Path) -> Result<File> {
 }
 
 /// What a text file has from `begin` on.
-pub(crate) fn read_from(path: &Path, begin: u64) -> io::Result<String> {
+pub fn read_from(path: &Path, begin: u64) -> io::Result<String> {
     let (mut file, mut text) = (File::open(path)?, String::new());
     file.seek(SeekFrom::Start(begin))?;
     file.read_to_string(&mut text)?;

@@ -18,33 +18,37 @@ const CACHE_BYTES: u64 = 64 << 20;
 
 /// The namespace of a set, with the connection to its agents. Cloning gives another handle on the same.
 #[derive(Clone)]
-pub(crate) struct Namespace {
-    pub(crate) connection: ConnectedNode,
-    pub(crate) tree: fs::Tree<RealMachine>,
+pub struct Namespace {
+    /// The connection to its agents.
+    pub connection: ConnectedNode,
+    /// What is kept there, as clients see it.
+    pub tree: fs::Tree<RealMachine>,
 }
 
 /// Something in the namespace, and its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FoundPath {
-    pub(crate) path: Vec<u8>,
-    pub(crate) inode: Inode,
+pub struct FoundPath {
+    /// The path.
+    pub path: Vec<u8>,
+    /// What is there.
+    pub inode: Inode,
 }
 
 impl Namespace {
     /// The namespace of the set. If the agents have none, it is begun now; all of them have to answer then.
-    pub(crate) async fn of(connection: &ConnectedNode) -> Result<Namespace> {
+    pub async fn of(connection: &ConnectedNode) -> Result<Namespace> {
         let tree = connection.tree(&cache(connection)).await?;
         Ok(Namespace { connection: connection.clone(), tree })
     }
 
     /// The namespace, if the agents have one. Fails if it is kept by one that does not answer, as far as can be known.
-    pub(crate) async fn find(connection: &ConnectedNode) -> Result<Option<Namespace>> {
+    pub async fn find(connection: &ConnectedNode) -> Result<Option<Namespace>> {
         let tree = connection.find_tree(&cache(connection)).await?;
         Ok(tree.map(|tree| Namespace { connection: connection.clone(), tree }))
     }
 
     /// The namespace, as [`find`](Self::find). If the agents have none, none of their disks may have anything of one.
-    pub(crate) async fn find_surely(connection: &ConnectedNode) -> Result<Option<Namespace>> {
+    pub async fn find_surely(connection: &ConnectedNode) -> Result<Option<Namespace>> {
         let found = Namespace::find(connection).await?;
         if found.is_none() {
             connection.explained("the namespace", fs::Tree::check_none(&connection.client).await)?;
@@ -53,7 +57,7 @@ impl Namespace {
     }
 
     /// A new namespace in place of one that is lost, of whose files the disks have stripes.
-    pub(crate) async fn begin_anew(connection: &ConnectedNode) -> Result<Namespace> {
+    pub async fn begin_anew(connection: &ConnectedNode) -> Result<Namespace> {
         connection.incompleteness()?;
         let begun = fs::Tree::begin(&cache(connection), node::new_tree()?).await;
         let tree = connection.explained("beginning a namespace", begun)?;
@@ -61,17 +65,17 @@ impl Namespace {
     }
 
     /// What the user calls the agent that keeps it.
-    pub(crate) fn keeper(&self) -> &str {
+    pub fn keeper(&self) -> &str {
         self.connection.name(self.tree.keeper())
     }
 
     /// Has an operation performed that is about `path`.
-    pub(crate) async fn perform(&self, path: &[u8], operation: TreeOperation) -> Result<TreeAnswer> {
+    pub async fn perform(&self, path: &[u8], operation: TreeOperation) -> Result<TreeAnswer> {
         self.connection.explained(&shown(path), self.tree.perform(operation).await)
     }
 
     /// How much is in it.
-    pub(crate) async fn used(&self) -> Result<TreeUse> {
+    pub async fn used(&self) -> Result<TreeUse> {
         match self.perform(b"/", TreeOperation::Describe).await? {
             TreeAnswer::Used(used) => Ok(used),
             _ => Err(wrong_answer(b"/")),
@@ -79,12 +83,12 @@ impl Namespace {
     }
 
     /// What a path leads to, links followed.
-    pub(crate) async fn look(&self, path: &[u8]) -> Result<FoundPath> {
+    pub async fn look(&self, path: &[u8]) -> Result<FoundPath> {
         self.look_at(path, true).await
     }
 
     /// What a path leads to: a link itself, if it ends in one.
-    pub(crate) async fn look_at_link(&self, path: &[u8]) -> Result<FoundPath> {
+    pub async fn look_at_link(&self, path: &[u8]) -> Result<FoundPath> {
         self.look_at(path, false).await
     }
 
@@ -116,13 +120,13 @@ impl Namespace {
     }
 
     /// What there is under a path, if there is anything; a link is not followed.
-    pub(crate) async fn look_if_there(&self, path: &[u8]) -> Result<Option<Inode>> {
+    pub async fn look_if_there(&self, path: &[u8]) -> Result<Option<Inode>> {
         if_there(self.look_without_advice(path, false).await).map(|found| found.map(|found| found.inode))
     }
 
     /// What a path leads to, if it leads anywhere: through what is no directory, or round in a circle of links, none
     /// does. A link at its end is followed if `follow` says so.
-    pub(crate) async fn find_at(&self, path: &[u8], follow: bool) -> Result<Option<FoundPath>> {
+    pub async fn find_at(&self, path: &[u8], follow: bool) -> Result<Option<FoundPath>> {
         match self.look_without_advice(path, follow).await {
             Err(error) if leads_nowhere(error.kind()) => Ok(None),
             found => if_there(found),
@@ -130,7 +134,7 @@ impl Namespace {
     }
 
     /// Whether all stripes of a file are there that were made, and say what they are.
-    pub(crate) async fn is_whole(&self, path: &[u8], inode: &Inode) -> Result<bool> {
+    pub async fn is_whole(&self, path: &[u8], inode: &Inode) -> Result<bool> {
         if inode.stored_stripes == 0 {
             return Ok(true);
         }
@@ -146,13 +150,13 @@ impl Namespace {
     }
 
     /// Whether a path leads to a directory.
-    pub(crate) async fn is_directory(&self, path: &[u8]) -> Result<bool> {
+    pub async fn is_directory(&self, path: &[u8]) -> Result<bool> {
         let found = if_there(self.look_without_advice(path, true).await)?;
         Ok(found.is_some_and(|found| found.inode.is_directory()))
     }
 
     /// What is in a directory, in the order of the names.
-    pub(crate) async fn entries(&self, directory: &FoundPath) -> Result<Vec<FoundPath>> {
+    pub async fn entries(&self, directory: &FoundPath) -> Result<Vec<FoundPath>> {
         let listed = self.tree.entries(directory.inode.number).await;
         let entries = self.connection.explained(&shown(&directory.path), listed)?;
         let found = entries.into_iter().map(|DirectoryEntry { name, inode }| {
@@ -163,7 +167,7 @@ impl Namespace {
     }
 
     /// All that is under a directory, each directory before what is in it.
-    pub(crate) async fn walk(&self, top: &FoundPath) -> Result<Vec<FoundPath>> {
+    pub async fn walk(&self, top: &FoundPath) -> Result<Vec<FoundPath>> {
         let (mut all, mut directories) = (Vec::new(), vec![top.clone()]);
         while let Some(directory) = directories.pop() {
             let entries = self.entries(&directory).await?;
@@ -174,7 +178,7 @@ impl Namespace {
     }
 
     /// Opens a file; while it is open its contents stay, whatever happens to its name.
-    pub(crate) async fn open(&self, path: &[u8]) -> Result<OpenTreeFile<RealMachine>> {
+    pub async fn open(&self, path: &[u8]) -> Result<OpenTreeFile<RealMachine>> {
         let look = TreeOperation::Look { at: Location::of_path(path), follow: true };
         match self.connection.explained(&shown(path), self.tree.open_for(look, OpenFor::Reading).await) {
             Err(error) => Err(self.advised(path, error).await),
@@ -183,24 +187,24 @@ impl Namespace {
     }
 
     /// Makes something that has no contents.
-    pub(crate) async fn make(&self, path: &[u8], new: NewInode, mode: u16) -> Result<Inode> {
+    pub async fn make(&self, path: &[u8], new: NewInode, mode: u16) -> Result<Inode> {
         let make = self.making(path, new, mode);
         self.connection.explained(&shown(path), self.tree.inode(make).await)
     }
 
     /// The operation that makes something of this user's where nothing is.
-    pub(crate) fn making(&self, path: &[u8], new: NewInode, mode: u16) -> TreeOperation {
+    pub fn making(&self, path: &[u8], new: NewInode, mode: u16) -> TreeOperation {
         let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
         TreeOperation::Make { at: Location::of_path(path), new, mode, uid, gid, exclusive: true }
     }
 
     /// Makes a directory where nothing is.
-    pub(crate) async fn make_directory(&self, path: &[u8]) -> Result<()> {
+    pub async fn make_directory(&self, path: &[u8]) -> Result<()> {
         self.make(path, NewInode::Directory, DIRECTORY_MODE).await.map(drop)
     }
 
     /// Makes a directory unless there is one; which one there is then.
-    pub(crate) async fn make_directory_unless_there(&self, path: &[u8], mode: u16) -> Result<FileNumber> {
+    pub async fn make_directory_unless_there(&self, path: &[u8], mode: u16) -> Result<FileNumber> {
         match self.make(path, NewInode::Directory, mode).await {
             Err(error) if error.kind() == ErrorKind::Exists => match self.look_if_there(path).await? {
                 Some(inode) if inode.is_directory() => Ok(inode.number),
@@ -211,25 +215,20 @@ impl Namespace {
     }
 
     /// Says when something was changed.
-    pub(crate) async fn set_modified(
-        &self,
-        path: &[u8],
-        number: FileNumber,
-        modified: UnixTime,
-    ) -> Result<()> {
+    pub async fn set_modified(&self, path: &[u8], number: FileNumber, modified: UnixTime) -> Result<()> {
         let modified = Some(SetTime::At(modified));
         let changes = AttributeChanges { modified, ..AttributeChanges::default() };
         self.perform(path, TreeOperation::Change { number, changes }).await.map(drop)
     }
 
     /// Gives a file another name, which nothing has.
-    pub(crate) async fn link(&self, number: FileNumber, path: &[u8]) -> Result<()> {
+    pub async fn link(&self, number: FileNumber, path: &[u8]) -> Result<()> {
         let link = TreeOperation::Link { number, at: Location::of_path(path) };
         self.perform(path, link).await.map(drop)
     }
 
     /// Makes a directory and those above it, unless they are there, or links to directories.
-    pub(crate) async fn make_directories(&self, path: &[u8]) -> Result<()> {
+    pub async fn make_directories(&self, path: &[u8]) -> Result<()> {
         let mut so_far = if path.starts_with(b"/") { b"/".to_vec() } else { Vec::new() };
         for part in path.split(|&byte| byte == b'/').filter(|part| !part.is_empty()) {
             so_far = joined(&so_far, part);
@@ -245,13 +244,13 @@ impl Namespace {
     }
 
     /// Moves a name.
-    pub(crate) async fn rename(&self, from: &[u8], to: &[u8], mode: RenameMode) -> Result<()> {
+    pub async fn rename(&self, from: &[u8], to: &[u8], mode: RenameMode) -> Result<()> {
         let rename = TreeOperation::Rename { from: Location::of_path(from), to: Location::of_path(to), mode };
         self.connection.explained(&shown(to), self.tree.unname(rename).await)
     }
 
     /// Removes a name, and the contents of a file that has no other.
-    pub(crate) async fn remove(&self, path: &[u8], what: WhatToRemove) -> Result<()> {
+    pub async fn remove(&self, path: &[u8], what: WhatToRemove) -> Result<()> {
         let remove = TreeOperation::Remove { at: Location::of_path(path), what };
         let removed = self.connection.explained(&shown(path), self.tree.unname(remove).await);
         // The command may end after this.
@@ -260,19 +259,19 @@ impl Namespace {
     }
 
     /// Brings all that was done with names onto the medium, and waits until contents have gone that lost theirs.
-    pub(crate) async fn flush(&self) -> Result<()> {
+    pub async fn flush(&self) -> Result<()> {
         self.tree.contents_gone().await;
         self.connection.explained("flushing the namespace", self.tree.flush().await)
     }
 
     /// All records, to be checked.
-    pub(crate) async fn survey(&self) -> Result<Vec<namespace::SurveyedRecord>> {
+    pub async fn survey(&self) -> Result<Vec<namespace::SurveyedRecord>> {
         self.connection.explained("reading the namespace", self.tree.survey().await)
     }
 
     /// The stripes of these files that have bytes and lie on disks that are not among those of the agents. Of a file
     /// that has no name nobody misses any.
-    pub(crate) async fn stripes_on_disks_that_are_nowhere(
+    pub async fn stripes_on_disks_that_are_nowhere(
         &self,
         places: &DisksByIdentity,
         inodes: impl Iterator<Item = &Inode>,
@@ -292,11 +291,13 @@ impl Namespace {
 }
 
 /// A stripe of a file whose disk none of the agents has.
-pub(crate) struct StripeOfNowhere {
-    pub(crate) file: FileNumber,
-    pub(crate) stripe: u32,
+pub struct StripeOfNowhere {
+    /// The file.
+    pub file: FileNumber,
+    /// Its stripe.
+    pub stripe: u32,
     /// The identity of the disk.
-    pub(crate) disk: u64,
+    pub disk: u64,
 }
 
 /// What to do about a directory where a file is wanted.
@@ -327,13 +328,13 @@ fn wrong_answer(path: &[u8]) -> Error {
 }
 
 /// Whether a stripe is not what its name says, or does not say what it is.
-pub(crate) fn is_damaged(error: &fs::Error) -> bool {
+pub fn is_damaged(error: &fs::Error) -> bool {
     let kinds = [fs::FailureKind::Damaged, fs::FailureKind::Invalid];
     matches!(error, fs::Error::Remote { failure, .. } if kinds.contains(&failure.kind))
 }
 
 /// Whether an agent remembers that the file was removed.
-pub(crate) fn is_removed(error: &fs::Error) -> bool {
+pub fn is_removed(error: &fs::Error) -> bool {
     matches!(error, fs::Error::Remote { failure, .. } if failure.kind == fs::FailureKind::Removed)
 }
 
@@ -343,7 +344,7 @@ fn leads_nowhere(kind: ErrorKind) -> bool {
 }
 
 /// That there is nothing is no failure.
-pub(crate) fn if_there<T>(outcome: Result<T>) -> Result<Option<T>> {
+pub fn if_there<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         outcome => outcome.map(Some),
@@ -351,7 +352,7 @@ pub(crate) fn if_there<T>(outcome: Result<T>) -> Result<Option<T>> {
 }
 
 /// A name in a directory.
-pub(crate) fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
+pub fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
     match directory {
         b"" => name.to_vec(),
         _ if directory.ends_with(b"/") => [directory, name].concat(),
@@ -360,19 +361,19 @@ pub(crate) fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
 }
 
 /// The last name of a path, and the path before it, with its slash.
-pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
     let at = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
     path.split_at(at)
 }
 
 /// A path without the slashes at its end, but for the root itself.
-pub(crate) fn trimmed(path: &[u8]) -> &[u8] {
+pub fn trimmed(path: &[u8]) -> &[u8] {
     let end = path.iter().rposition(|&byte| byte != b'/').map_or(path.len().min(1), |last| last + 1);
     &path[..end]
 }
 
 /// A path as people can read it: what no terminal should be sent stands there in another way.
-pub(crate) fn shown(path: &[u8]) -> String {
+pub fn shown(path: &[u8]) -> String {
     match str::from_utf8(path) {
         Ok(text) => visible(text).into_owned(),
         Err(_) => path.escape_ascii().to_string(),
@@ -380,17 +381,17 @@ pub(crate) fn shown(path: &[u8]) -> String {
 }
 
 /// A path as programs can read it, and give it back: as it is, unless it is no text.
-pub(crate) fn for_programs(path: &[u8]) -> String {
+pub fn for_programs(path: &[u8]) -> String {
     str::from_utf8(path).map_or_else(|_| shown(path), str::to_owned)
 }
 
 /// What something is, in a word.
-pub(crate) fn kind_name(kind: &InodeKind) -> &'static str {
+pub fn kind_name(kind: &InodeKind) -> &'static str {
     name_and_letter(kind).0
 }
 
 /// One letter for what something is, as `ls -l` has it.
-pub(crate) fn letter(kind: &InodeKind) -> char {
+pub fn letter(kind: &InodeKind) -> char {
     name_and_letter(kind).1
 }
 

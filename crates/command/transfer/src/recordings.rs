@@ -17,10 +17,10 @@ const ALREADY: &str = "`starfish trace stop -o FILE` ends what `starfish trace s
                        `starfish trace explain FILE` says what limited what was done meanwhile.";
 
 /// An agent's recording, and what the user calls it.
-pub(crate) type Recorded = (String, NodeRecording);
+pub type Recorded = (String, NodeRecording);
 
 /// Has those of the agents that answer record from now on; says which do. If `all` is set, all have to.
-pub(crate) fn start(agents: Vec<Agent>, all: bool) -> Result<Vec<String>> {
+pub fn start(agents: Vec<Agent>, all: bool) -> Result<Vec<String>> {
     this_node::run_with_present(agents, move |connection| async move {
         if all {
             connection.absence()?;
@@ -35,7 +35,7 @@ pub(crate) fn start(agents: Vec<Agent>, all: bool) -> Result<Vec<String>> {
 }
 
 /// Fails if agents record what they do already, because somebody has asked them to.
-pub(crate) fn check_that_none_goes_on(agents: Vec<Agent>) -> Result<()> {
+pub fn check_that_none_goes_on(agents: Vec<Agent>) -> Result<()> {
     this_node::run_with_present(agents, |connection| async move {
         if connection.client.is_recording().await {
             let failure = Failure::new("recording this run", "agents record already, for somebody else");
@@ -46,7 +46,7 @@ pub(crate) fn check_that_none_goes_on(agents: Vec<Agent>) -> Result<()> {
 }
 
 /// Ends the recordings. What can be had of them, and why that is not all, if it is not.
-pub(crate) fn stop(agents: Vec<Agent>) -> Result<(Vec<Recorded>, Option<node::Error>)> {
+pub fn stop(agents: Vec<Agent>) -> Result<(Vec<Recorded>, Option<node::Error>)> {
     this_node::run_with_present(agents, |connection| async move {
         let (mut recorded, mut failure) = (Vec::new(), connection.absence().err());
         for (node, outcome) in connection.client.stop_recording().await {
@@ -60,7 +60,7 @@ pub(crate) fn stop(agents: Vec<Agent>) -> Result<(Vec<Recorded>, Option<node::Er
 }
 
 /// Writes one section after the other.
-pub(crate) fn write(recorded: &[Recorded], file: &mut impl Write) -> io::Result<()> {
+pub fn write(recorded: &[Recorded], file: &mut impl Write) -> io::Result<()> {
     for (number, (name, recording)) in (0..).zip(recorded) {
         file.write_all(&recording.section)?;
         let info = ProcessInfo {

@@ -14,19 +14,19 @@ use machine::first_of;
 const UNDOING_MAX: Duration = Duration::from_secs(3);
 
 /// Ends the process when interrupted, after `tidy_up`. Replaces what was to happen before.
-pub(crate) fn tidy_up_and_exit(tidy_up: impl FnMut() + Send + 'static) -> Result<()> {
+pub fn tidy_up_and_exit(tidy_up: impl FnMut() + Send + 'static) -> Result<()> {
     interruption::end_when_interrupted(tidy_up).map_err(unprepared)
 }
 
 /// Ends the process when interrupted, after undoing what is half done. Replaces what was to happen before.
-pub(crate) fn undo_and_exit() -> Result<()> {
+pub fn undo_and_exit() -> Result<()> {
     let out_of_time = |left: &[String]| left.iter().for_each(|left| say!("starfish: {left}"));
     interruption::undo_when_interrupted(UNDOING_MAX, out_of_time).map_err(unprepared)
 }
 
 /// Leaves interruptions to a program that this one has started and waits for, which Ctrl-C interrupts as well. Replaces
 /// what was to happen before.
-pub(crate) fn leave_to_program() -> Result<()> {
+pub fn leave_to_program() -> Result<()> {
     interruption::on_interruption(|_| {}).map_err(unprepared)
 }
 
@@ -39,7 +39,7 @@ static ENDED_BY_CTRL_C: AtomicBool = AtomicBool::new(false);
 
 /// The exit code of a program that has come to its end: after Ctrl-C that of all programs, for shells, whose loops go
 /// on otherwise.
-pub(crate) fn code_of_success() -> ExitCode {
+pub fn code_of_success() -> ExitCode {
     match ENDED_BY_CTRL_C.load(Ordering::Acquire) {
         true => ExitCode::from(interruption::INTERRUPTED as u8),
         false => ExitCode::SUCCESS,
@@ -48,7 +48,7 @@ pub(crate) fn code_of_success() -> ExitCode {
 
 /// A channel on which every interruption arrives, for programs that end in order then. Replaces what was to happen
 /// before.
-pub(crate) fn channel() -> Result<flume::Receiver<()>> {
+pub fn channel() -> Result<flume::Receiver<()>> {
     let (sender, receiver) = flume::unbounded();
     let react = move |interrupt| {
         if interrupt == Interrupt::CtrlC {
@@ -66,14 +66,14 @@ pub(crate) fn channel() -> Result<flume::Receiver<()>> {
 /// The process ends at once, unless something is half done just then (see [`begin`](Self::begin)): that has
 /// some seconds to be undone. Cloning gives another handle.
 #[derive(Clone)]
-pub(crate) struct Interruption {
+pub struct Interruption {
     /// None if it does not happen.
     tell: Option<flume::Sender<()>>,
     happened: flume::Receiver<()>,
 }
 
 /// Something that is half done until this is dropped. The node undoes it itself, since nobody else has its connections.
-pub(crate) struct Undertaking {
+pub struct Undertaking {
     noted: Option<interruption::HalfDone>,
     /// With it goes whoever waits for the end.
     being_undone: Option<flume::Sender<()>>,
@@ -81,21 +81,21 @@ pub(crate) struct Undertaking {
 
 impl Interruption {
     /// From now on the process ends this way when interrupted. Replaces what was to happen before.
-    pub(crate) fn prepare() -> Result<Self> {
+    pub fn prepare() -> Result<Self> {
         undo_and_exit()?;
         let (tell, happened) = flume::unbounded();
         Ok(Interruption { tell: Some(tell), happened })
     }
 
     /// One that does not happen: somebody else decides what is done on Ctrl-C.
-    pub(crate) fn never() -> Self {
+    pub fn never() -> Self {
         let (_, happened) = flume::unbounded();
         Interruption { tell: None, happened }
     }
 
     /// Begins something that has to be undone if it does not come to its end. `failure` is what is said if
     /// there is no time for that.
-    pub(crate) fn begin(&self, failure: Failure) -> Undertaking {
+    pub fn begin(&self, failure: Failure) -> Undertaking {
         let (being_undone, undone) = flume::bounded::<()>(0);
         let noted = self.tell.clone().map(|tell| {
             interruption::HalfDone::begin(failure.to_string(), move || {
@@ -108,7 +108,7 @@ impl Interruption {
     }
 
     /// What `work` comes to, or `None` if the process is interrupted first.
-    pub(crate) async fn unless<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    pub async fn unless<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let happened = async {
             if self.happened.recv_async().await.is_err() {
                 // Then it never will.
@@ -120,7 +120,7 @@ impl Interruption {
 }
 
 /// The outcome of `work`, or `None` if `stop` does not come later; the work is dropped then.
-pub(crate) async fn unless<T>(stop: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
+pub async fn unless<T>(stop: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
     let stopped = async {
         stop.await;
         None
@@ -130,7 +130,7 @@ pub(crate) async fn unless<T>(stop: impl Future<Output = ()>, work: impl Future<
 
 impl Undertaking {
     /// It has been undone, or could not be. Prints why not, or else `interrupted`, and returns that.
-    pub(crate) fn undone(self, interrupted: Failure, outcome: node::Result<()>) -> Failure {
+    pub fn undone(self, interrupted: Failure, outcome: node::Result<()>) -> Failure {
         // Nobody else prints it: what fails while the process ends is not told.
         match outcome.map_err(Failure::from) {
             Ok(()) => say!("starfish: {interrupted}"),

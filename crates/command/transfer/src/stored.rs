@@ -14,14 +14,14 @@ use node::whole_file::Uploaded;
 use node::{Error, ErrorKind, Result};
 use real::RealMachine;
 
-use super::namespace::{FoundPath, Namespace, shown, split};
 use crate::interrupt::unless;
+use crate::namespace::{FoundPath, Namespace, shown, split};
 
 /// How often it is looked whether the keeper was started anew: several times in the minute that it gives.
 const HOLD_EVERY: machine::Duration = machine::Duration::from_secs(10);
 
 /// Whether something is a file or a link that is being put, or was not put to its end.
-pub(crate) async fn is_unfinished(namespace: &Namespace, found: &FoundPath) -> Result<bool> {
+pub async fn is_unfinished(namespace: &Namespace, found: &FoundPath) -> Result<bool> {
     let (_, name) = split(&found.path);
     if found.inode.is_directory() || !node::is_hidden(name) {
         return Ok(false);
@@ -37,14 +37,14 @@ pub(crate) async fn is_unfinished(namespace: &Namespace, found: &FoundPath) -> R
 }
 
 /// Marks a file that is to have this hidden name, too, until that is changed.
-pub(crate) async fn mark_unfinished(namespace: &Namespace, number: FileNumber, hidden: &[u8]) -> Result<()> {
+pub async fn mark_unfinished(namespace: &Namespace, number: FileNumber, hidden: &[u8]) -> Result<()> {
     let (name, value) = (UNFINISHED.to_vec(), split(hidden).1.to_vec());
     let mark = TreeOperation::SetExtended { number, name, value, mode: SetValue::Any };
     namespace.perform(hidden, mark).await.map(drop)
 }
 
 /// A file that is open for reading: its contents stay as long.
-pub(crate) struct ReadableFile {
+pub struct ReadableFile {
     namespace: Namespace,
     open: OpenTreeFile<RealMachine>,
     /// What was known of it when it was opened.
@@ -53,24 +53,24 @@ pub(crate) struct ReadableFile {
 
 impl ReadableFile {
     /// Opens the file of this path.
-    pub(crate) async fn open(namespace: &Namespace, path: &[u8]) -> Result<ReadableFile> {
+    pub async fn open(namespace: &Namespace, path: &[u8]) -> Result<ReadableFile> {
         let open = namespace.open(path).await?;
         let known = open.known();
         Ok(ReadableFile { namespace: namespace.clone(), open, known })
     }
 
     /// Its contents, past the page cache.
-    pub(crate) fn file(&self) -> &File<RealMachine> {
+    pub fn file(&self) -> &File<RealMachine> {
         self.open.paged().file()
     }
 
     /// What the namespace knew of it when it was opened.
-    pub(crate) fn inode(&self) -> Inode {
+    pub fn inode(&self) -> Inode {
         self.known.clone()
     }
 
     /// What a group that reads it has to know.
-    pub(crate) async fn for_group(&self, name: &str) -> Result<NumberedFile> {
+    pub async fn for_group(&self, name: &str) -> Result<NumberedFile> {
         let numbered = self.namespace.tree.numbered(&self.known).await;
         self.namespace.connection.explained(name, numbered)
     }
@@ -79,7 +79,7 @@ impl ReadableFile {
     ///
     /// Fails if what was read may be of no one moment: somebody has changed the contents, or they may have gone, since
     /// the name was taken away while nobody knew that the file was open.
-    pub(crate) async fn close(self, name: &str) -> Result<()> {
+    pub async fn close(self, name: &str) -> Result<()> {
         let ReadableFile { namespace, open, known } = self;
         let now = namespace.connection.explained(name, open.attributes().await);
         let closed = namespace.connection.explained(name, open.close().await);
@@ -101,18 +101,19 @@ fn check_unchanged(name: &str, known: &Inode, now: &Inode) -> Result<()> {
 
 /// What a new file is to be like.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WantedFile {
-    pub(crate) striping: Striping,
+pub struct WantedFile {
+    /// How it is striped.
+    pub striping: Striping,
     /// Its permissions.
-    pub(crate) mode: u16,
+    pub mode: u16,
     /// When its contents were changed, if that is not now.
-    pub(crate) modified: Option<UnixTime>,
+    pub modified: Option<UnixTime>,
     /// Whether what has its name is replaced.
-    pub(crate) replace: bool,
+    pub replace: bool,
 }
 
 /// A file that is being put: under a hidden name beside its own, which it gets when it is whole.
-pub(crate) struct HiddenFile {
+pub struct HiddenFile {
     namespace: Namespace,
     file: File<RealMachine>,
     /// Until it is completed or discarded.
@@ -124,12 +125,12 @@ pub(crate) struct HiddenFile {
 
 impl HiddenFile {
     /// Begins a file. What has the name already stays until [`complete`](Self::complete).
-    pub(crate) async fn begin(namespace: &Namespace, path: &[u8], wanted: WantedFile) -> Result<HiddenFile> {
+    pub async fn begin(namespace: &Namespace, path: &[u8], wanted: WantedFile) -> Result<HiddenFile> {
         HiddenFile::begin_as(namespace, node::hidden_name(path)?, path, wanted).await
     }
 
     /// Begins a file under this hidden name.
-    pub(crate) async fn begin_as(
+    pub async fn begin_as(
         namespace: &Namespace,
         hidden: Vec<u8>,
         path: &[u8],
@@ -165,17 +166,17 @@ impl HiddenFile {
     }
 
     /// Its contents, past the page cache.
-    pub(crate) fn file(&self) -> &File<RealMachine> {
+    pub fn file(&self) -> &File<RealMachine> {
         &self.file
     }
 
     /// What it is called in failures.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         shown(&self.path)
     }
 
     /// What a group that writes a file of this length has to know.
-    pub(crate) async fn for_group(&self, bytes: u64) -> Result<NumberedFile> {
+    pub async fn for_group(&self, bytes: u64) -> Result<NumberedFile> {
         let inode = self.inode().expect("it is neither complete nor discarded");
         let numbered = self.namespace.tree.numbered(&inode).await;
         let numbered = self.namespace.connection.explained(&shown(&self.path), numbered)?;
@@ -183,18 +184,18 @@ impl HiddenFile {
     }
 
     /// Flushes what a group has written to a file of this length.
-    pub(crate) async fn to_disks(&self, bytes: u64) -> Result<()> {
+    pub async fn to_disks(&self, bytes: u64) -> Result<()> {
         self.file.set_bytes(bytes);
         self.namespace.connection.explained(&shown(&self.path), self.file.flush().await)
     }
 
     /// What is known of it.
-    pub(crate) fn inode(&self) -> Option<Inode> {
+    pub fn inode(&self) -> Option<Inode> {
         self.open.borrow().as_ref().map(OpenTreeFile::known)
     }
 
     /// Does what writes the file. Meanwhile its keeper is told again that it is open if that was started anew.
-    pub(crate) async fn while_open<T>(&self, work: impl Future<Output = T>) -> T {
+    pub async fn while_open<T>(&self, work: impl Future<Output = T>) -> T {
         let machine = &self.namespace.connection.machine;
         let mut work = pin!(work);
         loop {
@@ -208,7 +209,7 @@ impl HiddenFile {
     }
 
     /// Gives the file, which is on the disks, its name. If that fails, nothing of it is left.
-    pub(crate) async fn complete(&self, uploaded: Uploaded) -> Result<()> {
+    pub async fn complete(&self, uploaded: Uploaded) -> Result<()> {
         let taken = self.open.take();
         let Some(open) = taken else {
             return Err(Error::new(ErrorKind::Closed, shown(&self.path), "interrupted"));
@@ -240,7 +241,7 @@ impl HiddenFile {
     }
 
     /// Removes what there is of it, unless it is complete.
-    pub(crate) async fn discard(&self) -> Result<()> {
+    pub async fn discard(&self) -> Result<()> {
         let taken = self.open.take();
         match taken {
             Some(open) => self.remove(open).await,
@@ -263,6 +264,6 @@ impl HiddenFile {
 const MAKE_ROOM: &str = "Remove it with `starfish rm`, or put with --replace";
 
 /// That something has this name already.
-pub(crate) fn exists(path: &[u8]) -> Error {
+pub fn exists(path: &[u8]) -> Error {
     Error::new(ErrorKind::Exists, shown(path), "file exists already").with_remedy(MAKE_ROOM)
 }

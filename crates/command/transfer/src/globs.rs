@@ -8,14 +8,14 @@ use glob::{MatchOptions, Pattern};
 use namespace::InodeKind;
 use node::{Error, ErrorKind};
 
-use super::namespace::{FoundPath, Namespace, joined};
+use crate::namespace::{FoundPath, Namespace, joined};
 
 /// As shells do it: names that begin with a dot are meant only by a pattern that does.
 const AS_SHELLS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
 /// Whether it is more than a path.
-pub(crate) fn is_pattern(text: &str) -> bool {
+pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
@@ -25,7 +25,7 @@ fn compiled(text: &str) -> Result<Pattern> {
 
 /// What a path leads to, or what a pattern means, in the order of the paths. What is called as the pattern is written
 /// is meant by it alone, and so is what is no text. A link at the end is not followed unless `follow` says so.
-pub(crate) async fn found(namespace: &Namespace, name: &OsStr, follow: bool) -> Result<Vec<FoundPath>> {
+pub async fn found(namespace: &Namespace, name: &OsStr, follow: bool) -> Result<Vec<FoundPath>> {
     let path = name.as_bytes();
     let meant = match name.to_str().filter(|text| is_pattern(text)) {
         None => vec![namespace.look_at_link(path).await?],
@@ -77,7 +77,7 @@ async fn matching(namespace: &Namespace, text: &str) -> Result<Vec<FoundPath>> {
 }
 
 fn is_meant(pattern: &Pattern, path: &[u8]) -> bool {
-    let (_, name) = super::namespace::split(path);
+    let (_, name) = crate::namespace::split(path);
     pattern.matches_with(&String::from_utf8_lossy(name), AS_SHELLS)
 }
 

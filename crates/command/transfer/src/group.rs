@@ -25,11 +25,11 @@ use crate::memory;
 use crate::this_node;
 
 /// A file that a group has moved.
-pub(crate) struct MovedByGroup {
+pub struct MovedByGroup {
     /// The parts of the file in order; each was one node's.
-    pub(crate) parts: Vec<Vec<u8>>,
+    pub parts: Vec<Vec<u8>>,
     /// How long the collective operation took, from the moment all nodes were ready.
-    pub(crate) elapsed: Duration,
+    pub elapsed: Duration,
 }
 
 /// What the group is to do, and with which file.
@@ -58,7 +58,7 @@ struct Start {
 }
 
 /// Reads a file of `bytes` bytes, which is called `name` in failures, with `nodes` compute nodes.
-pub(crate) fn read(
+pub fn read(
     agents: &[Agent],
     (name, file): (&str, NumberedFile),
     bytes: u64,
@@ -73,18 +73,14 @@ pub(crate) fn read(
 /// Writes a file that is there already, of the parts in order; each is one compute node's.
 ///
 /// Their lengths are those that [`lengths`] says.
-pub(crate) fn write(
-    agents: &[Agent],
-    file: (&str, NumberedFile),
-    parts: Vec<Vec<u8>>,
-) -> Result<MovedByGroup> {
+pub fn write(agents: &[Agent], file: (&str, NumberedFile), parts: Vec<Vec<u8>>) -> Result<MovedByGroup> {
     carry_out(agents, file, Operation::Write, parts)
 }
 
 /// The lengths of the parts that `nodes` compute nodes have of a file of `bytes` bytes.
 ///
 /// Fails if this computer has not the memory for them.
-pub(crate) fn lengths(name: &str, bytes: u64, nodes: u32) -> Result<Vec<u64>> {
+pub fn lengths(name: &str, bytes: u64, nodes: u32) -> Result<Vec<u64>> {
     check_memory(name, bytes)?;
     if bytes == 0 {
         return Ok(vec![0; nodes as usize]);

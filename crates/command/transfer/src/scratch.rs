@@ -7,15 +7,11 @@ use layout::Striping;
 use node::{ConnectedNode, Result};
 
 /// What is to be said of stripes that may be left of such a file.
-pub(crate) const LEFT: &str =
+pub const LEFT: &str =
     "Stripes of files without names may be left: `starfish fsck --repair --remove-unnamed` removes them.";
 
 /// Describes a new file over all disks, in blocks of so many bytes; `what` names it in errors.
-pub(crate) async fn describe(
-    connection: &ConnectedNode,
-    what: &str,
-    block_bytes: u64,
-) -> Result<NumberedFile> {
+pub async fn describe(connection: &ConnectedNode, what: &str, block_bytes: u64) -> Result<NumberedFile> {
     let striping = Striping::new(block_bytes, connection.client.disks()).map_err(Box::<fs::Error>::from);
     let striping = connection.explained(what, striping)?;
     let described = connection.client.new_numbered(node::new_file_id()?, striping).await;
@@ -23,7 +19,7 @@ pub(crate) async fn describe(
 }
 
 /// Describes a new file on these disks, in blocks of so many bytes; `what` names it in errors.
-pub(crate) async fn describe_on(
+pub async fn describe_on(
     connection: &ConnectedNode,
     what: &str,
     block_bytes: u64,
@@ -34,7 +30,7 @@ pub(crate) async fn describe_on(
 }
 
 /// Removes files, as far as there is anything of them.
-pub(crate) async fn remove<'a>(
+pub async fn remove<'a>(
     connection: &ConnectedNode,
     files: impl IntoIterator<Item = &'a NumberedFile>,
 ) -> Result<()> {
@@ -43,4 +39,4 @@ pub(crate) async fn remove<'a>(
 }
 
 /// Files by the names that jobs give them.
-pub(crate) type JobFiles = BTreeMap<String, NumberedFile>;
+pub type JobFiles = BTreeMap<String, NumberedFile>;

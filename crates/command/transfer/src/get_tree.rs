@@ -19,44 +19,45 @@ use node::BlockingWork;
 use node::whole_file::{self, CopyError};
 use replacement::{LocalDirectory, LocalPlace};
 
-use super::many::{self, FailedFiles};
-use super::namespace::{FoundPath, Namespace, shown, split};
-use super::put_tree::{mode_of_copy, noted_of};
-use super::stored::{ReadableFile, is_unfinished};
-use super::transfer::{adding_to, failed_to_get};
 use crate::local::{self, Destination, LocalOutput};
+use crate::many::{self, FailedFiles};
+use crate::namespace::{FoundPath, Namespace, shown, split};
+use crate::one_file::{adding_to, failed_to_get};
+use crate::put_tree::{mode_of_copy, noted_of};
+use crate::stored::{ReadableFile, is_unfinished};
 
 /// How a tree is to be got.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Manner {
+pub struct Manner {
     /// Whether local files that are there are replaced.
-    pub(crate) force: bool,
+    pub force: bool,
     /// Whether those are left alone that have the same size and time, and others replaced.
-    pub(crate) resume: bool,
+    pub resume: bool,
     /// Whether of damaged files is got what can be read.
-    pub(crate) skip_damaged: bool,
+    pub skip_damaged: bool,
 }
 
 /// A file of which not all could be read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct DamagedFile {
-    pub(crate) name: String,
+pub struct DamagedFile {
+    /// Its path.
+    pub name: String,
     /// How many bytes could not be read.
-    pub(crate) lost: u64,
+    pub lost: u64,
     /// How many it has.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
 }
 
 /// What has become of a tree that was to be got.
-pub(crate) struct GotTree {
+pub struct GotTree {
     /// The files that failed, which have been told.
-    pub(crate) failed: FailedFiles,
+    pub failed: FailedFiles,
     /// How many were there already.
-    pub(crate) skipped: usize,
+    pub skipped: usize,
     /// Of which there is here what was left, by their names.
-    pub(crate) damaged: Vec<DamagedFile>,
+    pub damaged: Vec<DamagedFile>,
     /// Which agents do not answer, if any do not.
-    pub(crate) absence: Option<node::Error>,
+    pub absence: Option<node::Error>,
 }
 
 /// What a tree that is got has in common.
@@ -72,7 +73,7 @@ struct Getting {
 
 /// Files and directories that are being got. Cloning gives another handle on the same.
 #[derive(Clone)]
-pub(crate) struct TreeDownload(Rc<Getting>);
+pub struct TreeDownload(Rc<Getting>);
 
 /// Something that is to be got, and what it is called here.
 struct Wish {
@@ -89,7 +90,8 @@ impl Wish {
 }
 
 impl TreeDownload {
-    pub(crate) fn new(namespace: &Namespace, progress: &Progress, manner: Manner) -> TreeDownload {
+    /// A download that begins with [`run`](Self::run).
+    pub fn new(namespace: &Namespace, progress: &Progress, manner: Manner) -> TreeDownload {
         TreeDownload(Rc::new(Getting {
             namespace: namespace.clone(),
             progress: progress.clone(),
@@ -101,7 +103,7 @@ impl TreeDownload {
     }
 
     /// Gets each of these, and all that is in it if it is a directory.
-    pub(crate) async fn run(&self, tops: Vec<(FoundPath, LocalPlace)>) -> Result<GotTree> {
+    pub async fn run(&self, tops: Vec<(FoundPath, LocalPlace)>) -> Result<GotTree> {
         let (mut directories, mut files, mut failed) = (Vec::new(), Vec::new(), FailedFiles::default());
         let (mut more_names, mut known) = (Vec::new(), BTreeSet::new());
         for (top, local) in tops {
@@ -299,7 +301,7 @@ fn is_same_file(one: &LocalPlace, other: &LocalPlace) -> bool {
 
 /// Gives a local file or directory the permissions of what it is a copy of, and its time, by which the copy passes for
 /// the same, if it is whole.
-pub(crate) fn note(output: &File, inode: &Inode, is_whole: bool) -> std::io::Result<()> {
+pub fn note(output: &File, inode: &Inode, is_whole: bool) -> std::io::Result<()> {
     output.set_permissions(permissions(&output.metadata()?, inode))?;
     match is_whole {
         true => output.set_times(FileTimes::new().set_modified(time_of(inode.modified))),
@@ -323,7 +325,7 @@ fn failed_at(local: &impl Display, error: std::io::Error) -> Failure {
 }
 
 /// The place of something of the namespace in a local directory, under its own name.
-pub(crate) fn within(directory: &Path, path: &[u8]) -> Result<LocalPlace> {
+pub fn within(directory: &Path, path: &[u8]) -> Result<LocalPlace> {
     let (_, name) = split(path);
     let directory =
         LocalDirectory::open(directory).map_err(|error| failed_at(&directory.display(), error))?;
@@ -332,7 +334,7 @@ pub(crate) fn within(directory: &Path, path: &[u8]) -> Result<LocalPlace> {
 
 /// The place that the user has named. For a directory, a link that leads to one is followed, and missing directories
 /// above are made.
-pub(crate) fn named(local: &Path, is_directory: bool) -> Result<LocalPlace> {
+pub fn named(local: &Path, is_directory: bool) -> Result<LocalPlace> {
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |error| failed_at(&path.display(), error)

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 use command_line::failure::{Failure, Result};
 use command_line::mib;
 use command_line::progress::Progress;
@@ -15,16 +15,16 @@ use node::sparse::{SparseRead, SparseWrite};
 use node::whole_file::{self, CopyError, Uploaded};
 use node::{Agent, BlockingWork, ConnectedNode};
 
-use super::group;
-use super::namespace::{Namespace, joined, trimmed};
-use super::stored::{HiddenFile, ReadableFile, WantedFile};
+use crate::group;
 use crate::interrupt::{Interruption, Undertaking};
 use crate::local::Hashing;
+use crate::namespace::{Namespace, joined, trimmed};
+use crate::stored::{HiddenFile, ReadableFile, WantedFile};
 use crate::this_node;
 
 /// How data get from disks to memory and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Method {
+pub enum Method {
     /// Request block after block, through a window of memory. For files of any size.
     Traditional,
     /// Let a group of compute nodes make one request and the agents move the data in the order of their
@@ -34,7 +34,7 @@ pub(crate) enum Method {
 
 impl Method {
     /// As options have it.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Method::Traditional => "traditional",
             Method::DiskDirected => "disk-directed",
@@ -42,36 +42,38 @@ impl Method {
     }
 }
 
-/// The options of the method.
-#[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct MethodArgs {
-    /// How data get from disks to memory and back.
-    #[arg(long, value_enum, default_value_t = Method::Traditional)]
-    pub(crate) method: Method,
+/// By which method a file is moved, and by whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Movers {
+    /// The method.
+    pub method: Method,
+    /// Compute nodes in the group; only for [`Method::DiskDirected`].
+    pub compute_nodes: u32,
+}
 
-    /// Compute nodes in the group; only with `--method disk-directed`.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) compute_nodes: u32,
+impl Movers {
+    /// This node alone.
+    pub const ALONE: Movers = Movers { method: Method::Traditional, compute_nodes: 1 };
 }
 
 /// A transfer that is over.
 #[derive(Clone, Debug)]
-pub(crate) struct Done {
+pub struct Done {
     /// What the file is called on the agents.
-    pub(crate) name: String,
+    pub name: String,
     /// Bytes of the file.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Time it took, from the first request until the last byte was where it belongs.
-    pub(crate) elapsed: Duration,
+    pub elapsed: Duration,
     /// The file's hash, if it was asked for.
-    pub(crate) hash: Option<blake3::Hash>,
+    pub hash: Option<blake3::Hash>,
     /// What is known of a file that was got, or was there already.
-    pub(crate) inode: Option<Inode>,
+    pub inode: Option<Inode>,
 }
 
 impl Done {
     /// Throughput in MiB/s.
-    pub(crate) fn throughput(&self) -> f64 {
+    pub fn throughput(&self) -> f64 {
         mib(self.bytes) / self.elapsed.as_secs_f64()
     }
 }
@@ -83,10 +85,10 @@ async fn open(connection: &ConnectedNode, name: &str) -> Result<ReadableFile> {
 }
 
 /// Reads a file and writes all of it to `output`.
-pub(crate) fn get<W: SparseWrite + Send + 'static>(
+pub fn get<W: SparseWrite + Send + 'static>(
     agents: &[Agent],
     name: &str,
-    method: MethodArgs,
+    method: Movers,
     output: Hashing<W>,
     progress: &Progress,
 ) -> Result<Done> {
@@ -117,13 +119,13 @@ fn get_traditional<W: SparseWrite + Send + 'static>(
 }
 
 /// Counts what is done in a progress.
-pub(crate) fn adding_to(progress: &Progress) -> impl Fn(u64) + Clone + 'static {
+pub fn adding_to(progress: &Progress) -> impl Fn(u64) + Clone + 'static {
     let progress = progress.clone();
     move |bytes| progress.add(bytes)
 }
 
 /// Why a file was not got.
-pub(crate) fn failed_to_get(name: &str, error: CopyError) -> Failure {
+pub fn failed_to_get(name: &str, error: CopyError) -> Failure {
     match error {
         CopyError::Striped(error) => error.about(name).into(),
         CopyError::Local(error) => Failure::writing(format!("what {name} holds"), &error),
@@ -131,22 +133,22 @@ pub(crate) fn failed_to_get(name: &str, error: CopyError) -> Failure {
 }
 
 /// What could be read of a file.
-pub(crate) struct Salvaged {
+pub struct Salvaged {
     /// The hash of all that was written, if it was asked for.
-    pub(crate) hash: Option<blake3::Hash>,
+    pub hash: Option<blake3::Hash>,
     /// Which bytes could not be read.
-    pub(crate) lost: Vec<Extent>,
+    pub lost: Vec<Extent>,
     /// What is known of the file.
-    pub(crate) inode: Option<Inode>,
+    pub inode: Option<Inode>,
     /// Which agents do not answer, if any do not.
-    pub(crate) absence: Option<node::Error>,
+    pub absence: Option<node::Error>,
 }
 
 /// Reads what can be read of a file and writes it to `output`, with zeros in place of the rest.
-pub(crate) fn salvage<W: SparseWrite + Send + 'static>(
+pub fn salvage<W: SparseWrite + Send + 'static>(
     agents: &[Agent],
     name: &str,
-    method: MethodArgs,
+    method: Movers,
     output: Hashing<W>,
     progress: &Progress,
 ) -> Result<Salvaged> {
@@ -197,34 +199,34 @@ fn get_disk_directed<W: SparseWrite + 'static>(
 
 /// How a file is to be put.
 #[derive(Clone, Debug)]
-pub(crate) struct Put {
+pub struct Put {
     /// Bytes on one disk before the file goes on on the next.
-    pub(crate) block_bytes: u64,
+    pub block_bytes: u64,
     /// How many disks it lies on; without this on all.
-    pub(crate) disks: Option<NonZeroU32>,
+    pub disks: Option<NonZeroU32>,
     /// How data get to the disks.
-    pub(crate) method: MethodArgs,
+    pub method: Movers,
     /// Whether a file of the same name is replaced, once the new one is finished.
-    pub(crate) replace: bool,
+    pub replace: bool,
     /// The size and the time of a file of the same name that is left alone; nothing is put then.
-    pub(crate) left_alone: Option<(u64, UnixTime)>,
+    pub left_alone: Option<(u64, UnixTime)>,
     /// What it is called in a directory, if the name leads to one.
-    pub(crate) own_name: Option<String>,
+    pub own_name: Option<String>,
     /// What is noted of it.
-    pub(crate) attributes: Attributes,
+    pub attributes: Attributes,
 }
 
 /// What is noted of a file that is put.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Attributes {
+pub struct Attributes {
     /// Its permissions.
-    pub(crate) mode: u16,
+    pub mode: u16,
     /// When its contents were changed, if that is not now.
-    pub(crate) modified: Option<UnixTime>,
+    pub modified: Option<UnixTime>,
 }
 
 /// Whether a file has this size and this time, as its copy has.
-pub(crate) fn is_same(inode: &Inode, (bytes, modified): (u64, UnixTime)) -> bool {
+pub fn is_same(inode: &Inode, (bytes, modified): (u64, UnixTime)) -> bool {
     inode.layout().is_some() && (inode.size, inode.modified) == (bytes, modified)
 }
 
@@ -232,7 +234,7 @@ pub(crate) fn is_same(inode: &Inode, (bytes, modified): (u64, UnixTime)) -> bool
 /// no file, and one that was to be replaced as it was.
 ///
 /// `size` is the size of the input, as far as known.
-pub(crate) fn put<R: SparseRead + Send + 'static>(
+pub fn put<R: SparseRead + Send + 'static>(
     agents: &[Agent],
     name: &str,
     put: Put,
@@ -355,7 +357,7 @@ async fn put_by(
 
 impl Put {
     /// A new file, in blocks of so many bytes.
-    pub(crate) fn new(block_bytes: u64, method: MethodArgs) -> Put {
+    pub fn new(block_bytes: u64, method: Movers) -> Put {
         let attributes = Attributes { mode: 0o644, modified: None };
         Put { block_bytes, disks: None, method, replace: false, left_alone: None, own_name: None, attributes }
     }
@@ -395,7 +397,7 @@ impl Put {
 }
 
 /// Why a file was not put.
-pub(crate) fn failed_to_put(name: &str, error: CopyError) -> Failure {
+pub fn failed_to_put(name: &str, error: CopyError) -> Failure {
     match error {
         CopyError::Striped(error) => error.about(name).into(),
         CopyError::Local(error) => Failure::new("reading the input", error),
@@ -417,7 +419,7 @@ fn begin(interruption: &Interruption, name: &str, left: &str) -> Undertaking {
 }
 
 /// Begins what is undone by removing hidden files.
-pub(crate) fn begin_hidden(interruption: &Interruption, name: &str) -> Undertaking {
+pub fn begin_hidden(interruption: &Interruption, name: &str) -> Undertaking {
     begin(interruption, name, &left_hidden(name))
 }
 

@@ -15,12 +15,12 @@ use command_line::say;
 static KEY_FILE: OnceLock<PathBuf> = OnceLock::new();
 
 /// The command names a file of the cluster key. It does so once.
-pub(crate) fn name_key_file(path: &Path) {
+pub fn name_key_file(path: &Path) {
     KEY_FILE.get_or_init(|| path.to_owned());
 }
 
 /// The file of the cluster key that the command names, if it does.
-pub(crate) fn key_file() -> Option<&'static Path> {
+pub fn key_file() -> Option<&'static Path> {
     KEY_FILE.get().map(PathBuf::as_path)
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn key_file() -> Option<&'static Path> {
 static TRACE: OnceLock<PathBuf> = OnceLock::new();
 
 /// The command names a trace file. It does so once.
-pub(crate) fn name_trace(path: &Path) {
+pub fn name_trace(path: &Path) {
     TRACE.get_or_init(|| path.to_owned());
 }
 
@@ -37,7 +37,7 @@ static TRACE_FOR_NOW: Mutex<Option<Option<PathBuf>>> = Mutex::new(None);
 
 /// Has all nodes that start while something is done add to this trace, or to none, instead of the one that the command
 /// names.
-pub(crate) fn traced_to<T>(path: Option<&Path>, what: impl FnOnce() -> T) -> T {
+pub fn traced_to<T>(path: Option<&Path>, what: impl FnOnce() -> T) -> T {
     *trace_for_now() = Some(path.map(Path::to_owned));
     let done = what();
     *trace_for_now() = None;
@@ -53,7 +53,7 @@ fn trace() -> Option<PathBuf> {
 }
 
 /// Makes the cluster key of this user, if there is none and no file is named.
-pub(crate) fn make_key() -> Result<()> {
+pub fn make_key() -> Result<()> {
     if let Some(path) = key::make_usual(key_file())? {
         say!("Made a cluster key, {}: agents talk to programs that have it.", path.display());
     }
@@ -61,18 +61,18 @@ pub(crate) fn make_key() -> Result<()> {
 }
 
 /// The settings of a new node that has disks. The first one of a user makes the cluster key.
-pub(crate) fn agent_settings() -> Result<Settings> {
+pub fn agent_settings() -> Result<Settings> {
     make_key()?;
     settings()
 }
 
 /// The settings of a new node, with a name of its own and what the command and the environment ask for.
-pub(crate) fn settings() -> Result<Settings> {
+pub fn settings() -> Result<Settings> {
     settings_with(key::find(key_file()).map_err(|error| Failure::from(error).of_usage())?)
 }
 
 /// The same with these keys, for nodes that connect only to nodes of this process.
-pub(crate) fn settings_with(keys: Keys) -> Result<Settings> {
+pub fn settings_with(keys: Keys) -> Result<Settings> {
     let asked =
         node::Settings::of_environment(Vec::new()).map_err(|error| Failure::from(error).of_usage())?;
     let limits = Limits { silence: asked.silence, recall: asked.silence, ..Limits::default() };
@@ -80,7 +80,7 @@ pub(crate) fn settings_with(keys: Keys) -> Result<Settings> {
 }
 
 /// Connects to the agents, which all have to answer, and does `work` there.
-pub(crate) fn run<T, F>(agents: Vec<Agent>, work: impl FnOnce(ConnectedNode) -> F + 'static) -> Result<T>
+pub fn run<T, F>(agents: Vec<Agent>, work: impl FnOnce(ConnectedNode) -> F + 'static) -> Result<T>
 where
     T: 'static,
     F: Future<Output = Result<T>> + 'static,
@@ -93,7 +93,7 @@ where
 
 /// Connects to those of the agents that answer and does `work` there, which does not need all of them: files that have
 /// no stripe on the others are whole.
-pub(crate) fn run_with_present<T, F>(
+pub fn run_with_present<T, F>(
     agents: Vec<Agent>,
     work: impl FnOnce(ConnectedNode) -> F + 'static,
 ) -> Result<T>
@@ -105,7 +105,7 @@ where
 }
 
 /// Like [`run_with_present`], as the node that `settings` describe.
-pub(crate) fn run_as<T, F>(
+pub fn run_as<T, F>(
     settings: Settings,
     agents: Vec<Agent>,
     work: impl FnOnce(ConnectedNode) -> F + 'static,
@@ -127,7 +127,7 @@ where
 }
 
 /// Puts what a job on agents has failed with into words the user knows; `what` is what it is called.
-pub(crate) fn explained_job<T>(
+pub fn explained_job<T>(
     connection: &ConnectedNode,
     what: &str,
     outcome: std::result::Result<T, jobs::Error>,

@@ -6,7 +6,7 @@ use command_line::failure::{Failure, Result};
 use node::Size;
 
 /// All of it, in bytes, if that is known.
-pub(crate) fn all() -> Option<u64> {
+pub fn all() -> Option<u64> {
     of_this_computer("MemTotal:")
 }
 
@@ -16,11 +16,11 @@ fn available() -> Option<u64> {
 }
 
 /// Remedy where what is simulated does not fit.
-pub(crate) const PHANTOM: &str = "Add --phantom: then what is read is not checked, and takes no memory.";
+pub const PHANTOM: &str = "Add --phantom: then what is read is not checked, and takes no memory.";
 
 /// Refuses what would not fit into what programs can still have of it, by a failure that is told what is needed and
 /// what is free: a tenth is left to others.
-pub(crate) fn check(needed: u64, refused: impl FnOnce(String, String) -> Failure) -> Result<()> {
+pub fn check(needed: u64, refused: impl FnOnce(String, String) -> Failure) -> Result<()> {
     match available().filter(|available| needed > available / 10 * 9) {
         Some(free) => Err(refused(Size(needed).rounded(), Size(free).rounded())),
         None => Ok(()),
@@ -28,7 +28,7 @@ pub(crate) fn check(needed: u64, refused: impl FnOnce(String, String) -> Failure
 }
 
 /// Refuses a simulation that would not fit into memory, where simulated disks have their files, before anything runs.
-pub(crate) fn check_stored(what: &str, needed: u64, remedy: &str) -> Result<()> {
+pub fn check_stored(what: &str, needed: u64, remedy: &str) -> Result<()> {
     check(needed, |needed, free| {
         let why = format!("that needs about {needed}, and {free} of memory are free here");
         Failure::new(what, why).remedy(remedy)
