@@ -5,12 +5,12 @@
 //!
 //! What limited the run is decided by four rules, in this order, and said with the evidence for it:
 //!
-//! 1. The class with the busiest member, if that was busy for [`LIMIT`] of the time.
+//! 1. The class with the busiest member, if that was busy for `LIMIT` of the time.
 //! 2. Processors, if half of the compute nodes' time is their processors' work, or work and waits at processors of
 //!    I/O nodes, whose replies they waited for: so it is when all nodes go through a file block by block, and
 //!    each I/O node is busy for a moment only. (Where a node has many requests under way at a time, this counts waits
 //!    that others hide.)
-//! 3. Queues at disks, if on average [`QUEUED`] requests or more waited at each: disks have long queues at some times
+//! 3. Queues at disks, if on average `QUEUED` requests or more waited at each: disks have long queues at some times
 //!    and nothing to do at others. So it is where jobs race.
 //! 4. Otherwise latency: everybody waited for somebody else.
 //!
@@ -28,8 +28,8 @@ use machine::Duration;
 use serde::Serialize;
 use sim::{DiskStatistics, LinkStatistics, NodeStatistics, Statistics, Waits};
 
-use crate::account::recorded_run::{PartNames, RecordedRun};
-use crate::output::durations::shown;
+use crate::recorded_run::{PartNames, RecordedRun};
+use command_line::durations::shown;
 
 /// From this utilisation of its busiest member on, a class of resources is said to limit a run.
 const LIMIT: f64 = 0.7;
@@ -46,7 +46,7 @@ const ALONE: f64 = 0.6;
 
 /// The account of one trial, or of a recorded run.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Account {
+pub struct Account {
     /// Which trial of the experiment this is.
     #[serde(skip_serializing_if = "Option::is_none")]
     trial: Option<u64>,
@@ -144,7 +144,7 @@ struct MechanicsTimes {
 
 impl Account {
     /// The account of the first trial of an experiment, on a machine of so many compute nodes.
-    pub(crate) fn new(compute_nodes: u32, trial: &Trial) -> Self {
+    pub fn new(compute_nodes: u32, trial: &Trial) -> Self {
         let (statistics, compute_nodes) = (&trial.statistics, compute_nodes as usize);
         let names = PartNames::numbered(compute_nodes, statistics);
         Account {
@@ -156,7 +156,7 @@ impl Account {
     }
 
     /// The account of a run that was recorded.
-    pub(crate) fn recorded(run: &RecordedRun) -> Self {
+    pub fn recorded(run: &RecordedRun) -> Self {
         let disks = Disks::new(&run.statistics.disks, false, run.knows_mechanics());
         let missing_events = Some(run.missing).filter(|missing| *missing > 0);
         let account = Account::of(&run.statistics, run.compute_nodes, &run.names);
@@ -195,7 +195,7 @@ impl Account {
     }
 
     /// The account in plain words, for people.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         let missing = self.missing_events.map(|missing| {
             format!(
                 "  The trace is not whole: {} had no room in it. This is what limited the {} that are there:",
@@ -572,7 +572,7 @@ impl MechanicsTimes {
 }
 
 /// A part of one, in percent.
-pub(crate) fn percent(part: f64) -> String {
+pub fn percent(part: f64) -> String {
     // The sum of nothing is a negative zero.
     format!("{:.0} %", 100.0 * part + 0.0)
 }

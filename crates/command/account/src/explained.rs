@@ -14,12 +14,12 @@ use transfer::local;
 use transfer::recordings;
 use transfer::this_node;
 
-use crate::account::explain::Account;
-use crate::account::recorded_run::RecordedRun;
+use crate::explain::Account;
+use crate::recorded_run::RecordedRun;
 
 /// Does the work on these agents. If it is to be explained, all nodes record what they do meanwhile, and what limited
 /// it is said on standard error. What they record is added to `trace`, too, if a file is named.
-pub(crate) fn explained<T>(
+pub fn explained<T>(
     is_wanted: bool,
     agents: &[Agent],
     trace: Option<&Path>,
@@ -33,7 +33,7 @@ pub(crate) fn explained<T>(
 
 /// Where what was recorded of a run is kept.
 #[derive(Clone, Copy)]
-pub(crate) enum Kept<'a> {
+pub enum Kept<'a> {
     /// Behind what is in this trace, as `--trace` has it of all commands on agents.
     AddedTo(&'a Path),
     /// As this file, in place of what is there, as `--output` has it of all commands.
@@ -52,7 +52,7 @@ impl Kept<'_> {
 
 /// Has the agents record what they do while `work` goes on, whose nodes add what they do to the trace that it is given;
 /// says on standard error what limited it, and keeps all that was recorded, too, if it is said where.
-pub(crate) fn recorded_with<T>(
+pub fn recorded_with<T>(
     agents: &[Agent],
     kept: Option<Kept<'_>>,
     work: impl FnOnce(&Path) -> Result<T>,

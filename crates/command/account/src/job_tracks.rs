@@ -5,27 +5,28 @@ use experiment::{PlacementCase, Trial, WaitCause};
 use machine::{Duration, Instant, NodeId, NotedEvent, Recorder};
 
 /// The tracks of one trial.
-pub(crate) struct JobTracks {
+pub struct JobTracks {
     /// The nodes of the machine, after which they come.
-    pub(crate) nodes: usize,
+    pub nodes: usize,
     /// What each job did, one after the other.
-    pub(crate) jobs: Vec<Vec<JobSlice>>,
+    pub jobs: Vec<Vec<JobSlice>>,
 }
 
 /// A stretch of time in which a job did one thing.
-pub(crate) struct JobSlice {
+pub struct JobSlice {
     /// What it did.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// From when until when.
-    pub(crate) begin: Instant,
-    pub(crate) end: Instant,
+    pub begin: Instant,
+    /// When it ended.
+    pub end: Instant,
     /// The run that it waited for, if it did.
-    pub(crate) run: Option<u64>,
+    pub run: Option<u64>,
 }
 
 impl JobTracks {
     /// Tells a recorder of them, as of a node that comes after the others.
-    pub(crate) fn tell(&self, recorder: &mut dyn Recorder) {
+    pub fn tell(&self, recorder: &mut dyn Recorder) {
         let node = NodeId(self.nodes as u64);
         for (job, slices) in self.jobs.iter().enumerate() {
             let row = recorder.row(node, &format!("job {job}"), false);
@@ -38,7 +39,7 @@ impl JobTracks {
     }
 
     /// Those of a trial of a case.
-    pub(crate) fn of(case: &PlacementCase, trial: &Trial) -> Self {
+    pub fn of(case: &PlacementCase, trial: &Trial) -> Self {
         let jobs = 0..trial.jobs.len();
         JobTracks {
             nodes: case.machine.node_count() as usize,

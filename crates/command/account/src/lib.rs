@@ -6,10 +6,10 @@
 //! - `race.rs`, `job_tracks.rs`: what jobs that share disks did, as an account and in a trace
 //! - `trace_file.rs`: the trace of a simulated run; `node_names.rs`: what nodes are called there
 
-pub(crate) mod explain;
-pub(crate) mod explained;
-pub(crate) mod job_tracks;
-pub(crate) mod node_names;
-pub(crate) mod race;
-pub(crate) mod recorded_run;
-pub(crate) mod trace_file;
+pub mod explain;
+pub mod explained;
+pub mod job_tracks;
+pub mod node_names;
+pub mod race;
+pub mod recorded_run;
+pub mod trace_file;

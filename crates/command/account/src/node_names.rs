@@ -6,14 +6,14 @@ use trace::{ProcessInfo, ProcessNumber};
 
 /// What the nodes of a simulated machine are called.
 #[derive(Clone, Copy)]
-pub(crate) struct NodeNames {
+pub struct NodeNames {
     compute: u64,
     all: u64,
 }
 
 impl NodeNames {
     /// Those of the nodes of this machine.
-    pub(crate) fn of(machine: &MachineDescription) -> Self {
+    pub fn of(machine: &MachineDescription) -> Self {
         NodeNames { compute: machine.nodes.compute.value.into(), all: machine.node_count().into() }
     }
 
@@ -27,7 +27,7 @@ impl NodeNames {
     }
 
     /// A node as a process of a trace.
-    pub(crate) fn process(self, node: NodeId) -> ProcessInfo {
+    pub fn process(self, node: NodeId) -> ProcessInfo {
         let (program, number) = self.kind(node);
         ProcessInfo {
             host: String::new(),

@@ -10,7 +10,7 @@ use placement::{BlockTimes, ManyDisks, TwoDisks};
 const TOGETHER: f64 = 0.8;
 
 /// What happened in one trial.
-pub(crate) struct Race<'a> {
+pub struct Race<'a> {
     case: &'a PlacementCase,
     trial: &'a Trial,
     outcome: &'a PlacementOutcome,
@@ -26,18 +26,18 @@ struct Analysis {
 }
 
 /// What has to be said of a threshold where there are fewer jobs than disks.
-pub(crate) fn proviso(jobs: u32, disks: u32) -> &'static str {
+pub fn proviso(jobs: u32, disks: u32) -> &'static str {
     if jobs < disks { " (the analysis is of as many jobs as disks)" } else { "" }
 }
 
 impl<'a> Race<'a> {
     /// That of a trial of a case.
-    pub(crate) fn of(case: &'a PlacementCase, trial: &'a Trial, outcome: &'a PlacementOutcome) -> Self {
+    pub fn of(case: &'a PlacementCase, trial: &'a Trial, outcome: &'a PlacementOutcome) -> Self {
         Race { case, trial, outcome }
     }
 
     /// The account, in plain words.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![String::new(), "Trial 0:".to_owned()];
         lines.extend(self.analysis_line());
         lines.push(self.queue_line());

@@ -12,25 +12,30 @@ use sim::{BusStatistics, DiskCounts, DiskStatistics, LinkStatistics, NodeStatist
 use trace::{ArgumentValue, Mark, Span, Timeline};
 
 /// The sums of a run.
-pub(crate) struct RecordedRun {
+pub struct RecordedRun {
     /// The compute nodes come first.
-    pub(crate) statistics: Statistics,
-    pub(crate) compute_nodes: usize,
-    pub(crate) names: PartNames,
+    pub statistics: Statistics,
+    /// How many compute nodes there are.
+    pub compute_nodes: usize,
+    /// What its parts are called.
+    pub names: PartNames,
     /// How many events had no room in the recording. Then it is of what came before the last that had.
-    pub(crate) missing: u64,
+    pub missing: u64,
 }
 
 /// What nodes, disks and buses are called, in the order of their statistics.
-pub(crate) struct PartNames {
-    pub(crate) nodes: Vec<String>,
-    pub(crate) disks: Vec<String>,
-    pub(crate) buses: Vec<String>,
+pub struct PartNames {
+    /// Nodes.
+    pub nodes: Vec<String>,
+    /// Disks.
+    pub disks: Vec<String>,
+    /// Buses.
+    pub buses: Vec<String>,
 }
 
 impl PartNames {
     /// Those of a machine whose parts have no names but their numbers.
-    pub(crate) fn numbered(compute_nodes: usize, statistics: &Statistics) -> Self {
+    pub fn numbered(compute_nodes: usize, statistics: &Statistics) -> Self {
         let numbered = |name: &str, count| (0..count).map(|index| format!("{name} {index}")).collect();
         let mut nodes: Vec<String> = numbered("compute node", compute_nodes);
         nodes.extend(numbered("I/O node", statistics.nodes.len() - compute_nodes));
@@ -73,7 +78,7 @@ struct RecordedDisk {
 
 impl RecordedRun {
     /// The sums of a trace; none if no node of Starfish is in it.
-    pub(crate) fn of(timeline: &Timeline) -> Option<Self> {
+    pub fn of(timeline: &Timeline) -> Option<Self> {
         let processes = 0..timeline.processes.len();
         let nodes = processes.map(|process| RecordedNode::of(timeline, process)).filter(|node| node.has_rows);
         let (io, compute): (Vec<_>, Vec<_>) = nodes.partition(|node| node.has_disks);
@@ -143,12 +148,12 @@ impl RecordedRun {
     }
 
     /// Whether the disks have read or written anything.
-    pub(crate) fn used_disks(&self) -> bool {
+    pub fn used_disks(&self) -> bool {
         self.statistics.disks.iter().any(|disk| disk.counts.reads + disk.counts.writes > 0)
     }
 
     /// Whether disks have told what their mechanics did.
-    pub(crate) fn knows_mechanics(&self) -> bool {
+    pub fn knows_mechanics(&self) -> bool {
         self.statistics.disks.iter().any(|disk| !(disk.mechanics.seek + disk.mechanics.rotation).is_zero())
     }
 }

@@ -16,10 +16,10 @@ use machine::{Instant, NodeId, NotedEvent, Recorder, RowId};
 use recording::{FileRecorder, RecordedPart};
 use transfer::local;
 
-use crate::account::node_names::NodeNames;
+use crate::node_names::NodeNames;
 
 /// A trace that is being written.
-pub(crate) struct TraceFile {
+pub struct TraceFile {
     path: PathBuf,
     recorder: FileRecorder<BufWriter<File>>,
     /// The file for the Perfetto UI and what has been recorded for it, if that is wanted.
@@ -28,7 +28,7 @@ pub(crate) struct TraceFile {
 
 impl TraceFile {
     /// Creates the file, or replaces it, for a trace of at most `most` spans, counts and messages on this machine.
-    pub(crate) fn create(path: &Path, machine: &MachineDescription, most: u64) -> Result<Self> {
+    pub fn create(path: &Path, machine: &MachineDescription, most: u64) -> Result<Self> {
         let failed = |error| Failure::new(path.display().to_string(), error);
         let file = File::create(path).map_err(|error| {
             failed(error).remedy("Give --trace a file in a directory that exists and can be written to.")
@@ -48,7 +48,7 @@ impl TraceFile {
     }
 
     /// Ends the file; fails if any of it could not be written.
-    pub(crate) fn finish(&mut self) -> Result<RecordedPart> {
+    pub fn finish(&mut self) -> Result<RecordedPart> {
         self.write().map_err(|error| Failure::new(self.path.display().to_string(), error))
     }
 
@@ -67,7 +67,7 @@ impl TraceFile {
 const PREDICTED_EVENTS_MAX: u64 = 10_000_000;
 
 /// Runs the first trial of an experiment that predicts something, with a trace of it if a file is named.
-pub(crate) fn predicted_trial(experiment: &Experiment, trace: Option<&Path>) -> Result<Trial> {
+pub fn predicted_trial(experiment: &Experiment, trace: Option<&Path>) -> Result<Trial> {
     let trial = match trace {
         None => experiment.trial(0),
         Some(path) => {
@@ -83,11 +83,7 @@ pub(crate) fn predicted_trial(experiment: &Experiment, trace: Option<&Path>) -> 
 
 /// Where the trace of what is measured goes, and that of what is predicted beside it: of the one measurement there is.
 /// `choose` says how there is only one.
-pub(crate) fn measured_and_predicted(
-    path: &Path,
-    measurements: usize,
-    choose: &str,
-) -> Result<(PathBuf, PathBuf)> {
+pub fn measured_and_predicted(path: &Path, measurements: usize, choose: &str) -> Result<(PathBuf, PathBuf)> {
     if measurements != 1 {
         let why = format!("a trace is of one measurement, and there are {measurements}");
         return Err(Failure::usage("--trace", why).remedy(choose));

@@ -4,21 +4,16 @@
 //!
 //! - `command/`: the commands, and what they are told
 //! - `diagnosis/`: what the doctor finds out about agents, and what is wrong
-//! - `bench/`: benchmarks, of the user's own agents and of this computer
-//! - `simulation.rs`: experiments of a command, simulated on all processors; `replay/`: request logs, replayed
-//! - `account/`: why a run took as long as it did, and traces of it
-//! - `advice/`: what is advised before something is run
+//! - `simulation.rs`: experiments of a command, simulated on all processors
 //! - `serving/`: agents and mounts that run for days: in the background, their logs and metrics
 //! - `options/`: what options name, and what a shell offers for them
 //! - `output/`: how results are told, as tables, CSV or JSON; dates and lengths of time
 //! - `pointless.rs`, `overwritten.rs`: what is refused because it would do nothing, or would replace what it reads
 //! - `mpi_library.rs`: what is put in front of a program's MPI
 //!
-//! Files of agents are put and got by the crate `transfer`.
+//! Most of the work is done by other crates: `transfer` puts and gets files of agents, `studies` has benchmarks,
+//! replays and advice, `account` says why a run took as long as it did.
 
-mod account;
-mod advice;
-mod bench;
 mod command;
 mod diagnosis;
 mod mpi_library;
@@ -26,7 +21,6 @@ mod options;
 mod output;
 mod overwritten;
 mod pointless;
-mod replay;
 mod serving;
 mod simulation;
 

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Span, SpanRelativeTo};
 const EXPECTED: &str = "expected a time such as 500ms, 90s, 2h 30m or 7d";
 
 /// A length of time with its units. A day has 24 hours here.
-pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+pub fn parse(text: &str) -> Result<Duration, String> {
     let time = text.parse::<Span>().ok().and_then(|span| {
         let exact = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
         Duration::try_from(exact).ok()
@@ -17,7 +17,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
 }
 
 /// The same for options that took numbers of seconds once, and take them still.
-pub(crate) fn parse_or_seconds(text: &str) -> Result<Duration, String> {
+pub fn parse_or_seconds(text: &str) -> Result<Duration, String> {
     match text.parse() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| EXPECTED.to_owned()),
         Err(_) => parse(text),
@@ -25,12 +25,12 @@ pub(crate) fn parse_or_seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// A length of time as an option may have it.
-pub(crate) fn in_words(time: Duration) -> String {
+pub fn in_words(time: Duration) -> String {
     SignedDuration::try_from(time).map_or_else(|_| format!("{time:?}"), |time| format!("{time:#}"))
 }
 
 /// Seconds as three digits, or more if they are whole, and a unit.
-pub(crate) fn shown(seconds: f64) -> String {
+pub fn shown(seconds: f64) -> String {
     // From where on three digits are a thousand of a unit, so that it is the next one's turn.
     let (value, unit) = match seconds {
         0.0 => return "0 s".to_owned(),

@@ -5,10 +5,12 @@
 //! - `say.rs`: [`say!`], a line on standard error
 //! - `completion.rs`, `bash.rs`, `stored.rs`: completion by Tab; in bash; of names of striped files
 //! - `manual.rs`: manual pages
+//! - [`durations`]: lengths of time, as people write and read them
 //! - `words.rs`: [`visible`] text of others, bytes in [`mib`]; [`counted`] things
 
 mod bash;
 mod completion;
+pub mod durations;
 pub mod failure;
 pub mod manual;
 pub mod progress;

@@ -5,10 +5,10 @@ use description::{Description, DiskDescription, MachineDescription};
 use command_line::failure::{Failure, Result};
 
 /// The machine whose nodes are processes of one computer.
-pub(crate) const LOOPBACK: &str = "loopback";
+pub const LOOPBACK: &str = "loopback";
 
 /// Reads a machine by name or path, with values replaced.
-pub(crate) fn load_machine(name: &str, set: &[String]) -> Result<MachineDescription> {
+pub fn load_machine(name: &str, set: &[String]) -> Result<MachineDescription> {
     let overrides = overrides(set)?;
     MachineDescription::load_with(name, &overrides).map_err(|error| {
         if DiskDescription::load(name).is_ok() {
@@ -20,7 +20,7 @@ pub(crate) fn load_machine(name: &str, set: &[String]) -> Result<MachineDescript
 }
 
 /// The keys and values of options `--set`.
-pub(crate) fn overrides(set: &[String]) -> Result<Vec<(&str, &str)>> {
+pub fn overrides(set: &[String]) -> Result<Vec<(&str, &str)>> {
     let split = set.iter().map(|text| {
         text.split_once('=').map(|(key, value)| (key.trim(), value.trim())).ok_or_else(|| {
             let failure = Failure::usage(format!("--set {text}"), "expected KEY=VALUE");
@@ -31,7 +31,7 @@ pub(crate) fn overrides(set: &[String]) -> Result<Vec<(&str, &str)>> {
 }
 
 /// Why there is no such machine, by the option to blame, and what can be done.
-pub(crate) fn not_loaded(error: description::Error) -> Failure {
+pub fn not_loaded(error: description::Error) -> Failure {
     let failure = match error {
         description::Error::Override { overrides, message } => {
             Failure::usage(format!("--set {overrides}"), message)
@@ -44,7 +44,7 @@ pub(crate) fn not_loaded(error: description::Error) -> Failure {
 
 /// Loads a machine and gives it a compute node for each client and an I/O node with `disks` disks for each agent. `set`
 /// changes any of its numbers, also these.
-pub(crate) fn load_machine_of_agents(
+pub fn load_machine_of_agents(
     name: &str,
     clients: u32,
     agents: usize,
@@ -66,12 +66,12 @@ pub(crate) fn load_machine_of_agents(
 
 /// What is set of the machine `loopback` for it to be this computer, with disks of this model: agents and programs have
 /// no other processors than it has.
-pub(crate) fn this_computer(disk_model: &str) -> [String; 2] {
+pub fn this_computer(disk_model: &str) -> [String; 2] {
     [format!("disks.model={disk_model}"), format!("processor.shared={}", plan::threads_here())]
 }
 
 /// Reads a disk model by name or path.
-pub(crate) fn load_model(name: &str) -> Result<DiskDescription> {
+pub fn load_model(name: &str) -> Result<DiskDescription> {
     let model = DiskDescription::load(name);
     model.map_err(|error| {
         Failure::usage("--disk-model", error).remedy("`starfish machines` lists the models.")

@@ -1,8 +1,8 @@
 //! Files of agents as commands use them: one at a time or whole directories, put and got.
 //!
 //! - `this_node.rs`: starting a node and connecting it to agents; `interrupt.rs`: what happens on Ctrl-C
-//! - `namespace.rs`: the namespace of a set; `stored.rs`: files in it, hidden until they are whole; `globs.rs`: patterns
-//!   of paths
+//! - `namespace.rs`: the namespace of a set; `stored.rs`: files in it, hidden until they are whole; `globs.rs`:
+//!   patterns of paths
 //! - `local.rs`: files of this computer; `memory.rs`: its memory
 //! - `one_file.rs`: get and put by either method, and what is left of a damaged file; `group.rs`: a group of compute
 //!   nodes that moves a file together, disk-directed; `beforehand.rs`: what is refused before a file is put

@@ -45,7 +45,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 47] = [
+const ARROWS: [(&str, &[&str]); 49] = [
     (
         "applications",
         &["command-line", "interruption", "namespace", "node", "pdiol", "placement", "replacement"],
@@ -53,6 +53,50 @@ const ARROWS: [(&str, &[&str]); 47] = [
     ("agent-set", &["command-line", "node"]),
     ("command-line", &["machine", "node"]),
     ("interruption", &[]),
+    (
+        "account",
+        &[
+            "command-line",
+            "description",
+            "experiment",
+            "fs",
+            "interruption",
+            "machine",
+            "node",
+            "placement",
+            "recording",
+            "sim",
+            "statistics",
+            "trace",
+            "trace-formats",
+            "transfer",
+        ],
+    ),
+    (
+        "studies",
+        &[
+            "account",
+            "agent-set",
+            "applications",
+            "command-line",
+            "description",
+            "experiment",
+            "fs",
+            "jobs",
+            "layout",
+            "machine",
+            "node",
+            "page",
+            "pdiol",
+            "placement",
+            "plan",
+            "real",
+            "recording",
+            "request-log",
+            "statistics",
+            "transfer",
+        ],
+    ),
     (
         "transfer",
         &[
@@ -109,6 +153,7 @@ const ARROWS: [(&str, &[&str]); 47] = [
     (
         "starfish",
         &[
+            "account",
             "agent-set",
             "applications",
             "command-line",
@@ -132,8 +177,8 @@ const ARROWS: [(&str, &[&str]); 47] = [
             "replacement",
             "reproduce",
             "request-log",
-            "sim",
             "statistics",
+            "studies",
             "trace",
             "trace-formats",
             "transfer",

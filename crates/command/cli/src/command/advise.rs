@@ -10,11 +10,11 @@ use node::Size;
 use placement::Policy;
 
 use super::positive;
-use crate::account::race::proviso;
-use crate::advice::placement::{Alternative, Merges, PlacementAdvice};
-use crate::options::described::load_machine_of_agents;
-use crate::output::durations;
 use crate::output::row_format::RowFormat;
+use account::race::proviso;
+use command_line::durations;
+use studies::advice::placement::{Alternative, Merges, PlacementAdvice};
+use studies::described::load_machine_of_agents;
 
 /// Advise on placement and I/O settings before jobs are run.
 #[derive(Args)]

@@ -17,9 +17,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real::{Disk, DiskSettings, Keys, Metadata, MetadataCopies, MetadataPlace, RealMachine, Settings};
 
 use crate::options::agents::{KeyArgs, TraceArgs};
-use crate::options::described::load_model;
 use crate::options::values;
-use crate::output::durations;
 use crate::serving::agent_log;
 use crate::serving::agent_metrics;
 use crate::serving::detached;
@@ -27,7 +25,9 @@ use crate::serving::removed_files;
 use agent_set::AGENT_CACHE;
 use agent_set::host::quoted_if_need_be;
 use agent_set::start::{READY, told_to_stay};
+use command_line::durations;
 use node::{AgentService, NodeTrace, Size};
+use studies::described::load_model;
 use transfer::{interrupt, local, memory, this_node};
 
 /// Serve disks of this machine to the file system (one I/O node).

@@ -14,7 +14,6 @@ use serde::Serialize;
 
 use crate::diagnosis::mounts::{self, MountFinding};
 use crate::options::agents::{AgentsArgs, KeyArgs};
-use crate::options::described::load_model;
 use crate::output::row_format::print_json;
 use agent_set::at_once;
 use agent_set::host::{Host, SshArgs, quoted, quoted_if_need_be};
@@ -22,6 +21,7 @@ use agent_set::hosts::{self, Wanted};
 use agent_set::process::Stopped;
 use agent_set::record::{self, Record, Started, State};
 use agent_set::start::{KeyFile, Start, Starting};
+use studies::described::load_model;
 use transfer::namespace::Namespace;
 use transfer::{local, this_node};
 

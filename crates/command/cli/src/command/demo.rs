@@ -20,11 +20,11 @@ use description::MachineDescription;
 use experiment::{Case, Contents, DiskLayout, Options};
 use layout::Problem;
 
-use crate::bench::processes::{self, Agents};
-use crate::options::described::{load_machine, load_model};
 use crate::simulation;
 use node::Size;
 use node::sparse::Dense;
+use studies::bench::processes::{self, Agents};
+use studies::described::{load_machine, load_model};
 use transfer::beforehand;
 use transfer::interrupt::Interruption;
 use transfer::local::{self, Hashing};

@@ -10,9 +10,9 @@ use command_line::say;
 use command_line::{counted, visible};
 use layout::Extent;
 
-use crate::account::explained::explained;
 use crate::options::agents::AgentsArgs;
 use crate::options::method::MethodArgs;
+use account::explained::explained;
 use node::Agent;
 use replacement::LocalPlace;
 use transfer::get_tree::{self, DamagedFile, Manner, TreeDownload};

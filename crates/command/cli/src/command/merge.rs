@@ -4,6 +4,9 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use account::job_tracks::JobTracks;
+use account::race::Race;
+use account::trace_file::TraceFile;
 use clap::Args;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
@@ -13,14 +16,11 @@ use placement::ParallelIos;
 use plan::PlannedCase;
 use recording::RecordedPart;
 use serde::Serialize;
+use studies::described::{not_loaded, overrides};
 use transfer::local;
 use transfer::memory;
 
 use super::positive;
-use crate::account::job_tracks::JobTracks;
-use crate::account::race::Race;
-use crate::account::trace_file::TraceFile;
-use crate::options::described::{not_loaded, overrides};
 use crate::options::fields::MergeOptions;
 use crate::output::row_format::RowFormat;
 

@@ -14,13 +14,13 @@ use command_line::failure::{Failure, Result};
 use command_line::say;
 use mount::{LockScope, MountSettings, MountedDirectory, unmount};
 use node::{Agent, ErrorKind, Session, Settings, Size, agents};
-use transfer::namespace::Namespace;
-use transfer::{interrupt, local, this_node};
 
 use crate::options::agents::{AgentsArgs, those_present};
-use crate::output::durations;
 use crate::serving::agent_log;
 use crate::serving::mount_metrics;
+use command_line::durations;
+use transfer::namespace::Namespace;
+use transfer::{interrupt, local, this_node};
 
 /// Mount the files of the agents in a directory.
 ///

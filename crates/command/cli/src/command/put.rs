@@ -14,9 +14,9 @@ use namespace::UnixTime;
 use node::sparse::Dense;
 use node::{Agent, ErrorKind};
 
-use crate::account::explained::explained;
 use crate::options::agents::{AgentsArgs, those_present};
 use crate::options::method::MethodArgs;
+use account::explained::explained;
 use node::Size;
 use transfer::beforehand;
 use transfer::interrupt;

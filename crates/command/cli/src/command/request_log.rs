@@ -9,9 +9,9 @@ use node::Size;
 use request_log::{Generator, Kind, MergeError, RequestLog};
 
 use super::positive;
-use crate::output::durations;
-use crate::replay::input::InputArgs;
+use crate::options::request_log::InputArgs;
 use command_line::TextTable;
+use command_line::durations;
 use command_line::failure::{Failure, Result};
 use transfer::local;
 

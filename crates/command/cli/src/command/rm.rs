@@ -11,16 +11,16 @@ use command_line::failure::{Failure, Result};
 use command_line::say;
 use namespace::{Location, TreeOperation, TreeRefusal, WhatToRemove};
 use node::ErrorKind;
+
+use crate::options::agents::AgentsArgs;
+use crate::output::date;
+use command_line::durations;
 use transfer::local;
 use transfer::many::FailedFiles;
 use transfer::namespace::{FoundPath, Namespace, shown, split, trimmed};
 use transfer::stored::is_unfinished;
 use transfer::this_node;
 use transfer::{globs, many};
-
-use crate::options::agents::AgentsArgs;
-use crate::output::date;
-use crate::output::durations;
 
 /// Remove files from the agents, even damaged ones.
 ///

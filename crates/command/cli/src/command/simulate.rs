@@ -16,15 +16,15 @@ use recording::RecordedPart;
 use serde::Serialize;
 
 use super::positive;
-use crate::account::explain::Account;
-use crate::account::trace_file::TraceFile;
-use crate::options::described::load_machine;
 use crate::options::fields::{self, FieldOptions};
-use crate::output::durations::shown;
 use crate::output::plan_lines::mib_s;
 use crate::output::row_format::RowFormat;
 use crate::simulation::{self, Outcome};
+use account::explain::Account;
+use account::trace_file::TraceFile;
+use command_line::durations::shown;
 use node::Size;
+use studies::described::load_machine;
 
 /// Read or write a file on a simulated machine, and see how fast it would be.
 ///

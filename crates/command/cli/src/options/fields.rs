@@ -11,7 +11,7 @@ use experiment::{
 };
 use request_log::RequestLog;
 
-use crate::output::durations;
+use command_line::durations;
 
 /// What was chosen of them.
 pub(crate) struct FieldOptions(pub(crate) Choices);

@@ -1,14 +1,16 @@
 //! What options name, and what they can be given.
 //!
 //! - `agents.rs`: where agents are
-//! - `described.rs`: machines and disks; `study.rs`: studies
+//! - `study.rs`: studies
 //! - `fields.rs`: fields of a case as options
 //! - `method.rs`: by which method a file is moved
+//! - `request_log.rs`: how a request log is read; `rounds.rs`: how often something is measured
 //! - `values.rs`: what a shell offers as values
 
 pub(crate) mod agents;
-pub(crate) mod described;
 pub(crate) mod fields;
 pub(crate) mod method;
+pub(crate) mod request_log;
+pub(crate) mod rounds;
 pub(crate) mod study;
 pub(crate) mod values;

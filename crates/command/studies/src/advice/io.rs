@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::options::described::load_machine;
+use crate::described::load_machine;
 use command_line::counted;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
@@ -22,15 +22,20 @@ use statistics::Sample;
 
 /// A program that was recorded, and where it is simulated.
 #[derive(Clone, Debug)]
-pub(crate) struct RecordedProgram {
+pub struct RecordedProgram {
     machine: MachineDescription,
     /// The same with other numbers of I/O nodes, as far as there can be such a machine.
     others: BTreeMap<u32, MachineDescription>,
-    pub(crate) log: Arc<RequestLog>,
-    pub(crate) think: Think,
-    pub(crate) layout: DiskLayout,
-    pub(crate) seed: u64,
-    pub(crate) trials: u64,
+    /// What it has asked for.
+    pub log: Arc<RequestLog>,
+    /// What it does between requests.
+    pub think: Think,
+    /// The layout on each disk.
+    pub layout: DiskLayout,
+    /// Seed of all randomness.
+    pub seed: u64,
+    /// How many trials there are of each alternative.
+    pub trials: u64,
 }
 
 /// What can be set.
@@ -56,50 +61,62 @@ impl IoSetting {
 
 /// What is advised.
 #[derive(Debug, Serialize)]
-pub(crate) struct IoAdvice {
-    pub(crate) machine: String,
-    pub(crate) nodes: usize,
-    pub(crate) requests: u64,
-    pub(crate) bytes: u64,
-    pub(crate) trials: u64,
+pub struct IoAdvice {
+    /// The machine.
+    pub machine: String,
+    /// How many nodes have asked.
+    pub nodes: usize,
+    /// How many requests there are.
+    pub requests: u64,
+    /// How many bytes they are for.
+    pub bytes: u64,
+    /// How many trials there are of each alternative.
+    pub trials: u64,
     /// How long its calls took when they were recorded, of the node for which they took longest, with the time between
     /// them if that is kept; none if the log does not say it.
-    pub(crate) recorded_s: Option<f64>,
+    pub recorded_s: Option<f64>,
     /// How long the same takes simulated, without the flush at the end.
-    pub(crate) simulated_s: f64,
+    pub simulated_s: f64,
     /// Whether the time between the calls is kept.
-    pub(crate) with_think_time: bool,
+    pub with_think_time: bool,
     /// Of all alternatives that can be had and gain enough for certain, the one that gains most.
-    pub(crate) advised: Option<usize>,
+    pub advised: Option<usize>,
     /// The first is what was recorded.
-    pub(crate) alternatives: Vec<IoAlternative>,
+    pub alternatives: Vec<IoAlternative>,
 }
 
 /// What an alternative came to.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct IoAlternative {
-    pub(crate) is_recorded: bool,
+pub struct IoAlternative {
+    /// Whether it is what was recorded.
+    pub is_recorded: bool,
     /// Whether it can be had on the machine as it is: without more I/O nodes.
-    pub(crate) is_there: bool,
+    pub is_there: bool,
     /// What differs from what was recorded.
-    pub(crate) change: &'static str,
-    pub(crate) method: String,
-    pub(crate) stripe_unit_bytes: u64,
-    pub(crate) io_nodes: u32,
-    pub(crate) scheduling: String,
+    pub change: &'static str,
+    /// The method.
+    pub method: String,
+    /// Stripe unit.
+    pub stripe_unit_bytes: u64,
+    /// How many I/O nodes there are.
+    pub io_nodes: u32,
+    /// The order in which a disk serves requests.
+    pub scheduling: String,
     /// The hints and settings by which it is had.
-    pub(crate) by: String,
+    pub by: String,
     /// Until all is done and on the disks: the mean, and half its 95 % confidence interval.
-    pub(crate) seconds: f64,
-    pub(crate) seconds_half_width: f64,
+    pub seconds: f64,
+    /// Half the width of the confidence interval of the seconds.
+    pub seconds_half_width: f64,
     /// The part of the time that is gained; negative if it takes longer.
-    pub(crate) gain: f64,
-    pub(crate) gain_half_width: f64,
+    pub gain: f64,
+    /// Half the width of the confidence interval of the gain.
+    pub gain_half_width: f64,
 }
 
 /// The part of the time that a change gains at least, or it is not advised: less is not worth a change, and predictions
 /// are no better than that.
-pub(crate) const LEAST_GAIN: f64 = 0.01;
+pub const LEAST_GAIN: f64 = 0.01;
 
 /// The part of what was recorded from which on a prediction is off because another machine was simulated: benchmarks of
 /// agents are predicted to within some per cent.
@@ -142,7 +159,7 @@ impl IoAlternative {
 
 impl IoAdvice {
     /// Simulates what was recorded, everything else that is tried and possible, and the best of each together.
-    pub(crate) fn about(program: &RecordedProgram, show: Show) -> Result<IoAdvice> {
+    pub fn about(program: &RecordedProgram, show: Show) -> Result<IoAdvice> {
         let base = program.recorded();
         program.replay(base).check().map_err(|error| Failure::new("simulating what was recorded", error))?;
         let singles = program.alternatives(base);
@@ -191,18 +208,18 @@ impl IoAdvice {
 
 impl IoAdvice {
     /// The part of the recorded time by which the simulated one is longer; none if the log does not say the former.
-    pub(crate) fn longer_than_recorded(&self) -> Option<f64> {
+    pub fn longer_than_recorded(&self) -> Option<f64> {
         self.recorded_s.map(|recorded| self.simulated_s / recorded - 1.0)
     }
 
     /// Whether the machine that is simulated is another than that of the recording, as far as anybody can tell.
-    pub(crate) fn is_of_other_machine(&self) -> bool {
+    pub fn is_of_other_machine(&self) -> bool {
         self.longer_than_recorded().is_some_and(|longer| longer.abs() >= OFF_FROM)
     }
 
     /// Of the alternatives with more I/O nodes than the machine has, the one that gains most for certain, if it gains
     /// more than the advised one.
-    pub(crate) fn best_of_more_nodes(&self) -> Option<&IoAlternative> {
+    pub fn best_of_more_nodes(&self) -> Option<&IoAlternative> {
         let advised = self.advised.map_or(0.0, |index| self.alternatives[index].gain);
         let is_better = |one: &&IoAlternative| {
             !one.is_there && is_worth_it(one.gain, one.gain_half_width) && one.gain > advised
@@ -212,7 +229,7 @@ impl IoAdvice {
     }
 
     /// Whether a write cache is advised that was not recorded.
-    pub(crate) fn is_written_behind(&self) -> bool {
+    pub fn is_written_behind(&self) -> bool {
         let has_cache = |index: usize| self.alternatives[index].method == Method::WriteCached.to_string();
         self.advised.is_some_and(has_cache) && !has_cache(0)
     }
@@ -227,7 +244,7 @@ const ORDER: &str = "order at disks";
 impl RecordedProgram {
     /// The program of a log on a machine of this name with numbers of its description replaced, which gets a compute
     /// node for each node of the log.
-    pub(crate) fn new(log: RequestLog, machine: &str, set: &[String]) -> Result<RecordedProgram> {
+    pub fn new(log: RequestLog, machine: &str, set: &[String]) -> Result<RecordedProgram> {
         let described = load_machine(machine, set)?;
         let nodes = log.nodes().len() as u32;
         let mut set = set.to_vec();

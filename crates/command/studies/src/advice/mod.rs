@@ -3,5 +3,5 @@
 //! - `placement.rs`: where jobs that share disks should have their files
 //! - `io.rs`: what a program that was recorded would gain by other methods and settings
 
-pub(crate) mod io;
-pub(crate) mod placement;
+pub mod io;
+pub mod placement;

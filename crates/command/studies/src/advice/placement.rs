@@ -12,74 +12,92 @@ use statistics::Sample;
 
 /// Several merges that run at once.
 #[derive(Clone, Debug)]
-pub(crate) struct Merges {
+pub struct Merges {
     /// With a compute node for each job, and an I/O node with a disk for each disk.
-    pub(crate) machine: MachineDescription,
-    pub(crate) jobs: u32,
-    pub(crate) disks: u32,
+    pub machine: MachineDescription,
+    /// How many jobs there are.
+    pub jobs: u32,
+    /// How many disks there are.
+    pub disks: u32,
     /// The runs of each job, and the blocks of a run.
-    pub(crate) runs: u32,
-    pub(crate) run_blocks: u64,
-    pub(crate) block_bytes: u64,
+    pub runs: u32,
+    /// Blocks of a run.
+    pub run_blocks: u64,
+    /// Size of a block.
+    pub block_bytes: u64,
     /// The blocks that are read and written at once.
-    pub(crate) read_blocks: u64,
-    pub(crate) write_blocks: u64,
+    pub read_blocks: u64,
+    /// Blocks of a write.
+    pub write_blocks: u64,
     /// The time by which each job arrives later than the one before.
-    pub(crate) stagger: Duration,
+    pub stagger: Duration,
 }
 
 /// What is advised, and why.
 #[derive(Debug, Serialize)]
-pub(crate) struct PlacementAdvice {
-    pub(crate) machine: String,
-    pub(crate) jobs: u32,
-    pub(crate) disks: u32,
-    pub(crate) block_bytes: u64,
-    pub(crate) read_blocks: u64,
-    pub(crate) write_blocks: u64,
+pub struct PlacementAdvice {
+    /// The machine.
+    pub machine: String,
+    /// How many jobs there are.
+    pub jobs: u32,
+    /// How many disks there are.
+    pub disks: u32,
+    /// Size of a block.
+    pub block_bytes: u64,
+    /// Blocks of a read.
+    pub read_blocks: u64,
+    /// Blocks of a write.
+    pub write_blocks: u64,
     /// r and w, in milliseconds, as one job alone has them on that machine.
-    pub(crate) read_ms: f64,
-    pub(crate) write_ms: f64,
+    pub read_ms: f64,
+    /// What a write takes, in milliseconds.
+    pub write_ms: f64,
     /// f = w / r, without unit.
-    pub(crate) ratio: f64,
+    pub ratio: f64,
     /// None if there is one job only.
-    pub(crate) race: Option<RaceOutlook>,
+    pub race: Option<RaceOutlook>,
     /// What the analysis says, if simulation confirms that, or else the best of all alternatives.
-    pub(crate) advised: Alternative,
+    pub advised: Alternative,
     /// What the analysis says.
-    pub(crate) analysed: Alternative,
-    pub(crate) best: Alternative,
+    pub analysed: Alternative,
+    /// The best of the alternatives.
+    pub best: Alternative,
     /// The part of the best time by which that of the analysis is longer.
-    pub(crate) longer_than_best: f64,
-    pub(crate) is_confirmed: bool,
-    pub(crate) alternatives: Vec<Alternative>,
+    pub longer_than_best: f64,
+    /// Whether simulation confirms it.
+    pub is_confirmed: bool,
+    /// All of them.
+    pub alternatives: Vec<Alternative>,
 }
 
 /// Whether jobs that read from all disks but the one they write to can race.
 #[derive(Debug, Serialize)]
-pub(crate) struct RaceOutlook {
-    pub(crate) is_possible: bool,
+pub struct RaceOutlook {
+    /// Whether the jobs can race.
+    pub is_possible: bool,
     /// The f above which a race is possible, without unit.
-    pub(crate) critical_ratio: f64,
+    pub critical_ratio: f64,
     /// f over that.
-    pub(crate) margin: f64,
+    pub margin: f64,
     /// With more pending writes at a disk than this a race begins, if there are as many jobs as disks.
-    pub(crate) threshold_blocks: u64,
+    pub threshold_blocks: u64,
 }
 
 /// What an alternative came to on the simulated machine: means over the trials.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Alternative {
+pub struct Alternative {
     /// By its number.
-    pub(crate) policy: u8,
-    pub(crate) scheduling: String,
+    pub policy: u8,
+    /// The order in which a disk serves requests.
+    pub scheduling: String,
     /// Until all jobs, and the first of them, were done.
-    pub(crate) seconds: f64,
+    pub seconds: f64,
     /// Half the 95 % confidence interval of the former; none of a single trial.
-    pub(crate) seconds_half_width: Option<f64>,
-    pub(crate) first_seconds: f64,
+    pub seconds_half_width: Option<f64>,
+    /// When the first job is done, in seconds.
+    pub first_seconds: f64,
     /// The most blocks of writes that were pending at a disk in any trial.
-    pub(crate) pending_blocks_most: u64,
+    pub pending_blocks_most: u64,
 }
 
 /// Orders at the disks that are tried.
@@ -95,7 +113,7 @@ const LONGER_MAX: f64 = 0.05;
 
 impl PlacementAdvice {
     /// What is advised about these jobs, held against `trials` trials of each alternative.
-    pub(crate) fn about(merges: &Merges, trials: u64) -> Result<PlacementAdvice> {
+    pub fn about(merges: &Merges, trials: u64) -> Result<PlacementAdvice> {
         let Merges { jobs, disks, read_blocks, .. } = *merges;
         let alone = Merges { jobs: 1, ..merges.clone() };
         let policy = Policy::advised(disks as usize, !merges.stagger.is_zero());
@@ -146,17 +164,17 @@ impl PlacementAdvice {
 
 impl PlacementAdvice {
     /// Whether the advised order is the default of agents.
-    pub(crate) fn is_usual_order(&self) -> bool {
+    pub fn is_usual_order(&self) -> bool {
         self.advised.scheduling == IoNodeSettings::agent().scheduling.name()
     }
 
     /// Whether jobs can race by any policy.
-    pub(crate) fn can_race(&self) -> bool {
+    pub fn can_race(&self) -> bool {
         self.race.as_ref().is_some_and(|race| race.is_possible)
     }
 
     /// The fastest alternative in which no job reads from the disk that it writes to, and others do.
-    pub(crate) fn if_jobs_read_elsewhere(&self) -> Option<&Alternative> {
+    pub fn if_jobs_read_elsewhere(&self) -> Option<&Alternative> {
         let can_race = |one: &&Alternative| Policy::numbered(one.policy).is_some_and(Policy::can_race);
         fastest(self.alternatives.iter().filter(can_race))
     }

@@ -15,10 +15,10 @@ use command_line::mib;
 use crate::bench::processes::{self, Agents};
 
 /// Processes that send.
-pub(crate) const SENDERS: usize = 4;
+pub const SENDERS: usize = 4;
 
 /// A file for each sender, together as long as the file of the benchmark.
-pub(crate) fn stripe_files(agents: &Agents, bytes: u64) -> Result<Vec<PathBuf>> {
+pub fn stripe_files(agents: &Agents, bytes: u64) -> Result<Vec<PathBuf>> {
     let files = (0..SENDERS).map(|index| agents.path(&format!("stripe{index}")));
     let files: Vec<PathBuf> = files.collect();
     for file in &files {
@@ -28,7 +28,7 @@ pub(crate) fn stripe_files(agents: &Agents, bytes: u64) -> Result<Vec<PathBuf>> 
 }
 
 /// Has a process for each file send it, without any protocol, and returns the MiB/s of `receive`.
-pub(crate) fn bare(
+pub fn bare(
     files: &[PathBuf],
     block: usize,
     receive: fn(Vec<TcpStream>, usize) -> io::Result<u64>,
@@ -69,7 +69,7 @@ fn start_sender(file: &Path, to: SocketAddr, block: usize) -> io::Result<Child> 
 }
 
 /// Runs a sender.
-pub(crate) fn send(file: &Path, to: SocketAddr, block: usize) -> Result<()> {
+pub fn send(file: &Path, to: SocketAddr, block: usize) -> Result<()> {
     send_all(file, to, block).map_err(bare_failure)
 }
 
@@ -86,7 +86,7 @@ fn send_all(file: &Path, to: SocketAddr, block: usize) -> io::Result<()> {
 }
 
 /// One thread takes a block from each sender in turn, as the file has them.
-pub(crate) fn receive_in_turn(mut streams: Vec<TcpStream>, block: usize) -> io::Result<u64> {
+pub fn receive_in_turn(mut streams: Vec<TcpStream>, block: usize) -> io::Result<u64> {
     let (mut buffer, mut total) = (vec![0; block], 0);
     while !streams.is_empty() {
         let mut open = Vec::new();
@@ -103,7 +103,7 @@ pub(crate) fn receive_in_turn(mut streams: Vec<TcpStream>, block: usize) -> io::
 }
 
 /// A thread for each sender.
-pub(crate) fn receive_in_threads(streams: Vec<TcpStream>, block: usize) -> io::Result<u64> {
+pub fn receive_in_threads(streams: Vec<TcpStream>, block: usize) -> io::Result<u64> {
     let threads =
         streams.into_iter().map(|stream| thread::spawn(move || receive_in_turn(vec![stream], block)));
     let threads: Vec<_> = threads.collect();
@@ -122,6 +122,6 @@ fn read_full(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
 }
 
 /// A throughput with its unit.
-pub(crate) fn mib_s(throughput: f64) -> String {
+pub fn mib_s(throughput: f64) -> String {
     format!("{throughput:.1} MiB/s")
 }

@@ -20,7 +20,7 @@ use transfer::this_node;
 
 /// Has all jobs done at once with these files, each by one node, once all are ready; what came of each. What they have
 /// made is checked when all are done, so that nobody is disturbed.
-pub(crate) fn have_done(
+pub fn have_done(
     agents: &[Agent],
     launches: Vec<Launch>,
     files: &JobFiles,

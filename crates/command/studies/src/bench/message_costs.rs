@@ -19,9 +19,11 @@ const FACTOR_MAX: f64 = 3.0;
 /// What two kinds of work took that send messages: one in which processors are busy throughout, and one in which they
 /// wait for messages.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Probes {
-    pub(crate) busy: Duration,
-    pub(crate) waiting: Duration,
+pub struct Probes {
+    /// The work that keeps processors busy.
+    pub busy: Duration,
+    /// The work that waits for messages.
+    pub waiting: Duration,
 }
 
 /// Seconds of a processor at either end of a message, and seconds on its way.
@@ -32,7 +34,7 @@ type Errors = [f64; 2];
 
 /// What is to be set, besides `set`, for a machine to take as long as was `measured`; `predict` says what it takes with
 /// what is set. `machine` gives the clock.
-pub(crate) fn fitted(
+pub fn fitted(
     machine: &MachineDescription,
     set: &[String],
     measured: Probes,

@@ -8,14 +8,14 @@
 //! - `rounds.rs`: measuring several times; `times.rs`: where the time of a run goes; `message_costs.rs`: what a message
 //!   takes on this computer, for predictions
 
-pub(crate) mod agents;
-pub(crate) mod bare_stripe;
-pub(crate) mod enwrich;
-pub(crate) mod job_nodes;
-pub(crate) mod message_costs;
-pub(crate) mod names;
-pub(crate) mod pdiol;
-pub(crate) mod placement;
-pub(crate) mod processes;
-pub(crate) mod rounds;
-pub(crate) mod times;
+pub mod agents;
+pub mod bare_stripe;
+pub mod enwrich;
+pub mod job_nodes;
+pub mod message_costs;
+pub mod names;
+pub mod pdiol;
+pub mod placement;
+pub mod processes;
+pub mod rounds;
+pub mod times;

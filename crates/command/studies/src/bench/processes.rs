@@ -14,10 +14,9 @@ use std::time::Duration;
 use command_line::failure::{Failure, Result};
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
-use node::{Agent, TRACE_VARIABLE};
+use node::{Agent, TRACE_VARIABLE, agents};
 use tempfile::TempDir;
 
-use crate::options::agents::AgentsArgs;
 use agent_set::start::READY;
 use transfer::{interrupt, this_node};
 
@@ -25,10 +24,10 @@ use transfer::{interrupt, this_node};
 const COMPLAINTS_BYTES_MAX: u64 = 16 << 10;
 
 /// Some agents, and a directory for them and others.
-pub(crate) struct Agents {
+pub struct Agents {
     processes: Arc<Mutex<Processes>>,
     /// Where the agents listen.
-    pub(crate) agents: Vec<Agent>,
+    pub agents: Vec<Agent>,
     directory: PathBuf,
 }
 
@@ -48,7 +47,7 @@ impl Agents {
     /// Starts `count` agents with one disk each, and more `options` than they need.
     ///
     /// If this process is interrupted they end, and everything in their directory is removed.
-    pub(crate) fn start(count: usize, options: &[String]) -> Result<Agents> {
+    pub fn start(count: usize, options: &[String]) -> Result<Agents> {
         this_node::make_key()?;
         let failed = |error: io::Error| Failure::new("making a temporary directory", error);
         let directory = tempfile::Builder::new().prefix("starfish-").tempdir().map_err(failed)?;
@@ -62,7 +61,7 @@ impl Agents {
     }
 
     /// Ends the agents and starts as many with other `options`, on the same disks.
-    pub(crate) fn restart(&mut self, options: &[String]) -> Result<()> {
+    pub fn restart(&mut self, options: &[String]) -> Result<()> {
         self.lock().end_agents();
         self.start_all(self.agents.len(), options)
     }
@@ -73,17 +72,17 @@ impl Agents {
             let root = self.directory.join(format!("disk{index}"));
             names.push(self.start_one(&root, options)?);
         }
-        self.agents = AgentsArgs::of(names).find()?;
+        self.agents = agents::named(names)?;
         Ok(())
     }
 
     /// The time that processors have worked for the agents so far; nothing for those that are gone.
-    pub(crate) fn processor_time(&self) -> Duration {
+    pub fn processor_time(&self) -> Duration {
         (self.processor_clock())()
     }
 
     /// Tells the same whenever it is asked, on any thread.
-    pub(crate) fn processor_clock(&self) -> impl Fn() -> Duration + Send + use<> {
+    pub fn processor_clock(&self) -> impl Fn() -> Duration + Send + use<> {
         let processes = self.processes.clone();
         move || {
             let processes = processes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,12 +91,12 @@ impl Agents {
     }
 
     /// A path in the directory that will be removed.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
 
     /// Fails if an agent has died, with what it said.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         for (index, process) in self.lock().children.iter_mut().enumerate() {
             if let Ok(Some(status)) = process.child.try_wait() {
                 return Err(Failure::new(format!("agent {index} ended ({status})"), process.complaints()));
@@ -107,7 +106,7 @@ impl Agents {
     }
 
     /// Prefers the death of an agent as the reason of a failure.
-    pub(crate) fn explain<T>(&self, outcome: Result<T>) -> Result<T> {
+    pub fn explain<T>(&self, outcome: Result<T>) -> Result<T> {
         outcome.map_err(|failure| self.check().err().unwrap_or(failure))
     }
 
@@ -203,7 +202,7 @@ fn collect(mut errors: ChildStderr) -> JoinHandle<String> {
 }
 
 /// Makes a file of pseudo-random bytes, always the same: the output of blake3.
-pub(crate) fn make_file(path: &Path, bytes: u64) -> Result<()> {
+pub fn make_file(path: &Path, bytes: u64) -> Result<()> {
     let failed = |error: io::Error| Failure::new(path.display().to_string(), error);
     let mut file = File::create(path).map_err(failed)?;
     let mut reader = blake3::Hasher::new().update(b"starfish").finalize_xof();

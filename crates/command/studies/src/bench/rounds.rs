@@ -2,22 +2,13 @@
 
 use std::time::Duration;
 
-use clap::Args;
 use command_line::failure::Result;
-
-/// The option that says how often something is measured.
-#[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct RoundsArgs {
-    /// Rounds of each measurement, and of what predictions are made from; the median counts.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) rounds: u32,
-}
 
 /// The median of what was measured in some rounds.
 ///
 /// # Panics
 /// If there are none.
-pub(crate) fn median(measured: &[f64]) -> f64 {
+pub fn median(measured: &[f64]) -> f64 {
     statistics::median(measured).expect("at least one round")
 }
 
@@ -25,7 +16,7 @@ pub(crate) fn median(measured: &[f64]) -> f64 {
 ///
 /// # Panics
 /// If there are no rounds.
-pub(crate) fn middle_of<Measured>(
+pub fn middle_of<Measured>(
     rounds: u32,
     elapsed: impl Fn(&Measured) -> Duration,
     mut measure: impl FnMut() -> Result<Measured>,

@@ -10,31 +10,31 @@ use crate::bench::processes::Agents;
 
 /// What a run of a program took, in the words of the thesis.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Times {
+pub struct Times {
     /// From opening the file to having closed it.
-    pub(crate) elapsed: Duration,
+    pub elapsed: Duration,
     /// The processor's in this process: program, library, and its node thread.
-    pub(crate) user: Duration,
+    pub user: Duration,
     /// The processor's in the kernel for this process.
-    pub(crate) system: Duration,
+    pub system: Duration,
     /// The processor's for other processes: agents, or the senders of a bare stripe.
-    pub(crate) others: Duration,
+    pub others: Duration,
 }
 
 impl Times {
     /// The elapsed time in which the processor did not work for this process.
-    pub(crate) fn waiting(&self) -> Duration {
+    pub fn waiting(&self) -> Duration {
         self.elapsed.saturating_sub(self.user + self.system)
     }
 
     /// The processor's time for all of it.
-    pub(crate) fn processor(&self) -> Duration {
+    pub fn processor(&self) -> Duration {
         self.user + self.system + self.others
     }
 }
 
 /// What `work` takes of this process and, if there are any, of the agents.
-pub(crate) fn measure<T>(agents: Option<&Agents>, work: impl FnOnce() -> T) -> (T, Times) {
+pub fn measure<T>(agents: Option<&Agents>, work: impl FnOnce() -> T) -> (T, Times) {
     let others = || agents.map_or_else(|| processor(UsageWho::RUSAGE_CHILDREN).sum(), Agents::processor_time);
     let (before, others_before, start) = (processor(UsageWho::RUSAGE_SELF), others(), Instant::now());
     let outcome = work();
@@ -44,16 +44,17 @@ pub(crate) fn measure<T>(agents: Option<&Agents>, work: impl FnOnce() -> T) -> (
 }
 
 /// User and system time.
-pub(crate) struct ProcessorTimes([Duration; 2]);
+pub struct ProcessorTimes([Duration; 2]);
 
 impl ProcessorTimes {
-    pub(crate) fn sum(&self) -> Duration {
+    /// All of it.
+    pub fn sum(&self) -> Duration {
         self.0[0] + self.0[1]
     }
 }
 
 /// What processors have worked for these so far.
-pub(crate) fn processor(who: UsageWho) -> ProcessorTimes {
+pub fn processor(who: UsageWho) -> ProcessorTimes {
     // It cannot fail for these.
     let usage = getrusage(who).ok();
     ProcessorTimes(
@@ -64,7 +65,7 @@ pub(crate) fn processor(who: UsageWho) -> ProcessorTimes {
 }
 
 /// What processors have worked for this thread so far.
-pub(crate) fn thread_worked() -> Duration {
+pub fn thread_worked() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 

@@ -27,13 +27,17 @@ use transfer::{memory, this_node};
 
 /// A replay, and where it is to be done.
 #[derive(Clone)]
-pub(crate) struct ReplayTask {
-    pub(crate) agents: Vec<Agent>,
-    pub(crate) job: ReplayJob,
-    pub(crate) block_bytes: u64,
+pub struct ReplayTask {
+    /// The agents.
+    pub agents: Vec<Agent>,
+    /// The job.
+    pub job: ReplayJob,
+    /// Size of a block.
+    pub block_bytes: u64,
     /// What it is called on the way.
-    pub(crate) label: String,
-    pub(crate) show: Show,
+    pub label: String,
+    /// What is shown meanwhile.
+    pub show: Show,
 }
 
 /// What the keeper tells a node, one after the other.
@@ -64,7 +68,7 @@ struct Place {
 
 impl ReplayTask {
     /// Does it. Nothing is left of the files, also if it fails or is interrupted.
-    pub(crate) fn run(self, interruption: Interruption) -> Result<Outcome> {
+    pub fn run(self, interruption: Interruption) -> Result<Outcome> {
         self.check_memory()?;
         this_node::run(self.agents.clone(), move |connection| async move {
             let failure = Failure::new("replay", "interrupted, and there was no time to remove the files");

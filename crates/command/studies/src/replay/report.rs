@@ -8,13 +8,13 @@ use node::Size;
 use request_log::RequestLog;
 use serde::Serialize;
 
-use crate::account::explain::Account;
-use crate::output::durations::shown;
+use account::explain::Account;
+use command_line::durations::shown;
 use command_line::{TextTable, counted, mib};
 
 /// All of it, as JSON has it. Keys stay what they are.
 #[derive(Serialize)]
-pub(crate) struct Report {
+pub struct Report {
     log: String,
     /// The simulated machine; none if there were agents.
     machine: Option<String>,
@@ -28,7 +28,7 @@ pub(crate) struct Report {
 
 /// What came of the reads or of the writes, by one method.
 #[derive(Serialize)]
-pub(crate) struct ReplayRow {
+pub struct ReplayRow {
     method: String,
     operation: &'static str,
     requests: u64,
@@ -56,7 +56,7 @@ const HEADER: &str = "method,operation,requests,bytes,elapsed_s,throughput_mib_s
 impl ReplayRow {
     /// The rows of a method: one for reads and one for writes, if the log has any. What is of the whole is in the
     /// first.
-    pub(crate) fn of(
+    pub fn of(
         method: Method,
         log: &RequestLog,
         outcome: &Outcome,
@@ -122,7 +122,8 @@ impl ReplayRow {
 }
 
 impl Report {
-    pub(crate) fn new(name: &str, machine: Option<&str>, log: &RequestLog, rows: Vec<ReplayRow>) -> Self {
+    /// A report of these rows.
+    pub fn new(name: &str, machine: Option<&str>, log: &RequestLog, rows: Vec<ReplayRow>) -> Self {
         let totals = log.totals();
         Report {
             log: name.to_owned(),
@@ -137,7 +138,7 @@ impl Report {
     }
 
     /// For people.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         let (nodes, files) = (counted(self.nodes, "node"), counted(self.files, "file"));
         let (requests, bytes) = (counted(self.requests, "request"), Size(self.bytes).rounded());
         let on = self.machine.as_deref().unwrap_or("agents");
@@ -174,7 +175,7 @@ impl Report {
     }
 
     /// The accounts of all rows that have one, in plain words.
-    pub(crate) fn accounts(&self) -> Vec<String> {
+    pub fn accounts(&self) -> Vec<String> {
         let explained = self.rows.iter().filter_map(|row| Some((row, row.explain.as_ref()?)));
         let lines = |(row, account): (&ReplayRow, &Account)| {
             [String::new(), format!("{}:", row.method)].into_iter().chain(account.lines())
@@ -183,7 +184,7 @@ impl Report {
     }
 
     /// For programs: a row for each row.
-    pub(crate) fn csv(&self) -> Vec<String> {
+    pub fn csv(&self) -> Vec<String> {
         let digests = self.rows.iter().any(|row| row.digest.is_some());
         let line = |row: &ReplayRow| match digests {
             true => format!("{},{}", row.csv(), row.digest.as_deref().unwrap_or_default()),

@@ -7,11 +7,11 @@ use command_line::{TextTable, counted};
 use experiment::{DiskLayout, Think};
 use node::Size;
 
-use crate::advice::io::{IoAdvice, IoAlternative, LEAST_GAIN, RecordedProgram};
-use crate::options::described::load_machine;
-use crate::output::durations::shown;
+use crate::options::request_log::InputArgs;
 use crate::output::row_format::RowFormat;
-use crate::replay::input::InputArgs;
+use command_line::durations::shown;
+use studies::advice::io::{IoAdvice, IoAlternative, LEAST_GAIN, RecordedProgram};
+use studies::described::load_machine;
 
 /// Say what a recorded program would gain from other methods, stripe units, numbers of I/O nodes and orders at the
 /// disks, and by which hint or setting.

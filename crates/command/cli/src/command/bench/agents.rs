@@ -9,19 +9,19 @@ use command_line::say;
 use jobs::{Order, Workload};
 use layout::Operation;
 use node::{Agent, Size};
+
+use crate::command::positive;
+use crate::options::agents::AskedAgentsArgs;
+use crate::output::row_format::RowFormat;
+use account::explained::explained;
+use command_line::durations;
+use studies::bench::agents::prediction::Predictor;
+use studies::bench::agents::report::{Report, Row};
+use studies::bench::agents::task::Task;
 use transfer::beforehand;
 use transfer::interrupt::Interruption;
 use transfer::memory;
 use transfer::this_node;
-
-use crate::account::explained::explained;
-use crate::bench::agents::prediction::Predictor;
-use crate::bench::agents::report::{Report, Row};
-use crate::bench::agents::task::Task;
-use crate::command::positive;
-use crate::options::agents::AskedAgentsArgs;
-use crate::output::durations;
-use crate::output::row_format::RowFormat;
 
 /// Default percentage of reads in a mixed workload, the usual one.
 const MIX: u8 = 70;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use account::trace_file::measured_and_predicted;
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
 use command_line::mib;
@@ -10,19 +11,18 @@ use description::DiskDescription;
 use fs::{IoNodeSettings, Scheduling};
 use jobs::ArrayPattern;
 use node::Size;
+use studies::bench::enwrich::measure::measure_in_rounds;
+use studies::bench::enwrich::member::{be_member, check_problem};
+use studies::bench::enwrich::prediction::WritePredictor;
+use studies::bench::enwrich::results::{WriteRow, lines, page};
+use studies::bench::enwrich::{WriteCell, WriteMethod};
+use studies::bench::processes::Agents;
+use studies::described::{load_model, this_computer};
 use transfer::local;
 use viewer::{FirstLook, TraceFiles};
 
-use crate::account::trace_file::measured_and_predicted;
-use crate::bench::enwrich::measure::measure_in_rounds;
-use crate::bench::enwrich::member::{be_member, check_problem};
-use crate::bench::enwrich::prediction::WritePredictor;
-use crate::bench::enwrich::results::{WriteRow, lines, page};
-use crate::bench::enwrich::{WriteCell, WriteMethod};
-use crate::bench::processes::Agents;
-use crate::bench::rounds::RoundsArgs;
 use crate::command::view::write_page;
-use crate::options::described::{load_model, this_computer};
+use crate::options::rounds::RoundsArgs;
 use crate::options::values;
 use crate::output::row_format::RowOutput;
 

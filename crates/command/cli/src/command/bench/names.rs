@@ -4,24 +4,25 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
+use account::explained::explained;
+use account::trace_file::measured_and_predicted;
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
 use command_line::progress::Progress;
 use command_line::say;
 use node::Size;
+use studies::bench::names::prediction::NamesPredictor;
+use studies::bench::names::results::{NamesRow, lines, page};
+use studies::bench::names::store_costs::StoreCosts;
+use studies::bench::names::{NameWork, NamesCell, NamesTimes, measure};
+use studies::bench::processes::Agents;
+use studies::bench::rounds::middle_of;
+use studies::described::{load_model, this_computer};
 use transfer::local;
 use viewer::{FirstLook, TraceFiles};
 
-use crate::account::explained::explained;
-use crate::account::trace_file::measured_and_predicted;
-use crate::bench::names::prediction::NamesPredictor;
-use crate::bench::names::results::{NamesRow, lines, page};
-use crate::bench::names::store_costs::StoreCosts;
-use crate::bench::names::{NameWork, NamesCell, NamesTimes, measure};
-use crate::bench::processes::Agents;
-use crate::bench::rounds::{RoundsArgs, middle_of};
 use crate::command::view::write_page;
-use crate::options::described::{load_model, this_computer};
+use crate::options::rounds::RoundsArgs;
 use crate::output::row_format::RowOutput;
 
 /// Measure small files: how many of them clients make, look at, list and remove in a second.

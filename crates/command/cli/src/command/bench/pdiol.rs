@@ -11,20 +11,21 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use description::DiskDescription;
 
-use crate::bench::pdiol::PAGE_BYTES;
-use crate::bench::pdiol::application::Application;
-use crate::bench::pdiol::limits::{self, measure_limits};
-use crate::bench::pdiol::page::page;
-use crate::bench::pdiol::prediction::ProgramPredictor;
-use crate::bench::pdiol::results::{ElapsedRounds, ProgramRow, Results};
-use crate::bench::pdiol::testbed::{
-    CACHE_FOR_BOTH, CACHE_FOR_READING, CACHE_FOR_WRITING, Disks, ProgramTestbed,
-};
-use crate::bench::rounds::{RoundsArgs, middle_of};
-use crate::bench::times::Times;
-use crate::options::described::load_model;
+use crate::options::rounds::RoundsArgs;
 use crate::output::row_format::RowFormat;
 use node::Size;
+use studies::bench::pdiol::PAGE_BYTES;
+use studies::bench::pdiol::application::Application;
+use studies::bench::pdiol::limits::{self, measure_limits};
+use studies::bench::pdiol::page::page;
+use studies::bench::pdiol::prediction::ProgramPredictor;
+use studies::bench::pdiol::results::{ElapsedRounds, ProgramRow, Results};
+use studies::bench::pdiol::testbed::{
+    CACHE_FOR_BOTH, CACHE_FOR_READING, CACHE_FOR_WRITING, Disks, ProgramTestbed,
+};
+use studies::bench::rounds::middle_of;
+use studies::bench::times::Times;
+use studies::described::load_model;
 use transfer::local;
 
 /// Run the benchmark of the thesis on PDIOL: sequential programs on one disk used locally, and on 1, 2 and 4 agents.

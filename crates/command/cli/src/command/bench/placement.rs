@@ -8,13 +8,13 @@ use experiment::{PlacementCase, PlacementOptions};
 use fs::Scheduling;
 use node::Size;
 use placement::Policy;
+use studies::bench::placement::MergeTimes;
+use studies::bench::placement::measure::MergeTestbed;
+use studies::bench::placement::prediction::predict;
+use studies::bench::placement::results::{MergeRow, compare, lines, page};
+use studies::described::{LOOPBACK, load_machine_of_agents, load_model, this_computer};
 
-use crate::bench::placement::MergeTimes;
-use crate::bench::placement::measure::MergeTestbed;
-use crate::bench::placement::prediction::predict;
-use crate::bench::placement::results::{MergeRow, compare, lines, page};
 use crate::command::positive;
-use crate::options::described::{LOOPBACK, load_machine_of_agents, load_model, this_computer};
 use crate::options::values;
 use crate::output::row_format::RowOutput;
 

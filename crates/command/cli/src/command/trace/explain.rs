@@ -1,13 +1,13 @@
 //! `starfish trace explain`: what limited a run that was recorded.
 
+use account::explain::Account;
+use account::recorded_run::RecordedRun;
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
 use transfer::local;
 
 use super::input::TracesArgs;
 use super::shown;
-use crate::account::explain::Account;
-use crate::account::recorded_run::RecordedRun;
 use crate::output::row_format::print_json;
 
 /// Print what limited a recorded run: disks, links, processors, or waiting.

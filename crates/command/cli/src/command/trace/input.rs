@@ -10,10 +10,10 @@ use command_line::failure::{Failure, Result};
 use command_line::say;
 use trace::{Alignment, Limits, NoteKind, ReadError, Timeline, TraceReader};
 use trace_formats::{FormatError, Imported, read_any};
-use transfer::local::STANDARD;
 
 use super::shown;
-use crate::output::durations;
+use command_line::durations;
+use transfer::local::STANDARD;
 
 /// Traces that are looked at together.
 #[derive(Args)]

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use account::explain;
 use clap::Args;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
@@ -10,7 +11,6 @@ use trace::{CHOSEN_MAX, SpanChoice, Timeline};
 
 use super::input::{self, RangeArgs};
 use super::shown;
-use crate::account::explain;
 use crate::output::row_format::RowFormat;
 
 /// Print how long different threads were in given states at the same time.

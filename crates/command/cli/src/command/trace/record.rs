@@ -5,12 +5,12 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
+use account::explained::{Kept, recorded_with};
 use clap::Args;
 use command_line::failure::{Failure, Result};
 use node::TRACE_VARIABLE;
 use transfer::{interrupt, local};
 
-use crate::account::explained::{Kept, recorded_with};
 use crate::options::agents::AgentsArgs;
 
 /// Run a program, record what it and the agents do meanwhile, and say on standard error what limited it.

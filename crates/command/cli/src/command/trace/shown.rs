@@ -2,7 +2,7 @@
 
 use command_line::visible;
 
-use crate::output::durations;
+use command_line::durations;
 
 /// A text as it can be printed on a terminal: what would move its cursor or change its colours is written as Rust
 /// writes it. Traces come from anybody.

@@ -1,5 +1,6 @@
 //! `starfish trace summary`: how often threads were in each state, and how long.
 
+use account::explain;
 use clap::{Args, ValueEnum};
 use command_line::TextTable;
 use command_line::failure::Result;
@@ -8,7 +9,6 @@ use trace::{Grouping, NoteKind, StateTotals, Timeline};
 
 use super::input::{self, RangeArgs, TracesArgs};
 use super::shown;
-use crate::account::explain;
 use crate::output::row_format::RowFormat;
 
 /// Print how often threads were in each state, and how long.

@@ -4,6 +4,6 @@
 //! - `prediction.rs`: the same on a simulated machine
 //! - `report.rs`: what is told of it
 
-pub(crate) mod prediction;
-pub(crate) mod report;
-pub(crate) mod task;
+pub mod prediction;
+pub mod report;
+pub mod task;

@@ -4,17 +4,17 @@ use command_line::failure::{Failure, Result};
 use description::MachineDescription;
 use experiment::{Beginning, Experiment, Job, Launch, Outcome, StoredFile, Workload};
 
-use crate::options::described::load_machine_of_agents;
+use crate::described::load_machine_of_agents;
 
 /// Requests of all clients together that are simulated at most for a workload: in some seconds, and enough for a
 /// percentile of 99.9.
-pub(crate) const REQUESTS_MAX: u64 = 20_000;
+pub const REQUESTS_MAX: u64 = 20_000;
 
 /// What the simulated file is called.
 const FILE: &str = "workload";
 
 /// Predicts for one machine that has the shape of the agents.
-pub(crate) struct Predictor {
+pub struct Predictor {
     machine: MachineDescription,
     block_bytes: u64,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Predictor {
 impl Predictor {
     /// Predicts for a machine as it is described, but with a compute node for each client and an I/O node for each
     /// agent, of which `disks` are the numbers of disks. `set` changes any of its numbers, also these.
-    pub(crate) fn of(
+    pub fn of(
         machine: &str,
         set: &[String],
         clients: u32,
@@ -42,19 +42,19 @@ impl Predictor {
     }
 
     /// What the machine is called that it is for.
-    pub(crate) fn machine(&self) -> &str {
+    pub fn machine(&self) -> &str {
         &self.machine.name
     }
 
     /// Refuses a workload that the machine cannot have.
-    pub(crate) fn check(&self, workload: &Workload) -> Result<()> {
+    pub fn check(&self, workload: &Workload) -> Result<()> {
         self.experiment(workload)
             .check()
             .map_err(|error| Failure::usage(format!("--machine: {}", self.machine.name), error))
     }
 
     /// What the clients would see.
-    pub(crate) fn predict(&self, workload: &Workload) -> Result<Outcome> {
+    pub fn predict(&self, workload: &Workload) -> Result<Outcome> {
         let done = self.experiment(workload).trial(0);
         let mut trial = done.map_err(|error| Failure::new("predicting", error))?;
         Ok(trial.jobs.remove(0))

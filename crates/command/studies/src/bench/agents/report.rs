@@ -11,40 +11,50 @@ use command_line::{TextTable, counted, mib};
 
 /// All of it, as JSON has it. Keys stay what they are.
 #[derive(Serialize)]
-pub(crate) struct Report {
-    pub(crate) agents: Vec<String>,
-    pub(crate) disks: u32,
-    pub(crate) clients: u32,
-    pub(crate) outstanding: u32,
-    pub(crate) file_bytes: u64,
-    pub(crate) block_bytes: u64,
-    pub(crate) record_bytes: u64,
+pub struct Report {
+    /// The agents.
+    pub agents: Vec<String>,
+    /// How many disks there are.
+    pub disks: u32,
+    /// How many clients there are.
+    pub clients: u32,
+    /// Requests in flight to each disk.
+    pub outstanding: u32,
+    /// Size of a file.
+    pub file_bytes: u64,
+    /// Size of a block.
+    pub block_bytes: u64,
+    /// Size of a record.
+    pub record_bytes: u64,
     /// How many of a hundred requests of a mixed workload are reads.
-    pub(crate) mix: u8,
-    pub(crate) seed: u64,
+    pub mix: u8,
+    /// Seed of all randomness.
+    pub seed: u64,
     /// What the machine of the prediction calls itself.
-    pub(crate) machine: Option<String>,
-    pub(crate) rows: Vec<Row>,
+    pub machine: Option<String>,
+    /// What was measured, by row.
+    pub rows: Vec<Row>,
 }
 
 /// What came of the reads or of the writes of a workload.
 #[derive(Serialize)]
-pub(crate) struct Row {
+pub struct Row {
     /// The order of the records: sequential or random.
-    pub(crate) order: String,
+    pub order: String,
     /// What the workload does: read, write or mixed.
-    pub(crate) workload: String,
+    pub workload: String,
     /// What this row is of: read or write.
-    pub(crate) operation: &'static str,
+    pub operation: &'static str,
+    /// What was measured.
     #[serde(flatten)]
-    pub(crate) measured: Figures,
+    pub measured: Figures,
     /// The same as the simulated machine has it.
-    pub(crate) predicted: Option<Figures>,
+    pub predicted: Option<Figures>,
 }
 
 /// The figures of requests of one kind.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Figures {
+pub struct Figures {
     requests: u64,
     bytes: u64,
     /// Of the whole workload, its flush included.
@@ -141,7 +151,7 @@ const PREDICTED: &str = "predicted_";
 
 impl Row {
     /// The rows of a workload: one for what it read, one for what it wrote, if it was to do that.
-    pub(crate) fn of(
+    pub fn of(
         (order, workload): (&str, &str),
         operations: &[Operation],
         clients: u32,
@@ -187,7 +197,7 @@ fn rounded(value: f64) -> String {
 
 impl Report {
     /// For people.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         let mut table = TextTable::new(1);
         table.row(["", "MiB/s", "reqs/s", "mean", "50 %", "99 %", "99.9 %", "max"]);
         table.row(["", "", "", "ms", "ms", "ms", "ms", "ms"]);
@@ -225,7 +235,7 @@ impl Report {
     }
 
     /// What has to be known to judge the figures.
-    pub(crate) fn notes(&self) -> Vec<String> {
+    pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         for row in self.rows.iter().filter(|row| row.operation == "write") {
             let Figures { flush_s, elapsed_s, .. } = row.measured;
@@ -253,7 +263,7 @@ impl Report {
     }
 
     /// For programs: a row for each row.
-    pub(crate) fn csv(&self) -> Vec<String> {
+    pub fn csv(&self) -> Vec<String> {
         let predicted = CSV_FIGURES.map(|column| format!("{PREDICTED}{column}"));
         let head = ["order", "workload", "operation"].into_iter().chain(CSV_FIGURES).map(str::to_owned);
         let head: Vec<String> = head.chain(predicted).collect();

@@ -22,13 +22,17 @@ use transfer::this_node;
 
 /// A workload, and where it is to be done.
 #[derive(Clone)]
-pub(crate) struct Task {
-    pub(crate) agents: Vec<Agent>,
-    pub(crate) block_bytes: u64,
-    pub(crate) workload: Workload,
+pub struct Task {
+    /// The agents.
+    pub agents: Vec<Agent>,
+    /// Size of a block.
+    pub block_bytes: u64,
+    /// What the clients do.
+    pub workload: Workload,
     /// What the workload is called on the way.
-    pub(crate) label: String,
-    pub(crate) show: Show,
+    pub label: String,
+    /// What is shown meanwhile.
+    pub show: Show,
 }
 
 /// What came of a client; nothing if it was stopped because of another one.
@@ -36,7 +40,7 @@ type Done = Result<Option<Outcome>>;
 
 impl Task {
     /// Does it. Nothing is left of the file, also if it fails or is interrupted.
-    pub(crate) fn run(self, interruption: Interruption) -> Result<Outcome> {
+    pub fn run(self, interruption: Interruption) -> Result<Outcome> {
         this_node::run(self.agents.clone(), move |connection| async move {
             let failure = Failure::new("bench", "interrupted, and there was no time to remove the file");
             let half_done = interruption.begin(failure.remedy(scratch::LEFT));

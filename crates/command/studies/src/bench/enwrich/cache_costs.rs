@@ -28,7 +28,7 @@ const LARGE_BYTES: u64 = RECORD_BYTES * RECORDS / 32;
 
 /// What each small record takes of a processor.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CacheCosts {
+pub struct CacheCosts {
     /// Writing it into the log, its copy, memory for it and the member's look at the clock included.
     write: Duration,
     /// Finding out which I/O node is told of it, and how.
@@ -47,7 +47,7 @@ struct Worked {
 impl CacheCosts {
     /// Measures them by as many nodes of this process as there will be processes, all at once, since these share the
     /// processors and their caches, and by these agents.
-    pub(crate) fn measure(agents: &Agents, processes: u32) -> Result<CacheCosts> {
+    pub fn measure(agents: &Agents, processes: u32) -> Result<CacheCosts> {
         // What is no entry's comes with large records, too.
         let large = Worked::measure(agents, processes, LARGE_BYTES, 1)?;
         let small = Worked::measure(agents, processes, RECORD_BYTES, PASSES)?;
@@ -60,12 +60,12 @@ impl CacheCosts {
     }
 
     /// What a record takes in all.
-    pub(crate) fn all(&self) -> Duration {
+    pub fn all(&self) -> Duration {
         self.write + self.deal + self.sort
     }
 
     /// What is to be set of a machine for its nodes to take as long.
-    pub(crate) fn set(&self, machine: &MachineDescription) -> Vec<String> {
+    pub fn set(&self, machine: &MachineDescription) -> Vec<String> {
         let processor = &machine.processor;
         let cost = |work: Work| processor.cost.at(work.index());
         let (copy, take) = (cost(Work::Copy { bytes: RECORD_BYTES }), cost(Work::TakeEntries { entries: 1 }));

@@ -20,16 +20,17 @@ use crate::bench::rounds::middle_of;
 
 /// What was measured.
 #[derive(Clone, Debug)]
-pub(crate) struct Measured {
+pub struct Measured {
     /// Until all was on the disks.
-    pub(crate) elapsed: Duration,
+    pub elapsed: Duration,
     /// Latency of a write in seconds: mean of all, and the largest 99th percentile and longest of any process.
-    pub(crate) latency_s: Option<[f64; 3]>,
-    pub(crate) flushes: Option<u64>,
+    pub latency_s: Option<[f64; 3]>,
+    /// How many flushes there were, of who counts them.
+    pub flushes: Option<u64>,
 }
 
-/// [`measure`]s in rounds, of which the one in the middle counts.
-pub(crate) fn measure_in_rounds(
+/// Measures in rounds, of which the one in the middle counts.
+pub fn measure_in_rounds(
     agents: &Agents,
     cell: &WriteCell,
     rounds: u32,

@@ -27,39 +27,52 @@ use super::{WriteCell, WriteMethod};
 
 /// What a member is to do.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct MemberTask {
-    pub(crate) agents: Vec<SocketAddr>,
-    pub(crate) files: JobFiles,
-    pub(crate) group: u64,
-    pub(crate) rank: usize,
-    pub(crate) method: WriteMethod,
-    pub(crate) pattern: String,
-    pub(crate) record_bytes: u64,
-    pub(crate) file_bytes: u64,
-    pub(crate) processes: u32,
-    pub(crate) cache_bytes: u64,
+pub struct MemberTask {
+    /// The agents.
+    pub agents: Vec<SocketAddr>,
+    /// The files.
+    pub files: JobFiles,
+    /// The number of the group.
+    pub group: u64,
+    /// The rank among them.
+    pub rank: usize,
+    /// The method.
+    pub method: WriteMethod,
+    /// The pattern.
+    pub pattern: String,
+    /// Size of a record.
+    pub record_bytes: u64,
+    /// Size of a file.
+    pub file_bytes: u64,
+    /// How many processes there are.
+    pub processes: u32,
+    /// Size of the write cache.
+    pub cache_bytes: u64,
     /// The trace to add to.
-    pub(crate) trace: Option<PathBuf>,
+    pub trace: Option<PathBuf>,
 }
 
 /// How other members reach one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct MemberAddress {
-    pub(crate) node: u64,
-    pub(crate) address: SocketAddr,
+pub struct MemberAddress {
+    /// Its name.
+    pub node: u64,
+    /// Where it listens.
+    pub address: SocketAddr,
 }
 
 /// What came of a member's part.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct MemberOutcome {
+pub struct MemberOutcome {
     /// Latency of a write in seconds: mean, 99th percentile, longest; of methods that write record by record.
-    pub(crate) latency_s: Option<[f64; 3]>,
+    pub latency_s: Option<[f64; 3]>,
     /// How many flushes there were, if there was a write cache.
-    pub(crate) flushes: Option<u64>,
+    pub flushes: Option<u64>,
 }
 
 impl MemberOutcome {
-    pub(crate) fn of(latencies: &Latencies, flushes: Option<u64>) -> Self {
+    /// What came of it.
+    pub fn of(latencies: &Latencies, flushes: Option<u64>) -> Self {
         let all = || {
             let times = [latencies.mean()?, latencies.percentile(99.0)?, latencies.longest()?];
             Some(times.map(|time| time.as_secs_f64()))
@@ -69,7 +82,8 @@ impl MemberOutcome {
 }
 
 impl MemberTask {
-    pub(crate) fn cell(&self) -> Result<WriteCell> {
+    /// What it is to do.
+    pub fn cell(&self) -> Result<WriteCell> {
         let pattern = self.pattern.parse().map_err(|why: String| Failure::new("the pattern", why))?;
         let &MemberTask { method, record_bytes, file_bytes, processes, cache_bytes, .. } = self;
         Ok(WriteCell { method, pattern, record_bytes, file_bytes, processes, cache_bytes })
@@ -77,7 +91,7 @@ impl MemberTask {
 }
 
 /// Is a member: reads its task, and what to do when, from its standard input.
-pub(crate) fn be_member() -> Result<()> {
+pub fn be_member() -> Result<()> {
     let task: MemberTask = hear()?;
     let settings = real::Settings { listen: Some(([127, 0, 0, 1], 0).into()), ..this_node::settings()? };
     let agents: Vec<Agent> = task
@@ -152,7 +166,7 @@ fn failed(error: jobs::Error) -> Failure {
 }
 
 /// Whether all parts of a file of this problem are there for each process.
-pub(crate) fn check_problem(cell: &WriteCell) -> Result<()> {
+pub fn check_problem(cell: &WriteCell) -> Result<()> {
     let problem = Problem::new(cell.bytes(), cell.record_bytes, cell.processes);
     let names = (0..cell.pattern.arrays()).map(|array| format!("file {array}")).collect();
     let checked = cell.job(names).check(problem.nodes);

@@ -7,11 +7,11 @@
 //! - `prediction.rs`: what the simulated machine says of the same
 //! - `results.rs`: rows, as text, CSV, JSON and a page
 
-pub(crate) mod cache_costs;
-pub(crate) mod measure;
-pub(crate) mod member;
-pub(crate) mod prediction;
-pub(crate) mod results;
+pub mod cache_costs;
+pub mod measure;
+pub mod member;
+pub mod prediction;
+pub mod results;
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ use layout::Problem;
 use serde::{Deserialize, Serialize};
 
 /// The block size of the files, in bytes: that of programs.
-pub(crate) const BLOCK_BYTES: u64 = node::Settings::BLOCK_BYTES;
+pub const BLOCK_BYTES: u64 = node::Settings::BLOCK_BYTES;
 
 /// Records that each process writes by requests of its own, at most: enough for a throughput and its percentiles.
 const REQUESTS_MAX: u64 = 10_000;
@@ -30,7 +30,7 @@ const REQUESTS_MAX: u64 = 10_000;
 /// How the processes write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum WriteMethod {
+pub enum WriteMethod {
     /// A request for each record, and the agents' caches.
     Traditional,
     /// All together, exchanging data first, so that each process writes one part of the file.
@@ -54,20 +54,24 @@ impl fmt::Display for WriteMethod {
 
 /// What is written, by whom and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct WriteCell {
-    pub(crate) method: WriteMethod,
-    pub(crate) pattern: ArrayPattern,
-    pub(crate) record_bytes: u64,
+pub struct WriteCell {
+    /// The method.
+    pub method: WriteMethod,
+    /// The pattern.
+    pub pattern: ArrayPattern,
+    /// Size of a record.
+    pub record_bytes: u64,
     /// Size of all files together, in bytes; by requests for each record, only the first part of that is written.
-    pub(crate) file_bytes: u64,
-    pub(crate) processes: u32,
+    pub file_bytes: u64,
+    /// How many processes there are.
+    pub processes: u32,
     /// Memory of each process's write cache, in bytes.
-    pub(crate) cache_bytes: u64,
+    pub cache_bytes: u64,
 }
 
 impl WriteCell {
     /// Whether there is such a thing: a collective operation writes one array.
-    pub(crate) fn makes_sense(&self) -> bool {
+    pub fn makes_sense(&self) -> bool {
         match self.method {
             WriteMethod::TwoPhase | WriteMethod::DiskDirected => self.pattern.arrays() == 1,
             WriteMethod::Traditional | WriteMethod::WriteCached => true,
@@ -75,7 +79,7 @@ impl WriteCell {
     }
 
     /// The bytes that are written.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         match self.method {
             WriteMethod::Traditional => {
                 let of_all = REQUESTS_MAX * u64::from(self.processes) * self.record_bytes;
@@ -88,12 +92,12 @@ impl WriteCell {
     }
 
     /// The size of each of the files, in bytes.
-    pub(crate) fn bytes_of_each(&self) -> u64 {
+    pub fn bytes_of_each(&self) -> u64 {
         self.bytes() / self.pattern.arrays() as u64
     }
 
     /// What the processes do with files of these names.
-    pub(crate) fn job(&self, files: Vec<String>) -> Job {
+    pub fn job(&self, files: Vec<String>) -> Job {
         let problem = Problem::new(self.bytes(), self.record_bytes, self.processes);
         let collective = |settings: CollectiveSettings| {
             let access = PatternAccess::Collective(settings.queued());

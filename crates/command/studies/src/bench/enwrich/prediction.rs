@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use account::trace_file::predicted_trial;
 use command_line::failure::Result;
 use description::MachineDescription;
 use experiment::{Beginning, Experiment, Launch, StoredFile};
@@ -12,11 +13,10 @@ use super::cache_costs::CacheCosts;
 use super::measure::{Measured, measure_in_rounds};
 use super::member::MemberOutcome;
 use super::{BLOCK_BYTES, WriteCell, WriteMethod};
-use crate::account::trace_file::predicted_trial;
 use crate::bench::message_costs::{self, Probes};
 use crate::bench::processes::Agents;
 use crate::bench::rounds::middle_of;
-use crate::options::described::{LOOPBACK, load_machine_of_agents};
+use crate::described::{LOOPBACK, load_machine_of_agents};
 
 /// How many records of how many bytes each process writes to measure what messages take on this computer: by a request
 /// for each, and into a write cache, in rounds that all begin together.
@@ -60,7 +60,7 @@ fn fitted(
 }
 
 /// Predicts for a machine with a compute node for each process and an I/O node for each agent, with a disk.
-pub(crate) struct WritePredictor {
+pub struct WritePredictor {
     machine: MachineDescription,
     scheduling: Scheduling,
 }
@@ -68,7 +68,7 @@ pub(crate) struct WritePredictor {
 impl WritePredictor {
     /// Predicts for this computer: the machine `loopback` with these numbers in place, and with what messages take,
     /// which is measured with these agents in so many rounds.
-    pub(crate) fn of_this_computer(
+    pub fn of_this_computer(
         agents: &Agents,
         set: &[String],
         processes: u32,
@@ -89,7 +89,7 @@ impl WritePredictor {
     }
 
     /// Predicts for a machine as it is described, with these numbers in place.
-    pub(crate) fn of(
+    pub fn of(
         machine: &str,
         set: &[String],
         processes: u32,
@@ -101,7 +101,7 @@ impl WritePredictor {
     }
 
     /// What is to be expected of a measurement, with a trace of it if a file is named.
-    pub(crate) fn predict(&self, cell: &WriteCell, trace: Option<&Path>) -> Result<Measured> {
+    pub fn predict(&self, cell: &WriteCell, trace: Option<&Path>) -> Result<Measured> {
         let names: Vec<String> = (0..cell.pattern.arrays()).map(|array| format!("array {array}")).collect();
         let file = |name: &String| StoredFile {
             beginning: Beginning::Empty,

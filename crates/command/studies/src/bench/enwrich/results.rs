@@ -8,11 +8,11 @@ use statistics::Sample;
 
 use super::WriteCell;
 use super::measure::Measured;
-use crate::output::durations::shown;
+use command_line::durations::shown;
 
 /// Processes that write in one way, measured and predicted.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct WriteRow {
+pub struct WriteRow {
     pattern: String,
     record_bytes: u64,
     method: String,
@@ -34,7 +34,7 @@ pub(crate) struct WriteRow {
 
 impl WriteRow {
     /// `rate` is what the disks give together, in MiB/s.
-    pub(crate) fn new(
+    pub fn new(
         cell: &WriteCell,
         measured: Option<Measured>,
         predicted: Option<Measured>,
@@ -100,7 +100,7 @@ const HEAD: [&str; 12] = [
 ];
 
 /// The rows as a table.
-pub(crate) fn lines(rows: &[WriteRow]) -> Vec<String> {
+pub fn lines(rows: &[WriteRow]) -> Vec<String> {
     let mut table = TextTable::new(2);
     table.row(HEAD);
     rows.iter().for_each(|row| table.row(row.cells()));
@@ -113,7 +113,7 @@ const LEAD: &str = "Processes write one shared file in small records: with a req
     on the disks. Records by requests of their own are only the first part of the file, which takes long enough.";
 
 /// The page, as the text of an HTML file; `command` makes it again.
-pub(crate) fn page(rows: &[WriteRow], command: &str) -> String {
+pub fn page(rows: &[WriteRow], command: &str) -> String {
     let groups =
         rows.chunk_by(|one, next| (&one.pattern, one.record_bytes) == (&next.pattern, next.record_bytes));
     let mut parts: Vec<NumbersPart> = groups.map(bars).collect();

@@ -6,9 +6,9 @@
 //! - `prediction.rs`: what the simulated machine says of the same
 //! - `results.rs`: rows, as text, CSV, JSON and a page
 
-pub(crate) mod prediction;
-pub(crate) mod results;
-pub(crate) mod store_costs;
+pub mod prediction;
+pub mod results;
+pub mod store_costs;
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ const BLOCK_BYTES: u64 = node::Settings::BLOCK_BYTES;
 
 /// What the clients do with their files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum NameWork {
+pub enum NameWork {
     /// Make, write and close each file.
     Create,
     /// Ask for the attributes of each file.
@@ -50,20 +50,22 @@ impl From<NameWork> for NamesWork {
 
 /// What is done, and by how many clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NamesCell {
-    pub(crate) work: NameWork,
-    pub(crate) clients: u32,
+pub struct NamesCell {
+    /// What is done with names.
+    pub work: NameWork,
+    /// How many clients there are.
+    pub clients: u32,
     /// Files of each client.
-    pub(crate) files: u32,
+    pub files: u32,
     /// Bytes of each file.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Operations that each client has under way at once.
-    pub(crate) outstanding: u32,
+    pub outstanding: u32,
 }
 
 impl NamesCell {
     /// A job for each client, with a directory of its own.
-    pub(crate) fn launches(&self) -> Vec<Launch> {
+    pub fn launches(&self) -> Vec<Launch> {
         let &NamesCell { work, clients, files, bytes, outstanding } = self;
         let job = |client| NamesJob {
             work: work.into(),
@@ -77,33 +79,33 @@ impl NamesCell {
     }
 
     /// What the work is called.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         NamesWork::from(self.work).to_string()
     }
 
     /// Who does it, in words.
-    pub(crate) fn who(&self) -> String {
+    pub fn who(&self) -> String {
         counted(self.clients, "client")
     }
 
     /// The files of all clients together.
-    pub(crate) fn all_files(&self) -> u64 {
+    pub fn all_files(&self) -> u64 {
         u64::from(self.clients) * u64::from(self.files)
     }
 }
 
 /// What came of it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NamesTimes {
+pub struct NamesTimes {
     /// Until the last client was through.
-    pub(crate) elapsed: Duration,
+    pub elapsed: Duration,
     /// Latency of an operation in seconds: mean, 99th percentile, longest.
-    pub(crate) latency_s: Option<[f64; 3]>,
+    pub latency_s: Option<[f64; 3]>,
 }
 
 impl NamesTimes {
     /// Of what came of all clients.
-    pub(crate) fn of(outcomes: &[Outcome]) -> NamesTimes {
+    pub fn of(outcomes: &[Outcome]) -> NamesTimes {
         let mut sum = Outcome::default();
         outcomes.iter().for_each(|outcome| sum.add(outcome));
         let all = || {
@@ -115,7 +117,7 @@ impl NamesTimes {
 }
 
 /// Has clients do it, each a node of this process. What they have made is checked, and removed.
-pub(crate) fn measure(agents: &Agents, cell: &NamesCell) -> Result<NamesTimes> {
+pub fn measure(agents: &Agents, cell: &NamesCell) -> Result<NamesTimes> {
     let outcomes = have_done(&agents.agents, cell.launches(), &JobFiles::new(), node::random()?);
     Ok(NamesTimes::of(&agents.explain(outcomes)?))
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use account::trace_file::predicted_trial;
 use command_line::failure::{Failure, Result};
 use description::MachineDescription;
 use experiment::{Experiment, Job, Launch, Outcome, RoundTripsJob};
@@ -10,12 +11,11 @@ use transfer::scratch::JobFiles;
 
 use super::store_costs::StoreCosts;
 use super::{NamesCell, NamesTimes};
-use crate::account::trace_file::predicted_trial;
 use crate::bench::job_nodes::have_done;
 use crate::bench::message_costs::{self, Probes};
 use crate::bench::processes::Agents;
 use crate::bench::rounds::middle_of;
-use crate::options::described::{LOOPBACK, load_machine_of_agents};
+use crate::described::{LOOPBACK, load_machine_of_agents};
 
 /// Round trips of each client that are measured.
 const ROUND_TRIPS: u32 = 3000;
@@ -25,7 +25,7 @@ const CLIENTS_AT_LEAST: u32 = 4;
 
 /// Predicts for a machine with a compute node for each client and an I/O node for each agent, with a disk.
 #[derive(Clone)]
-pub(crate) struct NamesPredictor {
+pub struct NamesPredictor {
     machine: String,
     set: Vec<String>,
     agents: usize,
@@ -33,17 +33,17 @@ pub(crate) struct NamesPredictor {
 
 impl NamesPredictor {
     /// Predicts for a machine as it is described.
-    pub(crate) fn of(machine: &str, agents: usize) -> NamesPredictor {
+    pub fn of(machine: &str, agents: usize) -> NamesPredictor {
         NamesPredictor { machine: machine.to_owned(), set: Vec::new(), agents }
     }
 
     /// Predicts for this computer: the machine `loopback` with these numbers in place.
-    pub(crate) fn of_this_computer(agents: &Agents, set: &[String]) -> NamesPredictor {
+    pub fn of_this_computer(agents: &Agents, set: &[String]) -> NamesPredictor {
         NamesPredictor { machine: LOOPBACK.to_owned(), set: set.to_vec(), agents: agents.agents.len() }
     }
 
     /// The same with what messages between so many clients and these agents take, and with these costs of the store.
-    pub(crate) fn with_costs(
+    pub fn with_costs(
         &self,
         agents: &Agents,
         clients: u32,
@@ -69,7 +69,7 @@ impl NamesPredictor {
     }
 
     /// What is to be expected, and a trace of it if a file is named.
-    pub(crate) fn predict(&self, cell: &NamesCell, trace: Option<&Path>) -> Result<NamesTimes> {
+    pub fn predict(&self, cell: &NamesCell, trace: Option<&Path>) -> Result<NamesTimes> {
         let experiment = experiment(self.machine_for(cell)?, cell);
         Ok(NamesTimes::of(&predicted_trial(&experiment, trace)?.jobs))
     }
@@ -79,7 +79,7 @@ impl NamesPredictor {
     }
 
     /// Refuses what the machine cannot have.
-    pub(crate) fn check(&self, cell: &NamesCell) -> Result<()> {
+    pub fn check(&self, cell: &NamesCell) -> Result<()> {
         let checked = experiment(self.machine_for(cell)?, cell).check();
         checked.map_err(|error| Failure::usage(format!("--predict {}", self.machine), error))
     }

@@ -7,11 +7,11 @@ use serde::Serialize;
 use statistics::Sample;
 
 use super::{NamesCell, NamesTimes};
-use crate::output::durations::shown;
+use command_line::durations::shown;
 
 /// What clients do with their files in one way, measured and predicted.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct NamesRow {
+pub struct NamesRow {
     work: String,
     #[serde(skip)]
     who: String,
@@ -34,7 +34,8 @@ pub(crate) struct NamesRow {
 }
 
 impl NamesRow {
-    pub(crate) fn new(cell: &NamesCell, measured: Option<NamesTimes>, predicted: NamesTimes) -> Self {
+    /// A row of these.
+    pub fn new(cell: &NamesCell, measured: Option<NamesTimes>, predicted: NamesTimes) -> Self {
         let files = cell.all_files();
         let seconds = |times: NamesTimes| times.elapsed.as_secs_f64();
         let rate = |seconds: f64| files as f64 / seconds;
@@ -80,7 +81,7 @@ const HEAD: [&str; 10] =
     ["work", "clients", "files", "of", "files/s", "latency", "99 %", "longest", "predicted", "time"];
 
 /// The rows as a table.
-pub(crate) fn lines(rows: &[NamesRow]) -> Vec<String> {
+pub fn lines(rows: &[NamesRow]) -> Vec<String> {
     let mut table = TextTable::new(1);
     table.row(HEAD);
     rows.iter().for_each(|row| table.row(row.cells()));
@@ -93,7 +94,7 @@ const LEAD: &str = "Clients make, look at, list and remove small files, each in 
 const FILES: Measurand = Measurand { name: "files a second", unit: "files/s" };
 
 /// The page, as the text of an HTML file; `command` makes it again.
-pub(crate) fn page(rows: &[NamesRow], command: &str) -> String {
+pub fn page(rows: &[NamesRow], command: &str) -> String {
     let mut works: Vec<&str> = Vec::new();
     for row in rows {
         if !works.contains(&&*row.work) {

@@ -34,7 +34,7 @@ const FLUSHES: usize = 31;
 
 /// What transactions, objects and flushes take.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct StoreCosts {
+pub struct StoreCosts {
     /// The time beyond the processor's until another thread has done something.
     hand_over: Duration,
     /// What a processor works for a commit, for each transaction in it, and for each entry that is read or changed
@@ -56,7 +56,7 @@ pub(crate) struct StoreCosts {
 
 impl StoreCosts {
     /// Measures a new store and disk in a directory.
-    pub(crate) fn measure(directory: &Path) -> Result<StoreCosts> {
+    pub fn measure(directory: &Path) -> Result<StoreCosts> {
         let failed = |why: String| Failure::new("measuring the store of metadata", why);
         let disk = directory.join("disk");
         fs::create_dir_all(&disk).map_err(|error| failed(error.to_string()))?;
@@ -69,7 +69,7 @@ impl StoreCosts {
     }
 
     /// What is to be set of a machine for its store and disks to take as long.
-    pub(crate) fn set(&self, machine: &MachineDescription) -> Vec<String> {
+    pub fn set(&self, machine: &MachineDescription) -> Vec<String> {
         let StoreCosts {
             hand_over,
             commit,

@@ -16,7 +16,7 @@ use super::PAGE_BYTES;
 
 /// A program that goes through a file from front to back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Application {
+pub enum Application {
     /// Writes what it reads to /dev/null, as mycat of the thesis.
     Cat,
     /// Counts the places where a word stands.
@@ -44,11 +44,11 @@ const BZIP2_BLOCKS: u32 = 9;
 
 impl Application {
     /// All of them.
-    pub(crate) const ALL: [Application; 4] =
+    pub const ALL: [Application; 4] =
         [Application::Cat, Application::Grep, Application::Sort, Application::Bzip2];
 
     /// Its name.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Application::Cat => "cat",
             Application::Grep => "grep",
@@ -58,12 +58,12 @@ impl Application {
     }
 
     /// Whether it makes no file.
-    pub(crate) fn only_reads(self) -> bool {
+    pub fn only_reads(self) -> bool {
         matches!(self, Application::Cat | Application::Grep)
     }
 
     /// Runs on a text of `bytes` bytes. What only reads fails if `input` is not that.
-    pub(crate) fn run(
+    pub fn run(
         self,
         store: &dyn Storage,
         input: &FileName,
@@ -99,7 +99,7 @@ impl Application {
 
     /// The hash of what it has made of a text of `bytes` bytes. Fails if that is not what it should be, as far as can
     /// be told.
-    pub(crate) fn check(self, output: impl Read, bytes: u64) -> io::Result<Hash> {
+    pub fn check(self, output: impl Read, bytes: u64) -> io::Result<Hash> {
         let mut output = BufReader::with_capacity(TEXT_BYTES, Hashing(output, blake3::Hasher::new()));
         if self == Application::Sort {
             let (found, expected) = (Lines::of(&mut output)?, Lines::of(&mut Text::new(bytes))?);
@@ -191,7 +191,7 @@ impl<I: Iterator<Item = Vec<u8>>> BufRead for Text<I> {
 }
 
 /// The text over and over again, up to `bytes`: lines of 64 digits.
-pub(crate) fn text(bytes: u64) -> impl Iterator<Item = Vec<u8>> {
+pub fn text(bytes: u64) -> impl Iterator<Item = Vec<u8>> {
     let mut block = Vec::with_capacity(TEXT_BYTES + 65);
     block.extend_from_slice(WORD);
     block.push(b'\n');

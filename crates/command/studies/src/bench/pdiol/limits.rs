@@ -20,31 +20,31 @@ use crate::bench::times::{Times, measure};
 /// Physical limits, and how near the file system comes to them when no disk is slow. Throughputs are in MiB/s,
 /// processor time in seconds for each GiB.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// Copying in memory.
-    pub(crate) copy: f64,
+    pub copy: f64,
     /// Reading a file that is in the system's page cache.
-    pub(crate) local_read: f64,
+    pub local_read: f64,
     /// One plain sender, one receiver.
-    pub(crate) one_sender: f64,
+    pub one_sender: f64,
     /// Four of them.
-    pub(crate) bare_stripe: f64,
+    pub bare_stripe: f64,
     /// The processor's time for that, receiver and senders.
-    pub(crate) bare_stripe_processor: f64,
+    pub bare_stripe_processor: f64,
     /// Reading a striped file from four agents that find it in the system's page cache.
-    pub(crate) striped: f64,
+    pub striped: f64,
     /// The processor's time for that, client and agents.
-    pub(crate) striped_processor: f64,
+    pub striped_processor: f64,
     /// Reading it from agents that have all of it in their own caches.
-    pub(crate) cached: f64,
+    pub cached: f64,
     /// The processor's time for that, client and agents.
-    pub(crate) cached_processor: f64,
+    pub cached_processor: f64,
     /// Seconds that a page takes from an agent that has it in its memory, asked for one by one.
-    pub(crate) page: f64,
+    pub page: f64,
 }
 
 /// The agents of the bare stripe.
-pub(crate) const AGENTS: usize = 4;
+pub const AGENTS: usize = 4;
 
 /// Size of a file that is in an agent's cache after it was read once.
 const SMALL_BYTES: u64 = PAGE_BYTES * 8;
@@ -54,7 +54,7 @@ const SMALL_ROUNDS: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(3);
 
 /// Measures all of them, with `bytes` bytes, before the disks are slowed down. What is compared is measured in turn.
-pub(crate) fn measure_limits(testbed: &mut ProgramTestbed, bytes: u64, rounds: u32) -> Result<Limits> {
+pub fn measure_limits(testbed: &mut ProgramTestbed, bytes: u64, rounds: u32) -> Result<Limits> {
     testbed.write(AGENTS, bytes)?;
     testbed.write(1, SMALL_BYTES)?;
     let files = stripe_files(testbed.agents(), bytes)?;

@@ -33,7 +33,7 @@ const STRETCHES_AHEAD: usize = 2;
 const STRETCHES_BEHIND: usize = 512;
 
 /// The disk. Dropped, it ends.
-pub(crate) struct LocalDisk {
+pub struct LocalDisk {
     commands: Option<Sender<Command>>,
     thread: Option<JoinHandle<machine::Result<()>>>,
     temporary_files: AtomicU64,
@@ -50,7 +50,7 @@ enum Command {
 
 impl LocalDisk {
     /// Starts the disk: the one of `settings`.
-    pub(crate) fn start(settings: real::Settings) -> Result<LocalDisk> {
+    pub fn start(settings: real::Settings) -> Result<LocalDisk> {
         let (commands, to_do) = flume::unbounded();
         let (tell, ready) = flume::bounded(1);
         let thread = thread::spawn(move || {
@@ -66,7 +66,7 @@ impl LocalDisk {
     }
 
     /// Ends the disk, and tells if it could not begin.
-    pub(crate) fn finish(mut self) -> Result<()> {
+    pub fn finish(mut self) -> Result<()> {
         self.end().map_err(|error| Failure::new("the local disk", error))
     }
 

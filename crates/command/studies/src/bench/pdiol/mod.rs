@@ -20,16 +20,16 @@
 //! - `results.rs`, `targets.rs`: what was found, and what is to be reached; `report.rs`, `page.rs`: both as table, CSV,
 //!   JSON; as a page
 
-pub(crate) mod application;
-pub(crate) mod limits;
-pub(crate) mod local_disk;
-pub(crate) mod page;
-pub(crate) mod prediction;
-pub(crate) mod report;
-pub(crate) mod results;
-pub(crate) mod striped;
-pub(crate) mod targets;
-pub(crate) mod testbed;
+pub mod application;
+pub mod limits;
+pub mod local_disk;
+pub mod page;
+pub mod prediction;
+pub mod report;
+pub mod results;
+pub mod striped;
+pub mod targets;
+pub mod testbed;
 
 /// Bytes of a page, and of a call of a program: those of the thesis.
-pub(crate) const PAGE_BYTES: u64 = 64 << 10;
+pub const PAGE_BYTES: u64 = 64 << 10;

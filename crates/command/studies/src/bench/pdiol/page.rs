@@ -28,7 +28,7 @@ const HOST: &str = "The disks are this computer's own: all directories lie in on
 const PREDICTED: &str = "Nothing was measured: all of it is what a simulated machine takes.";
 
 /// The page, as the text of an HTML file; `command` makes it again.
-pub(crate) fn page(results: &Results, command: &str) -> String {
+pub fn page(results: &Results, command: &str) -> String {
     let how = match (&results.limits, results.host_disks) {
         (None, _) => PREDICTED,
         (Some(_), true) => HOST,

@@ -8,7 +8,7 @@ use experiment::{Experiment, FilePlace, Job, Launch, LocalProgram, Sequential, S
 use fs::{PageCacheSettings, Prefetch};
 use layout::Operation;
 
-use crate::options::described::{LOOPBACK, overrides, this_computer};
+use crate::described::{LOOPBACK, overrides, this_computer};
 
 use super::PAGE_BYTES;
 use super::limits::Limits;
@@ -24,7 +24,7 @@ const PAGES: u64 = 8;
 const FILE: &str = "sequential";
 
 /// Predicts runs on one machine.
-pub(crate) struct ProgramPredictor {
+pub struct ProgramPredictor {
     machine: MachineDescription,
 }
 
@@ -34,12 +34,12 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 
 impl ProgramPredictor {
     /// Predicts for a machine as it is described.
-    pub(crate) fn of(machine: &str) -> Result<ProgramPredictor> {
+    pub fn of(machine: &str) -> Result<ProgramPredictor> {
         Ok(ProgramPredictor { machine: MachineDescription::load(machine).map_err(failed)? })
     }
 
     /// Predicts for this computer: the machine `loopback` with what was measured of it, and these disks.
-    pub(crate) fn of_this_computer(limits: &Limits, disk_model: &str) -> Result<ProgramPredictor> {
+    pub fn of_this_computer(limits: &Limits, disk_model: &str) -> Result<ProgramPredictor> {
         let machine = |model: &str, latency: Duration| -> Result<ProgramPredictor> {
             let bandwidth = (limits.one_sender * f64::from(1 << 20)).max(1.0) as u64;
             // 8 bytes at 3 GHz.
@@ -61,12 +61,12 @@ impl ProgramPredictor {
     }
 
     /// Seconds for reading a striped file.
-    pub(crate) fn read(&self, disks: usize, bytes: u64, prefetch: Prefetch) -> Result<f64> {
+    pub fn read(&self, disks: usize, bytes: u64, prefetch: Prefetch) -> Result<f64> {
         self.run(disks, Some(prefetch), bytes)
     }
 
     /// Seconds for reading a file of a disk used locally.
-    pub(crate) fn read_local(&self, bytes: u64) -> Result<f64> {
+    pub fn read_local(&self, bytes: u64) -> Result<f64> {
         self.run(1, None, bytes)
     }
 

@@ -11,7 +11,7 @@ use node::Size;
 
 impl Results {
     /// The lines of a table, and below it what is to be reached.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.limit_lines();
         let mut table = TextTable::new(4);
         table.row(HEAD);
@@ -50,7 +50,7 @@ impl Results {
     }
 
     /// All rows as CSV, with a head.
-    pub(crate) fn csv(&self) -> Vec<String> {
+    pub fn csv(&self) -> Vec<String> {
         let mut lines = vec![
             "application,file_bytes,disks,window,elapsed_s,user_s,system_s,waiting_s,agents_s,predicted_s,\
              difference,speed_up,elapsed_mean_s,elapsed_min_s,elapsed_max_s,elapsed_variance_s2"
@@ -77,11 +77,10 @@ impl Results {
 }
 
 /// The heads of the columns about this computer.
-pub(crate) const LIMITS_HEAD: [&str; 3] =
-    ["this computer, nothing slowed down", "", "processor time for 1 GiB"];
+pub const LIMITS_HEAD: [&str; 3] = ["this computer, nothing slowed down", "", "processor time for 1 GiB"];
 
 /// The cells of a table about this computer.
-pub(crate) fn limit_cells(limits: &Limits) -> [[String; 3]; 7] {
+pub fn limit_cells(limits: &Limits) -> [[String; 3]; 7] {
     let row = |what: &str, value: String, time: Option<f64>| {
         [what.to_owned(), value, time.map_or_else(String::new, |time| format!("{time:.2} s"))]
     };
@@ -110,7 +109,7 @@ pub(crate) fn limit_cells(limits: &Limits) -> [[String; 3]; 7] {
 }
 
 /// The heads of the columns of a table.
-pub(crate) const HEAD: [&str; 11] = [
+pub const HEAD: [&str; 11] = [
     "program",
     "file",
     "disks",
@@ -125,7 +124,7 @@ pub(crate) const HEAD: [&str; 11] = [
 ];
 
 /// The cells of a row of a table.
-pub(crate) fn cells(row: &ProgramRow) -> [String; 11] {
+pub fn cells(row: &ProgramRow) -> [String; 11] {
     let seconds = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3} s"));
     [
         row.application.to_owned(),

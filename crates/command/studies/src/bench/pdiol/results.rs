@@ -9,62 +9,64 @@ use crate::bench::times::Times;
 
 /// All that a run of the benchmark found out.
 #[derive(Debug, Serialize)]
-pub(crate) struct Results {
+pub struct Results {
     /// What this computer gives; nothing if nothing was measured.
-    pub(crate) limits: Option<Limits>,
+    pub limits: Option<Limits>,
     /// Whether the disks were this computer's own; otherwise they were modelled.
-    pub(crate) host_disks: bool,
+    pub host_disks: bool,
     /// Of the rate of four modelled disks, what writing a file and flushing it got.
-    pub(crate) write_share: Option<f64>,
+    pub write_share: Option<f64>,
     /// Bytes of that file.
-    pub(crate) write_bytes: u64,
+    pub write_bytes: u64,
     /// The runs, program by program and size by size, the local disk first.
-    pub(crate) rows: Vec<ProgramRow>,
+    pub rows: Vec<ProgramRow>,
 }
 
 /// One program on one file.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct ProgramRow {
+pub struct ProgramRow {
     /// The program.
-    pub(crate) application: &'static str,
+    pub application: &'static str,
     /// Bytes of the file.
-    pub(crate) file_bytes: u64,
+    pub file_bytes: u64,
     /// How many disks it was striped over; 0 if it lay on one that was used locally.
-    pub(crate) disks: usize,
+    pub disks: usize,
     /// The window in pages, or `adaptive`; empty for the local disk.
-    pub(crate) window: String,
+    pub window: String,
     /// Seconds, if it was measured; so are the next ones.
-    pub(crate) elapsed_s: Option<f64>,
+    pub elapsed_s: Option<f64>,
     /// The processor's in the program and its library.
-    pub(crate) user_s: Option<f64>,
+    pub user_s: Option<f64>,
     /// The processor's in the kernel for it.
-    pub(crate) system_s: Option<f64>,
+    pub system_s: Option<f64>,
     /// The elapsed time without these.
-    pub(crate) waiting_s: Option<f64>,
+    pub waiting_s: Option<f64>,
     /// The processor's for the agents.
-    pub(crate) agents_s: Option<f64>,
+    pub agents_s: Option<f64>,
     /// The elapsed times of all rounds, if they were measured.
-    pub(crate) rounds: Option<ElapsedRounds>,
+    pub rounds: Option<ElapsedRounds>,
     /// Seconds that the simulated machine takes, if it can tell.
-    pub(crate) predicted_s: Option<f64>,
+    pub predicted_s: Option<f64>,
     /// How many times faster than the disk used locally, both measured; both predicted if nothing was.
-    pub(crate) speed_up: f64,
+    pub speed_up: f64,
 }
 
 /// Statistics of the elapsed times of all rounds, besides the median.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct ElapsedRounds {
+pub struct ElapsedRounds {
     /// Seconds, as the next two.
-    pub(crate) mean_s: f64,
-    pub(crate) min_s: f64,
-    pub(crate) max_s: f64,
+    pub mean_s: f64,
+    /// The least, in seconds.
+    pub min_s: f64,
+    /// The most, in seconds.
+    pub max_s: f64,
     /// Square seconds, divided by n - 1; 0 for one round.
-    pub(crate) variance_s2: f64,
+    pub variance_s2: f64,
 }
 
 impl ElapsedRounds {
     /// The statistics of these times in seconds; None if there are none.
-    pub(crate) fn of(seconds: &[f64]) -> Option<ElapsedRounds> {
+    pub fn of(seconds: &[f64]) -> Option<ElapsedRounds> {
         let sample = Sample::of(seconds)?;
         Some(ElapsedRounds {
             mean_s: sample.mean(),
@@ -77,7 +79,7 @@ impl ElapsedRounds {
 
 impl ProgramRow {
     /// The row of a run on `disks` disks, or on the local one if there is no window.
-    pub(crate) fn new(
+    pub fn new(
         application: &'static str,
         file_bytes: u64,
         place: Option<(usize, Prefetch)>,
@@ -102,29 +104,29 @@ impl ProgramRow {
     }
 
     /// The seconds that count: measured ones if there are any, or else predicted ones, of which there are some then.
-    pub(crate) fn seconds(&self) -> f64 {
+    pub fn seconds(&self) -> f64 {
         self.elapsed_s.or(self.predicted_s).unwrap_or(f64::NAN)
     }
 
     /// By how much the prediction is more than what was measured, as a part of that.
-    pub(crate) fn difference(&self) -> Option<f64> {
+    pub fn difference(&self) -> Option<f64> {
         Some(self.predicted_s? / self.elapsed_s? - 1.0)
     }
 
     /// Whether it ran on the disk used locally.
-    pub(crate) fn is_local(&self) -> bool {
+    pub fn is_local(&self) -> bool {
         self.disks == 0
     }
 
     /// Whether its window was adaptive.
-    pub(crate) fn is_adaptive(&self) -> bool {
+    pub fn is_adaptive(&self) -> bool {
         self.window == "adaptive"
     }
 }
 
 impl Results {
     /// Fills in the speed-ups of rows of the same program and file over their local disk.
-    pub(crate) fn compare(&mut self) {
+    pub fn compare(&mut self) {
         let locals: Vec<ProgramRow> = self.rows.iter().filter(|row| row.is_local()).cloned().collect();
         for row in &mut self.rows {
             let same = |local: &&ProgramRow| {
@@ -138,7 +140,7 @@ impl Results {
 }
 
 /// A part as per cent, with its sign.
-pub(crate) fn percent(part: f64) -> String {
+pub fn percent(part: f64) -> String {
     // Zero has no sign, whatever it was before it was rounded.
     let tenths = (1000.0 * part).round();
     if tenths == 0.0 { "0.0 %".to_owned() } else { format!("{:+.1} %", tenths / 10.0) }

@@ -8,7 +8,7 @@ use pdiol::{Advice, OpenOptions, Session};
 
 /// What becomes of temporary files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TemporaryFiles {
+pub enum TemporaryFiles {
     /// They stay in the page cache as far as there is room, as those of the programs do.
     Cached,
     /// They go to the disks and come from there, as those of the modelled disk used locally do.
@@ -16,7 +16,7 @@ pub(crate) enum TemporaryFiles {
 }
 
 /// Striped files.
-pub(crate) struct Striped {
+pub struct Striped {
     session: Session,
     temporary_files: TemporaryFiles,
     made: AtomicU64,
@@ -24,12 +24,12 @@ pub(crate) struct Striped {
 
 impl Striped {
     /// The files of a session.
-    pub(crate) fn new(session: Session, temporary_files: TemporaryFiles) -> Striped {
+    pub fn new(session: Session, temporary_files: TemporaryFiles) -> Striped {
         Striped { session, temporary_files, made: AtomicU64::new(0) }
     }
 
     /// Removes a file.
-    pub(crate) fn remove(&self, name: &FileName) -> Result<()> {
+    pub fn remove(&self, name: &FileName) -> Result<()> {
         self.session.unlink(&name.to_string()).map_err(|error| Failure::new(name, error))
     }
 

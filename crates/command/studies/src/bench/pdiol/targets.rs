@@ -6,7 +6,7 @@ use node::Size;
 
 /// Something that is to be reached.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Goal {
+pub struct Goal {
     what: String,
     wanted: Wanted,
     found: f64,
@@ -31,7 +31,7 @@ impl Goal {
     }
 
     /// What it is, what is to be reached, what was found, and whether that will do.
-    pub(crate) fn cells(&self) -> [String; 4] {
+    pub fn cells(&self) -> [String; 4] {
         let (found, plain, part) = (self.found, format!("{:.3}", self.found), percent(self.found));
         let whole = |part: f64| format!("{:.0} %", 100.0 * part);
         let (wanted, found, reached) = match self.wanted {
@@ -48,7 +48,7 @@ impl Goal {
 }
 
 /// What is to be reached and can be told from the results.
-pub(crate) fn targets(results: &Results) -> Vec<Goal> {
+pub fn targets(results: &Results) -> Vec<Goal> {
     let mut targets = Vec::new();
     let rows = if results.host_disks { &[][..] } else { &results.rows };
     for rows in rows.chunk_by(|one, next| one.application == next.application) {

@@ -28,14 +28,14 @@ use crate::bench::times::{Times, measure};
 const CACHE: &str = "16MiB";
 
 /// An agent keeps so little that a program which reads a file again finds nothing of it there.
-pub(crate) const CACHE_FOR_READING: &str = "1MiB";
+pub const CACHE_FOR_READING: &str = "1MiB";
 
 /// For a program that reads and writes several files at once an agent has room to serve them in the order of its disk.
 /// It is still less than a quarter of what such a program writes on one disk before it reads it again.
-pub(crate) const CACHE_FOR_BOTH: &str = "4MiB";
+pub const CACHE_FOR_BOTH: &str = "4MiB";
 
 /// An agent that is written to keeps more, to write in the order of its disk.
-pub(crate) const CACHE_FOR_WRITING: &str = "64MiB";
+pub const CACHE_FOR_WRITING: &str = "64MiB";
 
 /// The file on the disk used locally.
 const LOCAL: &str = "file";
@@ -44,13 +44,13 @@ const LOCAL: &str = "file";
 const OUTPUT: &str = "output";
 
 /// Agents, a disk used locally, and what all of their disks are.
-pub(crate) struct ProgramTestbed {
+pub struct ProgramTestbed {
     agents: Agents,
     disks: Disks,
 }
 
 /// What the disks are.
-pub(crate) enum Disks {
+pub enum Disks {
     /// Ones that take the times of a model, called by a name.
     Modelled(String, Box<DiskDescription>),
     /// Directories of this computer, as fast as that is.
@@ -58,11 +58,11 @@ pub(crate) enum Disks {
 }
 
 /// Where a program runs: on the disk used locally, or on a number of agents with a window.
-pub(crate) type RunPlace = Option<(usize, Prefetch)>;
+pub type RunPlace = Option<(usize, Prefetch)>;
 
 impl ProgramTestbed {
     /// Starts agents with disks that are as fast as they can.
-    pub(crate) fn start(agents: usize, disks: Disks) -> Result<ProgramTestbed> {
+    pub fn start(agents: usize, disks: Disks) -> Result<ProgramTestbed> {
         let testbed = ProgramTestbed { agents: Agents::start(agents, &options(CACHE, &[]))?, disks };
         // The first agent keeps the names: it is among those of every number of disks.
         testbed.session(1, Prefetch::None)?;
@@ -70,18 +70,18 @@ impl ProgramTestbed {
     }
 
     /// The agents.
-    pub(crate) fn agents(&self) -> &Agents {
+    pub fn agents(&self) -> &Agents {
         &self.agents
     }
 
     /// Restarts the agents, with disks at full speed and caches that hold a file of the given size.
-    pub(crate) fn keep(&mut self, bytes: u64) -> Result<()> {
+    pub fn keep(&mut self, bytes: u64) -> Result<()> {
         self.agents.restart(&options(&(bytes + (16 << 20)).to_string(), &[]))
     }
 
     /// Starts the agents anew, with disks that take the times of their model if they have one, and a cache of this
     /// size.
-    pub(crate) fn slow_down(&mut self, cache: &str) -> Result<()> {
+    pub fn slow_down(&mut self, cache: &str) -> Result<()> {
         match &self.disks {
             Disks::Modelled(name, _) => self.agents.restart(&options(cache, &["--disk-model", name])),
             Disks::Host => self.agents.restart(&options(cache, &[])),
@@ -89,7 +89,7 @@ impl ProgramTestbed {
     }
 
     /// Makes the file of `bytes` bytes on the first `disks` agents, and tells what that took until all is on the media.
-    pub(crate) fn write(&self, disks: usize, bytes: u64) -> Result<Times> {
+    pub fn write(&self, disks: usize, bytes: u64) -> Result<Times> {
         let session = self.session(disks, Prefetch::Adaptive)?;
         let name = name(disks, bytes);
         let (outcome, times) = measure(Some(&self.agents), || -> io::Result<()> {
@@ -107,7 +107,7 @@ impl ProgramTestbed {
 
     /// Runs a program on the existing file of the given size. Returns what that took, and the hash of what the
     /// program has made, which is none if it only reads.
-    pub(crate) fn run(
+    pub fn run(
         &self,
         application: Application,
         bytes: u64,
@@ -151,7 +151,7 @@ impl ProgramTestbed {
     }
 
     /// Seconds for a page of the file of the given size when it is requested alone, after a pause.
-    pub(crate) fn page_times(&self, bytes: u64, pause: Duration) -> Result<Vec<f64>> {
+    pub fn page_times(&self, bytes: u64, pause: Duration) -> Result<Vec<f64>> {
         let session = self.session(1, Prefetch::Window(1))?;
         let name = name(1, bytes);
         let read = || -> io::Result<Vec<f64>> {
@@ -179,7 +179,7 @@ impl ProgramTestbed {
     }
 
     /// Makes the file on the disk used locally, in no modelled time.
-    pub(crate) fn write_local(&self, bytes: u64) -> Result<()> {
+    pub fn write_local(&self, bytes: u64) -> Result<()> {
         match self.disks {
             Disks::Modelled(..) => {
                 let disk = LocalDisk::start(self.local_settings(bytes, None)?)?;
@@ -279,8 +279,8 @@ fn options(cache: &str, more: &[&str]) -> Vec<String> {
     usual.iter().chain(more).map(|&option| option.to_owned()).collect()
 }
 
-/// How an agent that was started with these [options] serves.
-pub(crate) fn serving(cache: &str) -> IoNodeSettings {
+/// How an agent that was started with these options serves.
+pub fn serving(cache: &str) -> IoNodeSettings {
     let cache_bytes = cache.parse::<Size>().expect("it is a size").0;
     IoNodeSettings {
         scheduling: Scheduling::PhysicalCyclicScan,

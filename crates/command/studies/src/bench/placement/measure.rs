@@ -26,7 +26,7 @@ use crate::bench::job_nodes::have_done;
 use crate::bench::processes::Agents;
 
 /// Agents with a disk each, and the input runs of some merges on them.
-pub(crate) struct MergeTestbed {
+pub struct MergeTestbed {
     agents: Agents,
     disk_model: String,
     /// The input runs that are there.
@@ -35,13 +35,13 @@ pub(crate) struct MergeTestbed {
 
 impl MergeTestbed {
     /// Starts so many agents.
-    pub(crate) fn start(disks: u32, disk_model: &str) -> Result<Self> {
+    pub fn start(disks: u32, disk_model: &str) -> Result<Self> {
         let agents = Agents::start(disks as usize, &[])?;
         Ok(MergeTestbed { agents, disk_model: disk_model.to_owned(), runs: JobFiles::new() })
     }
 
     /// Makes the input runs of a case, while disks are fast.
-    pub(crate) fn make_runs(&mut self, case: &PlacementCase) -> Result<()> {
+    pub fn make_runs(&mut self, case: &PlacementCase) -> Result<()> {
         let experiment = experiment(case)?;
         self.agents.restart(&options(&experiment, None))?;
         let made = this_node::run(self.agents.agents.clone(), move |connection| async move {
@@ -60,7 +60,7 @@ impl MergeTestbed {
     }
 
     /// Removes them.
-    pub(crate) fn remove_runs(&mut self) -> Result<()> {
+    pub fn remove_runs(&mut self) -> Result<()> {
         let runs = mem::take(&mut self.runs);
         let removed = this_node::run(self.agents.agents.clone(), move |connection| async move {
             Ok(scratch::remove(&connection, runs.values()).await?)
@@ -69,7 +69,7 @@ impl MergeTestbed {
     }
 
     /// Merges the runs once, on agents that are started anew with slowed disks. The outputs are checked and removed.
-    pub(crate) fn measure(&mut self, case: &PlacementCase, number: u64) -> Result<MergeTimes> {
+    pub fn measure(&mut self, case: &PlacementCase, number: u64) -> Result<MergeTimes> {
         let experiment = experiment(case)?;
         self.agents.restart(&options(&experiment, Some(&self.disk_model)))?;
         let (addresses, mut files) = (self.agents.agents.clone(), self.runs.clone());

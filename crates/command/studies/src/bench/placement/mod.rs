@@ -5,26 +5,26 @@
 //! - `measure.rs`: having them done on agents; `prediction.rs`: on the simulated machine
 //! - `results.rs`: rows, as text, CSV, JSON and a page
 
-pub(crate) mod measure;
-pub(crate) mod prediction;
-pub(crate) mod results;
+pub mod measure;
+pub mod prediction;
+pub mod results;
 
 use experiment::{DiskBacklog, Outcome, PendingWrites, PlacementCase};
 
 /// What came of merges that share disks: means over trials, but for the queue.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct MergeTimes {
+pub struct MergeTimes {
     /// Seconds until the disks had the last write of all jobs.
-    pub(crate) seconds: f64,
+    pub seconds: f64,
     /// The same of the first job that was done.
-    pub(crate) first_seconds: f64,
+    pub first_seconds: f64,
     /// The most writes that were pending at a disk in any trial.
-    pub(crate) queue: PendingWrites,
+    pub queue: PendingWrites,
 }
 
 impl MergeTimes {
     /// Those of one trial.
-    pub(crate) fn of(case: &PlacementCase, jobs: &[Outcome]) -> Self {
+    pub fn of(case: &PlacementCase, jobs: &[Outcome]) -> Self {
         let ends = case.ends(jobs).into_iter().map(|end| end.as_secs_f64());
         MergeTimes {
             seconds: ends.clone().fold(0.0, f64::max),
@@ -34,7 +34,7 @@ impl MergeTimes {
     }
 
     /// Those of several trials.
-    pub(crate) fn mean(trials: &[MergeTimes]) -> Self {
+    pub fn mean(trials: &[MergeTimes]) -> Self {
         let mean = |of: fn(&MergeTimes) -> f64| trials.iter().map(of).sum::<f64>() / trials.len() as f64;
         MergeTimes {
             seconds: mean(|times| times.seconds),

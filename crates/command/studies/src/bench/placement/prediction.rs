@@ -9,7 +9,7 @@ use super::MergeTimes;
 const TRIALS: u64 = 5;
 
 /// The means over some trials on the case's machine.
-pub(crate) fn predict(case: &PlacementCase) -> Result<MergeTimes> {
+pub fn predict(case: &PlacementCase) -> Result<MergeTimes> {
     let failed = |error| Failure::new("predicting", error);
     let experiment = case.experiment_on_agents().map_err(failed)?;
     let trials = (0..TRIALS).map(|number| {

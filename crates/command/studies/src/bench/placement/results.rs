@@ -11,7 +11,7 @@ use super::MergeTimes;
 
 /// Merges by one policy and order at the disks, measured and predicted.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct MergeRow {
+pub struct MergeRow {
     jobs: u32,
     disks: u32,
     policy: u8,
@@ -35,7 +35,8 @@ pub(crate) struct MergeRow {
 }
 
 impl MergeRow {
-    pub(crate) fn new(
+    /// A row of these.
+    pub fn new(
         case: &PlacementCase,
         trials: u32,
         measured: Option<MergeTimes>,
@@ -87,7 +88,7 @@ impl MergeRow {
 }
 
 /// Sets the times of all rows in relation to those of policy 3.
-pub(crate) fn compare(rows: &mut [MergeRow]) {
+pub fn compare(rows: &mut [MergeRow]) {
     let references: Vec<MergeRow> = rows.iter().filter(|row| row.is_reference()).cloned().collect();
     for row in rows {
         let Some(reference) = references.iter().find(|reference| reference.jobs == row.jobs) else {
@@ -114,7 +115,7 @@ const HEAD: [&str; 11] = [
 ];
 
 /// The rows as a table.
-pub(crate) fn lines(rows: &[MergeRow]) -> Vec<String> {
+pub fn lines(rows: &[MergeRow]) -> Vec<String> {
     let mut table = TextTable::new(1);
     table.row(HEAD);
     rows.iter().for_each(|row| table.row(row.cells()));
@@ -128,7 +129,7 @@ const LEAD: &str = "Each job merges runs that lie on disks which all jobs share,
     have the last write.";
 
 /// The page, as the text of an HTML file; `command` makes it again.
-pub(crate) fn page(rows: &[MergeRow], command: &str) -> String {
+pub fn page(rows: &[MergeRow], command: &str) -> String {
     let mut policies: Vec<u8> = rows.iter().map(|row| row.policy).collect();
     policies.sort_unstable();
     policies.dedup();
