@@ -34,12 +34,12 @@ NPM := npm --prefix $(PAGE) --silent
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check fmt lint docs manual page sim seeds bench bench-sim bench-peers install install-c install-mpi deb test-package \
-	clean tools build python lint-page skipped test-page test-rust test-rust-built test-python test-viewer wheel
+	clean tools program build python lint-page skipped test-page test-rust test-rust-built test-python test-viewer wheel
 
 help: ## List these verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
 
-run: build ## Build everything needed and show it at work: starfish demo [FILE=...]
+run: program ## Build what is needed and show it at work: starfish demo [FILE=...]
 	$(STARFISH) demo $(if $(FILE),"$(FILE)")
 
 # Half of their time tests wait: three kinds of them at once take little longer than the longest.
@@ -72,13 +72,13 @@ manual: $(VENV)/made ## Build the manual (target/manual/manual/index.html); a wa
 page: $(PAGE)/node_modules/made ## Build the page of starfish view out of its sources in TypeScript, to be committed
 	$(NPM) run build
 
-sim: build ## Simulate the reports' patterns by both methods, 8192-byte records [SEED=1]
+sim: program ## Simulate the reports' patterns by both methods, 8192-byte records [SEED=1]
 	$(STARFISH) simulate --pattern all --method all --record 8192 --seed $(SEED)
 
 seeds: tools ## Run the file system by seeds until a run fails or Ctrl-C [FROM=0]
 	cargo run $(CARGO_FLAGS) --release -p seeds -- --from $(FROM)
 
-bench: build ## Measure this computer: against a bare stripe, with modelled disks, and as the thesis on PDIOL does
+bench: program ## Measure this computer: against a bare stripe, with modelled disks, and as the thesis on PDIOL does
 	$(STARFISH) bench
 	$(STARFISH) bench --modelled --rounds 1
 	$(STARFISH) bench pdiol --html $(TARGET)/bench.html
@@ -118,6 +118,10 @@ test-package: test-rust-built ## Make the Debian package, install it below a dir
 
 clean: ## Remove all that was built
 	cargo clean
+
+# The program starfish, optimised: each program that is linked takes minutes of its own.
+program: tools
+	cargo build $(CARGO_FLAGS) --release -p starfish
 
 # All that is installed, optimised. Built at once, what the programs share is built once.
 build: tools
