@@ -138,7 +138,7 @@ fn counts() -> impl Strategy<Value = IoNodeCounts> {
             traffic: TrafficCounts {
                 served: vec![
                     served("read", Class::Demand, reads),
-                    served("write through", Class::Background, writes),
+                    served("write", Class::Background, writes),
                 ],
                 failures: vec![("not found", refused)],
                 bytes_sent: sent,

@@ -63,15 +63,21 @@ struct Runs {
 
 impl Runs {
     fn hear(&mut self, run: u64, disconnects: u64) {
+        let (is_early, is_late) = (disconnects < self.heard_at, disconnects > self.heard_at);
         self.heard_at = self.heard_at.max(disconnects);
-        if self.flushed(run).is_some() {
-            return;
+        match self.known.iter().position(|(known, _)| *known == run) {
+            // An answer of the run before was noted later.
+            Some(place) if is_late => self.known[place..].rotate_left(1),
+            Some(_) => {}
+            None => {
+                if self.known.len() == RUNS_MAX {
+                    self.known.remove(0);
+                }
+                let latest = self.known.len();
+                self.known.insert(if is_early { latest.saturating_sub(1) } else { latest }, (run, 0));
+                self.count += 1;
+            }
         }
-        if self.known.len() == RUNS_MAX {
-            self.known.remove(0);
-        }
-        self.known.push((run, 0));
-        self.count += 1;
     }
 
     fn flushed(&self, run: u64) -> Option<u64> {
@@ -156,21 +162,33 @@ impl<K> Default for Unflushed<K> {
 }
 
 impl<K: Copy + Ord> Unflushed<K> {
-    /// Notes a write to something; what was noted before may be of a later write.
+    /// Notes a write to something; what was noted before may be of a later write, or of a later run.
     pub(super) fn note(&mut self, key: K, stamp: Stamp, durability: &Durability) {
         let Some(other) = self.last.insert(key, stamp) else { return };
         let (first, last) = if stamp.number < other.number { (stamp, other) } else { (other, stamp) };
-        self.last.insert(key, last);
-        if durability.place(first) == Place::Lost {
-            self.lost.insert(key, first.node);
+        let is_lost = |stamp| durability.place(stamp) == Place::Lost;
+        self.last.insert(key, if is_lost(last) { first } else { last });
+        if let Some(lost) = [first, last].into_iter().find(|&stamp| is_lost(stamp)) {
+            self.lost.insert(key, lost.node);
         }
     }
 
-    /// Notes that a run of an I/O node has flushed some things, with what it had accepted up to a number.
-    pub(super) fn note_flushed(&mut self, keys: &BTreeSet<K>, node: NodeId, run: u64, number: u64) {
-        self.last.retain(|key, stamp| {
-            (stamp.node, stamp.run) != (node, run) || stamp.number > number || !keys.contains(key)
-        });
+    /// Notes that a run of an I/O node, which has these things, has flushed what it had accepted of them up to a
+    /// number. What another I/O node had accepted, which had the disk before, is lost unless that has flushed it.
+    pub(super) fn note_flushed(
+        &mut self,
+        keys: &BTreeSet<K>,
+        (node, run): (NodeId, u64),
+        number: u64,
+        durability: &Durability,
+    ) {
+        for (key, stamp) in self.last.extract_if(.., |key, stamp| {
+            stamp.number <= number && keys.contains(key) && (stamp.node != node || stamp.run == run)
+        }) {
+            if stamp.node != node && durability.place(stamp) != Place::OnMedium {
+                self.lost.insert(key, stamp.node);
+            }
+        }
     }
 
     /// Notes that all that was written up to a number has been flushed.
@@ -210,6 +228,8 @@ impl<K: Copy + Ord> Unflushed<K> {
     pub(super) fn bound(&mut self, most: usize, durability: &Durability) {
         if self.last.len() > most {
             self.settle(durability);
+        }
+        if self.last.len() > most {
             // A quarter of them: rarely, since all are looked at.
             let first_kept = first_kept(self.last.values().map(|stamp| stamp.number));
             self.last.retain(|_, stamp| stamp.number >= first_kept);
@@ -217,6 +237,11 @@ impl<K: Copy + Ord> Unflushed<K> {
         while self.lost.len() > most {
             self.lost.pop_first();
         }
+    }
+
+    /// How many things there are, those of which something is lost counted once more.
+    pub(super) fn len(&self) -> usize {
+        self.last.len() + self.lost.len()
     }
 
     /// Whether nothing has been written that is not on the media, or lost, as of the last look.
@@ -305,16 +330,48 @@ mod tests {
     }
 
     #[test]
+    fn what_is_noted_late_of_an_earlier_run_hides_nothing() {
+        let durability = Durability::default();
+        // The next run is heard of first, after the connection was lost.
+        let mut unflushed = written(&durability, &[]);
+        unflushed.note(0, durability.accepted(NODE, 8, 1), &durability);
+        unflushed.note(0, durability.accepted(NODE, 7, 0), &durability);
+        assert_eq!(lost(&mut unflushed, &durability), 1);
+        assert_eq!(unflushed.last().values().map(|stamp| stamp.run).collect::<Vec<_>>(), [8]);
+        // Nobody could tell which was first, until the one that is there answers once more.
+        let durability = Durability::default();
+        let mut unflushed = written(&durability, &[8, 7]);
+        durability.hear(NODE, 8, 1);
+        assert_eq!(lost(&mut unflushed, &durability), 1);
+        unflushed.note(0, durability.accepted(NODE, 8, 1), &durability);
+        assert_eq!(lost(&mut unflushed, &durability), 0);
+    }
+
+    #[test]
+    fn what_was_accepted_where_the_disk_was_before_is_lost_unless_it_was_flushed_there() {
+        let durability = Durability::default();
+        for is_flushed in [false, true] {
+            let mut unflushed = written(&durability, &[7]);
+            if is_flushed {
+                durability.flushed(NODE, 7, durability.last());
+                unflushed.settle(&durability);
+            }
+            durability.hear(NodeId(2), 9, 0);
+            unflushed.note_flushed(&BTreeSet::from([0]), (NodeId(2), 9), durability.last(), &durability);
+            assert_eq!(lost(&mut unflushed, &durability), usize::from(!is_flushed));
+        }
+    }
+
+    #[test]
     fn a_flush_is_of_what_was_accepted_before_it_began() {
         let durability = Durability::default();
         let mut unflushed = written(&durability, &[7]);
         let begun = durability.last();
         unflushed.note(1, durability.accepted(NODE, 7, 0), &durability);
-        unflushed.note_flushed(&BTreeSet::from([0, 1]), NodeId(2), 7, begun);
-        unflushed.note_flushed(&BTreeSet::from([0, 1]), NODE, 8, begun);
-        unflushed.note_flushed(&BTreeSet::from([1]), NODE, 7, begun);
+        unflushed.note_flushed(&BTreeSet::from([0, 1]), (NODE, 8), begun, &durability);
+        unflushed.note_flushed(&BTreeSet::from([1]), (NODE, 7), begun, &durability);
         assert_eq!(unflushed.last().len(), 2);
-        unflushed.note_flushed(&BTreeSet::from([0, 1]), NODE, 7, begun);
+        unflushed.note_flushed(&BTreeSet::from([0, 1]), (NODE, 7), begun, &durability);
         assert_eq!(unflushed.last().keys().collect::<Vec<_>>(), [&1]);
         durability.flushed(NODE, 7, begun);
         unflushed.settle(&durability);
@@ -343,12 +400,16 @@ mod tests {
             unflushed.bound(100, &durability);
         };
         (0..100).for_each(|key| note(&mut unflushed, key));
+        durability.flushed(NODE, 7, 50);
+        // There is room for as many as are flushed.
+        (100..150).for_each(|key| note(&mut unflushed, key));
+        assert_eq!(unflushed.last().len(), 100);
         // It has the lowest key, and is written to last.
         note(&mut unflushed, 0);
-        note(&mut unflushed, 100);
+        note(&mut unflushed, 150);
         durability.hear(NODE, 8, 0);
         let mut is_lost = |key| unflushed.take_lost_of(key, &durability);
-        assert_eq!([0, 1, 100, 100].map(&mut is_lost), [true, false, true, false]);
+        assert_eq!([0, 50, 150, 150].map(&mut is_lost), [true, false, true, false]);
     }
 
     #[test]

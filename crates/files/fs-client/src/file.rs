@@ -237,11 +237,11 @@ impl<M: Machine> File<M> {
 
     /// Waits until everything written to the file is on the media.
     ///
-    /// The I/O nodes are asked that were written to through this handle or a clone of it; the first time, also those
-    /// that had something of it when it was opened.
+    /// The I/O nodes are asked that this client has written to, through whatever handle; the first time, also those
+    /// that had something of the file when this one was opened.
     ///
-    /// Reports, once, any write through this handle or a clone of it that failed since, or was lost with an I/O
-    /// node that was restarted. If an I/O node cannot be reached, the data it has accepted stay to be flushed.
+    /// Reports, once, any write of this client that failed since, or was lost with an I/O node that was restarted. If
+    /// an I/O node cannot be reached, the data it has accepted stay to be flushed.
     pub async fn flush(&self) -> Result<()> {
         self.flush_of(false).await
     }
@@ -260,18 +260,25 @@ impl<M: Machine> File<M> {
         // What is accepted from now on, the request may miss.
         let (written, disconnects) =
             (self.client.inner.unflushed.durability.last(), self.client.disconnects());
-        let mut answers = self.runs_of_homes(&request_to).await;
-        if answers.iter().any(|(_, flushed)| flushed.as_ref().is_err_and(|error| error.is_of_new_start())) {
+        let writes = &self.inner.writes;
+        // Noted as it comes: while others are waited for, a later run may answer something else.
+        let heard = |node, answer: &Answer| {
+            if let Ok((reply, _)) = answer
+                && let Ok(run) = run_of(node, reply)
+            {
+                let here = stripes.iter().copied().filter(|&stripe| self.home_of(stripe) == node).collect();
+                writes.note_flushed(&here, (node, run), written, disconnects);
+            }
+        };
+        let mut answers = self.hear_homes(&request_to, heard).await;
+        if answers.iter().any(|(_, answer)| answer.as_ref().is_err_and(|error| error.is_of_new_start())) {
             // A restarted node has no stripe open.
             self.refresh();
-            answers = self.runs_of_homes(&request_to).await;
+            answers = self.hear_homes(&request_to, heard).await;
         }
-        let (writes, mut outcome) = (&self.inner.writes, Ok(()));
-        for (node, flushed) in answers {
-            match flushed {
-                Ok(run) => writes.note_flushed(stripes, (node, run), written, disconnects),
-                Err(error) => outcome = outcome.and(Err(error)),
-            }
+        let mut outcome = Ok(());
+        for (node, answer) in answers {
+            outcome = outcome.and(answer.and_then(|(reply, _)| run_of(node, &reply)).map(drop));
         }
         let lost = writes.take_lost();
         let Some(&node) = lost.first() else { return outcome };
@@ -280,10 +287,11 @@ impl<M: Machine> File<M> {
         Err(Error::WriteLost { name: self.inner.name.clone(), node }.into())
     }
 
-    /// Notes that a run of an I/O node has accepted data of these stripes, which are not flushed. `disconnects` is the
-    /// client's count of lost connections when it made the request.
+    /// Notes that a run of an I/O node has accepted data of those of these stripes that it has, which are not flushed.
+    /// `disconnects` is the client's count of lost connections when it made the request.
     pub(super) fn note_accepted(&self, node: NodeId, run: u64, disconnects: u64, stripes: &[u32]) {
-        self.inner.writes.note_accepted(node, run, disconnects, stripes);
+        let here = stripes.iter().copied().filter(|&stripe| self.home_of(stripe) == node);
+        self.inner.writes.note_accepted(node, run, disconnects, here);
     }
 
     /// Asks I/O nodes of the file; says which run of each has answered.
@@ -322,13 +330,21 @@ impl<M: Machine> File<M> {
         &self,
         request_to: impl Fn(NodeId) -> Option<Request>,
     ) -> Vec<(NodeId, Answer)> {
+        self.hear_homes(request_to, |_, _| {}).await
+    }
+
+    /// Asks the I/O nodes that have a stripe; `heard` is called with each answer as it comes.
+    async fn hear_homes(
+        &self,
+        request_to: impl Fn(NodeId) -> Option<Request>,
+        heard: impl Fn(NodeId, &Answer),
+    ) -> Vec<(NodeId, Answer)> {
         let homes = &self.inner.homes;
-        self.client
-            .ask_all(|index| {
-                let node = self.client.io_nodes()[index];
-                if homes.contains(&node) { request_to(node) } else { None }
-            })
-            .await
+        let request_to = |index| {
+            let node = self.client.io_nodes()[index];
+            if homes.contains(&node) { request_to(node) } else { None }
+        };
+        self.client.ask_each(request_to, heard).await
     }
 
     /// Reads an extent that lies within one block; zeros beyond the end of the file. `class` is asked when the request
@@ -456,10 +472,14 @@ impl<M: Machine> File<M> {
         data: Payload,
     ) -> Answer {
         let (file, node, attachments) = (self.inner.file, self.home_of(stripe), self.attachments());
-        let is_made_here = attachments.is_wanted(stripe, true)
+        let may_attach = !attachments.is_wanted(stripe, true)
+            || attachments.is_nowhere(stripe)
+            || self.client.can(node, Features::ATTACHING_WRITES).await?;
+        // Looked at after that: others may have made it meanwhile.
+        let is_made_here = may_attach
+            && attachments.is_wanted(stripe, true)
             && !attachments.is_stored(stripe)
-            && !attachments.is_nowhere(stripe)
-            && self.client.can(node, Features::ATTACHING_WRITES).await?;
+            && !attachments.is_nowhere(stripe);
         let attach = match is_made_here {
             true => Some(StripeHome { striping: self.striping(), disk: attachments.disks[stripe as usize] }),
             false => {

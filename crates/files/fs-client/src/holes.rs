@@ -41,7 +41,8 @@ impl<M: Machine> File<M> {
         let (mut untold, mut known) = (Vec::new(), Vec::new());
         for stripe in 0..striping.stripe_count() {
             let tells = !self.is_nowhere(stripe)
-                && self.client.can(self.home_of(stripe), Features::FINDING_DATA).await?;
+                && (self.is_absent(stripe)
+                    || self.client.can(self.home_of(stripe), Features::FINDING_DATA).await?);
             if tells { known.push(stripe) } else { untold.push(stripe) }
         }
         self.attach(known.iter().copied(), false).await?;

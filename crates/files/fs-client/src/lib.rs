@@ -312,6 +312,15 @@ impl<M: Machine> Client<M> {
 
     /// Asks all I/O nodes at once, each the request for its index if there is one, and waits for them all.
     async fn ask_all(&self, request_to: impl Fn(usize) -> Option<Request>) -> Vec<(NodeId, Answer)> {
+        self.ask_each(request_to, |_, _| {}).await
+    }
+
+    /// As [`ask_all`](Self::ask_all); `heard` is called with each answer as it comes.
+    async fn ask_each(
+        &self,
+        request_to: impl Fn(usize) -> Option<Request>,
+        heard: impl Fn(NodeId, &Answer),
+    ) -> Vec<(NodeId, Answer)> {
         let inner = &self.inner;
         let mailbox = Mailbox::new();
         let mut answers: Vec<Option<(NodeId, Answer)>> = Vec::new();
@@ -327,6 +336,7 @@ impl<M: Machine> Client<M> {
         }
         for _ in 0..asked {
             let (index, answer) = mailbox.next().await;
+            heard(inner.io_nodes[index], &answer);
             answers[index] = Some((inner.io_nodes[index], answer));
         }
         drop(span);

@@ -68,7 +68,7 @@ impl<M: Machine> RequestHandler for ClientInner<M> {
                 });
                 Ok(())
             }
-            Request::Meet { meeting, failure, .. } => self.enter(meeting, caller, failure).await,
+            Request::Meet { meeting, step: None, failure, .. } => self.enter(meeting, caller, failure).await,
             other => {
                 let failure = Failure::invalid(format!("a compute node does not serve {other:?}"));
                 self.endpoint.reply(caller, Err(failure.into())).await

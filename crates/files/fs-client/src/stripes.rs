@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::attachments::{Attachment, Attachments};
 use super::file::run_of;
 use super::{Client, File, Partial, Remains, unexpected};
+use crate::endpoint::Answer;
 use crate::error::{Error, FailureKind, Result};
 use crate::number;
 use crate::protocol::{FileId, Flushing, ListedStripe, REMOVED_MAX, Reply, Request, StripePlaces};
@@ -207,16 +208,17 @@ impl<M: Machine> Client<M> {
         let (unflushed, mut failures) = (&self.inner.unflushed, Vec::new());
         // What is accepted from now on, the request may miss.
         let (written, disconnects) = (unflushed.durability.last(), self.disconnects());
-        for (node, answer) in self.ask_all(|_| Some(Request::Flush(Flushing::Own))).await {
-            match answer.and_then(|(reply, _)| run_of(node, &reply)) {
-                // It has closed files that it has not flushed, or is never started anew.
-                Ok(0) => {}
-                Ok(run) => {
-                    unflushed.durability.hear(node, run, disconnects);
-                    unflushed.durability.flushed(node, run, written);
-                }
-                Err(error) => failures.push(error),
+        // Noted as it comes: while others are waited for, a later run may answer something else.
+        let heard = |node, answer: &Answer| {
+            // Without a run, it has closed files that it has not flushed, or is never started anew.
+            if let Ok((Reply::Accepted { run }, _)) = answer {
+                unflushed.durability.hear(node, *run, disconnects);
+                unflushed.durability.flushed(node, *run, written);
             }
+        };
+        for (node, answer) in self.ask_each(|_| Some(Request::Flush(Flushing::Own)), heard).await {
+            let flushed = answer.and_then(|(reply, _)| run_of(node, &reply));
+            failures.extend(flushed.err());
         }
         let lost = unflushed.settle().into_iter();
         failures.extend(lost.map(|node| Box::new(Error::WriteLost { name: FORGOTTEN.into(), node })));
@@ -458,7 +460,7 @@ impl<M: Machine> File<M> {
         &self,
         stripes: &BTreeSet<u32>,
         request: impl Fn(StripePlaces) -> Request,
-    ) -> Vec<(NodeId, crate::endpoint::Answer)> {
+    ) -> Vec<(NodeId, Answer)> {
         self.client.ask_all(|index| self.of_node(self.client.io_nodes()[index], stripes).map(&request)).await
     }
 
@@ -478,7 +480,9 @@ impl<M: Machine> File<M> {
         let _span = self.notes().span("flush", || [("file", self.id().0)]);
         let attachments = self.attachments();
         let (written, changes) = (self.writes().stripes(), attachments.changes());
+        // Another handle may know of more.
         let mut stripes = written.clone();
+        stripes.retain(|&stripe| stripe < self.striping().stripe_count());
         if all {
             // What others have written to one that is nowhere is on a disk that they reach.
             let count = self.striping().stripe_count();
@@ -519,7 +523,7 @@ impl<M: Machine> File<M> {
                 match run {
                     // A flush has to reach stripes behind the new end, too: what was cut off them would come back with
                     // a crash.
-                    Ok(run) => self.note_accepted(node, run, disconnects, &at(node).collect::<Vec<_>>()),
+                    Ok(run) => self.note_accepted(node, run, disconnects, &attached),
                     Err(error) => outcome = outcome.and(Err(error)),
                 }
             }

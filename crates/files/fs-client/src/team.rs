@@ -175,7 +175,14 @@ impl<M: Machine> TeamTurn<'_, M> {
         };
         let request = Request::Meet { meeting, step: Some(step), brings, failure };
         match client.inner.endpoint.call(*coordinator, request, Payload::empty()).await?.0 {
-            Reply::Met { brought, .. } if brought.len() == self.team.members.len() => Ok(brought),
+            Reply::Met { brought, .. } => {
+                let brought: Vec<Vec<u8>> = decoded(&brought, *coordinator)?;
+                if brought.len() == self.team.members.len() {
+                    Ok(brought)
+                } else {
+                    Err(unexpected(*coordinator))
+                }
+            }
             _ => Err(unexpected(*coordinator)),
         }
     }

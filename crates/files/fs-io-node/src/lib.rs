@@ -303,7 +303,7 @@ impl<M: Machine> IoNode<M> {
             Request::Meet { meeting, step: Some(step), brings, failure } => {
                 self.teams.meet(client, meeting, Coming { step, brings }, failure).await
             }
-            Request::Meet { meeting, step: None, failure, .. } => {
+            Request::Meet { meeting, step: None, brings, failure } if brings.is_empty() => {
                 self.rosters.enter(client, meeting, failure, self.machine.now()).await
             }
             Request::Leave { group } if self.teams.has(client, group) => {

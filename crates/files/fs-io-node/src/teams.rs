@@ -19,7 +19,7 @@ use super::meetings::{Meeting, Served, with_names};
 use super::shares::{Share, Shares};
 use crate::error::{Failure, FailureKind};
 use crate::name;
-use crate::protocol::{BROUGHT_BYTES_MAX, MeetingId, Reply, TeamStep};
+use crate::protocol::{BROUGHT_BY_ALL_MAX, BROUGHT_BYTES_MAX, MeetingId, Reply, TeamStep};
 
 /// Memberships in teams that have formed or are about to: of each client in any case, and of all beyond that.
 const MEMBERSHIPS: (u64, u64) = (64, 4096);
@@ -76,8 +76,8 @@ pub(super) struct Coming {
     pub(super) brings: Vec<u8>,
 }
 
-/// A meeting of members by their ranks, who are told what all of them have brought.
-type TeamMeeting = Meeting<u32, Coming, Rc<[Vec<u8>]>>;
+/// A meeting of members by their ranks, who are told what all of them have brought, as it is in the answer.
+type TeamMeeting = Meeting<u32, Coming, Rc<[u8]>>;
 
 impl Teams {
     /// Counts a client among the members of a team, and waits for the others.
@@ -140,13 +140,15 @@ impl Teams {
         &self,
         client: NodeId,
         id: MeetingId,
-        coming: Coming,
-        failure: Option<Failure>,
+        mut coming: Coming,
+        mut failure: Option<Failure>,
     ) -> Served {
-        if coming.brings.len() > BROUGHT_BYTES_MAX {
-            let bytes = coming.brings.len();
+        let bytes = coming.brings.len();
+        if bytes > BROUGHT_BYTES_MAX {
+            // It has come all the same: the others need not wait.
             let text = format!("{client} brings {bytes} bytes to a meeting: {BROUGHT_BYTES_MAX} at most");
-            return Err(Failure::invalid(text).into());
+            failure.get_or_insert(Failure::invalid(text));
+            coming.brings.clear();
         }
         let team = self.formed.borrow().get(&id.group).cloned();
         let team = team.and_then(|team| Some((team.rank_of(client)?, team)));
@@ -288,7 +290,13 @@ impl Team {
         if meeting.is_over() || !all_have_come && lost.is_none() {
             return;
         }
-        meeting.end(lost, present.values().map(|coming| coming.brings.clone()).collect());
+        let brought: Vec<&[u8]> = present.values().map(|coming| &*coming.brings).collect();
+        let brought = postcard::to_extend(&brought, Vec::new()).expect("a vector takes any encoding");
+        let too_much = (brought.len() > BROUGHT_BY_ALL_MAX).then(|| {
+            let text = format!("the members bring {} bytes to a meeting", brought.len());
+            Failure::invalid(format!("{text}: {BROUGHT_BY_ALL_MAX} together at most"))
+        });
+        meeting.end(lost.or(too_much), brought.into());
         self.changed.wake_all();
     }
 
@@ -388,7 +396,8 @@ mod tests {
 
     /// What the members of a pair are told.
     fn met() -> Reply {
-        Reply::Met { members: Vec::new(), brought: vec![vec![10], vec![11]] }
+        let brought = postcard::to_extend(&vec![vec![10_u8], vec![11]], Vec::new()).expect("encoded");
+        Reply::Met { members: Vec::new(), brought }
     }
 
     fn move_data(teams: &Teams, group: u64, node: u64, direction: Direction) -> Serving<'_> {
@@ -456,8 +465,12 @@ mod tests {
         let group = pair(&teams);
         let coming = Coming { step: TeamStep::Meet, brings: vec![0; BROUGHT_BYTES_MAX + 1] };
         let meeting = MeetingId { group, operation: 1 };
-        let told = text(poll(&mut (Box::pin(teams.meet(NodeId(10), meeting, coming, None)) as Serving)));
-        assert!(told.contains("brings 513 bytes"), "{told}");
+        let mut one: Serving = Box::pin(teams.meet(NodeId(10), meeting, coming, None));
+        assert!(poll(&mut one).is_none());
+        let mut other = meet(&teams, group, 1, 11, None);
+        for told in [text(poll(&mut other)), text(poll(&mut one))] {
+            assert!(told.contains("brings 513 bytes"), "{told}");
+        }
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub struct IoNodeSettings {
     /// How many buffers a collective request uses for each disk.
     pub buffers_per_disk: usize,
     /// A number that no other run of this I/O node has, by which a client that has written to an earlier run learns
-    /// that this run is over. 0 for the first, where runs are numbered.
+    /// that this run is over. 0 if there is never another run.
     pub incarnation: u64,
     /// The earlier run that this one continues: it ended with all on the disks that it had accepted, and so had those
     /// that it continued itself. Clients hear its number with what is accepted, so that nothing is lost for them.

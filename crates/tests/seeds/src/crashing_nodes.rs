@@ -10,12 +10,13 @@ use sim::SimMachine;
 pub(crate) struct CrashingNodes {
     io_nodes: Vec<SimMachine>,
     settings: IoNodeSettings,
-    incarnation: Cell<u64>,
+    /// How many runs there have been, of all of them.
+    started: Cell<u64>,
 }
 
 impl CrashingNodes {
     pub(crate) fn start(io_nodes: Vec<SimMachine>, settings: IoNodeSettings) -> CrashingNodes {
-        let nodes = CrashingNodes { io_nodes, settings, incarnation: Cell::new(0) };
+        let nodes = CrashingNodes { io_nodes, settings, started: Cell::new(0) };
         nodes.io_nodes.iter().for_each(|node| nodes.serve(node));
         nodes
     }
@@ -36,7 +37,7 @@ impl CrashingNodes {
 
     /// The outcome of some work as that of its task: a failure is excused if a node has crashed before it.
     pub(crate) fn excused(&self, outcome: fs::Result<()>) -> machine::Result<()> {
-        let has_crashed = self.incarnation.get() > self.count();
+        let has_crashed = self.started.get() > self.count();
         match outcome {
             Err(error) if !has_crashed => {
                 Err(Error::Failed { task: "before any crash".to_owned(), why: error.to_string() }.into())
@@ -46,7 +47,8 @@ impl CrashingNodes {
     }
 
     fn serve(&self, node: &SimMachine) {
-        let incarnation = self.incarnation.replace(self.incarnation.get() + 1);
+        self.started.set(self.started.get() + 1);
+        let incarnation = self.started.get();
         node.spawn("I/O node", serve(node.clone(), IoNodeSettings { incarnation, ..self.settings.clone() }));
     }
 }

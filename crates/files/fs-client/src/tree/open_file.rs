@@ -10,6 +10,7 @@
 //!   are reported, so there are no gaps, neither for this client nor for others.
 
 use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
 use std::rc::Rc;
 
 use layout::Selection;
@@ -303,7 +304,7 @@ impl<M: Machine> OpenTreeFile<M> {
 
     /// Takes in the answer to a change of contents by this client: the version after the one known is its own.
     fn take_own(&self, inode: Inode) {
-        if inode.version != self.state.inode.borrow().version + RUN_STEP {
+        if inode.version != self.state.inode.borrow().version.wrapping_add(RUN_STEP) {
             return self.tree.note_inode(&self.state, &self.paged, inode);
         }
         self.paged.set_bytes(inode.size);
@@ -331,7 +332,7 @@ impl<M: Machine> OpenTreeFile<M> {
         let file = self.paged.file();
         let ask_keeper = async |_| self.attributes().await.map(|_| self.told_to_team());
         let moved = file.move_selected(company(team), &operation, fits, ask_keeper).await?;
-        self.hear_first(&moved.told)?;
+        self.hear_first(&moved.told).await?;
         Ok(selection.bytes_before(self.known().size))
     }
 
@@ -358,7 +359,7 @@ impl<M: Machine> OpenTreeFile<M> {
             Ok(self.told_to_team())
         };
         let moved = self.paged.file().move_selected(company(team), &operation, fits, tell_keeper).await?;
-        self.hear_first(&moved.told).map(drop)
+        self.hear_first(&moved.told).await.map(drop)
     }
 
     /// What the first member of a team tells the others, so that they need not ask the keeper: what it has heard of the
@@ -371,16 +372,19 @@ impl<M: Machine> OpenTreeFile<M> {
     ///
     /// # Errors
     /// If it is not what the keeper can have said of this file.
-    pub(super) fn hear_first(&self, told: &[u8]) -> Result<u64> {
+    pub(super) async fn hear_first(&self, told: &[u8]) -> Result<u64> {
         let keeper = self.tree.keeper();
         let inode: Inode = decoded(told, keeper)?;
-        if inode.number != self.number() {
+        let (version, known) = (inode.version, self.state.inode.borrow().version);
+        let is_this = inode.number == self.number() && inode.kind == self.state.inode.borrow().kind;
+        if !is_this || inode.size > layout::FILE_BYTES_MAX {
             return Err(unexpected(keeper));
         }
-        let version = inode.version;
-        // This member may have heard of a later one meanwhile.
-        if version > self.state.inode.borrow().version {
-            self.tree.note_inode(&self.state, &self.paged, inode);
+        match version.cmp(&known) {
+            Ordering::Greater => self.tree.note_inode(&self.state, &self.paged, inode),
+            Ordering::Equal => {}
+            // This member has heard of a later one meanwhile, or the keeper has lost the one that it knows.
+            Ordering::Less => drop(self.attributes().await?),
         }
         Ok(version)
     }

@@ -35,7 +35,7 @@ impl<M: Machine> OpenTreeFile<M> {
         };
         let met = turn.gather_bytes(flushed.as_ref().cloned().map_err(|error| &**error)).await;
         match (flushed, met) {
-            (Ok(_), Ok(told)) => self.synced_by_first(turn, mark, &told[0]),
+            (Ok(_), Ok(told)) => self.synced_by_first(turn, mark, &told[0]).await,
             (Ok(_), Err(error)) => {
                 // What is lost of its own is told to this member now, and what the first could not flush stays noted.
                 self.bring_to_media().await.and(Err(error))
@@ -58,11 +58,11 @@ impl<M: Machine> OpenTreeFile<M> {
         Ok(told)
     }
 
-    fn synced_by_first(&self, turn: &TeamTurn<'_, M>, mark: PagesMark, told: &[u8]) -> Result<()> {
+    async fn synced_by_first(&self, turn: &TeamTurn<'_, M>, mark: PagesMark, told: &[u8]) -> Result<()> {
         if turn.is_first() {
             return Ok(());
         }
-        let version = self.hear_first(told)?;
+        let version = self.hear_first(told).await?;
         if self.known().version == version {
             self.paged().note_flushed_by_other(mark);
         }

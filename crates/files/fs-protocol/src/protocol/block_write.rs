@@ -87,8 +87,8 @@ bitflags! {
     }
 }
 
-/// The most elements of an encoding.
-const ELEMENTS_MAX: usize = 7;
+/// The most elements of an encoding: the place with the flags, and what these say.
+const ELEMENTS_MAX: usize = 4;
 
 impl Serialize for BlockWrite {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

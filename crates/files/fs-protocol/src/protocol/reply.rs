@@ -78,8 +78,9 @@ pub enum Reply {
     Met {
         /// The members of a job that take part, in order; those of a team know each other.
         members: Vec<u64>,
-        /// What each member of a team has brought, by rank.
-        brought: Vec<Vec<u8>>,
+        /// What each member of a team has brought, by rank: a list of byte strings in postcard's encoding, which is
+        /// made once for all of them.
+        brought: Vec<u8>,
     },
     /// To [`RecordingStep::ReadClock`].
     RecordingClock {

@@ -180,7 +180,8 @@ pub enum Request {
         /// Make those that there are not.
         create: bool,
     },
-    /// Bring something onto the media. Answered by [`Reply::Accepted`].
+    /// Bring something onto the media. Answered by [`Reply::Accepted`], or by [`Reply::Done`] of an I/O node that is
+    /// never started anew.
     Flush(Flushing),
     /// Remove all stripes that you have of these files, of [`REMOVED_MAX`] at most, and make none of them any
     /// more. Answered by [`Reply::Removed`].
@@ -389,6 +390,9 @@ pub const RECORDED_BYTES_MAX: usize = 16 * 1024;
 
 /// The most bytes that a member brings to a meeting of a team.
 pub const BROUGHT_BYTES_MAX: usize = 512;
+
+/// The most bytes that all members bring together: their list has room in a header.
+pub const BROUGHT_BY_ALL_MAX: usize = 56 << 10;
 
 /// The most pieces in one message; the header of more would be too long.
 pub const PIECES_MAX: usize = 4096;

@@ -7,7 +7,7 @@ use fs_protocol::protocol::{
 };
 use fs_protocol::{Entry, EntryRun, FileId, ListedStretch, LockMode, LockRange};
 use layout::{Extent, Pattern, Problem, Selection, Striping};
-use namespace::FileNumber;
+use namespace::{FileNumber, Location, TreeOperation, TreeRefusal, WrittenContents};
 
 /// Frames, encoded: most kinds of requests, and the replies that have most in them.
 pub(crate) fn frames() -> Vec<Vec<u8>> {
@@ -50,6 +50,30 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         Request::Lock { lease: 1 << 60, change: Some(lock()) },
         Request::Fence { leases: vec![1 << 60, 3] },
         Request::LetGo { number: FileNumber(3), used: OpenFor::Writing, written: None },
+        Request::Memput { memory, offset: 300 },
+        Request::Memget { memory, offset: 300, bytes: 8192 },
+        Request::MemgetPieces { memory, pieces: vec![(0, 8), (96, 8)] },
+        Request::Promote { file, stripe: 2, offset: 8192 },
+        Request::Examine,
+        Request::DescribeDisks,
+        Request::MarkDisks { origin: 1 << 60, anew: true },
+        Request::Join { job: "a job".to_owned(), member: "one".to_owned(), io_nodes: 1 << 60 },
+        Request::FlushTogether { group: 1 << 60, flush: 3, file: None },
+        Request::Leave { group: 1 << 60 },
+        Request::Tree {
+            operation: TreeOperation::Look { at: Location::of_path(b"a/b"), follow: true }.into(),
+            hold: Some(OpenFor::Reading),
+        },
+        Request::FindData { file, stripes: vec![(2, 8192)] },
+        Request::Flush(Flushing::Stripes(numbered_stripes())),
+        Request::Flush(Flushing::Names),
+        Request::Record(RecordingStep::Fetch),
+        Request::Lock { lease: 1 << 60, change: None },
+        Request::LetGo {
+            number: FileNumber(3),
+            used: OpenFor::Writing,
+            written: Some(WrittenContents { end: 70_000, stored_stripes: 3, bytes: 300 }),
+        },
         Request::HoldAgain {
             files: vec![
                 (FileNumber(1 << 60), OpenCount { reading: 2, writing: 0 }),
@@ -73,7 +97,15 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
             failure: Some(fs_protocol::Failure::new(fs_protocol::FailureKind::Io, "a disk is gone")),
         },
         Reply::TeamFormed { group: 1 << 60, members: vec![1, 1 << 60] },
-        Reply::Met { members: Vec::new(), brought: vec![vec![0], vec![1; 40]] },
+        Reply::Met { members: vec![1, 1 << 60], brought: vec![2, 1, 0, 2, 7, 7] },
+        Reply::Failed(fs_protocol::Failure::new(fs_protocol::FailureKind::NoSpace, "the disk is full")),
+        Reply::Accepted { run: 1 << 60 },
+        Reply::Moved { blocks: vec![3, 300], hidden: 70_000 },
+        Reply::Joined { group: 1 << 60, flushes: 3 },
+        Reply::Flushing { flush: 3 },
+        Reply::RecordingClock { unix_ns: 1 << 60 },
+        Reply::Refused(TreeRefusal::NotFound),
+        Reply::DataFound { data: vec![(2, 8192, 70_000)] },
         Reply::Lock(LockAnswer::DoneAfter { lease: 1 << 60, ended: vec![3, 1 << 50] }),
         Reply::Lock(LockAnswer::Held { lease: 1 << 60, lock: held_lock() }),
     ];
