@@ -48,10 +48,11 @@ fn programs_are_measured_and_predicted() {
         assert_eq!(column(&csv, name), elapsed, "{csv}");
     }
     assert!(column(&csv, "elapsed_variance_s2").iter().all(|&variance| variance == Some(0.0)), "{csv}");
-    // 8 MiB of 20 MiB/s take 400 ms on one disk and 100 ms on four, whatever else the computer does.
+    // 8 MiB of 20 MiB/s take 400 ms on one disk and 100 ms on four, whatever else the computer does, but for what a
+    // modelled disk makes up for: that the last command of the run before was answered late.
     for (index, (elapsed, predicted)) in elapsed.iter().zip(&predicted).enumerate() {
         let least = if index % 7 < 4 { 0.4 } else { 0.1 };
-        assert!(elapsed.is_some_and(|elapsed| elapsed >= least), "row {index} of {csv}");
+        assert!(elapsed.is_some_and(|elapsed| elapsed >= 0.8 * least), "row {index} of {csv}");
         assert!(predicted.is_some_and(|predicted| predicted >= least), "row {index} of {csv}");
     }
     let page = fs::read_to_string(page).expect("a page");
@@ -71,7 +72,7 @@ fn what_programs_make_is_the_same_on_any_disks() {
         // What is read comes from the disks, and what is written, temporary files too, goes there.
         let bytes = [4.0, 4.0, 1.0, 1.0].into_iter().zip([1.0, 2.0, 1.0, 2.0]);
         for (elapsed, (times, disks)) in elapsed.into_iter().zip(bytes) {
-            assert!(elapsed.is_some_and(|elapsed| elapsed >= least * times / disks), "{csv}");
+            assert!(elapsed.is_some_and(|elapsed| elapsed >= 0.8 * least * times / disks), "{csv}");
         }
         assert!(column(&csv, "predicted_s").iter().all(Option::is_none), "{csv}");
     }
