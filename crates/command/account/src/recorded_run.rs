@@ -15,9 +15,9 @@ use trace::{ArgumentValue, Mark, Span, Timeline};
 pub struct RecordedRun {
     /// The compute nodes come first.
     pub statistics: Statistics,
-    /// How many compute nodes there are.
+    /// Number of compute nodes.
     pub compute_nodes: usize,
-    /// What its parts are called.
+    /// The names of its parts.
     pub names: PartNames,
     /// How many events had no room in the recording. Then it is of what came before the last that had.
     pub missing: u64,

@@ -102,7 +102,7 @@ fn check_unchanged(name: &str, known: &Inode, now: &Inode) -> Result<()> {
 /// What a new file is to be like.
 #[derive(Clone, Copy, Debug)]
 pub struct WantedFile {
-    /// How it is striped.
+    /// Its striping.
     pub striping: Striping,
     /// Its permissions.
     pub mode: u16,

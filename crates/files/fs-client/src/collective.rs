@@ -16,7 +16,7 @@ use std::rc::Rc;
 use layout::View;
 use machine::{Machine, Memory, NodeId, Payload, Work};
 
-use super::together::{Exchanging, Gathering, Met};
+use super::together::{Exchanging, Gathering, Met, taken_apart};
 use super::{Client, ClientInner, File};
 use crate::endpoint::Caller;
 use crate::error::{Error, Failure, Result};
@@ -214,12 +214,9 @@ impl<M: Machine> Gathering<M> for Group {
     }
 
     async fn meet(&self, client: &Client<M>, brings: std::result::Result<Vec<u8>, &Error>) -> Result<Met> {
-        let (brings, failure) = match brings {
-            Ok(bytes) => (vec![bytes], None),
-            Err(error) => (Vec::new(), Some(Failure::from(error.clone()))),
-        };
-        client.meet_with(self, failure).await?;
-        Ok(Met { members: self.members.clone(), brought: brings })
+        let (own, error) = taken_apart(brings);
+        client.meet_with(self, error.map(|error| Failure::from(error.clone()))).await?;
+        Ok(Met { members: self.members.clone(), brought: vec![own] })
     }
 }
 

@@ -132,11 +132,14 @@ impl Durability {
         self.nodes.borrow().get(&stamp.node).map_or(Place::Accepted, |runs| runs.place(stamp))
     }
 
-    /// Whether a write is lost, or nobody knows: no run has answered since the last of so many connections was lost.
+    fn is_lost(&self, stamp: Stamp) -> bool {
+        self.place(stamp) == Place::Lost
+    }
+
+    /// True if a write is lost, or may be: no run has answered since the last of so many connections was lost.
     fn is_doubtful(&self, stamp: Stamp, disconnects: u64) -> bool {
         let nodes = self.nodes.borrow();
-        nodes.get(&stamp.node).is_none_or(|runs| runs.heard_at != disconnects)
-            || self.place(stamp) == Place::Lost
+        nodes.get(&stamp.node).is_none_or(|runs| runs.heard_at != disconnects) || self.is_lost(stamp)
     }
 }
 
@@ -148,7 +151,6 @@ pub(super) fn first_kept(numbers: impl Iterator<Item = u64>) -> u64 {
 }
 
 /// The last writes to some things that were not on the media when that was last looked at.
-#[derive(Clone)]
 pub(super) struct Unflushed<K> {
     last: BTreeMap<K, Stamp>,
     /// Things of which something is lost that nobody has been told of, each with the I/O node.
@@ -166,9 +168,8 @@ impl<K: Copy + Ord> Unflushed<K> {
     pub(super) fn note(&mut self, key: K, stamp: Stamp, durability: &Durability) {
         let Some(other) = self.last.insert(key, stamp) else { return };
         let (first, last) = if stamp.number < other.number { (stamp, other) } else { (other, stamp) };
-        let is_lost = |stamp| durability.place(stamp) == Place::Lost;
-        self.last.insert(key, if is_lost(last) { first } else { last });
-        if let Some(lost) = [first, last].into_iter().find(|&stamp| is_lost(stamp)) {
+        self.last.insert(key, if durability.is_lost(last) { first } else { last });
+        if let Some(lost) = [first, last].into_iter().find(|&stamp| durability.is_lost(stamp)) {
             self.lost.insert(key, lost.node);
         }
     }
@@ -219,7 +220,7 @@ impl<K: Copy + Ord> Unflushed<K> {
         });
     }
 
-    /// The last writes, as of the last look.
+    /// The last writes, as of the last [`settle`](Self::settle).
     pub(super) fn last(&self) -> &BTreeMap<K, Stamp> {
         &self.last
     }
@@ -239,36 +240,38 @@ impl<K: Copy + Ord> Unflushed<K> {
         }
     }
 
-    /// How many things there are, those of which something is lost counted once more.
+    /// Number of entries, of stamps and of losses.
     pub(super) fn len(&self) -> usize {
         self.last.len() + self.lost.len()
     }
 
-    /// Whether nothing has been written that is not on the media, or lost, as of the last look.
+    /// True if all writes are on the media, as of the last [`settle`](Self::settle).
     pub(super) fn is_nothing(&self) -> bool {
         self.last.is_empty() && self.lost.is_empty()
     }
 
-    /// Whether something is lost, as of the last look.
+    /// True if a write is lost, as of the last [`settle`](Self::settle).
     pub(super) fn has_lost(&self) -> bool {
         !self.lost.is_empty()
     }
 
-    /// Whether something may be lost that an I/O node had accepted; so many connections have been lost by now.
+    /// True if an accepted write may be lost. `disconnects` is the present count of lost connections.
     pub(super) fn may_have_lost(&self, durability: &Durability, disconnects: u64) -> bool {
         self.has_lost() || self.last.values().any(|&stamp| durability.is_doubtful(stamp, disconnects))
     }
 
-    /// The I/O nodes that have lost something: told once.
+    /// The I/O nodes that have lost writes. Reported once.
     pub(super) fn take_lost(&mut self) -> BTreeSet<NodeId> {
         std::mem::take(&mut self.lost).into_values().collect()
     }
 
-    /// Whether something of this thing is lost: told once.
+    /// True if a write to this thing is lost. Reported once.
     pub(super) fn take_lost_of(&mut self, key: K, durability: &Durability) -> bool {
-        let is_lost = |stamp: &mut Stamp| durability.place(*stamp) == Place::Lost;
-        let is_now = self.last.get_mut(&key).is_some_and(is_lost) && self.last.remove(&key).is_some();
-        self.lost.remove(&key).is_some() || is_now
+        let is_lost = self.last.get(&key).is_some_and(|&stamp| durability.is_lost(stamp));
+        if is_lost {
+            self.last.remove(&key);
+        }
+        self.lost.remove(&key).is_some() || is_lost
     }
 }
 

@@ -180,7 +180,7 @@ impl<M: Machine> File<M> {
         self.inner.writes.may_have_lost(self.client.disconnects())
     }
 
-    /// Whether a flush has anything to bring to the media, as far as is known, or to tell.
+    /// True if a flush has writes to flush, as far as known, or losses to report.
     pub(super) fn has_unflushed(&self) -> bool {
         !self.attachments().is_old_flushed() || self.inner.writes.has_unflushed()
     }
@@ -472,14 +472,14 @@ impl<M: Machine> File<M> {
         data: Payload,
     ) -> Answer {
         let (file, node, attachments) = (self.inner.file, self.home_of(stripe), self.attachments());
-        let may_attach = !attachments.is_wanted(stripe, true)
-            || attachments.is_nowhere(stripe)
-            || self.client.can(node, Features::ATTACHING_WRITES).await?;
-        // Looked at after that: others may have made it meanwhile.
-        let is_made_here = may_attach
-            && attachments.is_wanted(stripe, true)
-            && !attachments.is_stored(stripe)
-            && !attachments.is_nowhere(stripe);
+        let may_be_new = || {
+            attachments.is_wanted(stripe, true)
+                && !attachments.is_stored(stripe)
+                && !attachments.is_nowhere(stripe)
+        };
+        // Looked at again after the question: others may have made it meanwhile.
+        let is_made_here =
+            may_be_new() && self.client.can(node, Features::ATTACHING_WRITES).await? && may_be_new();
         let attach = match is_made_here {
             true => Some(StripeHome { striping: self.striping(), disk: attachments.disks[stripe as usize] }),
             false => {

@@ -28,7 +28,7 @@ const FORGOTTEN: &str = "a file closed earlier";
 pub struct NumberedFile {
     /// Its number. It is never given to another file.
     pub number: FileId,
-    /// How it is striped.
+    /// Its striping.
     pub striping: Striping,
     /// The identity of the disk of each stripe; [`NO_DISK`] of one that is lost with a disk of which nothing is known.
     pub disks: Vec<u64>,

@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use machine::{Condition, Machine, NodeId, Payload, Work};
 
-use super::together::{Exchanging, Gathering, Met, brought, decoded, encoded};
+use super::together::{Exchanging, Gathering, Met, brought, decoded, encoded, taken_apart};
 use super::{Client, unexpected};
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::protocol::{MeetingId, Reply, Request, TeamStep};
@@ -169,10 +169,8 @@ impl<M: Machine> TeamTurn<'_, M> {
         }
         let TeamMembership { client, coordinator, .. } = self.team;
         client.inner.endpoint.machine().compute(Work::Barrier).await;
-        let (brings, failure) = match brings {
-            Ok(bytes) => (bytes, None),
-            Err(error) => (Vec::new(), Some(failure_of(error))),
-        };
+        let (brings, error) = taken_apart(brings);
+        let failure = error.map(failure_of);
         let request = Request::Meet { meeting, step: Some(step), brings, failure };
         match client.inner.endpoint.call(*coordinator, request, Payload::empty()).await?.0 {
             Reply::Met { brought, .. } => {

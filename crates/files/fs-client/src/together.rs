@@ -112,6 +112,11 @@ impl Met {
     }
 }
 
+/// What a member brings, and the error, if it brings that.
+pub(super) fn taken_apart(brings: std::result::Result<Vec<u8>, &Error>) -> (Vec<u8>, Option<&Error>) {
+    brings.map_or_else(|error| (Vec::new(), Some(error)), |bytes| (bytes, None))
+}
+
 /// What a member brings to tell the others.
 pub(super) fn encoded(value: impl Serialize) -> Vec<u8> {
     postcard::to_extend(&value, Vec::new()).expect("a vector takes any encoding")

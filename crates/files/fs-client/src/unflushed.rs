@@ -5,7 +5,7 @@
 //! has it take another one's place, is told what was lost. If there are too many closed files, those closed first are
 //! forgotten. Only a flush of all files then reports a loss of their data.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::rc::Rc;
@@ -13,10 +13,8 @@ use std::rc::Rc;
 use machine::NodeId;
 
 use super::durability::{Durability, Unflushed, first_kept};
+use crate::name;
 use crate::protocol::FileId;
-
-/// The offset basis and the prime of FNV-1a of 64 bits (Fowler, Noll, Vo).
-const FNV: (u64, u64) = (0xcbf2_9ce4_8422_2325, 0x100_0000_01b3);
 
 /// Maximum number of closed files and of their stripes whose unflushed writes are remembered: some MB of them, 32,768
 /// files with one stripe each.
@@ -155,21 +153,24 @@ impl FileWrites {
         stripes.into_iter().for_each(|stripe| unflushed.note(stripe, stamp, durability));
     }
 
+    /// What is not flushed, as of now.
+    fn settled(&self) -> RefMut<'_, Unflushed<u32>> {
+        let mut unflushed = self.stripes.borrow_mut();
+        unflushed.settle(&self.files.durability);
+        unflushed
+    }
+
     /// The stripes with writes that are not on the media, as far as is known.
     pub(super) fn stripes(&self) -> BTreeSet<u32> {
-        let mut unflushed = self.stripes.borrow_mut();
-        unflushed.settle(&self.files.durability);
-        unflushed.last().keys().copied().collect()
+        self.settled().last().keys().copied().collect()
     }
 
-    /// Whether a flush has anything to bring to the media, or to tell.
+    /// True if a flush has writes to flush or losses to report.
     pub(super) fn has_unflushed(&self) -> bool {
-        let mut unflushed = self.stripes.borrow_mut();
-        unflushed.settle(&self.files.durability);
-        !unflushed.is_nothing()
+        !self.settled().is_nothing()
     }
 
-    /// Whether some of what is not on the media may be lost; so many connections have been lost.
+    /// True if an accepted write may be lost. `disconnects` is the present count of lost connections.
     pub(super) fn may_have_lost(&self, disconnects: u64) -> bool {
         self.stripes.borrow().may_have_lost(&self.files.durability, disconnects)
     }
@@ -187,17 +188,14 @@ impl FileWrites {
         self.stripes.borrow_mut().note_flushed(stripes, (node, run), number, &self.files.durability);
     }
 
-    /// The I/O nodes that have lost something of the file: told once.
+    /// The I/O nodes that have lost writes to the file. Reported once.
     pub(super) fn take_lost(&self) -> BTreeSet<NodeId> {
-        let mut unflushed = self.stripes.borrow_mut();
-        unflushed.settle(&self.files.durability);
-        unflushed.take_lost()
+        self.settled().take_lost()
     }
 
     /// What is not on the media now.
     pub(super) fn mark(&self) -> UnflushedMark {
-        let mut unflushed = self.stripes.borrow_mut();
-        unflushed.settle(&self.files.durability);
+        let unflushed = self.settled();
         let runs: BTreeMap<NodeId, u64> =
             unflushed.last().values().map(|stamp| (stamp.node, stamp.run)).collect();
         let number = self.files.durability.last();
@@ -216,9 +214,8 @@ fn hash_of(runs: &BTreeMap<NodeId, u64>) -> u64 {
     if runs.is_empty() {
         return 0;
     }
-    let (basis, prime) = FNV;
-    let bytes = runs.iter().flat_map(|(node, run)| [node.0.to_le_bytes(), run.to_le_bytes()]).flatten();
-    bytes.fold(basis, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(prime)).max(1)
+    let numbers: Vec<u64> = runs.iter().flat_map(|(node, run)| [node.0, *run]).collect();
+    name::hash_of("", &numbers).max(1)
 }
 
 #[cfg(test)]

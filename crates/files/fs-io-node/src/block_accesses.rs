@@ -27,6 +27,8 @@ pub(super) struct BlockAccess {
     pub(super) stripe: u32,
     pub(super) offset: u64,
     pub(super) bytes: u64,
+    /// What is to be opened or made before, if the stripe is not known to be open.
+    pub(super) attach: Option<StripeHome>,
     /// What it is noted as.
     pub(super) serve: &'static str,
 }
@@ -62,19 +64,19 @@ impl BlockAccess {
         payload: Payload,
     ) -> Result<Self, Request> {
         let serve = request.spans().serve;
-        let (access, file, stripe, offset, bytes) = match request {
+        let (access, (file, stripe, offset), bytes, attach) = match request {
             Request::Read { file, stripe, offset, bytes, is_alone } => {
-                (AccessKind::Read { is_alone }, file, stripe, offset, u64::from(bytes))
+                (AccessKind::Read { is_alone }, (file, stripe, offset), u64::from(bytes), None)
             }
-            Request::Write(BlockWrite { file, stripe, offset, fetch, until, lease, attach: _ }) => {
+            Request::Write(BlockWrite { file, stripe, offset, fetch, until, lease, attach }) => {
                 let data = Data::of(caller, fetch, payload);
                 let bytes = data.bytes();
-                (AccessKind::Write { data, lease, until }, file, stripe, offset, bytes)
+                (AccessKind::Write { data, lease, until }, (file, stripe, offset), bytes, attach)
             }
             command => return Err(command),
         };
         let account = accounts.of(caller.node);
-        Ok(BlockAccess { caller, account, access, file, stripe, offset, bytes, serve })
+        Ok(BlockAccess { caller, account, access, file, stripe, offset, bytes, attach, serve })
     }
 }
 
@@ -155,7 +157,7 @@ impl<M: Machine> IoNode<M> {
         request: BlockAccess,
         serving: &Cell<Option<Caller>>,
     ) -> machine::Result<()> {
-        let BlockAccess { caller, account, access, file, stripe, offset, bytes, serve } = request;
+        let BlockAccess { caller, account, access, file, stripe, offset, bytes, serve, .. } = request;
         let about = || [("job", caller.node.0), ("file", file.0), ("offset", offset), ("bytes", bytes)];
         let span = self.machine.notes().span(serve, about);
         self.machine.notes().received(span.place(), || caller.question());

@@ -392,14 +392,12 @@ impl<M: Machine> RequestHandler for IoNode<M> {
         request: Request,
         payload: Payload,
     ) -> machine::Result<()> {
-        let attach = match &request {
-            Request::Write(write) => write.attach,
-            _ => None,
-        };
-        match (BlockAccess::of(caller, &self.accounts, request, payload), attach) {
-            (Ok(access), None) => self.dispatch(access).await,
-            (Ok(write), Some(home)) => self.start_attaching_write(home, write),
-            (Err(command), _) => self.start_command(caller, command),
+        match BlockAccess::of(caller, &self.accounts, request, payload) {
+            Ok(access) => match access.attach {
+                None => self.dispatch(access).await,
+                Some(home) => self.start_attaching_write(home, access),
+            },
+            Err(command) => self.start_command(caller, command),
         }
         Ok(())
     }

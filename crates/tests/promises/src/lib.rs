@@ -1097,6 +1097,19 @@ impl Restarting {
         io_node
     }
 
+    /// Serves on the first of these nodes, with a client on the second.
+    async fn with_client<M: Machine>(nodes: &[M], base: Base) -> (NodeId, Rc<Self>, Client<M>) {
+        let (node, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
+        let client = Client::connect(nodes[1].clone(), vec![node], base.client()).await.expect("it answers");
+        (node, io_node, client)
+    }
+
+    /// A file with one stripe on its disk.
+    fn file(number: FileId, bytes: u64) -> NumberedFile {
+        let striping = Striping::new(BLOCK, 1).expect("a striping");
+        NumberedFile { number, striping, disks: vec![7], bytes, stored_stripes: 0 }
+    }
+
     fn start_anew(&self) {
         self.run.set(self.run.get() + 1);
         self.is_open.set(false);

@@ -390,11 +390,8 @@ pub fn numbered_stripes_are_told_apart(testbed: &impl Testbed, base: Base) {
 /// once.
 pub fn a_numbered_write_that_was_lost_is_told(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
-        let (node, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
-        let client = Client::connect(nodes[1].clone(), vec![node], base.client()).await.expect("it answers");
-        let striping = Striping::new(BLOCK, 1).expect("a striping");
-        let file = NumberedFile { number: FileId(1), striping, disks: vec![7], bytes: 0, stored_stripes: 0 };
-        let file = client.numbered(file).await.expect("opened");
+        let (node, io_node, client) = Restarting::with_client(&nodes, base).await;
+        let file = client.numbered(Restarting::file(FileId(1), 0)).await.expect("opened");
         let lost = Err(Error::WriteLost { name: object_name(FileId(1)), node }.into());
         write(&file, 0, b"flushed").await;
         assert_eq!(file.flush().await, Ok(()));
@@ -436,13 +433,8 @@ pub fn each_of_many_closed_files_that_lost_data_is_reported(testbed: &impl Testb
     // So many take seconds.
     let files = if base.configuration == Configuration::Report { 100 } else { 20_000 };
     run(testbed, 2, move |nodes| async move {
-        let (node, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
-        let client = Client::connect(nodes[1].clone(), vec![node], base.client()).await.expect("it answers");
-        let striping = Striping::new(BLOCK, 1).expect("a striping");
-        let open = async |number| {
-            let file = NumberedFile { number, striping, disks: vec![7], bytes: 0, stored_stripes: 0 };
-            client.numbered(file).await.expect("opened")
-        };
+        let (node, io_node, client) = Restarting::with_client(&nodes, base).await;
+        let open = async |number| client.numbered(Restarting::file(number, 0)).await.expect("opened");
         for number in (1..=files).chain([1]).map(FileId) {
             write(&open(number).await, 0, b"lost").await;
         }
@@ -460,11 +452,8 @@ pub fn each_of_many_closed_files_that_lost_data_is_reported(testbed: &impl Testb
 /// anew and has flushed since.
 pub fn what_an_earlier_run_has_flushed_is_not_lost(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
-        let (node, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
-        let client = Client::connect(nodes[1].clone(), vec![node], base.client()).await.expect("it answers");
-        let striping = Striping::new(BLOCK, 1).expect("a striping");
-        let file = NumberedFile { number: FileId(1), striping, disks: vec![7], bytes: 0, stored_stripes: 0 };
-        let file = client.numbered(file).await.expect("opened");
+        let (_, io_node, client) = Restarting::with_client(&nodes, base).await;
+        let file = client.numbered(Restarting::file(FileId(1), 0)).await.expect("opened");
         write(&file, 0, b"flushed").await;
         for _ in 0..3 {
             assert_eq!(client.flush_own().await, Ok(()));
@@ -477,14 +466,8 @@ pub fn what_an_earlier_run_has_flushed_is_not_lost(testbed: &impl Testbed, base:
 /// What was lost of a file that was open twice is reported to who opens it again, whichever of the two had written it.
 pub fn both_handles_of_a_file_remember_what_was_lost(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
-        let (node, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
-        let client = Client::connect(nodes[1].clone(), vec![node], base.client()).await.expect("it answers");
-        let striping = Striping::new(BLOCK, 1).expect("a striping");
-        let open = async || {
-            let number = FileId(1);
-            let file = NumberedFile { number, striping, disks: vec![7], bytes: 0, stored_stripes: 0 };
-            client.numbered(file).await.expect("opened")
-        };
+        let (node, io_node, client) = Restarting::with_client(&nodes, base).await;
+        let open = async || client.numbered(Restarting::file(FileId(1), 0)).await.expect("opened");
         let lost = Err(Error::WriteLost { name: object_name(FileId(1)), node }.into());
         for closed_first in 0..2 {
             let mut handles = vec![open().await, open().await];
@@ -503,13 +486,9 @@ pub fn both_handles_of_a_file_remember_what_was_lost(testbed: &impl Testbed, bas
 /// then; and if it is lost after that, to who opens the file and flushes it.
 pub fn who_closes_a_numbered_file_is_told_what_was_lost(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
-        let (node, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
-        let client = Client::connect(nodes[1].clone(), vec![node], base.client()).await.expect("it answers");
+        let (node, io_node, client) = Restarting::with_client(&nodes, base).await;
         let cache = PageCache::new(client.clone(), PageCacheSettings::default());
-        let striping = Striping::new(BLOCK, 1).expect("a striping");
-        let file =
-            NumberedFile { number: FileId(1), striping, disks: vec![7], bytes: BLOCK, stored_stripes: 0 };
-        let open = async || cache.open_numbered(file.clone()).await.expect("opened");
+        let open = async || cache.open_numbered(Restarting::file(FileId(1), BLOCK)).await.expect("opened");
         let lost = Err(Error::WriteLost { name: object_name(FileId(1)), node }.into());
         let send = async |file: &PagedFile<_>, offset| {
             file.write(offset, Payload::from(b"something".to_vec())).await.expect("taken");

@@ -371,8 +371,7 @@ pub fn a_flush_that_fails_is_success_for_nobody(testbed: &impl Testbed, base: Ba
 /// What an I/O node has lost is told through all handles, also if several flush at once and one is answered sooner.
 pub fn a_loss_is_told_to_all_who_flush_at_once(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
-        let (name, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
-        let client = Client::connect(nodes[1].clone(), vec![name], base.client()).await.expect("it answers");
+        let (_, io_node, client) = Restarting::with_client(&nodes, base).await;
         let cache = cache_of(&client, 4, Prefetch::Adaptive);
         let (tasks, lost) = (Tasks::default(), Rc::new(Cell::new(0)));
         let mut handles = Vec::new();
@@ -404,8 +403,7 @@ pub fn a_loss_is_told_to_all_who_flush_at_once(testbed: &impl Testbed, base: Bas
 /// of the file counts.
 pub fn what_is_lost_of_a_temporary_file_is_told(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
-        let (name, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
-        let client = Client::connect(nodes[1].clone(), vec![name], base.client()).await.expect("it answers");
+        let (_, io_node, client) = Restarting::with_client(&nodes, base).await;
         let cache = cache_of(&client, 4, Prefetch::Adaptive);
         let file = opened(&cache, 1).await;
         file.advise(Advice::Temporary);

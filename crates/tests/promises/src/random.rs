@@ -297,7 +297,7 @@ impl<M: Machine> RandomAsker<M> {
         }
     }
 
-    /// A write of so many bytes, of any kind; the data, unless they are to be fetched.
+    /// A write of `bytes` bytes with drawn fields, and its data, unless the I/O node fetches them.
     fn write(&self, write: BlockWrite, bytes: u32) -> (Request, Payload) {
         let is_fetched = self.below(5) == 0;
         let fetch = is_fetched.then_some(Fetch { memory: MemoryId::Request(1), offset: 0, bytes });

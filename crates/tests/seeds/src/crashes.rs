@@ -19,7 +19,7 @@ use crate::testbed::{BLOCK, LIMIT, drawn_machine, drawn_settings};
 
 const PIECE: u64 = 700;
 
-/// How many files there are at a time.
+/// Number of files at a time.
 const FILES: usize = 2;
 
 /// What the program does at most. On machines without costs it would otherwise do very much before it is stopped.

@@ -10,7 +10,7 @@ use sim::SimMachine;
 pub(crate) struct CrashingNodes {
     io_nodes: Vec<SimMachine>,
     settings: IoNodeSettings,
-    /// How many runs there have been, of all of them.
+    /// Number of runs of all nodes so far.
     started: Cell<u64>,
 }
 

@@ -26,15 +26,15 @@ pub struct RecordedProgram {
     machine: MachineDescription,
     /// The same with other numbers of I/O nodes, as far as there can be such a machine.
     others: BTreeMap<u32, MachineDescription>,
-    /// What it has asked for.
+    /// Its requests.
     pub log: Arc<RequestLog>,
-    /// What it does between requests.
+    /// Its work between requests.
     pub think: Think,
     /// The layout on each disk.
     pub layout: DiskLayout,
     /// Seed of all randomness.
     pub seed: u64,
-    /// How many trials there are of each alternative.
+    /// Number of trials of each alternative.
     pub trials: u64,
 }
 
@@ -64,13 +64,13 @@ impl IoSetting {
 pub struct IoAdvice {
     /// The machine.
     pub machine: String,
-    /// How many nodes have asked.
+    /// Number of nodes that made requests.
     pub nodes: usize,
-    /// How many requests there are.
+    /// Number of requests.
     pub requests: u64,
-    /// How many bytes they are for.
+    /// Number of bytes in these requests.
     pub bytes: u64,
-    /// How many trials there are of each alternative.
+    /// Number of trials of each alternative.
     pub trials: u64,
     /// How long its calls took when they were recorded, of the node for which they took longest, with the time between
     /// them if that is kept; none if the log does not say it.
@@ -88,7 +88,7 @@ pub struct IoAdvice {
 /// What an alternative came to.
 #[derive(Clone, Debug, Serialize)]
 pub struct IoAlternative {
-    /// Whether it is what was recorded.
+    /// True for the recorded configuration.
     pub is_recorded: bool,
     /// Whether it can be had on the machine as it is: without more I/O nodes.
     pub is_there: bool,
@@ -98,7 +98,7 @@ pub struct IoAlternative {
     pub method: String,
     /// Stripe unit.
     pub stripe_unit_bytes: u64,
-    /// How many I/O nodes there are.
+    /// Number of I/O nodes.
     pub io_nodes: u32,
     /// The order in which a disk serves requests.
     pub scheduling: String,

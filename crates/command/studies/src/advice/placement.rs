@@ -15,9 +15,9 @@ use statistics::Sample;
 pub struct Merges {
     /// With a compute node for each job, and an I/O node with a disk for each disk.
     pub machine: MachineDescription,
-    /// How many jobs there are.
+    /// Number of jobs.
     pub jobs: u32,
-    /// How many disks there are.
+    /// Number of disks.
     pub disks: u32,
     /// The runs of each job, and the blocks of a run.
     pub runs: u32,
@@ -38,9 +38,9 @@ pub struct Merges {
 pub struct PlacementAdvice {
     /// The machine.
     pub machine: String,
-    /// How many jobs there are.
+    /// Number of jobs.
     pub jobs: u32,
-    /// How many disks there are.
+    /// Number of disks.
     pub disks: u32,
     /// Size of a block.
     pub block_bytes: u64,
@@ -50,7 +50,7 @@ pub struct PlacementAdvice {
     pub write_blocks: u64,
     /// r and w, in milliseconds, as one job alone has them on that machine.
     pub read_ms: f64,
-    /// What a write takes, in milliseconds.
+    /// Time of a write in milliseconds.
     pub write_ms: f64,
     /// f = w / r, without unit.
     pub ratio: f64,
@@ -64,7 +64,7 @@ pub struct PlacementAdvice {
     pub best: Alternative,
     /// The part of the best time by which that of the analysis is longer.
     pub longer_than_best: f64,
-    /// Whether simulation confirms it.
+    /// True if simulation confirms the advice.
     pub is_confirmed: bool,
     /// All of them.
     pub alternatives: Vec<Alternative>,
@@ -73,7 +73,7 @@ pub struct PlacementAdvice {
 /// Whether jobs that read from all disks but the one they write to can race.
 #[derive(Debug, Serialize)]
 pub struct RaceOutlook {
-    /// Whether the jobs can race.
+    /// True if the jobs can race.
     pub is_possible: bool,
     /// The f above which a race is possible, without unit.
     pub critical_ratio: f64,
@@ -94,7 +94,7 @@ pub struct Alternative {
     pub seconds: f64,
     /// Half the 95 % confidence interval of the former; none of a single trial.
     pub seconds_half_width: Option<f64>,
-    /// When the first job is done, in seconds.
+    /// Time until the first job is done, in seconds.
     pub first_seconds: f64,
     /// The most blocks of writes that were pending at a disk in any trial.
     pub pending_blocks_most: u64,

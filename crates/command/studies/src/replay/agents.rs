@@ -36,7 +36,7 @@ pub struct ReplayTask {
     pub block_bytes: u64,
     /// What it is called on the way.
     pub label: String,
-    /// What is shown meanwhile.
+    /// Progress to show.
     pub show: Show,
 }
 

@@ -56,7 +56,7 @@ impl UnflushedNames {
         self.durability.flushed(keeper, run, number);
     }
 
-    /// Whether changes may be lost: that is said once.
+    /// True if changes may be lost. Reported once.
     fn take_lost(&self, whose: Flushed) -> bool {
         match whose {
             Flushed::Nobody => false,

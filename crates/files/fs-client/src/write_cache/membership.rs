@@ -7,7 +7,7 @@ use machine::{Machine, NodeId, Payload, Work};
 
 use crate::error::{Error, Result};
 use crate::protocol::{FileId, MeetingId, Reply, Request};
-use crate::together::{Gathering, Met, brought};
+use crate::together::{Gathering, Met, brought, taken_apart};
 use crate::{Client, unexpected};
 
 /// Why a member wants a flush.
@@ -124,10 +124,8 @@ impl<M: Machine> Gathering<M> for FlushMeetings<'_, M> {
     }
 
     async fn meet(&self, client: &Client<M>, brings: std::result::Result<Vec<u8>, &Error>) -> Result<Met> {
-        let (own, failure) = match brings {
-            Ok(bytes) => (vec![bytes], None),
-            Err(error) => (Vec::new(), Some(brought(error))),
-        };
+        let (own, error) = taken_apart(brings);
+        let failure = error.map(brought);
         client.inner.endpoint.machine().compute(Work::Barrier).await;
         let request = Request::Meet { meeting: self.id(), step: None, brings: Vec::new(), failure };
         self.next.set(self.next.get() + 1);
@@ -135,7 +133,7 @@ impl<M: Machine> Gathering<M> for FlushMeetings<'_, M> {
             Reply::Met { members, .. } => {
                 (self.met)();
                 let members = members.into_iter().map(NodeId).collect();
-                Ok(Met { members, brought: own })
+                Ok(Met { members, brought: vec![own] })
             }
             _ => Err(unexpected(self.membership.coordinator)),
         }

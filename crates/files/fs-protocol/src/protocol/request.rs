@@ -405,7 +405,7 @@ pub const ENTRIES_MAX: usize = 1200;
 pub struct StripePlaces {
     /// The file.
     pub file: FileId,
-    /// How it is striped.
+    /// Its striping.
     pub striping: Striping,
     /// Pairs of stripe index and identity of the disk.
     pub places: Vec<(u32, u64)>,

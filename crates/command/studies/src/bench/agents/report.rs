@@ -14,9 +14,9 @@ use command_line::{TextTable, counted, mib};
 pub struct Report {
     /// The agents.
     pub agents: Vec<String>,
-    /// How many disks there are.
+    /// Number of disks.
     pub disks: u32,
-    /// How many clients there are.
+    /// Number of clients.
     pub clients: u32,
     /// Requests in flight to each disk.
     pub outstanding: u32,
@@ -32,7 +32,7 @@ pub struct Report {
     pub seed: u64,
     /// What the machine of the prediction calls itself.
     pub machine: Option<String>,
-    /// What was measured, by row.
+    /// The rows of the result.
     pub rows: Vec<Row>,
 }
 

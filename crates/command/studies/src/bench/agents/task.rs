@@ -27,11 +27,11 @@ pub struct Task {
     pub agents: Vec<Agent>,
     /// Size of a block.
     pub block_bytes: u64,
-    /// What the clients do.
+    /// The workload.
     pub workload: Workload,
     /// What the workload is called on the way.
     pub label: String,
-    /// What is shown meanwhile.
+    /// Progress to show.
     pub show: Show,
 }
 

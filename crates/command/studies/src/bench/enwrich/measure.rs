@@ -25,7 +25,7 @@ pub struct Measured {
     pub elapsed: Duration,
     /// Latency of a write in seconds: mean of all, and the largest 99th percentile and longest of any process.
     pub latency_s: Option<[f64; 3]>,
-    /// How many flushes there were, of who counts them.
+    /// Number of flushes, if they are counted.
     pub flushes: Option<u64>,
 }
 

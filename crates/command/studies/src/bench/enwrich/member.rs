@@ -44,7 +44,7 @@ pub struct MemberTask {
     pub record_bytes: u64,
     /// Size of a file.
     pub file_bytes: u64,
-    /// How many processes there are.
+    /// Number of processes.
     pub processes: u32,
     /// Size of the write cache.
     pub cache_bytes: u64,
@@ -71,7 +71,7 @@ pub struct MemberOutcome {
 }
 
 impl MemberOutcome {
-    /// What came of it.
+    /// The outcome with these latencies.
     pub fn of(latencies: &Latencies, flushes: Option<u64>) -> Self {
         let all = || {
             let times = [latencies.mean()?, latencies.percentile(99.0)?, latencies.longest()?];
@@ -82,7 +82,7 @@ impl MemberOutcome {
 }
 
 impl MemberTask {
-    /// What it is to do.
+    /// The work of this process.
     pub fn cell(&self) -> Result<WriteCell> {
         let pattern = self.pattern.parse().map_err(|why: String| Failure::new("the pattern", why))?;
         let &MemberTask { method, record_bytes, file_bytes, processes, cache_bytes, .. } = self;

@@ -63,7 +63,7 @@ pub struct WriteCell {
     pub record_bytes: u64,
     /// Size of all files together, in bytes; by requests for each record, only the first part of that is written.
     pub file_bytes: u64,
-    /// How many processes there are.
+    /// Number of processes.
     pub processes: u32,
     /// Memory of each process's write cache, in bytes.
     pub cache_bytes: u64,

@@ -51,9 +51,9 @@ impl From<NameWork> for NamesWork {
 /// What is done, and by how many clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamesCell {
-    /// What is done with names.
+    /// The operation on names.
     pub work: NameWork,
-    /// How many clients there are.
+    /// Number of clients.
     pub clients: u32,
     /// Files of each client.
     pub files: u32,
@@ -94,7 +94,7 @@ impl NamesCell {
     }
 }
 
-/// What came of it.
+/// The outcome with these latencies.
 #[derive(Clone, Copy, Debug)]
 pub struct NamesTimes {
     /// Until the last client was through.
