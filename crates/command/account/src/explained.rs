@@ -7,28 +7,29 @@ use std::path::Path;
 use command_line::failure::{Failure, Result};
 use command_line::say;
 use interruption::HalfDone;
-use node::Agent;
 use tempfile::NamedTempFile;
 use trace::{Alignment, Limits, TraceReader};
+use transfer::cluster::Cluster;
 use transfer::local;
 use transfer::recordings;
-use transfer::this_node;
 
 use crate::explain::Account;
 use crate::recorded_run::RecordedRun;
 
 /// Does the work on these agents. If it is to be explained, all nodes record what they do meanwhile, and what limited
-/// it is said on standard error. What they record is added to `trace`, too, if a file is named.
+/// the work is printed on standard error. The records are added to the trace of `cluster`, too, if it has one.
+///
+/// `work` gets the agents with the trace that its nodes have to add to.
 pub fn explained<T>(
     is_wanted: bool,
-    agents: &[Agent],
-    trace: Option<&Path>,
-    work: impl FnOnce() -> Result<T>,
+    cluster: &Cluster,
+    work: impl FnOnce(&Cluster) -> Result<T>,
 ) -> Result<T> {
     if !is_wanted {
-        return work();
+        return work(cluster);
     }
-    recorded_with(agents, trace.map(Kept::AddedTo), |file| this_node::traced_to(Some(file), work))
+    let kept = cluster.trace.as_deref().map(Kept::AddedTo);
+    recorded_with(cluster, kept, |file| work(&cluster.with_trace(Some(file))))
 }
 
 /// Where what was recorded of a run is kept.
@@ -53,15 +54,17 @@ impl Kept<'_> {
 /// Has the agents record what they do while `work` goes on, whose nodes add what they do to the trace that it is given;
 /// says on standard error what limited it, and keeps all that was recorded, too, if it is said where.
 pub fn recorded_with<T>(
-    agents: &[Agent],
+    cluster: &Cluster,
     kept: Option<Kept<'_>>,
     work: impl FnOnce(&Path) -> Result<T>,
 ) -> Result<T> {
     let file = tempfile::Builder::new().prefix("starfish-").suffix(".tlv").tempfile().map_err(failed)?;
-    let recording = begin(agents)?;
+    // Recording is no part of the work.
+    let untraced = cluster.with_trace(None);
+    let recording = begin(&untraced)?;
     let done = work(file.path());
     recording.keep();
-    let stopped = this_node::traced_to(None, || recordings::stop(agents.to_vec()));
+    let stopped = recordings::stop(&untraced);
     let (done, (recorded, _)) = (done?, stopped?);
     recordings::write(&recorded, &mut File::options().append(true).open(file.path()).map_err(failed)?)
         .map_err(failed)?;
@@ -75,14 +78,14 @@ pub fn recorded_with<T>(
 }
 
 /// Agents record from now on. That ends with this program, if an interruption has it undo what is half done.
-fn begin(agents: &[Agent]) -> Result<HalfDone> {
-    this_node::traced_to(None, || recordings::check_that_none_goes_on(agents.to_vec()))?;
-    let again = agents.to_vec();
+fn begin(cluster: &Cluster) -> Result<HalfDone> {
+    recordings::check_that_none_goes_on(cluster)?;
+    let again = cluster.clone();
     // Nobody wants what they have recorded, nor to know why it cannot be had.
-    let end = move || drop(this_node::traced_to(None, || recordings::stop(again)));
+    let end = move || drop(recordings::stop(&again));
     let left = Failure::new("recording this run", "there was no time to end it on the agents");
     let recording = HalfDone::begin(left.to_string(), end);
-    match this_node::traced_to(None, || recordings::start(agents.to_vec(), false)) {
+    match recordings::start(cluster, false) {
         Ok(_) => Ok(recording),
         Err(failure) => {
             recording.keep();

@@ -3,9 +3,9 @@
 use command_line::failure::{Failure, Result};
 use command_line::say;
 use machine::Message;
-use node::{Agent, Size};
+use node::Size;
 
-use crate::this_node;
+use crate::cluster::Cluster;
 
 /// A smaller file is written before it is found out whether there is room: asking would take longer.
 const WORTH_ASKING: u64 = 64 << 20;
@@ -31,11 +31,11 @@ pub fn check_block(block: Size) -> Result<()> {
 
 /// Refuses a file for which there is no room on the agents, as far as they know. What is to be replaced stays until the
 /// new file is whole.
-pub fn check_space(agents: &[Agent], name: &str, bytes: u64) -> Result<()> {
+pub fn check_space(cluster: &Cluster, name: &str, bytes: u64) -> Result<()> {
     if bytes < WORTH_ASKING {
         return Ok(());
     }
-    let free = this_node::run_with_present(agents.to_vec(), |connection| async move {
+    let free = cluster.run_with_present(|connection| async move {
         let client = &connection.client;
         let mut disks = Vec::new();
         for &node in client.io_nodes() {

@@ -18,11 +18,11 @@ use flume::{Receiver, Sender};
 use fs::{CollectiveSettings, Group, NumberedFile};
 use layout::{Operation, Pattern, Problem, View};
 use machine::{Memory, NodeId};
-use node::{Agent, ConnectedNode};
+use node::ConnectedNode;
 use real::{Peer, Settings};
 
+use crate::cluster::Cluster;
 use crate::memory;
-use crate::this_node;
 
 /// A file that a group has moved.
 pub struct MovedByGroup {
@@ -41,7 +41,7 @@ struct Task {
     file: NumberedFile,
     operation: Operation,
     view: View,
-    agents: Vec<Agent>,
+    cluster: Cluster,
     members: Vec<NodeId>,
     group: u64,
 }
@@ -59,7 +59,7 @@ struct Start {
 
 /// Reads a file of `bytes` bytes, which is called `name` in failures, with `nodes` compute nodes.
 pub fn read(
-    agents: &[Agent],
+    cluster: &Cluster,
     (name, file): (&str, NumberedFile),
     bytes: u64,
     nodes: u32,
@@ -67,14 +67,14 @@ pub fn read(
     check_memory(name, bytes)?;
     let lengths = lengths(name, bytes, nodes)?;
     let parts = lengths.into_iter().map(|length| vec![0; length as usize]).collect();
-    carry_out(agents, (name, file), Operation::Read, parts)
+    carry_out(cluster, (name, file), Operation::Read, parts)
 }
 
 /// Writes a file that is there already, of the parts in order; each is one compute node's.
 ///
 /// Their lengths are those that [`lengths`] says.
-pub fn write(agents: &[Agent], file: (&str, NumberedFile), parts: Vec<Vec<u8>>) -> Result<MovedByGroup> {
-    carry_out(agents, file, Operation::Write, parts)
+pub fn write(cluster: &Cluster, file: (&str, NumberedFile), parts: Vec<Vec<u8>>) -> Result<MovedByGroup> {
+    carry_out(cluster, file, Operation::Write, parts)
 }
 
 /// The lengths of the parts that `nodes` compute nodes have of a file of `bytes` bytes.
@@ -104,7 +104,7 @@ fn check_memory(name: &str, bytes: u64) -> Result<()> {
 }
 
 fn carry_out(
-    agents: &[Agent],
+    cluster: &Cluster,
     (name, file): (&str, NumberedFile),
     operation: Operation,
     parts: Vec<Vec<u8>>,
@@ -118,7 +118,7 @@ fn carry_out(
         view: view_of(name, bytes, parts.len() as u32)?,
         name: name.to_owned(),
         file,
-        agents: agents.to_vec(),
+        cluster: cluster.clone(),
         members: parts.iter().map(|_| node::new_node_id()).collect::<node::Result<_>>()?,
         group: node::random()?,
     };
@@ -152,8 +152,9 @@ impl Task {
     /// The life of one member, on a thread of its own. Gives back its part of the file, and when it was done.
     fn member(self, start: Start, part: Vec<u8>) -> Result<(Vec<u8>, Instant)> {
         let listen = (start.rank == 0).then(|| ([127, 0, 0, 1], 0).into());
-        let settings = Settings { node: self.members[start.rank], listen, ..this_node::settings()? };
-        this_node::run_as(settings, self.agents.clone(), move |connection| async move {
+        let settings = Settings { node: self.members[start.rank], listen, ..self.cluster.settings()? };
+        let cluster = self.cluster.clone();
+        cluster.run_as(settings, move |connection| async move {
             let opened = connection.client.numbered(self.file.clone()).await;
             let file = connection.explained(&self.name, opened)?;
             let Start { rank, leader, ready, go } = start;

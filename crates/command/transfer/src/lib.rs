@@ -1,6 +1,7 @@
 //! Files of agents as commands use them: one at a time or whole directories, put and got.
 //!
-//! - `this_node.rs`: starting a node and connecting it to agents; `interrupt.rs`: what happens on Ctrl-C
+//! - `cluster.rs`: the agents that a command uses, and nodes that connect to them
+//! - `interrupt.rs`: what happens on Ctrl-C
 //! - `namespace.rs`: the namespace of a set; `stored.rs`: files in it, hidden until they are whole; `globs.rs`:
 //!   patterns of paths
 //! - `local.rs`: files of this computer; `memory.rs`: its memory
@@ -10,6 +11,7 @@
 //! - `scratch.rs`: files without names, for measurements; `recordings.rs`: what agents do, recorded on demand
 
 pub mod beforehand;
+pub mod cluster;
 pub mod get_tree;
 pub mod globs;
 pub mod group;
@@ -23,4 +25,3 @@ pub mod put_tree;
 pub mod recordings;
 pub mod scratch;
 pub mod stored;
-pub mod this_node;

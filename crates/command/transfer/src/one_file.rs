@@ -13,14 +13,14 @@ use layout::Extent;
 use namespace::{Inode, UnixTime};
 use node::sparse::{SparseRead, SparseWrite};
 use node::whole_file::{self, CopyError, Uploaded};
-use node::{Agent, BlockingWork, ConnectedNode};
+use node::{BlockingWork, ConnectedNode};
 
+use crate::cluster::Cluster;
 use crate::group;
 use crate::interrupt::{Interruption, Undertaking};
 use crate::local::Hashing;
 use crate::namespace::{Namespace, joined, trimmed};
 use crate::stored::{HiddenFile, ReadableFile, WantedFile};
-use crate::this_node;
 
 /// How data get from disks to memory and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -86,26 +86,26 @@ async fn open(connection: &ConnectedNode, name: &str) -> Result<ReadableFile> {
 
 /// Reads a file and writes all of it to `output`.
 pub fn get<W: SparseWrite + Send + 'static>(
-    agents: &[Agent],
+    cluster: &Cluster,
     name: &str,
     method: Movers,
     output: Hashing<W>,
     progress: &Progress,
 ) -> Result<Done> {
     match method.method {
-        Method::Traditional => get_traditional(agents, name, output, progress),
-        Method::DiskDirected => get_disk_directed(agents, name, method.compute_nodes, output, progress),
+        Method::Traditional => get_traditional(cluster, name, output, progress),
+        Method::DiskDirected => get_disk_directed(cluster, name, method.compute_nodes, output, progress),
     }
 }
 
 fn get_traditional<W: SparseWrite + Send + 'static>(
-    agents: &[Agent],
+    cluster: &Cluster,
     name: &str,
     output: Hashing<W>,
     progress: &Progress,
 ) -> Result<Done> {
     let (name, progress) = (name.to_owned(), progress.clone());
-    this_node::run_with_present(agents.to_vec(), move |connection| async move {
+    cluster.run_with_present(move |connection| async move {
         let stored = open(&connection, &name).await?;
         let bytes = stored.file().bytes();
         progress.expect(bytes);
@@ -146,7 +146,7 @@ pub struct Salvaged {
 
 /// Reads what can be read of a file and writes it to `output`, with zeros in place of the rest.
 pub fn salvage<W: SparseWrite + Send + 'static>(
-    agents: &[Agent],
+    cluster: &Cluster,
     name: &str,
     method: Movers,
     output: Hashing<W>,
@@ -157,7 +157,7 @@ pub fn salvage<W: SparseWrite + Send + 'static>(
         return Err(Failure::usage("--skip-damaged", why).remedy("Leave out --method."));
     }
     let (name, progress) = (name.to_owned(), progress.clone());
-    this_node::run_with_present(agents.to_vec(), move |connection| async move {
+    cluster.run_with_present(move |connection| async move {
         let stored = open(&connection, &name).await?;
         let remains = stored.file().remains();
         progress.expect(remains.bytes());
@@ -170,14 +170,14 @@ pub fn salvage<W: SparseWrite + Send + 'static>(
 }
 
 fn get_disk_directed<W: SparseWrite + 'static>(
-    agents: &[Agent],
+    cluster: &Cluster,
     name: &str,
     members: u32,
     mut output: Hashing<W>,
     progress: &Progress,
 ) -> Result<Done> {
-    let (all, name, progress) = (agents.to_vec(), name.to_owned(), progress.clone());
-    this_node::run_with_present(agents.to_vec(), move |connection| async move {
+    let (all, name, progress) = (cluster.clone(), name.to_owned(), progress.clone());
+    cluster.run_with_present(move |connection| async move {
         // Open until the group is done: its contents stay as long.
         let stored = open(&connection, &name).await?;
         let bytes = stored.file().bytes();
@@ -235,7 +235,7 @@ pub fn is_same(inode: &Inode, (bytes, modified): (u64, UnixTime)) -> bool {
 ///
 /// `size` is the size of the input, as far as known.
 pub fn put<R: SparseRead + Send + 'static>(
-    agents: &[Agent],
+    cluster: &Cluster,
     name: &str,
     put: Put,
     input: Hashing<R>,
@@ -244,9 +244,9 @@ pub fn put<R: SparseRead + Send + 'static>(
     interruption: Interruption,
 ) -> Result<Done> {
     match (put.method.method, size) {
-        (Method::Traditional, _) => put_traditional(agents, name, put, input, progress, interruption),
+        (Method::Traditional, _) => put_traditional(cluster, name, put, input, progress, interruption),
         (Method::DiskDirected, Some(bytes)) => {
-            put_disk_directed(agents, name, put, input, bytes, progress, interruption)
+            put_disk_directed(cluster, name, put, input, bytes, progress, interruption)
         }
         (Method::DiskDirected, None) => {
             let failure = Failure::usage(name, "the method disk-directed has to know the size beforehand");
@@ -256,7 +256,7 @@ pub fn put<R: SparseRead + Send + 'static>(
 }
 
 fn put_traditional<R: SparseRead + Send + 'static>(
-    agents: &[Agent],
+    cluster: &Cluster,
     name: &str,
     put: Put,
     input: Hashing<R>,
@@ -264,7 +264,7 @@ fn put_traditional<R: SparseRead + Send + 'static>(
     interruption: Interruption,
 ) -> Result<Done> {
     let (name, progress) = (name.to_owned(), progress.clone());
-    this_node::run(agents.to_vec(), move |connection| async move {
+    cluster.run(move |connection| async move {
         let upload = async |new: &HiddenFile| {
             let copied = whole_file::upload(&connection, new.file(), input, adding_to(&progress));
             let copied = new.while_open(copied).await;
@@ -276,7 +276,7 @@ fn put_traditional<R: SparseRead + Send + 'static>(
 }
 
 fn put_disk_directed<R: Read>(
-    agents: &[Agent],
+    cluster: &Cluster,
     name: &str,
     put: Put,
     mut input: Hashing<R>,
@@ -287,8 +287,8 @@ fn put_disk_directed<R: Read>(
     let lengths = group::lengths(name, bytes, put.method.compute_nodes)?;
     let parts = read_parts(&mut input, &lengths).map_err(|error| Failure::new("reading the input", error))?;
     let hash = input.hash();
-    let (all, name, progress) = (agents.to_vec(), name.to_owned(), progress.clone());
-    this_node::run(agents.to_vec(), move |connection| async move {
+    let (all, name, progress) = (cluster.clone(), name.to_owned(), progress.clone());
+    cluster.run(move |connection| async move {
         let write = async |new: &HiddenFile| {
             let file = new.for_group(bytes).await?;
             let named = new.name();

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use command_line::failure::{Failure, Result};
 use fs::NodeRecording;
-use node::{Agent, ErrorKind};
+use node::ErrorKind;
 use trace::{FileWriter, ProcessId, ProcessInfo, ProcessNumber};
 
-use crate::this_node;
+use crate::cluster::Cluster;
 
 const REMEDY: &str = "An agent that was started with --trace FILE or STARFISH_TRACE adds to that file when it ends; \
                       start it without to record on demand.";
@@ -20,8 +20,8 @@ const ALREADY: &str = "`starfish trace stop -o FILE` ends what `starfish trace s
 pub type Recorded = (String, NodeRecording);
 
 /// Has those of the agents that answer record from now on; says which do. If `all` is set, all have to.
-pub fn start(agents: Vec<Agent>, all: bool) -> Result<Vec<String>> {
-    this_node::run_with_present(agents, move |connection| async move {
+pub fn start(cluster: &Cluster, all: bool) -> Result<Vec<String>> {
+    cluster.run_with_present(move |connection| async move {
         if all {
             connection.absence()?;
         }
@@ -35,8 +35,8 @@ pub fn start(agents: Vec<Agent>, all: bool) -> Result<Vec<String>> {
 }
 
 /// Fails if agents record what they do already, because somebody has asked them to.
-pub fn check_that_none_goes_on(agents: Vec<Agent>) -> Result<()> {
-    this_node::run_with_present(agents, |connection| async move {
+pub fn check_that_none_goes_on(cluster: &Cluster) -> Result<()> {
+    cluster.run_with_present(|connection| async move {
         if connection.client.is_recording().await {
             let failure = Failure::new("recording this run", "agents record already, for somebody else");
             return Err(failure.remedy(ALREADY));
@@ -46,8 +46,8 @@ pub fn check_that_none_goes_on(agents: Vec<Agent>) -> Result<()> {
 }
 
 /// Ends the recordings. What can be had of them, and why that is not all, if it is not.
-pub fn stop(agents: Vec<Agent>) -> Result<(Vec<Recorded>, Option<node::Error>)> {
-    this_node::run_with_present(agents, |connection| async move {
+pub fn stop(cluster: &Cluster) -> Result<(Vec<Recorded>, Option<node::Error>)> {
+    cluster.run_with_present(|connection| async move {
         let (mut recorded, mut failure) = (Vec::new(), connection.absence().err());
         for (node, outcome) in connection.client.stop_recording().await {
             match connection.explained("ending the recording", outcome) {

@@ -28,7 +28,7 @@ use agent_set::start::{READY, told_to_stay};
 use command_line::durations;
 use node::{AgentService, NodeTrace, Size};
 use studies::described::load_model;
-use transfer::{interrupt, local, memory, this_node};
+use transfer::{cluster, interrupt, local, memory};
 
 /// Serve disks of this machine to the file system (one I/O node).
 ///
@@ -149,7 +149,6 @@ const CACHE_BLOCKS_MIN: u64 = 8;
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    arguments.key.apply();
     if let Some(log) = &arguments.detach {
         return detached::start(log);
     }
@@ -194,7 +193,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             let directories = arguments.root.iter().map(|root| root.display().to_string()).collect();
             agent_metrics::serve(server, &machine, service.clone(), directories)?;
         }
-        removed_files::begin(&machine, service.clone(), set, patience);
+        let key_file = arguments.key.file().map(Path::to_owned);
+        removed_files::begin(&machine, service.clone(), set, key_file, patience);
         let served = service.serve().await;
         trace.map_or(Ok(()), NodeTrace::end)?;
         match &served {
@@ -313,13 +313,14 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
     let model = arguments.disk_model.as_deref().map(load_model).transpose()?;
     let disk = |directory: &PathBuf| DiskSettings { directory: directory.clone(), model: model.clone() };
     let listen = listen_address(&arguments.listen)?;
-    let settings = this_node::agent_settings()?;
+    let key_file = arguments.key.file();
+    let settings = cluster::agent_settings(key_file)?;
     Ok(Settings {
         listen: Some(listen),
         disks: arguments.root.iter().map(disk).collect(),
         metadata_copies: metadata_copies(arguments)?,
         metadata: metadata_place(arguments.namespace.as_deref(), &arguments.root)?,
-        reporter: agent_log::reporter(),
+        reporter: agent_log::reporter(key_file.map(Path::to_owned)),
         ..settings
     })
 }

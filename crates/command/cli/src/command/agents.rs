@@ -13,7 +13,7 @@ use node::key;
 use serde::Serialize;
 
 use crate::diagnosis::mounts::{self, MountFinding};
-use crate::options::agents::{AgentsArgs, KeyArgs};
+use crate::options::{self, agents::KeyArgs};
 use crate::output::row_format::print_json;
 use agent_set::at_once;
 use agent_set::host::{Host, SshArgs, quoted, quoted_if_need_be};
@@ -23,7 +23,7 @@ use agent_set::record::{self, Record, Started, State};
 use agent_set::start::{KeyFile, Start, Starting};
 use studies::described::load_model;
 use transfer::namespace::Namespace;
-use transfer::{local, this_node};
+use transfer::{cluster::Cluster, local};
 
 /// Start, inspect and stop a set of agents, on this computer or over ssh on others.
 ///
@@ -170,7 +170,6 @@ fn up(arguments: &UpArguments) -> Result<()> {
     let state = State::take(record::directory(common.dir.as_deref())?)?;
     let before = state.read()?;
     let key = key_of(arguments, &before)?;
-    key.iter().for_each(|path| this_node::name_key_file(path));
     let wanted = named.unwrap_or_else(|| before.agents.iter().map(Started::wanted).collect());
     if wanted.is_empty() {
         let why = "no agents have been started from there before";
@@ -191,7 +190,8 @@ fn up(arguments: &UpArguments) -> Result<()> {
     let stopped = at_once(&plan.left_out, |agent| stop(agent, &common.ssh));
     all_or_failures(stopped)?;
     let record = plan.record(&started);
-    check(&addresses(record.agents.iter().filter(|agent| agent.process.is_some())))?;
+    let running = record.agents.iter().filter(|agent| agent.process.is_some());
+    check(&cluster_of(addresses(running), record.key.as_ref())?)?;
     state.write(&record)?;
     let count = started.len();
     let addresses = addresses(&record.agents);
@@ -218,13 +218,18 @@ fn reachable(mut agents: Vec<Wanted>, ssh: &SshArgs) -> Vec<Wanted> {
     agents
 }
 
+/// The agents at these addresses, with the file of the cluster key if it is not the usual one.
+fn cluster_of(addresses: Vec<String>, key: Option<&PathBuf>) -> Result<Cluster> {
+    options::agents::named(addresses, Cluster { key_file: key.cloned(), ..Cluster::default() })
+}
+
 fn addresses<'a>(agents: impl IntoIterator<Item = &'a Started>) -> Vec<String> {
     agents.into_iter().map(|agent| agent.address.clone()).collect()
 }
 
 /// The file of the cluster key that the command or the environment names, or else that of the set as it was.
 fn key_of(arguments: &UpArguments, before: &Record) -> Result<Option<PathBuf>> {
-    let named = arguments.key.file.as_deref().filter(|path| !path.as_os_str().is_empty());
+    let named = arguments.key.file();
     match named {
         // It is to be found from wherever the next command is given.
         Some(path) => {
@@ -336,7 +341,7 @@ impl Plan {
         let (names, addresses): (Vec<&str>, Vec<String>) =
             all.map(|agent| (&*agent.name, agent.address.clone())).unzip();
         let left_out = names.join(", ");
-        let why = match files_on(&addresses)? {
+        let why = match files_on(&cluster_of(addresses, self.key.as_ref())?)? {
             FilesThere { keeps_names: true, .. } => format!("{left_out}: the names of all files are there"),
             FilesThere { count: 0, .. } => return Ok(()),
             FilesThere { count: 1, .. } => format!("1 file has a stripe on {left_out}"),
@@ -364,7 +369,7 @@ impl Plan {
         }
         let program = std::env::current_exe().map_err(|error| Failure::new("finding this program", error))?;
         let remote_program = self.program.as_deref().unwrap_or("starfish");
-        let key = KeyFile::take(key::path(this_node::key_file())?)?;
+        let key = KeyFile::take(key::path(self.key.as_deref())?)?;
         let start =
             Start { program: &program, remote_program, directory, key, options: &self.options, create };
         Ok(at_once(missing, |wanted| {
@@ -462,9 +467,8 @@ struct FilesThere {
 }
 
 /// What these agents have of files.
-fn files_on(addresses: &[String]) -> Result<FilesThere> {
-    let agents = AgentsArgs::of(addresses.to_vec()).find()?;
-    this_node::run(agents, |connection| async move {
+fn files_on(cluster: &Cluster) -> Result<FilesThere> {
+    cluster.run(|connection| async move {
         let stripes = connection.explained("listing the files", connection.client.list_numbered().await)?;
         let files: BTreeSet<_> = stripes.iter().map(|(_, stripe)| stripe.file).collect();
         let keeps_names = Namespace::find(&connection).await?.is_some();
@@ -504,9 +508,8 @@ fn all_or_failures<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
 
 /// Connects to all of them as any client would. That tells whether they can be reached and are of this version, and
 /// whether a disk of one is a copy of a disk of another.
-fn check(addresses: &[String]) -> Result<()> {
-    let agents = AgentsArgs::of(addresses.to_vec()).find()?;
-    this_node::run(agents, |connection| async move {
+fn check(cluster: &Cluster) -> Result<()> {
+    cluster.run(|connection| async move {
         connection.explained("the disks of the set", connection.client.disks_by_identity().await)?;
         Ok(())
     })
@@ -595,8 +598,8 @@ struct Row<'a> {
 fn status(arguments: &StatusArguments) -> Result<()> {
     let directory = record::directory(arguments.common.dir.as_deref())?;
     let record = record::read(&directory)?;
-    record.key.iter().for_each(|path| this_node::name_key_file(path));
-    let rows = at_once(&record.agents, |agent| row(agent, &arguments.common.ssh));
+    let key = record.key.as_ref();
+    let rows = at_once(&record.agents, |agent| row(agent, key, &arguments.common.ssh));
     match arguments.format {
         Format::Json => print_json(&rows)?,
         Format::Table if rows.is_empty() => local::print([none_yet(&directory)])?,
@@ -635,9 +638,9 @@ const SILENT: &str = "silent";
 /// The state of an agent of which its host cannot be asked.
 const UNKNOWN: &str = "unknown";
 
-fn row<'a>(agent: &'a Started, ssh: &SshArgs) -> Row<'a> {
+fn row<'a>(agent: &'a Started, key: Option<&PathBuf>, ssh: &SshArgs) -> Row<'a> {
     let (state, why) = match runs(agent, ssh) {
-        Ok(true) => match answer(agent) {
+        Ok(true) => match answer(agent, key) {
             Ok(()) => (RUNNING, None),
             Err(why) => (SILENT, Some(format!("{}: {why}", agent.name))),
         },
@@ -660,10 +663,9 @@ fn row<'a>(agent: &'a Started, ssh: &SshArgs) -> Row<'a> {
 }
 
 /// Connects to an agent as any client would; why that fails if it does.
-fn answer(agent: &Started) -> std::result::Result<(), String> {
-    let connected = AgentsArgs::of(vec![agent.address.clone()])
-        .find()
-        .and_then(|agents| this_node::run(agents, |_| async { Ok(()) }));
+fn answer(agent: &Started, key: Option<&PathBuf>) -> std::result::Result<(), String> {
+    let connected =
+        cluster_of(vec![agent.address.clone()], key).and_then(|cluster| cluster.run(|_| async { Ok(()) }));
     connected.map_err(|failure| failure.why().to_owned())
 }
 

@@ -30,6 +30,7 @@ use studies::bench::bare_stripe::{self, bare, mib_s, receive_in_threads, receive
 use studies::bench::processes::{self, Agents};
 use studies::bench::rounds::median;
 use studies::described::load_model;
+use transfer::cluster::Cluster;
 use transfer::interrupt::Interruption;
 use transfer::local::{self, Hashing};
 use transfer::one_file::{self, Method, Movers, Put};
@@ -187,7 +188,7 @@ fn agents_with_file(count: usize, options: &[String], block: Size, bytes: u64) -
     let put = Put::new(block.0, method);
     let progress = Progress::bytes(Show::Never, NAME);
     agents.explain(one_file::put(
-        &agents.agents,
+        &agents.cluster,
         NAME,
         put,
         Hashing::new(Dense(input), false),
@@ -199,11 +200,11 @@ fn agents_with_file(count: usize, options: &[String], block: Size, bytes: u64) -
 }
 
 /// Reads the file once and returns MiB/s.
-fn read(agents: &Agents, method: Method) -> Result<f64> {
+fn read(agents: &Agents, cluster: &Cluster, method: Method) -> Result<f64> {
     let method = Movers { method, compute_nodes: 4 };
     let progress = Progress::bytes(Show::Never, NAME);
     let output = Hashing::new(Dense(io::sink()), false);
-    let done = agents.explain(one_file::get(&agents.agents, NAME, method, output, &progress))?;
+    let done = agents.explain(one_file::get(cluster, NAME, method, output, &progress))?;
     Ok(done.throughput())
 }
 
@@ -211,8 +212,9 @@ fn read(agents: &Agents, method: Method) -> Result<f64> {
 fn explain(arguments: &Arguments, agents: &Agents) -> Result<()> {
     if arguments.agents.explain {
         for method in [Method::Traditional, Method::DiskDirected] {
-            say!("{}, {}:", method.name(), counted(agents.agents.len(), "agent"));
-            explained(true, &agents.agents, arguments.agents.asked.trace.file(), || read(agents, method))?;
+            say!("{}, {}:", method.name(), counted(agents.cluster.agents.len(), "agent"));
+            let cluster = agents.cluster.with_trace(arguments.agents.asked.trace.file());
+            explained(true, &cluster, |cluster| read(agents, cluster, method))?;
         }
     }
     Ok(())
@@ -238,8 +240,9 @@ fn modelled(arguments: &Arguments) -> Result<()> {
         )?;
         let disks_mib_s = rate * count as f64;
         for method in [Method::Traditional, Method::DiskDirected] {
-            let measured =
-                (0..arguments.rounds).map(|_| read(&agents, method)).collect::<Result<Vec<f64>>>()?;
+            let measured = (0..arguments.rounds)
+                .map(|_| read(&agents, &agents.cluster, method))
+                .collect::<Result<Vec<f64>>>()?;
             let median_mib_s = median(&measured);
             rows.push(ModelledRow {
                 disk_model: arguments.disk_model.clone(),
@@ -291,9 +294,9 @@ fn against_bare_stripe(arguments: &Arguments) -> Result<()> {
     let mut measured: [Vec<f64>; 4] = Default::default();
     for _ in 0..arguments.rounds {
         measured[0].push(bare(&files, block, receive_in_turn)?);
-        measured[2].push(read(&agents, Method::Traditional)?);
+        measured[2].push(read(&agents, &agents.cluster, Method::Traditional)?);
         measured[1].push(bare(&files, block, receive_in_threads)?);
-        measured[3].push(read(&agents, Method::DiskDirected)?);
+        measured[3].push(read(&agents, &agents.cluster, Method::DiskDirected)?);
     }
     explain(arguments, &agents)?;
     let medians = measured.each_ref().map(|values| median(values));

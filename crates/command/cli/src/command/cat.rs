@@ -33,13 +33,13 @@ Examples:
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let agents = arguments.agents.find()?;
+    let cluster = arguments.agents.cluster()?;
     let method = Movers::ALONE;
     let mut outcome = Ok(());
     for name in &arguments.names {
         let (_, output) = local::create(Path::new(STANDARD), name, false)?;
         let progress = Progress::bytes(Show::Never, name);
-        match one_file::get(&agents, name, method, Hashing::new(Dense(output), false), &progress) {
+        match one_file::get(&cluster, name, method, Hashing::new(Dense(output), false), &progress) {
             Ok(_) => {}
             Err(failure) if failure.kind().is_some() => failure.join(&mut outcome),
             // Nothing more can be printed.

@@ -34,11 +34,12 @@ use real::{Disk, DiskSettings, Keys, Reporter, Settings};
 
 use old_disks::{OldDisks, OldDisksHandle};
 use old_files::{OldEntry, OldFile, OldState};
+use transfer::cluster::{Cluster, settings_with};
 use transfer::interrupt::Interruption;
+use transfer::local;
 use transfer::namespace::{FoundPath, Namespace, joined, shown, split};
 use transfer::one_file::adding_to;
 use transfer::stored::{HiddenFile, WantedFile, is_unfinished};
-use transfer::{local, this_node};
 
 use super::agent::{NAMESPACE_VARIABLE, metadata_place, postgres_address};
 
@@ -109,7 +110,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         metadata: metadata_place(arguments.namespace.as_deref(), directories)?,
         // What the disks report is reported for each file.
         reporter: Reporter::new(|_| {}),
-        ..this_node::settings_with(keys.clone())?
+        ..settings_with(keys.clone())?
     };
     let (mut disks, entries) = OldDisks::start(settings, directories.clone())?;
     let progress = Progress::bytes(arguments.progress, "converting");
@@ -129,8 +130,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let tally = if conversions.is_empty() {
         Ok(Tally::default())
     } else {
-        let client = this_node::settings_with(keys)?;
-        this_node::run_as(client, vec![disks.agent()], move |connection| async move {
+        let client = settings_with(keys)?;
+        Cluster::new(vec![disks.agent()]).run_as(client, move |connection| async move {
             connection.absence()?;
             if is_dry {
                 let namespace = Namespace::find(&connection).await?;

@@ -104,8 +104,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     say(String::new())?;
 
     let agents = Agents::start(AGENTS, &options)?;
-    beforehand::check_space(&agents.agents, "demo", bytes.saturating_mul(copies))?;
-    let names: Vec<&str> = agents.agents.iter().map(|agent| agent.name.as_str()).collect();
+    beforehand::check_space(&agents.cluster, "demo", bytes.saturating_mul(copies))?;
+    let names: Vec<&str> = agents.cluster.agents.iter().map(|agent| agent.name.as_str()).collect();
     let disks = disk
         .map_or("as fast as this computer's own".to_owned(), |disk| format!("as slow as {}", disk.name()));
     step("agents", format!("four processes at {}", names.join(", ")))?;
@@ -186,7 +186,7 @@ fn put(agents: &Agents, file: &Path, name: &str, method: Method) -> Result<Done>
     let progress = Progress::bytes(Show::Auto, "put");
     progress.expect(size.unwrap_or(0));
     let done = one_file::put(
-        &agents.agents,
+        &agents.cluster,
         name,
         put,
         Hashing::new(Dense(input), false),
@@ -202,7 +202,7 @@ fn get(agents: &Agents, name: &str, method: Method) -> Result<Done> {
     let method = Movers { method, compute_nodes: COMPUTE_NODES };
     let progress = Progress::bytes(Show::Auto, "get");
     let output = Hashing::new(Dense(io::sink()), true);
-    let done = one_file::get(&agents.agents, name, method, output, &progress)?;
+    let done = one_file::get(&agents.cluster, name, method, output, &progress)?;
     progress.finish();
     Ok(done)
 }

@@ -86,16 +86,16 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     if let Some(directory) = &arguments.ask_mount {
         return mounts::ask_here(directory);
     }
-    let names = arguments.agents.names()?;
+    let (names, connecting) = (arguments.agents.names()?, arguments.agents.connecting());
     let (mut findings, mut before, mut problems) = (Vec::new(), Vec::new(), Vec::new());
-    for (name, examined) in names.iter().zip(at_once(&names, |name| diagnosis::examine(name))) {
+    for (name, examined) in names.iter().zip(at_once(&names, |name| diagnosis::examine(&connecting, name))) {
         let examined = examined.map_err(|failure| problems.push(failure)).ok();
         let unknown = || AgentFinding { agent: name.clone(), ..AgentFinding::default() };
         findings.push(examined.as_ref().map_or_else(unknown, |examined| AgentFinding::of(name, examined)));
         before.push(examined);
     }
     if !arguments.quick {
-        measure::all(&mut findings, &before, arguments.file_size.0, &mut problems)?;
+        measure::all(&connecting, &mut findings, &before, arguments.file_size.0, &mut problems)?;
     }
     problems.extend(judge::problems(&findings));
     let mut notes = judge::notes(&findings);
@@ -103,7 +103,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     // Agents that do not answer have been told of.
     if before.iter().any(Option::is_some) {
         // That agents are called wrongly is told below.
-        match arguments.agents.find().map(names::find) {
+        match arguments.agents.cluster().map(|cluster| names::find(&cluster)) {
             Ok(Ok(found)) => {
                 // One that does not answer may keep it.
                 let is_known = found.is_some() || before.iter().all(Option::is_some);

@@ -27,7 +27,6 @@ use crate::output::row_format::{RowFormat, print_json};
 use node::{ConnectedNode, Size};
 use transfer::local::{self, STANDARD};
 use transfer::namespace::{Namespace, shown};
-use transfer::this_node;
 use tree::{LostStripes, TreeCheck, is_named};
 
 /// Read files back on the agents, verify checksums, and report what is damaged, missing or foreign.
@@ -128,7 +127,7 @@ struct Row {
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let agents = arguments.agents.find()?;
+    let cluster = arguments.agents.cluster()?;
     let rate = arguments.rate.map(|rate| rate.0);
     let progress = Progress::bytes(arguments.progress, "reading back");
     let wish = Wish {
@@ -142,13 +141,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     };
     let report = match arguments.repair {
         // What is on an agent that is away must not be taken for lost.
-        true => this_node::run(agents, move |connection| async move { wish.carry_out(&connection).await }),
-        false => {
-            this_node::run_with_present(
-                agents,
-                move |connection| async move { wish.carry_out(&connection).await },
-            )
-        }
+        true => cluster.run(move |connection| async move { wish.carry_out(&connection).await }),
+        false => cluster.run_with_present(move |connection| async move { wish.carry_out(&connection).await }),
     }?;
     progress.finish();
     match arguments.format {

@@ -13,14 +13,13 @@ use layout::Extent;
 use crate::options::agents::AgentsArgs;
 use crate::options::method::MethodArgs;
 use account::explained::explained;
-use node::Agent;
 use replacement::LocalPlace;
+use transfer::cluster::Cluster;
 use transfer::get_tree::{self, DamagedFile, Manner, TreeDownload};
 use transfer::interrupt;
 use transfer::local::{self, Hashing, STANDARD};
 use transfer::namespace::{FoundPath, Namespace};
 use transfer::one_file::{self, Method, Salvaged};
-use transfer::this_node;
 use transfer::{globs, many, namespace};
 
 /// Get files from the agents, reading all their disks at once.
@@ -95,17 +94,16 @@ Examples:
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let agents = arguments.agents.find()?;
-    let trace = arguments.agents.trace.file().map(Path::to_owned);
+    let cluster = arguments.agents.cluster()?;
     if arguments.explain {
         interrupt::undo_and_exit()?;
     }
-    explained(arguments.explain, &agents.clone(), trace.as_deref(), || get(agents, arguments))
+    explained(arguments.explain, &cluster, |cluster| get(cluster, arguments))
 }
 
-fn get(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
-    if arguments.recursive || (globs::is_pattern(&arguments.name) && means_many(&agents, &arguments)?) {
-        return get_many(agents, arguments);
+fn get(cluster: &Cluster, arguments: Arguments) -> Result<()> {
+    if arguments.recursive || (globs::is_pattern(&arguments.name) && means_many(cluster, &arguments)?) {
+        return get_many(cluster, arguments);
     }
     let name = &arguments.name;
     let local = arguments.local.unwrap_or_else(|| local::last_part(name).into());
@@ -114,9 +112,9 @@ fn get(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
     let output = target.output(output).map_err(|error| Failure::new(local.display().to_string(), error))?;
     let output = Hashing::new(output, arguments.hash);
     let Salvaged { hash, lost, inode, absence } = if arguments.skip_damaged {
-        one_file::salvage(&agents, name, arguments.method.movers(), output, &progress)?
+        one_file::salvage(cluster, name, arguments.method.movers(), output, &progress)?
     } else {
-        let done = one_file::get(&agents, name, arguments.method.movers(), output, &progress)?;
+        let done = one_file::get(cluster, name, arguments.method.movers(), output, &progress)?;
         Salvaged { hash: done.hash, lost: Vec::new(), inode: done.inode, absence: None }
     };
     let noted = match (target.file(), inode) {
@@ -135,9 +133,9 @@ fn get(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
 }
 
 /// Whether a name is a pattern, and not that of a file.
-fn means_many(agents: &[Agent], arguments: &Arguments) -> Result<bool> {
+fn means_many(cluster: &Cluster, arguments: &Arguments) -> Result<bool> {
     let name = arguments.name.clone();
-    this_node::run_with_present(agents.to_vec(), move |connection| async move {
+    cluster.run_with_present(move |connection| async move {
         let namespace = Namespace::of(&connection).await?;
         Ok(namespace.find_at(name.as_bytes(), false).await?.is_none())
     })
@@ -188,7 +186,7 @@ fn check_many(arguments: &Arguments) -> Result<()> {
 }
 
 /// Gets directories, or what a pattern means.
-fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
+fn get_many(cluster: &Cluster, arguments: Arguments) -> Result<()> {
     check_many(&arguments)?;
     let Arguments { name, recursive, .. } = arguments;
     let manner =
@@ -196,7 +194,7 @@ fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
     let target = Target::new(arguments.local.as_deref(), globs::is_pattern(&name))?;
     let progress = Progress::bytes(arguments.progress, &name);
     let (shown, owned) = (progress.clone(), name.clone());
-    let (got, mut outcome) = this_node::run_with_present(agents, move |connection| async move {
+    let (got, mut outcome) = cluster.run_with_present(move |connection| async move {
         let namespace = Namespace::of(&connection).await?;
         let (mut tops, mut outcome) = (Vec::new(), Ok(()));
         for found in globs::found(&namespace, owned.as_ref(), true).await? {

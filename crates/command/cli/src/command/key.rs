@@ -7,7 +7,7 @@ use node::key;
 use real::Keys;
 
 use command_line::failure::{Failure, Result};
-use transfer::{local, this_node};
+use transfer::local;
 
 use crate::options::agents::KeyArgs;
 
@@ -98,8 +98,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 }
 
 fn file(named: &KeyArgs) -> Result<PathBuf> {
-    named.apply();
-    Ok(key::path(this_node::key_file())?)
+    Ok(key::path(named.file())?)
 }
 
 fn show(path: PathBuf) -> Result<()> {

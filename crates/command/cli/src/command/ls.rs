@@ -12,7 +12,6 @@ use node::Size;
 use serde::Serialize;
 use transfer::globs;
 use transfer::namespace::{FoundPath, Namespace, for_programs, kind_name, letter, shown, split};
-use transfer::this_node;
 
 use crate::options::agents::AgentsArgs;
 use crate::output::date;
@@ -70,7 +69,7 @@ Examples:
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let Arguments { names, long, human_readable, all, recursive, format, agents, help: _ } = arguments;
-    let (listing, outcome) = this_node::run_with_present(agents.find()?, move |connection| async move {
+    let (listing, outcome) = agents.cluster()?.run_with_present(move |connection| async move {
         let shown = Shown { long, sizes: SizeStyle::of(human_readable), all, recursive };
         list(&Namespace::of(&connection).await?, &names, shown).await
     })?;

@@ -4,7 +4,6 @@ use clap::Args;
 use command_line::failure::{Failure, Result};
 use node::ErrorKind;
 use transfer::namespace::Namespace;
-use transfer::this_node;
 
 use crate::options::agents::AgentsArgs;
 
@@ -31,8 +30,7 @@ Examples:
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let agents = arguments.agents.find()?;
-    this_node::run_with_present(agents, move |connection| async move {
+    arguments.agents.cluster()?.run_with_present(move |connection| async move {
         let namespace = Namespace::of(&connection).await?;
         let mut outcome = Ok(());
         for path in &arguments.names {

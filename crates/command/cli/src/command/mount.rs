@@ -13,14 +13,15 @@ use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
 use command_line::say;
 use mount::{LockScope, MountSettings, MountedDirectory, unmount};
-use node::{Agent, ErrorKind, Session, Settings, Size, agents};
+use node::{ErrorKind, Session, Settings, Size, agents};
 
-use crate::options::agents::{AgentsArgs, those_present};
+use crate::options::agents::AgentsArgs;
 use crate::serving::agent_log;
 use crate::serving::mount_metrics;
 use command_line::durations;
+use transfer::cluster::Cluster;
 use transfer::namespace::Namespace;
-use transfer::{interrupt, local, this_node};
+use transfer::{interrupt, local};
 
 /// Mount the files of the agents in a directory.
 ///
@@ -198,9 +199,9 @@ const CALL_EVERY: Duration = Duration::from_millis(500);
 fn start(arguments: &Arguments) -> Result<Session> {
     let (begin, mut is_told) = (Instant::now(), false);
     loop {
-        let agents = arguments.agents.find();
+        let cluster = arguments.agents.cluster();
         let started =
-            agents.and_then(|agents| settings(arguments, agents)).and_then(|it| Ok(Session::start(it)?));
+            cluster.and_then(|cluster| settings(arguments, cluster)).and_then(|it| Ok(Session::start(it)?));
         let failure = match started {
             Err(failure) if is_of_absence(&failure) => failure,
             started => return started,
@@ -221,11 +222,12 @@ fn start(arguments: &Arguments) -> Result<Session> {
 
 /// Starts the session with those of the agents that answer. One of them keeps the namespace, if there is one.
 fn start_without_missing(arguments: &Arguments) -> Result<Session> {
-    let agents = arguments.agents.find()?;
-    let present = this_node::run_with_present(agents.clone(), |connection| async move {
+    let cluster = arguments.agents.cluster()?;
+    let all = cluster.clone();
+    let present = cluster.run_with_present(|connection| async move {
         Namespace::of(&connection).await?;
         connection.absence().unwrap_or_else(|absence| log::warn!("mounting without agents: {absence}"));
-        Ok(those_present(&connection, agents))
+        Ok(all.with_present(&connection))
     })?;
     Ok(Session::start(settings(arguments, present)?)?)
 }
@@ -244,18 +246,17 @@ const MOUNTED: &str = "mounted in ";
 
 const IN_BACKGROUND: &str = "mounting in the background";
 
-fn settings(arguments: &Arguments, agents: Vec<Agent>) -> Result<Settings> {
+fn settings(arguments: &Arguments, cluster: Cluster) -> Result<Settings> {
+    let Cluster { agents, key_file, trace } = cluster;
     let mut settings = Settings::of_environment(agents).map_err(|error| Failure::from(error).of_usage())?;
     // What one computer has cached others would not see after a close.
     settings.write_cache = None;
-    settings.key = this_node::key_file().map(Path::to_owned);
+    settings.reporter = agent_log::reporter(key_file.clone());
+    settings.key = key_file;
     settings.block_bytes = arguments.block.0;
     settings.disks = arguments.disks;
     settings.cache_bytes = arguments.cache.0;
-    settings.reporter = agent_log::reporter();
-    if let Some(trace) = arguments.agents.trace.file() {
-        settings.trace = Some(trace.to_owned());
-    }
+    settings.trace = trace.or(settings.trace);
     Ok(settings)
 }
 

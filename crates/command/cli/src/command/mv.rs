@@ -10,7 +10,6 @@ use node::ErrorKind;
 use transfer::globs;
 use transfer::many;
 use transfer::namespace::{Namespace, joined, shown, split, trimmed};
-use transfer::this_node;
 
 use crate::options::agents::AgentsArgs;
 
@@ -41,8 +40,7 @@ Examples:
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let agents = arguments.agents.find()?;
-    this_node::run_with_present(agents, move |connection| async move {
+    arguments.agents.cluster()?.run_with_present(move |connection| async move {
         let (to, from) = arguments.paths.split_last().expect("there are two at least");
         let namespace = Namespace::of(&connection).await?;
         let (to, mut found, mut outcome) = (to.as_bytes(), Vec::new(), Ok(()));

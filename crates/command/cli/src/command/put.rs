@@ -11,14 +11,15 @@ use command_line::progress::{Progress, Show};
 use command_line::say;
 use command_line::visible;
 use namespace::UnixTime;
+use node::ErrorKind;
 use node::sparse::Dense;
-use node::{Agent, ErrorKind};
 
-use crate::options::agents::{AgentsArgs, those_present};
+use crate::options::agents::AgentsArgs;
 use crate::options::method::MethodArgs;
 use account::explained::explained;
 use node::Size;
 use transfer::beforehand;
+use transfer::cluster::Cluster;
 use transfer::interrupt;
 use transfer::interrupt::Interruption;
 use transfer::local::{self, Hashing, STANDARD};
@@ -26,7 +27,6 @@ use transfer::many;
 use transfer::namespace::{Namespace, joined};
 use transfer::one_file::{self, Attributes, Method, Movers, Put};
 use transfer::put_tree::{LocalTree, PutTree, TreeUpload, noted_of};
-use transfer::this_node;
 
 /// Put a local file or directory onto the agents, in stripes over all their disks.
 ///
@@ -116,30 +116,28 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let name = name(&arguments)?;
     beforehand::check_block(arguments.block)?;
     warn_of_second_file(&arguments);
-    let agents = arguments.agents.find()?;
-    let trace = arguments.agents.trace.file().map(Path::to_owned);
+    let cluster = arguments.agents.cluster()?;
     if arguments.explain {
         interrupt::undo_and_exit()?;
     }
-    explained(arguments.explain, &agents.clone(), trace.as_deref(), || put(agents, name, arguments))
+    explained(arguments.explain, &cluster, |cluster| put(cluster, name, arguments))
 }
 
-fn put(mut agents: Vec<Agent>, name: String, arguments: Arguments) -> Result<()> {
-    if arguments.without_missing {
-        agents = those_that_answer(agents)?;
-    }
+fn put(cluster: &Cluster, name: String, arguments: Arguments) -> Result<()> {
+    let present = if arguments.without_missing { Some(those_that_answer(cluster)?) } else { None };
+    let cluster = present.as_ref().unwrap_or(cluster);
     if arguments.recursive {
         if arguments.local.is_file() {
             let failure =
                 Failure::usage(arguments.local.display().to_string(), "it is a file, not a directory");
             return Err(failure.remedy("Leave out --recursive."));
         }
-        return put_tree(agents, &name, &arguments);
+        return put_tree(cluster, &name, &arguments);
     }
     let (input, size) = local::open(&arguments.local)?;
     let input = local::SteadyFile::new(input).map_err(|error| Failure::new("reading the input", error))?;
     let attributes = attributes(input.file())?;
-    beforehand::check_space(&agents, &name, needed(input.file(), size, arguments.method.method)?)?;
+    beforehand::check_space(cluster, &name, needed(input.file(), size, arguments.method.method)?)?;
     let own_name = arguments.name.as_ref().and_then(|_| own_name(&arguments.local).ok());
     let put = Put {
         replace: arguments.replace || arguments.resume,
@@ -154,7 +152,7 @@ fn put(mut agents: Vec<Agent>, name: String, arguments: Arguments) -> Result<()>
         progress.expect(size);
     }
     let input = Hashing::new(input, arguments.hash || arguments.verify);
-    let done = one_file::put(&agents, &name, put, input, size, &progress, Interruption::prepare()?)
+    let done = one_file::put(cluster, &name, put, input, size, &progress, Interruption::prepare()?)
         .map_err(|failure| with_way_out(failure, &name))?;
     progress.finish();
     let name = done.name;
@@ -163,7 +161,7 @@ fn put(mut agents: Vec<Agent>, name: String, arguments: Arguments) -> Result<()>
         return Ok(());
     }
     if arguments.verify {
-        let verified = verify(&agents, &name, done.hash, arguments.progress);
+        let verified = verify(cluster, &name, done.hash, arguments.progress);
         verified.map_err(|failure| failure.also(&format!("{name} was written and stays.")))?;
     }
     match done.hash.filter(|_| arguments.hash) {
@@ -173,10 +171,11 @@ fn put(mut agents: Vec<Agent>, name: String, arguments: Arguments) -> Result<()>
 }
 
 /// The agents that answer, over whose disks the file is to lie. One of them has to keep the names.
-fn those_that_answer(agents: Vec<Agent>) -> Result<Vec<Agent>> {
-    this_node::run_with_present(agents.clone(), move |connection| async move {
+fn those_that_answer(cluster: &Cluster) -> Result<Cluster> {
+    let all = cluster.clone();
+    cluster.run_with_present(move |connection| async move {
         Namespace::of(&connection).await?;
-        Ok(those_present(&connection, agents))
+        Ok(all.with_present(&connection))
     })
 }
 
@@ -262,7 +261,7 @@ fn left_alone(
 }
 
 /// Puts a directory with all that is in it.
-fn put_tree(agents: Vec<Agent>, name: &str, arguments: &Arguments) -> Result<()> {
+fn put_tree(cluster: &Cluster, name: &str, arguments: &Arguments) -> Result<()> {
     let local = LocalTree::of(&arguments.local)?;
     if arguments.method.method != Method::Traditional {
         return Err(Failure::usage("--method", "directories are put by the method traditional"));
@@ -271,7 +270,7 @@ fn put_tree(agents: Vec<Agent>, name: &str, arguments: &Arguments) -> Result<()>
         (true, own) => joined(name.as_bytes(), own?.as_bytes()),
         (false, _) => name.into(),
     };
-    beforehand::check_space(&agents, name, local.data_bytes)?;
+    beforehand::check_space(cluster, name, local.data_bytes)?;
     let put = PutTree {
         path,
         block_bytes: arguments.block.0,
@@ -283,26 +282,27 @@ fn put_tree(agents: Vec<Agent>, name: &str, arguments: &Arguments) -> Result<()>
     progress.expect(local.bytes);
     let (shown, interruption) = (progress.clone(), Interruption::prepare()?);
     let owned = name.to_owned();
-    let (failed, skipped) = this_node::run(agents, move |connection| async move {
-        let namespace = Namespace::of(&connection).await?;
-        let half_done = one_file::begin_hidden(&interruption, &owned);
-        let upload = TreeUpload::new(&namespace, put, &shown)?;
-        match interruption.unless(upload.run(local)).await {
-            Some(Ok(counts)) => Ok(counts),
-            Some(Err(failure)) => {
-                // The first failure is the one to be told.
-                let _ = upload.discard().await;
-                Err(failure)
+    let (failed, skipped) = cluster
+        .run(move |connection| async move {
+            let namespace = Namespace::of(&connection).await?;
+            let half_done = one_file::begin_hidden(&interruption, &owned);
+            let upload = TreeUpload::new(&namespace, put, &shown)?;
+            match interruption.unless(upload.run(local)).await {
+                Some(Ok(counts)) => Ok(counts),
+                Some(Err(failure)) => {
+                    // The first failure is the one to be told.
+                    let _ = upload.discard().await;
+                    Err(failure)
+                }
+                None => {
+                    shown.finish();
+                    let interrupted = Failure::new(&owned, "interrupted. The files that are there are whole");
+                    let interrupted = interrupted.remedy("`starfish put -r --resume` puts the others.");
+                    Err(half_done.undone(interrupted, upload.discard().await))
+                }
             }
-            None => {
-                shown.finish();
-                let interrupted = Failure::new(&owned, "interrupted. The files that are there are whole");
-                let interrupted = interrupted.remedy("`starfish put -r --resume` puts the others.");
-                Err(half_done.undone(interrupted, upload.discard().await))
-            }
-        }
-    })
-    .map_err(|failure| with_way_out(failure, name))?;
+        })
+        .map_err(|failure| with_way_out(failure, name))?;
     progress.finish();
     if arguments.resume {
         say!("starfish: {}: {skipped} of its files were there already", visible(name));
@@ -311,11 +311,11 @@ fn put_tree(agents: Vec<Agent>, name: &str, arguments: &Arguments) -> Result<()>
 }
 
 /// Reads the file back and compares.
-fn verify(agents: &[Agent], name: &str, expected: Option<blake3::Hash>, show: Show) -> Result<()> {
+fn verify(cluster: &Cluster, name: &str, expected: Option<blake3::Hash>, show: Show) -> Result<()> {
     let progress = Progress::bytes(show, &format!("verifying {name}"));
     let method = Movers::ALONE;
     let output = Hashing::new(Dense(std::io::sink()), true);
-    let done = one_file::get(agents, name, method, output, &progress)?;
+    let done = one_file::get(cluster, name, method, output, &progress)?;
     progress.finish();
     match (expected, done.hash) {
         (Some(expected), Some(found)) if expected == found => Ok(()),

@@ -262,9 +262,9 @@ fn measured(
         let names = (0..log.files().len()).map(|file| format!("file {file}")).collect();
         jobs.push((method, ReplayJob::new(log.clone(), names, access, arguments.think())));
     }
-    let agents = arguments.agents.find()?;
+    let cluster = arguments.agents.cluster()?;
     let bytes = log.files().iter().map(|file| file.end).fold(0, u64::saturating_add);
-    beforehand::check_space(&agents, "the files of the log", bytes)?;
+    beforehand::check_space(&cluster, "the files of the log", bytes)?;
     if let Some(told) = laying_out(log) {
         say!("starfish: {told}");
     }
@@ -272,7 +272,7 @@ fn measured(
     let mut rows = Vec::new();
     for (method, job) in jobs {
         let task = ReplayTask {
-            agents: agents.clone(),
+            cluster: cluster.clone(),
             job,
             block_bytes: block.0,
             label: format!("replaying {method}"),

@@ -19,7 +19,6 @@ use transfer::local;
 use transfer::many::FailedFiles;
 use transfer::namespace::{FoundPath, Namespace, shown, split, trimmed};
 use transfer::stored::is_unfinished;
-use transfer::this_node;
 use transfer::{globs, many};
 
 /// Remove files from the agents, even damaged ones.
@@ -69,7 +68,7 @@ const HIDDEN_AGE_MIN: Duration = Duration::from_secs(3600);
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let Arguments { names, agents, recursive, force, unfinished, older_than } = arguments;
-    this_node::run_with_present(agents.find()?, move |connection| async move {
+    agents.cluster()?.run_with_present(move |connection| async move {
         let namespace = Namespace::of(&connection).await?;
         match unfinished {
             true => remove_hidden(&namespace, &names, older_than).await,

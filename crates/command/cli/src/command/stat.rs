@@ -13,7 +13,6 @@ use crate::output::row_format;
 use node::Size;
 use transfer::local;
 use transfer::namespace::{FoundPath, Namespace, kind_name, shown};
-use transfer::this_node;
 
 /// Show what is known of a file: its size, permissions and times, its blocks, and which disk has which stripe.
 ///
@@ -76,7 +75,7 @@ impl StripeRow {
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let Arguments { name, agents, format } = arguments;
-    let lines = this_node::run_with_present(agents.find()?, move |connection| async move {
+    let lines = agents.cluster()?.run_with_present(move |connection| async move {
         of_path(&Namespace::of(&connection).await?, &name, format).await
     })?;
     local::print(lines)

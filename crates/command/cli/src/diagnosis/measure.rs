@@ -17,8 +17,8 @@ use node::{ConnectedNode, Size, agents, whole_file};
 
 use super::{AgentFinding, Examined, examine};
 use agent_set::at_once;
+use transfer::cluster::Cluster;
 use transfer::interrupt::Interruption;
-use transfer::this_node;
 use transfer::{one_file, scratch};
 
 /// Measurements of each agent. If a computer is busy there are as many again: the best of them is to be one that was
@@ -33,8 +33,9 @@ const WRITING: Duration = Duration::from_millis(400);
 const TRIAL_BYTES: u64 = 1 << 20;
 
 /// Measures all agents that answer; at most `bytes_max` are written to each at a time. `before` is what they said
-/// before that, in their order.
+/// before that, in their order. Connects as `connecting` says.
 pub(crate) fn all(
+    connecting: &Cluster,
     findings: &mut [AgentFinding],
     before: &[Option<Examined>],
     bytes_max: u64,
@@ -43,6 +44,7 @@ pub(crate) fn all(
     let can_be = |finding: &AgentFinding| finding.reachable && finding.failures.is_empty();
     let first = |finding: &AgentFinding| can_be(finding).then_some(TRIAL_BYTES.min(bytes_max));
     let mut measuring = Measuring {
+        connecting,
         interruption: Interruption::prepare()?,
         progress: Progress::count(Show::Auto, "measuring", (findings.len() * (ROUNDS + 1)) as u64),
         sizes: findings.iter().map(first).collect(),
@@ -62,6 +64,7 @@ pub(crate) fn all(
 
 /// The measuring of agents, in rounds.
 struct Measuring<'a> {
+    connecting: &'a Cluster,
     interruption: Interruption,
     progress: Progress,
     /// What is to be written to each agent next; nothing if it has failed.
@@ -74,7 +77,7 @@ impl Measuring<'_> {
     fn rounds(&mut self, findings: &mut [AgentFinding], before: &[Option<Examined>]) {
         (0..ROUNDS).for_each(|_| self.round(findings));
         let names: Vec<&str> = findings.iter().map(|finding| &*finding.agent).collect();
-        let after = at_once(&names, |name| examine(name).ok());
+        let after = at_once(&names, |name| examine(self.connecting, name).ok());
         for (index, finding) in findings.iter_mut().enumerate() {
             finding.write_mib_s = statistics::median(&finding.writes_mib_s);
             finding.read_mib_s = statistics::median(&finding.reads_mib_s);
@@ -87,7 +90,7 @@ impl Measuring<'_> {
         for (finding, size) in findings.iter_mut().zip(&mut self.sizes) {
             self.progress.add(1);
             let Some(bytes) = *size else { continue };
-            match measure(&finding.agent, bytes, self.interruption.clone()) {
+            match measure(self.connecting, &finding.agent, bytes, self.interruption.clone()) {
                 Ok((write, read)) => {
                     finding.writes_mib_s.push(write);
                     finding.reads_mib_s.push(read);
@@ -104,10 +107,10 @@ impl Measuring<'_> {
 }
 
 /// Writes a temporary file to the agent's disks, reads it and removes it. Returns both throughputs in MiB/s.
-fn measure(name: &str, bytes: u64, interruption: Interruption) -> Result<(f64, f64)> {
-    let agents = agents::named([name])?;
+fn measure(connecting: &Cluster, name: &str, bytes: u64, interruption: Interruption) -> Result<(f64, f64)> {
+    let cluster = connecting.with_agents(agents::named([name])?);
     let name = name.to_owned();
-    this_node::run(agents, move |connection| async move {
+    cluster.run(move |connection| async move {
         let left = Failure::new(&name, "interrupted, and there was no time to remove what was written");
         let half_done = interruption.begin(left.remedy(scratch::LEFT));
         let usual: Size = node::BLOCK.parse().expect("it is a size");

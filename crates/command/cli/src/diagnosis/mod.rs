@@ -19,7 +19,7 @@ use node::agents;
 use serde::Serialize;
 
 use command_line::failure::Result;
-use transfer::this_node;
+use transfer::cluster::Cluster;
 
 /// What is known of an agent.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -88,12 +88,12 @@ pub(crate) struct Examined {
     at: Instant,
 }
 
-/// Asks an agent how it is.
+/// Asks the agent of this name how it is. Connects as `connecting` says.
 #[expect(clippy::disallowed_methods, reason = "clocks on the wall are compared")]
-pub(crate) fn examine(name: &str) -> Result<Examined> {
-    let agents = agents::named([name])?;
+pub(crate) fn examine(connecting: &Cluster, name: &str) -> Result<Examined> {
+    let cluster = connecting.with_agents(agents::named([name])?);
     let name = name.to_owned();
-    this_node::run(agents, |connection| async move {
+    cluster.run(|connection| async move {
         let client = &connection.client;
         let node = client.io_nodes()[0];
         let (asked, date) = (Instant::now(), SystemTime::now());

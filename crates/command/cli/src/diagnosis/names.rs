@@ -6,10 +6,9 @@ use command_line::counted;
 use command_line::failure::{Failure, Result};
 use machine::NO_DISK;
 use namespace::{SurveyedRecord, TreeAnswer, TreeOperation};
-use node::Agent;
 use serde::Serialize;
+use transfer::cluster::Cluster;
 use transfer::namespace::Namespace;
-use transfer::this_node;
 
 /// What is known of the namespace.
 #[derive(Clone, Debug, Serialize)]
@@ -27,8 +26,8 @@ pub(crate) struct NamespaceFinding {
 /// # Errors
 /// If there are two, if those who answer only have stripes of one, if two disks have one identity, or if it cannot be
 /// asked for.
-pub(crate) fn find(agents: Vec<Agent>) -> Result<Option<NamespaceFinding>> {
-    this_node::run_with_present(agents, |connection| async move {
+pub(crate) fn find(cluster: &Cluster) -> Result<Option<NamespaceFinding>> {
+    cluster.run_with_present(|connection| async move {
         let Some(namespace) = Namespace::find_surely(&connection).await? else { return Ok(None) };
         let inodes = namespace.used().await?.inodes;
         let missing_disks = missing_disks(&namespace).await?;

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use command_line::failure::{Failure, Result};
-use node::{Agent, ConnectedNode, TRACE_VARIABLE, agents, key};
-use transfer::this_node;
+use node::{TRACE_VARIABLE, agents, key};
+use transfer::cluster::Cluster;
 
 /// The options that say where the agents are.
 #[derive(Args, Clone, Debug)]
@@ -63,14 +63,14 @@ impl AskedAgentsArgs {
     }
 
     /// The agents that are named here, or those that any other command would take.
-    pub(crate) fn find(&self) -> Result<Vec<Agent>> {
+    pub(crate) fn cluster(&self) -> Result<Cluster> {
         let mut names = self.agents.clone().unwrap_or_default();
         if names.is_empty() {
             let listed = std::env::var(agents::VARIABLE).unwrap_or_default();
             names.extend(listed.split(',').map(str::to_owned));
         }
         let key = KeyArgs { file: self.key.clone() };
-        AgentsArgs { agents: names, config: self.config.clone(), key, trace: self.trace.clone() }.find()
+        AgentsArgs { agents: names, config: self.config.clone(), key, trace: self.trace.clone() }.cluster()
     }
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct KeyArgs {
     ///
     /// Agents and their clients have the same key. The first agent of a user makes it, and so does `starfish key new`.
     #[arg(id = "key", long, value_name = "FILE", env = key::VARIABLE, value_parser = path_or_nothing())]
-    pub(crate) file: Option<PathBuf>,
+    file: Option<PathBuf>,
 }
 
 /// The option that asks for a trace.
@@ -105,37 +105,36 @@ impl TraceArgs {
 }
 
 impl KeyArgs {
-    /// Has all nodes of this process use it.
-    pub(crate) fn apply(&self) {
-        self.file
-            .iter()
-            .filter(|path| !path.as_os_str().is_empty())
-            .for_each(|path| this_node::name_key_file(path));
+    /// The file, if one is named.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref().filter(|path| !path.as_os_str().is_empty())
     }
 }
 
 impl AgentsArgs {
-    /// These very agents, as if the user had named them.
-    pub(crate) fn of(agents: Vec<String>) -> Self {
-        AgentsArgs { agents, config: None, key: KeyArgs::default(), trace: TraceArgs::default() }
-    }
-
     /// What the user calls the agents. There is at least one.
     pub(crate) fn names(&self) -> Result<Vec<String>> {
         agents::names_among(&self.agents, self.config.as_deref()).map_err(wrong)
     }
 
     /// The agents, each with its address. There is at least one.
-    pub(crate) fn find(&self) -> Result<Vec<Agent>> {
-        self.key.apply();
-        self.trace.file().into_iter().for_each(this_node::name_trace);
-        agents::named(self.names()?).map_err(wrong)
+    pub(crate) fn cluster(&self) -> Result<Cluster> {
+        named(self.names()?, self.connecting())
+    }
+
+    /// What nodes need to connect to agents, without any agents.
+    pub(crate) fn connecting(&self) -> Cluster {
+        Cluster {
+            agents: Vec::new(),
+            key_file: self.key.file().map(Path::to_owned),
+            trace: self.trace.file().map(Path::to_owned),
+        }
     }
 }
 
-/// Those of the agents that answer.
-pub(crate) fn those_present(connection: &ConnectedNode, agents: Vec<Agent>) -> Vec<Agent> {
-    agents.into_iter().filter(|agent| connection.present().any(|name| name == agent.name)).collect()
+/// Returns the agents with these names, for nodes that connect to them as `connecting` says.
+pub(crate) fn named(names: Vec<String>, connecting: Cluster) -> Result<Cluster> {
+    Ok(Cluster { agents: agents::named(names).map_err(wrong)?, ..connecting })
 }
 
 /// Naming the agents is a matter of how the program is called.

@@ -14,6 +14,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,6 @@ use command_line::visible;
 use log::{Level, LevelFilter};
 use node::key;
 use real::{Report, Reporter};
-use transfer::this_node;
 
 /// The environment variable that says how urgent a line must be to be written.
 const VARIABLE: &str = "STARFISH_LOG";
@@ -71,8 +71,8 @@ fn priority(level: Level) -> u8 {
     }
 }
 
-/// Writes what a node reports into the log. What a disk says again and again is bounded.
-pub(crate) fn reporter() -> Reporter {
+/// Writes what a node with this key file reports into the log. What a disk says again and again is bounded.
+pub(crate) fn reporter(key_file: Option<PathBuf>) -> Reporter {
     let failures = Mutex::new(Repeated::default());
     Reporter::new(move |report| match report {
         Report::PeerCame { peer, .. } => log::debug!("{peer} has come"),
@@ -81,7 +81,7 @@ pub(crate) fn reporter() -> Reporter {
             log::warn!("a message of {peer} was changed, lost or repeated on its way: its connection ends");
         }
         Report::Refused { from, why, mismatch: Some(mismatch), .. } => {
-            let file = key::path(this_node::key_file()).ok();
+            let file = key::path(key_file.as_deref()).ok();
             log::warn!(
                 "refused {from}: {why}. {}",
                 key::remedy(*mismatch, file.as_deref(), &from.ip().to_string())

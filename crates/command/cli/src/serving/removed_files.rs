@@ -4,6 +4,7 @@
 //! but only a client connects to all agents. So the metadata agent connects as a client while the list is not empty.
 //! Mounts remove orphans, too: they know all agents, and an agent that was started by hand may not.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use command_line::counted;
@@ -12,8 +13,8 @@ use flume::Receiver;
 use machine::{Machine, NodeId};
 use node::{AgentService, BlockingWork, agents};
 use real::RealMachine;
+use transfer::cluster::Cluster;
 use transfer::namespace::Namespace;
-use transfer::this_node;
 
 /// Shortest time between two looks, in silence timeouts: one minute by default.
 const SILENCES: u32 = 6;
@@ -22,11 +23,12 @@ const SILENCES: u32 = 6;
 const PAUSE_MAX: u32 = 64;
 
 /// Starts a task that looks for orphans and removes their contents. `set` delivers the addresses of all agents, if
-/// `starfish agents up` has started this one.
+/// `starfish agents up` has started this one. `key_file` is the file of the cluster key, if this agent names one.
 pub(crate) fn begin(
     machine: &RealMachine,
     service: AgentService,
     set: Receiver<Vec<String>>,
+    key_file: Option<PathBuf>,
     silence: Duration,
 ) {
     let (this_agent, clock) = (machine.node(), machine.clone());
@@ -40,7 +42,7 @@ pub(crate) fn begin(
             let has_succeeded = !service.has_removed_files().await || {
                 let agents = names.clone().or_else(agents_of_programs);
                 let agents = agents.unwrap_or_else(|| vec![own_address.clone()]);
-                remove_and_log(agents, this_agent).await
+                remove_and_log(agents, key_file.clone(), this_agent).await
             };
             pause = if has_succeeded { shortest } else { (pause * 2).min(shortest * PAUSE_MAX) };
         }
@@ -53,8 +55,12 @@ fn agents_of_programs() -> Option<Vec<String>> {
 }
 
 /// Removes contents as [`remove`], and logs the result. Returns true if all contents of some file were removed.
-async fn remove_and_log(names: Vec<String>, metadata_agent: NodeId) -> bool {
-    let removed = BlockingWork::begin(move || remove(names, metadata_agent)).outcome().await;
+async fn remove_and_log(names: Vec<String>, key_file: Option<PathBuf>, metadata_agent: NodeId) -> bool {
+    let remove = move || {
+        let cluster = Cluster { key_file, ..Cluster::new(agents::named(names)?) };
+        remove(&cluster, metadata_agent)
+    };
+    let removed = BlockingWork::begin(remove).outcome().await;
     match &removed {
         Ok(0) => {}
         Ok(files) => log::info!("removed the contents of {} that no client removed", counted(*files, "file")),
@@ -63,10 +69,10 @@ async fn remove_and_log(names: Vec<String>, metadata_agent: NodeId) -> bool {
     removed.is_ok_and(|files| files > 0)
 }
 
-/// Removes the contents of orphans from the disks of the agents with these names. Does nothing if these agents have
-/// another metadata agent. Returns the number of files that were removed completely.
-fn remove(names: Vec<String>, metadata_agent: NodeId) -> Result<u64> {
-    this_node::run_with_present(agents::named(names)?, move |connection| async move {
+/// Removes the contents of orphans from the disks of these agents. Does nothing if these agents have another metadata
+/// agent. Returns the number of files that were removed completely.
+fn remove(cluster: &Cluster, metadata_agent: NodeId) -> Result<u64> {
+    cluster.run_with_present(move |connection| async move {
         match Namespace::find(&connection).await? {
             Some(namespace) if namespace.tree.keeper() == metadata_agent => {
                 Ok(connection.explained("removed files", namespace.tree.remove_doomed().await)?)

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{Agent, Store, fail, finish, wait};
+use crate::common::{Agent, Store, fail, finish, key_file, wait};
 use serde_json::Value;
 
 /// A disk of half the rate of streaming-20.
@@ -48,6 +48,15 @@ fn healthy_agents_on_one_disk_are_well_and_nothing_is_left() {
     let csv = store.run(&["doctor", "--quick", "--format", "csv"]);
     let columns: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
     assert_eq!(columns, [9, 9, 9], "{csv}");
+}
+
+#[test]
+fn the_doctor_examines_agents_with_the_key_file_of_its_option() {
+    let store = Store::start(&[1]);
+    let mut command = store.command(&["doctor", "--quick", "--key"]);
+    command.arg(key_file()).env_remove("STARFISH_KEY_FILE");
+    let output = finish(command);
+    assert!(output.status.success(), "{output:?}");
 }
 
 #[test]

@@ -14,14 +14,14 @@ use flume::{Receiver, Sender};
 use fs::Group;
 use jobs::Member;
 use machine::Machine;
-use node::{Agent, ConnectedNode};
+use node::ConnectedNode;
+use transfer::cluster::{Cluster, explained_job};
 use transfer::scratch::JobFiles;
-use transfer::this_node;
 
 /// Has all jobs done at once with these files, each by one node, once all are ready; what came of each. What they have
 /// made is checked when all are done, so that nobody is disturbed.
 pub fn have_done(
-    agents: &[Agent],
+    cluster: &Cluster,
     launches: Vec<Launch>,
     files: &JobFiles,
     seed: u64,
@@ -34,8 +34,8 @@ pub fn have_done(
         begin.push(go);
         let (files, ready, done) = (files.clone(), ready.clone(), done.clone());
         let node = JobNode { number, launch, files, seed, ready, done, go: wait };
-        let agents = agents.to_vec();
-        threads.push(thread::spawn(move || node.live(agents)));
+        let cluster = cluster.clone();
+        threads.push(thread::spawn(move || node.live(&cluster)));
     }
     drop((ready, done));
     // A job that fails before it is ready drops its sender, and so this ends.
@@ -69,8 +69,8 @@ struct JobNode {
 }
 
 impl JobNode {
-    fn live(self, agents: Vec<Agent>) -> Result<()> {
-        this_node::run(agents, move |connection| async move {
+    fn live(self, cluster: &Cluster) -> Result<()> {
+        cluster.run(move |connection| async move {
             let JobNode { number, launch, files, seed, ready, done, go } = self;
             let what = launch.job.to_string();
             let ConnectedNode { machine, client, .. } = connection.clone();
@@ -78,7 +78,7 @@ impl JobNode {
             let (contents, client) = (Contents::Real, Some(client));
             let files = Rc::new(files);
             let member = Member { machine: machine.clone(), client, files, group, contents, seed };
-            let part = this_node::explained_job(&connection, &what, launch.job.prepare(member).await)?;
+            let part = explained_job(&connection, &what, launch.job.prepare(member).await)?;
             // Who hears of it may have been interrupted.
             let _ = ready.send(());
             drop(ready);
@@ -86,11 +86,11 @@ impl JobNode {
                 return Ok(());
             }
             machine.sleep_until(machine.now() + launch.start).await;
-            let outcome = this_node::explained_job(&connection, &what, part.run().await)?;
+            let outcome = explained_job(&connection, &what, part.run().await)?;
             let _ = done.send((number, outcome));
             drop(done);
             let _ = go.recv_async().await;
-            this_node::explained_job(&connection, &what, part.check().await)
+            explained_job(&connection, &what, part.check().await)
         })
     }
 }

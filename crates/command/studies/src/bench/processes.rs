@@ -14,11 +14,12 @@ use std::time::Duration;
 use command_line::failure::{Failure, Result};
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
-use node::{Agent, TRACE_VARIABLE, agents};
+use node::{TRACE_VARIABLE, agents};
 use tempfile::TempDir;
 
 use agent_set::start::READY;
-use transfer::{interrupt, this_node};
+use transfer::cluster::{self, Cluster};
+use transfer::interrupt;
 
 /// An agent's complaints beyond this are not kept.
 const COMPLAINTS_BYTES_MAX: u64 = 16 << 10;
@@ -26,8 +27,8 @@ const COMPLAINTS_BYTES_MAX: u64 = 16 << 10;
 /// Some agents, and a directory for them and others.
 pub struct Agents {
     processes: Arc<Mutex<Processes>>,
-    /// Where the agents listen.
-    pub agents: Vec<Agent>,
+    /// The agents, each with its address.
+    pub cluster: Cluster,
     directory: PathBuf,
 }
 
@@ -48,13 +49,16 @@ impl Agents {
     ///
     /// If this process is interrupted they end, and everything in their directory is removed.
     pub fn start(count: usize, options: &[String]) -> Result<Agents> {
-        this_node::make_key()?;
+        cluster::make_key(None)?;
         let failed = |error: io::Error| Failure::new("making a temporary directory", error);
         let directory = tempfile::Builder::new().prefix("starfish-").tempdir().map_err(failed)?;
         let path = directory.path().to_owned();
         let processes = Processes { children: Vec::new(), directory: Some(directory) };
-        let mut agents =
-            Agents { processes: Arc::new(Mutex::new(processes)), agents: Vec::new(), directory: path };
+        let mut agents = Agents {
+            processes: Arc::new(Mutex::new(processes)),
+            cluster: Cluster::default(),
+            directory: path,
+        };
         agents.tidy_up_when_interrupted()?;
         agents.start_all(count, options)?;
         Ok(agents)
@@ -63,7 +67,7 @@ impl Agents {
     /// Ends the agents and starts as many with other `options`, on the same disks.
     pub fn restart(&mut self, options: &[String]) -> Result<()> {
         self.lock().end_agents();
-        self.start_all(self.agents.len(), options)
+        self.start_all(self.cluster.agents.len(), options)
     }
 
     fn start_all(&mut self, count: usize, options: &[String]) -> Result<()> {
@@ -72,7 +76,7 @@ impl Agents {
             let root = self.directory.join(format!("disk{index}"));
             names.push(self.start_one(&root, options)?);
         }
-        self.agents = agents::named(names)?;
+        self.cluster = Cluster::new(agents::named(names)?);
         Ok(())
     }
 

@@ -16,20 +16,21 @@ use flume::{Receiver, Sender};
 use fs::Group;
 use jobs::{Contents, Job, Member, Outcome, ReplayJob};
 use machine::NodeId;
-use node::{Agent, ConnectedNode};
+use node::ConnectedNode;
 use real::{Peer, Settings};
 
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
+use transfer::cluster::{Cluster, explained_job};
 use transfer::interrupt::{Interruption, unless};
+use transfer::memory;
 use transfer::scratch::{self, JobFiles};
-use transfer::{memory, this_node};
 
 /// A replay, and where it is to be done.
 #[derive(Clone)]
 pub struct ReplayTask {
     /// The agents.
-    pub agents: Vec<Agent>,
+    pub cluster: Cluster,
     /// The job.
     pub job: ReplayJob,
     /// Size of a block.
@@ -70,7 +71,8 @@ impl ReplayTask {
     /// Does it. Nothing is left of the files, also if it fails or is interrupted.
     pub fn run(self, interruption: Interruption) -> Result<Outcome> {
         self.check_memory()?;
-        this_node::run(self.agents.clone(), move |connection| async move {
+        let cluster = self.cluster.clone();
+        cluster.run(move |connection| async move {
             let failure = Failure::new("replay", "interrupted, and there was no time to remove the files");
             let half_done = interruption.begin(failure.remedy(scratch::LEFT));
             let mut files = JobFiles::new();
@@ -110,7 +112,7 @@ impl ReplayTask {
                 let progress = progress.clone();
                 let told = move |bytes| progress.add(bytes);
                 let filled = jobs::fill(&connection.machine, &file, bytes, Contents::Real, told).await;
-                this_node::explained_job(connection, &self.label, filled)?;
+                explained_job(connection, &self.label, filled)?;
                 connection.explained(&self.label, file.flush().await)?;
                 known.bytes = file.bytes();
             }
@@ -180,9 +182,10 @@ impl ReplayTask {
         let settings = Settings {
             node: members[rank],
             listen: Some(([127, 0, 0, 1], 0).into()),
-            ..this_node::settings()?
+            ..self.cluster.settings()?
         };
-        this_node::run_as(settings, self.agents.clone(), move |connection| async move {
+        let cluster = self.cluster.clone();
+        cluster.run_as(settings, move |connection| async move {
             connection.absence()?;
             let place = Place { rank, group, members: members.into(), files: files.into() };
             let _ = tell.send(Ok(Told::Listening(rank, connection.machine.address().expect("it listens"))));
@@ -195,13 +198,9 @@ impl ReplayTask {
                 let _ = steps.recv_async().await;
             };
             let Some(outcome) = unless(stopped, part.run()).await else { return Ok(()) };
-            let _ = tell.send(Ok(Told::Done(Box::new(this_node::explained_job(
-                &connection,
-                &self.label,
-                outcome,
-            )?))));
+            let _ = tell.send(Ok(Told::Done(Box::new(explained_job(&connection, &self.label, outcome)?))));
             let Ok(Step::Check) = steps.recv_async().await else { return Ok(()) };
-            this_node::explained_job(&connection, &self.label, part.check().await)?;
+            explained_job(&connection, &self.label, part.check().await)?;
             let _ = tell.send(Ok(Told::Checked));
             Ok(())
         })
@@ -227,7 +226,7 @@ impl ReplayTask {
             seed: 1,
         };
         let job = Job::Replay(self.job.clone());
-        this_node::explained_job(connection, &self.label, job.prepare(member).await)
+        explained_job(connection, &self.label, job.prepare(member).await)
     }
 }
 

@@ -8,7 +8,7 @@ use command_line::progress::{Progress, Show};
 use command_line::say;
 use jobs::{Order, Workload};
 use layout::Operation;
-use node::{Agent, Size};
+use node::Size;
 
 use crate::command::positive;
 use crate::options::agents::AskedAgentsArgs;
@@ -19,9 +19,9 @@ use studies::bench::agents::prediction::Predictor;
 use studies::bench::agents::report::{Report, Row};
 use studies::bench::agents::task::Task;
 use transfer::beforehand;
+use transfer::cluster::Cluster;
 use transfer::interrupt::Interruption;
 use transfer::memory;
-use transfer::this_node;
 
 /// Default percentage of reads in a mixed workload, the usual one.
 const MIX: u8 = 70;
@@ -192,8 +192,8 @@ impl Options {
     pub(crate) fn run(self, file: File) -> Result<()> {
         let cells = self.cells(file)?;
         self.check(file)?;
-        let agents = self.asked.find()?;
-        let disks = disks(agents.clone(), &file)?;
+        let cluster = self.asked.cluster()?;
+        let disks = disks(&cluster, &file)?;
         let predictor = self
             .machine
             .as_ref()
@@ -202,24 +202,23 @@ impl Options {
         for Cell { workload, .. } in &cells {
             predictor.iter().try_for_each(|predictor| predictor.check(workload))?;
         }
-        beforehand::check_space(&agents, "the file of the benchmark", file.bytes.0)?;
+        beforehand::check_space(&cluster, "the file of the benchmark", file.bytes.0)?;
         let interruption = Interruption::prepare()?;
         let mut rows = Vec::new();
         for cell in &cells {
-            let task = self.task(cell, &agents, file);
             if self.explain {
                 say!("{} {}:", cell.order.name(), cell.work.name());
             }
             let interruption = interruption.clone();
-            let measured =
-                explained(self.explain, &agents, self.asked.trace.file(), || task.run(interruption))?;
+            let measure = |cluster: &Cluster| self.task(cell, cluster, file).run(interruption);
+            let measured = explained(self.explain, &cluster, measure)?;
             let predicted = self.predicted(predictor.as_ref(), cell)?;
             let names = (cell.order.name(), cell.work.name());
             let operations = cell.work.operations();
             rows.extend(Row::of(names, operations, self.clients, &measured, predicted.as_ref()));
         }
         let report = Report {
-            agents: agents.into_iter().map(|agent| agent.name).collect(),
+            agents: cluster.agents.into_iter().map(|agent| agent.name).collect(),
             disks: disks.iter().sum(),
             clients: self.clients,
             outstanding: self.outstanding,
@@ -299,9 +298,9 @@ impl Options {
         })
     }
 
-    fn task(&self, cell: &Cell, agents: &[Agent], file: File) -> Task {
+    fn task(&self, cell: &Cell, cluster: &Cluster, file: File) -> Task {
         Task {
-            agents: agents.to_vec(),
+            cluster: cluster.clone(),
             block_bytes: file.block.0,
             workload: cell.workload.clone(),
             label: format!("{} {}", cell.order.name(), cell.work.name()),
@@ -320,9 +319,9 @@ impl Options {
 }
 
 /// How many disks each agent has. All have to answer, and to take such blocks.
-fn disks(agents: Vec<Agent>, file: &File) -> Result<Vec<u32>> {
+fn disks(cluster: &Cluster, file: &File) -> Result<Vec<u32>> {
     let block = file.block;
-    this_node::run(agents, move |connection| async move {
+    cluster.run(move |connection| async move {
         let client = &connection.client;
         if block.0 > client.block_bytes_max() {
             let most = Size(client.block_bytes_max());

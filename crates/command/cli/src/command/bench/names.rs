@@ -177,7 +177,8 @@ fn measured(explain: bool, trace: Option<&Path>, agents: &Agents, cell: &NamesCe
     if is_recorded {
         say!("{} by {}:", cell.name(), cell.who());
     }
-    explained(is_recorded, &agents.agents, trace, || measure(agents, cell))
+    let cluster = agents.cluster.with_trace(trace);
+    agents.explain(explained(is_recorded, &cluster, |cluster| measure(cluster, cell)))
 }
 
 fn cells(arguments: &Arguments) -> Vec<NamesCell> {

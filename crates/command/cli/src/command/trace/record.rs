@@ -44,13 +44,13 @@ const SIGNALLED: i32 = 128;
 
 /// Runs the command.
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
-    let agents = arguments.agents.find()?;
+    let cluster = arguments.agents.cluster()?;
     let output = arguments.output.as_deref();
     // What was recorded would be lost.
     output.map_or(Ok(()), local::check_writable)?;
-    let kept = output.map(Kept::As).or(arguments.agents.trace.file().map(Kept::AddedTo));
+    let kept = output.map(Kept::As).or(cluster.trace.as_deref().map(Kept::AddedTo));
     interrupt::leave_to_program()?;
-    let status = recorded_with(&agents, kept, |trace| run_program(&arguments.program, trace))?;
+    let status = recorded_with(&cluster, kept, |trace| run_program(&arguments.program, trace))?;
     match status.code().or(status.signal().map(|signal| SIGNALLED + signal)) {
         Some(0) | None => Ok(()),
         Some(code) => std::process::exit(code),

@@ -25,7 +25,7 @@ Examples:
 
 /// Runs the command.
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
-    let agents = arguments.agents.find()?;
-    let names = recordings::start(agents, true)?;
+    let cluster = arguments.agents.cluster()?;
+    let names = recordings::start(&cluster, true)?;
     local::print(names.iter().map(|name| format!("{name} records what it does")))
 }

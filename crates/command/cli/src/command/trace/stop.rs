@@ -37,8 +37,8 @@ Examples:
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     // Once it has ended, it would be lost.
     local::check_writable(&arguments.output)?;
-    let agents = arguments.agents.find()?;
-    let (recorded, failure) = recordings::stop(agents)?;
+    let cluster = arguments.agents.cluster()?;
+    let (recorded, failure) = recordings::stop(&cluster)?;
     if !recorded.is_empty() {
         local::write(&arguments.output, |file| recordings::write(&recorded, file))?;
         local::print(recorded.iter().map(line))?;

@@ -15,16 +15,16 @@ use command_line::progress::{Progress, Show};
 use flume::{Receiver, Sender};
 use fs::NumberedFile;
 use jobs::{Contents, Outcome, Workload};
-use node::{Agent, ConnectedNode};
+use node::ConnectedNode;
+use transfer::cluster::{Cluster, explained_job};
 use transfer::interrupt::{Interruption, unless};
 use transfer::scratch;
-use transfer::this_node;
 
 /// A workload, and where it is to be done.
 #[derive(Clone)]
 pub struct Task {
     /// The agents.
-    pub agents: Vec<Agent>,
+    pub cluster: Cluster,
     /// Size of a block.
     pub block_bytes: u64,
     /// The workload.
@@ -41,7 +41,8 @@ type Done = Result<Option<Outcome>>;
 impl Task {
     /// Does it. Nothing is left of the file, also if it fails or is interrupted.
     pub fn run(self, interruption: Interruption) -> Result<Outcome> {
-        this_node::run(self.agents.clone(), move |connection| async move {
+        let cluster = self.cluster.clone();
+        cluster.run(move |connection| async move {
             let failure = Failure::new("bench", "interrupted, and there was no time to remove the file");
             let half_done = interruption.begin(failure.remedy(scratch::LEFT));
             let file = scratch::describe(&connection, &self.label, self.block_bytes).await?;
@@ -62,7 +63,7 @@ impl Task {
         let told = adding_to(&progress);
         let laid_out = self.workload.lay_out(&connection.machine, &file, Contents::Real, told).await;
         progress.finish();
-        this_node::explained_job(connection, &self.label, laid_out)?;
+        explained_job(connection, &self.label, laid_out)?;
         connection.explained(&self.label, file.flush().await)?;
         self.have_clients_use_it(&NumberedFile { bytes: file.bytes(), ..described.clone() }).await
     }
@@ -132,7 +133,8 @@ impl Task {
         (ready, go): (Sender<()>, Receiver<()>),
         progress: Progress,
     ) -> Done {
-        this_node::run(self.agents.clone(), move |connection| async move {
+        let cluster = self.cluster.clone();
+        cluster.run(move |connection| async move {
             let file = connection.explained(&self.label, connection.client.numbered(file).await)?;
             connection.explained(&self.label, file.make_stripes().await)?;
             // The keeper may have been interrupted.
@@ -147,7 +149,7 @@ impl Task {
             let told = adding_to(&progress);
             let work = self.workload.run(&connection.machine, &file, Contents::Real, number, told);
             let outcome = unless(stop, work).await;
-            outcome.map(|outcome| this_node::explained_job(&connection, &self.label, outcome)).transpose()
+            outcome.map(|outcome| explained_job(&connection, &self.label, outcome)).transpose()
         })
     }
 }

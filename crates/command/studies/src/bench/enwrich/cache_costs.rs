@@ -10,7 +10,6 @@ use jobs::Latencies;
 use machine::{Machine, Memory, Work};
 use node::ConnectedNode;
 use transfer::scratch;
-use transfer::this_node;
 
 use super::BLOCK_BYTES;
 use crate::bench::processes::Agents;
@@ -95,7 +94,7 @@ impl Worked {
         let before = of_agents();
         let all: Vec<u32> = (0..nodes).collect();
         let outcomes = at_once(&all, |_| {
-            this_node::run(agents.agents.clone(), move |connection| async move {
+            agents.cluster.run(move |connection| async move {
                 written_and_flushed(&connection, record_bytes, passes).await
             })
         });

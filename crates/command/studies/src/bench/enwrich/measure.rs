@@ -6,12 +6,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use command_line::failure::{Failure, Result};
-use node::Agent;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use transfer::cluster::Cluster;
 use transfer::recordings;
 use transfer::scratch::{self, JobFiles};
-use transfer::this_node;
 
 use super::member::{MemberAddress, MemberOutcome, MemberTask};
 use super::{BLOCK_BYTES, WriteCell};
@@ -43,8 +42,8 @@ pub fn measure_in_rounds(
 ///
 /// What all do from the first write until the last byte is on the disks is added to the trace, if one is named.
 fn measure(agents: &Agents, cell: &WriteCell, trace: Option<&Path>) -> Result<Measured> {
-    let (addresses, cell, trace) = (agents.agents.clone(), *cell, trace.map(Path::to_owned));
-    let outcome = this_node::run(addresses.clone(), move |connection| async move {
+    let (cluster, cell, trace) = (agents.cluster.clone(), *cell, trace.map(Path::to_owned));
+    let outcome = agents.cluster.run(move |connection| async move {
         let group: u64 = node::random()?;
         let mut files = JobFiles::new();
         for array in 0..cell.pattern.arrays() {
@@ -54,7 +53,7 @@ fn measure(agents: &Agents, cell: &WriteCell, trace: Option<&Path>) -> Result<Me
         }
         let (tell, told) = flume::bounded(1);
         let of_processes = files.clone();
-        let writing = move || have_written(&cell, &addresses, of_processes, group, trace);
+        let writing = move || have_written(&cell, &cluster, of_processes, group, trace);
         std::thread::spawn(move || tell.send(writing()));
         let measured = told.recv_async().await.expect("the thread tells before it ends");
         scratch::remove(&connection, files.values()).await?;
@@ -65,13 +64,13 @@ fn measure(agents: &Agents, cell: &WriteCell, trace: Option<&Path>) -> Result<Me
 
 fn have_written(
     cell: &WriteCell,
-    agents: &[Agent],
+    cluster: &Cluster,
     files: JobFiles,
     group: u64,
     trace: Option<PathBuf>,
 ) -> Result<Measured> {
     let task = |rank| MemberTask {
-        agents: agents.iter().map(|agent| agent.address).collect(),
+        agents: cluster.agents.iter().map(|agent| agent.address).collect(),
         files: files.clone(),
         group,
         rank,
@@ -89,7 +88,7 @@ fn have_written(
     of_each(&mut members, |member| member.tell(&addresses))?;
     of_each(&mut members, Writer::hear::<String>)?;
     if trace.is_some() {
-        recordings::start(agents.to_vec(), true)?;
+        recordings::start(cluster, true)?;
         of_each(&mut members, |member| member.ask("record"))?;
     }
     let start = Instant::now();
@@ -99,7 +98,7 @@ fn have_written(
     let elapsed = start.elapsed();
     if let Some(path) = trace {
         of_each(&mut members, |member| member.ask("recorded"))?;
-        let (recorded, failure) = recordings::stop(agents.to_vec())?;
+        let (recorded, failure) = recordings::stop(cluster)?;
         let mut sections = Vec::new();
         let failed = |error| Failure::new(path.display().to_string(), error);
         recordings::write(&recorded, &mut sections).map_err(failed)?;

@@ -20,8 +20,8 @@ use machine::NodeId;
 use node::{Agent, ConnectedNode, NodeTrace};
 use real::{Peer, RealMachine};
 use serde::{Deserialize, Serialize};
+use transfer::cluster::Cluster;
 use transfer::scratch::JobFiles;
-use transfer::this_node;
 
 use super::{WriteCell, WriteMethod};
 
@@ -93,13 +93,10 @@ impl MemberTask {
 /// Is a member: reads its task, and what to do when, from its standard input.
 pub fn be_member() -> Result<()> {
     let task: MemberTask = hear()?;
-    let settings = real::Settings { listen: Some(([127, 0, 0, 1], 0).into()), ..this_node::settings()? };
-    let agents: Vec<Agent> = task
-        .agents
-        .iter()
-        .map(|address| Agent { name: address.to_string(), address: *address, log: None })
-        .collect();
-    this_node::run_as(settings, agents, move |connection| async move {
+    let agent = |&address: &SocketAddr| Agent { name: address.to_string(), address, log: None };
+    let cluster = Cluster::new(task.agents.iter().map(agent).collect());
+    let settings = real::Settings { listen: Some(([127, 0, 0, 1], 0).into()), ..cluster.settings()? };
+    cluster.run_as(settings, move |connection| async move {
         connection.absence()?;
         take_part(&task, &connection).await
     })

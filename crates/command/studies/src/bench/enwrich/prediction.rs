@@ -75,7 +75,7 @@ impl WritePredictor {
         scheduling: Scheduling,
         rounds: u32,
     ) -> Result<Self> {
-        let count = agents.agents.len();
+        let count = agents.cluster.agents.len();
         // As many as will write, since it matters how many share the processors. Of one alone a pattern is one large
         // request.
         let probing = processes.max(2);

@@ -16,10 +16,10 @@ use clap::ValueEnum;
 use command_line::counted;
 use command_line::failure::Result;
 use experiment::{Job, Launch, NamesJob, NamesWork, Outcome};
+use transfer::cluster::Cluster;
 use transfer::scratch::JobFiles;
 
 use crate::bench::job_nodes::have_done;
-use crate::bench::processes::Agents;
 
 /// The block size of the files, in bytes: that of programs.
 const BLOCK_BYTES: u64 = node::Settings::BLOCK_BYTES;
@@ -117,7 +117,7 @@ impl NamesTimes {
 }
 
 /// Has clients do it, each a node of this process. What they have made is checked, and removed.
-pub fn measure(agents: &Agents, cell: &NamesCell) -> Result<NamesTimes> {
-    let outcomes = have_done(&agents.agents, cell.launches(), &JobFiles::new(), node::random()?);
-    Ok(NamesTimes::of(&agents.explain(outcomes)?))
+pub fn measure(cluster: &Cluster, cell: &NamesCell) -> Result<NamesTimes> {
+    let outcomes = have_done(cluster, cell.launches(), &JobFiles::new(), node::random()?)?;
+    Ok(NamesTimes::of(&outcomes))
 }

@@ -39,7 +39,11 @@ impl NamesPredictor {
 
     /// Predicts for this computer: the machine `loopback` with these numbers in place.
     pub fn of_this_computer(agents: &Agents, set: &[String]) -> NamesPredictor {
-        NamesPredictor { machine: LOOPBACK.to_owned(), set: set.to_vec(), agents: agents.agents.len() }
+        NamesPredictor {
+            machine: LOOPBACK.to_owned(),
+            set: set.to_vec(),
+            agents: agents.cluster.agents.len(),
+        }
     }
 
     /// The same with what messages between so many clients and these agents take, and with these costs of the store.
@@ -54,7 +58,12 @@ impl NamesPredictor {
         let machine = |set: &[String]| load_machine_of_agents(&self.machine, busy, self.agents, 1, set);
         let measured = probed(busy, |launches| {
             let measure = || {
-                agents.explain(have_done(&agents.agents, launches.clone(), &JobFiles::new(), node::random()?))
+                agents.explain(have_done(
+                    &agents.cluster,
+                    launches.clone(),
+                    &JobFiles::new(),
+                    node::random()?,
+                ))
             };
             middle_of(rounds, |outcomes| NamesTimes::of(outcomes).elapsed, measure)
         })?;

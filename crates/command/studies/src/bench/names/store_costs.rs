@@ -11,7 +11,7 @@ use futures_util::future::try_join_all;
 use machine::{Disk, Machine, MetadataStore};
 use nix::sys::resource::UsageWho;
 use real::{DiskSettings, Metadata, MetadataPlace, RealMachine, Settings};
-use transfer::this_node;
+use transfer::cluster::agent_settings;
 
 use crate::bench::times::processor;
 
@@ -62,7 +62,7 @@ impl StoreCosts {
         fs::create_dir_all(&disk).map_err(|error| failed(error.to_string()))?;
         let metadata = Some(MetadataPlace::Directory(directory.join("metadata")));
         let disks = vec![DiskSettings::plain(disk)];
-        let settings = Settings { metadata, disks, ..this_node::agent_settings()? };
+        let settings = Settings { metadata, disks, ..agent_settings(None)? };
         let measured = real::run(settings, |machine| async move { measure(&machine).await });
         let measured = measured.map_err(|error| failed(error.to_string()))?;
         measured.map_err(|error| failed(error.to_string()))

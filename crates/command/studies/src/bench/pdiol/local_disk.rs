@@ -323,7 +323,7 @@ mod tests {
     fn files_come_back_as_they_were_and_temporary_ones_go() {
         let directory = tempfile::tempdir().expect("a directory");
         let disks = vec![DiskSettings::plain(directory.path().join("disk"))];
-        let settings = real::Settings { disks, ..transfer::this_node::agent_settings().expect("settings") };
+        let settings = real::Settings { disks, ..transfer::cluster::agent_settings(None).expect("settings") };
         let disk = LocalDisk::start(settings.clone()).expect("a disk");
         let name: FileName = "file".parse().expect("a name");
         let contents: Vec<u8> = (0..2_000_000_u32).map(|index| (index / 5) as u8).collect();

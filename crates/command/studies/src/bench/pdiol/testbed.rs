@@ -15,7 +15,7 @@ use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use node::Size;
 use pdiol::{OpenOptions, Session};
 use real::DiskSettings;
-use transfer::this_node;
+use transfer::cluster::agent_settings;
 
 use super::PAGE_BYTES;
 use super::application::{Application, text};
@@ -170,7 +170,7 @@ impl ProgramTestbed {
     }
 
     fn session(&self, disks: usize, prefetch: Prefetch) -> Result<Session> {
-        let mut settings = node::Settings::of_environment(self.agents.agents[..disks].to_vec())?;
+        let mut settings = node::Settings::of_environment(self.agents.cluster.agents[..disks].to_vec())?;
         settings.prefetch = prefetch;
         settings.block_bytes = PAGE_BYTES;
         let session =
@@ -207,7 +207,7 @@ impl ProgramTestbed {
 
     fn local_settings(&self, bytes: u64, model: Option<DiskDescription>) -> Result<real::Settings> {
         let directory = self.local_directory(bytes);
-        Ok(real::Settings { disks: vec![DiskSettings { directory, model }], ..this_node::agent_settings()? })
+        Ok(real::Settings { disks: vec![DiskSettings { directory, model }], ..agent_settings(None)? })
     }
 
     fn local_directory(&self, bytes: u64) -> PathBuf {

@@ -18,8 +18,8 @@ use fs::{File, NumberedFile};
 use jobs::fill;
 use node::ConnectedNode;
 use real::RealMachine;
+use transfer::cluster::explained_job;
 use transfer::scratch::{self, JobFiles};
-use transfer::this_node;
 
 use super::MergeTimes;
 use crate::bench::job_nodes::have_done;
@@ -44,12 +44,12 @@ impl MergeTestbed {
     pub fn make_runs(&mut self, case: &PlacementCase) -> Result<()> {
         let experiment = experiment(case)?;
         self.agents.restart(&options(&experiment, None))?;
-        let made = this_node::run(self.agents.agents.clone(), move |connection| async move {
+        let made = self.agents.cluster.run(move |connection| async move {
             let mut runs = JobFiles::new();
             for file in of_beginning(&experiment, Beginning::OnDisks) {
                 let (described, made) = create(&connection, file).await?;
                 let filled = fill(&connection.machine, &made, file.bytes, Contents::Real, |_| {}).await;
-                this_node::explained_job(&connection, &file.name, filled)?;
+                explained_job(&connection, &file.name, filled)?;
                 connection.explained(&file.name, made.flush().await)?;
                 runs.insert(file.name.clone(), NumberedFile { bytes: file.bytes, ..described });
             }
@@ -62,9 +62,10 @@ impl MergeTestbed {
     /// Removes them.
     pub fn remove_runs(&mut self) -> Result<()> {
         let runs = mem::take(&mut self.runs);
-        let removed = this_node::run(self.agents.agents.clone(), move |connection| async move {
-            Ok(scratch::remove(&connection, runs.values()).await?)
-        });
+        let removed = self
+            .agents
+            .cluster
+            .run(move |connection| async move { Ok(scratch::remove(&connection, runs.values()).await?) });
         self.agents.explain(removed)
     }
 
@@ -72,8 +73,8 @@ impl MergeTestbed {
     pub fn measure(&mut self, case: &PlacementCase, number: u64) -> Result<MergeTimes> {
         let experiment = experiment(case)?;
         self.agents.restart(&options(&experiment, Some(&self.disk_model)))?;
-        let (addresses, mut files) = (self.agents.agents.clone(), self.runs.clone());
-        let outcome = this_node::run(addresses.clone(), move |connection| async move {
+        let (cluster, mut files) = (self.agents.cluster.clone(), self.runs.clone());
+        let outcome = self.agents.cluster.run(move |connection| async move {
             let mut outputs = Vec::new();
             for file in of_beginning(&experiment, Beginning::Allocated) {
                 let (described, made) = create(&connection, file).await?;
@@ -83,7 +84,7 @@ impl MergeTestbed {
             }
             let (tell, told) = flume::bounded(1);
             let launches = experiment.jobs.clone();
-            thread::spawn(move || tell.send(have_done(&addresses, launches, &files, number)));
+            thread::spawn(move || tell.send(have_done(&cluster, launches, &files, number)));
             let done = told.recv_async().await.expect("the thread tells before it ends");
             scratch::remove(&connection, &outputs).await?;
             done
