@@ -3,9 +3,7 @@
 use command_line::failure::{Failure, Result};
 use command_line::say;
 use machine::Message;
-use node::Size;
-
-use crate::cluster::Cluster;
+use node::{ConnectedNode, Size};
 
 /// A smaller file is written before it is found out whether there is room: asking would take longer.
 const WORTH_ASKING: u64 = 64 << 20;
@@ -31,24 +29,11 @@ pub fn check_block(block: Size) -> Result<()> {
 
 /// Refuses a file for which there is no room on the agents, as far as they know. What is to be replaced stays until the
 /// new file is whole.
-pub fn check_space(cluster: &Cluster, name: &str, bytes: u64) -> Result<()> {
+pub async fn check_space(connection: &ConnectedNode, name: &str, bytes: u64) -> Result<()> {
     if bytes < WORTH_ASKING {
         return Ok(());
     }
-    let free = cluster.run_with_present(|connection| async move {
-        let client = &connection.client;
-        let mut disks = Vec::new();
-        for &node in client.io_nodes() {
-            let examined = connection.explained("asking for free space", client.examine(node).await)?;
-            let computer = examined.computer.map(|computer| computer.id);
-            disks.extend(examined.disks.into_iter().map(|disk| Free {
-                device: computer.zip(disk.device),
-                free: disk.space.map(|space| space.free),
-            }));
-        }
-        Ok(room(&disks))
-    })?;
-    match free {
+    match room(&disks(connection).await?) {
         Some(free) if free < bytes => {
             let (needs, free) = (Size(bytes).rounded(), Size(free).rounded());
             let failure =
@@ -60,6 +45,21 @@ pub fn check_space(cluster: &Cluster, name: &str, bytes: u64) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Asks the agents what is free on each disk.
+async fn disks(connection: &ConnectedNode) -> Result<Vec<Free>> {
+    let client = &connection.client;
+    let mut disks = Vec::new();
+    for &node in client.io_nodes() {
+        let examined = connection.explained("asking for free space", client.examine(node).await)?;
+        let computer = examined.computer.map(|computer| computer.id);
+        disks.extend(examined.disks.into_iter().map(|disk| Free {
+            device: computer.zip(disk.device),
+            free: disk.space.map(|space| space.free),
+        }));
+    }
+    Ok(disks)
 }
 
 /// What is free on a disk, and which device that is on: a number of the computer and one of the device.

@@ -78,44 +78,63 @@ impl Done {
     }
 }
 
-/// Opens a file for reading.
-async fn open(connection: &ConnectedNode, name: &str) -> Result<ReadableFile> {
-    let namespace = Namespace::of(connection).await?;
-    Ok(ReadableFile::open(&namespace, name.as_bytes()).await?)
-}
-
-/// Reads a file and writes all of it to `output`.
-pub fn get<W: SparseWrite + Send + 'static>(
+/// Reads a file and writes all of it to `output`. A group of compute nodes connects to the agents of `cluster`.
+pub async fn get<W: SparseWrite + Send + 'static>(
     cluster: &Cluster,
+    namespace: &Namespace,
     name: &str,
     method: Movers,
     output: Hashing<W>,
     progress: &Progress,
 ) -> Result<Done> {
-    match method.method {
-        Method::Traditional => get_traditional(cluster, name, output, progress),
-        Method::DiskDirected => get_disk_directed(cluster, name, method.compute_nodes, output, progress),
-    }
+    let stored = ReadableFile::open(namespace, name.as_bytes()).await?;
+    let bytes = stored.file().bytes();
+    progress.expect(bytes);
+    let (hash, elapsed) = match method.method {
+        Method::Traditional => read(namespace, &stored, name, output, progress).await?,
+        Method::DiskDirected => {
+            read_by_group((cluster, method.compute_nodes), &stored, name, output, progress).await?
+        }
+    };
+    let inode = stored.inode();
+    stored.close(name).await?;
+    Ok(Done { name: name.to_owned(), bytes, elapsed, hash, inode: Some(inode) })
 }
 
-fn get_traditional<W: SparseWrite + Send + 'static>(
-    cluster: &Cluster,
+/// Copies a file to `output`. Returns the hash, if it was asked for, and the time.
+async fn read<W: SparseWrite + Send + 'static>(
+    namespace: &Namespace,
+    stored: &ReadableFile,
     name: &str,
     output: Hashing<W>,
     progress: &Progress,
-) -> Result<Done> {
-    let (name, progress) = (name.to_owned(), progress.clone());
-    cluster.run_with_present(move |connection| async move {
-        let stored = open(&connection, &name).await?;
-        let bytes = stored.file().bytes();
-        progress.expect(bytes);
-        let start = Instant::now();
-        let output = whole_file::download(&connection, stored.file(), output, adding_to(&progress)).await;
-        let output = output.map_err(|error| failed_to_get(&name, error))?;
-        let inode = stored.inode();
-        stored.close(&name).await?;
-        Ok(Done { name, bytes, elapsed: start.elapsed(), hash: output.hash(), inode: Some(inode) })
-    })
+) -> Result<(Option<blake3::Hash>, Duration)> {
+    let start = Instant::now();
+    let output =
+        whole_file::download(&namespace.connection, stored.file(), output, adding_to(progress)).await;
+    let output = output.map_err(|error| failed_to_get(name, error))?;
+    Ok((output.hash(), start.elapsed()))
+}
+
+/// Has a group of compute nodes read a file, and writes it to `output`. Returns the hash, if it was asked for, and the
+/// time of the group.
+async fn read_by_group<W: SparseWrite>(
+    (cluster, members): (&Cluster, u32),
+    stored: &ReadableFile,
+    name: &str,
+    mut output: Hashing<W>,
+    progress: &Progress,
+) -> Result<(Option<blake3::Hash>, Duration)> {
+    let (bytes, file) = (stored.file().bytes(), stored.for_group(name).await?);
+    let (cluster, named) = (cluster.clone(), name.to_owned());
+    let reading = BlockingWork::begin(move || group::read(&cluster, (&named, file), bytes, members));
+    let moved = reading.outcome().await?;
+    for part in &moved.parts {
+        let written = output.write_all(part);
+        written.map_err(|error| Failure::writing(format!("what {name} holds"), &error))?;
+        progress.add(part.len() as u64);
+    }
+    Ok((output.hash(), moved.elapsed))
 }
 
 /// Counts what is done in a progress.
@@ -145,56 +164,21 @@ pub struct Salvaged {
 }
 
 /// Reads what can be read of a file and writes it to `output`, with zeros in place of the rest.
-pub fn salvage<W: SparseWrite + Send + 'static>(
-    cluster: &Cluster,
+pub async fn salvage<W: SparseWrite + Send + 'static>(
+    namespace: &Namespace,
     name: &str,
-    method: Movers,
     output: Hashing<W>,
     progress: &Progress,
 ) -> Result<Salvaged> {
-    if method.method == Method::DiskDirected {
-        let why = "only the method traditional skips damaged parts";
-        return Err(Failure::usage("--skip-damaged", why).remedy("Leave out --method."));
-    }
-    let (name, progress) = (name.to_owned(), progress.clone());
-    cluster.run_with_present(move |connection| async move {
-        let stored = open(&connection, &name).await?;
-        let remains = stored.file().remains();
-        progress.expect(remains.bytes());
-        let salvaged = whole_file::salvage(&connection, &name, remains, output, adding_to(&progress)).await;
-        let (output, lost) = salvaged.map_err(|error| failed_to_get(&name, error))?;
-        let inode = Some(stored.inode());
-        stored.close(&name).await?;
-        Ok(Salvaged { hash: output.hash(), lost, inode, absence: connection.incompleteness().err() })
-    })
-}
-
-fn get_disk_directed<W: SparseWrite + 'static>(
-    cluster: &Cluster,
-    name: &str,
-    members: u32,
-    mut output: Hashing<W>,
-    progress: &Progress,
-) -> Result<Done> {
-    let (all, name, progress) = (cluster.clone(), name.to_owned(), progress.clone());
-    cluster.run_with_present(move |connection| async move {
-        // Open until the group is done: its contents stay as long.
-        let stored = open(&connection, &name).await?;
-        let bytes = stored.file().bytes();
-        progress.expect(bytes);
-        let file = stored.for_group(&name).await?;
-        let named = name.clone();
-        let reading = BlockingWork::begin(move || group::read(&all, (&named, file), bytes, members));
-        let moved = reading.outcome().await?;
-        for part in &moved.parts {
-            let written = output.write_all(part);
-            written.map_err(|error| Failure::writing(format!("what {name} holds"), &error))?;
-            progress.add(part.len() as u64);
-        }
-        let inode = stored.inode();
-        stored.close(&name).await?;
-        Ok(Done { name, bytes, elapsed: moved.elapsed, hash: output.hash(), inode: Some(inode) })
-    })
+    let connection = &namespace.connection;
+    let stored = ReadableFile::open(namespace, name.as_bytes()).await?;
+    let remains = stored.file().remains();
+    progress.expect(remains.bytes());
+    let salvaged = whole_file::salvage(connection, name, remains, output, adding_to(progress)).await;
+    let (output, lost) = salvaged.map_err(|error| failed_to_get(name, error))?;
+    let inode = Some(stored.inode());
+    stored.close(name).await?;
+    Ok(Salvaged { hash: output.hash(), lost, inode, absence: connection.incompleteness().err() })
 }
 
 /// How a file is to be put.
@@ -231,22 +215,30 @@ pub fn is_same(inode: &Inode, (bytes, modified): (u64, UnixTime)) -> bool {
 }
 
 /// Makes a file of all that `input` holds, on the disks when this returns. What fails or is interrupted leaves
-/// no file, and one that was to be replaced as it was.
+/// no file, and one that was to be replaced as it was. A group of compute nodes connects to the agents of `cluster`.
 ///
 /// `size` is the size of the input, as far as known.
-pub fn put<R: SparseRead + Send + 'static>(
+pub async fn put<R: SparseRead + Send + 'static>(
     cluster: &Cluster,
+    namespace: &Namespace,
     name: &str,
-    put: Put,
-    input: Hashing<R>,
-    size: Option<u64>,
+    put: &Put,
+    (input, size): (Hashing<R>, Option<u64>),
     progress: &Progress,
-    interruption: Interruption,
+    interruption: &Interruption,
 ) -> Result<Done> {
     match (put.method.method, size) {
-        (Method::Traditional, _) => put_traditional(cluster, name, put, input, progress, interruption),
+        (Method::Traditional, _) => {
+            let write = async |new: &HiddenFile| write(namespace, new, input, progress).await;
+            put_by(write, namespace, name, put, progress, interruption).await
+        }
         (Method::DiskDirected, Some(bytes)) => {
-            put_disk_directed(cluster, name, put, input, bytes, progress, interruption)
+            let (parts, hash) = parts_of(name, input, bytes, put.method.compute_nodes).await?;
+            let write = async |new: &HiddenFile| write_by_group(cluster, new, parts, bytes).await;
+            let done = put_by(write, namespace, name, put, progress, interruption).await?;
+            progress.add(bytes);
+            // Of a file that was there already, too: the input has been read.
+            Ok(Done { hash, ..done })
         }
         (Method::DiskDirected, None) => {
             let failure = Failure::usage(name, "the method disk-directed has to know the size beforehand");
@@ -255,55 +247,48 @@ pub fn put<R: SparseRead + Send + 'static>(
     }
 }
 
-fn put_traditional<R: SparseRead + Send + 'static>(
-    cluster: &Cluster,
-    name: &str,
-    put: Put,
+/// Copies all of the input to a new file.
+async fn write<R: SparseRead + Send + 'static>(
+    namespace: &Namespace,
+    new: &HiddenFile,
     input: Hashing<R>,
     progress: &Progress,
-    interruption: Interruption,
-) -> Result<Done> {
-    let (name, progress) = (name.to_owned(), progress.clone());
-    cluster.run(move |connection| async move {
-        let upload = async |new: &HiddenFile| {
-            let copied = whole_file::upload(&connection, new.file(), input, adding_to(&progress));
-            let copied = new.while_open(copied).await;
-            let (input, uploaded) = copied.map_err(|error| failed_to_put(&new.name(), error))?;
-            Ok(Moved { uploaded, hash: input.hash(), elapsed: None })
-        };
-        put_by(upload, &connection, &name, &put, &progress, &interruption).await
-    })
+) -> Result<Moved> {
+    let copied = whole_file::upload(&namespace.connection, new.file(), input, adding_to(progress));
+    let copied = new.while_open(copied).await;
+    let (input, uploaded) = copied.map_err(|error| failed_to_put(&new.name(), error))?;
+    Ok(Moved { uploaded, hash: input.hash(), elapsed: None })
 }
 
-fn put_disk_directed<R: Read>(
+/// Has a group of compute nodes write a new file of these parts.
+async fn write_by_group(
     cluster: &Cluster,
+    new: &HiddenFile,
+    parts: Vec<Vec<u8>>,
+    bytes: u64,
+) -> Result<Moved> {
+    let file = new.for_group(bytes).await?;
+    let (cluster, named) = (cluster.clone(), new.name());
+    let writing = BlockingWork::begin(move || group::write(&cluster, (&named, file), parts));
+    let moved = new.while_open(writing.outcome()).await?;
+    let committing = Instant::now();
+    new.to_disks(bytes).await?;
+    let elapsed = Some(moved.elapsed + committing.elapsed());
+    Ok(Moved { uploaded: Uploaded { bytes, written: bytes }, hash: None, elapsed })
+}
+
+/// Reads an input of `bytes` bytes into memory, in the parts of `nodes` compute nodes. Returns its hash, too, if it was
+/// asked for.
+async fn parts_of<R: Read + Send + 'static>(
     name: &str,
-    put: Put,
     mut input: Hashing<R>,
     bytes: u64,
-    progress: &Progress,
-    interruption: Interruption,
-) -> Result<Done> {
-    let lengths = group::lengths(name, bytes, put.method.compute_nodes)?;
-    let parts = read_parts(&mut input, &lengths).map_err(|error| Failure::new("reading the input", error))?;
-    let hash = input.hash();
-    let (all, name, progress) = (cluster.clone(), name.to_owned(), progress.clone());
-    cluster.run(move |connection| async move {
-        let write = async |new: &HiddenFile| {
-            let file = new.for_group(bytes).await?;
-            let named = new.name();
-            let writing = BlockingWork::begin(move || group::write(&all, (&named, file), parts));
-            let moved = new.while_open(writing.outcome()).await?;
-            let committing = Instant::now();
-            new.to_disks(bytes).await?;
-            let elapsed = Some(moved.elapsed + committing.elapsed());
-            Ok(Moved { uploaded: Uploaded { bytes, written: bytes }, hash, elapsed })
-        };
-        let done = put_by(write, &connection, &name, &put, &progress, &interruption).await?;
-        progress.add(bytes);
-        // Of a file that was there already, too: the input has been read.
-        Ok(Done { hash, ..done })
-    })
+    nodes: u32,
+) -> Result<(Vec<Vec<u8>>, Option<blake3::Hash>)> {
+    let lengths = group::lengths(name, bytes, nodes)?;
+    let reading =
+        BlockingWork::begin(move || read_parts(&mut input, &lengths).map(|parts| (parts, input.hash())));
+    reading.outcome().await.map_err(|error| Failure::new("reading the input", error))
 }
 
 /// What has been moved into a file that is being put.
@@ -317,15 +302,15 @@ struct Moved {
 /// Makes a file, has `move_data` write it, and gives it its name.
 async fn put_by(
     move_data: impl AsyncFnOnce(&HiddenFile) -> Result<Moved>,
-    connection: &ConnectedNode,
+    namespace: &Namespace,
     name: &str,
     put: &Put,
     progress: &Progress,
     interruption: &Interruption,
 ) -> Result<Done> {
-    let namespace = Namespace::of(connection).await?;
-    let name = put.name_in(&namespace, name).await?;
-    if let Some(there) = put.there(&namespace, &name).await? {
+    let connection = &namespace.connection;
+    let name = put.name_in(namespace, name).await?;
+    if let Some(there) = put.there(namespace, &name).await? {
         return Ok(there);
     }
     for disk in connection.failing_disks() {
@@ -333,7 +318,7 @@ async fn put_by(
     }
     let left = left_hidden(&name);
     let half_done = begin(interruption, &name, &left);
-    let new = HiddenFile::begin(&namespace, name.as_bytes(), put.wanted(connection)?).await?;
+    let new = HiddenFile::begin(namespace, name.as_bytes(), put.wanted(connection)?).await?;
     let start = Instant::now();
     match interruption.unless(move_data(&new)).await {
         Some(Ok(Moved { uploaded, hash, elapsed })) => {

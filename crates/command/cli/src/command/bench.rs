@@ -10,13 +10,12 @@ mod names;
 mod pdiol;
 mod placement;
 
-use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use command_line::failure::{Failure, Result};
-use command_line::progress::{Progress, Show};
+use command_line::progress::Show;
 use command_line::say;
 use command_line::{TextTable, counted, mib};
 use serde::Serialize;
@@ -25,15 +24,13 @@ use crate::options::values;
 use account::explained::explained;
 use fs::{IoNodeSettings, Scheduling};
 use node::Size;
-use node::sparse::Dense;
 use studies::bench::bare_stripe::{self, bare, mib_s, receive_in_threads, receive_in_turn, stripe_files};
 use studies::bench::processes::{self, Agents};
 use studies::bench::rounds::median;
+use studies::bench::whole_file;
 use studies::described::load_model;
 use transfer::cluster::Cluster;
-use transfer::interrupt::Interruption;
-use transfer::local::{self, Hashing};
-use transfer::one_file::{self, Method, Movers, Put};
+use transfer::one_file::{Method, Movers, Put};
 
 /// Measure your own agents (--agents), or the file system on this computer against a bare stripe or modelled disks.
 ///
@@ -183,28 +180,15 @@ fn agents_with_file(count: usize, options: &[String], block: Size, bytes: u64) -
     let agents = Agents::start(count, options)?;
     let local = agents.path("local");
     processes::make_file(&local, bytes)?;
-    let (input, size) = local::open(&local)?;
-    let method = Movers::ALONE;
-    let put = Put::new(block.0, method);
-    let progress = Progress::bytes(Show::Never, NAME);
-    agents.explain(one_file::put(
-        &agents.cluster,
-        NAME,
-        put,
-        Hashing::new(Dense(input), false),
-        size,
-        &progress,
-        Interruption::never(),
-    ))?;
+    let put = Put::new(block.0, Movers::ALONE);
+    agents.explain(whole_file::put(&agents.cluster, &local, NAME, put, Show::Never))?;
     Ok(agents)
 }
 
 /// Reads the file once and returns MiB/s.
 fn read(agents: &Agents, cluster: &Cluster, method: Method) -> Result<f64> {
     let method = Movers { method, compute_nodes: 4 };
-    let progress = Progress::bytes(Show::Never, NAME);
-    let output = Hashing::new(Dense(io::sink()), false);
-    let done = agents.explain(one_file::get(cluster, NAME, method, output, &progress))?;
+    let done = agents.explain(whole_file::get(cluster, NAME, method, false, Show::Never))?;
     Ok(done.throughput())
 }
 

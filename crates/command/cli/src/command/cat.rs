@@ -6,7 +6,9 @@ use clap::Args;
 use command_line::failure::Result;
 use command_line::progress::{Progress, Show};
 use node::sparse::Dense;
+use transfer::cluster::Cluster;
 use transfer::local::{self, Hashing, STANDARD};
+use transfer::namespace::Namespace;
 use transfer::one_file::{self, Movers};
 
 use crate::options::agents::AgentsArgs;
@@ -34,17 +36,25 @@ Examples:
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let cluster = arguments.agents.cluster()?;
-    let method = Movers::ALONE;
-    let mut outcome = Ok(());
-    for name in &arguments.names {
-        let (_, output) = local::create(Path::new(STANDARD), name, false)?;
-        let progress = Progress::bytes(Show::Never, name);
-        match one_file::get(&cluster, name, method, Hashing::new(Dense(output), false), &progress) {
-            Ok(_) => {}
-            Err(failure) if failure.kind().is_some() => failure.join(&mut outcome),
-            // Nothing more can be printed.
-            Err(failure) => return outcome.and(Err(failure)),
+    let all = cluster.clone();
+    cluster.run_with_present(move |connection| async move {
+        let namespace = Namespace::of(&connection).await?;
+        let mut outcome = Ok(());
+        for name in &arguments.names {
+            match print(&all, &namespace, name).await {
+                Ok(()) => {}
+                Err(failure) if failure.kind().is_some() => failure.join(&mut outcome),
+                // Nothing more can be printed.
+                Err(failure) => return outcome.and(Err(failure)),
+            }
         }
-    }
-    outcome
+        outcome
+    })
+}
+
+/// Prints one file.
+async fn print(cluster: &Cluster, namespace: &Namespace, name: &str) -> Result<()> {
+    let (_, output) = local::create(Path::new(STANDARD), name, false)?;
+    let (output, progress) = (Hashing::new(Dense(output), false), Progress::bytes(Show::Never, name));
+    one_file::get(cluster, namespace, name, Movers::ALONE, output, &progress).await.map(drop)
 }

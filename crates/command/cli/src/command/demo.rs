@@ -22,13 +22,12 @@ use layout::Problem;
 
 use crate::simulation;
 use node::Size;
-use node::sparse::Dense;
 use studies::bench::processes::{self, Agents};
+use studies::bench::whole_file;
 use studies::described::{load_machine, load_model};
 use transfer::beforehand;
-use transfer::interrupt::Interruption;
 use transfer::local::{self, Hashing};
-use transfer::one_file::{self, Done, Method, Movers, Put};
+use transfer::one_file::{Done, Method, Movers, Put};
 
 /// See Starfish work: a file on four disks of this computer, and on simulated machines.
 ///
@@ -104,7 +103,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     say(String::new())?;
 
     let agents = Agents::start(AGENTS, &options)?;
-    beforehand::check_space(&agents.cluster, "demo", bytes.saturating_mul(copies))?;
+    agents.cluster.run(move |connection| async move {
+        beforehand::check_space(&connection, "demo", bytes.saturating_mul(copies)).await
+    })?;
     let names: Vec<&str> = agents.cluster.agents.iter().map(|agent| agent.name.as_str()).collect();
     let disks = disk
         .map_or("as fast as this computer's own".to_owned(), |disk| format!("as slow as {}", disk.name()));
@@ -180,31 +181,13 @@ fn hash(file: &Path) -> Result<Done> {
 }
 
 fn put(agents: &Agents, file: &Path, name: &str, method: Method) -> Result<Done> {
-    let (input, size) = local::open(file)?;
-    let method = Movers { method, compute_nodes: COMPUTE_NODES };
-    let put = Put::new(BLOCK_BYTES, method);
-    let progress = Progress::bytes(Show::Auto, "put");
-    progress.expect(size.unwrap_or(0));
-    let done = one_file::put(
-        &agents.cluster,
-        name,
-        put,
-        Hashing::new(Dense(input), false),
-        size,
-        &progress,
-        Interruption::never(),
-    )?;
-    progress.finish();
-    Ok(done)
+    let put = Put::new(BLOCK_BYTES, Movers { method, compute_nodes: COMPUTE_NODES });
+    whole_file::put(&agents.cluster, file, name, put, Show::Auto)
 }
 
 fn get(agents: &Agents, name: &str, method: Method) -> Result<Done> {
     let method = Movers { method, compute_nodes: COMPUTE_NODES };
-    let progress = Progress::bytes(Show::Auto, "get");
-    let output = Hashing::new(Dense(io::sink()), true);
-    let done = one_file::get(&agents.cluster, name, method, output, &progress)?;
-    progress.finish();
-    Ok(done)
+    whole_file::get(&agents.cluster, name, method, true, Show::Auto)
 }
 
 fn hex(done: &Done) -> String {

@@ -13,6 +13,7 @@ use layout::Extent;
 use crate::options::agents::AgentsArgs;
 use crate::options::method::MethodArgs;
 use account::explained::explained;
+use node::BlockingWork;
 use replacement::LocalPlace;
 use transfer::cluster::Cluster;
 use transfer::get_tree::{self, DamagedFile, Manner, TreeDownload};
@@ -102,19 +103,37 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 }
 
 fn get(cluster: &Cluster, arguments: Arguments) -> Result<()> {
-    if arguments.recursive || (globs::is_pattern(&arguments.name) && means_many(cluster, &arguments)?) {
-        return get_many(cluster, arguments);
+    if arguments.recursive {
+        check_many(&arguments)?;
     }
-    let name = &arguments.name;
+    let all = cluster.clone();
+    cluster.run_with_present(move |connection| async move {
+        let namespace = Namespace::of(&connection).await?;
+        match arguments.recursive || is_pattern(&namespace, &arguments.name).await? {
+            true => get_many(&namespace, arguments).await,
+            false => get_one(&all, &namespace, arguments).await,
+        }
+    })
+}
+
+/// True if a name is a pattern, and not that of a file.
+async fn is_pattern(namespace: &Namespace, name: &str) -> Result<bool> {
+    Ok(globs::is_pattern(name) && namespace.find_at(name.as_bytes(), false).await?.is_none())
+}
+
+/// Gets one file.
+async fn get_one(cluster: &Cluster, namespace: &Namespace, arguments: Arguments) -> Result<()> {
+    let name = &*arguments.name;
     let local = arguments.local.unwrap_or_else(|| local::last_part(name).into());
     let (target, output) = local::create(&local, name, arguments.force)?;
     let progress = Progress::bytes(arguments.progress, name);
     let output = target.output(output).map_err(|error| Failure::new(local.display().to_string(), error))?;
-    let output = Hashing::new(output, arguments.hash);
+    let (output, method) = (Hashing::new(output, arguments.hash), arguments.method);
     let Salvaged { hash, lost, inode, absence } = if arguments.skip_damaged {
-        one_file::salvage(cluster, name, arguments.method.movers(), output, &progress)?
+        check_skipping(method.method)?;
+        one_file::salvage(namespace, name, output, &progress).await?
     } else {
-        let done = one_file::get(cluster, name, arguments.method.movers(), output, &progress)?;
+        let done = one_file::get(cluster, namespace, name, method.movers(), output, &progress).await?;
         Salvaged { hash: done.hash, lost: Vec::new(), inode: done.inode, absence: None }
     };
     let noted = match (target.file(), inode) {
@@ -123,22 +142,14 @@ fn get(cluster: &Cluster, arguments: Arguments) -> Result<()> {
     };
     noted.map_err(|error| Failure::new(local.display().to_string(), error))?;
     progress.finish();
-    target.complete()?;
+    // A file that replaces another waits for the medium.
+    BlockingWork::begin(move || target.complete()).outcome().await?;
     match hash {
         Some(hash) if local == Path::new(STANDARD) => say!("{hash}  {name}"),
         Some(hash) => local::print([format!("{hash}  {name}")])?,
         None => {}
     }
     tell_of_lost(name, &lost, absence)
-}
-
-/// Whether a name is a pattern, and not that of a file.
-fn means_many(cluster: &Cluster, arguments: &Arguments) -> Result<bool> {
-    let name = arguments.name.clone();
-    cluster.run_with_present(move |connection| async move {
-        let namespace = Namespace::of(&connection).await?;
-        Ok(namespace.find_at(name.as_bytes(), false).await?.is_none())
-    })
 }
 
 /// Where the files go.
@@ -185,31 +196,36 @@ fn check_many(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a method that cannot skip damaged parts.
+fn check_skipping(method: Method) -> Result<()> {
+    if method == Method::Traditional {
+        return Ok(());
+    }
+    let why = "only the method traditional skips damaged parts";
+    Err(Failure::usage("--skip-damaged", why).remedy("Leave out --method."))
+}
+
 /// Gets directories, or what a pattern means.
-fn get_many(cluster: &Cluster, arguments: Arguments) -> Result<()> {
+async fn get_many(namespace: &Namespace, arguments: Arguments) -> Result<()> {
     check_many(&arguments)?;
     let Arguments { name, recursive, .. } = arguments;
     let manner =
         Manner { force: arguments.force, resume: arguments.resume, skip_damaged: arguments.skip_damaged };
     let target = Target::new(arguments.local.as_deref(), globs::is_pattern(&name))?;
     let progress = Progress::bytes(arguments.progress, &name);
-    let (shown, owned) = (progress.clone(), name.clone());
-    let (got, mut outcome) = cluster.run_with_present(move |connection| async move {
-        let namespace = Namespace::of(&connection).await?;
-        let (mut tops, mut outcome) = (Vec::new(), Ok(()));
-        for found in globs::found(&namespace, owned.as_ref(), true).await? {
-            if found.inode.is_directory() && !recursive {
-                let why = "it is a directory: left out without -r";
-                Failure::new(namespace::shown(&found.path), why).join(&mut outcome);
-                continue;
-            }
-            let local = target.of(&found)?;
-            tops.push((found, local));
+    let (mut tops, mut outcome) = (Vec::new(), Ok(()));
+    for found in globs::found(namespace, name.as_ref(), true).await? {
+        if found.inode.is_directory() && !recursive {
+            let why = "it is a directory: left out without -r";
+            Failure::new(namespace::shown(&found.path), why).join(&mut outcome);
+            continue;
         }
-        let paths: Vec<_> = tops.iter().map(|(found, local)| (&*found.path, local.path())).collect();
-        many::check_distinct(paths.iter().map(|(found, local)| (*found, local.as_os_str().as_bytes())))?;
-        Ok((TreeDownload::new(&namespace, &shown, manner).run(tops).await?, outcome))
-    })?;
+        let local = target.of(&found)?;
+        tops.push((found, local));
+    }
+    let paths: Vec<_> = tops.iter().map(|(found, local)| (&*found.path, local.path())).collect();
+    many::check_distinct(paths.iter().map(|(found, local)| (*found, local.as_os_str().as_bytes())))?;
+    let got = TreeDownload::new(namespace, &progress, manner).run(tops).await?;
     progress.finish();
     if manner.resume {
         say!("starfish: {}: {} of its files were there already", visible(&name), got.skipped);

@@ -11,8 +11,8 @@ use command_line::progress::{Progress, Show};
 use command_line::say;
 use command_line::visible;
 use namespace::UnixTime;
-use node::ErrorKind;
 use node::sparse::Dense;
+use node::{ConnectedNode, ErrorKind};
 
 use crate::options::agents::AgentsArgs;
 use crate::options::method::MethodArgs;
@@ -25,7 +25,7 @@ use transfer::interrupt::Interruption;
 use transfer::local::{self, Hashing, STANDARD};
 use transfer::many;
 use transfer::namespace::{Namespace, joined};
-use transfer::one_file::{self, Attributes, Method, Movers, Put};
+use transfer::one_file::{self, Attributes, Done, Method, Movers, Put};
 use transfer::put_tree::{LocalTree, PutTree, TreeUpload, noted_of};
 
 /// Put a local file or directory onto the agents, in stripes over all their disks.
@@ -124,8 +124,6 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 }
 
 fn put(cluster: &Cluster, name: String, arguments: Arguments) -> Result<()> {
-    let present = if arguments.without_missing { Some(those_that_answer(cluster)?) } else { None };
-    let cluster = present.as_ref().unwrap_or(cluster);
     if arguments.recursive {
         if arguments.local.is_file() {
             let failure =
@@ -137,7 +135,7 @@ fn put(cluster: &Cluster, name: String, arguments: Arguments) -> Result<()> {
     let (input, size) = local::open(&arguments.local)?;
     let input = local::SteadyFile::new(input).map_err(|error| Failure::new("reading the input", error))?;
     let attributes = attributes(input.file())?;
-    beforehand::check_space(cluster, &name, needed(input.file(), size, arguments.method.method)?)?;
+    let needed = needed(input.file(), size, arguments.method.method)?;
     let own_name = arguments.name.as_ref().and_then(|_| own_name(&arguments.local).ok());
     let put = Put {
         replace: arguments.replace || arguments.resume,
@@ -151,38 +149,51 @@ fn put(cluster: &Cluster, name: String, arguments: Arguments) -> Result<()> {
     if let Some(size) = size {
         progress.expect(size);
     }
-    let input = Hashing::new(input, arguments.hash || arguments.verify);
-    let done = one_file::put(cluster, &name, put, input, size, &progress, Interruption::prepare()?)
-        .map_err(|failure| with_way_out(failure, &name))?;
-    progress.finish();
+    let input = (Hashing::new(input, arguments.hash || arguments.verify), size);
+    let interruption = Interruption::prepare()?;
+    let (all, named, without_missing) = (cluster.clone(), name.clone(), arguments.without_missing);
+    let verify_with = arguments.verify.then_some(arguments.progress);
+    let done = cluster.run_with_present(move |connection| async move {
+        let (cluster, namespace) = reach(&all, &connection, without_missing).await?;
+        beforehand::check_space(&connection, &named, needed).await?;
+        let done = one_file::put(&cluster, &namespace, &named, &put, input, &progress, &interruption).await?;
+        progress.finish();
+        let verified = match verify_with.filter(|_| done.inode.is_none()) {
+            Some(show) => verify(&cluster, &namespace, &done, show).await,
+            None => Ok(()),
+        };
+        Ok((done, verified))
+    });
+    let (done, verified) = done.map_err(|failure| with_way_out(failure, &name, without_missing))?;
     let name = done.name;
     if done.inode.is_some() {
         say!("starfish: {}: it was there already", visible(&name));
         return Ok(());
     }
-    if arguments.verify {
-        let verified = verify(cluster, &name, done.hash, arguments.progress);
-        verified.map_err(|failure| failure.also(&format!("{name} was written and stays.")))?;
-    }
+    verified.map_err(|failure| failure.also(&format!("{name} was written and stays.")))?;
     match done.hash.filter(|_| arguments.hash) {
         Some(hash) => local::print([format!("{hash}  {name}")]),
         None => Ok(()),
     }
 }
 
-/// The agents that answer, over whose disks the file is to lie. One of them has to keep the names.
-fn those_that_answer(cluster: &Cluster) -> Result<Cluster> {
-    let all = cluster.clone();
-    cluster.run_with_present(move |connection| async move {
-        Namespace::of(&connection).await?;
-        Ok(all.with_present(&connection))
-    })
+/// The agents over whose disks files are to lie, and their namespace. Fails if an agent does not answer, unless it may
+/// be missing; the one that keeps the names must answer.
+async fn reach(
+    all: &Cluster,
+    connection: &ConnectedNode,
+    without_missing: bool,
+) -> Result<(Cluster, Namespace)> {
+    if !without_missing {
+        connection.absence()?;
+    }
+    Ok((all.with_present(connection), Namespace::of(connection).await?))
 }
 
-/// Points out how to continue without agents that do not answer.
-fn with_way_out(failure: Failure, name: &str) -> Failure {
+/// Points out how to continue without agents that do not answer, unless that was asked for.
+fn with_way_out(failure: Failure, name: &str, without_missing: bool) -> Failure {
     match failure.kind() {
-        Some(ErrorKind::Unreachable) => {
+        Some(ErrorKind::Unreachable) if !without_missing => {
             let name = quoted_if_need_be(name);
             failure.also(&format!("`--without-missing` puts {name} on the other agents alone."))
         }
@@ -270,7 +281,6 @@ fn put_tree(cluster: &Cluster, name: &str, arguments: &Arguments) -> Result<()> 
         (true, own) => joined(name.as_bytes(), own?.as_bytes()),
         (false, _) => name.into(),
     };
-    beforehand::check_space(cluster, name, local.data_bytes)?;
     let put = PutTree {
         path,
         block_bytes: arguments.block.0,
@@ -281,28 +291,28 @@ fn put_tree(cluster: &Cluster, name: &str, arguments: &Arguments) -> Result<()> 
     let progress = Progress::bytes(arguments.progress, name);
     progress.expect(local.bytes);
     let (shown, interruption) = (progress.clone(), Interruption::prepare()?);
-    let owned = name.to_owned();
-    let (failed, skipped) = cluster
-        .run(move |connection| async move {
-            let namespace = Namespace::of(&connection).await?;
-            let half_done = one_file::begin_hidden(&interruption, &owned);
-            let upload = TreeUpload::new(&namespace, put, &shown)?;
-            match interruption.unless(upload.run(local)).await {
-                Some(Ok(counts)) => Ok(counts),
-                Some(Err(failure)) => {
-                    // The first failure is the one to be told.
-                    let _ = upload.discard().await;
-                    Err(failure)
-                }
-                None => {
-                    shown.finish();
-                    let interrupted = Failure::new(&owned, "interrupted. The files that are there are whole");
-                    let interrupted = interrupted.remedy("`starfish put -r --resume` puts the others.");
-                    Err(half_done.undone(interrupted, upload.discard().await))
-                }
+    let (all, owned, without_missing) = (cluster.clone(), name.to_owned(), arguments.without_missing);
+    let put = cluster.run_with_present(move |connection| async move {
+        let (_, namespace) = reach(&all, &connection, without_missing).await?;
+        beforehand::check_space(&connection, &owned, local.data_bytes).await?;
+        let half_done = one_file::begin_hidden(&interruption, &owned);
+        let upload = TreeUpload::new(&namespace, put, &shown)?;
+        match interruption.unless(upload.run(local)).await {
+            Some(Ok(counts)) => Ok(counts),
+            Some(Err(failure)) => {
+                // The first failure is the one to be told.
+                let _ = upload.discard().await;
+                Err(failure)
             }
-        })
-        .map_err(|failure| with_way_out(failure, name))?;
+            None => {
+                shown.finish();
+                let interrupted = Failure::new(&owned, "interrupted. The files that are there are whole");
+                let interrupted = interrupted.remedy("`starfish put -r --resume` puts the others.");
+                Err(half_done.undone(interrupted, upload.discard().await))
+            }
+        }
+    });
+    let (failed, skipped) = put.map_err(|failure| with_way_out(failure, name, without_missing))?;
     progress.finish();
     if arguments.resume {
         say!("starfish: {}: {skipped} of its files were there already", visible(name));
@@ -310,14 +320,14 @@ fn put_tree(cluster: &Cluster, name: &str, arguments: &Arguments) -> Result<()> 
     many::outcome(name, failed, true)
 }
 
-/// Reads the file back and compares.
-fn verify(cluster: &Cluster, name: &str, expected: Option<blake3::Hash>, show: Show) -> Result<()> {
+/// Reads a file back and compares.
+async fn verify(cluster: &Cluster, namespace: &Namespace, written: &Done, show: Show) -> Result<()> {
+    let Done { name, hash: expected, .. } = written;
     let progress = Progress::bytes(show, &format!("verifying {name}"));
-    let method = Movers::ALONE;
     let output = Hashing::new(Dense(std::io::sink()), true);
-    let done = one_file::get(cluster, name, method, output, &progress)?;
+    let done = one_file::get(cluster, namespace, name, Movers::ALONE, output, &progress).await?;
     progress.finish();
-    match (expected, done.hash) {
+    match (*expected, done.hash) {
         (Some(expected), Some(found)) if expected == found => Ok(()),
         (expected, found) => {
             let hex =

@@ -263,8 +263,6 @@ fn measured(
         jobs.push((method, ReplayJob::new(log.clone(), names, access, arguments.think())));
     }
     let cluster = arguments.agents.cluster()?;
-    let bytes = log.files().iter().map(|file| file.end).fold(0, u64::saturating_add);
-    beforehand::check_space(&cluster, "the files of the log", bytes)?;
     if let Some(told) = laying_out(log) {
         say!("starfish: {told}");
     }

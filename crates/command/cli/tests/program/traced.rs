@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{Store, fail, signal, starfish, wait};
+use crate::common::{Store, fail, finish, signal, starfish, wait};
 use trace::{NoteKind, ProcessNumber, Timeline};
 
 fn timeline(path: &Path) -> Timeline {
@@ -64,6 +64,24 @@ fn agents_and_clients_add_what_they_do_to_one_trace() {
     assert!(between.count() >= 2 * (16 + 16), "{} flows", timeline.flows.len());
     let host = &timeline.processes[0].info.host;
     assert!(timeline.processes.iter().all(|process| process.info.host == *host));
+}
+
+#[test]
+fn a_command_starts_one_node_for_all_that_it_does() {
+    let store = Store::start(&[1, 1]);
+    store.make_file("original[1]", 100_000);
+    let commands: [&[&str]; 3] = [
+        &["put", "original[1]", "--verify", "--without-missing"],
+        // The name is a pattern, too, and has to be looked up first.
+        &["get", "original[1]", "copy"],
+        &["cat", "original[1]", "original[1]"],
+    ];
+    for (number, command) in commands.into_iter().enumerate() {
+        let path = store.path(&format!("{number}.tlv"));
+        let output = finish(store.command(&[command, &["--trace", path.to_str().expect("text")]].concat()));
+        assert!(output.status.success(), "{command:?}");
+        assert_eq!(timeline(&path).processes.len(), 1, "{command:?}");
+    }
 }
 
 #[test]

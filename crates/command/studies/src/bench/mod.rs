@@ -4,7 +4,8 @@
 //! - `pdiol/`: the benchmark of the thesis on PDIOL; `enwrich/`: small records; `names/`: small files; `placement/`:
 //!   merges that share disks
 //! - `bare_stripe.rs`: what some of them are compared with
-//! - `processes.rs`: agents for as long as a benchmark needs them; `job_nodes.rs`: jobs, each done by a node of its own
+//! - `processes.rs`: agents for as long as a benchmark needs them
+//! - `job_nodes.rs`: jobs, each done by a node of its own; `whole_file.rs`: a file put and got
 //! - `rounds.rs`: measuring several times; `times.rs`: where the time of a run goes; `message_costs.rs`: what a message
 //!   takes on this computer, for predictions
 
@@ -19,3 +20,4 @@ pub mod placement;
 pub mod processes;
 pub mod rounds;
 pub mod times;
+pub mod whole_file;

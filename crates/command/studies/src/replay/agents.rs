@@ -23,8 +23,8 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use transfer::cluster::{Cluster, explained_job};
 use transfer::interrupt::{Interruption, unless};
-use transfer::memory;
 use transfer::scratch::{self, JobFiles};
+use transfer::{beforehand, memory};
 
 /// A replay, and where it is to be done.
 #[derive(Clone)]
@@ -73,6 +73,8 @@ impl ReplayTask {
         self.check_memory()?;
         let cluster = self.cluster.clone();
         cluster.run(move |connection| async move {
+            let bytes = self.job.files().map(|(_, bytes, _)| bytes).fold(0, u64::saturating_add);
+            beforehand::check_space(&connection, "the files of the log", bytes).await?;
             let failure = Failure::new("replay", "interrupted, and there was no time to remove the files");
             let half_done = interruption.begin(failure.remedy(scratch::LEFT));
             let mut files = JobFiles::new();

@@ -202,7 +202,6 @@ impl Options {
         for Cell { workload, .. } in &cells {
             predictor.iter().try_for_each(|predictor| predictor.check(workload))?;
         }
-        beforehand::check_space(&cluster, "the file of the benchmark", file.bytes.0)?;
         let interruption = Interruption::prepare()?;
         let mut rows = Vec::new();
         for cell in &cells {
@@ -318,9 +317,8 @@ impl Options {
     }
 }
 
-/// How many disks each agent has. All have to answer, and to take such blocks.
-fn disks(cluster: &Cluster, file: &File) -> Result<Vec<u32>> {
-    let block = file.block;
+/// How many disks each agent has. All have to answer, to take such blocks, and to have room for the file.
+fn disks(cluster: &Cluster, &File { bytes, block }: &File) -> Result<Vec<u32>> {
     cluster.run(move |connection| async move {
         let client = &connection.client;
         if block.0 > client.block_bytes_max() {
@@ -335,6 +333,7 @@ fn disks(cluster: &Cluster, file: &File) -> Result<Vec<u32>> {
             let examined = connection.explained("asking for disks", client.examine(node).await)?;
             disks.push(examined.disks.len() as u32);
         }
+        beforehand::check_space(&connection, "the file of the benchmark", bytes.0).await?;
         Ok(disks)
     })
 }
