@@ -3,7 +3,6 @@
 //! This page shows every command. Each lives in a file of its own; the rest is what they share:
 //!
 //! - `command/`: the commands, and what they are told
-//! - `diagnosis/`: what the doctor finds out about agents, and what is wrong
 //! - `simulation.rs`: experiments of a command, simulated on all processors
 //! - `serving/`: agents and mounts that run for days: in the background, their logs and metrics
 //! - `options/`: what options name, and what a shell offers for them
@@ -12,10 +11,9 @@
 //! - `mpi_library.rs`: what is put in front of a program's MPI
 //!
 //! Most of the work is done by other crates: `transfer` puts and gets files of agents, `studies` has benchmarks,
-//! replays and advice, `account` says why a run took as long as it did.
+//! replays and advice, `account` says why a run took as long as it did, `doctor` what is wrong with agents and mounts.
 
 mod command;
-mod diagnosis;
 mod mpi_library;
 mod options;
 mod output;

@@ -45,13 +45,27 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 49] = [
+const ARROWS: [(&str, &[&str]); 50] = [
     (
         "applications",
         &["command-line", "interruption", "namespace", "node", "pdiol", "placement", "replacement"],
     ),
     ("agent-set", &["command-line", "node"]),
     ("command-line", &["machine", "node"]),
+    (
+        "doctor",
+        &[
+            "agent-set",
+            "command-line",
+            "fs",
+            "machine",
+            "mount",
+            "namespace",
+            "node",
+            "statistics",
+            "transfer",
+        ],
+    ),
     ("interruption", &[]),
     (
         "account",
@@ -158,6 +172,7 @@ const ARROWS: [(&str, &[&str]); 49] = [
             "applications",
             "command-line",
             "description",
+            "doctor",
             "experiment",
             "fs",
             "interruption",
@@ -177,7 +192,6 @@ const ARROWS: [(&str, &[&str]); 49] = [
             "replacement",
             "reproduce",
             "request-log",
-            "statistics",
             "studies",
             "trace",
             "trace-formats",

@@ -9,10 +9,10 @@ use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use command_line::say;
 use command_line::visible;
+use doctor::mounts::{self, MountFinding};
 use node::key;
 use serde::Serialize;
 
-use crate::diagnosis::mounts::{self, MountFinding};
 use crate::options::{self, agents::KeyArgs};
 use crate::output::row_format::print_json;
 use agent_set::at_once;

@@ -1,7 +1,7 @@
 //! `starfish doctor`: what is wrong with the agents, and what to do about it.
 //!
 //! Each agent is asked on its own, all at once; then they are measured, in turn and several times. What is wrong is
-//! told as failures are: what, why, and a remedy. The work is done in `diagnosis/`.
+//! told as failures are: what, why, and a remedy. The crate `doctor` does the work.
 
 use std::path::PathBuf;
 
@@ -12,12 +12,12 @@ use command_line::say;
 use node::{ErrorKind, Size};
 use serde::Serialize;
 
-use crate::diagnosis::mounts::{self, MountFinding};
-use crate::diagnosis::names::{self, NamespaceFinding};
-use crate::diagnosis::{self, AgentFinding, judge, measure};
 use crate::options::agents::AgentsArgs;
 use crate::output::row_format::{RowFormat, print_json};
 use agent_set::at_once;
+use doctor::mounts::{self, MountFinding};
+use doctor::names::{self, NamespaceFinding};
+use doctor::{AgentFinding, examine, judge, measure};
 use transfer::local;
 
 /// Check the agents for problems, and say how to solve them.
@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 
-    /// Only ask the mount in this directory for its agents: see `diagnosis/mounts.rs`.
+    /// Only ask the mount in this directory for its agents: see `mounts.rs` of the crate `doctor`.
     #[arg(long, hide = true, value_name = "DIR")]
     ask_mount: Option<PathBuf>,
 }
@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
     let (names, connecting) = (arguments.agents.names()?, arguments.agents.connecting());
     let (mut findings, mut before, mut problems) = (Vec::new(), Vec::new(), Vec::new());
-    for (name, examined) in names.iter().zip(at_once(&names, |name| diagnosis::examine(&connecting, name))) {
+    for (name, examined) in names.iter().zip(at_once(&names, |name| examine(&connecting, name))) {
         let examined = examined.map_err(|failure| problems.push(failure)).ok();
         let unknown = || AgentFinding { agent: name.clone(), ..AgentFinding::default() };
         findings.push(examined.as_ref().map_or_else(unknown, |examined| AgentFinding::of(name, examined)));

@@ -6,7 +6,7 @@ use clap::Args;
 use command_line::failure::Result;
 use command_line::say;
 
-use crate::diagnosis::mounts;
+use doctor::mounts;
 
 /// Unmount what `starfish mount` has mounted in a directory.
 ///

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use command_line::failure::{Failure, Result};
 use command_line::visible;
+use doctor::judge::KEEPS_APART;
 use log::{Level, LevelFilter};
 use node::key;
 use real::{Report, Reporter};
@@ -122,10 +123,6 @@ pub(crate) fn hearer() -> impl Fn(&node::Error) + Send {
         }
     }
 }
-
-/// What to do about one client that holds up others.
-pub(crate) const KEEPS_APART: &str =
-    "agents started with --scheduling round-robin, or bounded-read-priority, keep clients apart";
 
 /// The same text is written once in this time.
 const REPEATED_EVERY: Duration = Duration::from_secs(60);

@@ -14,7 +14,6 @@ use command_line::failure::Failure;
 use node::Size;
 
 use super::{AgentFinding, HeldUpFinding};
-use crate::serving::agent_log::KEEPS_APART;
 
 /// A disk with less than this share free is nearly full, unless that is plenty.
 const FREE_SHARE_MIN: f64 = 0.02;
@@ -32,11 +31,15 @@ const CLOCK_SECONDS_MAX: f64 = 1.0;
 /// by some percent, and the better of five measurements hardly more.
 const SLOW_SHARE: f64 = 2.0 / 3.0;
 
+/// What to do about one client that holds up others.
+pub const KEEPS_APART: &str =
+    "agents started with --scheduling round-robin, or bounded-read-priority, keep clients apart";
+
 /// Agents that are named in one sentence.
 const NAMED_MAX: usize = 4;
 
 /// What is wrong with agents that answer.
-pub(crate) fn problems(findings: &[AgentFinding]) -> Vec<Failure> {
+pub fn problems(findings: &[AgentFinding]) -> Vec<Failure> {
     let mut problems: Vec<Failure> = findings.iter().flat_map(alone).collect();
     for (index, finding) in findings.iter().enumerate() {
         let same = |other: &&AgentFinding| other.node.is_some() && other.node == finding.node;
@@ -51,7 +54,7 @@ pub(crate) fn problems(findings: &[AgentFinding]) -> Vec<Failure> {
 }
 
 /// What is not wrong, but explains the figures.
-pub(crate) fn notes(findings: &[AgentFinding]) -> Vec<String> {
+pub fn notes(findings: &[AgentFinding]) -> Vec<String> {
     let mut notes = Vec::new();
     for unit in units(findings, shares_device, |_| None).iter().filter(|unit| unit.agents.len() > 1) {
         notes.push(format!(

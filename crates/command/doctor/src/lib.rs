@@ -1,4 +1,4 @@
-//! What `starfish doctor` finds out about agents, and what it makes of it.
+//! What is wrong with agents and mounts: what they say when they are asked, and what follows from that.
 //!
 //! - here: what one agent says of itself, of its disks and of its computer
 //! - `measure.rs`: how fast it writes and reads, in several rounds, and what else its computer did meanwhile
@@ -6,10 +6,10 @@
 //! - `names.rs`: the namespace
 //! - `judge.rs`: what of it is wrong, and what should be known; a function of these findings alone
 
-pub(crate) mod judge;
-pub(crate) mod measure;
-pub(crate) mod mounts;
-pub(crate) mod names;
+pub mod judge;
+pub mod measure;
+pub mod mounts;
+pub mod names;
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -23,51 +23,57 @@ use transfer::cluster::Cluster;
 
 /// What is known of an agent.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct AgentFinding {
+pub struct AgentFinding {
     /// What the user calls it.
-    pub(crate) agent: String,
+    pub agent: String,
     /// Whether it answers as an agent.
-    pub(crate) reachable: bool,
-    pub(crate) version: Option<String>,
-    pub(crate) disks: usize,
+    pub reachable: bool,
+    /// Its version.
+    pub version: Option<String>,
+    /// Number of its disks.
+    pub disks: usize,
     /// Bytes free on each disk, where known.
-    pub(crate) free_bytes: Vec<Option<u64>>,
+    pub free_bytes: Vec<Option<u64>>,
     /// Size of each disk, where known.
-    pub(crate) disk_bytes: Vec<Option<u64>>,
+    pub disk_bytes: Vec<Option<u64>>,
     /// The device of its computer that each disk lies on, where known; not of disks that are slowed down to a model.
-    pub(crate) devices: Vec<Option<u64>>,
+    pub devices: Vec<Option<u64>>,
     /// Why disks cannot be used, of those that cannot.
-    pub(crate) failures: Vec<String>,
+    pub failures: Vec<String>,
     /// For each disk, the reads that another client's writes have held up there, if any have been.
-    pub(crate) held_up: Vec<Option<HeldUpFinding>>,
+    pub held_up: Vec<Option<HeldUpFinding>>,
     /// Its computer: equal numbers, equal computers.
-    pub(crate) computer: Option<u64>,
+    pub computer: Option<u64>,
     /// Whether that is the one this program runs on.
-    pub(crate) is_here: bool,
-    pub(crate) round_trip_ms: Option<f64>,
+    pub is_here: bool,
+    /// Time until it answered, in milliseconds.
+    pub round_trip_ms: Option<f64>,
     /// By how much its clock is ahead of this computer's.
-    pub(crate) clock_ahead_s: Option<f64>,
+    pub clock_ahead_s: Option<f64>,
     /// Of the rounds the median, in MiB/s.
-    pub(crate) write_mib_s: Option<f64>,
-    pub(crate) read_mib_s: Option<f64>,
+    pub write_mib_s: Option<f64>,
+    /// The same of reads.
+    pub read_mib_s: Option<f64>,
     /// Each round.
-    pub(crate) writes_mib_s: Vec<f64>,
-    pub(crate) reads_mib_s: Vec<f64>,
+    pub writes_mib_s: Vec<f64>,
+    /// The same of reads.
+    pub reads_mib_s: Vec<f64>,
     /// The share of its computer's processors that neither agents nor this program used while it was measured.
-    pub(crate) other_work: Option<f64>,
+    pub other_work: Option<f64>,
+    /// Its node.
     #[serde(skip)]
-    pub(crate) node: Option<NodeId>,
+    pub node: Option<NodeId>,
 }
 
 /// Reads that had to wait while many writes of another client went on.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct HeldUpFinding {
+pub struct HeldUpFinding {
     /// How many there have been since the agent was started.
-    pub(crate) reads: u64,
+    pub reads: u64,
     /// The most writes of one client that waited then.
-    pub(crate) writes_most: u64,
+    pub writes_most: u64,
     /// How long ago the last of them was, in seconds.
-    pub(crate) ago_s: f64,
+    pub ago_s: f64,
 }
 
 impl From<HeldUpExamination> for HeldUpFinding {
@@ -77,7 +83,7 @@ impl From<HeldUpExamination> for HeldUpFinding {
 }
 
 /// An agent's answer, and when it came.
-pub(crate) struct Examined {
+pub struct Examined {
     examination: Examination,
     node: NodeId,
     round_trip: Duration,
@@ -90,7 +96,7 @@ pub(crate) struct Examined {
 
 /// Asks the agent of this name how it is. Connects as `connecting` says.
 #[expect(clippy::disallowed_methods, reason = "clocks on the wall are compared")]
-pub(crate) fn examine(connecting: &Cluster, name: &str) -> Result<Examined> {
+pub fn examine(connecting: &Cluster, name: &str) -> Result<Examined> {
     let cluster = connecting.with_agents(agents::named([name])?);
     let name = name.to_owned();
     cluster.run(|connection| async move {
@@ -124,7 +130,7 @@ impl AgentFinding {
     }
 
     /// What an agent of this name has said of itself.
-    pub(crate) fn of(name: &str, examined: &Examined) -> AgentFinding {
+    pub fn of(name: &str, examined: &Examined) -> AgentFinding {
         let Examination { release, disks, computer, .. } = &examined.examination;
         let space = |disk: &DiskExamination| disk.space;
         let computer = computer.map(|computer| computer.id);

@@ -34,7 +34,7 @@ const TRIAL_BYTES: u64 = 1 << 20;
 
 /// Measures all agents that answer; at most `bytes_max` are written to each at a time. `before` is what they said
 /// before that, in their order. Connects as `connecting` says.
-pub(crate) fn all(
+pub fn all(
     connecting: &Cluster,
     findings: &mut [AgentFinding],
     before: &[Option<Examined>],

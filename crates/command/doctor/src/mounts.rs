@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// The option by which this program is the one that asks.
-pub(crate) const ASK: &str = "--ask-mount";
+pub const ASK: &str = "--ask-mount";
 
 /// The attribute that tells the agents.
 const AGENTS: &str = "user.starfish.agents";
@@ -31,18 +31,22 @@ const ENDED: &str = "ended";
 
 /// A mount.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct MountFinding {
-    pub(crate) directory: String,
+pub struct MountFinding {
+    /// Where it is mounted.
+    pub directory: String,
     /// Its agents, if it says so.
-    pub(crate) agents: Vec<String>,
-    pub(crate) state: MountState,
-    pub(crate) round_trip_ms: Option<f64>,
+    pub agents: Vec<String>,
+    /// How it is.
+    pub state: MountState,
+    /// Time until it answered, in milliseconds.
+    pub round_trip_ms: Option<f64>,
 }
 
 /// How a mount is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum MountState {
+pub enum MountState {
+    /// It answers.
     Answers,
     /// Its program has ended.
     Ended,
@@ -53,7 +57,7 @@ pub(crate) enum MountState {
 }
 
 /// The mounts of this user whose first agent is one of these.
-pub(crate) fn find(agents: &[String]) -> Vec<MountFinding> {
+pub fn find(agents: &[String]) -> Vec<MountFinding> {
     let user = nix::unistd::getuid().as_raw();
     let mounts = mount::mounts_of(user).into_iter().filter(|listed| is_of(listed, agents));
     let asked: Vec<_> = mounts.map(|listed| thread::spawn(move || look_at(&listed))).collect();
@@ -61,7 +65,7 @@ pub(crate) fn find(agents: &[String]) -> Vec<MountFinding> {
 }
 
 /// What is wrong with the mount of a directory if it does not answer.
-pub(crate) fn silence(directory: &Path) -> Option<Failure> {
+pub fn silence(directory: &Path) -> Option<Failure> {
     let finding = look_at(&ListedMount { source: String::new(), directory: directory.to_owned() });
     problem(&finding).filter(|_| finding.state == MountState::Silent)
 }
@@ -114,7 +118,7 @@ fn said_by(child: &mut Child) -> std::result::Result<Option<String>, String> {
 }
 
 /// Asks a mount for its agents, and says what it says.
-pub(crate) fn ask_here(directory: &Path) -> Result<()> {
+pub fn ask_here(directory: &Path) -> Result<()> {
     let mut room = [0; 64 << 10];
     let said = match rustix::fs::getxattr(directory, AGENTS, &mut room[..]) {
         Ok(bytes) => String::from_utf8_lossy(&room[..bytes]).into_owned(),
@@ -128,7 +132,7 @@ pub(crate) fn ask_here(directory: &Path) -> Result<()> {
 }
 
 /// What is to be known of mounts.
-pub(crate) fn notes(mounts: &[MountFinding]) -> Vec<String> {
+pub fn notes(mounts: &[MountFinding]) -> Vec<String> {
     let answering = mounts.iter().filter(|mount| mount.state == MountState::Answers);
     answering
         .map(|mount| format!("Mounted in {}: the files of {}.", mount.directory, mount.agents.join(", ")))
@@ -136,7 +140,7 @@ pub(crate) fn notes(mounts: &[MountFinding]) -> Vec<String> {
 }
 
 /// What is wrong with mounts.
-pub(crate) fn problems(mounts: &[MountFinding]) -> Vec<Failure> {
+pub fn problems(mounts: &[MountFinding]) -> Vec<Failure> {
     mounts.iter().filter_map(problem).collect()
 }
 

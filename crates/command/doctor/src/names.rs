@@ -12,13 +12,13 @@ use transfer::namespace::Namespace;
 
 /// What is known of the namespace.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct NamespaceFinding {
+pub struct NamespaceFinding {
     /// What the user calls the agent that keeps it.
-    pub(crate) agent: String,
+    pub agent: String,
     /// How many inodes it has.
-    pub(crate) inodes: u64,
+    pub inodes: u64,
     /// The identities of disks that bytes of its files are on and none of the agents has, all of these having answered.
-    pub(crate) missing_disks: Vec<String>,
+    pub missing_disks: Vec<String>,
 }
 
 /// The namespace, if there is one.
@@ -26,7 +26,7 @@ pub(crate) struct NamespaceFinding {
 /// # Errors
 /// If there are two, if those who answer only have stripes of one, if two disks have one identity, or if it cannot be
 /// asked for.
-pub(crate) fn find(cluster: &Cluster) -> Result<Option<NamespaceFinding>> {
+pub fn find(cluster: &Cluster) -> Result<Option<NamespaceFinding>> {
     cluster.run_with_present(|connection| async move {
         let Some(namespace) = Namespace::find_surely(&connection).await? else { return Ok(None) };
         let inodes = namespace.used().await?.inodes;
@@ -71,7 +71,7 @@ async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
 }
 
 /// What is to be known of it.
-pub(crate) fn note(found: Option<&NamespaceFinding>) -> String {
+pub fn note(found: Option<&NamespaceFinding>) -> String {
     let Some(NamespaceFinding { agent, inodes, .. }) = found else {
         return "Nothing has been put on these agents yet.".into();
     };
@@ -79,7 +79,7 @@ pub(crate) fn note(found: Option<&NamespaceFinding>) -> String {
 }
 
 /// What is wrong with it.
-pub(crate) fn problem(found: &NamespaceFinding) -> Option<Failure> {
+pub fn problem(found: &NamespaceFinding) -> Option<Failure> {
     let disks = found.missing_disks.join(", ");
     let why = format!("disks that files are on and none of the agents has: {disks}");
     let failure = Failure::new("the namespace", why);
